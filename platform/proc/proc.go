@@ -1,0 +1,77 @@
+// Package proc knows processes beyond the one child that os/exec hands out: who descends from whom, which of them belong to a
+// terminal, and how to end all of them. It also starts processes that outlive their parent.
+//
+// It is not a process monitor: nothing here is cached, each call looks at the system anew.
+//
+//	leader, _ := proc.Lookup(pid)
+//	err := proc.Tree{Leader: leader.ID, Tag: proc.Tag(id)}.Kill(ctx, 2*time.Second)
+package proc
+
+import (
+	"errors"
+	"strings"
+)
+
+// TagVar is the environment variable that marks the processes of a terminal. Its value is the terminal's id. A child inherits it
+// through any number of forks and new sessions, so it finds processes that ppid and session no longer lead to.
+const TagVar = "TETHER_TERMINAL"
+
+// ErrUnsupported is returned where this system's process table is not read yet.
+var ErrUnsupported = errors.New("processes cannot be listed on this system")
+
+// ID names one process unambiguously for as long as the system runs: numbers are reused, numbers with a start time are not.
+type ID struct {
+	Pid   int
+	Start uint64 // when it started: clock ticks since boot on Linux, microseconds since 1970 on macOS
+}
+
+// Info is one row of the process table at the moment it was read.
+type Info struct {
+	ID
+	Parent  int  // pid of the parent
+	Group   int  // process group
+	Session int  // session, 0 when it could not be read
+	Zombie  bool // has ended, waits for its parent
+}
+
+// Tag is the environment entry that marks the processes of the terminal with this id.
+func Tag(id string) string { return TagVar + "=" + id }
+
+// FindTag returns the last entry of env that marks a terminal, or "" when there is none.
+func FindTag(env []string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if strings.HasPrefix(env[i], TagVar+"=") {
+			return env[i]
+		}
+	}
+	return ""
+}
+
+// List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and
+// gone while it was read.
+func List() ([]Info, error) { return list() }
+
+// Lookup returns the process that has this number now.
+func Lookup(pid int) (Info, error) { return lookup(pid) }
+
+// Descendants returns the processes of all that descend from root, children before grandchildren, without root itself.
+func Descendants(all []Info, root int) []Info {
+	children := make(map[int][]Info, len(all))
+	for _, p := range all {
+		if p.Pid != p.Parent {
+			children[p.Parent] = append(children[p.Parent], p)
+		}
+	}
+	var found []Info
+	seen := map[int]bool{root: true}
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range children[queue[0]] {
+			if !seen[p.Pid] {
+				seen[p.Pid] = true
+				found = append(found, p)
+				queue = append(queue, p.Pid)
+			}
+		}
+	}
+	return found
+}

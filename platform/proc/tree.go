@@ -1,0 +1,215 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	sweepBound = 3 * time.Second       // how long Kill tries after the grace; only a process stuck in the kernel lasts that long
+	pauseFirst = time.Millisecond      // between two looks at the process table, doubled each time
+	pauseLast  = 50 * time.Millisecond // up to this: a look costs some milliseconds of CPU
+)
+
+// Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both
+// but carry the tag in their environment.
+//
+// What is not found: a process that started its own session, lost its parent and cleared or overwrote its environment, all before
+// Kill began. On macOS also one with its environment intact, see tagged.
+type Tree struct {
+	Leader ID // its pid is the id of the session
+	// Reaped says that the leader has been waited for. Its number may then belong to someone else, so that membership of the
+	// session no longer proves anything; the tag does.
+	Reaped bool
+	Tag    string // environment entry NAME=value, "" for none
+}
+
+// Kill ends the tree: it asks (TERM, and HUP within the session, and CONT so that stopped processes hear it), waits up to grace for
+// all to end, then stops what is left, so that nobody forks any more, and kills it. It looks again until nothing is found. A
+// cancelled ctx ends the grace, not the killing, so Kill takes at most grace plus about 3 s. The error names the survivors. Kill
+// never signals process 1, the calling process, or another user's process; what such a user's process leaves is named in the error.
+// The leader must be reaped by someone else.
+func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
+	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}}
+	gone, err := h.ask(ctx, grace)
+	if err != nil {
+		return t.killGroup(err)
+	}
+	if gone && len(h.known) == 0 {
+		return nil
+	}
+	return h.sweep()
+}
+
+// killGroup is what remains without a process table.
+func (t Tree) killGroup(cause error) error {
+	if !t.Reaped && t.Leader.Pid > 1 {
+		if err := unix.Kill(-t.Leader.Pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+			cause = errors.Join(cause, err)
+		}
+	}
+	return fmt.Errorf("kill only the process group of %d: %w", t.Leader.Pid, cause)
+}
+
+// hunt is one run of Tree.Kill, owned by its goroutine.
+type hunt struct {
+	tree  Tree
+	known map[ID]bool // all that ever belonged: their children belong too
+	asked map[ID]bool // those that were told to end
+	alien []Info      // those of the last look that belong to the tree but run as another user
+}
+
+// ask tells all to end and waits. It reports whether nothing was left at the last look.
+func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	for pause := pauseFirst; ; pause = min(2*pause, pauseLast) {
+		live, err := h.find()
+		if err != nil || len(live) == 0 {
+			return err == nil, err
+		}
+		for _, p := range live {
+			h.askOne(p)
+		}
+		if !wait(ctx, pause) {
+			return false, nil
+		}
+	}
+}
+
+// askOne tells one process to end, once. A daemon with a session of its own takes HUP for "read your configuration again" and gets
+// only TERM; an interactive shell ignores TERM and ends by HUP.
+func (h *hunt) askOne(p Info) {
+	if h.asked[p.ID] {
+		return
+	}
+	h.asked[p.ID] = true
+	_ = signal(p.ID, unix.SIGTERM) // an error means that it has just ended, or that it will be among the survivors
+	if p.Session == h.tree.Leader.Pid {
+		_ = signal(p.ID, unix.SIGHUP)
+	}
+	_ = signal(p.ID, unix.SIGCONT)
+}
+
+// sweep kills what is there until two looks in a row find nothing: one look can miss a process in the middle of execve, whose
+// environment is empty for an instant.
+func (h *hunt) sweep() error {
+	stopped := map[ID]bool{}
+	var live []Info
+	var err error
+	pause, clean := pauseFirst, 0
+	for end := time.Now().Add(sweepBound); time.Now().Before(end); {
+		if live, err = h.find(); err != nil {
+			return err
+		}
+		if len(live) == 0 {
+			if clean++; clean == 2 {
+				return left("processes of other users left alone", h.alien)
+			}
+		} else {
+			clean = 0
+		}
+		if stopNew(live, stopped) {
+			continue // they may have had children before they stopped: look again before any parent is gone
+		}
+		for _, p := range live {
+			_ = signal(p.ID, unix.SIGKILL)
+		}
+		wait(context.Background(), pause)
+		pause = min(2*pause, pauseLast)
+	}
+	return left("processes still there after SIGKILL", live)
+}
+
+func stopNew(live []Info, stopped map[ID]bool) (any bool) {
+	for _, p := range live {
+		if !stopped[p.ID] {
+			stopped[p.ID] = true
+			any = true
+			_ = signal(p.ID, unix.SIGSTOP)
+		}
+	}
+	return any
+}
+
+// left is the error that names processes, nil when there are none.
+func left(what string, some []Info) error {
+	if len(some) == 0 {
+		return nil
+	}
+	pids := make([]int, len(some))
+	for i, p := range some {
+		pids[i] = p.Pid
+	}
+	return fmt.Errorf("%s: pid %v", what, pids)
+}
+
+// find looks at the process table and returns those that belong to the tree and have not ended.
+func (h *hunt) find() ([]Info, error) {
+	all, err := list()
+	if err != nil {
+		return nil, err
+	}
+	self := os.Getpid()
+	children := make(map[int][]Info, len(all))
+	var queue []Info
+	for _, p := range all {
+		if p.Zombie || p.Pid <= 1 || p.Pid == self {
+			continue // skipped as parents as well: their other children are not ours
+		}
+		children[p.Parent] = append(children[p.Parent], p)
+		if h.isRoot(p) {
+			queue = append(queue, p)
+		}
+	}
+	var live []Info
+	h.alien = h.alien[:0]
+	for seen := map[int]bool{}; len(queue) > 0; queue = queue[1:] {
+		p := queue[0]
+		if seen[p.Pid] {
+			continue
+		}
+		seen[p.Pid] = true
+		h.known[p.ID] = true
+		queue = append(queue, children[p.Pid]...)
+		if mine(p) {
+			live = append(live, p)
+		} else {
+			h.alien = append(h.alien, p)
+		}
+	}
+	return live, nil
+}
+
+// isRoot tells whether p belongs by itself, not only through its parent.
+func (h *hunt) isRoot(p Info) bool {
+	switch t := h.tree; {
+	case h.known[p.ID], p.ID == t.Leader:
+		return true
+	case p.Start < t.Leader.Start:
+		return false
+	case !t.Reaped && p.Session == t.Leader.Pid:
+		return true
+	default:
+		return t.Tag != "" && tagged(p.Pid, t.Tag)
+	}
+}
+
+// wait pauses; false means that ctx was done first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,77 @@
+// Package pty runs a program on a pseudo-terminal of its own and hands out its output, its input, its size and its end.
+//
+// It keeps no output and knows nothing of what is printed. The end of output and the end of the program are two events: a program may
+// close its terminal and live on, and a background job may print after the program has gone.
+//
+//	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh"}, Env: os.Environ()})
+//	if err != nil { … }
+//	go io.Copy(os.Stdout, p)
+//	exit := p.Wait()
+//	err = p.Kill(ctx, time.Second) // what it left in the background
+//	p.Close()
+package pty
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrUnsupported is returned on systems on which this package cannot start a program yet.
+var ErrUnsupported = errors.New("pseudo-terminals are not supported on this system yet")
+
+// ErrExited is returned by Signal when the program has ended.
+var ErrExited = errors.New("the program has ended")
+
+// Size of the terminal in cells.
+type Size struct{ Cols, Rows uint16 }
+
+// DefaultSize is used where a Command leaves a dimension 0: what terminals without a known size have been since the VT100.
+var DefaultSize = Size{Cols: 80, Rows: 24}
+
+// Command says what to run. The caller may change it after Start has returned.
+type Command struct {
+	// Path of the program. Without a slash it is searched for in the PATH of Env (not of this process); a relative one counts from
+	// Dir.
+	Path string
+	// Args are all arguments, the program's own name first. Empty means just Path.
+	Args []string
+	// Dir is the working directory, "" that of this process.
+	Dir string
+	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached
+	// themselves.
+	Env []string
+	// Size of the terminal; 0 in a dimension means that of DefaultSize.
+	Size Size
+}
+
+// Exit is how the program ended.
+type Exit struct {
+	Code   int    // its status, or 128 plus the number of the signal that ended it, as shells count
+	Signal string // name of that signal, such as "SIGKILL"; "" when it ended by itself
+}
+
+// StartError says what of a Command was wrong. It wraps the system's error, such as fs.ErrNotExist or fs.ErrPermission.
+type StartError struct {
+	What string // "directory", "program", "size" or "terminal": what Start stumbled over
+	Name string // of it
+	Err  error
+}
+
+func (e *StartError) Error() string {
+	if e.Name == "" {
+		return fmt.Sprintf("%s: %v", e.What, e.Err)
+	}
+	return fmt.Sprintf("%s %q: %v", e.What, e.Name, e.Err)
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+func (s Size) orDefault() Size {
+	if s.Cols == 0 {
+		s.Cols = DefaultSize.Cols
+	}
+	if s.Rows == 0 {
+		s.Rows = DefaultSize.Rows
+	}
+	return s
+}

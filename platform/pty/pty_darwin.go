@@ -1,0 +1,27 @@
+package pty
+
+import (
+	"os"
+	"os/signal"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	getTermios = unix.TIOCGETA
+	setTermios = unix.TIOCSETA
+)
+
+// markAll is unsupported: macOS has no close_range, so that each descriptor is marked by itself.
+func markAll() error { return unix.ENOSYS }
+
+// ignoredSignals lists the signals this process ignores as far as the Go runtime knows: those ignored by nohup.
+func ignoredSignals() []os.Signal {
+	var ignored []os.Signal
+	for s := unix.Signal(1); s < 32; s++ {
+		if signal.Ignored(s) {
+			ignored = append(ignored, s)
+		}
+	}
+	return ignored
+}

@@ -1,0 +1,166 @@
+//go:build linux || darwin
+
+package pty
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	creack "github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"tether/platform/proc"
+)
+
+// PTY is a running program and its terminal. Its methods may be called from several goroutines, but Read and WaitReadable only from
+// one at a time. It holds one descriptor and one goroutine, which ends with the program; no thread of the system waits for it.
+type PTY struct {
+	// Set once by Start.
+	master *os.File
+	conn   syscall.RawConn // of master
+	leader proc.ID         // the program: its pid is also that of its session and first process group
+	tag    string
+	reader reader        // owned by the goroutine that reads
+	exited chan struct{} // closed by reap when exit is set
+
+	exit Exit // written by reap before it closes exited
+
+	mu     sync.Mutex // held while the program is waited for: while it is held and reaped is false, the pid is surely the program's
+	reaped bool
+}
+
+// Start runs c on a new pseudo-terminal, which becomes the controlling terminal of a new session. The program gets descriptors 0 to 2
+// and no other, and default signal actions, whatever this process inherited or ignores. The caller must call Close. An error is a
+// *StartError.
+func Start(c Command) (*PTY, error) {
+	path, err := c.check()
+	if err != nil {
+		return nil, err
+	}
+	master, tty, err := open(c.Size.orDefault())
+	if err != nil {
+		return nil, &StartError{What: "terminal", Err: err}
+	}
+	defer tty.Close()
+	p := &PTY{master: master, tag: proc.FindTag(c.Env), exited: make(chan struct{})}
+	if p.conn, err = master.SyscallConn(); err == nil {
+		err = p.run(c, path, tty)
+	}
+	if err != nil {
+		master.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// run starts the program on tty and the goroutine that waits for it.
+func (p *PTY) run(c Command, path string, tty *os.File) error {
+	p.reader.init(p.master, p.conn)
+	childEnded := make(chan os.Signal, 1) // the runtime drops what does not fit: one is enough to look again
+	signal.Notify(childEnded, unix.SIGCHLD)
+	pid, err := fork(c, path, tty)
+	if err != nil {
+		signal.Stop(childEnded)
+		return err
+	}
+	p.leader.Pid = pid
+	if info, err := proc.Lookup(pid); err == nil { // not yet waited for, so there is such a process
+		p.leader = info.ID
+	}
+	go p.reap(childEnded)
+	return nil
+}
+
+// open makes a pseudo-terminal whose master is served by the runtime's poller. creack/pty hands out a blocking one: a thread would
+// sit in each Read, and Close would not wake it.
+func open(s Size) (master, tty *os.File, err error) {
+	blocking, tty, err := creack.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer blocking.Close()
+	master, err = pollable(blocking)
+	if err == nil {
+		err = setUTF8(tty)
+	}
+	if err == nil {
+		err = creack.Setsize(tty, &creack.Winsize{Cols: s.Cols, Rows: s.Rows})
+	}
+	if err != nil {
+		tty.Close()
+		if master != nil {
+			master.Close()
+		}
+		return nil, nil, err
+	}
+	return master, tty, nil
+}
+
+func pollable(f *os.File) (*os.File, error) {
+	fd, err := unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, fmt.Errorf("duplicate descriptor: %w", err)
+	}
+	if err := unix.SetNonblock(fd, true); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("make descriptor non-blocking: %w", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil // takes it for pollable because it is non-blocking
+}
+
+// setUTF8 tells the line discipline that erasing a character may mean several bytes, as terminal emulators do.
+func setUTF8(tty *os.File) error {
+	t, err := unix.IoctlGetTermios(int(tty.Fd()), getTermios)
+	if err != nil {
+		return fmt.Errorf("read terminal settings: %w", err)
+	}
+	t.Iflag |= unix.IUTF8
+	if err := unix.IoctlSetTermios(int(tty.Fd()), setTermios, t); err != nil {
+		return fmt.Errorf("write terminal settings: %w", err)
+	}
+	return nil
+}
+
+// Pid is the program's process id. After the program was waited for it may be another one's.
+func (p *PTY) Pid() int { return p.leader.Pid }
+
+// Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A
+// line longer than that queue is cut by the terminal itself while it is in line mode.
+func (p *PTY) Write(b []byte) (int, error) {
+	n, err := p.master.Write(b)
+	if err != nil && !errors.Is(err, os.ErrClosed) {
+		err = fmt.Errorf("write terminal: %w", err)
+	}
+	return n, err
+}
+
+// Resize changes the size and tells the programs in the foreground. Both dimensions must be at least 1.
+func (p *PTY) Resize(s Size) error {
+	if s.Cols == 0 || s.Rows == 0 {
+		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)
+	}
+	var err error
+	set := func(fd uintptr) {
+		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: s.Cols, Row: s.Rows})
+	}
+	if closed := p.conn.Control(set); closed != nil {
+		return closed
+	}
+	if err != nil {
+		return fmt.Errorf("resize terminal: %w", err)
+	}
+	return nil
+}
+
+// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are
+// told by a hang-up, but not made to end: that is Kill. Wait stays usable. A second Close does nothing.
+func (p *PTY) Close() error {
+	if err := p.master.Close(); err != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("close terminal: %w", err)
+	}
+	return nil
+}
