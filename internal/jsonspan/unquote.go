@@ -1,0 +1,159 @@
+package jsonspan
+
+import (
+	"errors"
+	"math/bits"
+	"slices"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+var errString = errors.New("jsonspan: not a valid JSON string")
+
+// body returns the text between the quotes. That the last quote is not an
+// escaped one is found by whoever walks over the text.
+func body(quoted []byte) ([]byte, error) {
+	n := len(quoted)
+	if n < 2 || quoted[0] != '"' || quoted[n-1] != '"' {
+		return nil, errString
+	}
+	return quoted[1 : n-1], nil
+}
+
+// AppendUnquote appends the text of quoted, a JSON string with its quotes and
+// without space around it, to dst and returns the extended buffer. Invalid
+// UTF-8 and lone surrogates become U+FFFD. If quoted is not valid, dst is
+// returned as it was with an error. It allocates only to grow dst, for which
+// it may reserve up to 0.8 KiB more than it needs.
+func AppendUnquote(dst, quoted []byte) ([]byte, error) {
+	s, err := body(quoted)
+	if err != nil {
+		return dst, err
+	}
+	out := dst
+	for i := 0; i < len(s); {
+		// One byte becomes at most three; otherwise as in AppendQuote.
+		out = slices.Grow(out, 3*(blockLen+8)+8)
+		if out, i = unquoteBlock(out, s, i, min(i+blockLen, len(s))); i < 0 {
+			return dst, errString
+		}
+	}
+	return out, nil
+}
+
+// unquoteBlock appends the text of s[i:end], and of a character that begins
+// before end, to dst, which has room. It returns where it stopped in s, or -1.
+func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
+	out, o := dst[:cap(dst)], len(dst)
+	for i < end {
+		if i+8 <= len(s) {
+			w := load64(s, i)
+			store64(out, o, w)
+			m := stringMask(w) | w&highBits
+			n := bits.TrailingZeros64(m) >> 3 // 8 if there is none
+			i += n
+			o += n
+			if n == 8 || i >= end {
+				continue
+			}
+		}
+		c := s[i]
+		switch {
+		case c == '\\':
+			r, n := unescapeRune(s[i:])
+			if n == 0 {
+				return dst, -1
+			}
+			if r < utf8.RuneSelf {
+				out[o] = byte(r)
+				o++
+			} else {
+				o += utf8.EncodeRune(out[o:], r)
+			}
+			i += n
+		case c >= utf8.RuneSelf:
+			n, ok := runeLen(s[i:])
+			if ok {
+				o += copy(out[o:], s[i:i+n])
+			} else {
+				o += copy(out[o:], "\ufffd")
+			}
+			i += n
+		case c == '"' || c < ' ':
+			return dst, -1
+		default:
+			out[o] = c
+			o++
+			i++
+		}
+	}
+	return out[:o], i
+}
+
+// unescapeRune decodes the escape at the start of s, which begins with a
+// backslash; n is its length, 0 if it is not valid. A surrogate pair is one
+// escape, a lone surrogate is U+FFFD.
+func unescapeRune(s []byte) (r rune, n int) {
+	if len(s) < 2 {
+		return 0, 0
+	}
+	if c := unescape[s[1]]; c != 0 {
+		return rune(c), 2
+	}
+	r = hex4(s)
+	if r < 0 {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(r) {
+		return r, 6
+	}
+	if pair := utf16.DecodeRune(r, hex4(s[6:])); pair != utf8.RuneError {
+		return pair, 12
+	}
+	return utf8.RuneError, 6
+}
+
+// CheckString validates quoted, a JSON string with its quotes and without
+// space around it, without decoding it. n is the length in bytes of what
+// [AppendUnquote] would append.
+func CheckString(quoted []byte) (n int, err error) {
+	s, err := body(quoted)
+	if err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(s); {
+		if i+8 <= len(s) {
+			w := load64(s, i)
+			m := stringMask(w) | w&highBits
+			skip := bits.TrailingZeros64(m) >> 3 // 8 if there is none
+			i += skip
+			n += skip
+			if skip == 8 {
+				continue
+			}
+		}
+		c := s[i]
+		switch {
+		case c == '\\':
+			r, size := unescapeRune(s[i:])
+			if size == 0 {
+				return 0, errString
+			}
+			i += size
+			n += utf8.RuneLen(r)
+		case c >= utf8.RuneSelf:
+			size, ok := runeLen(s[i:])
+			i += size
+			if !ok {
+				size = len("\ufffd")
+			}
+			n += size
+		case c == '"' || c < ' ':
+			return 0, errString
+		default:
+			i++
+			n++
+		}
+	}
+	return n, nil
+}
