@@ -1,0 +1,70 @@
+// Package testkit holds what the tests of several packages need: waiting for a condition, a home of their own, and a check that
+// nothing was left behind. Only tests import it.
+//
+//	func TestX(t *testing.T) {
+//		testkit.Leaks(t) // first, so that it looks last
+//		home := testkit.Home(t)
+//		…
+//		testkit.Eventually(t, 5*time.Second, "the terminal is listed", func() bool { … })
+//	}
+package testkit
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+// Time between two looks at a condition: doubled from the first to the last.
+const (
+	firstLook = 200 * time.Microsecond
+	lastLook  = 20 * time.Millisecond
+)
+
+// Eventually calls cond until it is true and fails the test, with what was waited for, when it is not true within d. It is for real
+// processes and sockets; time within one program is better faked by testing/synctest.
+func Eventually(t testing.TB, d time.Duration, what string, cond func() bool) {
+	t.Helper()
+	if !within(d, cond) {
+		t.Fatalf("after %v still not: %s", d, what)
+	}
+}
+
+// within reports whether cond became true within d. It looks at least once, and once more after d, so that a machine that stood still
+// does not fail a test.
+func within(d time.Duration, cond func() bool) bool {
+	deadline := time.Now().Add(d)
+	for pause := firstLook; !cond(); pause = min(2*pause, lastLook) {
+		if time.Now().After(deadline) {
+			return cond()
+		}
+		<-time.After(pause)
+	}
+	return true
+}
+
+// Home makes an empty directory, sets TETHER_HOME to it for this test, and removes it afterwards. Its path is short, unlike that of
+// t.TempDir: the path of a unix socket below it must fit into 104 bytes. Because it sets a variable of the process, the test cannot
+// be parallel.
+func Home(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(shortTemp(), "tt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Errorf("remove the test's home: %v", err)
+		}
+	})
+	t.Setenv("TETHER_HOME", dir)
+	return dir
+}
+
+// shortTemp prefers /tmp to the temporary directory macOS gives each user, whose path alone is about 50 bytes.
+func shortTemp() string {
+	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() {
+		return "/tmp"
+	}
+	return os.TempDir()
+}
