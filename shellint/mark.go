@@ -1,0 +1,111 @@
+package shellint
+
+// Mark is one complete sequence that says something about the session. Strings are the Mark's own; [Mark.Payload] and
+// what is derived from it on demand is valid until the next Scan with the same Result.
+type Mark struct {
+	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
+
+	// Text is the decoded text, if HasText: the command line (KindLine, KindOutputStart), the value (KindProperty), the
+	// directory as a path without scheme and host (KindCwd), the title (KindTitle), user@host (KindHost). It is bytes as the program sent
+	// them, not necessarily UTF-8.
+	Text string
+	// Key is the property's name (KindProperty, and KindCwd from OSC 633 P), the selection (KindClipboard), else "".
+	Key string
+	// Host is the host part of an OSC 7 report, else "". A directory on another host is not ours to use.
+	Host string
+
+	// Exit is the exit code of KindCommandEnd.
+	Exit Exit
+
+	PS    int32 // number of the OSC; -1 for a query that is none
+	Kind  Kind
+	Term  Terminator
+	Query Query // what is asked, for KindQuery
+
+	// Trusted says that the mark carries the session's nonce, or that no nonce is configured.
+	Trusted bool
+	// HasText says that Text was present; an empty Text may be present.
+	HasText bool
+	// Truncated says that the payload was longer than what is kept of it ([MaxText]); Text is its beginning.
+	Truncated bool
+	// Read says that KindClipboard asks for the clipboard; else it sets it.
+	Read bool
+
+	payload []byte
+}
+
+// Exit is a command's exit code, if it is known.
+type Exit struct {
+	Code  int64 // as the shell reported it; Windows codes reach 4294967295, killed processes are 128+signal in most shells
+	Known bool
+}
+
+// Kind says what a Mark means.
+type Kind uint8
+
+// The kinds of marks. The first group is OSC 133 and 633, the second everything else.
+const (
+	KindOther       Kind = iota // 133 or 633 with a verb that means nothing to commands; see Mark.Verb
+	KindPromptStart             // A; 133;N; 133;P with k=i or without k
+	KindPromptEnd               // B; 133;I
+	KindLine                    // 633;E: the command line
+	KindOutputStart             // C: the command's output starts
+	KindCommandEnd              // D: the command ended
+	KindProperty                // 633;P;Key=Value
+
+	KindCwd       // working directory: 633;P;Cwd=, OSC 7, 9;9, 1337;CurrentDir=
+	KindTitle     // OSC 0, 1, 2
+	KindHost      // 1337;RemoteHost=
+	KindReport    // 9;12, 1337;ShellIntegrationVersion=, 1337;SetMark, 3008: see Mark.Payload
+	KindNotice    // OSC 9 with anything else (a notification, or 9;4 progress); it has no Span, the bytes are plain
+	KindClipboard // OSC 52
+	KindQuery     // something the terminal answers
+)
+
+// Terminator says what ended a sequence.
+type Terminator uint8
+
+// The ways a sequence can end and count. Cancelled ones are no marks.
+const (
+	TermBEL   Terminator = iota + 1
+	TermST               // ESC \
+	TermC1ST             // U+009C
+	TermESC              // an ESC that begins something else and is not part of the sequence
+	TermEOF              // end of the stream; not for OSC 133 and 633, which then are no marks
+	TermFinal            // a final byte of a control sequence, or ENQ itself
+)
+
+// Query says what a query asks for.
+type Query uint8
+
+// The queries told apart.
+const (
+	QueryOther      Query = iota + 1
+	QueryStatus           // CSI 5 n
+	QueryCursor           // CSI 6 n, CSI ? 6 n
+	QueryDevice           // CSI ? n n and CSI n n with other numbers
+	QueryDA1              // CSI c
+	QueryDA2              // CSI > c
+	QueryDA3              // CSI = c
+	QueryVersion          // CSI > q (XTVERSION)
+	QueryMode             // CSI … $ p (DECRQM)
+	QueryWindow           // CSI 11, 13 to 16, 18 to 21 t (XTWINOPS)
+	QueryKeyboard         // CSI ? u (kitty keyboard)
+	QuerySetting          // DCS $ q (DECRQSS)
+	QueryTermcap          // DCS + q (XTGETTCAP)
+	QueryColour           // OSC 4, 5, 10 to 19 with ?
+	QueryAnswerback       // ENQ
+)
+
+// Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes.
+// It is valid until the next Scan with the same Result.
+func (m *Mark) Payload() []byte { return m.payload }
+
+// Verb is the first field of an OSC 133 or 633: "A", "SetMark"; "" for other sequences.
+func (m *Mark) Verb() string { return "" }
+
+// Args are the raw ";"-separated fields after the verb (OSC 133, 633), or all fields of another OSC.
+func (m *Mark) Args() []string { return nil }
+
+// Opt is the raw value of the option key=value of an OSC 133; the last one counts.
+func (m *Mark) Opt(key string) (string, bool) { return "", false }
