@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"slices"
+	"unicode/utf8"
 )
 
 // blockLen is how many input bytes are converted between two looks at the
@@ -45,19 +46,39 @@ func quoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			w := load64(s, i)
 			store64(out, o, w)
 			m := stringMask(w) | w&highBits
-			n := bits.TrailingZeros64(m) >> 3 // 8 if there is none
-			i += n
-			o += n
-			if n == 8 || i >= end {
+			if m == 0 {
+				i += 8
+				o += 8
 				continue
 			}
+			n := bits.TrailingZeros64(m) >> 3
+			i += n
+			o += n
 		}
 		c := s[i]
-		if c < 0x80 {
+		if c < utf8.RuneSelf {
 			store64(out, o, escape[c].text)
 			o += int(escape[c].n)
 			i++
 			continue
+		}
+		o, i = quoteHigh(out, o, s, i, end)
+	}
+	return out[:o], i
+}
+
+// quoteHigh is quoteBlock for a run of characters that are not ASCII.
+func quoteHigh(out []byte, o int, s []byte, i, end int) (int, int) {
+	for i < end && s[i] >= utf8.RuneSelf {
+		if i+8 <= len(s) {
+			w := load64(s, i)
+			// U+2028 and U+2029 take the long way.
+			if n := shortRune(w); n != 0 && w&0xfeffff != 0xa880e2 {
+				store64(out, o, w)
+				i += n
+				o += n
+				continue
+			}
 		}
 		n, ok := runeLen(s[i:])
 		switch {
@@ -71,7 +92,7 @@ func quoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 		}
 		i += n
 	}
-	return out[:o], i
+	return o, i
 }
 
 func store64(s []byte, i int, w uint64) { binary.LittleEndian.PutUint64(s[i:], w) }

@@ -50,12 +50,14 @@ func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			w := load64(s, i)
 			store64(out, o, w)
 			m := stringMask(w) | w&highBits
-			n := bits.TrailingZeros64(m) >> 3 // 8 if there is none
-			i += n
-			o += n
-			if n == 8 || i >= end {
+			if m == 0 {
+				i += 8
+				o += 8
 				continue
 			}
+			n := bits.TrailingZeros64(m) >> 3
+			i += n
+			o += n
 		}
 		c := s[i]
 		switch {
@@ -72,13 +74,7 @@ func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			}
 			i += n
 		case c >= utf8.RuneSelf:
-			n, ok := runeLen(s[i:])
-			if ok {
-				o += copy(out[o:], s[i:i+n])
-			} else {
-				o += copy(out[o:], "\ufffd")
-			}
-			i += n
+			o, i = unquoteHigh(out, o, s, i, end)
 		case c == '"' || c < ' ':
 			return dst, -1
 		default:
@@ -88,6 +84,29 @@ func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 		}
 	}
 	return out[:o], i
+}
+
+// unquoteHigh is unquoteBlock for a run of characters that are not ASCII.
+func unquoteHigh(out []byte, o int, s []byte, i, end int) (int, int) {
+	for i < end && s[i] >= utf8.RuneSelf {
+		if i+8 <= len(s) {
+			w := load64(s, i)
+			if n := shortRune(w); n != 0 {
+				store64(out, o, w)
+				i += n
+				o += n
+				continue
+			}
+		}
+		n, ok := runeLen(s[i:])
+		if ok {
+			o += copy(out[o:], s[i:i+n])
+		} else {
+			o += copy(out[o:], "\ufffd")
+		}
+		i += n
+	}
+	return o, i
 }
 
 // unescapeRune decodes the escape at the start of s, which begins with a
@@ -111,49 +130,4 @@ func unescapeRune(s []byte) (r rune, n int) {
 		return pair, 12
 	}
 	return utf8.RuneError, 6
-}
-
-// CheckString validates quoted, a JSON string with its quotes and without
-// space around it, without decoding it. n is the length in bytes of what
-// [AppendUnquote] would append.
-func CheckString(quoted []byte) (n int, err error) {
-	s, err := body(quoted)
-	if err != nil {
-		return 0, err
-	}
-	for i := 0; i < len(s); {
-		if i+8 <= len(s) {
-			w := load64(s, i)
-			m := stringMask(w) | w&highBits
-			skip := bits.TrailingZeros64(m) >> 3 // 8 if there is none
-			i += skip
-			n += skip
-			if skip == 8 {
-				continue
-			}
-		}
-		c := s[i]
-		switch {
-		case c == '\\':
-			r, size := unescapeRune(s[i:])
-			if size == 0 {
-				return 0, errString
-			}
-			i += size
-			n += utf8.RuneLen(r)
-		case c >= utf8.RuneSelf:
-			size, ok := runeLen(s[i:])
-			i += size
-			if !ok {
-				size = len("\ufffd")
-			}
-			n += size
-		case c == '"' || c < ' ':
-			return 0, errString
-		default:
-			i++
-			n++
-		}
-	}
-	return n, nil
 }

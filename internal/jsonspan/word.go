@@ -52,24 +52,25 @@ func hex4(s []byte) rune {
 	return rune(a)<<12 | rune(b)<<8 | rune(c)<<4 | rune(d)
 }
 
+// shortRune returns the length of the UTF-8 sequence at the start of w if it
+// is a valid one of two or three bytes, all that terminals commonly show, and
+// otherwise 0. It is small enough to be inlined.
+func shortRune(w uint64) int {
+	if w&0xc0c0f0 == 0x8080e0 {
+		if r := w&0x0f<<12 | w>>2&0xfc0; r >= 0x800 && r&0xf800 != 0xd800 {
+			return 3
+		}
+		return 0
+	}
+	if w&0xc0e0 == 0x80c0 && w&0x1e != 0 {
+		return 2
+	}
+	return 0
+}
+
 // runeLen returns the length of the UTF-8 sequence at the start of s, which
 // holds at least one byte, and false (with length 1) if it is not valid.
-// Sequences of two and three bytes, all that terminals commonly show, are
-// decided without a call.
 func runeLen(s []byte) (n int, ok bool) {
-	if len(s) >= 3 {
-		w := uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16
-		if w&0x00c0e0 == 0x0080c0 && w&0x1e != 0 {
-			return 2, true
-		}
-		if w&0xc0c0f0 == 0x8080e0 {
-			r := (w&0x0f)<<12 | (w>>2)&0xfc0 | w>>16&0x3f
-			if r >= 0x800 && r-0xd800 >= 0x800 {
-				return 3, true
-			}
-			return 1, false
-		}
-	}
 	r, n := utf8.DecodeRune(s)
 	return n, r != utf8.RuneError || n > 1
 }
