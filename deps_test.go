@@ -1,0 +1,116 @@
+package tether_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// modulesIn returns the modules a go.mod requires, with or without a use in our own code.
+func modulesIn(gomod string) []string {
+	var modules []string
+	inBlock := false
+	for line := range strings.Lines(gomod) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0 || strings.HasPrefix(fields[0], "//"):
+		case fields[0] == "require" && len(fields) == 2 && fields[1] == "(":
+			inBlock = true
+		case fields[0] == ")":
+			inBlock = false
+		case fields[0] == "require":
+			modules = append(modules, fields[1])
+		case inBlock:
+			modules = append(modules, fields[0])
+		}
+	}
+	slices.Sort(modules)
+	return modules
+}
+
+// listed is what docs/DEPENDENCIES.md has, by section.
+type listed struct{ direct, indirect []string }
+
+// parseListed reads the tables: the first cell of a row is the module, the last its reason, which must not be empty.
+func parseListed(page string) (listed, error) {
+	var l listed
+	section := ""
+	for line := range strings.Lines(page) {
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			section = strings.TrimSpace(title)
+		}
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		module := strings.TrimSpace(cells[0])
+		if len(cells) != 3 || module == "module" || strings.HasPrefix(module, "---") {
+			continue
+		}
+		if strings.TrimSpace(cells[1]) == "" || strings.TrimSpace(cells[2]) == "" {
+			return l, fmt.Errorf("%s has no place or no reason", module)
+		}
+		switch section {
+		case "Used by our code":
+			l.direct = append(l.direct, module)
+		case "Come along with those":
+			l.indirect = append(l.indirect, module)
+		default:
+			return l, fmt.Errorf("%s stands in section %q", module, section)
+		}
+	}
+	return l, nil
+}
+
+// moduleOf returns the module of an import path, "" for the standard library and for our own packages.
+func moduleOf(importPath string, modules []string) string {
+	best := ""
+	for _, m := range modules {
+		if (importPath == m || strings.HasPrefix(importPath, m+"/")) && len(m) > len(best) {
+			best = m
+		}
+	}
+	return best
+}
+
+func TestDependenciesHaveReasons(t *testing.T) {
+	gomod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("docs/DEPENDENCIES.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := parseListed(string(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := modulesIn(string(gomod))
+	all := slices.Concat(l.direct, l.indirect)
+	slices.Sort(all)
+	if !slices.Equal(all, modules) {
+		t.Errorf("docs/DEPENDENCIES.md lists\n%s\ngo.mod has\n%s", strings.Join(all, "\n"), strings.Join(modules, "\n"))
+	}
+	for _, f := range parseTree(t) {
+		f.imports(func(importPath string, spec node) {
+			if m := moduleOf(importPath, modules); m != "" && !slices.Contains(l.direct, m) {
+				t.Errorf("%s: %s is not among the modules used by our code in docs/DEPENDENCIES.md", f.at(spec), m)
+			}
+		})
+	}
+}
+
+func TestDependencyPagesCanFail(t *testing.T) {
+	gomod := "module x\n\ngo 1.26\nrequire a.b/c v1.0.0\nrequire (\n\tb.c/d v1.2.3 // indirect\n\t// note\n\tb.c/a v1.0.0\n)\n"
+	if got := modulesIn(gomod); !slices.Equal(got, []string{"a.b/c", "b.c/a", "b.c/d"}) {
+		t.Errorf("modules of\n%s\nare %v", gomod, got)
+	}
+	for _, page := range []string{"## Used by our code\n| a.b/c | here |  |\n", "## Others\n| a.b/c | here | why |\n"} {
+		if l, err := parseListed(page); err == nil {
+			t.Errorf("%q was accepted as %v", page, l)
+		}
+	}
+	if m := moduleOf("a.b/c/d/e", []string{"a.b/c", "a.b/c/d", "a.b"}); m != "a.b/c/d" {
+		t.Errorf("longest module: %q", m)
+	}
+}

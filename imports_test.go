@@ -1,0 +1,175 @@
+package tether_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layers says which package may import which of ours. "a, b < c, d" means that c and d may import a and b, and what those may
+// import. A package that appears in no rule is an error, so that a new one takes its place on purpose. "*" stands for one path
+// element.
+const layers = `
+	# Vocabulary and pure parts: no I/O, nothing below them.
+	NONE < internal/jsonspan, agent/ring, shellint;
+	internal/jsonspan < ahp, jsonrpc;
+	jsonrpc < jsonrpc/wsconn;
+	ahp, jsonrpc/wsconn < ahp/client;
+
+	# Systems. They know nothing of terminals that are lent.
+	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/shell;
+	platform/proc < platform/pty;
+
+	# The core, then the doors. Doors do not import each other, but local mounts mcp.
+	agent/ring, shellint, platform/pty, platform/shell < agent/term;
+	agent/term < agent/policy;
+	agent/ring, platform/pty, platform/ipc < agent/holder;
+	jsonrpc < mcp;
+	agent/term, agent/policy, ahp/client < agent/uplink;
+	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, mcp < agent/local;
+	agent/term, agent/policy, jsonrpc < agent/acp;
+
+	# Composition of the daemon.
+	agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret < agent;
+
+	# The reference host: it is not a part of the daemon and shares only the protocol.
+	ahp, jsonrpc/wsconn, mcp < host;
+	NONE < host/web;
+	host/web < host;
+
+	platform/dirs < installer;
+	platform/proc < internal/testkit;
+`
+
+// free packages are commands and tools: they compose everything and nobody imports them.
+var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal/demo", "internal/tools/*"}
+
+// rules maps a package to those of ours it may import.
+type rules map[string]map[string]bool
+
+func parseRules(text string) (rules, error) {
+	direct := rules{}
+	var lines []string
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "#")
+		lines = append(lines, code)
+	}
+	for rule := range strings.SplitSeq(strings.Join(lines, " "), ";") {
+		if strings.TrimSpace(rule) == "" {
+			continue
+		}
+		low, high, ok := strings.Cut(rule, "<")
+		if !ok || strings.Contains(high, "<") {
+			return nil, fmt.Errorf("rule %q is not of the form a, b < c, d", strings.TrimSpace(rule))
+		}
+		for _, above := range names(high) {
+			if direct[above] == nil {
+				direct[above] = map[string]bool{}
+			}
+			for _, below := range names(low) {
+				if below != "NONE" {
+					direct[above][below] = true
+				}
+			}
+		}
+	}
+	return direct.closed()
+}
+
+func names(list string) []string {
+	var all []string
+	for name := range strings.SplitSeq(list, ",") {
+		all = append(all, strings.TrimSpace(name))
+	}
+	return all
+}
+
+// closed adds what may be imported through others, and refuses rules that go round in circles.
+func (r rules) closed() (rules, error) {
+	full := rules{}
+	for pkg := range r {
+		full[pkg] = map[string]bool{}
+		for queue := keys(r[pkg]); len(queue) > 0; queue = queue[1:] {
+			below := queue[0]
+			if r[below] == nil {
+				return nil, fmt.Errorf("%s stands below %s but has no rule of its own", below, pkg)
+			}
+			if below == pkg {
+				return nil, fmt.Errorf("%s stands below itself", pkg)
+			}
+			if !full[pkg][below] {
+				full[pkg][below] = true
+				queue = append(queue, keys(r[below])...)
+			}
+		}
+	}
+	return full, nil
+}
+
+func keys(set map[string]bool) []string {
+	var all []string
+	for k := range set {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// check returns what is wrong with the imports of one file. Tests may import what they like, but only tests the test kit.
+func (r rules) check(f *file) []string {
+	if f.isTest() || matchesAny(f.dir(), free) {
+		return nil
+	}
+	allowed, known := r[f.dir()]
+	if !known {
+		return []string{fmt.Sprintf("%s: package %s has no place in the layers of imports_test.go", f.name, f.dir())}
+	}
+	var bad []string
+	f.imports(func(importPath string, spec node) {
+		pkg, ours := strings.CutPrefix(importPath, modulePath+"/")
+		if ours && !allowed[pkg] {
+			bad = append(bad, fmt.Sprintf("%s: %s may not import %s", f.at(spec), f.dir(), pkg))
+		}
+	})
+	return bad
+}
+
+func TestImportDirections(t *testing.T) {
+	r, err := parseRules(layers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range parseTree(t) {
+		report(t, r.check(f))
+	}
+}
+
+func TestImportRulesCanFail(t *testing.T) {
+	r, err := parseRules(`NONE < low; low < mid; # comment
+		mid < high, other;`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, src string
+		bad       int
+	}{
+		{"mid/a.go", `package mid; import "tether/low"`, 0},
+		{"high/a.go", `package high; import ("tether/low"; "fmt"; "tether/mid")`, 0},
+		{"low/a.go", `package low; import "tether/mid"`, 1},
+		{"high/a.go", `package high; import "tether/other"`, 1},
+		{"low/a_test.go", `package low_test; import "tether/high"`, 0},
+		{"new/a.go", `package new`, 1},
+		{"cmd/tether/a.go", `package main; import "tether/high"`, 0},
+	} {
+		if bad := r.check(mustParse(t, c.name, c.src)); len(bad) != c.bad {
+			t.Errorf("%s with %s: complaints %q, want %d", c.name, c.src, bad, c.bad)
+		}
+	}
+	for _, text := range []string{"a", "NONE < a; a < b; b < a;", "a < b;", "a < b < c;"} {
+		if r, err := parseRules(text); err == nil {
+			t.Errorf("rules %q were accepted as %v", text, r)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package tether_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"strings"
+	"testing"
+)
+
+// Sizes of code that is not test code, in lines.
+const (
+	maxFile     = 600
+	maxFunc     = 100
+	longFunc    = 60 // at most longPercent of all functions may be longer
+	longPercent = 2
+)
+
+// checkStyle returns what is wrong with one file.
+func checkStyle(f *file) []string {
+	if f.isTest() {
+		return checkSleep(f)
+	}
+	var bad []string
+	if n := bytes.Count(f.src, []byte("\n")); n > maxFile && !ast.IsGenerated(f.ast) {
+		bad = append(bad, fmt.Sprintf("%s: %d lines, at most %d: split it by concept", f.name, n, maxFile))
+	}
+	for _, d := range f.ast.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && f.lines(fn) > maxFunc {
+			bad = append(bad, fmt.Sprintf("%s: %s has %d lines, at most %d", f.at(fn), fn.Name.Name, f.lines(fn), maxFunc))
+		}
+	}
+	return append(append(bad, checkExits(f)...), checkDocs(f)...)
+}
+
+func (f *file) lines(n node) int {
+	return f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
+}
+
+// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved.
+func checkSleep(f *file) []string {
+	var bad []string
+	ast.Inspect(f.ast, func(n node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && isSelector(call.Fun, "synctest", "Test") {
+			return false
+		}
+		if isSelector(n, "time", "Sleep") {
+			bad = append(bad, f.at(n)+": sleeps; wait for what should happen (testkit.Eventually) or fake the clock (testing/synctest)")
+		}
+		return true
+	})
+	return bad
+}
+
+// checkExits finds code that ends the whole process behind the back of main.
+func checkExits(f *file) []string {
+	if f.isCommand() {
+		return nil
+	}
+	var bad []string
+	ast.Inspect(f.ast, func(n node) bool {
+		for _, x := range [][2]string{{"os", "Exit"}, {"log", "Fatal"}, {"log", "Fatalf"}, {"log", "Fatalln"}} {
+			if isSelector(n, x[0], x[1]) {
+				bad = append(bad, fmt.Sprintf("%s: %s.%s; only commands end the process", f.at(n), x[0], x[1]))
+			}
+		}
+		return true
+	})
+	return bad
+}
+
+// undocumented methods are those whose meaning an interface of the standard library fixes.
+var undocumented = map[string]bool{
+	"Error": true, "Unwrap": true, "Is": true, "As": true, "String": true, "MarshalJSON": true, "UnmarshalJSON": true,
+	"Len": true, "Less": true, "Swap": true,
+}
+
+// checkDocs wants a comment that starts with the name on every exported name of an exported thing. A constant or variable may
+// instead have a comment at the end of its line or share that of its group.
+func checkDocs(f *file) []string {
+	var bad []string
+	want := func(n node, name string, docs ...*ast.CommentGroup) {
+		for _, doc := range docs {
+			if startsWith(doc.Text(), name) {
+				return
+			}
+		}
+		bad = append(bad, fmt.Sprintf("%s: exported %s has no comment that starts with its name", f.at(n), name))
+	}
+	for _, d := range f.ast.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Name.IsExported() && receiverExported(d) && (d.Recv == nil || !undocumented[d.Name.Name]) {
+				want(d, d.Name.Name, d.Doc)
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				checkSpec(d, spec, want)
+			}
+		}
+	}
+	return bad
+}
+
+func checkSpec(d *ast.GenDecl, spec ast.Spec, want func(node, string, ...*ast.CommentGroup)) {
+	switch s := spec.(type) {
+	case *ast.TypeSpec:
+		if s.Name.IsExported() {
+			want(s, s.Name.Name, s.Doc, d.Doc)
+		}
+	case *ast.ValueSpec:
+		if d.Lparen.IsValid() && (d.Doc != nil || s.Doc != nil || s.Comment != nil) {
+			return
+		}
+		for _, name := range s.Names {
+			if name.IsExported() {
+				want(s, name.Name, s.Doc, d.Doc)
+			}
+		}
+	}
+}
+
+// startsWith allows an article before the name.
+func startsWith(doc, name string) bool {
+	for _, article := range []string{"A ", "An ", "The "} {
+		doc = strings.TrimPrefix(doc, article)
+	}
+	rest, ok := strings.CutPrefix(doc, name)
+	return ok && (rest == "" || strings.ContainsAny(rest[:1], " ,.:;'(\n"))
+}
+
+func receiverExported(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	id, ok := t.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+func TestStyle(t *testing.T) {
+	var long []string
+	total := 0
+	documented, packages := map[string]bool{}, map[string]bool{}
+	for _, f := range parseTree(t) {
+		report(t, checkStyle(f))
+		if f.isTest() {
+			continue
+		}
+		packages[f.dir()] = true
+		if f.ast.Doc != nil && len(f.ast.Doc.Text()) > 0 {
+			documented[f.dir()] = true
+		}
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				total++
+				if n := f.lines(fn); n > longFunc {
+					long = append(long, fmt.Sprintf("%s: %s, %d lines", f.at(fn), fn.Name.Name, n))
+				}
+			}
+		}
+	}
+	for dir := range packages {
+		if !documented[dir] {
+			t.Errorf("%s: no package comment", dir)
+		}
+	}
+	if 100*len(long) > longPercent*total {
+		t.Errorf("%d of %d functions are longer than %d lines, at most %d %% may be:\n%s",
+			len(long), total, longFunc, longPercent, strings.Join(long, "\n"))
+	}
+}
+
+func TestStyleCanFail(t *testing.T) {
+	tall := func(n int) string { return "package a\nfunc f() {" + strings.Repeat("\n", n-1) + "}" }
+	for _, c := range []struct {
+		name, src string
+		bad       int
+	}{
+		{"a/a.go", tall(maxFunc), 0},
+		{"a/a.go", tall(maxFunc + 1), 1},
+		{"a/a.go", "package a\n" + strings.Repeat("\n", maxFile), 1},
+		{"a/a.go", "// Code generated by x. DO NOT EDIT.\n\npackage a\n" + strings.Repeat("\n", maxFile), 0},
+		{"a/a.go", `package a; import "os"; func f() { os.Exit(1) }`, 1},
+		{"cmd/a/a.go", `package main; import "os"; func f() { os.Exit(1) }`, 0},
+		{"a/a_test.go", `package a; import "time"; func f() { time.Sleep(1) }`, 1},
+		{"a/a_test.go", `package a; func f() { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`, 0},
+		{"a/a.go", "package a\n// F does.\nfunc F() {}\n// The T is.\ntype T int\n// G does.\nfunc (T) G() {}\nfunc (T) Error() {}", 0},
+		{"a/a.go", "package a\n// Does.\nfunc F() {}\ntype T int\nfunc (*T) G() {}\nfunc (*T) g() {}", 3},
+		{"a/a.go", "package a\n// Fs does.\nfunc F() {}", 1},
+		{"a/a.go", "package a\ntype t int\nfunc (t) G() {}", 0},
+		{"a/a.go", "package a\n// Kinds of things.\nconst (\nA = 1\nB = 2)\nconst (\nC = 1 // bytes\nD = 2)\nconst E = 1", 2},
+	} {
+		if bad := checkStyle(mustParse(t, c.name, c.src)); len(bad) != c.bad {
+			t.Errorf("%s with %q: complaints %q, want %d", c.name, c.src, bad, c.bad)
+		}
+	}
+}
+
+func TestLinesOfFunction(t *testing.T) {
+	f := mustParse(t, "a/a.go", "package a\n\n// F is.\nfunc F() {\n\treturn\n}\n")
+	if n := f.lines(f.ast.Decls[0]); n != 3 {
+		t.Errorf("a function of 3 lines below its comment has %d", n)
+	}
+}

@@ -1,0 +1,109 @@
+// Package tether_test holds the tests of the project as a whole: which package may import which, where differences between systems
+// may live, and the house rules that a tool can check. They read the source as text, so that they see the files of every system.
+package tether_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// modulePath is the module's name in go.mod.
+const modulePath = "tether"
+
+type node = ast.Node
+
+// file is one parsed Go file of the project.
+type file struct {
+	name string // slash-separated, from the root: "platform/pty/pty.go"
+	fset *token.FileSet
+	ast  *ast.File
+	src  []byte
+}
+
+func (f *file) dir() string     { return path.Dir(f.name) }
+func (f *file) isTest() bool    { return strings.HasSuffix(f.name, "_test.go") }
+func (f *file) isCommand() bool { return f.ast.Name.Name == "main" }
+
+// at is where a node stands, as editors and terminals understand it.
+func (f *file) at(n node) string { return f.fset.Position(n.Pos()).String() }
+
+// imports calls yield with each import path and its node.
+func (f *file) imports(yield func(importPath string, n node)) {
+	for _, spec := range f.ast.Imports {
+		importPath, _ := strconv.Unquote(spec.Path.Value) // the parser has checked it
+		yield(importPath, spec)
+	}
+}
+
+// isSelector reports whether e is pkg.name, for a package imported under its own name.
+func isSelector(e node, pkg, name string) bool {
+	sel, ok := e.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != name {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	return ok && x.Name == pkg
+}
+
+// parseTree parses every Go file of the project except test data.
+func parseTree(t *testing.T) []*file {
+	t.Helper()
+	var files []*file
+	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if base := d.Name(); base == "testdata" || base == "node_modules" || base != "." && base[0] == '.' {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		f, err := parseFile(filepath.ToSlash(name), src)
+		files = append(files, f)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func parseFile(name string, src []byte) (*file, error) {
+	fset := token.NewFileSet()
+	tree, err := parser.ParseFile(fset, name, src, parser.ParseComments|parser.SkipObjectResolution)
+	return &file{name: name, fset: fset, ast: tree, src: src}, err
+}
+
+// mustParse is parseFile for the small sources in the tests of the checks themselves.
+func mustParse(t *testing.T, name, src string) *file {
+	t.Helper()
+	f, err := parseFile(name, []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// report fails the test once per complaint.
+func report(t *testing.T, complaints []string) {
+	t.Helper()
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
