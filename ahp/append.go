@@ -1,0 +1,44 @@
+package ahp
+
+import (
+	"strconv"
+
+	"tether/internal/jsonspan"
+)
+
+// AppendOutput appends a whole dispatchAction message carrying terminal/output to dst. Each byte of data that is not
+// valid UTF-8 becomes U+FFFD, so data must not end inside a character. offset is written as OffsetKey; a negative
+// one is not. It allocates only to grow dst.
+func AppendOutput(dst []byte, channel string, clientSeq int64, data []byte, offset int64) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"clientSeq":`...)
+	dst = strconv.AppendInt(dst, clientSeq, 10)
+	dst = append(dst, `,"action":{"type":"terminal/output","data":`...)
+	dst = jsonspan.AppendQuote(dst, data)
+	if offset >= 0 {
+		dst = append(dst, `,"_meta":{"`+OffsetKey+`":`...)
+		dst = strconv.AppendInt(dst, offset, 10)
+		dst = append(dst, '}')
+	}
+	return append(dst, "}}}"...)
+}
+
+// AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its
+// quotes and is copied as it is. A nil origin is left out. It allocates only to grow dst.
+func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quoted []byte) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"action","params":{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"serverSeq":`...)
+	dst = strconv.AppendInt(dst, serverSeq, 10)
+	if origin != nil {
+		dst = append(dst, `,"origin":{"clientId":`...)
+		dst = jsonspan.AppendQuoteString(dst, origin.ClientID)
+		dst = append(dst, `,"clientSeq":`...)
+		dst = strconv.AppendInt(dst, origin.ClientSeq, 10)
+		dst = append(dst, '}')
+	}
+	dst = append(dst, `,"action":{"type":"terminal/data","data":`...)
+	dst = append(dst, quoted...)
+	return append(dst, "}}}"...)
+}

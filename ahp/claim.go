@@ -1,0 +1,82 @@
+package ahp
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Kinds of a Claim.
+const (
+	ClaimClient  = "client"
+	ClaimSession = "session"
+)
+
+// Claim says who holds a terminal. Every terminal is always held.
+type Claim struct {
+	Kind       string `json:"kind"`                 // ClaimClient or ClaimSession
+	ClientID   string `json:"clientId,omitempty"`   // client claims
+	Session    string `json:"session,omitempty"`    // session claims: URI
+	Chat       string `json:"chat,omitempty"`       // session claims: URI; required since 0.9.0, absent before
+	TurnID     string `json:"turnId,omitempty"`     // session claims in use by a tool call
+	ToolCallID string `json:"toolCallId,omitempty"` // session claims in use by a tool call
+
+	// Problem says why a received claim could not be read; it is never sent. Such a claim is somebody else's.
+	Problem string `json:"-"`
+}
+
+// ClientClaim returns the claim of a client.
+func ClientClaim(clientID string) Claim { return Claim{Kind: ClaimClient, ClientID: clientID} }
+
+// HeldBy reports whether c is a readable client claim of this client.
+func (c Claim) HeldBy(clientID string) bool {
+	return c.Problem == "" && c.Kind == ClaimClient && clientID != "" && c.ClientID == clientID
+}
+
+// Validate tells why c cannot be granted. Session claims may lack a chat, as before 0.9.0.
+func (c Claim) Validate() error {
+	switch {
+	case c.Problem != "":
+		return errors.New(c.Problem)
+	case c.Kind == ClaimClient:
+		if err := CheckClientID(c.ClientID); err != nil {
+			return fmt.Errorf("claim: %w", err)
+		}
+		return nil
+	case c.Kind == ClaimSession:
+		return c.validateSession()
+	}
+	return fmt.Errorf("claim: kind is %.40q, want %q or %q", c.Kind, ClaimClient, ClaimSession)
+}
+
+func (c Claim) validateSession() error {
+	if err := checkURI("claim: session", c.Session); err != nil {
+		return err
+	}
+	if c.Chat != "" {
+		if err := checkURI("claim: chat", c.Chat); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(checkLength("claim: turnId", c.TurnID, MaxURI), checkLength("claim: toolCallId", c.ToolCallID, MaxURI))
+}
+
+// UnmarshalJSON reads a claim strictly by type, but fails for nothing that is JSON: a claim that is not understood becomes
+// one with a Problem, so that one strange claim does not hide a whole catalogue.
+func (c *Claim) UnmarshalJSON(raw []byte) error {
+	*c = Claim{}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
+		c.Problem = "claim: not an object"
+		return nil
+	}
+	for name, field := range map[string]*string{"kind": &c.Kind, "clientId": &c.ClientID, "session": &c.Session,
+		"chat": &c.Chat, "turnId": &c.TurnID, "toolCallId": &c.ToolCallID} {
+		if v, ok := members[name]; ok && json.Unmarshal(v, field) != nil {
+			c.Problem = "claim: " + name + " is not a string"
+			return nil
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package ahp
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// ExtensionVersion is the version of the client-terminals extension this package speaks.
+const ExtensionVersion = 1
+
+// Bounds of ClientTerminals.MaxDataBytes, bytes of text in one output action.
+const (
+	DefaultMaxDataBytes = 64 << 10
+	MinMaxDataBytes     = 1 << 10
+)
+
+// ClientTerminals is a host's marker: it takes client-executed terminals. All but Version goes beyond the proposal.
+type ClientTerminals struct {
+	Version        int64 `json:"version"`                // 0 = the bare proposal
+	GraceMs        int64 `json:"graceMs,omitempty"`      // milliseconds a terminal outlives its owner's connection
+	Resume         bool  `json:"resume,omitempty"`       // offsets are read and acknowledged
+	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
+	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
+}
+
+// NewClientTerminals returns the marker of a host that does all of version 1 with this grace time, in milliseconds.
+func NewClientTerminals(graceMs int64) ClientTerminals {
+	return ClientTerminals{Version: ExtensionVersion, GraceMs: graceMs, Resume: true, CommandActions: true,
+		MaxDataBytes: DefaultMaxDataBytes}
+}
+
+// Meta returns the marker as the _meta of an InitializeResult.
+func (t ClientTerminals) Meta() Meta { return Meta{MarkerKey: marshal(t)} }
+
+// FindClientTerminals returns the host's marker: a typed clientTerminals member if there is one, else the one in _meta. It
+// returns false if there is none, if it is not an object, or if its version is not ours. Numbers are brought into range.
+func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
+	if t, ok := readMarker(r.ClientTerminals); ok {
+		return t, true
+	}
+	t, ok := readMarker(r.Meta[MarkerKey])
+	return t, ok && t.Version == ExtensionVersion
+}
+
+// readMarker takes a marker without a version, as a typed member might be, for the bare proposal.
+func readMarker(raw json.RawMessage) (t ClientTerminals, ok bool) {
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &t) != nil {
+		return ClientTerminals{}, false
+	}
+	switch t.Version {
+	case 0:
+		return ClientTerminals{MaxDataBytes: DefaultMaxDataBytes}, true
+	case ExtensionVersion:
+	default:
+		return ClientTerminals{}, false
+	}
+	t.GraceMs = min(max(t.GraceMs, 0), MaxGraceMs)
+	if t.MaxDataBytes == 0 {
+		t.MaxDataBytes = DefaultMaxDataBytes
+	}
+	t.MaxDataBytes = min(max(t.MaxDataBytes, MinMaxDataBytes), MaxData)
+	return t, true
+}
+
+// ClientMarker is a client's marker in InitializeParams._meta: the extension versions it speaks.
+type ClientMarker struct {
+	Versions []int64 `json:"versions"`
+}
+
+// NewClientMeta returns the _meta of an InitializeParams that offers the extension.
+func NewClientMeta() Meta {
+	return Meta{MarkerKey: marshal(ClientMarker{Versions: []int64{ExtensionVersion}})}
+}
+
+// OffersExtension reports whether a client's _meta offers the version this package speaks.
+func OffersExtension(m Meta) bool {
+	var c ClientMarker
+	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
+}
+
+// AckParams is the params of MethodAck.
+type AckParams struct {
+	Channel string `json:"channel"`
+	Applied int64  `json:"applied"` // bytes: the position after the last one the host has
+}
+
+// Validate tells what is wrong with the params.
+func (p AckParams) Validate() error {
+	if p.Applied < 0 {
+		return fmt.Errorf("applied is %d, want 0 or more", p.Applied)
+	}
+	return CheckURI(p.Channel)
+}
+
+func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }

@@ -1,0 +1,86 @@
+package ahp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Limits of what is accepted from a peer. AHP names none; these are ours, far above what known hosts and clients send
+// and far below what could hurt.
+const (
+	MaxURI           = 2 << 10   // bytes; the customary limit of URLs
+	MaxCwd           = 4 << 10   // bytes; PATH_MAX of Linux
+	MaxTitle         = 4 << 10   // bytes
+	MaxClientID      = 256       // bytes
+	MaxCommandID     = 256       // bytes; "cmd-1" in practice
+	MaxCommandLine   = 64 << 10  // bytes; a longer line is cut by its producer
+	MaxData          = 1 << 20   // bytes of text in one data, output or input action
+	MaxSubscriptions = 1024      // URIs in one initialize or reconnect
+	MaxVersions      = 64        // protocol versions in one offer
+	MaxVersion       = 32        // bytes of one protocol version
+	MaxSize          = 1000      // columns or rows; 0 and negative are refused, too
+	MaxGraceMs       = 3_600_000 // milliseconds; longer grace times of a marker count as this
+)
+
+func checkSize(name string, n int64) error {
+	if n < 1 || n > MaxSize {
+		return fmt.Errorf("%s is %d, want 1 to %d", name, n, MaxSize)
+	}
+	return nil
+}
+
+func checkLength(name, s string, limit int) error {
+	if len(s) > limit {
+		return fmt.Errorf("%s has %d bytes, at most %d are taken", name, len(s), limit)
+	}
+	return nil
+}
+
+// CheckURI tells what is wrong with s as a channel or resource URI: it must have a scheme, must be valid UTF-8 without
+// spaces and control characters, and at most MaxURI bytes long. It is otherwise opaque and compared byte by byte.
+func CheckURI(s string) error { return checkURI("channel", s) }
+
+func checkURI(name, s string) error {
+	switch i := strings.IndexByte(s, ':'); {
+	case s == "":
+		return fmt.Errorf("%s is missing", name)
+	case len(s) > MaxURI:
+		return checkLength(name, s, MaxURI)
+	case !printable(s) || strings.Contains(s, " "):
+		return fmt.Errorf("%s holds a space or a character that is not printable", name)
+	case i < 1 || !isScheme(s[:i]):
+		return fmt.Errorf("%s %.80q has no scheme", name, s)
+	}
+	return nil
+}
+
+// isScheme follows RFC 3986, 3.1.
+func isScheme(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		letter := c >= 'a' && c <= 'z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789+-.", rune(s[i]))) {
+			return false
+		}
+	}
+	return true
+}
+
+// CheckClientID tells what is wrong with s as a client id. An empty one would strand every terminal it claims.
+func CheckClientID(s string) error {
+	switch {
+	case s == "":
+		return errors.New("clientId is missing or empty")
+	case !printable(s):
+		return errors.New("clientId holds a character that is not printable")
+	}
+	return checkLength("clientId", s, MaxClientID)
+}
+
+// printable: valid UTF-8 without C0 and C1 controls.
+func printable(s string) bool {
+	control := func(r rune) bool { return r < ' ' || (r >= 0x7f && r < 0xa0) }
+	return utf8.ValidString(s) && strings.IndexFunc(s, control) < 0
+}

@@ -1,0 +1,75 @@
+package ahp
+
+// RootURI is the channel of the root state (AHP since 0.2.0; older documents call it agenthost:/root).
+const RootURI = "ahp-root://"
+
+// TerminalScheme starts the URI of every terminal tether mints. Official mirrors route terminal state by this prefix
+// only; a terminal of another host may have any scheme, so it is no test for "is a terminal".
+const TerminalScheme = "ahp-terminal:/"
+
+// NewTerminalURI returns the URI of a terminal whose id, without a slash, is uuid.
+func NewTerminalURI(uuid string) string { return TerminalScheme + uuid }
+
+// Requests of a client to a host (AHP method catalogue).
+const (
+	MethodInitialize      = "initialize"
+	MethodReconnect       = "reconnect"
+	MethodPing            = "ping" // answered even before initialize
+	MethodSubscribe       = "subscribe"
+	MethodListSessions    = "listSessions"
+	MethodCreateTerminal  = "createTerminal"
+	MethodDisposeTerminal = "disposeTerminal"
+)
+
+// Notifications.
+const (
+	MethodUnsubscribe           = "unsubscribe"    // client to host
+	MethodDispatchAction        = "dispatchAction" // client to host
+	MethodAction                = "action"         // host to client; params are an Envelope
+	MethodSessionAdded          = "root/sessionAdded"
+	MethodSessionRemoved        = "root/sessionRemoved"
+	MethodSessionSummaryChanged = "root/sessionSummaryChanged"
+)
+
+// MethodAck is the extension's notification of a host to the owner of a client-executed terminal; params are AckParams.
+const MethodAck = "x-tether/ack"
+
+// Keys of the extension inside _meta objects.
+const (
+	MarkerKey = "tether/clientTerminals" // in InitializeResult and InitializeParams
+	OffsetKey = "tether/offset"          // in a terminal/output action: position of its first byte, UTF-8 bytes
+)
+
+// Kinds of root actions.
+const (
+	ActionRootAgentsChanged         = "root/agentsChanged"
+	ActionRootActiveSessionsChanged = "root/activeSessionsChanged"
+	ActionRootTerminalsChanged      = "root/terminalsChanged"
+	ActionRootConfigChanged         = "root/configChanged"
+)
+
+// Kinds of terminal actions. TerminalOutput is the proposal's (client-executed terminals); the eleven others are
+// those of AHP since 0.1.0.
+const (
+	ActionTerminalData                      = "terminal/data"
+	ActionTerminalOutput                    = "terminal/output"
+	ActionTerminalInput                     = "terminal/input"
+	ActionTerminalResized                   = "terminal/resized"
+	ActionTerminalClaimed                   = "terminal/claimed"
+	ActionTerminalTitleChanged              = "terminal/titleChanged"
+	ActionTerminalCwdChanged                = "terminal/cwdChanged"
+	ActionTerminalExited                    = "terminal/exited"
+	ActionTerminalCleared                   = "terminal/cleared"
+	ActionTerminalCommandDetectionAvailable = "terminal/commandDetectionAvailable"
+	ActionTerminalCommandExecuted           = "terminal/commandExecuted"
+	ActionTerminalCommandFinished           = "terminal/commandFinished"
+)
+
+// ExecutionTarget says where a terminal's pty runs. The zero value means TargetServer.
+type ExecutionTarget string
+
+// The targets of the proposal.
+const (
+	TargetServer ExecutionTarget = "server"
+	TargetClient ExecutionTarget = "client"
+)

@@ -1,0 +1,97 @@
+package ahp
+
+import (
+	"maps"
+	"slices"
+)
+
+// ReduceRoot returns the root state after an accepted action. It changes nothing reachable from s.
+func ReduceRoot(s RootState, a Action) RootState {
+	switch a := a.(type) {
+	case RootAgentsChanged:
+		s.Agents = list(a.Agents)
+	case RootActiveSessionsChanged:
+		s.ActiveSessions = &a.ActiveSessions
+	case RootTerminalsChanged:
+		s.Terminals = list(a.Terminals)
+	case RootConfigChanged:
+		s.Config = reduceConfig(s.Config, a)
+	}
+	return s
+}
+
+// reduceConfig: a host that shows no configuration has none to change.
+func reduceConfig(c *RootConfig, a RootConfigChanged) *RootConfig {
+	if c == nil {
+		return nil
+	}
+	next := RootConfig{Schema: c.Schema, Values: maps.Clone(c.Values)}
+	if a.Replace || next.Values == nil {
+		next.Values = maps.Clone(a.Config)
+	} else {
+		maps.Copy(next.Values, a.Config)
+	}
+	return &next
+}
+
+// ReduceTerminal returns a terminal's state after an accepted action; refused envelopes must not get here. It changes
+// nothing reachable from s, so appending costs a copy of the tail part: who follows much output keeps the text
+// elsewhere.
+func ReduceTerminal(s TerminalState, a Action) TerminalState {
+	switch a := a.(type) {
+	case TerminalData:
+		s.Content = appendData(s.Content, a.Data)
+	case TerminalOutput:
+		s.Content = appendData(s.Content, a.Data)
+	case TerminalResized:
+		s.Cols, s.Rows = a.Cols, a.Rows
+	case TerminalClaimed:
+		s.Claim = a.Claim
+	case TerminalTitleChanged:
+		s.Title = a.Title
+	case TerminalCwdChanged:
+		s.Cwd = a.Cwd
+	case TerminalExited:
+		s.Lifecycle = Exited(a.ExitCode)
+	case TerminalCleared:
+		s.Content = []ContentPart{}
+	case TerminalCommandDetectionAvailable:
+		s.SupportsCommandDetection = true
+	case TerminalCommandExecuted:
+		s.SupportsCommandDetection = true
+		s.Content = append(slices.Clip(s.Content), ContentPart{Type: PartCommand, CommandID: a.CommandID,
+			CommandLine: a.CommandLine, Timestamp: a.Timestamp})
+	case TerminalCommandFinished:
+		s.Content = finishCommand(s.Content, a)
+	}
+	return s
+}
+
+func appendData(parts []ContentPart, data string) []ContentPart {
+	last := len(parts) - 1
+	switch {
+	case last >= 0 && parts[last].Type == PartCommand && !parts[last].IsComplete:
+		parts = slices.Clone(parts)
+		parts[last].Output += data
+	case last >= 0 && parts[last].Type == PartUnclassified:
+		parts = slices.Clone(parts)
+		parts[last].Value += data
+	default:
+		parts = append(slices.Clip(parts), ContentPart{Type: PartUnclassified, Value: data})
+	}
+	return parts
+}
+
+func finishCommand(parts []ContentPart, a TerminalCommandFinished) []ContentPart {
+	cloned := false
+	for i, p := range parts {
+		if p.Type != PartCommand || p.CommandID != a.CommandID {
+			continue
+		}
+		if !cloned {
+			parts, cloned = slices.Clone(parts), true
+		}
+		parts[i].IsComplete, parts[i].ExitCode, parts[i].DurationMs = true, a.ExitCode, a.DurationMs
+	}
+	return parts
+}

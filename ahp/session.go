@@ -1,0 +1,104 @@
+package ahp
+
+import "encoding/json"
+
+// SessionStatus is a set of bits; unknown ones are kept.
+type SessionStatus int64
+
+// Bits of a SessionStatus. SessionInputNeeded includes SessionInProgress.
+const (
+	SessionIdle        SessionStatus = 1
+	SessionError       SessionStatus = 2
+	SessionInProgress  SessionStatus = 8
+	SessionInputNeeded SessionStatus = 24
+	SessionIsRead      SessionStatus = 32
+	SessionIsArchived  SessionStatus = 64
+)
+
+// SessionSummary is an entry of a host's session list. tether only lists sessions, so that generic clients get an
+// answer; what only a session's view needs is kept as received.
+type SessionSummary struct {
+	Resource           string          `json:"resource"`
+	Provider           string          `json:"provider"`
+	Title              string          `json:"title"`
+	Status             SessionStatus   `json:"status"`
+	CreatedAt          string          `json:"createdAt"`  // ISO 8601
+	ModifiedAt         string          `json:"modifiedAt"` // ISO 8601
+	Activity           *string         `json:"activity,omitempty"`
+	Project            json.RawMessage `json:"project,omitempty"`
+	WorkingDirectories json.RawMessage `json:"workingDirectories,omitempty"`
+	Annotations        json.RawMessage `json:"annotations,omitempty"`
+	Changes            json.RawMessage `json:"changes,omitempty"`
+	Meta               Meta            `json:"_meta,omitempty"`
+}
+
+// PartialSessionSummary holds the changed members of a SessionSummary; nil = unchanged.
+type PartialSessionSummary struct {
+	Provider           *string         `json:"provider,omitempty"`
+	Title              *string         `json:"title,omitempty"`
+	Status             *SessionStatus  `json:"status,omitempty"`
+	CreatedAt          *string         `json:"createdAt,omitempty"`
+	ModifiedAt         *string         `json:"modifiedAt,omitempty"`
+	Activity           *string         `json:"activity,omitempty"`
+	Project            json.RawMessage `json:"project,omitempty"`
+	WorkingDirectories json.RawMessage `json:"workingDirectories,omitempty"`
+	Annotations        json.RawMessage `json:"annotations,omitempty"`
+	Changes            json.RawMessage `json:"changes,omitempty"`
+	Meta               Meta            `json:"_meta,omitempty"`
+}
+
+// ListSessionsParams asks for a page of sessions.
+type ListSessionsParams struct {
+	Channel string `json:"channel"` // RootURI
+	Limit   int64  `json:"limit,omitempty"`
+	Cursor  string `json:"cursor,omitempty"`
+}
+
+// ListSessionsResult is that page.
+type ListSessionsResult struct {
+	Items      []SessionSummary `json:"items"` // required, may be empty
+	NextCursor string           `json:"nextCursor,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r ListSessionsResult) MarshalJSON() ([]byte, error) {
+	type fields ListSessionsResult
+	r.Items = list(r.Items)
+	return marshal(fields(r)), nil
+}
+
+// SessionAddedParams are those of MethodSessionAdded.
+type SessionAddedParams struct {
+	Channel string         `json:"channel"`
+	Summary SessionSummary `json:"summary"`
+}
+
+// SessionRemovedParams are those of MethodSessionRemoved.
+type SessionRemovedParams struct {
+	Channel string `json:"channel"`
+	Session string `json:"session"`
+}
+
+// SessionSummaryChangedParams are those of MethodSessionSummaryChanged.
+type SessionSummaryChangedParams struct {
+	Channel string                `json:"channel"`
+	Session string                `json:"session"`
+	Changes PartialSessionSummary `json:"changes"`
+}
+
+// TerminalBlock is a terminal inside the content of a tool call; Resource can be subscribed to.
+type TerminalBlock struct {
+	Type     string          `json:"type"` // "terminal"
+	Resource string          `json:"resource"`
+	Title    string          `json:"title"`
+	IsPty    *bool           `json:"isPty,omitempty"`
+	Result   *TerminalResult `json:"result,omitempty"` // once the command has ended
+}
+
+// TerminalResult is the outcome of a tool call's command.
+type TerminalResult struct {
+	ExitCode   *int64          `json:"exitCode,omitempty"`
+	Preview    *string         `json:"preview,omitempty"` // for those who are not subscribed
+	Truncated  *bool           `json:"truncated,omitempty"`
+	FullOutput json.RawMessage `json:"fullOutput,omitempty"` // content reference
+}

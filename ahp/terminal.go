@@ -1,0 +1,160 @@
+package ahp
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// Values of Lifecycle.Status. Others may come from newer hosts and count as running.
+const (
+	StatusRunning = "running"
+	StatusExited  = "exited"
+)
+
+// Lifecycle says whether a terminal's process runs. The zero value means running.
+type Lifecycle struct {
+	Status   string `json:"status"`
+	ExitCode *int64 `json:"exitCode,omitempty"` // of an exited terminal; nil = killed, no code known
+}
+
+// Exited returns the lifecycle of an exited terminal; code may be nil.
+func Exited(code *int64) Lifecycle { return Lifecycle{Status: StatusExited, ExitCode: code} }
+
+// Exited reports whether the process has ended.
+func (l Lifecycle) Exited() bool { return l.Status == StatusExited }
+
+// MarshalJSON implements json.Marshaler.
+func (l Lifecycle) MarshalJSON() ([]byte, error) {
+	type fields Lifecycle
+	if l.Status == "" {
+		l.Status = StatusRunning
+	}
+	return marshal(fields(l)), nil
+}
+
+// TerminalInfo is a terminal in the catalogue of the root state.
+type TerminalInfo struct {
+	Resource        string          `json:"resource"` // URI to subscribe to
+	Title           string          `json:"title"`
+	Claim           Claim           `json:"claim"`
+	Lifecycle       Lifecycle       `json:"lifecycle"`
+	ExecutionTarget ExecutionTarget `json:"executionTarget,omitempty"`
+}
+
+type infoFields TerminalInfo
+
+// infoWire shadows Lifecycle: of its two end members at most one is written.
+type infoWire struct {
+	infoFields
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+	ExitCode  *int64     `json:"exitCode,omitempty"`
+}
+
+// endFor chooses the shape. An exit without a code cannot be told in the old one.
+func endFor(l Lifecycle, version string) (*Lifecycle, *int64) {
+	switch {
+	case HasLifecycle(version):
+		return &l, nil
+	case l.Exited():
+		return nil, l.ExitCode
+	}
+	return nil, nil
+}
+
+// endOf reads either shape.
+func endOf(l *Lifecycle, code *int64) Lifecycle {
+	switch {
+	case l != nil:
+		return *l
+	case code != nil:
+		return Exited(code)
+	}
+	return Lifecycle{Status: StatusRunning}
+}
+
+// MarshalFor encodes the entry in the shape of a negotiated protocol version.
+func (t TerminalInfo) MarshalFor(version string) []byte { return marshal(t.wire(version)) }
+
+func (t TerminalInfo) wire(version string) infoWire {
+	w := infoWire{infoFields: infoFields(t)}
+	w.Lifecycle, w.ExitCode = endFor(t.Lifecycle, version)
+	return w
+}
+
+// MarshalJSON implements json.Marshaler in the newest shape.
+func (t TerminalInfo) MarshalJSON() ([]byte, error) { return t.MarshalFor(Versions()[0]), nil }
+
+// UnmarshalJSON reads either shape.
+func (t *TerminalInfo) UnmarshalJSON(raw []byte) error {
+	var w infoWire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*t = TerminalInfo(w.infoFields)
+	t.Lifecycle = endOf(w.Lifecycle, w.ExitCode)
+	return nil
+}
+
+// TerminalState is the state of a terminal channel.
+type TerminalState struct {
+	Title                    string          `json:"title"`
+	Cwd                      string          `json:"cwd,omitempty"`  // URI or, from VS Code, a plain path; "" = unknown
+	Cols                     int64           `json:"cols,omitempty"` // 0 = unknown
+	Rows                     int64           `json:"rows,omitempty"` // 0 = unknown
+	Content                  []ContentPart   `json:"content"`        // the retained tail of the stream
+	Lifecycle                Lifecycle       `json:"lifecycle"`
+	Claim                    Claim           `json:"claim"`
+	SupportsCommandDetection bool            `json:"supportsCommandDetection,omitempty"`
+	IsPty                    *bool           `json:"isPty,omitempty"` // false = plain text without control sequences
+	ExecutionTarget          ExecutionTarget `json:"executionTarget,omitempty"`
+}
+
+type stateFields TerminalState
+
+type stateWire struct {
+	stateFields
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
+	ExitCode  *int64     `json:"exitCode,omitempty"`
+}
+
+// MarshalFor encodes the state in the shape of a negotiated protocol version.
+func (s TerminalState) MarshalFor(version string) []byte {
+	w := stateWire{stateFields: stateFields(s)}
+	w.Lifecycle, w.ExitCode = endFor(s.Lifecycle, version)
+	w.Content = list(s.Content)
+	return marshal(w)
+}
+
+// MarshalJSON implements json.Marshaler in the newest shape.
+func (s TerminalState) MarshalJSON() ([]byte, error) { return s.MarshalFor(Versions()[0]), nil }
+
+// UnmarshalJSON reads either shape.
+func (s *TerminalState) UnmarshalJSON(raw []byte) error {
+	var w stateWire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*s = TerminalState(w.stateFields)
+	s.Content = list(s.Content)
+	s.Lifecycle = endOf(w.Lifecycle, w.ExitCode)
+	return nil
+}
+
+// Text returns the terminal's retained stream: the text of all parts, in order.
+func (s TerminalState) Text() string {
+	n := 0
+	for _, p := range s.Content {
+		n += len(p.Text())
+	}
+	b := make([]byte, 0, n)
+	for _, p := range s.Content {
+		b = append(b, p.Text()...)
+	}
+	return string(b)
+}
+
+// Clone returns a copy that shares no memory a caller could change.
+func (s TerminalState) Clone() TerminalState {
+	s.Content = slices.Clone(s.Content)
+	return s
+}

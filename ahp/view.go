@@ -1,0 +1,249 @@
+package ahp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"tether/internal/jsonspan"
+)
+
+// Dispatch is the params of MethodDispatchAction with the action found but not decoded. Its slices alias the params; its
+// strings do not.
+type Dispatch struct {
+	Channel      string
+	ClientSeq    int64
+	HasClientSeq bool
+	Kind         string // the action's type
+	Action       []byte // the whole action, valid JSON, for DecodeAction
+	Data         []byte // terminal/output, data and input: the text, a JSON string with its quotes; else nil
+	Offset       int64  // terminal/output: OffsetKey; -1 = absent
+}
+
+// DecodeDispatch reads params. The error says what was wrong.
+func DecodeDispatch(params []byte) (Dispatch, error) {
+	var d Dispatch
+	err := d.Decode(params)
+	return d, err
+}
+
+// Decode is DecodeDispatch for a Dispatch that is used again and again: as long as the channel stays the same, it
+// does not allocate. After an error d holds nothing of use.
+func (d *Dispatch) Decode(params []byte) error {
+	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
+	var channel []byte
+	err := jsonspan.Object(params, func(key, value []byte) (err error) {
+		if isNull(value) {
+			return nil
+		}
+		switch string(key) {
+		case "channel":
+			channel = value
+		case "clientSeq":
+			d.ClientSeq, err = decodeInt("clientSeq", value)
+			d.HasClientSeq = true
+		case "action":
+			d.Action = value
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("dispatchAction: %w", err)
+	}
+	if err := reuseString(&d.Channel, "channel", channel); err != nil {
+		return fmt.Errorf("dispatchAction: %w", err)
+	}
+	a := actionView{kind: d.Kind}
+	err = a.decode(d.Action)
+	d.Kind, d.Data, d.Offset = a.kind, a.data, a.offset
+	return err
+}
+
+// EnvelopeView is an Envelope with the action found but not decoded. Its slices alias the params; its strings do not.
+type EnvelopeView struct {
+	Channel         string
+	ServerSeq       int64
+	HasOrigin       bool
+	Origin          Origin // if HasOrigin
+	Rejected        bool   // the action must not be applied
+	RejectionReason string // if Rejected; may be empty
+	Kind            string // the action's type
+	Action          []byte // the whole action, valid JSON, for DecodeAction
+	Data            []byte // terminal/output, data and input: the text, a JSON string with its quotes; else nil
+}
+
+// DecodeEnvelope reads the params of MethodAction. The error says what was wrong.
+func DecodeEnvelope(params []byte) (EnvelopeView, error) {
+	var v EnvelopeView
+	err := v.Decode(params)
+	return v, err
+}
+
+// Decode is DecodeEnvelope for a view that is used again and again: as long as channel and origin stay the same,
+// it does not allocate. After an error v holds nothing of use.
+func (v *EnvelopeView) Decode(params []byte) error {
+	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
+	var channel, origin []byte
+	hasSeq := false
+	err := jsonspan.Object(params, func(key, value []byte) (err error) {
+		if isNull(value) {
+			return nil
+		}
+		switch string(key) {
+		case "channel":
+			channel = value
+		case "serverSeq":
+			v.ServerSeq, err = decodeInt("serverSeq", value)
+			hasSeq = true
+		case "origin":
+			origin = value
+		case "rejectionReason":
+			v.RejectionReason, err = decodeString("rejectionReason", value)
+			v.Rejected = true
+		case "action":
+			v.Action = value
+		}
+		return err
+	})
+	if err == nil && !hasSeq {
+		err = errors.New("serverSeq is missing")
+	}
+	if err == nil {
+		err = reuseString(&v.Channel, "channel", channel)
+	}
+	if err == nil && origin != nil {
+		err = v.decodeOrigin(origin)
+	}
+	if err != nil {
+		return fmt.Errorf("action: %w", err)
+	}
+	a := actionView{kind: v.Kind}
+	err = a.decode(v.Action)
+	v.Kind, v.Data = a.kind, a.data
+	return err
+}
+
+func (v *EnvelopeView) decodeOrigin(raw []byte) error {
+	v.HasOrigin = true
+	var id []byte
+	err := jsonspan.Object(raw, func(key, value []byte) (err error) {
+		switch string(key) {
+		case "clientId":
+			id = value
+		case "clientSeq":
+			v.Origin.ClientSeq, err = decodeInt("origin: clientSeq", value)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return reuseString(&v.Origin.ClientID, "origin: clientId", id)
+}
+
+// actionView holds the parts of an action the hot path needs.
+type actionView struct {
+	kind   string
+	data   []byte
+	offset int64
+}
+
+func (a *actionView) decode(raw []byte) error {
+	a.offset = -1
+	var kind, meta []byte
+	if raw == nil {
+		return errors.New("action is missing")
+	}
+	err := jsonspan.Object(raw, func(key, value []byte) error {
+		switch string(key) {
+		case "type":
+			kind = value
+		case "data":
+			a.data = value
+		case "_meta":
+			meta = value
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("action: %w", err)
+	}
+	if err := a.setKind(kind); err != nil {
+		return err
+	}
+	switch a.kind {
+	case ActionTerminalOutput, ActionTerminalData, ActionTerminalInput:
+		if len(a.data) == 0 || a.data[0] != '"' {
+			return fmt.Errorf("%s: data is missing or not a string", a.kind)
+		}
+	default:
+		a.data = nil
+	}
+	if a.kind == ActionTerminalOutput && meta != nil {
+		return a.setOffset(meta)
+	}
+	return nil
+}
+
+// setKind takes the constant for the two kinds that come in floods, whatever the last message was.
+func (a *actionView) setKind(quoted []byte) error {
+	switch string(quoted) {
+	case `"` + ActionTerminalOutput + `"`:
+		a.kind = ActionTerminalOutput
+	case `"` + ActionTerminalData + `"`:
+		a.kind = ActionTerminalData
+	default:
+		return reuseString(&a.kind, "action: type", quoted)
+	}
+	return nil
+}
+
+func (a *actionView) setOffset(meta []byte) error {
+	err := jsonspan.Object(meta, func(key, value []byte) (err error) {
+		if string(key) == OffsetKey && !isNull(value) {
+			a.offset, err = decodeInt(OffsetKey, value)
+			if err == nil && a.offset < 0 {
+				err = errNegativeOffset(a.offset)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.kind, err)
+	}
+	return nil
+}
+
+func isNull(value []byte) bool { return string(value) == "null" }
+
+// reuseString sets *s to a required, non-empty JSON string; it keeps the old one if that is equal.
+func reuseString(s *string, name string, quoted []byte) error {
+	if n := len(quoted); n > 2 && quoted[0] == '"' && string(quoted[1:n-1]) == *s && strings.IndexByte(*s, '\\') < 0 {
+		return nil // without a backslash, the text between the quotes is the string
+	}
+	if quoted == nil {
+		return fmt.Errorf("%s is missing", name)
+	}
+	v, err := decodeString(name, quoted)
+	if err == nil && v == "" {
+		err = fmt.Errorf("%s is empty", name)
+	}
+	*s = v
+	return err
+}
+
+func decodeString(name string, quoted []byte) (string, error) {
+	if len(quoted) == 0 || quoted[0] != '"' {
+		return "", fmt.Errorf("%s is not a string", name)
+	}
+	b, err := jsonspan.AppendUnquote(nil, quoted)
+	return string(b), err
+}
+
+func decodeInt(name string, value []byte) (int64, error) {
+	n, err := jsonspan.Int(value)
+	if err != nil {
+		return 0, fmt.Errorf("%s is not a whole number", name)
+	}
+	return n, nil
+}
