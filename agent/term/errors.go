@@ -1,0 +1,50 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrNotFound: no such terminal, or none that the actor may see.
+	ErrNotFound = errors.New("no such terminal")
+	// ErrExited: the terminal's child has ended, so it takes no input, size
+	// or signal any more.
+	ErrExited = errors.New("the terminal has exited")
+	// ErrPrivate: a private terminal cannot be lent.
+	ErrPrivate = errors.New("the terminal is private")
+	// ErrClosed: the pool is shutting down.
+	ErrClosed = errors.New("the daemon is shutting down")
+)
+
+// AmbiguousError is returned when a name or the beginning of an id fits
+// several terminals.
+type AmbiguousError struct {
+	Ref string
+	IDs []ID
+}
+
+func (e *AmbiguousError) Error() string {
+	return fmt.Sprintf("%q fits %d terminals: %v", e.Ref, len(e.IDs), e.IDs)
+}
+
+// SpecError says what of a Spec was wrong.
+type SpecError struct {
+	Field string // in words: "size", "name", "command"
+	Err   error
+}
+
+func (e *SpecError) Error() string { return e.Field + ": " + e.Err.Error() }
+
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// maxSize bounds both dimensions of a terminal in cells: the largest a host
+// of this protocol is asked to take, see ahp.
+const maxSize = 1000
+
+func checkSize(s Size) error {
+	if s.Cols < 1 || s.Cols > maxSize || s.Rows < 1 || s.Rows > maxSize {
+		return &SpecError{"size", fmt.Errorf("%dx%d is out of range, each side must be 1 to %d", s.Cols, s.Rows, maxSize)}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package term
+
+import (
+	"slices"
+	"time"
+)
+
+// Info is a snapshot of a terminal for people and programs. It holds no
+// output. The slices are the caller's.
+type Info struct {
+	ID      ID
+	Name    string   // given at Spawn, else the command's base name
+	Title   string   // what the child set last, else Name; at most maxTitle bytes
+	Command []string // argv
+	Cwd     string   // absolute; follows trusted cwd reports
+	Size    Size
+	Owner   Actor
+	Visible bool // shown to the person in user interfaces
+	Private bool // neither lent nor seen by local agents
+	LentTo  []string
+	Pid     int
+	Started time.Time
+	Exit    *Exit // nil while running
+
+	CommandDetection bool // a trusted mark was seen, so Commands is meaningful
+	Running          *Command
+	Bytes            int64 // raw bytes the child has written
+	Retained         int64 // of which the log still holds the newest this many
+	Attached         int   // people attached now
+}
+
+// LentToHost reports whether the terminal is announced at the host called name.
+func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
+
+// Exit is how a terminal ended.
+type Exit struct {
+	Code   int    // as the system reports it; 128+n when signal n killed the leader
+	Signal string // the signal's name, "" for an ordinary exit
+	At     time.Time
+}
+
+// Command is one command line of a shell with integration.
+type Command struct {
+	N        int    // counts from 1 within the terminal
+	Line     string // as typed; "" when not HasLine
+	HasLine  bool
+	Started  time.Time
+	Duration time.Duration // 0 while it runs
+	Exit     *int          // nil while it runs, or when the shell did not say
+	Done     bool
+	Start    int64 // raw offset of the first byte of its output
+	End      int64 // raw offset after the last one; the current end while it runs
+}

@@ -1,0 +1,86 @@
+package term
+
+import "context"
+
+// maxInput bounds the input that waits for a child which does not read, in
+// bytes: a large paste.
+const maxInput = 1 << 20
+
+// inputQueue is what was typed and not yet written to the pty. Its own queue,
+// and a goroutine that exists only while it is not empty, keep input from
+// ever waiting for output or the other way round. Guarded by the terminal's
+// mutex.
+type inputQueue struct {
+	waiting []byte
+	typing  bool          // typist runs
+	closed  bool          //
+	space   chan struct{} // closed and replaced when typist took the queue
+}
+
+// write queues p for the child and returns when it is queued, which may wait
+// while maxInput bytes are queued already. It returns ErrExited when the
+// child is gone; what was queued then is dropped.
+func (t *Terminal) write(ctx context.Context, p []byte) error {
+	for len(p) > 0 {
+		t.mu.Lock()
+		q := &t.input
+		if q.closed {
+			t.mu.Unlock()
+			return ErrExited
+		}
+		n := min(len(p), maxInput-len(q.waiting))
+		q.waiting = append(q.waiting, p[:n]...)
+		p = p[n:]
+		if !q.typing && len(q.waiting) > 0 {
+			q.typing = true
+			go t.typist()
+		}
+		if q.space == nil {
+			q.space = make(chan struct{})
+		}
+		space := q.space
+		t.mu.Unlock()
+		if len(p) == 0 {
+			return nil
+		}
+		select {
+		case <-space:
+		case <-t.done:
+			return ErrExited
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// typist writes what is queued and ends when there is nothing left.
+func (t *Terminal) typist() {
+	for {
+		t.mu.Lock()
+		batch := t.input.waiting
+		t.input.waiting = nil
+		if t.input.space != nil {
+			close(t.input.space)
+			t.input.space = nil
+		}
+		if len(batch) == 0 || t.input.closed {
+			t.input.typing = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		if _, err := t.pty.Write(batch); err != nil {
+			t.mu.Lock()
+			t.input.closeLocked()
+			t.input.typing = false
+			t.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (q *inputQueue) closeLocked() {
+	q.closed = true
+	q.waiting = nil
+}

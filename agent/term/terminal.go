@@ -1,0 +1,296 @@
+package term
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"tether/agent/ring"
+	"tether/platform/pty"
+	"tether/shellint"
+)
+
+// Size is a terminal's size in cells, 1 to 1000 each way.
+type Size = pty.Size
+
+// PTY is a running child on a pseudo-terminal. platform/pty implements it;
+// so does a holder's client.
+type PTY interface {
+	// Read returns the child's output, io.EOF after its end.
+	Read(p []byte) (int, error)
+	// WaitReadable blocks until Read would not.
+	WaitReadable() error
+	// Write sends input. It blocks while the child does not read.
+	Write(p []byte) (int, error)
+	Resize(Size) error
+	// Wait blocks until the leader was reaped.
+	Wait() pty.Exit
+	// Kill ends the whole process tree and returns when it is gone.
+	Kill(ctx context.Context, grace time.Duration) error
+	Pid() int
+	// Close releases the pty and unblocks Read and Write.
+	Close() error
+}
+
+// OnSlow says what happens to the child when a reader that holds is slow.
+type OnSlow uint8
+
+const (
+	// Lag never slows the child: a slow reader loses its place and is told.
+	Lag OnSlow = iota
+	// Hold lets the child wait for readers, each time for at most the pool's
+	// stall time.
+	Hold
+)
+
+// Terminal is one child on a pty with its recorded output. All methods may be
+// called concurrently. Doors do not get a Terminal but a [Handle].
+//
+// Goroutines: run owns the child's end; pump is the only one that appends
+// output; typist, started on demand, writes input. All end with the terminal.
+type Terminal struct {
+	// Set at construction.
+	id      ID
+	name    string
+	command []string
+	started time.Time
+	private bool
+	onSlow  OnSlow
+	pty     PTY
+	pool    *Pool
+
+	// Owned by pump.
+	scanner *shellint.Scanner
+	result  shellint.Result
+	tracker shellint.Tracker
+	joined  []byte // scratch for text that wraps in the log
+
+	mu        sync.Mutex
+	log       *ring.Log
+	cuts      cutList
+	marks     queue[Mark]
+	firstMark int64 // sequence number of marks.at(0)
+	decided   int64 // raw offset up to which the scanner has judged
+	texted    int64 // raw offset up to which the text is known; <= decided
+	readers   map[*Reader]struct{}
+	title     string
+	cwd       string
+	size      Size
+	owner     Actor
+	visible   bool
+	lentTo    []string
+	exit      *Exit
+	detected  bool
+	commands  queue[Command]
+	lineBytes int // sum of the commands' lines
+	attached  int
+	input     inputQueue
+	lastByte  time.Time
+	inRead    bool // pump waits for the child
+
+	room   chan struct{} // 1 slot; a holding reader moved on
+	killed chan struct{} // closed by Kill: no reader holds any more
+	kill   sync.Once
+	pumped chan struct{} // closed by pump at the end of output
+	done   chan struct{} // closed by run after MarkExited
+}
+
+// drain bounds, after the leader's end. Output of background processes that
+// keep the pty open must not keep the terminal alive for ever.
+const (
+	drainQuiet = 250 * time.Millisecond // end after this long without a byte
+	drainMax   = 5 * time.Second        // end in any case
+)
+
+// run waits for the child and its last output, then reports the exit once.
+func (t *Terminal) run() {
+	go t.pump()
+	status := t.pty.Wait()
+	t.drain()
+	t.pty.Close()
+	<-t.pumped
+
+	now := time.Now()
+	t.mu.Lock()
+	exit := Exit{Code: status.Code, Signal: status.Signal, At: now}
+	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(status.Code), Known: true})
+	t.putCommandsLocked(events, now)
+	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.texted, Exit: exit})
+	t.input.closeLocked()
+	t.wakeLocked()
+	t.mu.Unlock()
+	close(t.done)
+	t.pool.changed()
+}
+
+// drain returns at the end of output, or when the pty has been quiet for a
+// while although somebody still holds it open.
+func (t *Terminal) drain() {
+	limit := time.NewTimer(drainMax)
+	defer limit.Stop()
+	tick := time.NewTicker(drainQuiet)
+	defer tick.Stop()
+	for {
+		select {
+		case <-t.pumped:
+			return
+		case <-limit.C:
+			return
+		case <-tick.C:
+			t.mu.Lock()
+			quiet := t.inRead && time.Since(t.lastByte) >= drainQuiet
+			t.mu.Unlock()
+			if quiet {
+				return
+			}
+		}
+	}
+}
+
+// readBuffers are shared by all pumps and taken only when there is something
+// to read. A Linux pty gives at most 4,095 bytes a read, a holder more.
+var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// pump moves output from the pty into the log until its end.
+func (t *Terminal) pump() {
+	defer close(t.pumped)
+	for {
+		t.setInRead(true)
+		err := t.pty.WaitReadable()
+		if err == nil {
+			buf := readBuffers.Get().(*[32 << 10]byte)
+			var n int
+			n, err = t.pty.Read(buf[:])
+			t.setInRead(false)
+			if n > 0 {
+				t.hold(n)
+				t.ingest(buf[:n])
+			}
+			readBuffers.Put(buf)
+		}
+		if err != nil {
+			break // io.EOF, or the pty was closed: either way nothing follows
+		}
+	}
+	t.endOutput()
+}
+
+func (t *Terminal) setInRead(v bool) {
+	t.mu.Lock()
+	t.inRead = v
+	t.mu.Unlock()
+}
+
+// Info returns a snapshot.
+func (t *Terminal) Info() Info {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := Info{
+		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
+		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Private: t.private,
+		LentTo: slices.Clone(t.lentTo), Pid: t.pty.Pid(), Started: t.started,
+		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
+		Attached: t.attached,
+	}
+	if t.exit != nil {
+		e := *t.exit
+		i.Exit = &e
+	}
+	if c := t.runningLocked(t.log.End()); c != nil {
+		running := *c
+		i.Running = &running
+	}
+	return i
+}
+
+// Done is closed when the exit was recorded.
+func (t *Terminal) Done() <-chan struct{} { return t.done }
+
+// commandList returns the commands still remembered, oldest first.
+func (t *Terminal) commandList() []Command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]Command, t.commands.len())
+	for i := range out {
+		out[i] = *t.commands.at(i)
+		if !out[i].Done {
+			out[i].End = t.log.End()
+		}
+	}
+	return out
+}
+
+// resize changes the size of the pty and records it. The same size again
+// does nothing.
+func (t *Terminal) resize(s Size) error {
+	if err := checkSize(s); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	same, over := t.size == s, t.exit != nil
+	t.mu.Unlock()
+	if over {
+		return ErrExited
+	}
+	if same {
+		return nil
+	}
+	if err := t.pty.Resize(s); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.texted, Size: s})
+	t.boundLocked()
+	t.wakeLocked()
+	t.mu.Unlock()
+	return nil
+}
+
+// terminate kills the process tree and waits until the exit was recorded or
+// ctx ends. Killing an exited terminal does nothing.
+func (t *Terminal) terminate(ctx context.Context) error {
+	t.kill.Do(func() { close(t.killed) })
+	select {
+	case <-t.done:
+		return nil
+	default:
+	}
+	if err := t.pty.Kill(ctx, t.pool.opts.KillGrace); err != nil {
+		return err
+	}
+	select {
+	case <-t.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lend changes the hosts at which the terminal is announced.
+func (t *Terminal) lend(host string, on bool) error {
+	t.mu.Lock()
+	has := slices.Contains(t.lentTo, host)
+	switch {
+	case on && t.private:
+		t.mu.Unlock()
+		return ErrPrivate
+	case on && !has:
+		t.lentTo = append(t.lentTo, host)
+	case !on && has:
+		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
+	}
+	t.mu.Unlock()
+	if on != has {
+		t.pool.changed()
+	}
+	return nil
+}
+
+// attach counts a person in (+1) or out (-1).
+func (t *Terminal) attach(by int) {
+	t.mu.Lock()
+	t.attached += by
+	t.mu.Unlock()
+}
