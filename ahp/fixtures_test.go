@@ -1,0 +1,251 @@
+package ahp_test
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+)
+
+// The published cases, and the same files (perhaps newer, perhaps more) outside the project where they are at hand.
+const elsewhere = "../../shared/cases/ahp"
+
+type reducerCase struct {
+	Description string
+	Reducer     string
+	Initial     json.RawMessage
+	Actions     []json.RawMessage
+	Expected    json.RawMessage
+}
+
+func TestReducerFixtures(t *testing.T) {
+	for _, dir := range []struct{ path, version string }{
+		{"testdata/reducers", "0.8.0"},
+		{"testdata/derived", "1.0.0"},
+		{elsewhere + "/reducers", "0.8.0"},
+		{elsewhere + "/derived-0.9/reducers", "1.0.0"},
+	} {
+		for _, file := range files(t, dir.path) {
+			t.Run(file, func(t *testing.T) {
+				var c reducerCase
+				decode(t, file, &c)
+				switch c.Reducer {
+				case "root":
+					runReducer(t, c, dir.version, ahp.ReduceRoot)
+				case "terminal":
+					runReducer(t, c, dir.version, ahp.ReduceTerminal)
+				default:
+					t.Fatalf("reducer %q is not known", c.Reducer)
+				}
+			})
+		}
+	}
+}
+
+type state interface{ MarshalFor(version string) []byte }
+
+func runReducer[S state](t *testing.T, c reducerCase, version string, reduce func(S, ahp.Action) S) {
+	var s S
+	if err := json.Unmarshal(c.Initial, &s); err != nil {
+		t.Fatal(err)
+	}
+	equalJSON(t, "the initial state after decoding and encoding", c.Initial, s.MarshalFor(version))
+	for _, raw := range c.Actions {
+		a, err := ahp.DecodeAction(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalJSON(t, "the action after decoding and encoding", raw, ahp.AppendActionFor(nil, a, version))
+		before := s.MarshalFor(version)
+		next := reduce(s, a)
+		if after := s.MarshalFor(version); string(after) != string(before) {
+			t.Errorf("%s changed the state it was given:\n%s", a.Type(), cmp.Diff(string(before), string(after)))
+		}
+		s = next
+	}
+	equalJSON(t, c.Description, c.Expected, s.MarshalFor(version))
+}
+
+type roundTripCase struct {
+	Type              string
+	Input             json.RawMessage
+	AcceptableOutputs []json.RawMessage
+}
+
+// roundTrips decodes and encodes a wire type by its upstream name.
+var roundTrips = map[string]func(raw []byte) ([]byte, error){
+	"ActionEnvelope":        through[ahp.Envelope],
+	"StateAction":           throughAction,
+	"SessionStatus":         through[ahp.SessionStatus],
+	"SessionSummary":        through[ahp.SessionSummary],
+	"PartialSessionSummary": through[ahp.PartialSessionSummary],
+	"SessionAddedParams":    through[ahp.SessionAddedParams],
+	"Implementation":        through[ahp.Implementation],
+	"InitializeResult":      through[ahp.InitializeResult],
+}
+
+const (
+	sessionSurface = "session and chat surface: tether shows terminals, not conversations"
+	messageShape   = "JSON-RPC message shape: package jsonrpc"
+)
+
+// outOfScope lists every round trip that is not run, with the reason.
+var outOfScope = map[string]string{
+	"003-customization-unknown-type-preserved.json": sessionSurface,
+	"006-string-or-markdown-plain.json":             sessionSurface,
+	"007-string-or-markdown-object.json":            sessionSurface,
+	"008-jsonrpc-request.json":                      messageShape,
+	"009-jsonrpc-notification.json":                 messageShape,
+	"010-jsonrpc-success.json":                      messageShape,
+	"011-jsonrpc-error.json":                        messageShape,
+	"012-changeset-target-resource.json":            sessionSurface,
+	"013-changeset-target-range.json":               sessionSurface,
+	"014-session-input-question-number.json":        sessionSurface,
+	"015-session-input-question-integer.json":       sessionSurface,
+	"027-agent-customization-model-and-tools.json":  sessionSurface,
+	"033-chat-source-side-chat.json":                sessionSurface,
+	"035-chat-source-side-chat-active.json":         sessionSurface,
+	"036-chat-source-fork.json":                     sessionSurface,
+	"038-chat-source-side-chat-selection.json":      sessionSurface,
+}
+
+func TestRoundTripFixtures(t *testing.T) {
+	for _, dir := range []string{"testdata/round-trips", elsewhere + "/round-trips"} {
+		seen := map[string]bool{}
+		for _, file := range files(t, dir) {
+			name := filepath.Base(file)
+			seen[name] = true
+			t.Run(file, func(t *testing.T) {
+				var c roundTripCase
+				decode(t, file, &c)
+				run, ok := roundTrips[c.Type]
+				_, listed := outOfScope[name]
+				if ok == listed {
+					t.Fatalf("type %s: run %v, listed as out of scope %v; want exactly one", c.Type, ok, listed)
+				}
+				if listed {
+					return
+				}
+				got, err := run(c.Input)
+				if err != nil {
+					t.Fatal(err)
+				}
+				equalExactly(t, c.AcceptableOutputs[0], got)
+			})
+		}
+		for name := range outOfScope {
+			if len(seen) > 0 && !seen[name] {
+				t.Errorf("%s is listed as out of scope but not in %s", name, dir)
+			}
+		}
+	}
+}
+
+// The blocks inside two envelopes are the only part of a chat that concerns terminals.
+func TestTerminalBlockFixtures(t *testing.T) {
+	for _, name := range []string{"030-terminal-content-ispty.json", "031-terminal-content-completed.json"} {
+		var c roundTripCase
+		decode(t, "testdata/round-trips/"+name, &c)
+		var e struct {
+			Action struct{ Content []json.RawMessage }
+		}
+		if err := json.Unmarshal(c.Input, &e); err != nil {
+			t.Fatal(err)
+		}
+		got, err := through[ahp.TerminalBlock](e.Action.Content[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		equalExactly(t, e.Action.Content[0], got)
+	}
+}
+
+func through[T any](raw []byte) ([]byte, error) {
+	var v T
+	if err := ahp.DecodeParams(raw, &v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+func throughAction(raw []byte) ([]byte, error) {
+	a, err := ahp.DecodeAction(raw)
+	if err != nil {
+		return nil, err
+	}
+	return ahp.AppendAction(nil, a), nil
+}
+
+// files lists the cases of a folder: none if it is elsewhere and absent, at least one if it is ours.
+func files(t *testing.T, dir string) []string {
+	t.Helper()
+	found, err := filepath.Glob(dir + "/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(found) == 0 && filepath.Dir(dir) == "testdata" {
+		t.Fatalf("%s holds no cases", dir)
+	}
+	return found
+}
+
+func decode(t *testing.T, file string, v any) {
+	t.Helper()
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+}
+
+// equalJSON compares without regard to the order of keys and to nulls, as the reducer cases want it.
+func equalJSON(t *testing.T, what string, want, got []byte) {
+	t.Helper()
+	if diff := cmp.Diff(withoutNulls(value(t, want)), withoutNulls(value(t, got))); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// equalExactly tells null from absent, as the round trips want it.
+func equalExactly(t *testing.T, want, got []byte) {
+	t.Helper()
+	if diff := cmp.Diff(value(t, want), value(t, got)); diff != "" {
+		t.Errorf("encoded again (-want +got):\n%s", diff)
+	}
+}
+
+func value(t *testing.T, raw []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	return v
+}
+
+func withoutNulls(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		maps.DeleteFunc(out, func(_ string, v any) bool { return v == nil })
+		for k := range out {
+			out[k] = withoutNulls(out[k])
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i := range out {
+			out[i] = withoutNulls(out[i])
+		}
+		return out
+	}
+	return v
+}
