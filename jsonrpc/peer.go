@@ -1,0 +1,271 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	defaultQueueBytes   = 1 << 20 // bytes, see Options.QueueBytes
+	defaultControlBytes = 1 << 20 // bytes, see Options.ControlBytes
+	defaultMaxMessage   = 1 << 20 // bytes, the default read limit of wsconn
+	defaultMaxRequests  = 256     // see Options.MaxRequests
+)
+
+// A Handler serves what the other side sends.
+type Handler interface {
+	// Handle is called on the read goroutine for each request and
+	// notification, in order of arrival; nothing is read before it returns.
+	// A request must be replied to once, then or later. ctx ends with the
+	// peer. r and what it holds follow the rules of [Request].
+	Handle(ctx context.Context, r *Request)
+}
+
+// A HandlerFunc is a function as a [Handler].
+type HandlerFunc func(ctx context.Context, r *Request)
+
+// Handle calls f.
+func (f HandlerFunc) Handle(ctx context.Context, r *Request) { f(ctx, r) }
+
+// Options are the settings of a [Peer]. Zero values mean the defaults.
+type Options struct {
+	// Handler serves requests and notifications. If nil, requests are
+	// answered with -32601 and notifications ignored.
+	Handler Handler
+
+	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In
+	// bytes, each message counted with 64 more; default 1 MiB. Memory in use
+	// may be twice that, because messages are stored in chunks.
+	QueueBytes int
+
+	// ControlBytes bounds the control queue likewise: [Peer.Call] and
+	// [Peer.Notify] block beyond it. Replies are never delayed; instead
+	// nothing more is read while they exceed it. Default 1 MiB.
+	ControlBytes int
+
+	// MaxMessage is the size in bytes beyond which a message is refused with
+	// [ErrTooLarge] before it is sent; what the other side reads at most.
+	// Default 1 MiB.
+	MaxMessage int
+
+	// MaxRequests bounds the requests received but not replied to; more are
+	// refused with -32000. Default 256.
+	MaxRequests int
+}
+
+func (o Options) withDefaults() Options {
+	def := func(v *int, d int) {
+		if *v <= 0 {
+			*v = d
+		}
+	}
+	if o.Handler == nil {
+		o.Handler = HandlerFunc(func(_ context.Context, r *Request) {
+			_ = r.ReplyError(MethodNotFound(r.Method)) // fails only with the peer
+		})
+	}
+	def(&o.QueueBytes, defaultQueueBytes)
+	def(&o.ControlBytes, defaultControlBytes)
+	def(&o.MaxMessage, defaultMaxMessage)
+	def(&o.MaxRequests, defaultMaxRequests)
+	return o
+}
+
+// A Peer is one end of a JSON-RPC connection; it both calls and is called.
+// Methods other than Run may be called by any goroutine at any time, also
+// before Run; what they queue goes out when it runs.
+//
+//	new ──Run──▶ running ──channel ends, ctx done, Close──▶ closed
+//	 └───────────────────────────Close────────────────────────┘
+//
+// Goroutines: Run's caller reads and calls the handler; writeLoop, started by
+// Run and ended before it returns, is the only one that calls Channel.Send.
+type Peer struct {
+	// Set once by NewPeer.
+	ch   Channel
+	opts Options
+	wake chan struct{} // 1 slot: tells an idle writeLoop to look again; nobody closes it
+	done chan struct{} // closed by shut, after cause is set
+	gone chan struct{} // closed by shut, after the channel was closed
+
+	// Owned by the read goroutine.
+	note    Request           // reused for every notification
+	scratch []byte            // a method's name on its way to methods
+	methods map[string]string // names seen, so that they are not allocated again
+
+	mu       sync.Mutex // guards what follows; never held while blocking
+	cause    error      // why the peer ended; nil while it has not
+	cancel   func()     // ends the context of the handler; nil before Run
+	control  queue
+	bulk     queue
+	writing  bool          // writeLoop has something in its hands
+	drained  chan struct{} // closed when all is sent, then nil; made by Flush
+	calls    map[int64]chan response
+	lastID   int64
+	requests int // received and not yet replied to
+
+	count counters
+}
+
+// counters are what Stats reports; each has one writer, readers are anywhere.
+type counters struct {
+	bytesIn, bytesOut, messagesIn, messagesOut, invalid, stray atomic.Int64
+}
+
+// NewPeer returns a peer on ch, which it owns from now on. It starts nothing;
+// call [Peer.Run].
+func NewPeer(ch Channel, o Options) *Peer {
+	o = o.withDefaults()
+	return &Peer{
+		ch:      ch,
+		opts:    o,
+		wake:    make(chan struct{}, 1),
+		done:    make(chan struct{}),
+		gone:    make(chan struct{}),
+		methods: map[string]string{},
+		control: queue{limit: o.ControlBytes},
+		bulk:    queue{limit: o.QueueBytes},
+		calls:   map[int64]chan response{},
+	}
+}
+
+// Run serves the connection until the channel ends, ctx is done or the peer is
+// closed, and returns why: the channel's error (for which errors.Is(err,
+// io.EOF) if the other side closed cleanly), ctx's cause, or [ErrClosed]. It
+// is never nil. When Run returns, the channel is closed, no goroutine of the
+// peer is left, and all calls and senders have been released. Run is called
+// once.
+func (p *Peer) Run(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { p.shut(context.Cause(ctx), nil) })
+	defer stop()
+	handling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.mu.Lock()
+	p.cancel = cancel
+	p.mu.Unlock()
+
+	var writer sync.WaitGroup
+	writer.Go(func() { p.writeLoop(context.WithoutCancel(ctx)) })
+	err := p.readLoop(handling)
+	p.shut(err, nil)
+	writer.Wait()
+	<-p.gone
+
+	// A failed write closes the channel. If reading had meanwhile found out
+	// why (the other side's close frame), that says more.
+	if werr, ok := errors.AsType[*writeError](p.Err()); ok && errors.Is(err, net.ErrClosed) {
+		return werr
+	} else if ok {
+		return err
+	}
+	return p.Err()
+}
+
+// A writeError marks the cause of an end as coming from writeLoop.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return fmt.Sprintf("jsonrpc: send: %v", e.err) }
+func (e *writeError) Unwrap() error { return e.err }
+
+// shut ends the peer because of cause, unless it has ended; closeChannel, if
+// not nil, is used in place of the channel's Close. Everything that waits sees
+// done at once, also if closing takes its time.
+func (p *Peer) shut(cause error, closeChannel func() error) {
+	p.mu.Lock()
+	if p.cause != nil {
+		p.mu.Unlock()
+		return
+	}
+	p.cause = cause
+	p.control.drop()
+	p.bulk.drop()
+	cancel := p.cancel
+	p.mu.Unlock()
+
+	close(p.done)
+	if cancel != nil {
+		cancel()
+	}
+	if closeChannel == nil {
+		closeChannel = p.ch.Close
+	}
+	_ = closeChannel() // the peer ends either way; cause says why
+	close(p.gone)
+}
+
+// Close ends the peer and its channel without delay. What is queued is not
+// sent; see [Peer.Flush]. Close may be called more than once.
+func (p *Peer) Close() error {
+	p.shut(ErrClosed, nil)
+	return nil
+}
+
+// CloseReason is [Peer.Close] that tells the other side why, if the channel is
+// a [ReasonCloser]; it may then block for a few seconds. Calls and senders are
+// released at once.
+func (p *Peer) CloseReason(code int, reason string) error {
+	var closeChannel func() error
+	if rc, ok := p.ch.(ReasonCloser); ok {
+		closeChannel = func() error { return rc.CloseReason(code, reason) }
+	}
+	p.shut(ErrClosed, closeChannel)
+	return nil
+}
+
+// Done returns a channel that is closed when the peer has ended.
+func (p *Peer) Done() <-chan struct{} { return p.done }
+
+// Err returns why the peer has ended, or nil while it has not.
+func (p *Peer) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cause
+}
+
+// closedLocked returns what an operation on an ended peer fails with, or nil.
+func (p *Peer) closedLocked() error {
+	if p.cause == nil || errors.Is(p.cause, ErrClosed) {
+		return p.cause
+	}
+	return fmt.Errorf("%w: %w", ErrClosed, p.cause)
+}
+
+func (p *Peer) closed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closedLocked()
+}
+
+// Stats are numbers about a [Peer] for people who look for trouble.
+type Stats struct {
+	BytesIn, BytesOut       int64 // of messages, without the channel's framing
+	MessagesIn, MessagesOut int64
+	QueuedControl           int   // bytes waiting or being written, see Options
+	QueuedBulk              int   // likewise
+	Calls                   int   // calls waiting for a response
+	Requests                int   // requests received and not replied to
+	Invalid                 int64 // messages received that were no valid JSON-RPC
+	Stray                   int64 // responses received that no call waits for
+}
+
+// Stats returns the numbers of this moment.
+func (p *Peer) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return Stats{
+		BytesIn:       p.count.bytesIn.Load(),
+		BytesOut:      p.count.bytesOut.Load(),
+		MessagesIn:    p.count.messagesIn.Load(),
+		MessagesOut:   p.count.messagesOut.Load(),
+		QueuedControl: p.control.cost,
+		QueuedBulk:    p.bulk.cost,
+		Calls:         len(p.calls),
+		Requests:      p.requests,
+		Invalid:       p.count.invalid.Load(),
+		Stray:         p.count.stray.Load(),
+	}
+}

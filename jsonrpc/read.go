@@ -1,0 +1,143 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+
+	"tether/internal/jsonspan"
+)
+
+const (
+	// maxMethods bounds the names remembered, maxMethod their length in
+	// bytes. AHP has about forty, none longer than 40.
+	maxMethods = 128
+	maxMethod  = 128
+)
+
+// readLoop receives messages until the channel ends, which is what it returns.
+// Reading goes on whatever a message holds.
+func (p *Peer) readLoop(ctx context.Context) error {
+	// Closing the channel is what ends a blocked Recv; see Channel.
+	uncancelled := context.WithoutCancel(ctx)
+	for {
+		if err := p.awaitReplies(ctx); err != nil {
+			return err
+		}
+		data, err := p.ch.Recv(uncancelled)
+		if err != nil {
+			return err
+		}
+		p.count.bytesIn.Add(int64(len(data)))
+		p.count.messagesIn.Add(1)
+		p.receive(ctx, data)
+	}
+}
+
+// awaitReplies blocks while more replies wait than the control queue may hold,
+// so that a peer that only asks and never listens is not read from.
+func (p *Peer) awaitReplies(ctx context.Context) error {
+	p.mu.Lock()
+	if p.control.fits(0) {
+		p.mu.Unlock()
+		return nil
+	}
+	w := &waiter{ready: make(chan struct{})} // without a message
+	p.control.waiters = append(p.control.waiters, w)
+	p.mu.Unlock()
+	return p.wait(ctx, &p.control, w)
+}
+
+// receive deals with one message. data is valid until it returns.
+func (p *Peer) receive(ctx context.Context, data []byte) {
+	m, err := split(data)
+	switch {
+	case errors.Is(err, jsonspan.ErrNotObject):
+		p.refuse(nil, Errorf(CodeInvalidRequest, "a message must be one object; batches are not supported"))
+	case err != nil:
+		p.refuse(nil, Errorf(CodeParse, "%v", err))
+	case m.isResponse():
+		p.respond(&m)
+	default:
+		p.request(ctx, &m)
+	}
+}
+
+// refuse answers a message that is no valid request.
+func (p *Peer) refuse(id []byte, e *Error) {
+	p.count.invalid.Add(1)
+	_ = p.replyError(id, e) // fails only with the peer
+}
+
+// respond delivers a response to the call that waits for it.
+func (p *Peer) respond(m *message) {
+	id, err := jsonspan.Int(m.id)
+	p.mu.Lock()
+	call, ok := p.calls[id]
+	if err == nil && ok {
+		delete(p.calls, id)
+	}
+	p.mu.Unlock()
+	if err != nil || !ok {
+		p.count.stray.Add(1) // a call that gave up, a duplicate, or nonsense
+		return
+	}
+	call <- m.response()
+}
+
+// request checks a request or notification and calls the handler.
+func (p *Peer) request(ctx context.Context, m *message) {
+	if e := m.checkRequest(); e != nil {
+		if e.Code == CodeInvalidParams && m.id == nil {
+			p.count.invalid.Add(1) // a notification is never answered
+			return
+		}
+		p.refuse(m.replyID(), e)
+		return
+	}
+	params := m.params
+	if isNull(params) {
+		params = nil
+	}
+	method := p.methodName(m.method)
+	if m.id == nil {
+		p.note = Request{Method: method, Params: params}
+		p.opts.Handler.Handle(ctx, &p.note)
+		return
+	}
+	p.mu.Lock()
+	over := p.requests >= p.opts.MaxRequests
+	if !over {
+		p.requests++
+	}
+	p.mu.Unlock()
+	if over {
+		_ = p.replyError(m.id, Errorf(CodeOverloaded, "more than %d requests wait for a reply", p.opts.MaxRequests))
+		return
+	}
+	p.opts.Handler.Handle(ctx, &Request{
+		Method: method,
+		Params: params,
+		id:     append([]byte(nil), m.id...),
+		peer:   p,
+	})
+}
+
+// methodName decodes a method's name, without allocating for one seen before.
+func (p *Peer) methodName(quoted []byte) string {
+	name, err := jsonspan.AppendUnquote(p.scratch[:0], quoted)
+	if err != nil {
+		return "" // cannot be: the message was validated
+	}
+	if len(name) > maxMethod {
+		return string(name)
+	}
+	p.scratch = name
+	if known, ok := p.methods[string(name)]; ok {
+		return known
+	}
+	s := string(name)
+	if len(p.methods) < maxMethods {
+		p.methods[s] = s
+	}
+	return s
+}

@@ -1,0 +1,184 @@
+package jsonrpc
+
+import "context"
+
+// writeLoop sends what is queued until the peer ends. ctx is never cancelled:
+// closing the channel is what ends a blocked Send.
+func (p *Peer) writeLoop(ctx context.Context) {
+	send := p.ch.Send
+	sendMore := send
+	if b, ok := p.ch.(BatchSender); ok {
+		sendMore = b.SendMore
+	}
+	for {
+		q, m, more := p.next()
+		if q == nil {
+			return
+		}
+		// While more is waiting the channel may gather: batches come from
+		// what has piled up, never from waiting for it.
+		write := send
+		if more {
+			write = sendMore
+		}
+		if err := write(ctx, m.data); err != nil {
+			p.shut(&writeError{err}, nil)
+			return
+		}
+		p.count.bytesOut.Add(int64(len(m.data)))
+		p.count.messagesOut.Add(1)
+		p.sent(q, m)
+	}
+}
+
+// next takes the next message, control before bulk, and waits for one if there
+// is none. more reports that another one follows it. q is nil when the peer
+// has ended.
+func (p *Peer) next() (q *queue, m outgoing, more bool) {
+	for {
+		p.mu.Lock()
+		if p.cause != nil {
+			p.mu.Unlock()
+			return nil, outgoing{}, false
+		}
+		q = &p.control
+		if q.empty() {
+			q = &p.bulk
+		}
+		if !q.empty() {
+			m = q.pop()
+			more = !p.control.empty() || !p.bulk.empty()
+			p.writing = true
+			p.mu.Unlock()
+			return q, m, more
+		}
+		if p.drained != nil {
+			close(p.drained)
+			p.drained = nil
+		}
+		p.mu.Unlock()
+		select {
+		case <-p.wake:
+		case <-p.done:
+		}
+	}
+}
+
+// sent releases a message that the channel has taken.
+func (p *Peer) sent(q *queue, m outgoing) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cause == nil {
+		q.release(m)
+	}
+	p.writing = false
+}
+
+// wakeWriter tells writeLoop that something was queued.
+func (p *Peer) wakeWriter() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // it has been told and not looked yet
+	}
+}
+
+// SendRaw queues one whole encoded message, for example one from package ahp,
+// on the bulk queue and returns. msg is copied. It blocks while the queue is
+// full, until ctx is done; senders are then served in order of arrival. It
+// does not check msg.
+func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
+	return p.enqueue(ctx, &p.bulk, msg)
+}
+
+// Notify queues a notification on the control queue and returns; it may
+// overtake what [Peer.SendRaw] queued. params is encoded as JSON, a
+// json.RawMessage is sent as it is, nil is left out. It blocks while the
+// control queue is full, until ctx is done.
+func (p *Peer) Notify(ctx context.Context, method string, params any) error {
+	msg, err := encodeRequest(0, method, params)
+	if err != nil {
+		return err
+	}
+	return p.enqueue(ctx, &p.control, msg)
+}
+
+// Flush waits until everything queued has been handed to the channel, until
+// ctx is done, or until the peer has ended, which is an error. Others who go
+// on sending prolong it. Use it before closing after a last word.
+func (p *Peer) Flush(ctx context.Context) error {
+	p.mu.Lock()
+	if err := p.closedLocked(); err != nil || p.control.empty() && p.bulk.empty() && !p.writing {
+		p.mu.Unlock()
+		return err
+	}
+	if p.drained == nil {
+		p.drained = make(chan struct{})
+	}
+	drained := p.drained
+	p.mu.Unlock()
+	select {
+	case <-drained:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-p.done:
+		return p.closed()
+	}
+}
+
+// enqueue queues a copy of msg on q, which has room or gets it.
+func (p *Peer) enqueue(ctx context.Context, q *queue, msg []byte) error {
+	if len(msg) > p.opts.MaxMessage {
+		return ErrTooLarge
+	}
+	p.mu.Lock()
+	if err := p.closedLocked(); err != nil {
+		p.mu.Unlock()
+		return err
+	}
+	if len(q.waiters) == 0 && q.fits(len(msg)) {
+		q.push(msg)
+		p.mu.Unlock()
+		p.wakeWriter()
+		return nil
+	}
+	w := &waiter{data: msg, ready: make(chan struct{})}
+	q.waiters = append(q.waiters, w)
+	p.mu.Unlock()
+	return p.wait(ctx, q, w)
+}
+
+// wait blocks until w was admitted to q.
+func (p *Peer) wait(ctx context.Context, q *queue, w *waiter) error {
+	var err error
+	select {
+	case <-w.ready:
+		return nil
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-p.done:
+		err = p.closed()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.queued {
+		return nil // it was admitted in the meantime
+	}
+	q.forget(w)
+	return err
+}
+
+// reply queues msg, which its caller gives away, on the control queue without
+// regard to its bound: [Peer.readLoop] stops reading instead.
+func (p *Peer) reply(msg []byte) error {
+	p.mu.Lock()
+	err := p.closedLocked()
+	if err == nil {
+		p.control.pushOwned(msg)
+	}
+	p.mu.Unlock()
+	if err == nil {
+		p.wakeWriter()
+	}
+	return err
+}
