@@ -9,16 +9,16 @@ import (
 // zombieState is SZOMB of <sys/proc.h>.
 const zombieState = 5
 
-func list() ([]Info, error) {
+// scan calls visit for each process. The kernel copies its table in one go, so the picture is whole.
+func scan(visit func(Info)) (whole bool, err error) {
 	rows, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	all := make([]Info, 0, len(rows))
 	for i := range rows {
-		all = append(all, info(&rows[i]))
+		visit(info(&rows[i]))
 	}
-	return all, nil
+	return true, nil
 }
 
 func lookup(pid int) (Info, error) {
@@ -55,6 +55,15 @@ func mine(p Info) bool {
 	uid := uint32(os.Getuid())
 	return row.Eproc.Pcred.P_ruid == uid || row.Eproc.Pcred.P_svuid == uid
 }
+
+// ignores tells whether the process ignores sig.
+func ignores(p Info, sig unix.Signal) bool {
+	row, err := unix.SysctlKinfoProc("kern.proc.pid", p.Pid)
+	return err == nil && row.Proc.P_sigignore&(1<<(sig-1)) != 0
+}
+
+// hasTags says whether tagged can be relied on.
+const hasTags = false
 
 // tagged is always false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process
 // that both started a session of its own and lost its parent before Tree.Kill began is not found here.

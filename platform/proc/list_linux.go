@@ -11,34 +11,93 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// hasTags says whether tagged can be relied on.
+const hasTags = true
+
 // maxEnviron bounds how much of a process's environment is searched for a tag, in bytes. Linux allows a quarter of the stack limit
 // for arguments and environment together, 2 MiB by default (execve(2)).
 const maxEnviron = 2 << 20
 
-func list() ([]Info, error) {
+// scan calls visit for each process, newborn ones too: names read from /proc are old when the last of them is looked up, and a chain
+// of processes that each start a successor and end could hide there for ever. So it looks at every number given out since it began,
+// until no newer one is given out. whole is false when one of those could not be seen: it has ended, or is not quite born.
+func scan(visit func(Info)) (whole bool, err error) {
+	last, err := lastPid()
+	if err != nil {
+		return false, err
+	}
+	names, err := pidNames()
+	if err != nil {
+		return false, err
+	}
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil { // else not a process
+			if p, err := lookup(pid); err == nil { // else it has ended meanwhile
+				visit(p)
+			}
+		}
+	}
+	return chase(last, visit)
+}
+
+// maxChase bounds how many newborn processes one scan follows: far more than can start while a few hundred files are read.
+const maxChase = 10_000
+
+func chase(seen int, visit func(Info)) (whole bool, err error) {
+	whole = true
+	for range maxChase {
+		last, err := lastPid()
+		if err != nil {
+			return false, err
+		}
+		if last == seen {
+			return whole, nil
+		}
+		if last < seen { // the numbers have started again from the bottom
+			return false, nil
+		}
+		for seen < last {
+			seen++
+			p, err := lookup(seen)
+			if err != nil || inExec(seen) {
+				whole = false
+			}
+			if err == nil {
+				visit(p)
+			}
+		}
+	}
+	return false, nil
+}
+
+func pidNames() ([]string, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
+	return dir.Readdirnames(-1)
+}
+
+// lastPid returns the number given out last, the fifth field of /proc/loadavg. Threads have numbers, too.
+func lastPid() (int, error) {
+	var buf [128]byte
+	load, err := readStart("/proc/loadavg", buf[:])
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	all := make([]Info, 0, len(names))
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
-			continue // not a process
-		}
-		if p, err := lookup(pid); err == nil { // else it ended meanwhile
-			all = append(all, p)
-		}
+	fields := bytes.Fields(load)
+	if len(fields) != 5 {
+		return 0, fmt.Errorf("/proc/loadavg is %q", load)
 	}
-	if len(all) == 0 {
-		return nil, errors.New("/proc shows no processes")
-	}
-	return all, nil
+	return strconv.Atoi(string(fields[4]))
+}
+
+// inExec tells whether the process has no environment yet: it is in the middle of execve.
+func inExec(pid int) bool {
+	var buf [1]byte
+	env, err := readStart(procFile(pid, "environ"), buf[:])
+	return err == nil && len(env) == 0
 }
 
 func lookup(pid int) (Info, error) {
@@ -70,21 +129,27 @@ func parseStat(pid int, stat []byte) (Info, error) {
 // mine tells whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the
 // saved user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
 func mine(p Info) bool {
-	var buf [2048]byte
-	status, err := readStart(procFile(p.Pid, "status"), buf[:])
-	return err == nil && ownedBy(status, os.Getuid())
+	ids := bytes.Fields(statusLine(p.Pid, "Uid")) // real, effective, saved, file system
+	want := strconv.Itoa(os.Getuid())
+	return len(ids) == 4 && (string(ids[0]) == want || string(ids[2]) == want)
 }
 
-// ownedBy reads the Uid line of /proc/PID/status: real, effective, saved, file system.
-func ownedBy(status []byte, uid int) bool {
-	_, line, found := bytes.Cut(status, []byte("\nUid:"))
-	if !found {
-		return false
+// ignores tells whether the process ignores sig.
+func ignores(p Info, sig unix.Signal) bool {
+	mask, err := strconv.ParseUint(string(bytes.TrimSpace(statusLine(p.Pid, "SigIgn"))), 16, 64)
+	return err == nil && mask&(1<<(sig-1)) != 0
+}
+
+// statusLine returns the value of one line of /proc/PID/status, see proc_pid_status(5), nil when there is none.
+func statusLine(pid int, name string) []byte {
+	var buf [4096]byte // about 1.5 KiB, more where a process is in many groups; the lines wanted stand before or just after those
+	status, err := readStart(procFile(pid, "status"), buf[:])
+	if err != nil {
+		return nil
 	}
+	_, line, _ := bytes.Cut(status, []byte("\n"+name+":"))
 	line, _, _ = bytes.Cut(line, []byte("\n"))
-	ids := bytes.Fields(line)
-	want := strconv.Itoa(uid)
-	return len(ids) == 4 && (string(ids[0]) == want || string(ids[2]) == want)
+	return line
 }
 
 // tagged tells whether the environment the process was started with has this entry. Other users' environments cannot be read and

@@ -2,6 +2,12 @@
 
 package proc
 
-func list() ([]Info, error) { return nil, ErrUnsupported }
+const hasTags = false
+
+func scan(func(Info)) (bool, error) { return false, ErrUnsupported }
 
 func lookup(int) (Info, error) { return Info{}, ErrUnsupported }
+
+func mine(Info) bool { return false }
+
+func tagged(int, string) bool { return false }

@@ -49,10 +49,29 @@ func FindTag(env []string) string {
 
 // List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and
 // gone while it was read.
-func List() ([]Info, error) { return list() }
+func List() ([]Info, error) {
+	var all []Info
+	_, err := scan(func(p Info) { all = append(all, p) })
+	return all, err
+}
 
 // Lookup returns the process that has this number now.
 func Lookup(pid int) (Info, error) { return lookup(pid) }
+
+// Tagged returns the processes of our user that were started with this entry in their environment, see Tag. It is how strays of a
+// daemon that was killed are found. On macOS, where environments cannot be relied on, it returns ErrUnsupported.
+func Tagged(tag string) ([]Info, error) {
+	if !hasTags {
+		return nil, ErrUnsupported
+	}
+	var some []Info
+	_, err := scan(func(p Info) {
+		if !p.Zombie && mine(p) && tagged(p.Pid, tag) {
+			some = append(some, p)
+		}
+	})
+	return some, err
+}
 
 // Descendants returns the processes of all that descend from root, children before grandchildren, without root itself.
 func Descendants(all []Info, root int) []Info {

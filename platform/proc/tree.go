@@ -31,13 +31,13 @@ type Tree struct {
 	Tag    string // environment entry NAME=value, "" for none
 }
 
-// Kill ends the tree: it asks (TERM, and HUP within the session, and CONT so that stopped processes hear it), waits up to grace for
-// all to end, then stops what is left, so that nobody forks any more, and kills it. It looks again until nothing is found. A
-// cancelled ctx ends the grace, not the killing, so Kill takes at most grace plus about 3 s. The error names the survivors. Kill
+// Kill ends the tree: it asks (TERM, and CONT so that stopped processes hear it; after half of the grace, and at once to those that
+// ignore TERM as interactive shells do, HUP within the session), waits up to grace for all to end, then stops what is left, so that
+// nobody forks any more, and kills it. It looks again until nothing is found. A cancelled ctx ends the grace, not the killing, so Kill takes at most grace plus about 3 s. The error names the survivors. Kill
 // never signals process 1, the calling process, or another user's process; what such a user's process leaves is named in the error.
 // The leader must be reaped by someone else.
 func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
-	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}}
+	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}, hung: map[ID]bool{}}
 	gone, err := h.ask(ctx, grace)
 	if err != nil {
 		return t.killGroup(err)
@@ -62,21 +62,27 @@ func (t Tree) killGroup(cause error) error {
 type hunt struct {
 	tree  Tree
 	known map[ID]bool // all that ever belonged: their children belong too
-	asked map[ID]bool // those that were told to end
+	asked map[ID]bool // those that were sent TERM
+	hung  map[ID]bool // those that were sent HUP
 	alien []Info      // those of the last look that belong to the tree but run as another user
+	// stopped is nil while asking. While sweeping it holds those that were stopped, each as soon as it was seen.
+	stopped map[ID]bool
+	news    bool // the last look stopped somebody
+	whole   bool // the last look saw all there was
 }
 
 // ask tells all to end and waits. It reports whether nothing was left at the last look.
 func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
+	began := time.Now()
 	for pause := pauseFirst; ; pause = min(2*pause, pauseLast) {
 		live, err := h.find()
 		if err != nil || len(live) == 0 {
 			return err == nil, err
 		}
 		for _, p := range live {
-			h.askOne(p)
+			h.askOne(p, time.Since(began) >= grace/2)
 		}
 		if !wait(ctx, pause) {
 			return false, nil
@@ -84,24 +90,32 @@ func (h *hunt) ask(ctx context.Context, grace time.Duration) (gone bool, err err
 	}
 }
 
-// askOne tells one process to end, once. A daemon with a session of its own takes HUP for "read your configuration again" and gets
-// only TERM; an interactive shell ignores TERM and ends by HUP.
-func (h *hunt) askOne(p Info) {
-	if h.asked[p.ID] {
-		return
+// askOne tells one process to end, once by each signal. HUP comes late, since by default it ends a program at once, even one that has
+// begun to end in order; but interactive shells ignore TERM and understand only HUP. A daemon with a session of its own takes HUP for
+// "read your configuration again" and never gets it. Errors mean that the process has just ended, or will be among the survivors.
+func (h *hunt) askOne(p Info, late bool) {
+	if !h.asked[p.ID] {
+		h.asked[p.ID] = true
+		_ = signal(p.ID, unix.SIGTERM)
+		_ = signal(p.ID, unix.SIGCONT)
 	}
-	h.asked[p.ID] = true
-	_ = signal(p.ID, unix.SIGTERM) // an error means that it has just ended, or that it will be among the survivors
-	if p.Session == h.tree.Leader.Pid {
+	if !h.hung[p.ID] && p.Session == h.tree.Leader.Pid && (late || ignores(p, unix.SIGTERM)) {
+		h.hung[p.ID] = true
 		_ = signal(p.ID, unix.SIGHUP)
 	}
-	_ = signal(p.ID, unix.SIGCONT)
 }
 
-// sweep kills what is there until two looks in a row find nothing: one look can miss a process in the middle of execve, whose
-// environment is empty for an instant.
+// Looks that find nothing count towards the end of a sweep: enough by themselves in pairs when they were whole, else only after
+// several, since a process just being born or in the middle of execve shows neither parent nor environment for an instant.
+const (
+	cleanEnough  = 6
+	cleanWhole   = 3
+	cleanPartial = 1
+)
+
+// sweep stops and kills what is there until it is sure that nothing is left.
 func (h *hunt) sweep() error {
-	stopped := map[ID]bool{}
+	h.stopped = map[ID]bool{}
 	var live []Info
 	var err error
 	pause, clean := pauseFirst, 0
@@ -109,15 +123,19 @@ func (h *hunt) sweep() error {
 		if live, err = h.find(); err != nil {
 			return err
 		}
-		if len(live) == 0 {
-			if clean++; clean == 2 {
-				return left("processes of other users left alone", h.alien)
-			}
-		} else {
+		switch {
+		case h.news: // they may have had children before they stopped: look again before any parent is gone
 			clean = 0
+			continue
+		case len(live) > 0:
+			clean = 0
+		case h.whole:
+			clean += cleanWhole
+		default:
+			clean += cleanPartial
 		}
-		if stopNew(live, stopped) {
-			continue // they may have had children before they stopped: look again before any parent is gone
+		if clean >= cleanEnough {
+			return left("processes of other users left alone", h.alien)
 		}
 		for _, p := range live {
 			_ = signal(p.ID, unix.SIGKILL)
@@ -126,17 +144,6 @@ func (h *hunt) sweep() error {
 		pause = min(2*pause, pauseLast)
 	}
 	return left("processes still there after SIGKILL", live)
-}
-
-func stopNew(live []Info, stopped map[ID]bool) (any bool) {
-	for _, p := range live {
-		if !stopped[p.ID] {
-			stopped[p.ID] = true
-			any = true
-			_ = signal(p.ID, unix.SIGSTOP)
-		}
-	}
-	return any
 }
 
 // left is the error that names processes, nil when there are none.
@@ -152,40 +159,47 @@ func left(what string, some []Info) error {
 }
 
 // find looks at the process table and returns those that belong to the tree and have not ended.
-func (h *hunt) find() ([]Info, error) {
-	all, err := list()
-	if err != nil {
-		return nil, err
-	}
+func (h *hunt) find() (live []Info, err error) {
+	h.news, h.alien = false, h.alien[:0]
 	self := os.Getpid()
-	children := make(map[int][]Info, len(all))
+	children := map[int][]Info{}
 	var queue []Info
-	for _, p := range all {
+	h.whole, err = scan(func(p Info) {
 		if p.Zombie || p.Pid <= 1 || p.Pid == self {
-			continue // skipped as parents as well: their other children are not ours
+			return // not as a parent either: its other children are not of the tree
 		}
 		children[p.Parent] = append(children[p.Parent], p)
 		if h.isRoot(p) {
+			h.stop(p)
 			queue = append(queue, p)
 		}
-	}
-	var live []Info
-	h.alien = h.alien[:0]
-	for seen := map[int]bool{}; len(queue) > 0; queue = queue[1:] {
+	})
+	for seen := map[ID]bool{}; len(queue) > 0; queue = queue[1:] {
 		p := queue[0]
-		if seen[p.Pid] {
+		if seen[p.ID] {
 			continue
 		}
-		seen[p.Pid] = true
+		seen[p.ID] = true
 		h.known[p.ID] = true
 		queue = append(queue, children[p.Pid]...)
 		if mine(p) {
+			h.stop(p)
 			live = append(live, p)
 		} else {
 			h.alien = append(h.alien, p)
 		}
 	}
-	return live, nil
+	return live, err
+}
+
+// stop stops a process of ours once, if that is what this look is for. What runs as another user is never signalled.
+func (h *hunt) stop(p Info) {
+	if h.stopped == nil || h.stopped[p.ID] || !mine(p) {
+		return
+	}
+	h.stopped[p.ID] = true
+	h.news = true
+	_ = signal(p.ID, unix.SIGSTOP)
 }
 
 // isRoot tells whether p belongs by itself, not only through its parent.

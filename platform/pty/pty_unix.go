@@ -138,7 +138,8 @@ func (p *PTY) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Resize changes the size and tells the programs in the foreground. Both dimensions must be at least 1.
+// Resize changes the size and tells the programs in the foreground. Both dimensions must be at least 1. After Close it returns
+// os.ErrClosed.
 func (p *PTY) Resize(s Size) error {
 	if s.Cols == 0 || s.Rows == 0 {
 		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)
@@ -147,8 +148,8 @@ func (p *PTY) Resize(s Size) error {
 	set := func(fd uintptr) {
 		err = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Col: s.Cols, Row: s.Rows})
 	}
-	if closed := p.conn.Control(set); closed != nil {
-		return closed
+	if p.conn.Control(set) != nil {
+		err = os.ErrClosed
 	}
 	if err != nil {
 		return fmt.Errorf("resize terminal: %w", err)

@@ -65,8 +65,8 @@ func (r *reader) wait() error {
 	case r.ended:
 		return io.EOF
 	}
-	if err := r.conn.Read(r.peek); err != nil {
-		return r.end(err)
+	if r.conn.Read(r.peek) != nil {
+		return os.ErrClosed // no deadline is ever set, so it is that; RawConn gives the poller's own error
 	}
 	if r.err == nil && r.n == 0 {
 		r.err = io.EOF

@@ -1,0 +1,162 @@
+//go:build linux || darwin
+
+package pty_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// helperVar makes the test binary run one of helpers instead of the tests: programs with manners that no shell offers.
+const helperVar = "PTY_TEST_HELPER"
+
+var helpers = map[string]func(){
+	"detach":  detach,
+	"daemon":  func() { signal.Ignore(unix.SIGTERM, unix.SIGHUP); hang() },
+	"chain":   chain,
+	"close":   func() { unix.Close(0); unix.Close(1); unix.Close(2); hang() },
+	"size":    printSizes,
+	"front":   runInFront,
+	"hang":    func() { fmt.Println("ready"); hang() },
+	"ignored": startIgnoring,
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(helperVar); name != "" {
+		helpers[name]()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func hang() {
+	for {
+		<-time.After(time.Hour)
+	}
+}
+
+// self is a command that runs a helper.
+func self(name string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	return cmd
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Println("helper:", err)
+		os.Exit(1)
+	}
+}
+
+// detach leaves a daemon behind: a new session, another parent, nothing open on the terminal.
+func detach() {
+	cmd := self("daemon")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	must(cmd.Start())
+	fmt.Println("pid", cmd.Process.Pid)
+}
+
+// chain starts a successor in a session of its own and ends, for ever: nobody who looks sees the same process twice.
+func chain() {
+	signal.Ignore(unix.SIGTERM, unix.SIGHUP)
+	cmd := self("chain")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	_ = cmd.Start()
+}
+
+func printSizes() {
+	changed := make(chan os.Signal, 1)
+	signal.Notify(changed, unix.SIGWINCH)
+	for {
+		s, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
+		must(err)
+		fmt.Printf("%dx%d\n", s.Col, s.Row)
+		<-changed
+	}
+}
+
+// runInFront behaves like a shell with a job in the foreground.
+func runInFront() {
+	cmd := self("hang")
+	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
+	cmd.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: 0}
+	fmt.Println("job:", cmd.Run())
+	hang()
+}
+
+// startIgnoring starts a program on a terminal and copies its output, to show what such a program inherits.
+func startIgnoring() {
+	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", "grep SigIgn: /proc/self/status; ls /proc/self/fd"}, Env: os.Environ()})
+	must(err)
+	_, err = io.Copy(os.Stdout, p)
+	must(err)
+	p.Wait()
+	p.Close()
+}
+
+// term is a running command under test.
+type term struct {
+	*pty.PTY
+	t   *testing.T
+	tag string
+}
+
+// start runs argv with the environment of the tests and a tag of its own, and kills it in the end.
+func start(t *testing.T, env []string, argv ...string) *term {
+	t.Helper()
+	tag := proc.Tag(fmt.Sprintf("test-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	p, err := pty.Start(pty.Command{Path: argv[0], Args: argv, Env: append(append(os.Environ(), env...), tag)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Kill(t.Context(), 0); err != nil {
+			t.Errorf("kill in the end: %v", err)
+		}
+		p.Close()
+	})
+	return &term{PTY: p, t: t, tag: tag}
+}
+
+func startHelper(t *testing.T, name string) *term {
+	t.Helper()
+	// Under the race detector a program lingers for a second when it ends, unless told otherwise.
+	return start(t, []string{helperVar + "=" + name, "GORACE=atexit_sleep_ms=0"}, os.Args[0])
+}
+
+// until reads output up to the first appearance of want and returns it.
+func (p *term) until(want string) string {
+	p.t.Helper()
+	var got []byte
+	for b := make([]byte, 4096); !strings.Contains(string(got), want); {
+		n, err := p.Read(b)
+		if err != nil {
+			p.t.Fatalf("%v while waiting for %q in %q", err, want, got)
+		}
+		got = append(got, b[:n]...)
+	}
+	return string(got)
+}
+
+// rest reads to the end of output.
+func (p *term) rest() string {
+	p.t.Helper()
+	got, err := io.ReadAll(p)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return string(got)
+}

@@ -1,0 +1,64 @@
+package pty_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+)
+
+// statusField reads a number from /proc/self/status: threads, or KiB of memory.
+func statusField(t testing.TB, name string) int {
+	t.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := strings.Cut(string(status), "\n"+name+":")
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		t.Fatalf("no %s in /proc/self/status", name)
+	}
+	n, err := strconv.Atoi(fields[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// Idle terminals must not hold threads: creack/pty's own descriptor holds one in each Read, os.Process.Wait another one.
+func TestIdleTerminalsHoldNoThreads(t *testing.T) {
+	testkit.Leaks(t)
+	const terminals = 50
+	before := statusField(t, "Threads")
+	for range terminals {
+		p := start(t, nil, "sleep", "1000")
+		go p.WaitReadable()
+		go p.Wait()
+	}
+	after := statusField(t, "Threads")
+	t.Logf("%d threads with %d idle terminals, %d before", after, terminals, before)
+	if after > before+10 {
+		t.Errorf("%d threads for %d idle terminals, %d before", after, terminals, before)
+	}
+}
+
+// What this process was started with must not reach a terminal: signals ignored by nohup, descriptors of whoever started it.
+func TestNothingIsInherited(t *testing.T) {
+	testkit.Leaks(t)
+	cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT TSTP TTOU USR1 PIPE; exec 7<"$0"; exec "$0"`, os.Args[0])
+	cmd.Env = append(os.Environ(), helperVar+"=ignored", "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	lines := strings.Fields(string(bytes.ReplaceAll(out, []byte("\r"), nil)))
+	// ls itself opens the directory it lists as 3.
+	if want := "SigIgn: 0000000000000000 0 1 2 3"; strings.Join(lines, " ") != want {
+		t.Errorf("a program on a terminal has\n%s\nwant %s", out, want)
+	}
+}

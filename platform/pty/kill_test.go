@@ -1,0 +1,144 @@
+//go:build linux || darwin
+
+package pty_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// wantNone fails the test if processes of p's terminal are left.
+func (p *term) wantNone() {
+	p.t.Helper()
+	left, err := proc.Tagged(p.tag)
+	if errors.Is(err, proc.ErrUnsupported) {
+		p.t.Skip("this system does not show the environment of processes, so strays cannot be counted")
+	}
+	if err != nil || len(left) > 0 {
+		p.t.Errorf("left after Kill: %+v, %v", left, err)
+	}
+}
+
+func (p *term) kill(grace time.Duration) time.Duration {
+	p.t.Helper()
+	began := time.Now()
+	if err := p.Kill(p.t.Context(), grace); err != nil {
+		p.t.Fatal(err)
+	}
+	return time.Since(began)
+}
+
+func TestKillIsPoliteFirst(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `trap "echo bye; exit 5" TERM; echo ready; while :; do sleep 0.05; done`)
+	p.until("ready")
+	p.kill(patience)
+	if got := p.Wait(); got.Code != 5 {
+		t.Errorf("exit %+v, want the program's own 5", got)
+	}
+	if got := p.rest(); !strings.Contains(got, "bye") {
+		t.Errorf("output %q lacks its last word", got)
+	}
+	p.kill(0) // again: nothing to do
+}
+
+func TestKillTakesTheStubborn(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `trap "" TERM HUP INT; echo ready; while :; do sleep 1000; done`)
+	p.until("ready")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // ends the grace
+	if err := p.Kill(ctx, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Wait(); got.Signal != "SIGKILL" {
+		t.Errorf("exit %+v, want SIGKILL", got)
+	}
+	p.wantNone()
+}
+
+func TestKillWakesTheStopped(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `echo ready; kill -STOP $$; echo not reached`)
+	p.until("ready")
+	p.kill(patience)
+	p.wantNone()
+}
+
+// What is left in the background when the program ends by itself is found, too.
+func TestKillAfterExit(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `trap "" HUP; sleep 1000 & sleep 1000 & exit 0`)
+	p.Wait()
+	p.kill(patience)
+	p.wantNone()
+}
+
+// A daemon is in another session, has another parent and ignores the polite signals.
+func TestKillFindsDaemons(t *testing.T) {
+	testkit.Leaks(t)
+	rounds := 100
+	if testing.Short() {
+		rounds = 5
+	}
+	for range rounds {
+		p := startHelper(t, "detach")
+		p.until("pid ")
+		p.kill(0)
+		p.wantNone()
+		p.Close()
+	}
+}
+
+func TestKillFindsDaemonsLater(t *testing.T) {
+	testkit.Leaks(t)
+	p := startHelper(t, "detach")
+	p.Wait()
+	p.kill(0)
+	p.wantNone()
+}
+
+// A process that is replaced by its child all the time must not run away from the sweep.
+func TestKillCatchesARunner(t *testing.T) {
+	testkit.Leaks(t)
+	for range 5 {
+		p := startHelper(t, "chain")
+		p.Wait()
+		p.kill(0)
+		p.wantNone()
+	}
+}
+
+func TestKillSparesOthers(t *testing.T) {
+	testkit.Leaks(t)
+	other := start(t, nil, "sleep", "1000")
+	p := start(t, nil, "sh", "-c", "sleep 1000 & echo ready; wait")
+	p.until("ready")
+	p.kill(patience)
+	select {
+	case <-other.Exited():
+		t.Error("another terminal's program was killed as well")
+	default:
+	}
+}
+
+func TestKillTogether(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `trap "" HUP; sleep 1000 & sleep 1000`)
+	results := make(chan error, 4)
+	for range cap(results) {
+		go func() { results <- p.Kill(t.Context(), time.Second) }()
+	}
+	for range cap(results) {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+	p.wantNone()
+}
