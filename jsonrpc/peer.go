@@ -47,6 +47,15 @@ type Options struct {
 	// nothing more is read while they exceed it. Default 1 MiB.
 	ControlBytes int
 
+	// Source, if not nil, is asked for one whole encoded message whenever
+	// both queues are empty: for what is sent as fast as the other side takes
+	// it and must not be queued before. It is called on the write goroutine,
+	// must not block, and leaves a message unchanged until it is called again.
+	// After it had none it is asked again after [Peer.Wake], or at once if it
+	// returned nil and true, as it does after it has used [Request.Reply].
+	// more otherwise reports that another message follows.
+	Source func() (msg []byte, more bool)
+
 	// MaxMessage is the size in bytes beyond which a message is refused with
 	// [ErrTooLarge] before it is sent; what the other side reads at most.
 	// Default 1 MiB.
@@ -102,6 +111,7 @@ type Peer struct {
 	cancel   func()     // ends the context of the handler; nil before Run
 	control  queue
 	bulk     queue
+	pulled   queue         // holds nothing: the cost of what Source gave and is being written
 	writing  bool          // writeLoop has something in its hands
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response
@@ -262,7 +272,7 @@ func (p *Peer) Stats() Stats {
 		MessagesIn:    p.count.messagesIn.Load(),
 		MessagesOut:   p.count.messagesOut.Load(),
 		QueuedControl: p.control.cost,
-		QueuedBulk:    p.bulk.cost,
+		QueuedBulk:    p.bulk.cost + p.pulled.cost,
 		Calls:         len(p.calls),
 		Requests:      p.requests,
 		Invalid:       p.count.invalid.Load(),

@@ -31,10 +31,11 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	}
 }
 
-// next takes the next message, control before bulk, and waits for one if there
-// is none. more reports that another one follows it. q is nil when the peer
-// has ended.
+// next takes the next message, control before bulk before what the source has,
+// and waits for one if there is none. more reports that another one follows
+// it. q is nil when the peer has ended.
 func (p *Peer) next() (q *queue, m outgoing, more bool) {
+	asked := p.opts.Source == nil // the source has nothing
 	for {
 		p.mu.Lock()
 		if p.cause != nil {
@@ -52,17 +53,38 @@ func (p *Peer) next() (q *queue, m outgoing, more bool) {
 			p.mu.Unlock()
 			return q, m, more
 		}
-		if p.drained != nil {
+		p.writing = !asked
+		if !p.writing && p.drained != nil {
 			close(p.drained)
 			p.drained = nil
 		}
 		p.mu.Unlock()
-		select {
-		case <-p.wake:
-		case <-p.done:
+		if asked {
+			select {
+			case <-p.wake:
+			case <-p.done:
+			}
+			asked = p.opts.Source == nil
+			continue
 		}
+		data, more := p.opts.Source()
+		if data != nil {
+			return &p.pulled, p.pull(data), more
+		}
+		asked = !more // what came meanwhile goes first
 	}
 }
+
+// pull accounts for a message of the source.
+func (p *Peer) pull(data []byte) outgoing {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pulled.cost += len(data) + messageCost
+	return outgoing{data: data}
+}
+
+// Wake lets the peer ask [Options.Source] again. It never blocks.
+func (p *Peer) Wake() { p.wakeWriter() }
 
 // sent releases a message that the channel has taken.
 func (p *Peer) sent(q *queue, m outgoing) {
