@@ -1,0 +1,20 @@
+// Package uplink lends terminals to one agent host over the Agent Host
+// Protocol.
+//
+// A [Link] dials the host, shows who it is, and announces every terminal that
+// is lent to it as a client-executed one. Per terminal a publisher pulls from
+// the terminal's log and dispatches text, command boundaries and the exit; the
+// host's acknowledgements are its clock. A lost connection costs the child
+// nothing: the link comes back with jittered back-off, announces the same
+// terminals under the same URIs and goes on where the host says it is.
+//
+// Only output goes up. Whatever a host sends back about a terminal of ours is
+// refused, except that it was disposed.
+//
+// The life of a link:
+//
+//	connecting ──▶ online ──(connection lost)──▶ waiting ──(back-off)──▶ connecting
+//	     │            └─(host lends no client terminals)──▶ unsupported ──(rarely)──▶ connecting
+//	     ├─(401, 403)──▶ refused ──(rarely)──▶ connecting
+//	     └─(no answer)──▶ waiting
+package uplink

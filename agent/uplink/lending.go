@@ -1,0 +1,95 @@
+package uplink
+
+import (
+	"crypto/rand"
+	"fmt"
+
+	"tether/agent/term"
+	"tether/ahp"
+)
+
+// lending is what the link remembers of one lent terminal from connection to
+// connection. Guarded by Link.mu, except h and acks.
+type lending struct {
+	h    term.Handle
+	acks chan struct{} // 1 slot: acked has grown
+
+	uri     string
+	created bool   // the host has it, as far as we know
+	acked   int64  // text offset up to which the host has the output
+	ackSeen bool   // an acknowledgement came since the last announcement
+	sent    int64  // text offset up to which it was sent on this connection
+	lost    int64  // text bytes that no connection will send
+	over    bool   // the exit was reported and arrived
+	problem string // why it is not published
+}
+
+// lend returns the lending of h, making it at first.
+func (l *Link) lend(h term.Handle) *lending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	le := l.lendings[h.ID()]
+	if le == nil {
+		le = &lending{h: h, uri: ahp.NewTerminalURI(newUUID()), acks: make(chan struct{}, 1)}
+		l.lendings[h.ID()] = le
+	}
+	return le
+}
+
+// forget drops a lending that came to its end.
+func (l *Link) forget(le *lending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.lendings, le.h.ID())
+}
+
+// byURI finds a lending by the channel of a message.
+func (l *Link) byURI(uri string) *lending {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, le := range l.lendings {
+		if le.uri == uri {
+			return le
+		}
+	}
+	return nil
+}
+
+// setAcked records that the host has the text up to applied. A claim beyond
+// what was sent is a host's mistake and counts for nothing.
+func (l *Link) setAcked(le *lending, applied int64, seen bool) {
+	l.mu.Lock()
+	valid := applied >= 0 && (seen || applied <= le.sent)
+	if valid {
+		le.acked = applied
+		le.ackSeen = le.ackSeen || seen
+	}
+	l.mu.Unlock()
+	if valid {
+		le.signal()
+	}
+}
+
+// signal makes the publisher look again.
+func (le *lending) signal() {
+	select {
+	case le.acks <- struct{}{}:
+	default:
+	}
+}
+
+// update changes a lending under the link's mutex.
+func (l *Link) update(le *lending, f func(*lending)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f(le)
+}
+
+// newUUID returns a random UUID (RFC 9562 version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

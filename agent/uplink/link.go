@@ -1,0 +1,201 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// Options configures a Link. Name, Endpoint, ClientID and Terminals are
+// required.
+type Options struct {
+	Name     string // of the host, as the person calls it
+	Endpoint client.Endpoint
+	// ClientID is stable per installation and host; claims hang on it.
+	ClientID string
+	// Terminals is the pool as this host may see it: term.Pool.As(term.Host(Name)).
+	Terminals term.Access
+	// Version of this program, shown to the host.
+	Version string
+	// AssumeClientTerminals lends to a host that shows no marker: one that
+	// implements the bare proposal. The check after creation stays.
+	AssumeClientTerminals bool
+	// OnDispose says what a disposal by the host does; "" means auto.
+	OnDispose term.OnDispose
+	// Heartbeat is the time between pings, default 15 s. A link whose ping is
+	// not answered within one Heartbeat is given up.
+	Heartbeat time.Duration
+	// Connect replaces client.Connect in tests.
+	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
+	Logger  *zerolog.Logger // nil means silence
+}
+
+// Link is the connection to one host, kept up for as long as Run runs.
+//
+// Goroutines: Run's caller connects and waits between attempts; for each
+// connection a session runs, with one publisher per lent terminal.
+type Link struct {
+	opts Options // set at construction
+	log  zerolog.Logger
+
+	nudge chan struct{} // 1 slot: try again now
+
+	mu        sync.Mutex
+	status    Status
+	lendings  map[term.ID]*lending
+	resume    *resumption // how to continue the last connection, nil if there is none
+	connected bool        // there was one
+}
+
+// resumption is what `reconnect` needs of the connection before.
+type resumption struct {
+	initial ahp.InitializeResult
+	lastSeq int64
+}
+
+// New returns a link that does nothing until Run.
+func New(o Options) *Link {
+	if o.Heartbeat == 0 {
+		o.Heartbeat = 15 * time.Second
+	}
+	if o.OnDispose == "" {
+		o.OnDispose = term.DisposeAuto
+	}
+	if o.Connect == nil {
+		o.Connect = client.Connect
+	}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, nudge: make(chan struct{}, 1)}
+	if o.Logger != nil {
+		l.log = o.Logger.With().Str("host", o.Name).Logger()
+	}
+	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now()}
+	return l
+}
+
+// Run keeps the link up until ctx ends and returns ctx's error. It then has
+// closed the connection; terminals go on running.
+func (l *Link) Run(ctx context.Context) error {
+	var retry backoff
+	for {
+		l.setState(StateConnecting, nil, time.Time{})
+		began := time.Now()
+		err := l.connect(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if time.Since(began) > healthyAfter {
+			retry.reset()
+		}
+		state := stateFor(err)
+		wait := retry.next(state.patient())
+		if errors.Is(err, errWrongTarget) {
+			wait = wrongTargetRetry
+		}
+		l.setState(state, err, time.Now().Add(wait))
+		l.log.Warn().Err(err).Str("state", string(state)).Dur("retry", wait).Msg("link down")
+		select {
+		case <-time.After(wait):
+		case <-l.nudge:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Nudge ends the waiting between two attempts: the network is back, or the
+// person asks.
+func (l *Link) Nudge() {
+	select {
+	case l.nudge <- struct{}{}:
+	default:
+	}
+}
+
+// connect opens one connection and serves it until it ends.
+func (l *Link) connect(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1)}
+	conn, err := l.dial(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s.conn = conn
+	return s.run(ctx)
+}
+
+// dialTimeout bounds dialling and the handshake together.
+const dialTimeout = 20 * time.Second
+
+// dial continues the last connection if there was one and the host still
+// knows it, else begins anew.
+func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	o := client.Options{
+		ClientID: l.opts.ClientID,
+		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version},
+		Meta:     ahp.NewClientMeta(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification,
+	}
+	l.mu.Lock()
+	last, uris := l.resume, l.createdLocked()
+	l.mu.Unlock()
+	if last != nil {
+		o.Resume = &client.Resume{Initial: last.initial, LastSeenServerSeq: last.lastSeq, Subscriptions: uris}
+		conn, err := l.opts.Connect(ctx, l.opts.Endpoint, o)
+		if !errors.Is(err, client.ErrNotResumed) {
+			return conn, err
+		}
+		o.Resume = nil
+		l.forgetResume()
+	}
+	return l.opts.Connect(ctx, l.opts.Endpoint, o)
+}
+
+func (l *Link) forgetResume() {
+	l.mu.Lock()
+	l.resume = nil
+	l.mu.Unlock()
+}
+
+// createdLocked lists the URIs that the host knows as far as we know.
+func (l *Link) createdLocked() []string {
+	var uris []string
+	for _, le := range l.lendings {
+		if le.created {
+			uris = append(uris, le.uri)
+		}
+	}
+	return uris
+}
+
+// errUnsupported is why a link to a host without client-executed terminals
+// is not used.
+var errUnsupported = errors.New("the host does not take client-executed terminals")
+
+// errWrongTarget: the host answered with a shell of its own.
+var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", errUnsupported)
+
+// wrongTargetRetry is when such a host is tried again by itself: every try
+// starts a shell there.
+const wrongTargetRetry = 24 * time.Hour
+
+func stateFor(err error) State {
+	var version *ahp.VersionError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		return StateRefused
+	case errors.Is(err, errUnsupported), errors.As(err, &version):
+		return StateUnsupported
+	}
+	return StateWaiting
+}

@@ -1,0 +1,392 @@
+package uplink
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+const (
+	// window is how much text of one terminal may be on its way, in bytes.
+	// It decides how long another terminal's echo waits behind a flood.
+	window = 64 << 10
+	// frame is the most text in one action, in bytes.
+	frame = 32 << 10
+	// little is what may be on its way for the next text to go out at once,
+	// in bytes: echo and prompts. Beyond it text gathers to gather bytes
+	// until an acknowledgement comes.
+	little = 2 << 10
+	gather = 16 << 10
+	// ackTimeout bounds the wait for the position after an announcement.
+	ackTimeout = 5 * time.Second
+)
+
+// publisher streams one terminal over one connection. Its fields are owned by
+// the goroutine that calls run.
+type publisher struct {
+	s      *session
+	le     *lending
+	reader *term.Reader
+	text   [frame]byte
+	msg    []byte
+
+	// What the host shows, to send only changes after an interruption.
+	open  int // number of the command that is open there, 0 for none
+	title string
+	cwd   string
+	size  term.Size
+	known map[string]bool // commands the host has; value: complete
+}
+
+func newPublisher(s *session, le *lending) *publisher {
+	return &publisher{s: s, le: le}
+}
+
+// run announces the terminal and streams it until its exit has arrived, ctx
+// ends or the host refuses it.
+func (p *publisher) run(ctx context.Context) error {
+	if p.finishedBefore() {
+		return nil
+	}
+	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	p.reader = reader
+	if err := p.announce(ctx); err != nil {
+		return err
+	}
+	for {
+		err := p.step(ctx)
+		var lagged *term.LaggedError
+		switch {
+		case err == nil:
+		case errors.As(err, &lagged):
+			err = p.skipped(ctx, lagged)
+		case errors.Is(err, io.EOF):
+			return p.confirmExit(ctx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// finishedBefore reports whether nothing is left to be said.
+func (p *publisher) finishedBefore() bool {
+	p.s.link.mu.Lock()
+	defer p.s.link.mu.Unlock()
+	return p.le.over
+}
+
+// announce creates the terminal at the host, or takes it up again, checks
+// that the host understood, and places the reader.
+func (p *publisher) announce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	info := p.le.h.Info()
+	p.s.link.update(p.le, func(le *lending) { le.ackSeen, le.problem = false, "" })
+	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
+	p.title, p.cwd, p.size = info.Title, info.Cwd, info.Size
+	replay := false
+	err := p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
+		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
+		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient,
+	})
+	if exists(err) {
+		err, replay = nil, true // a host without resume that has not noticed the loss
+	}
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	p.s.link.update(p.le, func(le *lending) { le.created = true })
+	state, err := p.guard(ctx)
+	if err != nil {
+		return err
+	}
+	p.adopt(state)
+	if replay && !p.s.marker.Resume {
+		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
+			return err
+		}
+		p.open, p.known = 0, nil
+	}
+	return p.place(ctx)
+}
+
+func exists(err error) bool {
+	var e *jsonrpc.Error
+	return errors.As(err, &e) && e.Code == ahp.CodeAlreadyExists
+}
+
+// guard reads the terminal back. A host that does not know executionTarget
+// ignores it and starts a shell of its own: that must not live on.
+func (p *publisher) guard(ctx context.Context) (ahp.TerminalState, error) {
+	var state ahp.TerminalState
+	r, err := p.s.conn.Subscribe(ctx, p.le.uri)
+	if err == nil && r.Snapshot != nil {
+		err = json.Unmarshal(r.Snapshot.State, &state)
+	}
+	if err == nil && state.ExecutionTarget == ahp.TargetClient {
+		return state, nil
+	}
+	if e := p.s.conn.DisposeTerminal(ctx, p.le.uri); e != nil {
+		return state, fmt.Errorf("dispose of a terminal that the host runs itself: %w", e)
+	}
+	p.s.link.update(p.le, func(le *lending) { le.created = false })
+	if err != nil {
+		return state, fmt.Errorf("read back: %w", err)
+	}
+	p.s.fail(errWrongTarget)
+	return state, errWrongTarget
+}
+
+// adopt learns from the snapshot what the host shows already.
+func (p *publisher) adopt(state ahp.TerminalState) {
+	p.known = map[string]bool{}
+	for _, part := range state.Content {
+		if part.Type != ahp.PartCommand {
+			continue
+		}
+		p.known[part.CommandID] = part.IsComplete
+		if !part.IsComplete {
+			fmt.Sscanf(part.CommandID, "cmd-%d", &p.open)
+		}
+	}
+	if state.Title != "" {
+		p.title = state.Title
+	}
+	if state.Cwd != nil {
+		p.cwd = *state.Cwd
+	}
+}
+
+// place moves the reader to what the host does not have yet.
+func (p *publisher) place(ctx context.Context) error {
+	if !p.s.marker.Resume {
+		p.s.link.update(p.le, func(le *lending) { le.acked, le.sent = 0, 0 })
+		p.reader.Seek(0)
+		return nil
+	}
+	timeout := time.NewTimer(ackTimeout)
+	defer timeout.Stop()
+	for {
+		p.s.link.mu.Lock()
+		seen, at := p.le.ackSeen, p.le.acked
+		if seen {
+			p.le.sent = at
+		}
+		p.s.link.mu.Unlock()
+		if seen {
+			p.reader.Seek(at)
+			return nil
+		}
+		select {
+		case <-p.le.acks:
+		case <-timeout.C:
+			return errors.New("the host did not say how much it has")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// step sends the next piece or mark, waiting for it or for room.
+func (p *publisher) step(ctx context.Context) error {
+	inflight, problem := p.inflight()
+	if problem != "" {
+		return errors.New(problem)
+	}
+	room := min(window-inflight, frame, p.maxData())
+	if room <= 0 || inflight > little && p.reader.Pending() < gather {
+		return p.wait(ctx, inflight)
+	}
+	ev, ok, err := p.reader.TryNext(p.text[:max(room, 64)])
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return p.wait(ctx, inflight)
+	case ev.Mark != nil:
+		return p.mark(ctx, ev.Mark)
+	}
+	return p.output(ctx, ev)
+}
+
+func (p *publisher) inflight() (int64, string) {
+	p.s.link.mu.Lock()
+	defer p.s.link.mu.Unlock()
+	return p.le.sent - p.le.acked, p.le.problem
+}
+
+func (p *publisher) maxData() int64 {
+	if n := p.s.marker.MaxDataBytes; n > 0 {
+		return n
+	}
+	return frame
+}
+
+// wait returns when there may be something to do again.
+func (p *publisher) wait(ctx context.Context, inflight int64) error {
+	if inflight > 0 && !p.s.marker.Resume && (inflight >= window || p.reader.Pending() == 0) {
+		return p.barrier(ctx)
+	}
+	least := 1
+	if inflight > little {
+		least = gather
+	}
+	var ready <-chan struct{}
+	if inflight < window {
+		ready = p.reader.Ready(least)
+	}
+	select {
+	case <-ready:
+	case <-p.le.acks:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// barrier proves by a ping that everything sent has arrived, for hosts that
+// do not acknowledge. The ping goes the same way as the output.
+func (p *publisher) barrier(ctx context.Context) error {
+	p.s.link.mu.Lock()
+	sent := p.le.sent
+	p.s.link.mu.Unlock()
+	if err := p.s.conn.Peer().CallBulk(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil); err != nil {
+		return err
+	}
+	p.s.link.setAcked(p.le, sent, false)
+	return nil
+}
+
+// output sends one piece of text.
+func (p *publisher) output(ctx context.Context, ev term.Event) error {
+	offset := int64(-1)
+	if p.s.marker.Resume {
+		offset = ev.Off
+	}
+	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.seq.Add(1), ev.Data, offset)
+	p.s.link.update(p.le, func(le *lending) { le.sent = ev.Off + int64(len(ev.Data)) })
+	return p.s.conn.Peer().SendRaw(ctx, p.msg)
+}
+
+// mark sends what a mark means, unless the host shows it already.
+func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
+	switch m.Kind {
+	case term.MarkCommandExecuted:
+		if _, has := p.known[commandID(m.Command.N)]; has {
+			return nil
+		}
+		p.open = m.Command.N
+	case term.MarkCommandFinished:
+		if p.known[commandID(m.Command.N)] {
+			return nil
+		}
+		p.open = 0
+	case term.MarkTitle:
+		p.title = m.Text
+	case term.MarkCwd:
+		p.cwd = fileURI(m.Text)
+	case term.MarkResized:
+		p.size = m.Size
+	}
+	if a := actionFor(m, p.s.marker.CommandActions); a != nil {
+		return p.dispatch(ctx, a)
+	}
+	return nil
+}
+
+// dispatch sends an action behind the output before it.
+func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
+	msg, err := json.Marshal(struct {
+		Version string             `json:"jsonrpc"`
+		Method  string             `json:"method"`
+		Params  ahp.DispatchParams `json:"params"`
+	}{"2.0", ahp.MethodDispatchAction, ahp.DispatchParams{
+		Channel: p.le.uri, ClientSeq: p.s.seq.Add(1), Action: ahp.AppendAction(nil, a),
+	}})
+	if err != nil {
+		return err
+	}
+	return p.s.conn.Peer().SendRaw(ctx, msg)
+}
+
+// skipped makes a loss visible and brings the host's view of everything that
+// is not text up to date.
+func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
+	p.s.link.update(p.le, func(le *lending) {
+		le.lost += e.Lost
+		if !p.s.marker.Resume {
+			le.sent, le.acked = e.At, e.At
+		}
+	})
+	var actions []ahp.Action
+	if p.open != 0 && (e.Open == nil || e.Open.N != p.open) {
+		actions = append(actions, p.closing())
+	}
+	if e.Open != nil && e.Open.N != p.open {
+		p.open = e.Open.N
+		actions = append(actions, executed(*e.Open))
+	}
+	if !p.s.marker.CommandActions {
+		actions = nil
+	}
+	info := p.le.h.Info()
+	if info.Title != p.title {
+		p.title = info.Title
+		actions = append(actions, ahp.TerminalTitleChanged{Title: info.Title})
+	}
+	if cwd := fileURI(info.Cwd); cwd != p.cwd {
+		p.cwd = cwd
+		actions = append(actions, ahp.TerminalCwdChanged{Cwd: cwd})
+	}
+	if info.Size != p.size {
+		p.size = info.Size
+		actions = append(actions, resized(info.Size))
+	}
+	for _, a := range actions {
+		if err := p.dispatch(ctx, a); err != nil {
+			return err
+		}
+	}
+	if p.s.marker.Resume || e.Lost == 0 {
+		return nil // the next offset says how much is missing
+	}
+	line := fmt.Sprintf("\x1b\\\x1b[0m\r\n[tether: %d bytes were not kept]\r\n", e.Lost)
+	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.seq.Add(1), []byte(line), -1)
+	return p.s.conn.Peer().SendRaw(ctx, p.msg)
+}
+
+// closing finishes the command that is open at the host but ended in the
+// part that was lost.
+func (p *publisher) closing() ahp.Action {
+	last := term.Command{N: p.open}
+	p.open = 0
+	if commands, err := p.le.h.Commands(); err == nil {
+		for _, c := range commands {
+			if c.N == last.N {
+				last = c
+			}
+		}
+	}
+	return finished(last)
+}
+
+// confirmExit waits until the exit, which was just sent, has arrived.
+func (p *publisher) confirmExit(ctx context.Context) error {
+	if err := p.barrier(ctx); err != nil {
+		return err
+	}
+	p.s.link.update(p.le, func(le *lending) { le.over = true })
+	return nil
+}

@@ -1,0 +1,235 @@
+package uplink
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// session is one connection to the host.
+//
+// Goroutines: run announces and withdraws as the pool changes; heartbeat
+// pings; one publisher per lent terminal. The connection's read goroutine
+// calls onEnvelope and onNotification, which never block.
+type session struct {
+	link *Link
+	log  zerolog.Logger
+	conn *client.Conn
+	fail context.CancelCauseFunc // ends run with this error; set by run
+
+	marker  ahp.ClientTerminals // set by run before any publisher starts
+	began   time.Time           // set by run
+	again   bool                // not the first connection of the link
+	live    atomic.Bool         // envelopes are news, not a replay
+	seq     atomic.Int64        // clientSeq of the last dispatch
+	lastSeq atomic.Int64        // serverSeq of the last envelope
+
+	mu    sync.Mutex
+	ended []*lending    // terminals that the host says have ended
+	wake  chan struct{} // 1 slot: there are some
+
+	// Owned by run.
+	publishers map[term.ID]*publication
+	wg         sync.WaitGroup
+}
+
+// publication is a running publisher.
+type publication struct {
+	le     *lending
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// run serves the connection until it or ctx ends.
+func (s *session) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	s.fail, s.began = cancel, time.Now()
+	if err := s.greet(); err != nil {
+		return err
+	}
+	defer s.leave()
+	s.publishers = map[term.ID]*publication{}
+	defer s.wg.Wait()
+	defer cancel(nil)
+	s.wg.Go(func() { cancel(s.heartbeat(ctx)) })
+	s.wg.Go(func() {
+		select {
+		case <-s.conn.Done():
+			cancel(fmt.Errorf("connection lost: %w", s.conn.Err()))
+		case <-ctx.Done():
+		}
+	})
+	s.announce(ctx)
+	return context.Cause(ctx)
+}
+
+// greet decides whether the host can show terminals of ours.
+func (s *session) greet() error {
+	r := s.conn.Result()
+	marker, ok := ahp.FindClientTerminals(r)
+	if !ok && !s.link.opts.AssumeClientTerminals {
+		return fmt.Errorf("%w (%s)", errUnsupported, serverName(r))
+	}
+	s.marker = marker
+	s.lastSeq.Store(max(s.lastSeq.Load(), r.ServerSeq))
+	s.link.mu.Lock()
+	st := &s.link.status
+	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
+	s.again = s.link.connected
+	s.link.connected = true
+	s.link.mu.Unlock()
+	s.live.Store(true)
+	s.link.setState(StateOnline, nil, time.Time{})
+	s.log.Info().Str("version", r.ProtocolVersion).Str("server", serverName(r)).Bool("resume", marker.Resume).Msg("link up")
+	return nil
+}
+
+func serverName(r ahp.InitializeResult) string {
+	if r.ServerInfo == nil || r.ServerInfo.Name == "" {
+		return "a host without a name"
+	}
+	return r.ServerInfo.Name + " " + r.ServerInfo.Version
+}
+
+// leave keeps what the next connection needs to continue this one.
+func (s *session) leave() {
+	s.link.mu.Lock()
+	defer s.link.mu.Unlock()
+	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
+	for _, le := range s.link.lendings {
+		le.sent = max(le.acked, 0)
+		if !s.marker.Resume {
+			le.created = false // the owner is gone: so is the terminal
+		}
+	}
+}
+
+// heartbeat returns when the host does not answer any more.
+func (s *session) heartbeat(ctx context.Context) error {
+	tick := time.NewTicker(s.link.opts.Heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		ping, cancel := context.WithTimeout(ctx, s.link.opts.Heartbeat)
+		err := s.conn.Ping(ping)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("the host does not answer: %w", err)
+		}
+	}
+}
+
+// announce keeps one publisher per lent terminal until ctx ends.
+func (s *session) announce(ctx context.Context) {
+	changes := make(chan struct{}, 1)
+	s.wg.Go(func() { s.watch(ctx, changes) })
+	for {
+		s.settle(ctx)
+		s.match(ctx)
+		select {
+		case <-changes:
+		case <-s.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// watch signals changes of the pool.
+func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
+	var version uint64
+	for {
+		var err error
+		if version, err = s.link.opts.Terminals.Changed(ctx, version); err != nil {
+			return
+		}
+		select {
+		case changes <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// match starts and stops publishers so that they are the lent terminals.
+func (s *session) match(ctx context.Context) {
+	lent := map[term.ID]bool{}
+	for _, h := range s.link.opts.Terminals.List() {
+		lent[h.ID()] = true
+		if s.publishers[h.ID()] == nil {
+			s.publish(ctx, s.link.lend(h))
+		}
+	}
+	for id, p := range s.publishers {
+		if !lent[id] {
+			p.cancel()
+			<-p.done
+			delete(s.publishers, id)
+			s.withdraw(ctx, p.le)
+		}
+	}
+	s.withdrawOthers(ctx, lent)
+}
+
+// withdrawOthers disposes of terminals that were withdrawn while no
+// connection was there.
+func (s *session) withdrawOthers(ctx context.Context, lent map[term.ID]bool) {
+	s.link.mu.Lock()
+	var gone []*lending
+	for id, le := range s.link.lendings {
+		if !lent[id] && s.publishers[id] == nil {
+			gone = append(gone, le)
+		}
+	}
+	s.link.mu.Unlock()
+	for _, le := range gone {
+		s.withdraw(ctx, le)
+	}
+}
+
+// publish starts the publisher of one terminal.
+func (s *session) publish(ctx context.Context, le *lending) {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &publication{le: le, cancel: cancel, done: make(chan struct{})}
+	s.publishers[le.h.ID()] = p
+	s.wg.Go(func() {
+		defer close(p.done)
+		defer cancel()
+		err := newPublisher(s, le).run(ctx)
+		if err != nil && ctx.Err() == nil {
+			s.link.update(le, func(le *lending) { le.problem = err.Error() })
+			s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
+		}
+	})
+}
+
+// callTimeout bounds a request: VS Code answers createTerminal only after
+// the first output or 10 s.
+const callTimeout = 30 * time.Second
+
+// withdraw removes a terminal from the host.
+func (s *session) withdraw(ctx context.Context, le *lending) {
+	s.link.mu.Lock()
+	created := le.created
+	s.link.mu.Unlock()
+	if created {
+		ctx, cancel := context.WithTimeout(ctx, callTimeout)
+		defer cancel()
+		if err := s.conn.DisposeTerminal(ctx, le.uri); err != nil && ctx.Err() != nil {
+			return // the connection is gone: the next one tries again
+		}
+	}
+	s.link.forget(le)
+}

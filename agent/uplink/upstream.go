@@ -1,0 +1,122 @@
+package uplink
+
+import (
+	"context"
+	"time"
+
+	"tether/ahp"
+)
+
+// onNotification takes acknowledgements. It runs on the connection's read
+// goroutine.
+func (s *session) onNotification(method string, params []byte) {
+	if method != ahp.MethodAck {
+		return
+	}
+	var ack ahp.AckParams
+	if err := ahp.DecodeParams(params, &ack); err != nil {
+		return
+	}
+	if le := s.link.byURI(ack.Channel); le != nil {
+		s.link.setAcked(le, ack.Applied, true)
+	}
+}
+
+// onEnvelope looks at what the host says about terminals of ours. Nothing of
+// it is obeyed but the end: observers may look, and dispose. It runs on the
+// connection's read goroutine.
+func (s *session) onEnvelope(v ahp.EnvelopeView) {
+	s.lastSeq.Store(max(s.lastSeq.Load(), v.ServerSeq))
+	le := s.link.byURI(v.Channel)
+	if le == nil {
+		return
+	}
+	mine := v.HasOrigin && v.Origin.ClientID == s.link.opts.ClientID
+	switch {
+	case mine && v.Rejected:
+		s.rejected(le, v)
+	case mine || v.Rejected:
+		// Our own action echoed, or somebody else's refused: nothing to do.
+	case v.Kind == ahp.ActionTerminalExited: // in a replay it is the loss of the connection before
+		if s.live.Load() {
+			s.hear(le)
+		}
+	case v.Kind == ahp.ActionTerminalInput, v.Kind == ahp.ActionTerminalResized,
+		v.Kind == ahp.ActionTerminalCleared, v.Kind == ahp.ActionTerminalClaimed:
+		s.link.mu.Lock()
+		s.link.status.Refused++
+		s.link.mu.Unlock()
+	}
+}
+
+// rejected stops publishing a terminal whose output the host does not take.
+func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
+	s.link.update(le, func(le *lending) {
+		le.problem = "the host refused " + v.Kind + ": " + clip(v.RejectionReason, 200)
+	})
+	le.signal()
+	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", v.Kind).Msg("refused by the host")
+}
+
+// hear notes that the host says a terminal of ours has ended; announce
+// settles it.
+func (s *session) hear(le *lending) {
+	s.mu.Lock()
+	s.ended = append(s.ended, le)
+	s.mu.Unlock()
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// lateLoss is how long after a reconnection a host without resume may still
+// discover that the connection before is dead, and end our terminals for it:
+// more than two of the usual TCP and proxy time-outs.
+const lateLoss = 3 * time.Minute
+
+// settle deals with the terminals that the host ended. A disposal is obeyed
+// as the person chose; the late discovery of a lost connection, which looks
+// the same on hosts without resume, is not: the terminal is lent anew.
+func (s *session) settle(ctx context.Context) {
+	s.mu.Lock()
+	ended := s.ended
+	s.ended = nil
+	s.mu.Unlock()
+	for _, le := range ended {
+		late := !s.marker.Resume && s.again && time.Since(s.began) < lateLoss
+		s.link.update(le, func(le *lending) {
+			le.created, le.over = false, !late
+			if late {
+				le.uri = ahp.NewTerminalURI(newUUID())
+			}
+		})
+		p := s.publishers[le.h.ID()]
+		if p != nil {
+			p.cancel()
+			<-p.done
+		}
+		if late {
+			s.publish(ctx, le)
+			continue
+		}
+		s.wg.Go(func() { s.dispose(le) })
+	}
+}
+
+// dispose ends the lending and, if the person has chosen so, the terminal. It
+// outlives the connection: a disposal is not taken back.
+func (s *session) dispose(le *lending) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	killed, err := le.h.Dispose(ctx, s.link.opts.OnDispose)
+	s.log.Info().Err(err).Str("terminal", string(le.h.ID())).Bool("killed", killed).Msg("disposed of by the host")
+}
+
+// clip cuts a text of the host's for a message of ours.
+func clip(s string, n int) string {
+	if len(s) > n {
+		return s[:n] + "…"
+	}
+	return s
+}
