@@ -39,6 +39,8 @@ func (c Claim) Validate() error {
 	switch {
 	case c.Problem != "":
 		return errors.New(c.Problem)
+	case c.Kind == "":
+		return errors.New("claim: kind is missing")
 	case c.Kind == ClaimClient:
 		if err := CheckClientID(c.ClientID); err != nil {
 			return fmt.Errorf("claim: %w", err)
@@ -63,20 +65,26 @@ func (c Claim) validateSession() error {
 }
 
 // UnmarshalJSON reads a claim strictly by type, but fails for nothing that is JSON: a claim that is not understood becomes
-// one with a Problem, so that one strange claim does not hide a whole catalogue.
+// one with nothing but a Problem, so that one strange claim does not hide a whole catalogue.
 func (c *Claim) UnmarshalJSON(raw []byte) error {
-	*c = Claim{}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || members == nil {
-		c.Problem = "claim: not an object"
+		*c = Claim{Problem: "claim: not an object"}
 		return nil
 	}
-	for name, field := range map[string]*string{"kind": &c.Kind, "clientId": &c.ClientID, "session": &c.Session,
-		"chat": &c.Chat, "turnId": &c.TurnID, "toolCallId": &c.ToolCallID} {
-		if v, ok := members[name]; ok && json.Unmarshal(v, field) != nil {
-			c.Problem = "claim: " + name + " is not a string"
+	var read Claim
+	for _, m := range []struct {
+		name  string
+		field *string
+	}{
+		{"kind", &read.Kind}, {"clientId", &read.ClientID}, {"session", &read.Session}, {"chat", &read.Chat},
+		{"turnId", &read.TurnID}, {"toolCallId", &read.ToolCallID},
+	} {
+		if v, ok := members[m.name]; ok && json.Unmarshal(v, m.field) != nil {
+			*c = Claim{Problem: "claim: " + m.name + " is not a string"}
 			return nil
 		}
 	}
+	*c = read
 	return nil
 }

@@ -88,10 +88,10 @@ const (
 // ReconnectResult is the host's answer: all that was missed, or where things stand now. The protocol version stays the one
 // negotiated before.
 type ReconnectResult struct {
-	Type      string     // ReconnectReplay or ReconnectSnapshot
-	Actions   []Envelope // replay: in serverSeq order
-	Missing   []string   // replay: subscriptions that are gone
-	Snapshots []Snapshot // snapshot: a subscription without one is gone
+	Type      string     `json:"type"`      // ReconnectReplay or ReconnectSnapshot
+	Actions   []Envelope `json:"actions"`   // replay: in serverSeq order
+	Missing   []string   `json:"missing"`   // replay: subscriptions that are gone
+	Snapshots []Snapshot `json:"snapshots"` // snapshot: a subscription without one is gone
 }
 
 // MarshalJSON implements json.Marshaler.

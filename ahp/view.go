@@ -31,26 +31,26 @@ func DecodeDispatch(params []byte) (Dispatch, error) {
 // does not allocate. After an error d holds nothing of use.
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
-	var channel []byte
-	err := jsonspan.Object(params, func(key, value []byte) (err error) {
-		if isNull(value) {
-			return nil
-		}
+	var channel, seq []byte
+	err := jsonspan.Object(params, func(key, value []byte) error {
 		switch string(key) {
 		case "channel":
 			channel = value
 		case "clientSeq":
-			d.ClientSeq, err = decodeInt("clientSeq", value)
-			d.HasClientSeq = true
+			seq = value
 		case "action":
 			d.Action = value
 		}
-		return err
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("dispatchAction: %w", err)
+	if err == nil {
+		err = reuseString(&d.Channel, "channel", channel)
 	}
-	if err := reuseString(&d.Channel, "channel", channel); err != nil {
+	if err == nil && given(seq) {
+		d.HasClientSeq = true
+		d.ClientSeq, err = decodeInt("clientSeq", seq)
+	}
+	if err != nil {
 		return fmt.Errorf("dispatchAction: %w", err)
 	}
 	a := actionView{kind: d.Kind}
@@ -83,36 +83,24 @@ func DecodeEnvelope(params []byte) (EnvelopeView, error) {
 // it does not allocate. After an error v holds nothing of use.
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
-	var channel, origin []byte
-	hasSeq := false
-	err := jsonspan.Object(params, func(key, value []byte) (err error) {
-		if isNull(value) {
-			return nil
-		}
+	var channel, seq, origin, reason []byte
+	err := jsonspan.Object(params, func(key, value []byte) error {
 		switch string(key) {
 		case "channel":
 			channel = value
 		case "serverSeq":
-			v.ServerSeq, err = decodeInt("serverSeq", value)
-			hasSeq = true
+			seq = value
 		case "origin":
 			origin = value
 		case "rejectionReason":
-			v.RejectionReason, err = decodeString("rejectionReason", value)
-			v.Rejected = true
+			reason = value
 		case "action":
 			v.Action = value
 		}
-		return err
+		return nil
 	})
-	if err == nil && !hasSeq {
-		err = errors.New("serverSeq is missing")
-	}
 	if err == nil {
-		err = reuseString(&v.Channel, "channel", channel)
-	}
-	if err == nil && origin != nil {
-		err = v.decodeOrigin(origin)
+		err = v.decodeHead(channel, seq, origin, reason)
 	}
 	if err != nil {
 		return fmt.Errorf("action: %w", err)
@@ -123,18 +111,43 @@ func (v *EnvelopeView) Decode(params []byte) error {
 	return err
 }
 
+func (v *EnvelopeView) decodeHead(channel, seq, origin, reason []byte) (err error) {
+	if err := reuseString(&v.Channel, "channel", channel); err != nil {
+		return err
+	}
+	if !given(seq) {
+		return errors.New("serverSeq is missing")
+	}
+	if v.ServerSeq, err = decodeInt("serverSeq", seq); err != nil {
+		return err
+	}
+	if given(reason) {
+		v.Rejected = true
+		if v.RejectionReason, err = decodeString("rejectionReason", reason); err != nil {
+			return err
+		}
+	}
+	if given(origin) {
+		return v.decodeOrigin(origin)
+	}
+	return nil
+}
+
 func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	v.HasOrigin = true
-	var id []byte
-	err := jsonspan.Object(raw, func(key, value []byte) (err error) {
+	var id, seq []byte
+	err := jsonspan.Object(raw, func(key, value []byte) error {
 		switch string(key) {
 		case "clientId":
 			id = value
 		case "clientSeq":
-			v.Origin.ClientSeq, err = decodeInt("origin: clientSeq", value)
+			seq = value
 		}
-		return err
+		return nil
 	})
+	if err == nil && given(seq) {
+		v.Origin.ClientSeq, err = decodeInt("origin: clientSeq", seq)
+	}
 	if err != nil {
 		return err
 	}
@@ -151,7 +164,7 @@ type actionView struct {
 func (a *actionView) decode(raw []byte) error {
 	a.offset = -1
 	var kind, meta []byte
-	if raw == nil {
+	if !given(raw) {
 		return errors.New("action is missing")
 	}
 	err := jsonspan.Object(raw, func(key, value []byte) error {
@@ -199,29 +212,34 @@ func (a *actionView) setKind(quoted []byte) error {
 }
 
 func (a *actionView) setOffset(meta []byte) error {
-	err := jsonspan.Object(meta, func(key, value []byte) (err error) {
-		if string(key) == OffsetKey && !isNull(value) {
-			a.offset, err = decodeInt(OffsetKey, value)
-			if err == nil && a.offset < 0 {
-				err = errNegativeOffset(a.offset)
-			}
+	var offset []byte
+	err := jsonspan.Object(meta, func(key, value []byte) error {
+		if string(key) == OffsetKey {
+			offset = value
 		}
-		return err
+		return nil
 	})
+	if err == nil && given(offset) {
+		a.offset, err = decodeInt(OffsetKey, offset)
+		if err == nil && a.offset < 0 {
+			err = errNegativeOffset(a.offset)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.kind, err)
 	}
 	return nil
 }
 
-func isNull(value []byte) bool { return string(value) == "null" }
+// given reports whether a member was there; null reads as absent.
+func given(value []byte) bool { return value != nil && string(value) != "null" }
 
 // reuseString sets *s to a required, non-empty JSON string; it keeps the old one if that is equal.
 func reuseString(s *string, name string, quoted []byte) error {
 	if n := len(quoted); n > 2 && quoted[0] == '"' && string(quoted[1:n-1]) == *s && strings.IndexByte(*s, '\\') < 0 {
 		return nil // without a backslash, the text between the quotes is the string
 	}
-	if quoted == nil {
+	if !given(quoted) {
 		return fmt.Errorf("%s is missing", name)
 	}
 	v, err := decodeString(name, quoted)

@@ -1,0 +1,70 @@
+package ahp_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+)
+
+func TestFindClientTerminals(t *testing.T) {
+	full := ahp.NewClientTerminals(30_000)
+	bare := ahp.ClientTerminals{MaxDataBytes: ahp.DefaultMaxDataBytes}
+	const marker = `{"version":1,"graceMs":30000,"resume":true,"commandActions":true,"maxDataBytes":65536}`
+	meta := func(m string) string { return `{"_meta":{"tether/clientTerminals":` + m + `}}` }
+	tests := map[string]struct {
+		result string
+		want   ahp.ClientTerminals
+		ok     bool
+	}{
+		"none":                     {`{}`, ahp.ClientTerminals{}, false},
+		"others' metadata":         {`{"_meta":{"x/y":{"version":1}}}`, ahp.ClientTerminals{}, false},
+		"in _meta":                 {meta(marker), full, true},
+		"version alone":            {meta(`{"version":1}`), ahp.ClientTerminals{Version: 1, MaxDataBytes: 65536}, true},
+		"unknown members":          {meta(`{"version":1,"future":[]}`), ahp.ClientTerminals{Version: 1, MaxDataBytes: 65536}, true},
+		"newer version":            {meta(`{"version":2}`), ahp.ClientTerminals{}, false},
+		"no version in _meta":      {meta(`{}`), bare, false},
+		"not an object":            {meta(`true`), ahp.ClientTerminals{}, false},
+		"null":                     {meta(`null`), ahp.ClientTerminals{}, false},
+		"wrong types":              {meta(`{"version":"1"}`), ahp.ClientTerminals{}, false},
+		"out of range, low":        {meta(`{"version":1,"graceMs":-5,"maxDataBytes":-1}`), ahp.ClientTerminals{Version: 1, MaxDataBytes: 1024}, true},
+		"out of range, high":       {meta(`{"version":1,"graceMs":99999999999,"maxDataBytes":99999999999}`), ahp.ClientTerminals{Version: 1, GraceMs: 3_600_000, MaxDataBytes: 1 << 20}, true},
+		"typed, bare":              {`{"clientTerminals":{}}`, bare, true},
+		"typed, full":              {`{"clientTerminals":` + marker + `}`, full, true},
+		"typed before _meta":       {`{"clientTerminals":{},"_meta":{"tether/clientTerminals":` + marker + `}}`, bare, true},
+		"typed false, then _meta":  {`{"clientTerminals":false,"_meta":{"tether/clientTerminals":` + marker + `}}`, full, true},
+		"typed null without _meta": {`{"clientTerminals":null}`, ahp.ClientTerminals{}, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, ok := ahp.FindClientTerminals(reads[ahp.InitializeResult](t, tt.result))
+			if ok != tt.ok {
+				t.Fatalf("found %v, want %v", ok, tt.ok)
+			}
+			if diff := cmp.Diff(tt.want, got); ok && diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMarkersMeetEachOther(t *testing.T) {
+	got, ok := ahp.FindClientTerminals(ahp.InitializeResult{Meta: ahp.NewClientTerminals(5).Meta()})
+	if diff := cmp.Diff(ahp.NewClientTerminals(5), got); !ok || diff != "" {
+		t.Errorf("found %v (-want +got):\n%s", ok, diff)
+	}
+	if got := string(ahp.NewClientMeta()[ahp.MarkerKey]); got != `{"versions":[1]}` {
+		t.Errorf("the client's marker is %s", got)
+	}
+	for raw, want := range map[string]bool{`{"versions":[1]}`: true, `{"versions":[3,1,2]}`: true, `{"versions":[2]}`: false,
+		`{"versions":"1"}`: false, `[1]`: false, `null`: false} {
+		if got := ahp.OffersExtension(ahp.Meta{ahp.MarkerKey: json.RawMessage(raw)}); got != want {
+			t.Errorf("OffersExtension(%s) = %v, want %v", raw, got, want)
+		}
+	}
+	if ahp.OffersExtension(nil) {
+		t.Error("no _meta offers the extension")
+	}
+}

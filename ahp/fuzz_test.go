@@ -1,0 +1,104 @@
+package ahp_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+)
+
+// seeds adds the actions and states of all reducer cases.
+func seeds(f *testing.F, pick func(c reducerCase) []json.RawMessage) {
+	for _, dir := range []string{"testdata/reducers", "testdata/derived"} {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, e := range entries {
+			raw, err := os.ReadFile(dir + "/" + e.Name())
+			if err != nil {
+				f.Fatal(err)
+			}
+			var c reducerCase
+			if err := json.Unmarshal(raw, &c); err != nil {
+				f.Fatal(err)
+			}
+			for _, s := range pick(c) {
+				f.Add([]byte(s))
+			}
+		}
+	}
+}
+
+// FuzzDecodeAction: what was decoded and encoded once stays the same, and reducing it never fails.
+func FuzzDecodeAction(f *testing.F) {
+	seeds(f, func(c reducerCase) []json.RawMessage { return c.Actions })
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		a, err := ahp.DecodeAction(raw)
+		if err != nil {
+			return
+		}
+		for _, version := range []string{"1.0.0", "0.8.0"} {
+			once := ahp.AppendActionFor(nil, a, version)
+			b, err := ahp.DecodeAction(once)
+			if err != nil {
+				t.Fatalf("%s: %v", once, err)
+			}
+			if twice := ahp.AppendActionFor(nil, b, version); string(once) != string(twice) {
+				t.Errorf("not stable for %s:\n%s", version, cmp.Diff(string(once), string(twice)))
+			}
+		}
+		_ = ahp.ValidateAction(a)
+		_ = ahp.ReduceTerminal(ahp.TerminalState{}, a)
+		_ = ahp.ReduceRoot(ahp.RootState{}, a)
+	})
+}
+
+func FuzzTerminalState(f *testing.F) {
+	seeds(f, func(c reducerCase) []json.RawMessage { return []json.RawMessage{c.Initial, c.Expected} })
+	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.TerminalState](t, raw) })
+}
+
+func FuzzRootState(f *testing.F) {
+	seeds(f, func(c reducerCase) []json.RawMessage { return []json.RawMessage{c.Initial, c.Expected} })
+	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.RootState](t, raw) })
+}
+
+// stableState: in either shape, what was decoded and encoded once stays the same.
+func stableState[S state](t *testing.T, raw []byte) {
+	var s S
+	if json.Unmarshal(raw, &s) != nil {
+		return
+	}
+	for _, version := range []string{"1.0.0", "0.8.0"} {
+		once := s.MarshalFor(version)
+		var again S
+		if err := json.Unmarshal(once, &again); err != nil {
+			t.Fatalf("%s: %v", once, err)
+		}
+		if twice := again.MarshalFor(version); string(once) != string(twice) {
+			t.Errorf("not stable for %s:\n%s", version, cmp.Diff(string(once), string(twice)))
+		}
+	}
+}
+
+// FuzzDecodeParams: whatever a peer sends as params ends in a value or an error of bounded length.
+func FuzzDecodeParams(f *testing.F) {
+	f.Add([]byte(`{"channel":"ahp-root://","protocolVersions":["1.0.0"],"clientId":"c","initialSubscriptions":["ahp-root://"]}`))
+	f.Add([]byte(`{"channel":"a:b","claim":{"kind":"client","clientId":"c"},"cols":80,"rows":24,"executionTarget":"client"}`))
+	f.Add([]byte(`{"type":"replay","actions":[{"channel":"a:b","action":{"type":"x"},"serverSeq":1}],"missing":[]}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		for _, v := range []any{new(ahp.InitializeParams), new(ahp.InitializeResult), new(ahp.ReconnectParams),
+			new(ahp.ReconnectResult), new(ahp.CreateTerminalParams), new(ahp.SubscribeParams), new(ahp.AckParams)} {
+			if err := ahp.DecodeParams(raw, v); err != nil && len(err.Error()) > 300 {
+				t.Errorf("%T: an error of %d bytes repeats the input", v, len(err.Error()))
+			}
+			if r, ok := v.(*ahp.InitializeResult); ok {
+				_, _ = ahp.FindClientTerminals(*r)
+			}
+		}
+	})
+}
