@@ -1,5 +1,7 @@
 package shellint
 
+import "bytes"
+
 // Mark is one complete sequence that says something about the session. Strings are the Mark's own; [Mark.Payload] and
 // what is derived from it on demand is valid until the next Scan with the same Result.
 type Mark struct {
@@ -101,11 +103,45 @@ const (
 // It is valid until the next Scan with the same Result.
 func (m *Mark) Payload() []byte { return m.payload }
 
+// Clone is a copy of m that stays valid.
+func (m *Mark) Clone() Mark {
+	c := *m
+	c.payload = bytes.Clone(m.payload)
+	return c
+}
+
+// integration says whether m is an OSC 133 or 633.
+func (m *Mark) integration() bool { return m.PS == 133 || m.PS == 633 }
+
 // Verb is the first field of an OSC 133 or 633: "A", "SetMark"; "" for other sequences.
-func (m *Mark) Verb() string { return "" }
+func (m *Mark) Verb() string {
+	if !m.integration() {
+		return ""
+	}
+	verb, _, _ := bytes.Cut(m.payload, semicolon)
+	return string(verb)
+}
 
 // Args are the raw ";"-separated fields after the verb (OSC 133, 633), or all fields of another OSC.
-func (m *Mark) Args() []string { return nil }
+func (m *Mark) Args() []string {
+	rest, more := m.payload, true
+	if m.integration() {
+		_, rest, more = bytes.Cut(rest, semicolon)
+	}
+	var args []string
+	var field []byte
+	for more {
+		field, rest, more = bytes.Cut(rest, semicolon)
+		args = append(args, string(field))
+	}
+	return args
+}
 
-// Opt is the raw value of the option key=value of an OSC 133; the last one counts.
-func (m *Mark) Opt(key string) (string, bool) { return "", false }
+// Opt is the raw value of the option key=value among the fields of an OSC 133; the last one counts.
+func (m *Mark) Opt(key string) (string, bool) {
+	if m.PS != 133 {
+		return "", false
+	}
+	value, _, ok := lastOption(m.payload, key)
+	return string(value), ok
+}

@@ -23,8 +23,7 @@ type Result struct {
 // maxArena is the memory in bytes that a Result keeps from one Scan to the next; a longer payload is let go.
 const maxArena = 64 << 10
 
-func (r *Result) reset(decided int64) {
-	r.Decided = decided
+func (r *Result) reset() {
 	r.Spans = r.Spans[:0]
 	r.Marks = r.Marks[:0]
 	r.arena = r.arena[:0]
@@ -71,3 +70,12 @@ const Splice = "\x1b\\"
 
 // Len is the number of bytes in the span.
 func (s Span) Len() int64 { return s.End - s.Start }
+
+// span adds a Span; one that goes on where the last one ended becomes part of it.
+func (r *Result) span(s Span) {
+	if n := len(r.Spans); n > 0 && !s.Splice && r.Spans[n-1].End == s.Start && r.Spans[n-1].Class == s.Class {
+		r.Spans[n-1].End = s.End
+		return
+	}
+	r.Spans = append(r.Spans, s)
+}

@@ -1,0 +1,45 @@
+package shellint
+
+// CommandEvent is a step in the life of a command.
+type CommandEvent struct {
+	Kind   EventKind
+	ID     int64      // numbers the commands of the terminal from 1 in the order of their C; unannounced ones leave no gap
+	Off    int64      // raw offset: where the output starts (CommandOpened), where it ends (CommandClosed), of the mark (CommandNamed)
+	Line   string     // the command line, if Source says that it is known
+	Source LineSource // where Line came from; SourceNone if unknown
+	Exit   Exit       // for CommandClosed
+	Reason CloseReason
+}
+
+// EventKind says what happened to a command.
+type EventKind uint8
+
+// The steps of a command.
+const (
+	CommandOpened EventKind = iota + 1
+	CommandClosed
+	CommandNamed // its line became known after it closed (nushell)
+)
+
+// LineSource says where a command line was learnt.
+type LineSource uint8
+
+// The sources of a command line.
+const (
+	SourceNone   LineSource = iota // unknown
+	SourceLine                     // OSC 633 E
+	SourceOption                   // cmdline= or cmdline_url= of the C mark
+	SourceLate                     // OSC 633 E after the command closed
+	SourceInput                    // what was written to the terminal after its prompt, exactly one line
+)
+
+// CloseReason says what closed a command.
+type CloseReason uint8
+
+// The reasons for CommandClosed.
+const (
+	ClosedByEnd    CloseReason = iota + 1 // its D
+	ClosedByPrompt                        // the next prompt, without a D
+	ClosedByOutput                        // another C
+	ClosedByEOF                           // the end of the stream
+)

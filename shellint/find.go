@@ -1,0 +1,167 @@
+package shellint
+
+import "bytes"
+
+// finder finds in one buffer the next byte at which an introducer may begin. There are several ways to look, all with the
+// same result; which is fast depends on what is frequent, so it chooses once per buffer.
+//
+// Every OSC has a "]" after an ESC. Coloured output has an ESC every dozen bytes, where a search that stops at each
+// costs more than a search for "]"; plain text and JSON may have many "]" and no ESC.
+type finder struct {
+	way     way
+	queries bool
+
+	// Next stops at or after the pass's position, or the length of the buffer; values below it are stale.
+	seq int // an escape sequence
+	c1  int // a C1 control
+	enq int // an ENQ
+
+	seen int // index of the last ESC that was looked at, -1 none; not for byBracket
+}
+
+type way uint8
+
+const (
+	byEscape  way = iota // stop at every ESC
+	byBracket            // stop at every "]"
+	byQuery              // stop at every ESC, for CSI and DCS too
+)
+
+// rareEscape is the distance of ESCs, in bytes, from which on a search stops at each without asking how many "]" there are.
+const rareEscape = 512
+
+func newFinder(s *Scanner, buf []byte) finder {
+	f := finder{queries: s.opts.Queries, seq: -1, c1: -1, enq: len(buf), seen: -1}
+	if f.queries {
+		f.enq = -1
+	}
+	escapes := bytes.Count(buf, []byte{esc})
+	switch {
+	case escapes == 0:
+		f.seq = len(buf)
+	case f.queries:
+		f.way = byQuery
+	case escapes > len(buf)/rareEscape && escapes > bytes.Count(buf, []byte{']'}):
+		f.way = byBracket
+	}
+	if s.ctx.state == inEscape && !s.body.open {
+		if i := skipInert(buf, 0); i < len(buf) && f.opens(buf[i]) {
+			f.seq = i
+		}
+	}
+	return f
+}
+
+// opens says whether b after an ESC opens a sequence that is to be judged.
+func (f *finder) opens(b byte) bool {
+	return b == ']' || f.queries && (b == '[' || b == 'P')
+}
+
+func skipInert(buf []byte, i int) int {
+	for i < len(buf) && inert(buf[i]) {
+		i++
+	}
+	return i
+}
+
+// next is the first stop at or after pos, or the length of buf.
+func (f *finder) next(buf []byte, pos int) int {
+	if f.seq < pos {
+		f.seq = f.sequence(buf, pos)
+	}
+	if f.c1 < pos {
+		f.c1 = nextC1(buf, pos)
+	}
+	if f.enq < pos {
+		f.enq = indexFrom(buf, pos, enq)
+	}
+	return min(f.seq, f.c1, f.enq)
+}
+
+func (f *finder) sequence(buf []byte, pos int) int {
+	switch f.way {
+	case byBracket:
+		return bracket(buf, pos)
+	case byQuery:
+		return f.anyEscape(buf, pos)
+	}
+	return f.escape(buf, pos)
+}
+
+// escape looks for ESC and "]", also with inert bytes between them, or an ESC at the end of buf, stopping at every ESC.
+func (f *finder) escape(buf []byte, i int) int {
+	for {
+		i = indexFrom(buf, i, esc)
+		if i == len(buf) {
+			return i
+		}
+		f.seen = i
+		j := skipInert(buf, i+1)
+		switch {
+		case i+1 == len(buf), j == i+1 && buf[j] == ']':
+			return i
+		case j < len(buf) && buf[j] == ']':
+			return j
+		}
+		i = j
+	}
+}
+
+// bracket looks for the same by "]".
+func bracket(buf []byte, from int) int {
+	for i := from; ; i++ {
+		i = indexFrom(buf, i, ']')
+		if i == len(buf) {
+			if i > from && buf[i-1] == esc {
+				return i - 1
+			}
+			return i
+		}
+		if i == from {
+			continue
+		}
+		if buf[i-1] == esc {
+			return i - 1
+		}
+		if inert(buf[i-1]) && afterEsc(buf[from:i]) {
+			return i
+		}
+	}
+}
+
+// afterEsc says whether p ends with an ESC and inert bytes.
+func afterEsc(p []byte) bool {
+	i := len(p) - 1
+	for i >= 0 && inert(p[i]) {
+		i--
+	}
+	return i >= 0 && p[i] == esc
+}
+
+// nextC1 looks for a C1 control, or a C2 at the end of buf.
+func nextC1(buf []byte, i int) int {
+	for {
+		i = indexFrom(buf, i, c1)
+		if i+1 >= len(buf) || isC1(buf[i+1]) {
+			return i
+		}
+		i++
+	}
+}
+
+// indexFrom is the index of the first c at or after i, or the length of buf.
+func indexFrom(buf []byte, i int, c byte) int {
+	n := bytes.IndexByte(buf[i:], c)
+	if n < 0 {
+		return len(buf)
+	}
+	return i + n
+}
+
+// lastESC is the index of the last ESC in buf[from:to], or a smaller one if there is none.
+func (f *finder) lastESC(buf []byte, from, to int) int {
+	if f.way != byBracket && f.seen < to {
+		return f.seen
+	}
+	return lastESC(buf, from, to)
+}

@@ -1,0 +1,244 @@
+package shellint
+
+import "bytes"
+
+// introducer is the verdict on the bytes at the start of a sequence.
+type introducer struct {
+	verdict verdict
+	n       int   // bytes of the introducer; of a foreign one what to pass over before looking for the next
+	class   Class // of the sequence; 0 for one that has a Mark but no Span
+	ps      int32 // OSC number, -1 for a DCS or CSI
+	query   Query
+	dcs     bool // BEL does not end it
+	whole   bool // the introducer is the whole sequence
+	doomed  bool // there will be no Mark
+	ours    bool // with undecided: the end of the stream here is the end of an OSC 133 or 633
+}
+
+type verdict uint8
+
+const (
+	undecided  verdict = iota // too short to tell
+	foreign                   // plain output
+	known                     // a sequence with a class begins
+	answerback                // ENQ
+)
+
+// atEOF is the verdict on an undecided introducer if the stream ends after its n bytes.
+func (in introducer) atEOF(n int) introducer {
+	in.verdict, in.n = foreign, n
+	if in.ours {
+		in.verdict = known
+	}
+	return in
+}
+
+// state is what an unfinished sequence of this kind leaves the terminal in.
+func (in introducer) state() state {
+	if in.dcs {
+		return inString
+	}
+	return inOSC
+}
+
+// parseIntroducer judges b, which begins where the finder stopped: at an ESC, at the first byte of a C1 control, at an ENQ, or,
+// after an ESC and inert bytes that stay, at the byte that goes with that ESC. The verdict depends on at most
+// MaxUndecided bytes, so that it is the same however the stream is cut.
+func parseIntroducer(b []byte, queries bool) introducer {
+	b = b[:min(len(b), MaxUndecided)]
+	if b[0] == enq {
+		return introducer{verdict: answerback}
+	}
+	kind, n := b[0], 1
+	if kind == esc || kind == c1 {
+		if len(b) == 1 {
+			return introducer{}
+		}
+		kind, n = b[1], 2
+		if b[0] == c1 {
+			kind = sevenBit(kind)
+		}
+	}
+	in := introducer{verdict: foreign}
+	switch {
+	case kind == ']':
+		in = parseOSC(b, n)
+	case kind == '[' && queries:
+		in = parseCSI(b, n)
+	case kind == 'P' && queries:
+		in = parseDCS(b, n)
+	}
+	if in.verdict == undecided && len(b) == MaxUndecided && !in.doomed {
+		in.verdict = foreign
+	}
+	switch {
+	case in.verdict == foreign:
+		in.n = n
+	case in.doomed:
+		in.verdict, in.n = known, len(b)
+	}
+	return in
+}
+
+// sevenBit is the byte that after ESC means the C1 control with the second byte b.
+func sevenBit(b byte) byte { return b - 0x40 }
+
+// parseOSC judges an OSC whose number begins at b[n].
+func parseOSC(b []byte, n int) introducer {
+	number, digits := 0, 0
+	for ; n < len(b); n++ {
+		c := b[n]
+		switch {
+		case c >= '0' && c <= '9':
+			number, digits = number*10+int(c-'0'), digits+1
+			if !knownPrefix(number) {
+				return introducer{verdict: foreign}
+			}
+			continue
+		case c == ';' && digits > 0:
+			return parsePayload(b, n+1, number)
+		}
+		_, term := terminator(b[n:], false)
+		switch {
+		case term == termUndecided && c != esc:
+			return introducer{class: ClassMark, ours: ours(number), doomed: len(b) == MaxUndecided && ours(number)}
+		case term != termNone:
+			return bareOSC(n, number)
+		case c >= 0x20:
+			return introducer{verdict: foreign}
+		}
+	}
+	return introducer{class: ClassMark, ours: ours(number), doomed: len(b) == MaxUndecided && mayBeOurs(number)}
+}
+
+// bareOSC judges an OSC that ends at b[n] without a ";".
+func bareOSC(n, number int) introducer {
+	if !ours(number) {
+		return introducer{verdict: foreign}
+	}
+	return introducer{verdict: known, n: n, class: ClassMark, ps: int32(number)}
+}
+
+func ours(number int) bool { return number == 133 || number == 633 }
+
+// mayBeOurs says whether digits after number can make it 133 or 633.
+func mayBeOurs(number int) bool {
+	switch number {
+	case 0, 1, 13, 133, 6, 63, 633:
+		return true
+	}
+	return false
+}
+
+// knownPrefix says whether number is, or begins, the number of an OSC with a class.
+func knownPrefix(number int) bool {
+	switch number {
+	case 30, 300, 3008, 52, 1337:
+		return true
+	}
+	return number < 20 && number != 8 || mayBeOurs(number)
+}
+
+// parsePayload judges an OSC by its number and the payload that begins at b[n].
+func parsePayload(b []byte, n, number int) introducer {
+	in := introducer{verdict: known, n: n, ps: int32(number)}
+	switch number {
+	case 133, 633:
+		in.class = ClassMark
+	case 0, 1, 2:
+		in.class = ClassTitle
+	case 7, 3008:
+		in.class = ClassReport
+	case 52:
+		in.class = ClassClipboard
+	case 9:
+		in.class, in.verdict = noticeClass(b[n:])
+	case 1337:
+		in.class, in.verdict = itermClass(b[n:])
+	case 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
+		in.class, in.query = ClassQuery, QueryColour
+		in.verdict = colourVerdict(b[n:])
+	default:
+		in.verdict = foreign
+	}
+	return in
+}
+
+// plainPayload copies what is in b of an OSC payload to dst without C0 bytes, and says whether its end is in b.
+func plainPayload(dst, b []byte) (payload []byte, ended bool) {
+	for i, c := range b {
+		if c < 0x20 || c == c1 {
+			switch _, term := terminator(b[i:], false); {
+			case term == termUndecided && c == c1:
+				return dst, false
+			case term != termNone:
+				return dst, true
+			case c < 0x20:
+				continue
+			}
+		}
+		dst = append(dst, c)
+	}
+	return dst, false
+}
+
+// noticeClass tells the reports of ConEmu, 9;9 (directory) and 9;12 (prompt), from progress and notifications.
+func noticeClass(b []byte) (Class, verdict) {
+	var buf [MaxUndecided]byte
+	p, ended := plainPayload(buf[:0], b)
+	field, _, more := bytes.Cut(p, []byte{';'})
+	if ended || more {
+		if s := string(field); s == "9" || s == "12" {
+			return ClassReport, known
+		}
+		return 0, known
+	}
+	if s := string(field); s == "" || s == "9" || s == "1" || s == "12" {
+		return 0, undecided
+	}
+	return 0, known
+}
+
+// itermReports begin the payload of the OSC 1337 that report state.
+var itermReports = [...]string{"CurrentDir=", "RemoteHost=", "ShellIntegrationVersion=", "SetMark;"}
+
+// itermClass tells the reports of iTerm2's OSC 1337 from files and other requests.
+func itermClass(b []byte) (Class, verdict) {
+	var buf [MaxUndecided]byte
+	p, ended := plainPayload(buf[:0], b)
+	if ended && string(p) == "SetMark" {
+		return ClassReport, known
+	}
+	v := foreign
+	for _, report := range itermReports {
+		n := min(len(p), len(report))
+		switch {
+		case string(p[:n]) != report[:n]:
+		case n == len(report):
+			return ClassReport, known
+		case !ended:
+			v = undecided
+		}
+	}
+	return 0, v
+}
+
+// colourVerdict looks for a field "?" in the payload of a colour OSC: with one it is a query, without one it sets.
+func colourVerdict(b []byte) verdict {
+	var buf [MaxUndecided]byte
+	p, ended := plainPayload(buf[:0], b)
+	for {
+		field, rest, more := bytes.Cut(p, []byte{';'})
+		if string(field) == "?" && (more || ended) {
+			return known
+		}
+		if !more {
+			break
+		}
+		p = rest
+	}
+	if ended {
+		return foreign
+	}
+	return undecided
+}

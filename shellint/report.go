@@ -1,0 +1,70 @@
+package shellint
+
+import "bytes"
+
+// osc7 decodes file://host/percent-encoded and kitty's kitty-shell-cwd://host/as-it-is.
+func (m *Mark) osc7() {
+	m.Kind = KindReport
+	scheme, rest, ok := bytes.Cut(m.payload, []byte("://"))
+	if !ok || m.Truncated {
+		return
+	}
+	slash := bytes.IndexByte(rest, '/')
+	if slash < 0 {
+		return
+	}
+	path := rest[slash:]
+	switch string(scheme) {
+	case "file":
+		path = percentDecode(path)
+	case "kitty-shell-cwd":
+	default:
+		return
+	}
+	m.Host = string(rest[:slash])
+	m.cwd(path)
+}
+
+// osc9 decodes what ConEmu and others send: 9;9;directory, 9;12, 9;4 progress, 9;notification.
+func (m *Mark) osc9() {
+	first, rest, more := bytes.Cut(m.payload, semicolon)
+	switch {
+	case string(first) == "9":
+		m.Kind = KindReport
+		if more && !m.Truncated {
+			if len(rest) >= 2 && rest[0] == '"' && rest[len(rest)-1] == '"' {
+				rest = rest[1 : len(rest)-1]
+			}
+			m.cwd(rest)
+		}
+	case string(first) == "12":
+		m.Kind = KindReport
+	default:
+		m.Kind = KindNotice
+	}
+}
+
+func (m *Mark) iterm() {
+	m.Kind = KindReport
+	key, value, ok := bytes.Cut(m.payload, []byte{'='})
+	switch {
+	case !ok || m.Truncated:
+	case string(key) == "CurrentDir":
+		m.cwd(value)
+	case string(key) == "RemoteHost":
+		m.Kind = KindHost
+		m.text(value)
+	}
+}
+
+func (m *Mark) cwd(path []byte) {
+	m.Kind = KindCwd
+	m.text(path)
+}
+
+func (m *Mark) clipboard() {
+	m.Kind = KindClipboard
+	key, value, _ := bytes.Cut(m.payload, semicolon)
+	m.Key = string(key)
+	m.Read = string(value) == "?"
+}

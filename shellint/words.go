@@ -1,0 +1,60 @@
+package shellint
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// Searches eight bytes at a time, for distances at which a call of bytes.IndexByte costs more than what it skips.
+
+const (
+	lows  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// zeroBytes has the top bit of every zero byte of w set; of the bytes above the lowest zero byte it may have more.
+func zeroBytes(w uint64) uint64 { return (w - lows) &^ w & highs }
+
+// payloadLen is the number of bytes at the start of p before the first C0 control or C2.
+func payloadLen(p []byte) int {
+	i := 0
+	for ; i+8 <= len(p); i += 8 {
+		w := binary.LittleEndian.Uint64(p[i:])
+		controls := (w - 0x20*lows) &^ w & highs
+		if m := controls | zeroBytes(w^c1*lows); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for ; i < len(p); i++ {
+		if p[i] < 0x20 || p[i] == c1 {
+			break
+		}
+	}
+	return i
+}
+
+// nextESC is the index of the first ESC at or after i, or the length of p.
+func nextESC(p []byte, i int) int {
+	for ; i+8 <= len(p); i += 8 {
+		if m := zeroBytes(binary.LittleEndian.Uint64(p[i:]) ^ esc*lows); m != 0 {
+			return i + bits.TrailingZeros64(m)/8
+		}
+	}
+	for i < len(p) && p[i] != esc {
+		i++
+	}
+	return i
+}
+
+// lastESC is the index of the last ESC in p[from:to], or from-1.
+func lastESC(p []byte, from, to int) int {
+	for ; from+8 <= to; to -= 8 {
+		if zeroBytes(binary.LittleEndian.Uint64(p[to-8:])^esc*lows) != 0 {
+			break
+		}
+	}
+	for to > from && p[to-1] != esc {
+		to--
+	}
+	return to - 1
+}
