@@ -1,0 +1,258 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// WebSocket close codes of the host: the first two are RFC 6455's (section 7.4.1), the others private ones.
+const (
+	closeGoingAway = 1001
+	closePolicy    = 1008
+	closeReplaced  = 4000
+	closeStalled   = 4001
+)
+
+// maxMessage bounds what the host sends in one message, against mistakes: snapshots are bounded by their text.
+const maxMessage = 128 << 20 // bytes
+
+// maxDirect bounds the envelopes that wait for one connection alone.
+const maxDirect = 64
+
+var errTooManyConnections = errors.New("host: too many connections")
+
+// remote is what is known of the other end of a connection before it has said anything.
+type remote struct {
+	name      string        // for the log
+	principal string        // who was authenticated; "" when the token is the only authority
+	taken     *atomic.Int64 // bytes its socket has taken; nil if unknown
+}
+
+// conn is one connection. Its peer's read goroutine handles requests; its write goroutine pulls what is to be sent.
+//
+//	opened → (initialize or reconnect) served → closing → gone
+type conn struct {
+	h      *Host         // set once
+	peer   *jsonrpc.Peer // set once
+	remote remote        // set once
+	guard  *stallGuard   // set once
+
+	dispatched ahp.Dispatch // owned by the read goroutine
+	fetched    []byte       // owned by the write goroutine: what it sends next
+
+	// Guarded by the host's mutex. client is written by the read goroutine alone, which may read it without.
+	client  *client // nil before the handshake
+	closing bool
+	subs    map[string]*subscription // by URI
+	ready   []*subscription          // those with something to deliver
+	later   []func()                 // replies that are made when they can be sent: those with snapshots
+	acks    []*terminal              // whose owner is to be told a position
+	direct  []entry                  // envelopes for this connection alone
+	echoes  budget
+
+	unanswered int // refusals that were not sent, beyond the budget
+	skipped    int // times a subscription fell behind
+}
+
+// serve runs one connection to its end.
+func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
+	c := &conn{h: h, remote: r, subs: make(map[string]*subscription)}
+	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: time.Now(), stalled: func() {
+		c.close(closeStalled, "nothing was read for too long")
+	}}
+	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage})
+	if err := h.open(c); err != nil {
+		_ = c.peer.CloseReason(closePolicy, err.Error()) // it ends either way
+		return err
+	}
+	defer h.work.Done()
+	impatience := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
+	defer impatience.Stop()
+	h.log.Info().Str("remote", r.name).Msg("connected")
+	err := c.peer.Run(ctx)
+	h.leave(c, err)
+	return err
+}
+
+func (h *Host) open(c *conn) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.closed:
+		return errors.New("host: closed")
+	case len(h.conns) >= h.opts.MaxConnections:
+		return errTooManyConnections
+	}
+	h.conns[c] = struct{}{}
+	h.work.Add(1)
+	return nil
+}
+
+// leave forgets a connection that has ended. The terminals it served are orphans now.
+func (h *Host) leave(c *conn, cause error) {
+	h.mu.Lock()
+	delete(h.conns, c)
+	for _, s := range c.subs {
+		s.endLocked()
+	}
+	for _, s := range slices.Clone(c.ready) {
+		s.endLocked() // of terminals that are gone
+	}
+	for _, t := range h.servedLocked(c) {
+		h.orphanLocked(t)
+	}
+	id := ""
+	if cl := c.client; cl != nil {
+		id = cl.id
+		if cl.conn == c {
+			cl.conn, cl.left = nil, time.Now()
+		}
+	}
+	event := h.log.Info().Int("skipped", c.skipped).Int("unanswered", c.unanswered)
+	h.mu.Unlock()
+	event.Str("remote", c.remote.name).Str("client", id).AnErr("cause", cause).Msg("disconnected")
+}
+
+// servedLocked are the terminals that c serves.
+func (h *Host) servedLocked(c *conn) []*terminal {
+	var served []*terminal
+	for _, t := range h.order {
+		if t.bound == c {
+			served = append(served, t)
+		}
+	}
+	return served
+}
+
+func (c *conn) expectHandshake() {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if c.client == nil {
+		c.closeLocked(closePolicy, "no initialize came")
+	}
+}
+
+func (c *conn) close(code int, reason string) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.closeLocked(code, reason)
+}
+
+// closeLocked ends the connection. What its client still sends is ignored.
+func (c *conn) closeLocked(code int, reason string) {
+	if c.closing {
+		return
+	}
+	c.closing = true
+	c.h.log.Info().Str("remote", c.remote.name).Str("reason", reason).Msg("closing")
+	c.h.work.Go(func() { _ = c.peer.CloseReason(code, reason) }) // may take seconds; serve reports how it ended
+}
+
+// wake lets the write goroutine pull.
+func (c *conn) wake() { c.peer.Wake() }
+
+// pull is what the write goroutine sends next when no small reply waits: nil and false if there is nothing now, nil and
+// true if it should look again. It stays one message ahead, because what it says about more must be true: a channel may
+// keep a message back for the one that follows.
+func (c *conn) pull() (msg []byte, more bool) {
+	c.h.mu.Lock()
+	if len(c.later) > 0 {
+		reply := c.later[0]
+		c.later = c.later[1:]
+		c.h.mu.Unlock()
+		reply()
+		return nil, true
+	}
+	defer c.h.mu.Unlock()
+	if msg, c.fetched = c.fetched, nil; msg == nil {
+		msg = c.nextLocked()
+	}
+	if msg != nil {
+		c.fetched = c.nextLocked()
+	}
+	return msg, c.fetched != nil
+}
+
+func (c *conn) nextLocked() []byte {
+	if msg := c.nextAckLocked(); msg != nil {
+		return msg
+	}
+	return c.nextDataLocked()
+}
+
+// laterLocked queues a reply that is made when it can be sent.
+func (c *conn) laterLocked(reply func()) {
+	c.later = append(c.later, reply)
+	c.wake()
+}
+
+// directLocked queues an envelope for this connection alone.
+func (c *conn) directLocked(e entry) {
+	if len(c.direct) >= maxDirect {
+		c.unanswered++
+		return
+	}
+	c.direct = append(c.direct, e)
+	c.wake()
+}
+
+// A method is a request that the host knows.
+type method struct {
+	serve func(c *conn, r *jsonrpc.Request) error // an error is the reply
+	early bool                                    // it may come before the handshake
+}
+
+// methods is never changed.
+var methods = map[string]method{
+	ahp.MethodPing:            {serve: (*conn).ping, early: true},
+	ahp.MethodInitialize:      {serve: (*conn).initialize, early: true},
+	ahp.MethodReconnect:       {serve: (*conn).reconnect, early: true},
+	ahp.MethodSubscribe:       {serve: (*conn).subscribe},
+	ahp.MethodListSessions:    {serve: (*conn).listSessions},
+	ahp.MethodCreateTerminal:  {serve: (*conn).createTerminal},
+	ahp.MethodDisposeTerminal: {serve: (*conn).disposeTerminal},
+}
+
+// Handle implements jsonrpc.Handler.
+func (c *conn) Handle(_ context.Context, r *jsonrpc.Request) {
+	if r.IsNotification() {
+		c.notified(r)
+		return
+	}
+	m, ok := methods[r.Method]
+	err := error(jsonrpc.MethodNotFound(r.Method))
+	switch {
+	case ok && c.client == nil && !m.early:
+		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
+	case ok:
+		err = m.serve(c, r)
+	}
+	if err != nil {
+		_ = r.ReplyError(err) // fails only with the connection
+	}
+}
+
+// notified takes a notification; there is no answer to one that makes no sense.
+func (c *conn) notified(r *jsonrpc.Request) {
+	if c.client == nil {
+		return
+	}
+	switch r.Method {
+	case ahp.MethodDispatchAction:
+		c.dispatch(r.Params)
+	case ahp.MethodUnsubscribe:
+		c.unsubscribe(r.Params)
+	}
+}
+
+func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
+
+func (c *conn) listSessions(r *jsonrpc.Request) error { return r.Reply(ahp.ListSessionsResult{}) }
+
+func invalid(err error) error { return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", err.Error()) }

@@ -1,0 +1,296 @@
+package host
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"tether/internal/jsonspan"
+)
+
+const (
+	runBytes     = 16 << 10 // bytes; small appends are gathered in runs of at most this size
+	shareBytes   = 1 << 10  // bytes; text at least this long is kept where it is instead of being copied
+	lineLookout  = 4 << 10  // bytes; how far a cut moves forward to begin at the start of a line
+	partOverhead = 64       // bytes; what a part counts beside its text, so that empty commands are bounded too
+)
+
+// run is a piece of recorded text as it stands between the quotes of a JSON string: checked when it came in, never
+// decoded unless somebody must cut it, and written into snapshots as it is.
+type run struct {
+	esc  []byte // immutable; only a run that owns its bytes grows, behind what others have seen of it
+	size int    // length of the text in UTF-8 bytes
+	own  bool   // the bytes belong to this run alone; otherwise they lie in an envelope of the log
+}
+
+// part is one content part of a terminal: text that belongs to no command, or one command with its output.
+type part struct {
+	command *command // nil: unclassified
+	runs    []run
+	size    int // UTF-8 bytes of text
+}
+
+// command is what is known of one command beside its output. It is replaced, never changed, because views share it.
+type command struct {
+	id, line  string
+	timestamp int64 // Unix milliseconds, the owner's clock
+	complete  bool
+	exitCode  *int64
+	duration  *float64 // milliseconds
+}
+
+// cost is what p counts against the scrollback.
+func (p *part) cost() int {
+	if p.command == nil {
+		return p.size + partOverhead
+	}
+	return p.size + partOverhead + len(p.command.id) + len(p.command.line)
+}
+
+// content is the recorded text of one terminal, bounded by limit. The text beyond it is dropped from the front: whole
+// parts first, then the head of the first one up to the start of a line. Not safe for concurrent use.
+type content struct {
+	limit int   // bytes of cost
+	parts []part
+	cost  int   // of all parts
+	end   int64 // position after the last byte in the stream of all text ever appended; never reset
+	base  int64 // position at which the terminal was last cleared
+}
+
+// appendText adds text, given between the quotes of a JSON string and size bytes long when decoded. shared says that
+// esc will never change and may be kept. Empty text changes nothing.
+func (c *content) appendText(esc []byte, size int, shared bool) {
+	if size == 0 {
+		return
+	}
+	p := c.openPart()
+	p.appendRun(esc, size, shared)
+	p.size += size
+	c.cost += size
+	c.end += int64(size)
+	c.trim()
+}
+
+// openPart is the part that text goes into now: the tail, unless that is a finished command.
+func (c *content) openPart() *part {
+	if n := len(c.parts); n > 0 {
+		if p := &c.parts[n-1]; p.command == nil || !p.command.complete {
+			return p
+		}
+	}
+	c.push(part{})
+	return &c.parts[len(c.parts)-1]
+}
+
+func (c *content) push(p part) {
+	c.parts = append(c.parts, p)
+	c.cost += p.cost()
+}
+
+func (p *part) appendRun(esc []byte, size int, shared bool) {
+	if shared && len(esc) >= shareBytes {
+		p.runs = append(p.runs, run{esc: esc, size: size})
+		return
+	}
+	if n := len(p.runs); n > 0 {
+		if last := &p.runs[n-1]; last.own && len(last.esc)+len(esc) <= runBytes {
+			last.esc = append(last.esc, esc...)
+			last.size += size
+			return
+		}
+	}
+	p.runs = append(p.runs, run{esc: bytes.Clone(esc), size: size, own: true})
+}
+
+// start opens a command part.
+func (c *content) start(cmd command) {
+	c.push(part{command: &cmd})
+	c.trim()
+}
+
+// finish completes every command part with that id.
+func (c *content) finish(id string, exitCode *int64, duration *float64) {
+	for i := range c.parts {
+		if old := c.parts[i].command; old != nil && old.id == id {
+			done := *old
+			done.complete, done.exitCode, done.duration = true, exitCode, duration
+			c.parts[i].command = &done
+		}
+	}
+}
+
+// clear drops the recorded text; the position in the stream goes on.
+func (c *content) clear() {
+	c.parts, c.cost, c.base = nil, 0, c.end
+}
+
+// trim brings the content back under its limit, with some room so that not every append has to cut.
+func (c *content) trim() {
+	if c.cost <= c.limit {
+		return
+	}
+	c.parts, c.cost = trimParts(c.parts, c.cost, c.limit-c.limit/8)
+}
+
+// view is a copy of the content's headers, safe to read while the content goes on: whole, or its tail of about max
+// bytes from the start of a line. from is the stream position of its first byte.
+func (c *content) view(max int) (parts []part, from int64) {
+	parts = make([]part, len(c.parts))
+	for i, p := range c.parts {
+		p.runs = slices.Clone(p.runs)
+		parts[i] = p
+	}
+	if c.cost > max {
+		parts, _ = trimParts(parts, c.cost, max)
+	}
+	from = c.end
+	for i := range parts {
+		from -= int64(parts[i].size)
+	}
+	return parts, from
+}
+
+// trimParts drops from the front of parts, which count cost together, until about want is left, and returns what is
+// left and its cost. The arguments are reused.
+func trimParts(parts []part, cost, want int) ([]part, int) {
+	drop := 0
+	for drop < len(parts) && cost-parts[drop].cost() >= want {
+		cost -= parts[drop].cost()
+		drop++
+	}
+	parts = slices.Delete(parts, 0, drop)
+	if len(parts) > 0 && cost > want {
+		cost -= parts[0].cutHead(cost - want)
+	}
+	return parts, cost
+}
+
+// cutHead drops at least n bytes of text from the front of p, or all there is, and returns how many it dropped.
+func (p *part) cutHead(n int) int {
+	dropped, whole := 0, 0
+	for whole < len(p.runs) && dropped+p.runs[whole].size <= n {
+		dropped += p.runs[whole].size
+		whole++
+	}
+	p.runs = slices.Delete(p.runs, 0, whole)
+	if dropped < n && len(p.runs) > 0 {
+		r := &p.runs[0]
+		at, size := cutPoint(r.esc, n-dropped)
+		r.esc, r.size, r.own = r.esc[at:], r.size-size, false
+		dropped += size
+		if r.size == 0 {
+			p.runs = slices.Delete(p.runs, 0, 1)
+		}
+	}
+	p.size -= dropped
+	return dropped
+}
+
+// cutPoint finds where escaped text can be cut so that at least n bytes of it, decoded, are dropped: at the next start
+// of a line if one is near, else at the next rune. It returns the index in esc and the decoded bytes before it.
+func cutPoint(esc []byte, n int) (at, size int) {
+	for at < len(esc) && size < n {
+		w, s := escapedRune(esc[at:])
+		at, size = at+w, size+s
+	}
+	for i, s := at, size; i < len(esc) && i < at+lineLookout; {
+		w, d := escapedRune(esc[i:])
+		newline := w == 2 && esc[i+1] == 'n'
+		i, s = i+w, s+d
+		if newline {
+			return i, s
+		}
+	}
+	return at, size
+}
+
+// escapedRune measures the first unit of checked escaped text: its width as it stands and its UTF-8 length decoded. A
+// raw byte counts as itself except that the bytes of one code point stay together.
+func escapedRune(esc []byte) (width, size int) {
+	if esc[0] != '\\' {
+		width = 1
+		for width < len(esc) && esc[width]&0xC0 == 0x80 {
+			width++
+		}
+		return width, width
+	}
+	if esc[1] != 'u' {
+		return 2, 1
+	}
+	switch v := hex4(esc[2:6]); {
+	case v < 0x80:
+		return 6, 1
+	case v < 0x800:
+		return 6, 2
+	case v >= 0xD800 && v < 0xDC00 && len(esc) >= 12 && esc[6] == '\\' && esc[7] == 'u':
+		if low := hex4(esc[8:12]); low >= 0xDC00 && low < 0xE000 {
+			return 12, 4
+		}
+	}
+	return 6, 3 // a lone surrogate decodes to U+FFFD, which is three bytes too
+}
+
+// hex4 reads four hexadecimal digits that are known to be such.
+func hex4(b []byte) uint64 {
+	v, _ := strconv.ParseUint(string(b), 16, 32)
+	return v
+}
+
+// joinable reports whether the escaped text may stand beside other text without changing its meaning: it neither begins
+// nor ends with half of a surrogate pair, which beside its other half would decode to one character instead of two U+FFFD.
+func joinable(esc []byte) bool {
+	if len(esc) >= 6 && esc[0] == '\\' && esc[1] == 'u' && hex4(esc[2:6])>>10 == 0xDC00>>10 {
+		return false
+	}
+	end := esc[max(0, len(esc)-6):]
+	// The backslash may itself be escaped; then the text is needlessly taken for unsafe, which only costs a decoding.
+	return len(end) < 6 || end[0] != '\\' || end[1] != 'u' || hex4(end[2:6])>>10 != 0xD800>>10
+}
+
+// appendContent writes the parts as the JSON array of a terminal state's content.
+func appendContent(dst []byte, parts []part) []byte {
+	dst = append(dst, '[')
+	for i := range parts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = parts[i].appendJSON(dst)
+	}
+	return append(dst, ']')
+}
+
+func (p *part) appendJSON(dst []byte) []byte {
+	if p.command == nil {
+		dst = append(dst, `{"type":"unclassified","value":`...)
+		return append(p.appendText(dst), '}')
+	}
+	c := p.command
+	dst = append(dst, `{"type":"command","commandId":`...)
+	dst = jsonspan.AppendQuoteString(dst, c.id)
+	dst = append(dst, `,"commandLine":`...)
+	dst = jsonspan.AppendQuoteString(dst, c.line)
+	dst = append(dst, `,"output":`...)
+	dst = p.appendText(dst)
+	dst = append(dst, `,"timestamp":`...)
+	dst = strconv.AppendInt(dst, c.timestamp, 10)
+	dst = append(dst, `,"isComplete":`...)
+	dst = strconv.AppendBool(dst, c.complete)
+	if c.exitCode != nil {
+		dst = append(dst, `,"exitCode":`...)
+		dst = strconv.AppendInt(dst, *c.exitCode, 10)
+	}
+	if c.duration != nil {
+		dst = append(dst, `,"durationMs":`...)
+		dst = strconv.AppendFloat(dst, *c.duration, 'f', -1, 64)
+	}
+	return append(dst, '}')
+}
+
+// appendText writes the text of p as one JSON string.
+func (p *part) appendText(dst []byte) []byte {
+	dst = append(dst, '"')
+	for _, r := range p.runs {
+		dst = append(dst, r.esc...)
+	}
+	return append(dst, '"')
+}

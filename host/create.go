@@ -1,0 +1,155 @@
+package host
+
+import (
+	"strings"
+	"unicode"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// defaultTitle is that of a terminal whose creator gave it no name.
+const defaultTitle = "terminal"
+
+// Size of a server-executed terminal whose creator gave none, as VS Code's host has it.
+const (
+	defaultCols = 80
+	defaultRows = 24
+)
+
+var (
+	errExists   = jsonrpc.Errorf(ahp.CodeAlreadyExists, "there is a terminal with this URI")
+	errNotOurs  = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "claim: a client-executed terminal must be claimed by the client that creates it")
+	errNoRunner = jsonrpc.Errorf(ahp.CodePermissionDenied,
+		`this host runs no terminals of its own: create them with executionTarget "client"`)
+)
+
+// createTerminal makes a terminal, whose pty is at the client or at this host.
+func (c *conn) createTerminal(r *jsonrpc.Request) error {
+	var p ahp.CreateTerminalParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	p.Name = cleanTitle(p.Name)
+	if p.Channel == ahp.RootURI {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "channel: %q is not a terminal", p.Channel)
+	}
+	if p.ExecutionTarget != ahp.TargetClient {
+		return c.createServer(r, p)
+	}
+	if !p.Claim.HeldBy(c.client.id) {
+		return errNotOurs
+	}
+	if err := c.announce(&p); err != nil {
+		return err
+	}
+	return r.Reply(nil)
+}
+
+// announce makes a client-executed terminal, or gives one that waits for its owner back to it. An owner that negotiated
+// resume is told at once what the host has of it.
+func (c *conn) announce(p *ahp.CreateTerminalParams) error {
+	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[p.Channel]
+	switch {
+	case t == nil && h.starting[p.Channel]:
+		return errExists
+	case t == nil:
+		if err := h.admitTerminalLocked(c.client); err != nil {
+			return err
+		}
+		t = h.addTerminalLocked(p.Channel, c.client, stateOf(p))
+		t.bindLocked(c)
+	case !t.ownedBy(c) || !c.client.resume:
+		return errExists
+	default:
+		t.bindLocked(c)
+		h.updateLocked(t, stateOf(p))
+	}
+	t.oweAckNowLocked()
+	return nil
+}
+
+// admitTerminalLocked says whether the client may have one more terminal.
+func (h *Host) admitTerminalLocked(cl *client) error {
+	if cl.terminals >= h.opts.MaxTerminals {
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
+	}
+	return nil
+}
+
+// stateOf is the first state of a terminal that was asked for.
+func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
+	isPty := true
+	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer}
+	if s.Title == "" {
+		s.Title = defaultTitle
+	}
+	if p.ExecutionTarget == ahp.TargetClient {
+		s.ExecutionTarget = ahp.TargetClient
+	}
+	if p.Cols != nil && p.Rows != nil {
+		s.Cols, s.Rows = *p.Cols, *p.Rows
+	}
+	return s
+}
+
+// updateLocked brings a terminal that is announced again to what its owner says of it now.
+func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
+	if now.Title != t.state.Title && now.Title != defaultTitle {
+		h.applyLocked(t, ahp.TerminalTitleChanged{Title: now.Title}, nil)
+	}
+	if now.Cwd != t.state.Cwd && now.Cwd != "" {
+		h.applyLocked(t, ahp.TerminalCwdChanged{Cwd: now.Cwd}, nil)
+	}
+	if now.Cols > 0 && (now.Cols != t.state.Cols || now.Rows != t.state.Rows) {
+		h.applyLocked(t, ahp.TerminalResized{Cols: now.Cols, Rows: now.Rows}, nil)
+	}
+}
+
+// disposeTerminal removes a terminal, whoever asks: with the token, everyone is trusted with that, and a terminal whose
+// holder is gone must not be immortal. The owner is told by terminal/exited.
+func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
+	var p ahp.DisposeTerminalParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	h := c.h
+	h.mu.Lock()
+	t := h.terminals[p.Channel]
+	if t == nil {
+		h.mu.Unlock()
+		return jsonrpc.Errorf(ahp.CodeNotFound, "there is no such terminal")
+	}
+	h.disposeLocked(t, c)
+	proc := t.proc
+	h.mu.Unlock()
+	if proc != nil {
+		proc.Kill()
+	}
+	return r.Reply(nil)
+}
+
+// disposeLocked ends and removes t. Its owner learns of it even if it has not subscribed, unless it asked for it itself.
+func (h *Host) disposeLocked(t *terminal, by *conn) {
+	before, owner := t.log.next, t.bound
+	h.exitLocked(t, -1)
+	if exited := t.log.next > before; exited && owner != nil && owner != by && owner.subs[t.uri] == nil {
+		owner.directLocked(*t.log.at(before))
+	}
+	h.removeLocked(t)
+	h.log.Info().Str("terminal", t.uri).Str("by", by.client.id).Msg("terminal disposed")
+}
+
+// cleanTitle is s without what could disturb whoever shows it in a list: control characters and changes of the direction
+// of writing.
+func cleanTitle(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {
+			return -1
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,204 @@
+package host
+
+import (
+	"fmt"
+	"time"
+
+	"tether/ahp"
+)
+
+// Who may dispatch what is decided here and nowhere else.
+
+// ownerActions are what the owner of a client-executed terminal may dispatch, and whether it still may after the exit.
+var ownerActions = map[string]bool{
+	ahp.ActionTerminalOutput:                    false,
+	ahp.ActionTerminalExited:                    false,
+	ahp.ActionTerminalCommandDetectionAvailable: false,
+	ahp.ActionTerminalCommandExecuted:           false,
+	ahp.ActionTerminalCommandFinished:           false,
+	ahp.ActionTerminalResized:                   true,
+	ahp.ActionTerminalCleared:                   true,
+	ahp.ActionTerminalTitleChanged:              true,
+	ahp.ActionTerminalCwdChanged:                true,
+}
+
+// serverActions are what clients may dispatch for a server-executed terminal, and whether only the holder of the claim
+// may. AHP gives a claim rule for terminal/claimed alone; typing into somebody else's terminal is refused as well.
+var serverActions = map[string]bool{
+	ahp.ActionTerminalInput:        true,
+	ahp.ActionTerminalClaimed:      true,
+	ahp.ActionTerminalResized:      false,
+	ahp.ActionTerminalTitleChanged: false,
+	ahp.ActionTerminalCleared:      false,
+}
+
+// forbidsLocked is why the client of c may not dispatch an action of this kind for t; "" if it may.
+func (c *conn) forbidsLocked(t *terminal, kind string) string {
+	switch {
+	case t == nil:
+		return "there is no such terminal"
+	case t.remote():
+		return c.ownerForbidsLocked(t, kind)
+	}
+	holder, known := serverActions[kind]
+	switch {
+	case !known:
+		return fmt.Sprintf("clients may not dispatch %.80q", kind)
+	case holder && t.state.Claim.Kind == ahp.ClaimClient && !t.state.Claim.HeldBy(c.client.id):
+		return "the terminal is held by another client"
+	case t.state.Lifecycle.Exited() && (kind == ahp.ActionTerminalInput || kind == ahp.ActionTerminalResized):
+		return "the terminal has exited"
+	}
+	return ""
+}
+
+func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
+	afterExit, known := ownerActions[kind]
+	switch {
+	case !t.ownedBy(c):
+		return "client-executed terminals are observation-only for everyone but their owner"
+	case kind == ahp.ActionTerminalClaimed:
+		return "a client-executed terminal stays with its owner"
+	case !known:
+		return fmt.Sprintf("the owner of a client-executed terminal may not dispatch %.80q", kind)
+	case t.state.Lifecycle.Exited() && !afterExit:
+		return "the terminal has exited"
+	}
+	return ""
+}
+
+// dispatch takes a dispatchAction. There is no answer to one that cannot be read.
+func (c *conn) dispatch(params []byte) {
+	d := &c.dispatched
+	if err := d.Decode(params); err != nil {
+		c.h.log.Debug().Str("remote", c.remote.name).Msg("unreadable dispatchAction")
+		return
+	}
+	switch {
+	case d.Kind == ahp.ActionTerminalOutput:
+		c.output(d)
+	case d.Channel == ahp.RootURI:
+		c.dispatchRoot(d)
+	default:
+		c.act(d)
+	}
+}
+
+// dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes
+// nothing, but its sender waits for the echo.
+func (c *conn) dispatchRoot(d *ahp.Dispatch) {
+	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d.Kind != ahp.ActionRootConfigChanged {
+		c.refuseLocked(d, fmt.Sprintf("clients may not dispatch %.80q on the root channel", d.Kind))
+		return
+	}
+	if c.echoes.takeLocked() {
+		seq := h.nextSeqLocked()
+		h.root.addLocked(entry{seq: seq, msg: appendEnvelope(nil, d.Channel, seq, c.origin(d), "", elided(d))})
+	}
+}
+
+// act takes every other action on a terminal.
+func (c *conn) act(d *ahp.Dispatch) {
+	h := c.h
+	a, err := ahp.DecodeAction(d.Action)
+	if err == nil {
+		err = ahp.ValidateAction(a)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[d.Channel]
+	reason := c.forbidsLocked(t, d.Kind)
+	switch {
+	case reason != "":
+	case err != nil:
+		reason = err.Error()
+	case t.remote():
+		t.bindLocked(c)
+		h.applyLocked(t, printable(a), c.origin(d))
+	default:
+		reason = c.actServerLocked(t, printable(a), c.origin(d))
+	}
+	if reason != "" {
+		c.refuseLocked(d, reason)
+	}
+}
+
+// origin names d in the envelope that answers it.
+func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
+	if !d.HasClientSeq {
+		return nil
+	}
+	return &ahp.Origin{ClientID: c.client.id, ClientSeq: d.ClientSeq}
+}
+
+// refuseLocked answers d with an envelope that carries the reason: to all subscribers, as AHP has it, and to the sender in
+// any case.
+func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
+	if ahp.CheckURI(d.Channel) != nil || !c.echoes.takeLocked() {
+		c.unanswered++
+		return
+	}
+	h := c.h
+	e := entry{seq: h.nextSeqLocked()}
+	e.msg = appendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))
+	ch := h.channelLocked(d.Channel)
+	if ch != nil {
+		if ch.term != nil {
+			e.pos = ch.term.content.end
+		}
+		ch.addLocked(e)
+	}
+	if ch == nil || c.subs[d.Channel] == nil {
+		c.directLocked(e)
+	}
+}
+
+// channelLocked is the channel with that URI, or nil.
+func (h *Host) channelLocked(uri string) *channel {
+	if uri == ahp.RootURI {
+		return h.root
+	}
+	if t := h.terminals[uri]; t != nil {
+		return t.channel
+	}
+	return nil
+}
+
+const (
+	echoBurst = 64 // envelopes
+	echoRate  = 16 // envelopes per second
+)
+
+// budget bounds the refusals and other echoes without effect that one connection can have broadcast: each costs every
+// subscriber of the channel. Guarded by the host's mutex.
+type budget struct {
+	left float64
+	at   time.Time // zero: not used yet
+}
+
+func (b *budget) takeLocked() bool {
+	now := time.Now()
+	if b.at.IsZero() {
+		b.left = echoBurst
+	} else {
+		b.left = min(echoBurst, b.left+now.Sub(b.at).Seconds()*echoRate)
+	}
+	b.at = now
+	if b.left < 1 {
+		return false
+	}
+	b.left--
+	return true
+}
+
+// printable is a without control characters in what is shown in lists.
+func printable(a ahp.Action) ahp.Action {
+	if t, ok := a.(ahp.TerminalTitleChanged); ok {
+		t.Title = cleanTitle(t.Title)
+		return t
+	}
+	return a
+}

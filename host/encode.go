@@ -1,0 +1,131 @@
+package host
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+)
+
+// envelopePrefix and envelopeSuffix enclose the params of every action notification the host sends.
+const (
+	envelopePrefix = `{"jsonrpc":"2.0","method":"` + ahp.MethodAction + `","params":`
+	envelopeSuffix = `}`
+	envelopeRoom   = 160 // bytes; what terminal/data needs beside its text and its channel
+)
+
+// The versions whose shapes the host writes: terminals have a lifecycle in the one, a bare exit code in the other.
+var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
+
+// appendEnvelope appends a whole action notification. reason is that of a refusal, "" for an accepted action.
+func appendEnvelope(dst []byte, channel string, seq int64, origin *ahp.Origin, reason string, action []byte) []byte {
+	dst = append(dst, envelopePrefix+`{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"serverSeq":`...)
+	dst = strconv.AppendInt(dst, seq, 10)
+	if origin != nil {
+		dst = append(dst, `,"origin":{"clientId":`...)
+		dst = jsonspan.AppendQuoteString(dst, origin.ClientID)
+		dst = append(dst, `,"clientSeq":`...)
+		dst = strconv.AppendInt(dst, origin.ClientSeq, 10)
+		dst = append(dst, '}')
+	}
+	if reason != "" {
+		dst = append(dst, `,"rejectionReason":`...)
+		dst = jsonspan.AppendQuoteString(dst, reason)
+	}
+	dst = append(dst, `,"action":`...)
+	dst = append(dst, action...)
+	return append(dst, `}`+envelopeSuffix...)
+}
+
+// envelopeParams is the params of an action notification that the host has encoded.
+func envelopeParams(msg []byte) []byte {
+	return msg[len(envelopePrefix) : len(msg)-len(envelopeSuffix)]
+}
+
+// dataText is where the text between the quotes lies in a terminal/data notification that ends with quoted.
+func dataText(msg, quoted []byte) []byte {
+	end := len(msg) - len(`"}}}`)
+	return msg[end-(len(quoted)-2) : end : end]
+}
+
+// appendAck appends the notification that tells an owner how much of its stream the host has.
+func appendAck(dst []byte, channel string, applied int64) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"`+ahp.MethodAck+`","params":{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"applied":`...)
+	return append(strconv.AppendInt(dst, applied, 10), `}}`...)
+}
+
+// missingKey is the member of a terminal state's _meta that tells how many bytes of the stream never reached the host.
+const missingKey = "tether/missingBytes"
+
+// snapshot is the state of a channel at one serverSeq, taken under the lock and encoded without it.
+type snapshot struct {
+	uri     string
+	seq     int64
+	version string
+
+	root    *ahp.RootState // the root's; else a terminal's:
+	state   ahp.TerminalState
+	parts   []part
+	missing int64
+}
+
+// size is about how long the encoded snapshot will be, in bytes.
+func (s *snapshot) size() int {
+	n := 512
+	for i := range s.parts {
+		n += 128
+		for _, r := range s.parts[i].runs {
+			n += len(r.esc)
+		}
+	}
+	return n
+}
+
+// append writes the snapshot as an ahp.Snapshot. Recorded text goes in as it is, without being decoded.
+func (s *snapshot) append(dst []byte) []byte {
+	dst = slices.Grow(dst, s.size())
+	dst = append(dst, `{"resource":`...)
+	dst = jsonspan.AppendQuoteString(dst, s.uri)
+	dst = append(dst, `,"fromSeq":`...)
+	dst = strconv.AppendInt(dst, s.seq, 10)
+	dst = append(dst, `,"state":`...)
+	if s.root != nil {
+		dst = append(dst, s.root.MarshalFor(s.version)...)
+	} else {
+		dst = s.appendState(dst)
+	}
+	return append(dst, '}')
+}
+
+// appendState puts the content and the count of missing bytes into the state that ahp writes without them. The empty
+// content cannot be mistaken: inside a string its quotes would be escaped.
+func (s *snapshot) appendState(dst []byte) []byte {
+	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
+	dst = append(dst, head...)
+	dst = append(dst, `"content":`...)
+	dst = appendContent(dst, s.parts)
+	dst = append(dst, tail[:len(tail)-1]...)
+	if s.missing > 0 {
+		dst = append(dst, `,"_meta":{"`+missingKey+`":`...)
+		dst = append(strconv.AppendInt(dst, s.missing, 10), '}')
+	}
+	return append(dst, '}')
+}
+
+// appendSnapshots writes a JSON array of snapshots.
+func appendSnapshots(dst []byte, list []snapshot) []byte {
+	dst = append(dst, '[')
+	for i := range list {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = list[i].append(dst)
+	}
+	return append(dst, ']')
+}

@@ -1,0 +1,107 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"tether/jsonrpc"
+)
+
+// stallGuard watches whether the peer of a connection takes what it is sent. One goroutine sends; anyone may ask. Its
+// timer runs only while something is being sent, so an idle connection costs nothing.
+type stallGuard struct {
+	// Set once.
+	limit   time.Duration
+	socket  *atomic.Int64 // bytes the socket has taken; nil when only whole messages can be seen
+	stalled func()        // called when the peer has taken nothing for limit
+	epoch   time.Time
+
+	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 when there is none
+	armed atomic.Bool  // the timer runs; who set it owns what follows
+
+	taken int64         // by the socket when the timer was last looked at
+	moved time.Duration // from epoch: when that last changed
+}
+
+// begin and end enclose one Send.
+func (g *stallGuard) begin() {
+	g.since.Store(max(1, int64(g.now())))
+	g.arm()
+}
+
+func (g *stallGuard) end() { g.since.Store(0) }
+
+func (g *stallGuard) now() time.Duration { return time.Since(g.epoch) }
+
+// lagging reports whether the peer has left the present message unread for longer than d.
+func (g *stallGuard) lagging(d time.Duration) bool {
+	since := g.since.Load()
+	return since != 0 && g.now()-time.Duration(since) > d
+}
+
+func (g *stallGuard) arm() {
+	if g.armed.Swap(true) {
+		return
+	}
+	if g.socket != nil {
+		g.taken = g.socket.Load()
+	}
+	time.AfterFunc(g.limit, g.check)
+}
+
+// check runs when the timer does.
+func (g *stallGuard) check() {
+	since := time.Duration(g.since.Load())
+	if since == 0 {
+		g.armed.Store(false)
+		if g.since.Load() != 0 { // a Send has begun that still saw the timer running
+			g.arm()
+		}
+		return
+	}
+	if g.socket != nil && g.socket.Load() != g.taken {
+		g.taken, g.moved = g.socket.Load(), g.now()
+	}
+	quiet := g.now() - max(since, g.moved)
+	if quiet >= g.limit {
+		g.stalled()
+		return
+	}
+	time.AfterFunc(g.limit-quiet, g.check)
+}
+
+// guarded is ch with its sends watched by g. Of the optional abilities of a Channel, both are kept; where ch lacks one,
+// there is the next best thing.
+func guarded(ch jsonrpc.Channel, g *stallGuard) jsonrpc.Channel { return &guardedChannel{ch, g} }
+
+type guardedChannel struct {
+	jsonrpc.Channel
+	guard *stallGuard
+}
+
+// Send implements jsonrpc.Channel.
+func (c *guardedChannel) Send(ctx context.Context, msg []byte) error {
+	c.guard.begin()
+	defer c.guard.end()
+	return c.Channel.Send(ctx, msg)
+}
+
+// SendMore implements jsonrpc.BatchSender.
+func (c *guardedChannel) SendMore(ctx context.Context, msg []byte) error {
+	b, ok := c.Channel.(jsonrpc.BatchSender)
+	if !ok {
+		return c.Send(ctx, msg)
+	}
+	c.guard.begin()
+	defer c.guard.end()
+	return b.SendMore(ctx, msg)
+}
+
+// CloseReason implements jsonrpc.ReasonCloser.
+func (c *guardedChannel) CloseReason(code int, reason string) error {
+	if rc, ok := c.Channel.(jsonrpc.ReasonCloser); ok {
+		return rc.CloseReason(code, reason)
+	}
+	return c.Close()
+}

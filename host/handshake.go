@@ -1,0 +1,244 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+	"tether/jsonrpc"
+)
+
+const (
+	// maxSnapshots bounds the recorded text in one reply; with many snapshots each gets its share. Well below the 32 MiB
+	// that the official Go client reads, also when much of it is escaped.
+	maxSnapshots = 8 << 20 // bytes
+	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
+	maxReplay = 8 << 20 // bytes
+	// lastWord is how long a refused client may take to read why.
+	lastWord = 5 * time.Second
+)
+
+var (
+	errHandshakeDone = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the connection is initialized")
+	errTakenID       = jsonrpc.Errorf(ahp.CodePermissionDenied, "this clientId belongs to somebody else")
+	errUnknownClient = jsonrpc.Errorf(ahp.CodeNotFound, "unknown clientId: initialize")
+)
+
+// initialize begins a logical client, or begins one anew.
+func (c *conn) initialize(r *jsonrpc.Request) error {
+	var p ahp.InitializeParams
+	if c.client != nil {
+		return errHandshakeDone
+	}
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	version, err := ahp.Negotiate(p.ProtocolVersions)
+	if err != nil {
+		return c.refuseVersion(r, err)
+	}
+	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	cl, err := h.clientLocked(p.ClientID, c.remote.principal)
+	if err != nil {
+		return err
+	}
+	// It has begun anew: what it served before it announces again, or it is gone.
+	if cl.conn != nil {
+		for _, t := range h.servedLocked(cl.conn) {
+			h.orphanLocked(t)
+		}
+	}
+	h.attachLocked(c, cl)
+	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
+	subs := c.subscribeAllLocked(p.InitialSubscriptions)
+	c.laterLocked(func() { c.welcome(r, subs) })
+	return nil
+}
+
+// refuseVersion answers a client with which the host has no version in common, and closes.
+func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
+	v, ok := errors.AsType[*ahp.VersionError](err)
+	if !ok {
+		return invalid(err)
+	}
+	_ = r.ReplyError(&jsonrpc.Error{Code: ahp.CodeUnsupportedProtocolVersion, Message: v.Error(), Data: v.Data()})
+	c.h.work.Go(func() {
+		ctx, cancel := context.WithTimeout(c.h.ctx, lastWord)
+		defer cancel()
+		_ = c.peer.Flush(ctx)
+		c.close(closePolicy, "no common protocol version")
+	})
+	return nil
+}
+
+// subscribeAllLocked subscribes to those of the channels that exist.
+func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
+	for _, uri := range uris {
+		if ch := c.h.channelLocked(uri); ch != nil && (c.subs[uri] != nil || len(c.subs) < c.h.opts.MaxSubscriptions) {
+			subs = append(subs, c.subscribeLocked(ch))
+		}
+	}
+	return slices.Compact(subs)
+}
+
+// welcome answers initialize with the state as it is now.
+func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
+	h := c.h
+	h.mu.Lock()
+	result := ahp.InitializeResult{
+		ProtocolVersion: c.client.version, ServerSeq: h.seq, ServerInfo: &h.opts.Info,
+		Meta: ahp.NewClientTerminals(h.opts.Grace.Milliseconds()).Meta(),
+	}
+	snapshots := c.startAllLocked(subs)
+	h.mu.Unlock()
+	_ = r.Reply(spliceSnapshots(result, snapshots)) // fails only with the connection
+}
+
+// spliceSnapshots encodes v, whose snapshots are empty, with the given ones.
+func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil // cannot be: v was made here
+	}
+	head, tail, _ := bytes.Cut(raw, []byte(`"snapshots":[]`))
+	out := append(head[:len(head):len(head)], `"snapshots":`...)
+	return append(appendSnapshots(out, snapshots), tail...)
+}
+
+// startAllLocked lets deliveries begin and returns the state they begin from.
+func (c *conn) startAllLocked(subs []*subscription) []snapshot {
+	if len(c.ready)+len(c.direct) > 0 || c.fetched != nil {
+		// The snapshots overtake envelopes of other channels: their serverSeq does not say that those have arrived.
+		c.client.exact = max(c.client.exact, c.h.seq+1)
+	}
+	var snapshots []snapshot
+	for _, s := range subs {
+		if s.ch.ended {
+			s.endLocked()
+			continue
+		}
+		snapshots = append(snapshots, c.h.snapshotLocked(s.ch, c.client.version, maxSnapshots/len(subs)))
+		if c.subs[s.ch.uri] == s {
+			s.startLocked()
+		}
+	}
+	return snapshots
+}
+
+// snapshotLocked is the state of a channel now, with at most about limit bytes of recorded text.
+func (h *Host) snapshotLocked(ch *channel, version string, limit int) snapshot {
+	s := snapshot{uri: ch.uri, seq: h.seq, version: version}
+	if t := ch.term; t != nil {
+		s.state, s.missing = t.state, t.missing
+		s.parts, _ = t.content.view(limit)
+	} else {
+		s.root = &ahp.RootState{Terminals: h.infosLocked()}
+	}
+	return s
+}
+
+// reconnect continues a logical client on a new connection.
+func (c *conn) reconnect(r *jsonrpc.Request) error {
+	var p ahp.ReconnectParams
+	if c.client != nil {
+		return errHandshakeDone
+	}
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	h := c.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	cl := h.clients[p.ClientID]
+	if cl == nil || cl.principal != c.remote.principal {
+		return errUnknownClient
+	}
+	h.attachLocked(c, cl)
+	for _, t := range h.order {
+		if t.ownedBy(c) {
+			t.bindLocked(c)
+			t.oweAckNowLocked()
+		}
+	}
+	subs := c.subscribeAllLocked(p.Subscriptions)
+	c.laterLocked(func() { c.resume(r, &p, subs) })
+	return nil
+}
+
+// resume answers reconnect with what the client has missed or, if that is no longer known exactly, with the state.
+func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscription) {
+	h := c.h
+	h.mu.Lock()
+	var reply func() json.RawMessage
+	if missed, ok := c.missedLocked(p.LastSeenServerSeq, subs); ok {
+		c.startAllLocked(subs)
+		missing := c.missingLocked(p.Subscriptions)
+		reply = func() json.RawMessage { return replay(missed, missing) }
+	} else {
+		snapshots := c.startAllLocked(subs)
+		reply = func() json.RawMessage {
+			return spliceSnapshots(ahp.ReconnectResult{Type: ahp.ReconnectSnapshot}, snapshots)
+		}
+	}
+	h.mu.Unlock()
+	_ = r.Reply(reply()) // fails only with the connection
+}
+
+// missedLocked is everything on the channels after seq, in order. ok is false when some of it is gone, when it is not
+// certain what the client has, or when it is too much.
+func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok bool) {
+	if seq < c.client.exact || seq > c.h.seq {
+		return nil, false
+	}
+	bytes := 0
+	for _, s := range subs {
+		log := &s.ch.log
+		i, whole := log.after(seq)
+		for ; whole && i < log.next && bytes <= maxReplay; i++ {
+			if e := log.at(i); e.from == nil || e.from != c.client {
+				missed = append(missed, *e)
+				bytes += len(e.msg)
+			}
+		}
+		if !whole || bytes > maxReplay {
+			return nil, false
+		}
+		if s.ch.term == nil && c.h.listed.changed > seq {
+			missed = append(missed, entry{seq: c.h.listed.changed, msg: c.h.listed.envelopeLocked(c.h, c.client.old())})
+		}
+	}
+	slices.SortFunc(missed, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	return missed, true
+}
+
+// missingLocked are the channels among uris to which c is not subscribed: they are gone.
+func (c *conn) missingLocked(uris []string) []string {
+	return slices.DeleteFunc(slices.Clone(uris), func(uri string) bool { return c.subs[uri] != nil })
+}
+
+// replay encodes a ahp.ReconnectResult from envelopes that are encoded already.
+func replay(missed []entry, missing []string) json.RawMessage {
+	out := []byte(`{"type":"` + ahp.ReconnectReplay + `","actions":[`)
+	for i, e := range missed {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, envelopeParams(e.msg)...)
+	}
+	out = append(out, `],"missing":[`...)
+	for i, uri := range missing {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = jsonspan.AppendQuoteString(out, uri)
+	}
+	return append(out, `]}`...)
+}

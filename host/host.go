@@ -1,0 +1,87 @@
+package host
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// Host is an agent host. Its methods may be called from any goroutine.
+type Host struct {
+	opts Options        // set once
+	log  zerolog.Logger // set once
+	ctx  context.Context
+	stop context.CancelFunc
+	work sync.WaitGroup // connections, and pumps of server-executed terminals
+
+	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
+	closed    bool
+	seq       int64 // serverSeq of the newest envelope
+	root      *channel
+	terminals map[string]*terminal // by URI
+	order     []*terminal          // the catalogue: by creation
+	listed    listing
+	starting  map[string]bool    // URIs of server-executed terminals on their way
+	clients   map[string]*client // by clientId
+	forgot    time.Time          // when forgetLocked last looked
+	conns     map[*conn]struct{}
+}
+
+// New returns a host that serves what is handed to ServeHTTP and ServeChannel. Close it.
+func New(o Options) *Host {
+	o = o.withDefaults()
+	ctx, stop := context.WithCancel(context.Background())
+	h := &Host{
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
+		terminals: make(map[string]*terminal),
+		clients:   make(map[string]*client),
+		starting:  make(map[string]bool),
+		conns:     make(map[*conn]struct{}),
+		forgot:    time.Now(),
+	}
+	h.root = h.newChannel(ahp.RootURI)
+	return h
+}
+
+// Run waits until ctx ends and closes the host.
+func (h *Host) Run(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+	case <-h.ctx.Done():
+	}
+	h.Close()
+	return nil
+}
+
+// Close ends all connections, telling clients that the host goes away, and the server-executed terminals, and returns
+// when everything the host started has ended. It may be called more than once.
+func (h *Host) Close() {
+	h.mu.Lock()
+	h.closed = true
+	for c := range h.conns {
+		c.closeLocked(closeGoingAway, "the host is going away")
+	}
+	for _, t := range h.order {
+		t.stopTimersLocked()
+	}
+	h.mu.Unlock()
+	h.stop()
+	h.work.Wait()
+}
+
+// ServeChannel serves one client on ch and returns when the connection has ended, with the reason. Nobody is asked for a
+// token: who has the channel has been let in.
+func (h *Host) ServeChannel(ctx context.Context, ch jsonrpc.Channel) error {
+	return h.serve(ctx, ch, remote{name: "channel"})
+}
+
+// nextSeqLocked allots the serverSeq of a new envelope.
+func (h *Host) nextSeqLocked() int64 {
+	h.seq++
+	return h.seq
+}

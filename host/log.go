@@ -1,0 +1,69 @@
+package host
+
+import "sort"
+
+// entry is one encoded envelope of a channel. It is immutable: any number of connections send the same bytes.
+type entry struct {
+	seq   int64
+	msg   []byte  // the whole notification, ready for the wire
+	pos   int64   // stream position of the terminal's text after it
+	from  *client // set on text that its owner sent: the owner does not get it back
+	start int64   // bytes of all entries of this log before it; set by add
+}
+
+// chanLog keeps the newest envelopes of one channel, bounded in bytes and in number. Subscribers are cursors into it:
+// an index counts entries from the channel's start and never goes back. Guarded by the host's mutex.
+type chanLog struct {
+	maxBytes, maxCount int
+
+	ring  []entry // length is a power of two, or 0
+	first int64   // index of the oldest entry kept
+	next  int64   // index of the entry to come
+	total int64   // bytes of all entries ever added
+	lost  int64   // serverSeq up to which envelopes may be missing here: of the newest dropped, or of the creation
+}
+
+// add appends e and drops from the front what no longer fits.
+func (l *chanLog) add(e entry) {
+	e.start = l.total
+	l.total += int64(len(e.msg))
+	if int(l.next-l.first) == len(l.ring) {
+		l.grow()
+	}
+	*l.slot(l.next) = e
+	l.next++
+	for l.next-l.first > 1 && (l.total-l.slot(l.first).start > int64(l.maxBytes) || l.next-l.first > int64(l.maxCount)) {
+		old := l.slot(l.first)
+		l.lost = old.seq
+		*old = entry{}
+		l.first++
+	}
+}
+
+func (l *chanLog) grow() {
+	bigger := make([]entry, max(4, 2*len(l.ring)))
+	for i := l.first; i < l.next; i++ {
+		bigger[int(i)&(len(bigger)-1)] = *l.slot(i)
+	}
+	l.ring = bigger
+}
+
+func (l *chanLog) slot(i int64) *entry { return &l.ring[int(i)&(len(l.ring)-1)] }
+
+// at returns the entry with index i, which must be in [first, next).
+func (l *chanLog) at(i int64) *entry { return l.slot(i) }
+
+// behind is how many bytes a cursor at index i has still to deliver.
+func (l *chanLog) behind(i int64) int64 {
+	if i >= l.next {
+		return 0
+	}
+	return l.total - l.slot(max(i, l.first)).start
+}
+
+// after is the index of the first kept entry whose serverSeq is greater than seq. whole says whether nothing after seq
+// has been dropped.
+func (l *chanLog) after(seq int64) (i int64, whole bool) {
+	n := sort.Search(int(l.next-l.first), func(i int) bool { return l.slot(l.first+int64(i)).seq > seq })
+	return l.first + int64(n), seq >= l.lost
+}

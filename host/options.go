@@ -1,0 +1,75 @@
+package host
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/ahp"
+)
+
+// Options configure a Host. The zero value is a host that asks for no token, with the defaults named below.
+type Options struct {
+	// Token is what a client must show to connect. Empty means that everyone who reaches the listener may connect;
+	// then the caller must see to it that only this machine can.
+	Token string
+	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that may connect besides pages
+	// served by this host itself. A request without an Origin header does not come from a page and is not affected.
+	Origins []string
+	// Info is the serverInfo that clients are shown.
+	Info ahp.Implementation
+
+	// Grace is how long the terminals of a client that negotiated resume outlive its connection; 0 means 30 s.
+	Grace time.Duration
+	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
+	StallTime time.Duration
+	// HandshakeTime is how long a new connection may take to initialize or reconnect; 0 means 30 s.
+	HandshakeTime time.Duration
+
+	// Scrollback is the recorded text kept per terminal, in bytes; 0 means 1 MiB.
+	Scrollback int
+	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB.
+	LogBytes int
+	// LogCount bounds the same in number; 0 means 4096.
+	LogCount int
+
+	// MaxFrame is the longest message taken from a client, in bytes; 0 means 1 MiB.
+	MaxFrame int64
+	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client) bound what clients can make the
+	// host hold; 0 means 4096, 1024 and 256.
+	MaxConnections, MaxSubscriptions, MaxTerminals int
+
+	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
+	Runner Runner
+	// Logger gets what happens, never terminal content and never a token; nil means silence.
+	Logger *zerolog.Logger
+}
+
+// withDefaults is o with every zero replaced by the default its comment names.
+func (o Options) withDefaults() Options {
+	setDefault(&o.Grace, 30*time.Second)
+	setDefault(&o.StallTime, 15*time.Second)
+	setDefault(&o.HandshakeTime, 30*time.Second)
+	setDefault(&o.Scrollback, 1<<20)
+	setDefault(&o.LogBytes, 512<<10)
+	setDefault(&o.LogCount, 4096)
+	setDefault(&o.MaxFrame, 1<<20)
+	setDefault(&o.MaxConnections, 4096)
+	setDefault(&o.MaxSubscriptions, 1024)
+	setDefault(&o.MaxTerminals, 256)
+	if o.Info.Name == "" {
+		o.Info.Name = "tether-host"
+	}
+	if o.Logger == nil {
+		silent := zerolog.Nop()
+		o.Logger = &silent
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

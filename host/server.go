@@ -1,0 +1,193 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+	"tether/jsonrpc"
+)
+
+// Runner starts server-executed terminals. Start may be called from any goroutine.
+type Runner interface {
+	// Start starts a shell. It may take a while; ctx ends with the host.
+	Start(ctx context.Context, t ServerTerminal) (ServerProcess, error)
+}
+
+// ServerTerminal is what a client asked for.
+type ServerTerminal struct {
+	URI  string
+	Name string // may be empty
+	Cwd  string // a file: URI or a path; empty means the runner's choice
+	Cols int    // 1 to 1000
+	Rows int    // 1 to 1000
+}
+
+// ServerProcess is a running server-executed terminal. One goroutine calls Next; the other methods may be called from any
+// goroutine and must not block for long.
+type ServerProcess interface {
+	// Next waits for what happened next. What it returns is valid until the next call. After a TerminalExited action, or
+	// when ctx ends, it returns an error.
+	Next(ctx context.Context) (ServerEvent, error)
+	// Input types text. An error is shown to who typed.
+	Input(text string) error
+	// Resize sets the size.
+	Resize(cols, rows int) error
+	// Kill ends the process and everything it started, and returns without waiting for that. It may be called again.
+	Kill()
+}
+
+// ServerEvent is either text or an action.
+type ServerEvent struct {
+	Text   []byte     // output; never ends inside a character
+	Action ahp.Action // any terminal action but data, output, input and claimed; nil if there is text
+}
+
+// maxServerTerminals bounds the shells of the host, whoever asks for them.
+const maxServerTerminals = 256
+
+// createServer starts a server-executed terminal and answers when it runs.
+func (c *conn) createServer(r *jsonrpc.Request, p ahp.CreateTerminalParams) error {
+	h := c.h
+	if h.opts.Runner == nil {
+		return errNoRunner
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.admitServerLocked(c.client, p.Channel); err != nil {
+		return err
+	}
+	h.starting[p.Channel] = true
+	h.work.Go(func() { h.runServer(r, c.client, p) })
+	return nil
+}
+
+func (h *Host) admitServerLocked(cl *client, uri string) error {
+	servers := len(h.starting)
+	for _, t := range h.order {
+		if !t.remote() {
+			servers++
+		}
+	}
+	switch {
+	case h.closed:
+		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
+	case h.terminals[uri] != nil || h.starting[uri]:
+		return errExists
+	case servers >= maxServerTerminals:
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", maxServerTerminals)
+	}
+	return h.admitTerminalLocked(cl)
+}
+
+// runServer starts the process, answers, and follows the terminal to its end.
+func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTerminalParams) {
+	state := stateOf(&p)
+	if state.Cols == 0 {
+		state.Cols, state.Rows = defaultCols, defaultRows
+	}
+	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
+		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
+	})
+	h.mu.Lock()
+	delete(h.starting, p.Channel)
+	if err != nil {
+		h.mu.Unlock()
+		h.log.Warn().Err(err).Msg("starting a terminal failed")
+		_ = r.ReplyError(jsonrpc.Errorf(jsonrpc.CodeInternal, "the terminal could not be started")) // fails only with the connection
+		return
+	}
+	t := h.addTerminalLocked(p.Channel, creator, state)
+	t.proc = proc
+	h.mu.Unlock()
+	_ = r.Reply(nil) // likewise
+	defer proc.Kill()
+	h.follow(t, proc)
+}
+
+// follow appends what a process does until it ends. While even the best of the subscribers is far behind, it reads on
+// only after a pause.
+func (h *Host) follow(t *terminal, proc ServerProcess) {
+	for {
+		ev, err := proc.Next(h.ctx)
+		h.mu.Lock()
+		if err != nil || t.ended {
+			if !h.closed {
+				h.exitLocked(t, -1)
+			}
+			h.mu.Unlock()
+			return
+		}
+		wait := h.eventLocked(t, ev)
+		h.mu.Unlock()
+		if wait != nil {
+			h.pause(t, wait)
+		}
+	}
+}
+
+// eventLocked applies one event. The channel it may return says when reading should go on.
+func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
+	if ev.Action != nil {
+		h.applyLocked(t, printable(ev.Action), nil)
+		return nil
+	}
+	quoted, size, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
+	if err != nil {
+		return nil // cannot be: it was quoted here
+	}
+	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, size, nil)
+	if t.crowdedLocked(h.paceBytes()) {
+		t.ack.held, t.ack.wait = true, make(chan struct{})
+	}
+	return t.ack.wait
+}
+
+// pause waits for a subscriber to catch up, but not for long.
+func (h *Host) pause(t *terminal, wait chan struct{}) {
+	timer := time.NewTimer(ackHold)
+	defer timer.Stop()
+	select {
+	case <-wait:
+	case <-timer.C:
+	case <-h.ctx.Done():
+	}
+	h.mu.Lock()
+	t.ack.held, t.ack.wait = false, nil
+	h.mu.Unlock()
+}
+
+// actServerLocked applies an action of a client to a server-executed terminal; the reason why it is refused, if it is. The
+// process is called without the lock.
+func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
+	h := c.h
+	h.mu.Unlock()
+	err := actProcess(t.proc, a)
+	h.mu.Lock()
+	switch {
+	case err != nil:
+		return err.Error()
+	case t.ended:
+		return "the terminal has exited"
+	}
+	if a.Type() != ahp.ActionTerminalInput {
+		h.applyLocked(t, a, origin)
+		return ""
+	}
+	// What is typed changes no state, and it is nobody else's business.
+	seq := h.nextSeqLocked()
+	c.directLocked(entry{seq: seq, msg: appendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
+	return ""
+}
+
+// actProcess does what an action asks of the process itself.
+func actProcess(proc ServerProcess, a ahp.Action) error {
+	switch a := a.(type) {
+	case ahp.TerminalInput:
+		return proc.Input(a.Data)
+	case ahp.TerminalResized:
+		return proc.Resize(int(a.Cols), int(a.Rows))
+	}
+	return nil
+}

@@ -1,0 +1,56 @@
+package host
+
+import (
+	"encoding/json"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+var errUnknownChannel = jsonrpc.Errorf(ahp.CodeNotFound, "there is no such channel")
+
+// subscribe begins deliveries of a channel. The snapshot is taken when it can be sent, so that any number of requests
+// cost no memory.
+func (c *conn) subscribe(r *jsonrpc.Request) error {
+	var p ahp.SubscribeParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	ch := c.h.channelLocked(p.Channel)
+	switch {
+	case ch == nil:
+		return errUnknownChannel
+	case c.subs[p.Channel] == nil && len(c.subs) >= c.h.opts.MaxSubscriptions:
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d subscriptions on one connection", c.h.opts.MaxSubscriptions)
+	}
+	s := c.subscribeLocked(ch)
+	c.laterLocked(func() { c.subscribed(r, s) })
+	return nil
+}
+
+func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
+	c.h.mu.Lock()
+	snapshots := c.startAllLocked([]*subscription{s})
+	c.h.mu.Unlock()
+	if len(snapshots) == 0 {
+		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
+		return
+	}
+	result := snapshots[0].append([]byte(`{"snapshot":`))
+	_ = r.Reply(json.RawMessage(append(result, '}'))) // likewise
+}
+
+// unsubscribe ends deliveries of a channel.
+func (c *conn) unsubscribe(params []byte) {
+	var p ahp.UnsubscribeParams
+	if ahp.DecodeParams(params, &p) != nil {
+		return
+	}
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if s := c.subs[p.Channel]; s != nil {
+		s.endLocked()
+	}
+}

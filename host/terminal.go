@@ -1,0 +1,138 @@
+package host
+
+import (
+	"slices"
+	"time"
+
+	"tether/ahp"
+)
+
+// terminal is one terminal and the channel it is shown on. Guarded by the host's mutex.
+//
+//	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → removed
+//	server-executed:  running → exited → removed, by disposal
+type terminal struct {
+	*channel
+	creator *client           // never changes; for a client-executed terminal, its owner
+	state   ahp.TerminalState // without Content
+	content content
+
+	// Client-executed terminals.
+	bound   *conn       // the connection through which the owner serves it; nil while orphaned
+	grace   *time.Timer // ends the orphan; nil when none runs
+	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
+	missing int64       // bytes of that stream that never came
+	ack     ackState
+
+	proc ServerProcess // of a server-executed terminal, once started
+}
+
+// remote reports whether the pty is at the client.
+func (t *terminal) remote() bool { return t.state.ExecutionTarget == ahp.TargetClient }
+
+// ownedBy reports whether c speaks for the owner of the client-executed terminal t.
+func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.creator }
+
+// addTerminalLocked puts a new terminal into the catalogue.
+func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState) *terminal {
+	h.nextSeqLocked() // so that no snapshot of an earlier terminal with this URI passes for one of this
+	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback}}
+	t.channel.term = t
+	h.terminals[uri] = t
+	h.order = append(h.order, t)
+	creator.terminals++
+	h.listChangedLocked()
+	return t
+}
+
+// removeLocked takes t out of the catalogue. What its subscribers have not been sent yet still reaches them.
+func (h *Host) removeLocked(t *terminal) {
+	if t.ended {
+		return
+	}
+	delete(h.terminals, t.uri)
+	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
+	t.creator.terminals--
+	t.stopTimersLocked()
+	t.bound = nil
+	t.endLocked()
+	h.listChangedLocked()
+}
+
+func (t *terminal) stopTimersLocked() {
+	for _, timer := range []*time.Timer{t.grace, t.ack.timer} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
+	t.grace = nil
+}
+
+// applyLocked changes t by an action that carries no text of the terminal and tells the subscribers.
+func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
+	before := t.state
+	t.reduceLocked(a)
+	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
+	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	t.addLocked(e)
+	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
+		h.listChangedLocked()
+	}
+}
+
+func (t *terminal) reduceLocked(a ahp.Action) {
+	switch a := a.(type) {
+	case ahp.TerminalCleared:
+		t.content.clear()
+	case ahp.TerminalCommandExecuted:
+		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp})
+	case ahp.TerminalCommandFinished:
+		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs)
+	}
+	t.state = ahp.ReduceTerminal(t.state, a)
+	t.state.Content = nil
+}
+
+// exitLocked ends t with a code of the host's making, unless it has exited.
+func (h *Host) exitLocked(t *terminal, code int64) {
+	if !t.state.Lifecycle.Exited() {
+		h.applyLocked(t, ahp.TerminalExited{ExitCode: &code}, nil)
+	}
+}
+
+// bindLocked makes c the connection through which the owner serves t.
+func (t *terminal) bindLocked(c *conn) {
+	if t.grace != nil {
+		t.grace.Stop()
+		t.grace = nil
+	}
+	t.bound = c
+}
+
+// orphanLocked is called when the connection that served t is gone. The terminal of an owner that negotiated resume waits
+// for it; any other has exited.
+func (h *Host) orphanLocked(t *terminal) {
+	t.bound = nil
+	switch {
+	case h.closed:
+		return
+	case !t.creator.resume:
+		h.abandonLocked(t)
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(h.opts.Grace, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if t.grace == timer && !h.closed {
+			h.abandonLocked(t)
+		}
+	})
+	t.grace = timer
+}
+
+// abandonLocked ends and removes a terminal whose owner is gone.
+func (h *Host) abandonLocked(t *terminal) {
+	h.exitLocked(t, -1)
+	h.removeLocked(t)
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+)
+
+const (
+	// maxOutput is the most text taken in one terminal/output: twice what the marker asks for.
+	maxOutput = 2 * ahp.DefaultMaxDataBytes // bytes
+	// maxPosition bounds positions in a stream to what every JSON reader holds exactly.
+	maxPosition = 1 << 53 // bytes
+)
+
+// cleanText checks a JSON string that came from a client and returns it fit to be passed on as it is, beside other text,
+// in WebSocket text frames, with its length decoded. Only if it holds half characters or bytes that are not UTF-8 is it
+// decoded and encoded anew.
+func cleanText(quoted []byte) (clean []byte, size int, err error) {
+	if size, err = jsonspan.CheckString(quoted); err != nil {
+		return nil, 0, err
+	}
+	if utf8.Valid(quoted) && joinable(quoted[1:len(quoted)-1]) {
+		return quoted, size, nil
+	}
+	text, err := jsonspan.AppendUnquote(nil, quoted)
+	if err != nil {
+		return nil, 0, err
+	}
+	return jsonspan.AppendQuote(nil, text), len(text), nil
+}
+
+// output takes a terminal/output. The host's lock is held only to place and to append it.
+func (c *conn) output(d *ahp.Dispatch) {
+	h := c.h
+	quoted, size, err := cleanText(d.Data)
+	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[d.Channel]
+	reason := c.forbidsLocked(t, d.Kind)
+	switch {
+	case reason != "":
+	case err != nil:
+		reason = "data is not a valid string"
+	case size > maxOutput:
+		reason = fmt.Sprintf("data has %d bytes, at most %d are taken", size, maxOutput)
+	case max(d.Offset, t.applied) > maxPosition-int64(size):
+		reason = "the offset is out of range"
+	default:
+		h.placeLocked(t, buf, d.Offset, quoted, size)
+		t.bindLocked(c)
+		h.ackLocked(t)
+		return
+	}
+	c.refuseLocked(d, reason)
+}
+
+// placeLocked appends output of the owner where it belongs: what the host has already is dropped, and what is missing
+// before it is made visible. A negative offset means that it follows what came last.
+func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, size int) {
+	if offset < 0 {
+		offset = t.applied
+	}
+	if gap := offset - t.applied; gap > 0 {
+		t.missing += gap
+		t.applied = offset
+		h.noteLocked(t, fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", gap))
+	}
+	if overlap := t.applied - offset; overlap > 0 {
+		if overlap >= int64(size) {
+			return
+		}
+		quoted, size = dropText(quoted, int(overlap))
+	}
+	h.textLocked(t, buf, quoted, size, t.creator)
+	t.applied += int64(size)
+}
+
+// dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.
+func dropText(quoted []byte, n int) (rest []byte, size int) {
+	text, _ := jsonspan.AppendUnquote(nil, quoted)
+	for n < len(text) && !utf8.RuneStart(text[n]) {
+		n++
+	}
+	return jsonspan.AppendQuote(nil, text[n:]), len(text) - n
+}
+
+// textLocked appends clean text to the terminal and to the log of its channel, in one copy. from is who does not get it
+// back. buf is given away.
+func (h *Host) textLocked(t *terminal, buf, quoted []byte, size int, from *client) {
+	if size == 0 {
+		return
+	}
+	e := entry{seq: h.nextSeqLocked(), from: from}
+	e.msg = ahp.AppendData(buf, t.uri, e.seq, nil, quoted)
+	t.content.appendText(dataText(e.msg, quoted), size, true)
+	e.pos = t.content.end
+	t.addLocked(e)
+}
+
+// noteLocked shows a line of the host's own in the terminal's output.
+func (h *Host) noteLocked(t *terminal, line string) {
+	h.textLocked(t, nil, jsonspan.AppendQuoteString(nil, line), len(line), nil)
+}
+
+// elided is a refused action as it is repeated to everyone: without text, which is nobody else's business and could be
+// long, and without what the host did not understand.
+func elided(d *ahp.Dispatch) []byte {
+	const most = 1 << 10 // bytes; titles, sizes and claims are shorter
+	if d.Data == nil && len(d.Action) <= most && utf8.Valid(d.Action) {
+		return bytes.Clone(d.Action)
+	}
+	action := append([]byte(`{"type":`), jsonspan.AppendQuoteString(nil, d.Kind)...)
+	if d.Data != nil {
+		action = append(action, `,"data":""`...)
+	}
+	return append(action, '}')
+}
