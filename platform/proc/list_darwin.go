@@ -77,3 +77,6 @@ func signal(id ID, sig unix.Signal) error {
 	}
 	return unix.Kill(id.Pid, sig)
 }
+
+// markAll is unsupported: macOS has no close_range(2).
+func markAll() error { return unix.ENOSYS }

@@ -9,6 +9,7 @@ package proc
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -45,6 +46,11 @@ func FindTag(env []string) string {
 		}
 	}
 	return ""
+}
+
+// WithoutTag returns env without the entries that mark a terminal.
+func WithoutTag(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, TagVar+"=") })
 }
 
 // List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and

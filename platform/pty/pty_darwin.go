@@ -12,9 +12,6 @@ const (
 	setTermios = unix.TIOCSETA
 )
 
-// markAll is unsupported: macOS has no close_range, so that each descriptor is marked by itself.
-func markAll() error { return unix.ENOSYS }
-
 // ignoredSignals lists the signals this process ignores as far as the Go runtime knows: those ignored by nohup.
 func ignoredSignals() []os.Signal {
 	var ignored []os.Signal

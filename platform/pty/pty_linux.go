@@ -2,7 +2,6 @@ package pty
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"strconv"
 
@@ -13,11 +12,6 @@ const (
 	getTermios = unix.TCGETS
 	setTermios = unix.TCSETS
 )
-
-// markAll sets close-on-exec on every descriptor above 2. Linux before 5.11 does not know how.
-func markAll() error {
-	return unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
-}
 
 // ignoredSignals lists the signals this process ignores, see proc_pid_status(5), SigIgn. Real-time signals and those the C library
 // keeps for itself (32 and up) are left out: shells do not reset them either.

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"tether/platform/proc"
 )
 
 // check finds the program and says what is wrong with the command, where fork and execve would only say "no such file".
@@ -107,7 +109,7 @@ func fork(c Command, path string, tty *os.File) (pid int, err error) {
 		signal.Notify(handled, ignored...)
 		defer signal.Stop(handled)
 	}
-	if err := closeOnExec(); err != nil {
+	if err := proc.CloseOnExec(); err != nil {
 		return 0, &StartError{What: "program", Name: path, Err: err}
 	}
 	fd := tty.Fd()
@@ -125,33 +127,6 @@ func fork(c Command, path string, tty *os.File) (pid int, err error) {
 		return 0, &StartError{What: "program", Name: path, Err: err}
 	}
 	return pid, nil
-}
-
-// closeOnExec marks every descriptor above 2. Go opens its own that way; this is for those that this process was started with.
-func closeOnExec() error {
-	if markAll() == nil {
-		return nil
-	}
-	fds, err := os.ReadDir("/dev/fd")
-	if err != nil {
-		return err
-	}
-	for _, e := range fds {
-		if fd, ok := number(e.Name()); ok && fd > 2 {
-			_, _ = unix.FcntlInt(uintptr(fd), unix.F_SETFD, unix.FD_CLOEXEC) // fails for the one that read the directory
-		}
-	}
-	return nil
-}
-
-func number(s string) (n int, ok bool) {
-	for _, c := range []byte(s) {
-		if c < '0' || c > '9' || n > 1<<24 {
-			return 0, false
-		}
-		n = n*10 + int(c-'0')
-	}
-	return n, s != ""
 }
 
 // lookupEnv returns the value that counts: the last one, as os/exec and shells have it.

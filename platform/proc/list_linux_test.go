@@ -1,0 +1,59 @@
+package proc
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestParseStat(t *testing.T) {
+	tail := " 1 7 6 34816 7 4194560 0 0 0 0 1 2 0 0 20 0 1 0 987654 1000 1 18446744073709551615"
+	for _, c := range []struct {
+		line string
+		want Info
+		ok   bool
+	}{
+		{"5 (sh) S" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, true},
+		{"5 (a b) c) Z" + tail + "\n", Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, true},
+		{"5 (\n) Z 1) X" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, true},
+		{"", Info{}, false},
+		{"5 (sh)", Info{}, false},
+		{"5 (sh) S 1 2 3", Info{}, false},
+		{"5 (sh) S" + strings.Replace(tail, "987654", "x", 1), Info{}, false},
+	} {
+		got, err := parseStat(5, []byte(c.line))
+		if c.ok != (err == nil) || c.ok && got != c.want {
+			t.Errorf("parseStat(%q) = %+v, %v; want %+v, ok %t", c.line, got, err, c.want, c.ok)
+		}
+	}
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("5 (sh) S 1 7 6 34816 7 4194560 0 0 0 0 1 2 0 0 20 0 1 0 987654 1000"))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		// Whatever the name is, the numbers behind it are the same.
+		want, errWant := parseStat(5, []byte("5 (sh) S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42"))
+		got, err := parseStat(5, []byte("5 ("+string(line)+") S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42"))
+		if err != nil || errWant != nil || got != want {
+			t.Errorf("name %q: %+v, %v; want %+v", line, got, err, want)
+		}
+		_, _ = parseStat(5, line)
+	})
+}
+
+func TestHasEntry(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		want bool
+	}{
+		{"", false},
+		{"A=1", true},
+		{"B=2\x00A=1\x00", true},
+		{"B=2\x00A=12\x00", false},
+		{"XA=1\x00", false},
+		{"\x00\x00A=1", true},
+	} {
+		if got := hasEntry([]byte(c.env), "A=1"); got != c.want {
+			t.Errorf("hasEntry(%q) = %t", c.env, got)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+//go:build linux || darwin
+
+package proc_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+func TestSeesItselfAndItsChild(t *testing.T) {
+	testkit.Leaks(t)
+	child := exec.Command("sleep", "1000")
+	child.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	all, err := proc.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[int]proc.Info{}
+	for _, p := range all {
+		rows[p.Pid] = p
+	}
+	me, it := rows[os.Getpid()], rows[child.Process.Pid]
+	if me.Pid == 0 || me.Parent != os.Getppid() || me.Group != syscall.Getpgrp() || me.Start == 0 {
+		t.Errorf("this process: %+v", me)
+	}
+	if it.Parent != me.Pid || it.Group != it.Pid || it.Session != me.Session || it.Start < me.Start || it.Zombie {
+		t.Errorf("its child: %+v, beside %+v", it, me)
+	}
+	if again, err := proc.Lookup(it.Pid); err != nil || again.ID != it.ID {
+		t.Errorf("Lookup(%d) = %+v, %v; List had %+v", it.Pid, again, err, it)
+	}
+	child.Process.Kill()
+	testkit.Eventually(t, 10*time.Second, "the child is shown as a zombie", func() bool {
+		p, err := proc.Lookup(it.Pid)
+		return err == nil && p.Zombie
+	})
+	child.Wait()
+	if p, err := proc.Lookup(it.Pid); err == nil && p.ID == it.ID {
+		t.Errorf("still there after it was waited for: %+v", p)
+	}
+}
+
+// A number that was reused since belongs to somebody else: only number and start time together name a process.
+func TestKillComparesStartTimes(t *testing.T) {
+	testkit.Leaks(t)
+	child := exec.Command("sleep", "1000")
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	p, err := proc.Lookup(child.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := proc.ID{Pid: p.Pid, Start: p.Start - 1} // as if an earlier leader had had this number
+	if err := (proc.Tree{Leader: old, Reaped: true, Tag: proc.Tag("nobody has this")}).Kill(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	if now, err := proc.Lookup(p.Pid); err != nil || now.Zombie {
+		t.Errorf("an innocent process was killed: %+v, %v", now, err)
+	}
+}
+
+func TestStartDetached(t *testing.T) {
+	testkit.Leaks(t)
+	log := filepath.Join(t.TempDir(), "deep", "log")
+	script := `cat; pwd; echo "$A-$` + proc.TagVar + `"; echo wrong >&2; exit 4`
+	for i := 1; i <= 2; i++ { // the second time the log is there already
+		p, err := proc.StartDetached("/bin/sh", []string{"sh", "-c", script}, []string{"A=1", proc.Tag("x")}, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row, err := proc.Lookup(p.Pid); err == nil && !row.Zombie && row.Session != 0 && row.Session != p.Pid {
+			t.Errorf("its session is %d, its number %d", row.Session, p.Pid)
+		}
+		state, err := p.Wait()
+		if err != nil || state.ExitCode() != 4 {
+			t.Errorf("ended with %v, %v; want 4", state, err)
+		}
+		got, err := os.ReadFile(log)
+		if want := strings.Repeat("/\n1-\nwrong\n", i); err != nil || string(got) != want {
+			t.Errorf("log is %q, %v; want %q", got, err, want)
+		}
+	}
+	if info, err := os.Stat(log); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("log has mode %v, %v; want 0600", info.Mode(), err)
+	}
+}
+
+func TestStartDetachedSaysWhatIsWrong(t *testing.T) {
+	testkit.Leaks(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string][2]string{
+		"relative program": {"sh", filepath.Join(dir, "log")},
+		"relative log":     {"/bin/sh", "log"},
+		"missing program":  {"/no/such", filepath.Join(dir, "log")},
+		"log below a file": {"/bin/sh", filepath.Join(file, "log")},
+		"log is directory": {"/bin/sh", dir},
+	} {
+		if p, err := proc.StartDetached(c[0], []string{"x"}, nil, c[1]); err == nil {
+			p.Kill()
+			p.Wait()
+			t.Errorf("%s: started", name)
+		}
+	}
+}
