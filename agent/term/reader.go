@@ -221,14 +221,19 @@ func (r *Reader) resyncLocked() error {
 	return e
 }
 
-// Seek moves the reader to a text offset, as a host that resumes asks for it.
-// Only ViewText has text offsets.
-func (r *Reader) Seek(text int64) {
+// SeekText moves the reader to a text offset, as a host that resumes asks for it,
+// before the marks there. Only ViewText has text offsets.
+func (r *Reader) SeekText(text int64) {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.pos = min(max(t.cuts.rawAt(text), 0), t.frontierLocked(r.view))
-	r.mark = t.markAtLocked(r.pos)
+	// Marks at that text offset lie before the bytes that stand for nothing.
+	i := t.marks.len()
+	for i > 0 && t.cuts.textAt(t.marks.at(i-1).Off) >= text {
+		i--
+	}
+	r.mark = t.firstMark + int64(i)
 	r.ended = false
 }
 

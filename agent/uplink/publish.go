@@ -173,7 +173,7 @@ func (p *publisher) adopt(state ahp.TerminalState) {
 func (p *publisher) place(ctx context.Context) error {
 	if !p.s.marker.Resume {
 		p.s.link.update(p.le, func(le *lending) { le.acked, le.sent = 0, 0 })
-		p.reader.Seek(0)
+		p.reader.SeekText(0)
 		return nil
 	}
 	timeout := time.NewTimer(ackTimeout)
@@ -186,7 +186,7 @@ func (p *publisher) place(ctx context.Context) error {
 		}
 		p.s.link.mu.Unlock()
 		if seen {
-			p.reader.Seek(at)
+			p.reader.SeekText(at)
 			return nil
 		}
 		select {

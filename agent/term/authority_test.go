@@ -1,0 +1,100 @@
+package term_test
+
+import (
+	"errors"
+	"testing"
+
+	"tether/agent/term"
+)
+
+// TestRights is the table of DESIGN section 8, row by row.
+func TestRights(t *testing.T) {
+	me, other := term.Agent("me"), term.Agent("other")
+	persons := term.Info{ID: "pty-a", Owner: term.User, LentTo: []string{"h"}}
+	private := term.Info{ID: "pty-b", Owner: term.User, Private: true}
+	mine := term.Info{ID: "pty-c", Owner: me}
+	promoted := term.Info{ID: "pty-d", Owner: term.User, Visible: true}
+	rows := []struct {
+		name  string
+		actor term.Actor
+		info  term.Info
+		// One letter per operation in the order of ops: y allowed, n denied, - not even seen.
+		want string
+	}{
+		{"local user, own", term.User, persons, "yyyyyyyn"},
+		{"local user, private", term.User, private, "yyyyyyyn"},
+		{"local user, an agent's", term.User, mine, "yyyyyyyn"},
+		{"agent, its own background", me, mine, "yyynyynn"},
+		{"agent, the person's", me, persons, "yynnnnnn"},
+		{"agent, promoted", me, promoted, "yynnnnnn"},
+		{"agent, another agent's", other, mine, "--------"},
+		{"agent, private", me, private, "--------"},
+		{"host, lent", term.Host("h"), persons, "yynnnnny"},
+		{"host, not lent", term.Host("h"), promoted, "--------"},
+		{"another host", term.Host("g"), persons, "--------"},
+		{"host, private", term.Host("h"), private, "--------"},
+		{"nobody", term.Actor{}, persons, "--------"},
+	}
+	ops := []term.Op{term.OpSee, term.OpRead, term.OpType, term.OpResize, term.OpPromote, term.OpKill, term.OpLend, term.OpDispose}
+	for _, row := range rows {
+		got := ""
+		for _, op := range ops {
+			err := term.Allow(row.actor, op, row.info)
+			var denied *term.DeniedError
+			switch {
+			case err == nil:
+				got += "y"
+			case errors.As(err, &denied):
+				got += "n"
+			case errors.Is(err, term.ErrNotFound):
+				got += "-"
+			}
+		}
+		if got != row.want {
+			t.Errorf("%s: see read type resize promote kill lend dispose = %s, want %s", row.name, got, row.want)
+		}
+	}
+}
+
+func TestDeniedErrorNamesAll(t *testing.T) {
+	err := term.Allow(term.Host("lab"), term.OpType, term.Info{ID: "pty-a", LentTo: []string{"lab"}})
+	if got, want := err.Error(), "host lab may not type into terminal pty-a"; got != want {
+		t.Errorf("error = %q, want %q", got, want)
+	}
+}
+
+func TestHandleRefuses(t *testing.T) {
+	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
+	host := pool.As(term.Host("lab"))
+	seen, err := host.Find(string(h.ID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"type":   seen.Write(t.Context(), []byte("x")),
+		"resize": seen.Resize(term.Size{Cols: 10, Rows: 10}),
+		"kill":   seen.Kill(t.Context()),
+		"lend":   seen.Lend("other"),
+		"unlend": seen.Unlend("lab"),
+	} {
+		var denied *term.DeniedError
+		if !errors.As(err, &denied) {
+			t.Errorf("%s by a host: %v, want a DeniedError", name, err)
+		}
+	}
+	if _, err := host.Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"}); err == nil {
+		t.Error("a host may spawn")
+	}
+	if f.typed != nil || f.killed {
+		t.Error("a refused operation reached the child")
+	}
+	if err := h.Unlend("lab"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := seen.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+		t.Errorf("read after unlend: %v, want ErrNotFound", err)
+	}
+	if got := host.List(); len(got) != 0 {
+		t.Errorf("host sees %d terminals after unlend, want 0", len(got))
+	}
+}

@@ -1,0 +1,300 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/term"
+)
+
+// smallLog is the smallest log a pool gives.
+var smallLog = term.Options{LogBytes: 64 << 10, Stall: 10 * time.Second}
+
+// line is 1 KiB with a newline at its end.
+var line = strings.Repeat("x", 1023) + "\n"
+
+func TestLaggingReaderIsToldAndGoesOnAtALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{})
+		f.print("first\n")
+		synctest.Wait()
+		if got := events(t, r); len(got) != 1 || got[0].Data != "first\n" {
+			t.Fatalf("events = %v, want the first line", got)
+		}
+		for range 100 { // 100 KiB into a log of 64
+			f.print(line)
+		}
+		f.end(0)
+		synctest.Wait()
+		_, _, err := r.TryNext(make([]byte, 4096))
+		var lagged *term.LaggedError
+		if !errors.As(err, &lagged) {
+			t.Fatalf("error = %v, want a LaggedError", err)
+		}
+		if lagged.At != 6+lagged.Lost || (lagged.At-6)%1024 != 0 {
+			t.Errorf("lost %d, goes on at %d: not the start of a line", lagged.Lost, lagged.At)
+		}
+		got := events(t, r)
+		want := strings.Repeat(line, int(100-lagged.Lost/1024))
+		if len(got) != 2 || got[0].Data != want || got[0].Off != lagged.At || got[1].Mark != term.MarkExited {
+			t.Errorf("after the loss: %d events, first of %d bytes at %d; want all lines from %d and the exit",
+				len(got), len(got[0].Data), got[0].Off, lagged.At)
+		}
+		if lagged.Lost < 36<<10 || lagged.Lost > 38<<10 {
+			t.Errorf("lost %d bytes of 100 KiB with a log of 64 KiB", lagged.Lost)
+		}
+	})
+}
+
+func TestHoldingReaderSlowsTheChildAndLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
+		r := reader(t, h, term.ReaderOptions{Hold: true})
+		printed := make(chan struct{})
+		go func() {
+			defer close(printed)
+			for range 200 {
+				f.print(line)
+			}
+			f.end(0)
+		}()
+		total := 0
+		buf := make([]byte, 4096)
+		for {
+			ev, err := r.Next(t.Context(), buf)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("after %d bytes: %v", total, err)
+			}
+			if total += len(ev.Data); total%(16<<10) == 0 {
+				time.Sleep(time.Second) // fake time: slow, but within the stall time
+			}
+		}
+		<-printed
+		if total != 200<<10 {
+			t.Errorf("read %d bytes, want %d", total, 200<<10)
+		}
+	})
+}
+
+func TestStalledReaderDoesNotStopTheChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
+		reader(t, h, term.ReaderOptions{Hold: true}) // never reads
+		began := time.Now()
+		for range 300 {
+			f.print(line)
+		}
+		f.end(0)
+		<-h.Done()
+		if took := time.Since(began); took != smallLog.Stall {
+			t.Errorf("the child was held for %v, want one stall time of %v", took, smallLog.Stall)
+		}
+	})
+}
+
+func TestLagPolicyNeverSlowsTheChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
+		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		began := time.Now()
+		for range 300 {
+			f.print(line)
+		}
+		f.end(0)
+		<-h.Done()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("the child was held for %v by an uplink, want 0", took)
+		}
+	})
+}
+
+func TestKillReleasesAHeldChild(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
+		reader(t, h, term.ReaderOptions{Hold: true})
+		go func() {
+			for range 300 {
+				f.print(line)
+			}
+		}()
+		synctest.Wait()
+		began := time.Now()
+		if err := h.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("kill took %v behind a reader that holds", took)
+		}
+	})
+}
+
+func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		f.print("last words")
+		f.end(9)
+		<-h.Done()
+		r := reader(t, h, term.ReaderOptions{})
+		want := []item{{Data: "last words"}, {Mark: term.MarkExited}}
+		if diff := cmp.Diff(want, events(t, r)); diff != "" {
+			t.Errorf("events differ (-want +got):\n%s", diff)
+		}
+		if _, err := r.Next(t.Context(), make([]byte, 64)); err != io.EOF {
+			t.Errorf("after the exit: %v, want io.EOF", err)
+		}
+		if e := h.Info().Exit; e == nil || e.Code != 9 {
+			t.Errorf("exit = %+v, want 9", e)
+		}
+	})
+}
+
+// A background process that keeps the pty open must not keep the terminal:
+// the leader is gone and nothing comes any more.
+func TestExitDoesNotWaitForABackgroundProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		f.print("started\r\n")
+		began := time.Now()
+		close(f.reaped) // but the output goes on
+		time.Sleep(200 * time.Millisecond)
+		f.print("late\r\n")
+		<-h.Done()
+		if took := time.Since(began); took < 400*time.Millisecond || took > time.Second {
+			t.Errorf("drained for %v, want a quiet quarter of a second after the last byte", took)
+		}
+		if got := events(t, reader(t, h, term.ReaderOptions{})); got[0].Data != "started\r\nlate\r\n" {
+			t.Errorf("events = %v, want both lines", got)
+		}
+	})
+}
+
+func TestDrainOfAnEndlessBackgroundProcessIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{})
+		began := time.Now()
+		close(f.reaped)
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() {
+			for {
+				select {
+				case f.out <- []byte("tick"):
+					time.Sleep(100 * time.Millisecond)
+				case <-f.closed:
+					return
+				}
+			}
+		})
+		<-h.Done()
+		if took := time.Since(began); took > 6*time.Second {
+			t.Errorf("drained for %v, want at most about 5 s", took)
+		}
+	})
+}
+
+func TestReaderEndsWithItsContextAndItsClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, _ := start(t, term.Options{}, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := r.Next(ctx, make([]byte, 64)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Next = %v, want the context's error", err)
+		}
+		go func() { time.Sleep(time.Second); r.Close() }()
+		if _, err := r.Next(t.Context(), make([]byte, 64)); err != io.ErrClosedPipe {
+			t.Errorf("Next = %v, want io.ErrClosedPipe", err)
+		}
+		if _, _, err := r.TryNext(make([]byte, 10)); err != io.ErrShortBuffer {
+			t.Errorf("TryNext with 10 bytes = %v, want io.ErrShortBuffer", err)
+		}
+	})
+}
+
+func TestReadyWaitsForTheAmount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{})
+		ready := r.Ready(10)
+		f.print("12345")
+		synctest.Wait()
+		select {
+		case <-ready:
+			t.Fatal("ready with 5 of 10 bytes")
+		default:
+		}
+		f.print("67890")
+		synctest.Wait()
+		select {
+		case <-ready:
+		default:
+			t.Fatal("not ready with 10 of 10 bytes")
+		}
+		ready = r.Ready(1000)
+		if err := h.Resize(term.Size{Cols: 100, Rows: 30}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-ready:
+		default:
+			t.Fatal("a mark does not make a reader ready")
+		}
+		if got := events(t, r); len(got) != 2 || got[1].Mark != term.MarkResized {
+			t.Errorf("events = %v, want the data and the new size", got)
+		}
+	})
+}
+
+func TestTailStartsAtALine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		f.print("one\ntwo\nthree\n")
+		synctest.Wait()
+		for tail, want := range map[int64]string{3: "", 6: "three\n", 7: "three\n", 100: "one\ntwo\nthree\n", -1: ""} {
+			got := ""
+			for _, e := range events(t, reader(t, h, term.ReaderOptions{Tail: tail})) {
+				got += e.Data
+			}
+			if got != want {
+				t.Errorf("tail of %d = %q, want %q", tail, got, want)
+			}
+		}
+	})
+}
+
+func TestMarksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
+		r := reader(t, h, term.ReaderOptions{})
+		for i := range 2000 {
+			if err := h.Resize(term.Size{Cols: uint16(1 + i%1000), Rows: 24}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.print(strings.Repeat("\x1b]633;A;n0\a", 5000))
+		f.print(strings.Repeat("\xff\xfe.", 5000))
+		synctest.Wait()
+		var lagged *term.LaggedError
+		if _, _, err := r.TryNext(make([]byte, 64)); !errors.As(err, &lagged) {
+			t.Errorf("after 2,000 sizes on a small log: %v, want a LaggedError", err)
+		}
+		if got := len(events(t, r)); got > 300 {
+			t.Errorf("%d events retained, want at most the bound of marks", got)
+		}
+		if i := h.Info(); i.Size.Cols != 1000 {
+			t.Errorf("size = %v, want the last", i.Size)
+		}
+	})
+}

@@ -1,0 +1,171 @@
+//go:build unix
+
+package term_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent/term"
+)
+
+// real spawns a real child on a real pty.
+func real(t *testing.T, p *term.Pool, s term.Spec) term.Handle {
+	t.Helper()
+	s.Cwd, s.Env = "/", os.Environ()
+	h, err := p.As(term.User).Spawn(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func realPool(t *testing.T, o term.Options) *term.Pool {
+	p := term.NewPool(o)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := p.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func sh(script string) []string { return []string{"sh", "-c", script} }
+
+// all reads a terminal to its exit.
+func all(t *testing.T, h term.Handle, v term.View) (string, *term.Exit) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r := reader(t, h, term.ReaderOptions{View: v, Hold: true})
+	var out bytes.Buffer
+	var exit *term.Exit
+	buf := make([]byte, 32<<10)
+	for {
+		ev, err := r.Next(ctx, buf)
+		if err == io.EOF {
+			return out.String(), exit
+		}
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", out.Len(), err)
+		}
+		out.Write(ev.Data)
+		if ev.Mark != nil && ev.Mark.Kind == term.MarkExited {
+			exit = &ev.Mark.Exit
+		}
+	}
+}
+
+func TestRealChildren(t *testing.T) {
+	p := realPool(t, term.Options{})
+	for _, c := range []struct {
+		name, script, out string
+		code              int
+	}{
+		{"dies at once", "exit 3", "", 3},
+		{"prints and dies", "printf hello; exit 0", "hello", 0},
+		{"killed by a signal", "kill -9 $$", "", 137},
+		{"closes its output but lives", "printf bye; exec >&- 2>&- <&-; sleep 0.3; exit 4", "bye", 4},
+		{"leaves a background process", "printf fg; (sleep 30; printf bg) & exit 5", "fg", 5},
+		{"invalid UTF-8", `printf 'a\377b'`, "a\uFFFDb", 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			out, exit := all(t, real(t, p, term.Spec{Command: sh(c.script)}), term.ViewText)
+			if out != c.out || exit == nil || exit.Code != c.code {
+				t.Errorf("out %q, exit %+v; want %q and %d", out, exit, c.out, c.code)
+			}
+		})
+	}
+}
+
+// What a child printed right before it died must not be lost, however late it
+// is read.
+func TestLastOutputIsNeverLost(t *testing.T) {
+	p := realPool(t, term.Options{KeepExited: 1000})
+	for i := range 100 {
+		n := 10 + i*131
+		h := real(t, p, term.Spec{Command: sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x; exit 7", n))})
+		out, exit := all(t, h, term.ViewText)
+		if len(out) != n || exit.Code != 7 {
+			t.Fatalf("round %d: %d bytes and exit %d, want %d and 7", i, len(out), exit.Code, n)
+		}
+	}
+}
+
+func TestHundredMegabytesWithoutANewline(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: moves 100 MB")
+	}
+	p := realPool(t, term.Options{})
+	h := real(t, p, term.Spec{Command: sh("head -c 100000000 /dev/zero | tr '\\0' x"), OnSlow: term.Hold})
+	r := reader(t, h, term.ReaderOptions{Hold: true})
+	total := 0
+	buf := make([]byte, 32<<10)
+	for {
+		ev, err := r.Next(t.Context(), buf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", total, err)
+		}
+		total += len(ev.Data)
+	}
+	if i := h.Info(); total != 100_000_000 || i.Retained > 4<<20 {
+		t.Errorf("read %d bytes, %d retained; want 100,000,000 and at most 4 MiB", total, i.Retained)
+	}
+}
+
+func TestTypingIntoARealShell(t *testing.T) {
+	p := realPool(t, term.Options{})
+	h := real(t, p, term.Spec{Command: []string{"sh"}, Size: term.Size{Cols: 91, Rows: 33}})
+	for _, typed := range []string{"stty size\r", "echo a$((40+2))b\r", "exit 6\r"} {
+		if err := h.Write(t.Context(), []byte(typed)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, exit := all(t, h, term.ViewScreen)
+	if !strings.Contains(out, "33 91") || !strings.Contains(out, "a42b") || exit.Code != 6 {
+		t.Errorf("exit %+v, output %q; want 6, the size 33 91 and a42b", exit, out)
+	}
+}
+
+func TestKillLeavesNoDescendant(t *testing.T) {
+	p := realPool(t, term.Options{KillGrace: 100 * time.Millisecond})
+	dir := t.TempDir()
+	script := fmt.Sprintf(`trap '' HUP TERM; (trap '' HUP TERM; setsid sh -c 'echo $$ > %[1]s/a; sleep 1000' & sleep 1000) &
+		sh -c 'echo $$ > %[1]s/b; exec sleep 1000' & echo ready; sleep 1000`, dir)
+	h := real(t, p, term.Spec{Command: sh(script)})
+	r := reader(t, h, term.ReaderOptions{})
+	if _, err := r.Next(t.Context(), make([]byte, 64)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := h.Kill(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		pid, err := os.ReadFile(dir + "/" + name)
+		if err != nil {
+			continue // killed before it could write
+		}
+		// A dead process may wait for an init that does not reap.
+		stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+		if err == nil && !bytes.Contains(stat, []byte(") Z ")) {
+			t.Errorf("process %s is alive: %s", name, stat)
+		}
+	}
+	if i := h.Info(); i.Exit == nil {
+		t.Error("Kill returned before the exit was recorded")
+	}
+}

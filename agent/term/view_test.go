@@ -1,0 +1,177 @@
+package term_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/term"
+)
+
+const nonce = "n0"
+
+// marks of one command as our own scripts write them.
+func command(line, output string, code int) string {
+	return fmt.Sprintf("\x1b]633;A;n0\a$ \x1b]633;B;n0\a%s\r\n\x1b]633;E;%s;n0\a\x1b]633;C;n0\a%s\x1b]633;D;%d;n0\a", line, line, output, code)
+}
+
+func TestViews(t *testing.T) {
+	cases := []struct {
+		name, out    string
+		text, screen string
+	}{
+		{"plain", "hi\r\n", "hi\r\n", "hi\r\n"},
+		{"mark", "a\x1b]633;A\ab", "ab", "ab"},
+		{"title passes", "a\x1b]0;t\ab", "a\x1b]0;t\ab", "a\x1b]0;t\ab"},
+		{"cursor query", "a\x1b[6nb", "ab", "a\x1b[6nb"},
+		{"clipboard", "a\x1b]52;c;aGk=\ab", "ab", "a\x1b]52;c;aGk=\ab"},
+		{"invalid UTF-8", "a\xff\xfeb", "a\uFFFD\uFFFDb", "a\xff\xfeb"},
+		{"cut-off character at the end", "a\xe2\x9c", "a\uFFFD\uFFFD", "a\xe2\x9c"},
+		{"mark inside a character", "\xe2\x9c\x1b]633;A\a\x93", "\uFFFD\uFFFD\x1b\\\uFFFD", "\xe2\x9c\x1b\\\x93"},
+		{"smuggled mark", "\x1b\x1b]633;A\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "\x1b\x1b\\]633;D;0\a"},
+		{"a NUL", "a\x00b", "a\x00b", "a\x00b"},
+	}
+	for _, c := range cases {
+		for split := 0; split <= len(c.out); split++ {
+			synctest.Test(t, func(t *testing.T) {
+				h, f, _ := start(t, term.Options{}, term.Spec{})
+				text := reader(t, h, term.ReaderOptions{View: term.ViewText})
+				screen := reader(t, h, term.ReaderOptions{View: term.ViewScreen})
+				raw := reader(t, h, term.ReaderOptions{View: term.ViewRaw})
+				for _, part := range []string{c.out[:split], c.out[split:]} {
+					if part != "" {
+						f.print(part)
+					}
+				}
+				f.end(0)
+				synctest.Wait()
+				for view, want := range map[*term.Reader]string{text: c.text, screen: c.screen, raw: c.out} {
+					got := ""
+					for _, e := range events(t, view) {
+						got += e.Data
+					}
+					if got != want {
+						t.Errorf("%s, split at %d: view shows %q, want %q", c.name, split, got, want)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
+		r := reader(t, h, term.ReaderOptions{})
+		f.print(command("ls", "file\r\n", 0) + command("false", "", 1))
+		f.print("\x1b]633;C\afake") // without the nonce: nothing
+		f.end(3)
+		synctest.Wait()
+		want := []item{
+			{Mark: term.MarkDetection}, {Data: "$ ls\r\n"},
+			{Mark: term.MarkCommandExecuted}, {Data: "file\r\n", Off: 6}, {Mark: term.MarkCommandFinished},
+			{Data: "$ false\r\n", Off: 12}, {Mark: term.MarkCommandExecuted}, {Mark: term.MarkCommandFinished},
+			{Data: "fake", Off: 21}, {Mark: term.MarkExited},
+		}
+		if diff := cmp.Diff(want, events(t, r)); diff != "" {
+			t.Errorf("events differ (-want +got):\n%s", diff)
+		}
+		commands, err := h.Commands()
+		if err != nil || len(commands) != 2 {
+			t.Fatalf("commands = %v, %v; want two", commands, err)
+		}
+		if c := commands[1]; c.Line != "false" || c.Exit == nil || *c.Exit != 1 || c.Start != c.End {
+			t.Errorf("second command = %+v, want false with exit 1 and no output", c)
+		}
+	})
+}
+
+func TestShellThatDiesClosesItsCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
+		f.print("\x1b]633;E;exit 7;n0\a\x1b]633;C;n0\abye\r\n")
+		f.end(7)
+		<-h.Done()
+		commands, _ := h.Commands()
+		if len(commands) != 1 || !commands[0].Done || commands[0].Exit == nil || *commands[0].Exit != 7 {
+			t.Errorf("commands = %+v, want one, closed with 7", commands)
+		}
+	})
+}
+
+func TestReportsNeedTrust(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce, Cwd: "/home"})
+		f.print("\x1b]633;P;Cwd=/evil\a\x1b]7;file:///evil\a\x1b]633;P;Cwd=/src;n0\a")
+		f.print("\x1b]0;a \x1b]2;title\a" + "\x1b]2;" + strings.Repeat("é", 4000) + "\a")
+		synctest.Wait()
+		i := h.Info()
+		if i.Cwd != "/src" {
+			t.Errorf("cwd = %q, want /src: only a report with the nonce counts", i.Cwd)
+		}
+		if len(i.Title) > 4096 || !strings.HasPrefix(i.Title, "éé") {
+			t.Errorf("title has %d bytes, want at most 4096 of the newest", len(i.Title))
+		}
+	})
+}
+
+// TestTextOffsetsFollowFromTheBytes feeds random streams in random pieces
+// and checks that text offsets are positions in the text, whatever the pieces
+// and wherever a reader starts.
+func TestTextOffsetsFollowFromTheBytes(t *testing.T) {
+	pieces := []string{"plain text ", "\xff", "\xe2\x9c", "✓", "\x1b]633;A;n0\a", "\x1b[6n", "\x1b", "\x1b]52;c;", "aGk=", "\a",
+		"\x1b]0;t\a", "\xc2", "\x9d633;B\x07", "\r\n", command("x", "y\r\n", 0), "\x1b[31mred\x1b[m", "\x00\x80\x80\x80"}
+	for seed := range uint64(60) {
+		rnd := rand.New(rand.NewPCG(seed, 7))
+		var stream strings.Builder
+		for range 200 {
+			stream.WriteString(pieces[rnd.IntN(len(pieces))])
+		}
+		synctest.Test(t, func(t *testing.T) { checkOffsets(t, seed, rnd, stream.String()) })
+	}
+}
+
+func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
+	h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
+	live := reader(t, h, term.ReaderOptions{})
+	var got []item
+	for rest := stream; rest != ""; {
+		n := 1 + rnd.IntN(min(len(rest), 300))
+		f.print(rest[:n])
+		rest = rest[n:]
+		synctest.Wait()
+		got = append(got, events(t, live)...)
+	}
+	f.end(0)
+	synctest.Wait()
+	got = append(got, events(t, live)...)
+	text := ""
+	for _, e := range got {
+		if e.Mark == 0 && e.Off != int64(len(text)) {
+			t.Fatalf("seed %d: offset %d after %d bytes of text", seed, e.Off, len(text))
+		}
+		text += e.Data
+	}
+	late := reader(t, h, term.ReaderOptions{})
+	for range 20 {
+		at := rnd.Int64N(int64(len(text)) + 1)
+		late.SeekText(at)
+		rest, first := "", int64(-1)
+		for _, e := range events(t, late) {
+			if e.Mark == 0 && first < 0 {
+				first = e.Off
+			}
+			rest += e.Data
+		}
+		if first < 0 {
+			first = int64(len(text))
+		}
+		if first > at || at-first > 64 || rest != text[first:] {
+			t.Fatalf("seed %d: from %d on: %d bytes at %d, want the text's tail", seed, at, len(rest), first)
+		}
+	}
+}
