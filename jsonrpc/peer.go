@@ -154,10 +154,10 @@ func (p *Peer) Run(ctx context.Context) error {
 	defer stop()
 	handling, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p.mu.Lock()
-	p.cancel = cancel
-	p.mu.Unlock()
-
+	if !p.start(cancel) {
+		<-p.gone
+		return p.Err()
+	}
 	var writer sync.WaitGroup
 	writer.Go(func() { p.writeLoop(context.WithoutCancel(ctx)) })
 	err := p.readLoop(handling)
@@ -173,6 +173,14 @@ func (p *Peer) Run(ctx context.Context) error {
 		return err
 	}
 	return p.Err()
+}
+
+// start keeps what ends the handler's context, unless the peer has ended.
+func (p *Peer) start(cancel func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.cancel = cancel
+	return p.cause == nil
 }
 
 // A writeError marks the cause of an end as coming from writeLoop.

@@ -1,0 +1,256 @@
+package wsconn
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	defaultReadLimit    = 1 << 20          // bytes, see Options.ReadLimit
+	defaultWriteTimeout = 10 * time.Second // see Options.WriteTimeout
+
+	// closeTimeout is how long CloseReason waits for the other side's close
+	// frame. RFC 6455 leaves it open; the library alone would wait 10 s.
+	closeTimeout = 2 * time.Second
+
+	// firstBuffer is the size in bytes of a new receive buffer, enough for a
+	// message of about one frame of output; keptBuffer is the largest that
+	// is used again.
+	firstBuffer = 16 << 10
+	keptBuffer  = 128 << 10
+)
+
+// Options are the settings of a [Conn]. Zero values mean the defaults.
+type Options struct {
+	// ReadLimit bounds a received message in bytes, after decompression.
+	// Beyond it the connection is closed with 1009. Default 1 MiB.
+	ReadLimit int64
+
+	// WriteTimeout bounds each write to the socket (at most 64 KiB unless a
+	// message is larger): a connection that does not take it in time is
+	// closed. Default 10 s.
+	WriteTimeout time.Duration
+
+	// Compress offers or accepts permessage-deflate without context
+	// takeover. It costs CPU and pays on thin links only.
+	Compress bool
+
+	// HTTPHeader is added to the request of Dial.
+	HTTPHeader http.Header
+
+	// DialContext replaces the dialer of Dial, for unix sockets and tests;
+	// then no proxy is used either. By default the proxy named by the
+	// environment is, except for local addresses.
+	DialContext func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	// TLSConfig is used by Dial for wss, nil means Go's defaults. It is not
+	// changed.
+	TLSConfig *tls.Config
+
+	// OriginChecked tells Accept that the caller has decided about the
+	// Origin header. Otherwise a request with an Origin other than its own
+	// Host is refused with 403; that check alone does not protect a local
+	// server, since it believes the Host header.
+	OriginChecked bool
+}
+
+func (o Options) withDefaults() Options {
+	if o.ReadLimit <= 0 {
+		o.ReadLimit = defaultReadLimit
+	}
+	if o.WriteTimeout <= 0 {
+		o.WriteTimeout = defaultWriteTimeout
+	}
+	return o
+}
+
+func (o Options) compression() websocket.CompressionMode {
+	if o.Compress {
+		return websocket.CompressionNoContextTakeover
+	}
+	return websocket.CompressionDisabled
+}
+
+// A Conn is one WebSocket connection, a jsonrpc.Channel. One goroutine may
+// send while another receives; Ping, Close and CloseReason may be called by
+// any. It starts no goroutine of its own.
+type Conn struct {
+	ws    *websocket.Conn
+	link  *link
+	limit int64
+
+	closed atomic.Bool // by this side; decides what Recv reports
+	buf    *[]byte     // owned by the receiver: what the last Recv returned
+}
+
+// buffers are receive buffers, so that a connection on which nothing arrives
+// holds none.
+var buffers = sync.Pool{New: func() any {
+	b := make([]byte, 0, firstBuffer)
+	return &b
+}}
+
+func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
+	ws.SetReadLimit(o.ReadLimit)
+	return &Conn{ws: ws, link: l, limit: o.ReadLimit}
+}
+
+// Send writes msg as one text frame. It blocks while the socket is full, at
+// most for the write time-out or until ctx is done; both close the connection.
+func (c *Conn) Send(ctx context.Context, msg []byte) error {
+	return c.send(ctx, msg, c.link.release)
+}
+
+// SendMore is [Conn.Send] that may keep its copy of the frame back until the
+// Send that must follow at once, so that both leave in one write.
+func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
+	return c.send(ctx, msg, nil)
+}
+
+// send writes a frame into the link, which holds it back, and then calls
+// release, if not nil.
+func (c *Conn) send(ctx context.Context, msg []byte, release func() error) error {
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, c.abort)()
+	}
+	c.link.hold()
+	// Not with ctx: it would only cover the copy into the link.
+	err := c.ws.Write(context.Background(), websocket.MessageText, msg)
+	if err == nil && release != nil {
+		err = release()
+	}
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	c.abort()
+	return fmt.Errorf("wsconn: send: %w", err)
+}
+
+// Recv returns the next message, valid until the next Recv. Text and binary
+// frames are not told apart. It blocks until there is one, until the connection
+// ends or until ctx is done, which closes the connection.
+//
+// It returns a [*CloseError] when the other side closed or vanished, an error
+// for which errors.Is(err, net.ErrClosed) after Close, and a plain error for a
+// message beyond the read limit, after having closed with 1009.
+func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
+	if ctx.Done() != nil {
+		defer context.AfterFunc(ctx, c.abort)()
+	}
+	if c.buf != nil && cap(*c.buf) <= keptBuffer {
+		buffers.Put(c.buf)
+	}
+	c.buf = nil
+	_, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
+	if err == nil {
+		c.buf = buffers.Get().(*[]byte)
+		if *c.buf, err = readAll(r, (*c.buf)[:0]); err == nil {
+			return *c.buf, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	return nil, c.recvError(err)
+}
+
+// readAll appends all of r to buf.
+func readAll(r io.Reader, buf []byte) ([]byte, error) {
+	for {
+		if len(buf) == cap(buf) {
+			grown := make([]byte, len(buf), 2*cap(buf))
+			copy(grown, buf)
+			buf = grown
+		}
+		n, err := r.Read(buf[len(buf):cap(buf)])
+		buf = buf[:len(buf)+n]
+		if err == io.EOF {
+			return buf, nil
+		}
+		if err != nil {
+			return buf, err
+		}
+	}
+}
+
+// recvError maps what the library reports to what Recv promises.
+func (c *Conn) recvError(err error) error {
+	if c.closed.Load() {
+		return net.ErrClosed
+	}
+	if errors.Is(err, websocket.ErrMessageTooBig) {
+		// The library has sent its close frame. Wait for the answer: with
+		// the rest of the message unread, closing at once would reset the
+		// connection and the other side might never see the code.
+		_ = c.CloseReason(CloseTooBig, "")
+		return fmt.Errorf("wsconn: received a message of more than %d bytes", c.limit)
+	}
+	if ce, ok := errors.AsType[websocket.CloseError](err); ok {
+		return &CloseError{Code: int(ce.Code), Reason: ce.Reason}
+	}
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // not clean: there was no close frame
+	}
+	return &CloseError{Code: CloseAbnormal, err: err}
+}
+
+// Ping sends a ping and waits for its pong. Somebody must be in Recv
+// meanwhile, because that is where the pong arrives. If it fails, also because
+// ctx is done, the connection should be closed.
+func (c *Conn) Ping(ctx context.Context) error {
+	if err := c.ws.Ping(ctx); err != nil {
+		if c.closed.Load() {
+			return net.ErrClosed
+		}
+		return fmt.Errorf("wsconn: ping: %w", err)
+	}
+	return nil
+}
+
+// Close ends the connection without a close frame and without delay. The other
+// side sees [CloseAbnormal]; use [Conn.CloseReason] to part on good terms.
+func (c *Conn) Close() error {
+	c.closed.Store(true)
+	c.abort()
+	return nil
+}
+
+// abort ends everything that is under way.
+func (c *Conn) abort() {
+	_ = c.link.Conn.Close() // first: what follows waits for those who write
+	_ = c.ws.CloseNow()
+}
+
+// CloseReason sends a close frame, waits up to 2 s for the other side's and
+// ends the connection. What was sent before it is delivered before it. code is
+// one of [CloseNormal] and so on, or from 3000 to 4999; of reason at most 123
+// bytes are sent. A call after the first, or after Close, does what Close does.
+func (c *Conn) CloseReason(code int, reason string) error {
+	if c.closed.Swap(true) {
+		c.abort()
+		return nil
+	}
+	defer c.abort()
+	timer := time.AfterFunc(closeTimeout, c.abort)
+	defer timer.Stop()
+	if err := c.link.flushForGood(); err != nil {
+		return fmt.Errorf("wsconn: close: %w", err)
+	}
+	if err := c.ws.Close(websocket.StatusCode(code), shorten(reason)); err != nil {
+		return fmt.Errorf("wsconn: close: %w", err)
+	}
+	return nil
+}

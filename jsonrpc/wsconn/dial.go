@@ -1,0 +1,122 @@
+package wsconn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// dialTimeout and handshakeTimeout bound connecting and waiting for the
+	// server's answer where the context allows longer.
+	dialTimeout      = 15 * time.Second
+	handshakeTimeout = 15 * time.Second
+
+	// maxResponseHeader bounds the server's answer, in bytes.
+	maxResponseHeader = 64 << 10
+)
+
+// Dial connects to a ws or wss URL. It blocks until the handshake is done, at
+// most until ctx is; later ctx has no effect. Redirects are not followed. It
+// returns a [*DialError] if the server refused; other errors mean that there
+// is no such server, or that it does not speak WebSocket. The URL, whose query
+// may hold a token, is not part of any error.
+func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
+	o = o.withDefaults()
+	if err := checkURL(rawURL); err != nil {
+		return nil, err
+	}
+	transport := newTransport(o)
+	var l *link
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { l = linkBelow(info.Conn) },
+	})
+	ws, resp, err := websocket.Dial(ctx, rawURL, &websocket.DialOptions{
+		HTTPClient: &http.Client{
+			Transport:     transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		HTTPHeader:      o.HTTPHeader,
+		CompressionMode: o.compression(),
+	})
+	if err != nil {
+		transport.CloseIdleConnections() // a refused request leaves one
+		return nil, dialError(resp, err)
+	}
+	return newConn(ws, l, o), nil
+}
+
+func checkURL(rawURL string) error {
+	u, err := url.Parse(rawURL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("wsconn: bad URL: %w", withoutURL(err))
+	case u.Scheme != "ws" && u.Scheme != "wss":
+		return fmt.Errorf("wsconn: URL must begin with ws:// or wss://, not %q", u.Scheme)
+	case u.Host == "":
+		return errors.New("wsconn: URL has no host")
+	}
+	return nil
+}
+
+// newTransport returns a transport for one connection, which is a [link] at
+// its bottom, below TLS and proxy.
+func newTransport(o Options) *http.Transport {
+	dial := o.DialContext
+	t := &http.Transport{
+		TLSClientConfig:        o.TLSConfig.Clone(),
+		TLSHandshakeTimeout:    handshakeTimeout,
+		ResponseHeaderTimeout:  handshakeTimeout,
+		MaxResponseHeaderBytes: maxResponseHeader,
+	}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: dialTimeout}).DialContext // sets TCP_NODELAY
+		t.Proxy = http.ProxyFromEnvironment
+	}
+	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return newLink(c, o.WriteTimeout), nil
+	}
+	return t
+}
+
+// linkBelow finds the link below any number of TLS connections.
+func linkBelow(c net.Conn) *link {
+	for {
+		switch t := c.(type) {
+		case *link:
+			return t
+		case interface{ NetConn() net.Conn }:
+			c = t.NetConn()
+		default:
+			// newTransport lets no other connection in.
+			panic(fmt.Sprintf("wsconn: unexpected connection %T", c))
+		}
+	}
+}
+
+// dialError maps what the library reports to what Dial promises.
+func dialError(resp *http.Response, err error) error {
+	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
+		return &DialError{Status: resp.StatusCode}
+	}
+	return fmt.Errorf("wsconn: dial: %w", withoutURL(err))
+}
+
+// withoutURL strips the part of err that shows the URL.
+func withoutURL(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}

@@ -1,0 +1,44 @@
+package wsconn_test
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"time"
+
+	"tether/jsonrpc/wsconn"
+)
+
+// TestNoLeak checks that connections leave no goroutine behind, however they
+// end. What net/http starts for a handshake ends a little later, so it polls.
+func TestNoLeak(t *testing.T) {
+	url, accepted := serve(t, wsconn.Options{})
+	before := runtime.NumGoroutine()
+	for i := range 20 {
+		c, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := <-accepted
+		received := make(chan error, 1)
+		go func() { _, err := server.Recv(t.Context()); received <- err }()
+		if i%2 == 0 {
+			c.Close()
+		} else {
+			_ = c.CloseReason(wsconn.CloseNormal, "")
+		}
+		if err := <-received; errors.Is(err, io.EOF) != (i%2 == 1) {
+			t.Errorf("Recv = %v", err)
+		}
+		server.Close()
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for runtime.NumGoroutine() > before {
+		if time.Now().After(deadline) {
+			stacks := make([]byte, 64<<10)
+			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+		}
+		runtime.Gosched()
+	}
+}
