@@ -15,13 +15,23 @@ import (
 // When ctx is done the request is not withdrawn, JSON-RPC having no word for
 // that: it may still be carried out, and its response is ignored.
 func (p *Peer) Call(ctx context.Context, method string, params, result any) error {
-	if err := p.call(ctx, method, params, result); err != nil {
+	return p.call(ctx, &p.control, method, params, result)
+}
+
+// CallBulk is [Peer.Call] behind what [Peer.SendRaw] has queued: when the
+// response comes, the other side has read all of that.
+func (p *Peer) CallBulk(ctx context.Context, method string, params, result any) error {
+	return p.call(ctx, &p.bulk, method, params, result)
+}
+
+func (p *Peer) call(ctx context.Context, q *queue, method string, params, result any) error {
+	if err := p.roundTrip(ctx, q, method, params, result); err != nil {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
 
-func (p *Peer) call(ctx context.Context, method string, params, result any) error {
+func (p *Peer) roundTrip(ctx context.Context, q *queue, method string, params, result any) error {
 	// One slot: the read goroutine sends at most one response and must not
 	// wait for a caller that gave up. Nobody closes it.
 	ready := make(chan response, 1)
@@ -36,7 +46,7 @@ func (p *Peer) call(ctx context.Context, method string, params, result any) erro
 	if err != nil {
 		return err
 	}
-	if err := p.enqueue(ctx, &p.control, msg); err != nil {
+	if err := p.enqueue(ctx, q, msg); err != nil {
 		return err
 	}
 	select {
