@@ -1,0 +1,4 @@
+package dirs
+
+// UsualRuntimeDir is usualRuntimeDir.
+var UsualRuntimeDir = usualRuntimeDir

@@ -1,0 +1,33 @@
+// Package ipc is the door between the daemon and the commands of the same user on the same machine: a unix socket that no other user
+// can reach, and a lock that lets only one process serve it.
+//
+//	l, err := ipc.Listen(path) // *LockedError when a daemon runs already
+//	conn, err := ipc.Dial(ctx, path) // ErrNotRunning when none does
+//
+// Three things keep others out: the directory belongs to the user alone, so does the socket, and each side asks the kernel who the
+// other is. The user's own programs are all let in: who may do what is decided behind the door.
+package ipc
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrNotRunning is returned by Dial when nobody listens at the path.
+var ErrNotRunning = errors.New("nobody listens")
+
+// ErrUnsupported is returned on systems for which there is no local socket yet.
+var ErrUnsupported = errors.New("local sockets are not supported on this system yet")
+
+// LockedError is returned by Lock and Listen when another process holds the lock.
+type LockedError struct {
+	Path string
+	Pid  int // who holds it, 0 when it has not said yet
+}
+
+func (e *LockedError) Error() string {
+	if e.Pid == 0 {
+		return fmt.Sprintf("%s is locked by another process", e.Path)
+	}
+	return fmt.Sprintf("%s is locked by process %d", e.Path, e.Pid)
+}

@@ -1,0 +1,378 @@
+//go:build linux || darwin
+
+package ipc_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+)
+
+const (
+	helperVar = "IPC_TEST_HELPER" // what the test binary does instead of the tests
+	pathVar   = "IPC_TEST_PATH"
+	nobody    = 65534
+)
+
+func TestMain(m *testing.M) {
+	path := os.Getenv(pathVar)
+	switch os.Getenv(helperVar) {
+	case "listen": // until killed
+		l, err := ipc.Listen(path)
+		fmt.Println(err)
+		if err == nil {
+			_, _ = l.Accept()
+		}
+	case "dial":
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		_, err = conn.Read(make([]byte, 1))
+		fmt.Println(err)
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// helper is the test binary in another role.
+func helper(role, path string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVar+"="+role, pathVar+"="+path, "GORACE=atexit_sleep_ms=0")
+	return cmd
+}
+
+func listen(t *testing.T, path string) *ipc.Listener {
+	t.Helper()
+	l, err := ipc.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func TestConversation(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "run", "d.sock")
+	l := listen(t, path)
+	for name, want := range map[string]fs.FileMode{path: fs.ModeSocket | 0o600, filepath.Dir(path): fs.ModeDir | 0o700, path + ".lock": 0o600} {
+		if info, err := os.Lstat(name); err != nil || info.Mode() != want {
+			t.Errorf("%s: mode %v, %v; want %v", name, info.Mode(), err, want)
+		}
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.Copy(conn, conn)
+	})
+	conn, err := ipc.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(conn, "hello")
+	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "hello\n" || err != nil {
+		t.Errorf("came back as %q, %v", line, err)
+	}
+	conn.Close()
+	wg.Wait()
+	if n := l.Refused(); n != 0 {
+		t.Errorf("%d refused", n)
+	}
+}
+
+func TestNobodyThere(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "run", "d.sock")
+	if conn, err := ipc.Dial(t.Context(), path); !errors.Is(err, ipc.ErrNotRunning) || !strings.Contains(err.Error(), path) {
+		t.Errorf("no directory: %v, %v", conn, err)
+	}
+	l := listen(t, path)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if conn, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("Accept while closed: %v, %v", conn, err)
+		}
+	})
+	for range 2 { // the second time does nothing
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wg.Wait()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is left: %v", err)
+	}
+	if conn, err := ipc.Dial(t.Context(), path); !errors.Is(err, ipc.ErrNotRunning) {
+		t.Errorf("closed: %v, %v", conn, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	listen(t, path)
+	if conn, err := ipc.Dial(ctx, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v, %v", conn, err)
+	}
+}
+
+func TestOnlyOneListens(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "d.sock")
+	first := listen(t, path)
+	var locked *ipc.LockedError
+	if _, err := ipc.Listen(path); !errors.As(err, &locked) || locked.Pid != os.Getpid() || locked.Path != path+".lock" {
+		t.Errorf("second in this process: %v, want LockedError with pid %d", err, os.Getpid())
+	}
+	out, err := helper("listen", path).CombinedOutput()
+	if want := fmt.Sprintf("%s.lock is locked by process %d\n", path, os.Getpid()); err != nil || string(out) != want {
+		t.Errorf("second in another process: %q, %v; want %q", out, err, want)
+	}
+	if conn, err := ipc.Dial(t.Context(), path); err != nil {
+		t.Errorf("the first one's socket does not answer any more: %v", err)
+	} else {
+		conn.Close()
+	}
+	first.Close()
+	listen(t, path)
+}
+
+// After kill -9 the socket is still there, but nobody answers; the next one takes its place.
+func TestStaleSocketIsReplaced(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "d.sock")
+	for range 5 {
+		cmd := helper("listen", path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, _ := bufio.NewReader(out).ReadString('\n'); line != "<nil>\n" {
+			t.Fatalf("Listen after a killed process: %s", line)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		if _, err := os.Lstat(path); err != nil {
+			t.Fatalf("this test needs a stale socket: %v", err)
+		}
+	}
+	listen(t, path)
+}
+
+// Many start at once: exactly one wins, and its socket works.
+func TestRace(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "d.sock")
+	for range 50 {
+		won := make(chan *ipc.Listener, 8)
+		var wg sync.WaitGroup
+		for range cap(won) {
+			wg.Go(func() {
+				l, err := ipc.Listen(path)
+				if err == nil {
+					won <- l
+				} else if locked := (*ipc.LockedError)(nil); !errors.As(err, &locked) {
+					t.Errorf("lost with %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(won) != 1 {
+			t.Fatalf("%d listen at one path", len(won))
+		}
+		conn, err := ipc.Dial(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn.Close()
+		(<-won).Close()
+	}
+}
+
+func TestNeverRemovesWhatLives(t *testing.T) {
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	foreign := filepath.Join(home, "foreign.sock")
+	l, err := net.Listen("unix", foreign) // knows nothing of our lock
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	file := filepath.Join(home, "file")
+	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{foreign, file, home} {
+		if l, err := ipc.Listen(path); err == nil {
+			l.Close()
+			t.Errorf("took the place of %s", path)
+		}
+		if _, err := os.Lstat(path); err != nil {
+			t.Errorf("%s was removed", path)
+		}
+	}
+}
+
+func TestPlacesThatAreRefused(t *testing.T) {
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	open, link := filepath.Join(home, "open"), filepath.Join(home, "link")
+	if err := errors.Join(os.Mkdir(open, 0o755), os.Symlink(t.TempDir(), link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ path, says string }{
+		{filepath.Join(open, "s"), "chmod 700 " + open},
+		{filepath.Join(link, "s"), "not a directory"},
+		{"relative/s", "not absolute"},
+		{filepath.Join(home, strings.Repeat("x", 100)), "bytes, this system allows"},
+		{filepath.Join(os.DevNull, "s"), "not a directory"},
+	} {
+		l, err := ipc.Listen(c.path)
+		if err == nil {
+			l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Listen(%q): %v, want %q", c.path, err, c.says)
+		}
+	}
+	if _, err := ipc.Dial(t.Context(), filepath.Join(home, strings.Repeat("x", 100))); err == nil || errors.Is(err, ipc.ErrNotRunning) {
+		t.Errorf("Dial with a path that is too long: %v", err)
+	}
+}
+
+// The last line: even if someone opened the directory and the socket, another user's program is not served.
+func TestOtherUsersAreRefused(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	path := filepath.Join(home, "d.sock")
+	l := listen(t, path)
+	if err := errors.Join(os.Chmod(home, 0o755), os.Chmod(path, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan net.Conn, 1)
+	go func() {
+		conn, _ := l.Accept() // must return for the friend, not for the stranger before
+		served <- conn
+	}()
+	stranger := helper("dial", path)
+	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	stranger.Args[0], stranger.Path = "dial", copyForAll(t, home)
+	out, err := stranger.CombinedOutput()
+	if string(out) != "EOF\n" || err != nil {
+		t.Errorf("another user's connection: %q, %v; want EOF", out, err)
+	}
+	if n := l.Refused(); n != 1 {
+		t.Errorf("%d refused, want 1", n)
+	}
+	friend, err := ipc.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer friend.Close()
+	if conn := <-served; conn == nil {
+		t.Error("the user's own program was not served")
+	} else {
+		conn.Close()
+	}
+}
+
+// copyForAll puts the test binary where another user may run it.
+func copyForAll(t *testing.T, dir string) string {
+	t.Helper()
+	data, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "helper")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestDialRefusesAnotherUsersServer(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can act as another user")
+	}
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	if err := os.Chmod(home, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(home, "theirs", "d.sock")
+	cmd := helper("listen", path)
+	cmd.Path = copyForAll(t, home)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "<nil>\n" {
+		t.Fatal(line)
+	}
+	if conn, err := ipc.Dial(t.Context(), path); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+		t.Errorf("Dial: %v, %v; want a complaint about the user", conn, err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(path, []byte("999999 and more than a number"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	held, err := ipc.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked *ipc.LockedError
+	if _, err := ipc.Lock(path); !errors.As(err, &locked) || locked.Pid != os.Getpid() {
+		t.Errorf("locked twice: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("no number"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ipc.Lock(path); !errors.As(err, &locked) || locked.Pid != 0 || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("held by somebody unknown: %v", err)
+	}
+	if err := held.Close(); err != nil {
+		t.Error(err)
+	}
+	again, err := ipc.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again.Close()
+	if _, err := ipc.Lock(filepath.Join(path, "below a file")); err == nil || errors.As(err, &locked) && locked.Path != path {
+		t.Errorf("lock below a file: %v", err)
+	}
+}

@@ -1,0 +1,57 @@
+// Package shell knows the user's own shell. It does not start one: package pty does.
+//
+//	path := shell.Login() // "/usr/bin/zsh"
+package shell
+
+import (
+	"bytes"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Login returns the absolute path of the user's login shell: what the account says, else SHELL, else a shell that every system of
+// this kind has. What is not an executable file, or is there to keep people out (nologin), is passed over. It may ask a name service on the
+// network, for at most two
+// seconds.
+func Login() string { return login() }
+
+// choose returns the first usable shell of those named.
+func choose(usable func(path string) bool, last string, candidates ...func() string) string {
+	for _, candidate := range candidates {
+		if path := candidate(); filepath.IsAbs(path) && !isBarrier(path) && usable(path) {
+			return path
+		}
+	}
+	return last
+}
+
+// isBarrier tells programs that stand in the place of a shell to keep people out.
+func isBarrier(path string) bool {
+	switch filepath.Base(path) {
+	case "nologin", "false", "true", "sync", "halt", "shutdown":
+		return true
+	}
+	return false
+}
+
+// fromPasswd returns the shell of a user in lines of the form of passwd(5), "" when the user is not there or has none.
+func fromPasswd(data []byte, uid int) string {
+	want := strconv.Itoa(uid)
+	for line := range strings.Lines(string(data)) {
+		if fields := strings.Split(line, ":"); len(fields) == 7 && fields[2] == want {
+			return strings.TrimSpace(fields[6])
+		}
+	}
+	return ""
+}
+
+// fromDirectory returns the value of the line "UserShell: /bin/zsh" that macOS's dscl(1) prints.
+func fromDirectory(output []byte) string {
+	for line := range bytes.Lines(output) {
+		if value, ok := bytes.CutPrefix(line, []byte("UserShell:")); ok {
+			return string(bytes.TrimSpace(value))
+		}
+	}
+	return ""
+}
