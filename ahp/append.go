@@ -24,6 +24,16 @@ func AppendOutput(dst []byte, channel string, clientSeq int64, data []byte, offs
 	return append(dst, "}}}"...)
 }
 
+// AppendDispatch appends a whole dispatchAction message to dst, the action in the shape of a negotiated protocol version.
+func AppendDispatch(dst []byte, channel string, clientSeq int64, a Action, version string) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"clientSeq":`...)
+	dst = strconv.AppendInt(dst, clientSeq, 10)
+	dst = append(dst, `,"action":`...)
+	return append(AppendActionFor(dst, a, version), "}}"...)
+}
+
 // AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its
 // quotes and is copied as it is. A nil origin is left out. It allocates only to grow dst.
 func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quoted []byte) []byte {

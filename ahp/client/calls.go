@@ -1,0 +1,54 @@
+package client
+
+import (
+	"context"
+
+	"tether/ahp"
+)
+
+// Ping asks for a sign of life and waits for it. Bulk messages sent before may still wait.
+func (c *Conn) Ping(ctx context.Context) error {
+	return c.peer.Call(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil)
+}
+
+// Subscribe asks for a channel's messages. They may begin to arrive before it returns: those that the snapshot does not
+// contain have a ServerSeq greater than its FromSeq.
+func (c *Conn) Subscribe(ctx context.Context, channel string) (ahp.SubscribeResult, error) {
+	var r ahp.SubscribeResult
+	err := c.peer.Call(ctx, ahp.MethodSubscribe, ahp.SubscribeParams{Channel: channel}, &r)
+	return r, err
+}
+
+// Unsubscribe ends a subscription. Messages on their way still arrive.
+func (c *Conn) Unsubscribe(ctx context.Context, channel string) error {
+	return c.peer.Notify(ctx, ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: channel})
+}
+
+// CreateTerminal asks for a terminal. Hosts that start a shell may take ten seconds and more.
+func (c *Conn) CreateTerminal(ctx context.Context, p ahp.CreateTerminalParams) error {
+	return c.peer.Call(ctx, ahp.MethodCreateTerminal, p, nil)
+}
+
+// DisposeTerminal asks for the end of a terminal.
+func (c *Conn) DisposeTerminal(ctx context.Context, channel string) error {
+	return c.peer.Call(ctx, ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: channel}, nil)
+}
+
+// ListSessions asks for a page of sessions.
+func (c *Conn) ListSessions(ctx context.Context, p ahp.ListSessionsParams) (ahp.ListSessionsResult, error) {
+	p.Channel = ahp.RootURI
+	var r ahp.ListSessionsResult
+	err := c.peer.Call(ctx, ahp.MethodListSessions, p, &r)
+	return r, err
+}
+
+// Dispatch queues an action and returns its clientSeq, by which its envelope can be told from others. There is no other
+// answer, and none at all without a subscription to the channel. Actions keep their order. It blocks while the
+// queue is full.
+func (c *Conn) Dispatch(ctx context.Context, channel string, a ahp.Action) (clientSeq int64, err error) {
+	clientSeq = c.NextSeq()
+	return clientSeq, c.peer.SendRaw(ctx, ahp.AppendDispatch(nil, channel, clientSeq, a, c.Version()))
+}
+
+// NextSeq returns the next clientSeq, for a dispatch that the caller encodes itself (ahp.AppendOutput).
+func (c *Conn) NextSeq() int64 { return c.seq.Add(1) }

@@ -1,0 +1,256 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// ErrNotResumed is returned by Connect when Options.Resume was set and the host refused it, most often because it does not
+// know the client any more. The caller connects again without.
+var ErrNotResumed = errors.New("the host does not resume the connection")
+
+// maxHeld bounds what arrives before the handshake is done, in bytes; a host that sends more is cut off.
+const maxHeld = 8 << 20
+
+// Options configures a Conn. ClientID is required.
+//
+// The callbacks are called one at a time, in the order of arrival, from the read goroutine or, for what arrived before the
+// handshake was done, from the goroutine that connects. They must not block, must not call Close and must not wait
+// for a call of the same Conn. What they are given is valid until they return.
+type Options struct {
+	ClientID      string
+	Info          ahp.Implementation // left out if it has no name
+	Meta          ahp.Meta           // of initialize
+	Subscriptions []string           // initial ones
+	Versions      []string           // nil = ahp.Versions()
+	Resume        *Resume            // nil = initialize
+	ReadLimit     int64              // bytes per message, for Connect; 0 = DefaultReadLimit
+
+	OnReady        func(c *Conn)                                 // once, before the first of the others
+	OnEnvelope     func(v ahp.EnvelopeView)                      // replayed ones included
+	OnNotification func(method string, params []byte)            // all but MethodAction
+	OnRequest      func(ctx context.Context, r *jsonrpc.Request) // nil = -32601; see jsonrpc.Handler
+	OnInvalid      func(err error)                               // an envelope that could not be read and was skipped
+}
+
+// Resume says which connection a new one continues.
+type Resume struct {
+	Initial           ahp.InitializeResult // of that connection; its version stays in force
+	LastSeenServerSeq int64
+	Subscriptions     []string
+}
+
+// Conn is one initialized connection to a host. Its methods may be called by any goroutine.
+//
+// Goroutines: run reads and calls the callbacks; Close waits for it.
+type Conn struct {
+	// Set once by ConnectChannel, before OnReady.
+	opts    Options
+	peer    *jsonrpc.Peer
+	result  ahp.InitializeResult
+	resumed *ahp.ReconnectResult
+	done    chan struct{} // closed by run
+
+	seq  atomic.Int64 // clientSeq of the last dispatch
+	live atomic.Bool  // the handshake is done and held is empty; true for ever once it is
+
+	mu   sync.Mutex // guards what follows; held while held notifications are delivered
+	held []notification
+	size int // bytes in held
+
+	view ahp.EnvelopeView // owned by whoever delivers
+}
+
+// notification is a copy of one that came early.
+type notification struct {
+	method string
+	params []byte
+}
+
+// ConnectChannel does what Connect does over a channel that is already open, which it owns from now on. It returns a
+// *ahp.VersionError if there is no common version, ErrNotResumed, or another error that says why it failed.
+func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, error) {
+	if o.Versions == nil {
+		o.Versions = ahp.Versions()
+	}
+	c := &Conn{opts: o, done: make(chan struct{})}
+	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
+	go c.run()
+	handshake := c.initialize
+	if o.Resume != nil {
+		handshake = c.reconnect
+	}
+	if err := handshake(ctx); err != nil {
+		_ = c.peer.Close() // without the delay of parting on good terms
+		<-c.done
+		return nil, err
+	}
+	return c, nil
+}
+
+// run reads until the connection ends.
+func (c *Conn) run() {
+	defer close(c.done)
+	_ = c.peer.Run(context.Background()) // Err says why it ended
+}
+
+func (c *Conn) initialize(ctx context.Context) error {
+	p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: c.opts.Versions, ClientID: c.opts.ClientID,
+		InitialSubscriptions: c.opts.Subscriptions, Meta: c.opts.Meta}
+	if c.opts.Info.Name != "" {
+		p.ClientInfo = &c.opts.Info
+	}
+	var r ahp.InitializeResult
+	if err := c.peer.Call(ctx, ahp.MethodInitialize, p, &r); err != nil {
+		return c.versionError(err)
+	}
+	if !slices.Contains(c.opts.Versions, r.ProtocolVersion) {
+		return fmt.Errorf("initialize: the host chose version %.40q, which was not offered", r.ProtocolVersion)
+	}
+	c.result = r
+	c.begin()
+	return nil
+}
+
+// versionError makes a *ahp.VersionError of the host's refusal.
+func (c *Conn) versionError(err error) error {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || refused.Code != ahp.CodeUnsupportedProtocolVersion {
+		return err
+	}
+	var data ahp.VersionErrorData
+	_ = json.Unmarshal(refused.Data, &data) // a host that says nothing supports nothing we know of
+	return &ahp.VersionError{Offered: c.opts.Versions, Supported: data.SupportedVersions}
+}
+
+func (c *Conn) reconnect(ctx context.Context) error {
+	p := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: c.opts.ClientID,
+		LastSeenServerSeq: c.opts.Resume.LastSeenServerSeq, Subscriptions: c.opts.Resume.Subscriptions}
+	var r ahp.ReconnectResult
+	err := c.peer.Call(ctx, ahp.MethodReconnect, p, &r)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+		return fmt.Errorf("%w: %w", ErrNotResumed, err)
+	}
+	if err == nil {
+		err = r.Validate()
+	}
+	if err != nil {
+		return err
+	}
+	c.result, c.resumed = c.opts.Resume.Initial, &r
+	c.begin()
+	return nil
+}
+
+// begin delivers what was missed and what came early, and opens the way for the rest.
+func (c *Conn) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opts.OnReady != nil {
+		c.opts.OnReady(c)
+	}
+	if c.resumed != nil {
+		for _, e := range c.resumed.Actions {
+			raw, err := json.Marshal(e)
+			if err != nil {
+				continue // cannot be: it was decoded from JSON
+			}
+			c.deliver(ahp.MethodAction, raw)
+		}
+	}
+	for _, n := range c.held {
+		c.deliver(n.method, n.params)
+	}
+	c.held = nil
+	c.live.Store(true)
+}
+
+// handle is called on the read goroutine.
+func (c *Conn) handle(ctx context.Context, r *jsonrpc.Request) {
+	switch {
+	case !r.IsNotification() && c.opts.OnRequest != nil:
+		c.opts.OnRequest(ctx, r)
+	case !r.IsNotification():
+		_ = r.ReplyError(jsonrpc.MethodNotFound(r.Method)) // fails only with the connection
+	case c.live.Load():
+		c.deliver(r.Method, r.Params)
+	default:
+		c.hold(r.Method, r.Params)
+	}
+}
+
+// hold keeps a notification until the handshake is done. Its answer has been read by then, or will be: so nothing
+// waits here but for begin.
+func (c *Conn) hold(method string, params []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live.Load() {
+		c.deliver(method, params)
+		return
+	}
+	c.size += len(method) + len(params)
+	if c.size > maxHeld {
+		_ = c.peer.Close()
+		return
+	}
+	c.held = append(c.held, notification{method, slices.Clone(params)})
+}
+
+func (c *Conn) deliver(method string, params []byte) {
+	if method != ahp.MethodAction {
+		if c.opts.OnNotification != nil {
+			c.opts.OnNotification(method, params)
+		}
+		return
+	}
+	if err := c.view.Decode(params); err != nil {
+		if c.opts.OnInvalid != nil {
+			c.opts.OnInvalid(err)
+		}
+		return
+	}
+	if c.opts.OnEnvelope != nil {
+		c.opts.OnEnvelope(c.view)
+	}
+}
+
+// Result returns the host's answer to initialize; on a resumed connection the one of Resume.
+func (c *Conn) Result() ahp.InitializeResult { return c.result }
+
+// Resumed returns the host's answer to reconnect; false if the connection was initialized.
+func (c *Conn) Resumed() (ahp.ReconnectResult, bool) {
+	if c.resumed == nil {
+		return ahp.ReconnectResult{}, false
+	}
+	return *c.resumed, true
+}
+
+// Version returns the negotiated protocol version.
+func (c *Conn) Version() string { return c.result.ProtocolVersion }
+
+// Peer returns the connection's peer, for messages that have no method here.
+func (c *Conn) Peer() *jsonrpc.Peer { return c.peer }
+
+// Done returns a channel that is closed when the connection has ended and no callback will be called any more.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection has ended, nil while it has not.
+func (c *Conn) Err() error { return c.peer.Err() }
+
+// Close parts from the host and waits until the last callback has returned. It may block for a few seconds if the host
+// does not answer, and may be called more than once.
+func (c *Conn) Close() {
+	_ = c.peer.CloseReason(closeNormal, "") // the connection ends in any case
+	<-c.done
+}
+
+// closeNormal is RFC 6455, 7.4.1.
+const closeNormal = 1000

@@ -1,0 +1,65 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"tether/jsonrpc/wsconn"
+)
+
+// ErrUnauthorized is returned by Connect when the host refused the credential (HTTP 401 or 403): trying again helps only
+// with another one.
+var ErrUnauthorized = errors.New("the host refused the token")
+
+// ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.
+var ErrUnreachable = errors.New("the host cannot be reached")
+
+// DefaultReadLimit bounds a message from the host in bytes. Snapshots of many terminals arrive as one; the official Go
+// client takes as much.
+const DefaultReadLimit = 32 << 20
+
+// Endpoint is where a host is and how to get in.
+type Endpoint struct {
+	URL    string      // ws or wss
+	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
+	Header http.Header // added to the upgrade request
+}
+
+// withToken returns the URL to dial. Its errors do not hold the URL, which may hold a token.
+func (e Endpoint) withToken() (string, error) {
+	u, err := url.Parse(e.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss") {
+		return "", errors.New("the host's URL is not of the form ws://host:port or wss://host")
+	}
+	if e.Token != "" {
+		q := u.Query()
+		q.Set("tkn", e.Token)
+		u.RawQuery = q.Encode()
+	}
+	return u.String(), nil
+}
+
+// Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx
+// has no effect. Besides the errors of ConnectChannel it returns ErrUnauthorized and ErrUnreachable.
+func Connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
+	target, err := e.withToken()
+	if err != nil {
+		return nil, err
+	}
+	limit := o.ReadLimit
+	if limit <= 0 {
+		limit = DefaultReadLimit
+	}
+	ch, err := wsconn.Dial(ctx, target, wsconn.Options{ReadLimit: limit, HTTPHeader: e.Header})
+	if refused, ok := errors.AsType[*wsconn.DialError](err); ok &&
+		(refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
+		return nil, fmt.Errorf("%w: %w", ErrUnauthorized, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
+	}
+	return ConnectChannel(ctx, ch, o)
+}
