@@ -85,7 +85,7 @@ func TestHandleRefuses(t *testing.T) {
 	if _, err := host.Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"}); err == nil {
 		t.Error("a host may spawn")
 	}
-	if f.typed != nil || f.killed {
+	if f.Typed() != "" || f.Killed() {
 		t.Error("a refused operation reached the child")
 	}
 	if err := h.Unlend("lab"); err != nil {

@@ -10,19 +10,20 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
 	"tether/platform/pty"
 )
 
 // fakes returns a pool whose terminals are fake, and the last fake.
-func fakes(t *testing.T, o term.Options) (*term.Pool, func() *fakePTY) {
-	var last *fakePTY
+func fakes(t *testing.T, o term.Options) (*term.Pool, func() *testkit.Child) {
+	var last *testkit.Child
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) {
-		last = newFakePTY()
+		last = testkit.NewChild()
 		return last, nil
 	}
 	p := term.NewPool(o)
 	t.Cleanup(func() { p.Close(context.Background()) })
-	return p, func() *fakePTY { return last }
+	return p, func() *testkit.Child { return last }
 }
 
 func TestSpecErrorsNameTheField(t *testing.T) {
@@ -70,7 +71,7 @@ func TestFind(t *testing.T) {
 			}
 		}
 		spawn("pty-old", "web")
-		last().end(0)
+		last().End(0)
 		synctest.Wait()
 		spawn("pty-abcdef", "web")
 		spawn("pty-abcxyz", "api")
@@ -107,7 +108,7 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 		}
 		for range 10 {
 			spawn()
-			last().end(0)
+			last().End(0)
 			synctest.Wait()
 			time.Sleep(time.Minute)
 		}
@@ -160,7 +161,7 @@ func TestChangedFollowsThePool(t *testing.T) {
 		} else {
 			v = next
 		}
-		last().end(0)
+		last().End(0)
 		if next, err := p.Changed(t.Context(), v); err != nil || next == v {
 			t.Errorf("exit: version %d, %v; want a new one", next, err)
 		}
@@ -196,7 +197,7 @@ func TestDispose(t *testing.T) {
 				t.Fatal(err)
 			}
 			killed, err := seen.Dispose(t.Context(), c.how)
-			if err != nil || killed != c.killed || f.killed != c.killed {
+			if err != nil || killed != c.killed || f.Killed() != c.killed {
 				t.Errorf("Dispose = %v, %v, want killed %v", killed, err, c.killed)
 			}
 			if i := h.Info(); len(i.LentTo) != 0 {
@@ -222,10 +223,10 @@ func TestInputIsOrderedBoundedAndEndsWithTheChild(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if got := string(f.typed); got != want+big {
+		if got := f.Typed(); got != want+big {
 			t.Errorf("typed %d bytes, want %d in order", len(got), len(want)+len(big))
 		}
-		f.end(0)
+		f.End(0)
 		<-h.Done()
 		if err := h.Write(t.Context(), []byte("x")); !errors.Is(err, term.ErrExited) {
 			t.Errorf("write after the exit = %v, want ErrExited", err)

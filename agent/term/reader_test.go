@@ -25,15 +25,15 @@ func TestLaggingReaderIsToldAndGoesOnAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
-		f.print("first\n")
+		f.Print("first\n")
 		synctest.Wait()
 		if got := events(t, r); len(got) != 1 || got[0].Data != "first\n" {
 			t.Fatalf("events = %v, want the first line", got)
 		}
 		for range 100 { // 100 KiB into a log of 64
-			f.print(line)
+			f.Print(line)
 		}
-		f.end(0)
+		f.End(0)
 		synctest.Wait()
 		_, _, err := r.TryNext(make([]byte, 4096))
 		var lagged *term.LaggedError
@@ -63,9 +63,9 @@ func TestHoldingReaderSlowsTheChildAndLosesNothing(t *testing.T) {
 		go func() {
 			defer close(printed)
 			for range 200 {
-				f.print(line)
+				f.Print(line)
 			}
-			f.end(0)
+			f.End(0)
 		}()
 		total := 0
 		buf := make([]byte, 4096)
@@ -94,9 +94,9 @@ func TestStalledReaderDoesNotStopTheChild(t *testing.T) {
 		reader(t, h, term.ReaderOptions{Hold: true}) // never reads
 		began := time.Now()
 		for range 300 {
-			f.print(line)
+			f.Print(line)
 		}
-		f.end(0)
+		f.End(0)
 		<-h.Done()
 		if took := time.Since(began); took != smallLog.Stall {
 			t.Errorf("the child was held for %v, want one stall time of %v", took, smallLog.Stall)
@@ -110,9 +110,9 @@ func TestLagPolicyNeverSlowsTheChild(t *testing.T) {
 		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
 		began := time.Now()
 		for range 300 {
-			f.print(line)
+			f.Print(line)
 		}
-		f.end(0)
+		f.End(0)
 		<-h.Done()
 		if took := time.Since(began); took != 0 {
 			t.Errorf("the child was held for %v by an uplink, want 0", took)
@@ -126,7 +126,7 @@ func TestKillReleasesAHeldChild(t *testing.T) {
 		reader(t, h, term.ReaderOptions{Hold: true})
 		go func() {
 			for range 300 {
-				f.print(line)
+				f.Print(line)
 			}
 		}()
 		synctest.Wait()
@@ -143,8 +143,8 @@ func TestKillReleasesAHeldChild(t *testing.T) {
 func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		f.print("last words")
-		f.end(9)
+		f.Print("last words")
+		f.End(9)
 		<-h.Done()
 		r := reader(t, h, term.ReaderOptions{})
 		want := []item{{Data: "last words"}, {Mark: term.MarkExited}}
@@ -165,11 +165,11 @@ func TestExitIsTheLastEventAndComesOnce(t *testing.T) {
 func TestExitDoesNotWaitForABackgroundProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		f.print("started\r\n")
+		f.Print("started\r\n")
 		began := time.Now()
-		close(f.reaped) // but the output goes on
+		f.Die(0) // but the output goes on
 		time.Sleep(200 * time.Millisecond)
-		f.print("late\r\n")
+		f.Print("late\r\n")
 		<-h.Done()
 		if took := time.Since(began); took < 400*time.Millisecond || took > time.Second {
 			t.Errorf("drained for %v, want a quiet quarter of a second after the last byte", took)
@@ -184,16 +184,17 @@ func TestDrainOfAnEndlessBackgroundProcessIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{})
 		began := time.Now()
-		close(f.reaped)
+		f.Die(0)
 		var wg sync.WaitGroup
 		defer wg.Wait()
 		wg.Go(func() {
 			for {
+				f.Print("tick")
 				select {
-				case f.out <- []byte("tick"):
-					time.Sleep(100 * time.Millisecond)
-				case <-f.closed:
+				case <-f.Closed():
 					return
+				default:
+					time.Sleep(100 * time.Millisecond)
 				}
 			}
 		})
@@ -228,14 +229,14 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
 		ready := r.Ready(10)
-		f.print("12345")
+		f.Print("12345")
 		synctest.Wait()
 		select {
 		case <-ready:
 			t.Fatal("ready with 5 of 10 bytes")
 		default:
 		}
-		f.print("67890")
+		f.Print("67890")
 		synctest.Wait()
 		select {
 		case <-ready:
@@ -260,7 +261,7 @@ func TestReadyWaitsForTheAmount(t *testing.T) {
 func TestTailStartsAtALine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{})
-		f.print("one\ntwo\nthree\n")
+		f.Print("one\ntwo\nthree\n")
 		synctest.Wait()
 		for tail, want := range map[int64]string{3: "", 6: "three\n", 7: "three\n", 100: "one\ntwo\nthree\n", -1: ""} {
 			got := ""
@@ -283,8 +284,8 @@ func TestMarksAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		f.print(strings.Repeat("\x1b]633;A;n0\a", 5000))
-		f.print(strings.Repeat("\xff\xfe.", 5000))
+		f.Print(strings.Repeat("\x1b]633;A;n0\a", 5000))
+		f.Print(strings.Repeat("\xff\xfe.", 5000))
 		synctest.Wait()
 		var lagged *term.LaggedError
 		if _, _, err := r.TryNext(make([]byte, 64)); !errors.As(err, &lagged) {

@@ -44,10 +44,10 @@ func TestViews(t *testing.T) {
 				raw := reader(t, h, term.ReaderOptions{View: term.ViewRaw})
 				for _, part := range []string{c.out[:split], c.out[split:]} {
 					if part != "" {
-						f.print(part)
+						f.Print(part)
 					}
 				}
-				f.end(0)
+				f.End(0)
 				synctest.Wait()
 				for view, want := range map[*term.Reader]string{text: c.text, screen: c.screen, raw: c.out} {
 					got := ""
@@ -67,9 +67,9 @@ func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
 		r := reader(t, h, term.ReaderOptions{})
-		f.print(command("ls", "file\r\n", 0) + command("false", "", 1))
-		f.print("\x1b]633;C\afake") // without the nonce: nothing
-		f.end(3)
+		f.Print(command("ls", "file\r\n", 0) + command("false", "", 1))
+		f.Print("\x1b]633;C\afake") // without the nonce: nothing
+		f.End(3)
 		synctest.Wait()
 		want := []item{
 			{Mark: term.MarkDetection}, {Data: "$ ls\r\n"},
@@ -93,8 +93,8 @@ func TestCommandBoundariesAreInStreamOrder(t *testing.T) {
 func TestShellThatDiesClosesItsCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce})
-		f.print("\x1b]633;E;exit 7;n0\a\x1b]633;C;n0\abye\r\n")
-		f.end(7)
+		f.Print("\x1b]633;E;exit 7;n0\a\x1b]633;C;n0\abye\r\n")
+		f.End(7)
 		<-h.Done()
 		commands, _ := h.Commands()
 		if len(commands) != 1 || !commands[0].Done || commands[0].Exit == nil || *commands[0].Exit != 7 {
@@ -106,8 +106,8 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 func TestReportsNeedTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce, Cwd: "/home"})
-		f.print("\x1b]633;P;Cwd=/evil\a\x1b]7;file:///evil\a\x1b]633;P;Cwd=/src;n0\a")
-		f.print("\x1b]0;a \x1b]2;title\a" + "\x1b]2;" + strings.Repeat("é", 4000) + "\a")
+		f.Print("\x1b]633;P;Cwd=/evil\a\x1b]7;file:///evil\a\x1b]633;P;Cwd=/src;n0\a")
+		f.Print("\x1b]0;a \x1b]2;title\a" + "\x1b]2;" + strings.Repeat("é", 4000) + "\a")
 		synctest.Wait()
 		i := h.Info()
 		if i.Cwd != "/src" {
@@ -141,12 +141,12 @@ func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
 	var got []item
 	for rest := stream; rest != ""; {
 		n := 1 + rnd.IntN(min(len(rest), 300))
-		f.print(rest[:n])
+		f.Print(rest[:n])
 		rest = rest[n:]
 		synctest.Wait()
 		got = append(got, events(t, live)...)
 	}
-	f.end(0)
+	f.End(0)
 	synctest.Wait()
 	got = append(got, events(t, live)...)
 	text := ""

@@ -95,7 +95,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	info := p.le.h.Info()
 	p.s.link.update(p.le, func(le *lending) { le.ackSeen, le.problem = false, "" })
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
-	p.title, p.cwd, p.size = info.Title, info.Cwd, info.Size
+	p.title, p.cwd, p.size = info.Title, fileURI(info.Cwd), info.Size
 	replay := false
 	err := p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
 		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
@@ -164,8 +164,8 @@ func (p *publisher) adopt(state ahp.TerminalState) {
 	if state.Title != "" {
 		p.title = state.Title
 	}
-	if state.Cwd != nil {
-		p.cwd = *state.Cwd
+	if state.Cwd != "" {
+		p.cwd = state.Cwd
 	}
 }
 
@@ -275,7 +275,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 	if p.s.marker.Resume {
 		offset = ev.Off
 	}
-	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.seq.Add(1), ev.Data, offset)
+	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), ev.Data, offset)
 	p.s.link.update(p.le, func(le *lending) { le.sent = ev.Off + int64(len(ev.Data)) })
 	return p.s.conn.Peer().SendRaw(ctx, p.msg)
 }
@@ -308,17 +308,8 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 
 // dispatch sends an action behind the output before it.
 func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
-	msg, err := json.Marshal(struct {
-		Version string             `json:"jsonrpc"`
-		Method  string             `json:"method"`
-		Params  ahp.DispatchParams `json:"params"`
-	}{"2.0", ahp.MethodDispatchAction, ahp.DispatchParams{
-		Channel: p.le.uri, ClientSeq: p.s.seq.Add(1), Action: ahp.AppendAction(nil, a),
-	}})
-	if err != nil {
-		return err
-	}
-	return p.s.conn.Peer().SendRaw(ctx, msg)
+	_, err := p.s.conn.Dispatch(ctx, p.le.uri, a)
+	return err
 }
 
 // skipped makes a loss visible and brings the host's view of everything that
@@ -363,7 +354,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		return nil // the next offset says how much is missing
 	}
 	line := fmt.Sprintf("\x1b\\\x1b[0m\r\n[tether: %d bytes were not kept]\r\n", e.Lost)
-	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.seq.Add(1), []byte(line), -1)
+	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), []byte(line), -1)
 	return p.s.conn.Peer().SendRaw(ctx, p.msg)
 }
 

@@ -29,7 +29,6 @@ type session struct {
 	began   time.Time           // set by run
 	again   bool                // not the first connection of the link
 	live    atomic.Bool         // envelopes are news, not a replay
-	seq     atomic.Int64        // clientSeq of the last dispatch
 	lastSeq atomic.Int64        // serverSeq of the last envelope
 
 	mu    sync.Mutex

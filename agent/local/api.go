@@ -1,0 +1,147 @@
+package local
+
+import (
+	"time"
+
+	"tether/agent/term"
+)
+
+// SchemaVersion is the version of the JSON that commands print and this door
+// answers. It changes only when a field goes away or changes its meaning.
+const SchemaVersion = 1
+
+// Host is the only Host header that is answered: no name a resolver knows.
+const Host = "tether"
+
+// Bounds of what a client may send.
+const (
+	maxBody  = 1 << 20   // bytes of a request's body: a large environment fits
+	maxFrame = 256 << 10 // bytes of one WebSocket message: a pasted file comes in several
+)
+
+// Terminal is one terminal as lists show it.
+type Terminal struct {
+	ID       string    `json:"id"`
+	Name     string    `json:"name"`
+	Title    string    `json:"title"`
+	Command  []string  `json:"command"`
+	Cwd      string    `json:"cwd"`
+	Cols     int       `json:"cols"`
+	Rows     int       `json:"rows"`
+	Owner    string    `json:"owner"`
+	Visible  bool      `json:"visible"`
+	Private  bool      `json:"private"`
+	LentTo   []string  `json:"lent_to"`
+	Pid      int       `json:"pid"`
+	Started  time.Time `json:"started"`
+	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs
+	Running  string    `json:"running,omitempty"` // the shell's command line that runs now
+	Bytes    int64     `json:"bytes"`             // written so far
+	Retained int64     `json:"retained"`          // of which the newest this many can be read
+	Attached int       `json:"attached"`          // people attached now
+}
+
+// Exit is how a terminal ended.
+type Exit struct {
+	Code   int       `json:"code"`
+	Signal string    `json:"signal,omitempty"`
+	At     time.Time `json:"at"`
+}
+
+// TerminalList is the answer to a list.
+type TerminalList struct {
+	SchemaVersion int        `json:"schema_version"`
+	Terminals     []Terminal `json:"terminals"`
+}
+
+// SpawnRequest starts a terminal.
+type SpawnRequest struct {
+	Command []string `json:"command"` // argv
+	Env     []string `json:"env"`     // the whole environment, NAME=value
+	Name    string   `json:"name,omitempty"`
+	Cwd     string   `json:"cwd"` // absolute
+	Cols    uint16   `json:"cols,omitempty"`
+	Rows    uint16   `json:"rows,omitempty"`
+	Private bool     `json:"private,omitempty"`
+	OnSlow  string   `json:"on_slow,omitempty"` // "lag" (default) or "hold"
+	// LendTo names hosts; absent means the default host, if there is one and
+	// the terminal is not private.
+	LendTo []string `json:"lend_to,omitempty"`
+}
+
+// PairRequest adds a host.
+type PairRequest struct {
+	Name    string `json:"name,omitempty"` // "" is made of the URL
+	URL     string `json:"url"`
+	Token   string `json:"token,omitempty"`
+	Default bool   `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
+	// AssumeClientTerminals pairs with a host that does not say that it takes
+	// client-executed terminals.
+	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
+	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
+}
+
+// Status is what the daemon knows about itself, its hosts and its terminals,
+// without asking anybody.
+type Status struct {
+	SchemaVersion int          `json:"schema_version"`
+	Running       bool         `json:"running"` // false only in what a command prints without a daemon
+	Version       string       `json:"version,omitempty"`
+	Pid           int          `json:"pid,omitempty"`
+	Started       time.Time    `json:"started,omitzero"`
+	Socket        string       `json:"socket"`
+	Log           string       `json:"log,omitempty"`
+	Terminals     Count        `json:"terminals"`
+	Hosts         []HostStatus `json:"hosts"`
+}
+
+// Count is how many terminals there are.
+type Count struct {
+	Running int `json:"running"`
+	Exited  int `json:"exited"` // and still readable
+	Lent    int `json:"lent"`   // running ones
+}
+
+// HostStatus is one paired host and the link to it.
+type HostStatus struct {
+	Name      string    `json:"name"`
+	URL       string    `json:"url"` // without a credential
+	Default   bool      `json:"default"`
+	State     string    `json:"state"` // connecting, online, waiting, refused, unsupported
+	Since     time.Time `json:"since"`
+	NextRetry time.Time `json:"next_retry,omitzero"`
+	Error     string    `json:"error,omitempty"`
+	Protocol  string    `json:"protocol,omitempty"`
+	Server    string    `json:"server,omitempty"`
+	Resume    bool      `json:"resume"`
+	Refused   int64     `json:"refused_actions"`
+	Lent      []Lent    `json:"lent"`
+}
+
+// Lent is one terminal at one host.
+type Lent struct {
+	ID      string `json:"id"`
+	URI     string `json:"uri"`
+	Unacked int64  `json:"unacked_bytes"`
+	Lost    int64  `json:"lost_bytes"`
+	Problem string `json:"problem,omitempty"`
+}
+
+// terminalFrom says in this door's words what the core knows.
+func terminalFrom(i term.Info) Terminal {
+	t := Terminal{
+		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
+		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
+		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached,
+	}
+	if t.LentTo == nil {
+		t.LentTo = []string{}
+	}
+	if i.Exit != nil {
+		t.Exit = &Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, At: i.Exit.At}
+	}
+	if i.Running != nil {
+		t.Running = i.Running.Line
+	}
+	return t
+}

@@ -1,0 +1,184 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/term"
+)
+
+const (
+	// attachChunk is the most that is sent in one frame, in bytes.
+	attachChunk = 32 << 10
+	maxTail     = 1 << 30 // bytes, as large as a log may be
+)
+
+// attach shows a terminal to one person and takes what they type. It returns
+// when the terminal has exited, the client has gone, or the server drains.
+func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	start, err := parseStart(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	rd, err := h.Reader(start)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	leave, err := h.Attach()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	s.attached.Add(1)
+	defer s.attached.Done()
+	conn, err := websocket.Accept(w, r, nil)
+	if err != nil {
+		return nil // Accept has answered
+	}
+	conn.SetReadLimit(maxFrame)
+	(&attachment{conn: conn, terminal: h, reader: rd, server: s}).run()
+	return nil
+}
+
+// parseStart reads where the client wants to begin: from=OFFSET, or the last
+// tail=BYTES, or now.
+func parseStart(q url.Values) (term.ReaderOptions, error) {
+	o := term.ReaderOptions{View: term.ViewScreen, Hold: true}
+	from, err := number(q, "from", 1<<62)
+	if err != nil {
+		return o, err
+	}
+	tail, err := number(q, "tail", maxTail)
+	o.From, o.Tail = from, tail
+	if tail == 0 && !q.Has("from") {
+		o.Tail = -1
+	}
+	return o, err
+}
+
+// attachment is one client on one terminal. run's goroutine is the only one
+// that writes; input's reads.
+type attachment struct {
+	conn     *websocket.Conn
+	terminal term.Handle
+	reader   *term.Reader
+	server   *Server
+}
+
+func (a *attachment) run() {
+	ctx, cancel := context.WithCancel(a.server.draining)
+	var wg sync.WaitGroup
+	wrong := make(chan Control, 1) // what input has to tell; kept until output gets to it
+	wg.Go(func() {
+		defer cancel()
+		a.input(ctx, wrong)
+	})
+	if last, ok := a.output(ctx, wrong); ok {
+		word, done := context.WithTimeout(context.Background(), lastWord)
+		_ = a.conn.Write(word, websocket.MessageText, last.encode())
+		done()
+	}
+	cancel()
+	a.conn.CloseNow()
+	wg.Wait()
+}
+
+// output sends the terminal's stream until its end and returns the last word
+// for the client; ok is false when the client is not there to hear it.
+func (a *attachment) output(ctx context.Context, wrong <-chan Control) (last Control, ok bool) {
+	buf := make([]byte, attachChunk)
+	for {
+		ev, ready, err := a.reader.TryNext(buf)
+		if err == nil && !ready {
+			select {
+			case <-a.reader.Ready(1):
+			case c := <-wrong:
+				err = a.send(websocket.MessageText, c.encode())
+			case <-ctx.Done():
+				return a.dropped()
+			}
+		}
+		var lagged *term.LaggedError
+		switch {
+		case errors.As(err, &lagged):
+			err = a.send(websocket.MessageText, Control{Type: ControlLagged, Lost: lagged.Lost}.encode())
+		case err != nil:
+		case len(ev.Data) > 0:
+			err = a.send(websocket.MessageBinary, ev.Data)
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+			return Control{Type: ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+			size := ev.Mark.Size
+			err = a.send(websocket.MessageText, Control{Type: ControlResized, Cols: size.Cols, Rows: size.Rows}.encode())
+		}
+		if err != nil {
+			return Control{}, false
+		}
+		if ctx.Err() != nil {
+			return a.dropped()
+		}
+	}
+}
+
+// dropped tells a client that the daemon ends, if that is why it is let go.
+func (a *attachment) dropped() (Control, bool) {
+	if a.server.draining.Err() == nil {
+		return Control{}, false
+	}
+	return Control{Type: ControlDropped, Message: "the daemon is shutting down"}, true
+}
+
+// send writes one message. A client that does not take it for WriteTimeout is
+// given up; until then its terminal waits or goes on without it, see
+// term.Reader.
+func (a *attachment) send(kind websocket.MessageType, p []byte) error {
+	ctx, cancel := context.WithTimeout(a.server.draining, a.server.opts.WriteTimeout)
+	defer cancel()
+	return a.conn.Write(ctx, kind, p)
+}
+
+// input hands on what the client types until it is gone. It waits while the
+// child does not read, which then holds up the client alone. It reads without
+// a context, since the end of that would close the connection before the last
+// word; run closes it.
+func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
+	for {
+		kind, data, err := a.conn.Read(context.Background())
+		if err != nil {
+			return
+		}
+		if kind == websocket.MessageBinary {
+			err = a.terminal.Write(ctx, data)
+		} else {
+			err = a.control(data)
+		}
+		if err == nil || errors.Is(err, term.ErrExited) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		select {
+		case wrong <- Control{Type: ControlError, Message: err.Error()}:
+		default: // one complaint that waits is enough
+		}
+	}
+}
+
+func (a *attachment) control(data []byte) error {
+	c, err := parseControl(data)
+	if err != nil || c.Type != ControlResize {
+		return err
+	}
+	return a.terminal.Resize(term.Size{Cols: c.Cols, Rows: c.Rows})
+}

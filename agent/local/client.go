@@ -1,0 +1,174 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"tether/platform/ipc"
+)
+
+// ErrNotRunning: no daemon answers at the socket. errors.Is finds it in what
+// every method of a Client returns.
+var ErrNotRunning = ipc.ErrNotRunning
+
+// Client speaks to the daemon behind a socket. It is safe for concurrent use.
+// Methods block until the daemon has answered or ctx ends; what the daemon
+// refuses is an *Error.
+type Client struct {
+	socket string
+	http   http.Client
+}
+
+// NewClient returns a client for the socket at the absolute path. It does not
+// connect yet. Close gives its idle connections back.
+func NewClient(socket string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, socket) }
+	return &Client{socket: socket, http: http.Client{
+		Transport:     &http.Transport{DialContext: dial, DisableCompression: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Close closes idle connections.
+func (c *Client) Close() { c.http.CloseIdleConnections() }
+
+// Status asks what the daemon knows. The answer does not wait for any host.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	var s Status
+	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
+}
+
+// List returns all terminals, oldest first.
+func (c *Client) List(ctx context.Context) (TerminalList, error) {
+	var l TerminalList
+	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
+}
+
+// Spawn starts a terminal.
+func (c *Client) Spawn(ctx context.Context, r SpawnRequest) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, "/v1/terminals", r, &t)
+}
+
+// Find returns the terminal that ref names.
+func (c *Client) Find(ctx context.Context, ref string) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
+}
+
+// Kill ends the terminal's whole process tree and returns it with its exit.
+func (c *Client) Kill(ctx context.Context, ref string) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/kill"), struct{}{}, &t)
+}
+
+// Pair adds a host after asking it once.
+func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
+	var h HostStatus
+	return h, c.do(ctx, http.MethodPost, "/v1/hosts", r, &h)
+}
+
+// Unpair forgets a host.
+func (c *Client) Unpair(ctx context.Context, name string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/hosts/"+url.PathEscape(name), nil, &struct{}{})
+}
+
+// Shutdown asks the daemon to end, with all its terminals. It does not wait.
+func (c *Client) Shutdown(ctx context.Context) error {
+	return c.do(ctx, http.MethodPost, "/v1/shutdown", struct{}{}, &struct{}{})
+}
+
+// ReadOptions says what of a terminal's output to read.
+type ReadOptions struct {
+	View   string // "text" (default: valid UTF-8 as observers see it), "screen" or "raw"
+	Lines  int    // the last this many; 0 means all that is kept
+	Follow bool   // go on until the terminal exits
+}
+
+// Read returns what the terminal printed. The caller must Close it; it ends
+// early when ctx does.
+func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCloser, error) {
+	q := url.Values{}
+	if o.View != "" {
+		q.Set("view", o.View)
+	}
+	if o.Lines != 0 {
+		q.Set("lines", strconv.Itoa(o.Lines))
+	}
+	if o.Follow {
+		q.Set("follow", "1")
+	}
+	resp, err := c.send(ctx, http.MethodGet, terminalPath(ref, "/output")+"?"+q.Encode(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+func terminalPath(ref, rest string) string { return "/v1/terminals/" + url.PathEscape(ref) + rest }
+
+// do sends in as JSON unless it is nil, and decodes the answer into out.
+func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	resp, err := c.send(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
+		return fmt.Errorf("the daemon's answer: %w", err)
+	}
+	return nil
+}
+
+// send returns the daemon's answer if it is not an error.
+func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+Host+path, body)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, plain(err)
+	}
+	if resp.StatusCode == http.StatusOK {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	return nil, errorIn(resp)
+}
+
+// plain takes away the method and made-up URL that net/http puts in front.
+func plain(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}
+
+// errorIn reads the error that the daemon answered.
+func errorIn(resp *http.Response) error {
+	var answer struct {
+		Error *Error `json:"error"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, maxBody)).Decode(&answer); err != nil || answer.Error == nil {
+		return &Error{Code: CodeInternal, Message: "the daemon answered " + resp.Status}
+	}
+	return answer.Error
+}

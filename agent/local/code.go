@@ -1,0 +1,151 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os/exec"
+
+	"tether/agent/term"
+	"tether/platform/ipc"
+	"tether/platform/pty"
+)
+
+// Code says what kind of thing went wrong, for programs.
+type Code string
+
+// The codes of this door. Clients treat one they do not know as CodeInternal.
+const (
+	CodeBadRequest      Code = "bad_request"      // not understood, or a value out of range
+	CodeNotFound        Code = "not_found"        // no such path or method
+	CodeForbidden       Code = "forbidden"        // a browser, or a foreign Host
+	CodeTooLarge        Code = "too_large"        // a body beyond maxBody
+	CodeNoTerminal      Code = "no_such_terminal" //
+	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
+	CodeDenied          Code = "denied"           // not allowed for this principal
+	CodeExited          Code = "exited"           // the terminal's child has ended
+	CodeCannotStart     Code = "cannot_start"     // the command could not be started
+	CodeNotPaired       Code = "not_paired"       // no such host, or none at all
+	CodePaired          Code = "already_paired"   // a host of that name exists
+	CodeInsecure        Code = "insecure_url"     // a credential would travel in clear text
+	CodeUnreachable     Code = "host_unreachable" //
+	CodeRefused         Code = "host_refused"     // the credential was not accepted
+	CodeUnsupportedHost Code = "host_unsupported" // it does not take client-executed terminals
+	CodeTimeout         Code = "timed_out"        //
+	CodeClosing         Code = "shutting_down"    //
+	CodeInternal        Code = "internal"         //
+)
+
+// Exit statuses of the command line, UX-4. Attach has three of its own.
+const (
+	ExitOK          = 0
+	ExitFailure     = 1
+	ExitUsage       = 2
+	ExitNotRunning  = 3 // the daemon
+	ExitNotPaired   = 4 // or the credential was refused
+	ExitUnreachable = 5
+	ExitDenied      = 6
+	ExitNoTerminal  = 7
+	ExitTimeout     = 8
+
+	ExitDropped      = 254 // attached, and the daemon ended it
+	ExitCannotAttach = 255
+)
+
+// meaning maps each code to its HTTP status and exit status: the one place.
+var meaning = map[Code]struct{ http, exit int }{
+	CodeBadRequest:      {http.StatusBadRequest, ExitUsage},
+	CodeNotFound:        {http.StatusNotFound, ExitFailure},
+	CodeForbidden:       {http.StatusForbidden, ExitDenied},
+	CodeTooLarge:        {http.StatusRequestEntityTooLarge, ExitFailure},
+	CodeNoTerminal:      {http.StatusNotFound, ExitNoTerminal},
+	CodeAmbiguous:       {http.StatusConflict, ExitNoTerminal},
+	CodeDenied:          {http.StatusForbidden, ExitDenied},
+	CodeExited:          {http.StatusConflict, ExitFailure},
+	CodeCannotStart:     {http.StatusUnprocessableEntity, ExitFailure},
+	CodeNotPaired:       {http.StatusNotFound, ExitNotPaired},
+	CodePaired:          {http.StatusConflict, ExitFailure},
+	CodeInsecure:        {http.StatusUnprocessableEntity, ExitNotPaired},
+	CodeUnreachable:     {http.StatusBadGateway, ExitUnreachable},
+	CodeRefused:         {http.StatusBadGateway, ExitNotPaired},
+	CodeUnsupportedHost: {http.StatusBadGateway, ExitFailure},
+	CodeTimeout:         {http.StatusGatewayTimeout, ExitTimeout},
+	CodeClosing:         {http.StatusServiceUnavailable, ExitNotRunning},
+	CodeInternal:        {http.StatusInternalServerError, ExitFailure},
+}
+
+// Error is what this door answers instead of a result.
+type Error struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`        // lower case, says what was wrong
+	Hint    string `json:"hint,omitempty"` // what to do next
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// ExitStatus is what a command that failed with err exits with.
+func ExitStatus(err error) int {
+	var e *Error
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.Is(err, ipc.ErrNotRunning):
+		return ExitNotRunning
+	case errors.Is(err, context.DeadlineExceeded):
+		return ExitTimeout
+	case errors.As(err, &e):
+		if m, ok := meaning[e.Code]; ok {
+			return m.exit
+		}
+	}
+	return ExitFailure
+}
+
+// errorFor gives any error of the daemon its code.
+func errorFor(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	e := &Error{Code: CodeInternal, Message: err.Error()}
+	var denied *term.DeniedError
+	var ambiguous *term.AmbiguousError
+	var spec *term.SpecError
+	var start *pty.StartError
+	var size *http.MaxBytesError
+	switch {
+	case errors.Is(err, term.ErrNotFound):
+		e.Code, e.Hint = CodeNoTerminal, "tether ls shows those there are"
+	case errors.As(err, &ambiguous):
+		e.Code, e.Hint = CodeAmbiguous, "use an id"
+	case errors.As(err, &denied):
+		e.Code = CodeDenied
+	case errors.As(err, &spec):
+		e.Code = CodeBadRequest
+	case errors.As(err, &start):
+		e.Code, e.Hint = CodeCannotStart, startHint(start)
+	case errors.Is(err, term.ErrExited):
+		e.Code = CodeExited
+	case errors.Is(err, term.ErrClosed):
+		e.Code = CodeClosing
+	case errors.As(err, &size):
+		e.Code = CodeTooLarge
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Code = CodeTimeout
+	}
+	return e
+}
+
+// startHint says what to look at when a command did not start.
+func startHint(e *pty.StartError) string {
+	switch {
+	case e.What == "directory":
+		return "--cwd takes a directory that exists"
+	case errors.Is(e, fs.ErrNotExist), errors.Is(e, exec.ErrNotFound):
+		return "check the spelling and the PATH; a shell line needs sh -c '…'"
+	case errors.Is(e, fs.ErrPermission):
+		return "it is not executable"
+	}
+	return ""
+}

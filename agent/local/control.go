@@ -1,0 +1,46 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// ControlType says what a Control is about.
+type ControlType string
+
+// The controls. Either side ignores those it does not know.
+const (
+	ControlResize  ControlType = "resize"  // client: Cols, Rows are its size now
+	ControlResized ControlType = "resized" // server: Cols, Rows are the terminal's size now
+	ControlLagged  ControlType = "lagged"  // server: Lost bytes are missing before what follows
+	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message
+	ControlDropped ControlType = "dropped" // server: Message says why; the last message
+	ControlError   ControlType = "error"   // server: Message says what of the client's was wrong
+)
+
+// Control is a text frame on the WebSocket of an attached terminal.
+type Control struct {
+	Type    ControlType `json:"type"`
+	Cols    uint16      `json:"cols,omitempty"`
+	Rows    uint16      `json:"rows,omitempty"`
+	Lost    int64       `json:"lost,omitempty"`
+	Code    int         `json:"code,omitempty"`
+	Signal  string      `json:"signal,omitempty"`
+	Message string      `json:"message,omitempty"`
+}
+
+func (c Control) encode() []byte {
+	data, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // strings and numbers always have a form
+	}
+	return data
+}
+
+func parseControl(data []byte) (Control, error) {
+	var c Control
+	if err := json.Unmarshal(data, &c); err != nil {
+		return Control{}, fmt.Errorf("control frame: %w", err)
+	}
+	return c, nil
+}

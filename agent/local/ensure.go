@@ -1,0 +1,136 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// Launch says how to start a daemon.
+type Launch struct {
+	Path string   // of the program, absolute
+	Argv []string // the program's own name first
+	Env  []string
+	// Output collects what the daemon prints beside its log: why it could not
+	// start, or a crash. An absolute path.
+	Output string
+}
+
+const (
+	startTimeout = 5 * time.Second
+	// outcome is how long after the end of the daemon that we started another
+	// one, which was faster, has to show up.
+	outcome   = time.Second
+	firstLook = time.Millisecond
+	lastLook  = 25 * time.Millisecond
+	// maxOutput is the size in bytes from which Output begins anew.
+	maxOutput = 256 << 10
+)
+
+// EnsureDaemon starts a daemon if none runs, and returns when one listens. Two
+// callers at once end up with one daemon, since only one gets the socket's
+// lock. The error says what the daemon complained of.
+func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
+	err := c.dial(ctx)
+	if !errors.Is(err, ipc.ErrNotRunning) {
+		return err
+	}
+	printed := shorten(l.Output)
+	p, err := proc.StartDetached(l.Path, l.Argv, l.Env, l.Output)
+	if err != nil {
+		return fmt.Errorf("start the daemon: %w", err)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the daemon, or with this program
+		defer close(ended)
+		_, _ = p.Wait()
+	}()
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("it does not answer"))
+	defer cancel()
+	if err := c.await(ctx, ended); err != nil {
+		return &Error{Code: CodeInternal, Message: fmt.Sprintf("the daemon did not start: %v%s", err, since(l.Output, printed)),
+			Hint: "tether daemon runs it in the foreground"}
+	}
+	return nil
+}
+
+// await polls the socket: it is there when the daemon is ready, whoever
+// started it.
+func (c *Client) await(ctx context.Context, ended <-chan struct{}) error {
+	var giveUp <-chan time.Time
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		if err := c.dial(ctx); !errors.Is(err, ipc.ErrNotRunning) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ended:
+			ended, giveUp = nil, time.After(outcome)
+		case <-giveUp:
+			return errors.New("it ended at once")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (c *Client) dial(ctx context.Context) error {
+	conn, err := ipc.Dial(ctx, c.socket)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// WaitGone returns when no daemon listens any more.
+func (c *Client) WaitGone(ctx context.Context) error {
+	for {
+		err := c.dial(ctx)
+		if errors.Is(err, ipc.ErrNotRunning) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		select {
+		case <-time.After(lastLook):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// shorten begins the file anew if it has grown, and returns its size.
+func shorten(name string) int64 {
+	info, err := os.Lstat(name)
+	if err != nil || info.Mode().Type()&fs.ModeType != 0 {
+		return 0
+	}
+	if info.Size() > maxOutput && os.Truncate(name, 0) == nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// since returns what was printed after the offset, for a message.
+func since(name string, offset int64) string {
+	f, err := os.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.NewSectionReader(f, offset, maxOutput)) // what can be read is better than nothing
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return ""
+	}
+	return ":\n" + string(text)
+}

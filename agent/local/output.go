@@ -1,0 +1,190 @@
+package local
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"tether/agent/term"
+)
+
+const (
+	maxLines  = 1 << 20  // of one read; the log holds fewer in most cases
+	readChunk = 32 << 10 // bytes handed on at a time
+	// lineGuess is where the search for the last lines begins, in bytes each.
+	lineGuess = 128
+)
+
+// readQuery is the query of an output request.
+type readQuery struct {
+	view   term.View
+	lines  int // the last this many; 0 means all that is kept
+	follow bool
+}
+
+var views = map[string]term.View{"": term.ViewText, "text": term.ViewText, "screen": term.ViewScreen, "raw": term.ViewRaw}
+
+func parseRead(q url.Values) (readQuery, error) {
+	view, ok := views[q.Get("view")]
+	if !ok {
+		return readQuery{}, badQuery("view", q, "text, screen or raw")
+	}
+	lines, err := number(q, "lines", maxLines)
+	if err != nil {
+		return readQuery{}, err
+	}
+	return readQuery{view: view, lines: int(lines), follow: q.Get("follow") == "1"}, nil
+}
+
+// number reads a number from 0 to max; 0 when there is none.
+func number(q url.Values, name string, max int64) (int64, error) {
+	if !q.Has(name) {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil || n < 0 || n > max {
+		return 0, badQuery(name, q, fmt.Sprintf("a number from 0 to %d", max))
+	}
+	return n, nil
+}
+
+func badQuery(name string, q url.Values, want string) error {
+	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%s %.40q must be %s", name, q.Get(name), want)}
+}
+
+// output answers with what the terminal printed, as bytes. What was lost in
+// between is a line of its own.
+func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	q, err := parseRead(r.URL.Query())
+	if err != nil {
+		return err
+	}
+	rd, head, err := openTail(h, q)
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+
+	w.Header().Set("Content-Type", "application/octet-stream")
+	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
+	if _, err := out.Write(head); err == nil {
+		s.copyOutput(ctx, out, rd, q.follow)
+	}
+	_ = out.control.SetWriteDeadline(time.Time{})
+	return nil // what fails now is the client's going, or ends its reading
+}
+
+// copyOutput hands on what the reader has, and if follow what it will have.
+func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, follow bool) {
+	buf := make([]byte, readChunk)
+	for {
+		ev, ok, err := rd.TryNext(buf)
+		if !ok && err == nil && follow {
+			ev, err = rd.Next(ctx, buf)
+			ok = err == nil
+		}
+		var lagged *term.LaggedError
+		switch {
+		case errors.As(err, &lagged):
+			ev.Data = lostLine(lagged.Lost)
+		case err != nil || !ok:
+			return
+		}
+		if len(ev.Data) > 0 {
+			if _, err := out.Write(ev.Data); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
+
+// openTail returns a reader and what comes before it: the terminal's last
+// q.lines lines, or a reader at the oldest byte kept.
+func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, error) {
+	if q.lines == 0 {
+		i := h.Info()
+		rd, err := h.Reader(term.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
+		return rd, nil, err
+	}
+	for tail := int64(q.lines) * lineGuess; ; tail *= 4 {
+		now := h.Info()
+		whole := tail >= now.Retained
+		rd, err := h.Reader(term.ReaderOptions{View: q.view, Tail: tail})
+		if err != nil {
+			return nil, nil, err
+		}
+		head, err := readUntil(rd, now.Bytes)
+		if start := lastLines(head, q.lines); err == nil && (start > 0 || whole) {
+			return rd, head[start:], nil
+		}
+		rd.Close()
+		if whole && err != nil { // the child prints faster than it can be read
+			return nil, nil, err
+		}
+	}
+}
+
+// readUntil returns what there is up to about the raw offset end: a child that
+// prints for ever must not keep it reading.
+func readUntil(rd *term.Reader, end int64) ([]byte, error) {
+	var all []byte
+	for {
+		all = slices.Grow(all, readChunk)
+		ev, ok, err := rd.TryNext(all[len(all):cap(all)])
+		if errors.Is(err, io.EOF) || err == nil && !ok {
+			return all, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = all[:len(all)+len(ev.Data)]
+		if ev.Raw >= end && len(ev.Data) > 0 {
+			return all, nil
+		}
+	}
+}
+
+// lastLines is where the last n lines of p begin. A line that p does not end
+// counts as one.
+func lastLines(p []byte, n int) int {
+	end := len(bytes.TrimSuffix(p, []byte{'\n'}))
+	for ; n > 0; n-- {
+		end = bytes.LastIndexByte(p[:end], '\n')
+		if end < 0 {
+			return 0
+		}
+	}
+	return end + 1
+}
+
+// deadlined flushes each write and gives it a deadline of its own.
+type deadlined struct {
+	w       io.Writer
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+func (d *deadlined) Write(p []byte) (int, error) {
+	if err := d.control.SetWriteDeadline(time.Now().Add(d.timeout)); err != nil {
+		return 0, err
+	}
+	n, err := d.w.Write(p)
+	return n, cmp.Or(err, d.control.Flush())
+}

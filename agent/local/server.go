@@ -1,0 +1,212 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/term"
+)
+
+// Daemon is what this door needs of the daemon beside its terminals. All
+// methods are safe for concurrent use; errors that are an *Error keep their
+// code.
+type Daemon interface {
+	// Status answers at once, without asking a host.
+	Status() Status
+	// Spec turns a request into what is run.
+	Spec(SpawnRequest) (term.Spec, error)
+	// Pair asks the host once, then keeps it and links to it.
+	Pair(context.Context, PairRequest) (HostStatus, error)
+	// Unpair ends the link and forgets the host.
+	Unpair(ctx context.Context, name string) error
+	// Shutdown makes the daemon end soon; it does not wait.
+	Shutdown()
+}
+
+// Options configures a Server. Terminals and Daemon are required.
+type Options struct {
+	Terminals term.Access // as the local user: who reaches the socket is that
+	Daemon    Daemon
+	// WriteTimeout is how long a client may not read before it is dropped,
+	// default 5 min. A slow client slows its terminal at most for the pool's
+	// stall time and nothing else.
+	WriteTimeout time.Duration
+	Logger       *zerolog.Logger // nil means silence
+}
+
+// Times a client has for what it does not need long for.
+const (
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 10 * time.Second
+	idleTimeout   = time.Minute
+	killTimeout   = 15 * time.Second // KillGrace and the sweep
+	lastWord      = 500 * time.Millisecond
+)
+
+// maxHeader bounds the header of a request, in bytes.
+const maxHeader = 16 << 10
+
+// Server serves one daemon. Goroutines: those of net/http, and per attached
+// client one more that reads its input; all have ended when Close returns.
+type Server struct {
+	opts Options
+	log  zerolog.Logger
+	http http.Server
+
+	draining context.Context // done: attached clients are dropped, requests refused
+	drain    context.CancelFunc
+	attached sync.WaitGroup
+}
+
+// NewServer returns a server that does nothing until Serve.
+func NewServer(o Options) *Server {
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 5 * time.Minute
+	}
+	s := &Server{opts: o, log: zerolog.Nop()}
+	if o.Logger != nil {
+		s.log = *o.Logger
+	}
+	s.draining, s.drain = context.WithCancel(context.Background())
+	s.http = http.Server{
+		Handler: s.guard(s.routes()), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(io.Discard, "", 0), // what clients send wrong is answered to them, see guard for panics
+	}
+	return s
+}
+
+// Serve answers what comes in through l until Close, and closes l.
+func (s *Server) Serve(l net.Listener) error {
+	err := s.http.Serve(newLimited(l, maxConns))
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Drain drops the attached clients with a last word and refuses what is asked
+// from now on. It returns when they are gone.
+func (s *Server) Drain() {
+	s.drain()
+	s.attached.Wait()
+}
+
+// Close drains and stops listening.
+func (s *Server) Close() error {
+	s.Drain()
+	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		return s.http.Close()
+	}
+	return nil
+}
+
+func (s *Server) routes() *http.ServeMux {
+	mux := http.NewServeMux()
+	for pattern, h := range map[string]func(w http.ResponseWriter, r *http.Request) error{
+		"GET /v1/status":                 s.status,
+		"GET /v1/terminals":              s.list,
+		"POST /v1/terminals":             s.spawn,
+		"GET /v1/terminals/{ref}":        s.info,
+		"POST /v1/terminals/{ref}/kill":  s.kill,
+		"GET /v1/terminals/{ref}/output": s.output,
+		"GET /v1/terminals/{ref}/attach": s.attach,
+		"POST /v1/hosts":                 s.pair,
+		"DELETE /v1/hosts/{name}":        s.unpair,
+		"POST /v1/shutdown":              s.shutdown,
+		"/":                              noRoute,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				fail(w, errorFor(err))
+			}
+		})
+	}
+	return mux
+}
+
+func noRoute(_ http.ResponseWriter, r *http.Request) error {
+	return &Error{Code: CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
+}
+
+// guard lets nothing through that a browser could have sent, bounds what is
+// read, and keeps a bug in one request from ending the daemon.
+func (s *Server) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if v := recover(); v != nil {
+				s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("local request")
+				fail(w, &Error{Code: CodeInternal, Message: "a bug in the daemon; its log has the details"})
+			}
+		}()
+		if err := s.admit(r); err != nil {
+			fail(w, err)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admit refuses requests that no program of ours sends.
+func (s *Server) admit(r *http.Request) *Error {
+	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
+		if _, there := r.Header[h]; there {
+			return &Error{Code: CodeForbidden, Message: "browsers are not served here"}
+		}
+	}
+	if r.Host != Host {
+		return &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
+	}
+	if s.draining.Err() != nil {
+		return &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
+	}
+	return nil
+}
+
+// decode reads one JSON object and nothing else, within bodyTimeout.
+func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection here has deadlines
+	defer control.SetReadDeadline(time.Time{})               // else the deadline would end the request
+	d := json.NewDecoder(r.Body)
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if err == nil {
+		if _, err = d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		}
+		err = cmp.Or(err, errors.New("more than one JSON value"))
+	}
+	var size *http.MaxBytesError
+	if errors.As(err, &size) {
+		return err
+	}
+	return &Error{Code: CodeBadRequest, Message: "request body: " + err.Error()}
+}
+
+func reply(w http.ResponseWriter, v any) error {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(v) // fails when the client is gone
+	return nil
+}
+
+func fail(w http.ResponseWriter, e *Error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(meaning[e.Code].http)
+	_ = reply(w, map[string]*Error{"error": e})
+}

@@ -1,0 +1,98 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/coder/websocket"
+)
+
+// ErrDropped: the daemon ended the attachment although the terminal may live.
+var ErrDropped = errors.New("the daemon closed the connection")
+
+// AttachOptions says where an attachment begins. The zero value means from
+// now on.
+type AttachOptions struct {
+	FromStart bool  // with all that is kept
+	Tail      int64 // with at most this many bytes before now, from the start of a line
+}
+
+// Attachment is a terminal at the hands of its person. Next is for one
+// goroutine; Write and Resize may be called from any.
+type Attachment struct {
+	conn *websocket.Conn
+}
+
+// Attach opens the terminal that ref names. ctx bounds only the opening. The
+// caller must Close it.
+func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
+	q := url.Values{}
+	switch {
+	case o.FromStart:
+		q.Set("from", "0")
+	case o.Tail > 0:
+		q.Set("tail", strconv.FormatInt(o.Tail, 10))
+	}
+	conn, resp, err := websocket.Dial(ctx, "ws://"+Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
+		&websocket.DialOptions{HTTPClient: &c.http})
+	switch {
+	case err == nil:
+		conn.SetReadLimit(maxFrame)
+		return &Attachment{conn}, nil
+	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
+		return nil, errorIn(resp)
+	}
+	return nil, plain(err)
+}
+
+// Message is what the terminal sends: Data, or a Control.
+type Message struct {
+	Data    []byte // valid until the next call
+	Control *Control
+}
+
+// Next waits for the next message. After a ControlExit or ControlDropped there
+// is none. A connection that ends without them gives ErrDropped. When ctx ends
+// the attachment is closed.
+func (a *Attachment) Next(ctx context.Context) (Message, error) {
+	kind, data, err := a.conn.Read(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Message{}, ctx.Err()
+		}
+		return Message{}, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	if kind == websocket.MessageBinary {
+		return Message{Data: data}, nil
+	}
+	c, err := parseControl(data)
+	if err != nil {
+		return Message{}, err
+	}
+	return Message{Control: &c}, nil
+}
+
+// Write sends what was typed. It waits while the child does not read and much
+// is on its way already.
+func (a *Attachment) Write(ctx context.Context, p []byte) error {
+	for len(p) > 0 {
+		n := min(len(p), attachChunk)
+		if err := a.conn.Write(ctx, websocket.MessageBinary, p[:n]); err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
+}
+
+// Resize gives the terminal a size.
+func (a *Attachment) Resize(ctx context.Context, cols, rows uint16) error {
+	return a.conn.Write(ctx, websocket.MessageText, Control{Type: ControlResize, Cols: cols, Rows: rows}.encode())
+}
+
+// Close leaves the terminal, which goes on.
+func (a *Attachment) Close() { a.conn.CloseNow() }

@@ -1,0 +1,86 @@
+package local
+
+import (
+	"context"
+	"net/http"
+
+	"tether/agent/term"
+)
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	return reply(w, s.opts.Daemon.Status())
+}
+
+func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}}
+	for _, h := range s.opts.Terminals.List() {
+		all.Terminals = append(all.Terminals, terminalFrom(h.Info()))
+	}
+	return reply(w, all)
+}
+
+func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
+	var req SpawnRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	spec, err := s.opts.Daemon.Spec(req)
+	if err != nil {
+		return err
+	}
+	h, err := s.opts.Terminals.Spawn(spec)
+	if err != nil {
+		return err
+	}
+	return reply(w, terminalFrom(h.Info()))
+}
+
+// find returns the terminal of the path.
+func (s *Server) find(r *http.Request) (term.Handle, error) {
+	return s.opts.Terminals.Find(r.PathValue("ref"))
+}
+
+func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	return reply(w, terminalFrom(h.Info()))
+}
+
+func (s *Server) kill(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), killTimeout)
+	defer cancel()
+	if err := h.Kill(ctx); err != nil {
+		return err
+	}
+	return reply(w, terminalFrom(h.Info()))
+}
+
+func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
+	var req PairRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	host, err := s.opts.Daemon.Pair(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return reply(w, host)
+}
+
+func (s *Server) unpair(w http.ResponseWriter, r *http.Request) error {
+	if err := s.opts.Daemon.Unpair(r.Context(), r.PathValue("name")); err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}
+
+func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {
+	defer s.opts.Daemon.Shutdown()
+	return reply(w, struct{}{})
+}
