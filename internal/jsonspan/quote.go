@@ -22,9 +22,10 @@ const maxEscape = 6
 func AppendQuote(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	for i := 0; i < len(s); {
+		end := min(i+blockLen, len(s))
 		// A block may end up to 7 bytes late, and every store is 8 bytes wide.
-		dst = slices.Grow(dst, maxEscape*(blockLen+8)+8)
-		dst, i = quoteBlock(dst, s, i, min(i+blockLen, len(s)))
+		dst = slices.Grow(dst, maxEscape*(end-i+8)+8)
+		dst, i = quoteBlock(dst, s, i, end)
 	}
 	return append(dst, '"')
 }

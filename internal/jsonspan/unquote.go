@@ -32,9 +32,10 @@ func AppendUnquote(dst, quoted []byte) ([]byte, error) {
 	}
 	out := dst
 	for i := 0; i < len(s); {
+		end := min(i+blockLen, len(s))
 		// One byte becomes at most three; otherwise as in AppendQuote.
-		out = slices.Grow(out, 3*(blockLen+8)+8)
-		if out, i = unquoteBlock(out, s, i, min(i+blockLen, len(s))); i < 0 {
+		out = slices.Grow(out, 3*(end-i+8)+8)
+		if out, i = unquoteBlock(out, s, i, end); i < 0 {
 			return dst, errString
 		}
 	}
