@@ -1,5 +1,10 @@
 package jsonrpc_test
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 const timeout = 5 * time.Second // fake, inside synctest bubbles
+
+func rawParams(s string) json.RawMessage { return json.RawMessage(s) }

@@ -22,11 +22,11 @@ func Pipe() (Channel, Channel) {
 // A stream is one direction of a pipe.
 type stream struct {
 	full  chan []byte // messages, 1 slot; sent by one end, nobody closes it
-	empty chan []byte // buffers to be used again, likewise from the other end
+	empty chan []byte // buffers to be used again, likewise from the other end; never more than 3 exist
 }
 
 func newStream() stream {
-	return stream{full: make(chan []byte, 1), empty: make(chan []byte, 2)}
+	return stream{full: make(chan []byte, 1), empty: make(chan []byte, 3)}
 }
 
 // A pipeEnd is one end of a pipe.

@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"tether/internal/jsonspan"
 )
@@ -54,7 +55,7 @@ func (p *Peer) receive(ctx context.Context, data []byte) {
 	case errors.Is(err, jsonspan.ErrNotObject):
 		p.refuse(nil, Errorf(CodeInvalidRequest, "a message must be one object; batches are not supported"))
 	case err != nil:
-		p.refuse(nil, Errorf(CodeParse, "%v", err))
+		p.refuse(nil, Errorf(CodeParse, "%s", strings.TrimPrefix(err.Error(), "jsonspan: ")))
 	case m.isResponse():
 		p.respond(&m)
 	default:

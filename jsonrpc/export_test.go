@@ -1,0 +1,10 @@
+package jsonrpc
+
+// Message is what split found, for the fuzz test.
+type Message struct{ Version, ID, Method, Params, Result, Err []byte }
+
+// Split is split.
+func Split(data []byte) (Message, error) {
+	m, err := split(data)
+	return Message{m.version, m.id, m.method, m.params, m.result, m.err}, err
+}

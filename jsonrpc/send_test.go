@@ -1,0 +1,316 @@
+package jsonrpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/jsonrpc"
+)
+
+// A gate is a channel whose Send waits until it is let through, so that a test
+// can fill the queues behind it. It records what was sent; SendMore is marked
+// with a plus.
+type gate struct {
+	jsonrpc.Channel // for Recv and Close
+	let             chan struct{}
+	sent            []string // read it after synctest.Wait only
+	err             error    // returned by Send, if not nil
+}
+
+func newGate() *gate {
+	a, _ := jsonrpc.Pipe()
+	return &gate{Channel: a, let: make(chan struct{})}
+}
+
+func (g *gate) Send(ctx context.Context, msg []byte) error { return g.record(ctx, "", msg) }
+
+func (g *gate) SendMore(ctx context.Context, msg []byte) error { return g.record(ctx, "+", msg) }
+
+func (g *gate) record(ctx context.Context, mark string, msg []byte) error {
+	select {
+	case <-g.let:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	g.sent = append(g.sent, mark+string(msg))
+	return g.err
+}
+
+// start runs p on g and returns what ends both.
+func (g *gate) start(t *testing.T, o jsonrpc.Options) (p *jsonrpc.Peer, stop func()) {
+	p = jsonrpc.NewPeer(g, o)
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(t.Context()) }()
+	return p, func() {
+		p.Close()
+		select {
+		case <-g.let: // it may be open already
+		default:
+			close(g.let)
+		}
+		if err := <-ended; err == nil {
+			t.Error("Run returned nil")
+		}
+	}
+}
+
+func TestControlBeforeBulk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		p, stop := g.start(t, jsonrpc.Options{})
+		defer stop()
+		bulk := func(s string) {
+			t.Helper()
+			if err := p.SendRaw(t.Context(), []byte(s)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		bulk("b1") // the writer takes it and waits at the gate
+		synctest.Wait()
+		bulk("b2")
+		bulk("b3")
+		for _, m := range []string{"c1", "c2"} {
+			if err := p.Notify(t.Context(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.let <- struct{}{}
+		g.let <- struct{}{}
+		synctest.Wait()
+		bulk("b4")
+		if err := p.Notify(t.Context(), "c3", rawParams(`{}`)); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			g.let <- struct{}{}
+		}
+		synctest.Wait()
+		want := []string{
+			"b1", `+{"jsonrpc":"2.0","method":"c1"}`, `+{"jsonrpc":"2.0","method":"c2"}`,
+			`+{"jsonrpc":"2.0","method":"c3","params":{}}`, "+b2", "+b3", "b4",
+		}
+		if diff := cmp.Diff(want, g.sent); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestSendRawBlocksWhileFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const size, room = 1000, 5
+		g := newGate()
+		p, stop := g.start(t, jsonrpc.Options{QueueBytes: room * (size + 64)})
+		defer stop()
+		returned := 0
+		var want []string
+		for i := range 12 {
+			msg := fmt.Sprintf("%02d%s", i, strings.Repeat("x", size-2))
+			want = append(want, msg)
+			go func() {
+				buf := []byte(msg)
+				if err := p.SendRaw(t.Context(), buf); err != nil {
+					t.Error(err)
+				}
+				clear(buf) // it was copied
+				returned++
+			}()
+			synctest.Wait()
+		}
+		if returned != room {
+			t.Errorf("%d sends returned, want %d", returned, room)
+		}
+		if got := p.Stats().QueuedBulk; got != room*(size+64) {
+			t.Errorf("%d bytes queued, want %d", got, room*(size+64))
+		}
+		for i := range want {
+			g.let <- struct{}{}
+			synctest.Wait()
+			if most := room + i + 1; returned > most {
+				t.Fatalf("%d sends returned after %d messages, want at most %d", returned, i+1, most)
+			}
+		}
+		for i := range g.sent {
+			g.sent[i] = strings.TrimPrefix(g.sent[i], "+")
+		}
+		if diff := cmp.Diff(want, g.sent); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+		if got := p.Stats(); got.QueuedBulk != 0 || got.MessagesOut != 12 || got.BytesOut != 12*size {
+			t.Errorf("afterwards: %+v", got)
+		}
+	})
+}
+
+// TestSendRawGivesUp checks that a sender that gives up leaves its place to a
+// smaller one behind it, and that nothing of it is sent.
+func TestSendRawGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		p, stop := g.start(t, jsonrpc.Options{QueueBytes: 1000})
+		defer stop()
+		if err := p.SendRaw(t.Context(), make([]byte, 700)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		large, small := make(chan error, 1), make(chan error, 1)
+		go func() { large <- p.SendRaw(ctx, make([]byte, 600)) }()
+		synctest.Wait()
+		go func() { small <- p.SendRaw(t.Context(), []byte("small")) }()
+		synctest.Wait()
+		if len(small) != 0 {
+			t.Error("the small message overtook the large one")
+		}
+		start := time.Now()
+		if err := <-large; !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != timeout {
+			t.Errorf("SendRaw = %v after %v, want %v", err, time.Since(start), context.DeadlineExceeded)
+		}
+		if err := <-small; err != nil {
+			t.Error(err)
+		}
+		g.let <- struct{}{}
+		g.let <- struct{}{}
+		synctest.Wait()
+		if len(g.sent) != 2 || g.sent[1] != "small" {
+			t.Errorf("sent %d messages, want the first and the small one", len(g.sent))
+		}
+	})
+}
+
+func TestTooLarge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		close(g.let)
+		// A message larger than the queue goes out alone.
+		p, stop := g.start(t, jsonrpc.Options{MaxMessage: 200_000, QueueBytes: 100})
+		defer stop()
+		if err := p.SendRaw(t.Context(), make([]byte, 200_000)); err != nil {
+			t.Error(err)
+		}
+		for name, err := range map[string]error{
+			"SendRaw": p.SendRaw(t.Context(), make([]byte, 200_001)),
+			"Notify":  p.Notify(t.Context(), "x", strings.Repeat("x", 200_000)),
+			"Call":    p.Call(t.Context(), "x", strings.Repeat("x", 200_000), nil),
+		} {
+			if !errors.Is(err, jsonrpc.ErrTooLarge) {
+				t.Errorf("%s = %v, want %v", name, err, jsonrpc.ErrTooLarge)
+			}
+		}
+		if err := p.Notify(t.Context(), "x", func() {}); err == nil {
+			t.Error("a function was sent")
+		}
+		synctest.Wait()
+		if len(g.sent) != 1 {
+			t.Errorf("%d messages sent, want 1", len(g.sent))
+		}
+	})
+}
+
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		p, stop := g.start(t, jsonrpc.Options{})
+		defer stop()
+		if err := p.Flush(t.Context()); err != nil {
+			t.Errorf("Flush of nothing = %v", err)
+		}
+		for range 3 {
+			if err := p.SendRaw(t.Context(), []byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Flush = %v, want %v", err, context.DeadlineExceeded)
+		}
+		flushed := make(chan error, 1)
+		go func() { flushed <- p.Flush(t.Context()) }()
+		for range 3 {
+			if synctest.Wait(); len(flushed) != 0 {
+				t.Error("Flush returned early")
+			}
+			g.let <- struct{}{}
+		}
+		if err := <-flushed; err != nil || len(g.sent) != 3 {
+			t.Errorf("Flush = %v with %d of 3 sent", err, len(g.sent))
+		}
+	})
+}
+
+func TestFailedWriteEndsPeer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		g.err = errors.New("no route")
+		close(g.let)
+		p := jsonrpc.NewPeer(g, jsonrpc.Options{})
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(t.Context()) }()
+		if err := p.Call(t.Context(), "x", nil, nil); !errors.Is(err, g.err) || !errors.Is(err, jsonrpc.ErrClosed) {
+			t.Errorf("Call = %v, want %v and %v", err, jsonrpc.ErrClosed, g.err)
+		}
+		if err := <-ended; !errors.Is(err, g.err) {
+			t.Errorf("Run = %v, want %v", err, g.err)
+		}
+	})
+}
+
+// TestUnreadRepliesStopReading checks that a peer that asks and never listens
+// is not read from without bound.
+func TestUnreadRepliesStopReading(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := jsonrpc.Pipe()
+		handled := 0
+		p := jsonrpc.NewPeer(a, jsonrpc.Options{ControlBytes: 1000, Handler: jsonrpc.HandlerFunc(
+			func(_ context.Context, r *jsonrpc.Request) {
+				handled++
+				_ = r.Reply(strings.Repeat("x", 100))
+			},
+		)})
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(t.Context()) }()
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		sent := 0
+		for b.Send(ctx, []byte(`{"jsonrpc":"2.0","id":1,"method":"x"}`)) == nil {
+			sent++
+		}
+		synctest.Wait()
+		if handled > 10 || sent > handled+2 {
+			t.Errorf("%d requests were handled and %d taken with nobody reading the replies", handled, sent)
+		}
+		for range handled { // it goes on as soon as they are read
+			if _, err := b.Recv(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if handled != sent {
+			t.Errorf("%d of %d requests were handled after the replies were read", handled, sent)
+		}
+		p.Close()
+		<-ended
+	})
+}
+
+func TestCloseBeforeRun(t *testing.T) {
+	a, b := jsonrpc.Pipe()
+	p := jsonrpc.NewPeer(a, jsonrpc.Options{})
+	if err := p.SendRaw(t.Context(), []byte("x")); err != nil {
+		t.Error(err)
+	}
+	p.Close()
+	if err := p.Run(t.Context()); !errors.Is(err, jsonrpc.ErrClosed) {
+		t.Errorf("Run = %v, want %v", err, jsonrpc.ErrClosed)
+	}
+	if _, err := b.Recv(t.Context()); err == nil {
+		t.Error("a closed peer sent something")
+	}
+}
