@@ -106,6 +106,9 @@ func (t *terminal) bindLocked(c *conn) {
 		t.grace.Stop()
 		t.grace = nil
 	}
+	if t.bound != c {
+		t.ack.due = false // what a connection before was still owed is owed no more
+	}
 	t.bound = c
 }
 

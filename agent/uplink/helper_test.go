@@ -1,0 +1,244 @@
+package uplink_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/platform/pty"
+)
+
+// world is a laptop and a host in one bubble, joined by pipes.
+type world struct {
+	t    *testing.T
+	ctx  context.Context
+	pool *term.Pool
+	link *uplink.Link
+
+	mu    sync.Mutex
+	child *testkit.Child    // of the last spawn
+	host  *host.Host        // nil while it is down
+	wires []jsonrpc.Channel // of the link, open ones last
+	down  bool
+	serve func(context.Context, jsonrpc.Channel) // instead of host, for fakes
+}
+
+// newWorld starts a link called "lab" to a host with these options.
+func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *world {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &world{t: t, ctx: ctx, host: host.New(ho)}
+	w.pool = term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) {
+		c := testkit.NewChild()
+		w.mu.Lock()
+		w.child = c
+		w.mu.Unlock()
+		return c, nil
+	}})
+	o := uplink.Options{
+		Name: "lab", Endpoint: client.Endpoint{URL: "ws://lab"}, ClientID: "laptop",
+		Terminals: w.pool.As(term.Host("lab")), Connect: w.connect,
+	}
+	if change != nil {
+		change(&o)
+	}
+	w.link = uplink.New(o)
+	var wg sync.WaitGroup
+	wg.Go(func() { w.link.Run(ctx) })
+	t.Cleanup(func() {
+		w.pool.Close(context.Background())
+		cancel()
+		wg.Wait()
+		w.stopHost()
+		synctest.Wait()
+	})
+	return w
+}
+
+var errDown = errors.New("no route to host")
+
+// dial opens a pipe to the host.
+func (w *world) dial() (jsonrpc.Channel, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.down || w.host == nil && w.serve == nil {
+		return nil, errDown
+	}
+	near, far := jsonrpc.Pipe()
+	if w.serve != nil {
+		go w.serve(w.ctx, far)
+	} else {
+		go w.host.ServeChannel(context.Background(), far)
+	}
+	return near, nil
+}
+
+// connect is the link's way to the host.
+func (w *world) connect(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
+	ch, err := w.dial()
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.wires = append(w.wires, ch)
+	w.mu.Unlock()
+	return client.ConnectChannel(ctx, ch, o)
+}
+
+// cut breaks the link's connection; down keeps new ones from being made.
+func (w *world) cut(down bool) {
+	w.mu.Lock()
+	w.down = down
+	wires := w.wires
+	w.wires = nil
+	w.mu.Unlock()
+	for _, ch := range wires {
+		ch.Close()
+	}
+	synctest.Wait()
+}
+
+func (w *world) stopHost() {
+	w.mu.Lock()
+	h := w.host
+	w.host = nil
+	w.mu.Unlock()
+	if h != nil {
+		h.Close()
+	}
+}
+
+// restartHost replaces the host by one that has forgotten everything.
+func (w *world) restartHost(o host.Options) {
+	w.stopHost()
+	w.mu.Lock()
+	w.host = host.New(o)
+	w.mu.Unlock()
+}
+
+// spawn starts a terminal lent to the host.
+func (w *world) spawn(s term.Spec) (term.Handle, *testkit.Child) {
+	w.t.Helper()
+	s.Command, s.Cwd = []string{"fake"}, "/src"
+	if !s.Private {
+		s.LendTo = append(s.LendTo, "lab")
+	}
+	h, err := w.pool.As(term.User).Spawn(s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return h, w.child
+}
+
+// observe returns the catalogue and the states as somebody at the host sees
+// them.
+func (w *world) observe() map[string]ahp.TerminalState {
+	w.t.Helper()
+	ch, err := w.dial()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer", Subscriptions: []string{ahp.RootURI}})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	var root ahp.RootState
+	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
+		w.t.Fatal(err)
+	}
+	states := map[string]ahp.TerminalState{}
+	for _, i := range root.Terminals {
+		r, err := c.Subscribe(w.ctx, i.Resource)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		var s ahp.TerminalState
+		if err := json.Unmarshal(r.Snapshot.State, &s); err != nil {
+			w.t.Fatal(err)
+		}
+		states[i.Resource] = s
+	}
+	return states
+}
+
+// only is the state of the one terminal the host has.
+func (w *world) only() ahp.TerminalState {
+	w.t.Helper()
+	states := w.observe()
+	if len(states) != 1 {
+		w.t.Fatalf("the host has %d terminals, want 1", len(states))
+	}
+	for _, s := range states {
+		return s
+	}
+	panic("unreachable")
+}
+
+// text is the stream of a state.
+func text(s ahp.TerminalState) string {
+	var b strings.Builder
+	for _, p := range s.Content {
+		b.WriteString(p.Text())
+	}
+	return b.String()
+}
+
+// online waits, in fake time, until the link is up.
+func (w *world) online() {
+	w.t.Helper()
+	for range 600 {
+		synctest.Wait()
+		if w.link.Status().State == uplink.StateOnline {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	w.t.Fatalf("the link is %+v after a minute", w.link.Status())
+}
+
+// observeWhileDown looks at the host although the link cannot reach it.
+func (w *world) observeWhileDown() map[string]ahp.TerminalState {
+	w.mu.Lock()
+	w.down = false
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		w.down = true
+		w.mu.Unlock()
+	}()
+	return w.observe()
+}
+
+// dispose has somebody at the host dispose of every terminal.
+func (w *world) dispose() {
+	w.t.Helper()
+	ch, err := w.dial()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	for uri := range w.observe() {
+		if err := c.DisposeTerminal(w.ctx, uri); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
