@@ -44,6 +44,7 @@ type TerminalStatus struct {
 	URI     string
 	Unacked int64  // text bytes sent and not yet known to have arrived
 	Lost    int64  // text bytes that the log dropped before they were sent
+	Over    bool   // the host knows of its exit
 	Problem string // why it is not shown at the host, "" if it is
 }
 
@@ -54,7 +55,7 @@ func (l *Link) Status() Status {
 	s := l.status
 	for id, le := range l.lendings {
 		s.Terminals = append(s.Terminals, TerminalStatus{
-			ID: id, URI: le.uri, Unacked: le.sent - le.acked, Lost: le.lost, Problem: le.problem,
+			ID: id, URI: le.uri, Unacked: le.sent - le.acked, Lost: le.lost, Over: le.over, Problem: le.problem,
 		})
 	}
 	slices.SortFunc(s.Terminals, func(a, b TerminalStatus) int { return strings.Compare(string(a.ID), string(b.ID)) })
