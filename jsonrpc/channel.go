@@ -29,9 +29,13 @@ type ReasonCloser interface {
 	CloseReason(code int, reason string) error
 }
 
-// A BatchSender is a [Channel] that can gather messages. SendMore is Send for
-// a message after which another Send or SendMore follows at once, so that the
-// channel may keep its copy of the message until then.
+// A BatchSender is a [Channel] that can gather messages and write them
+// together. Its methods are called as Send is.
 type BatchSender interface {
+	// SendMore is Send that may keep a copy of the message back until the
+	// next Send or Flush, which follows at once.
 	SendMore(ctx context.Context, msg []byte) error
+
+	// Flush sends what SendMore has kept back.
+	Flush(ctx context.Context) error
 }

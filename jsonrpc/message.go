@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tether/internal/jsonspan"
 )
@@ -72,10 +73,11 @@ func (m *message) checkRequest() *Error {
 	return nil
 }
 
-// validID reports whether id can be echoed: a number or a string. A null id
-// cannot be told from that of an error without a request.
+// validID reports whether id can be echoed: a number or a string, and UTF-8,
+// as whatever we send has to be. A null id cannot be told from that of an error
+// without a request.
 func validID(id []byte) bool {
-	return len(id) <= maxID && (id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9')
+	return len(id) <= maxID && utf8.Valid(id) && (id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9')
 }
 
 // replyID returns the id for an error about m. Without method or params, m

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
@@ -45,11 +46,12 @@ func FuzzSplit(f *testing.F) {
 }
 
 // FuzzReceive checks that no message ends a peer, and that whatever it answers
-// is one valid message.
+// is one valid message, in UTF-8 although what it echoes may not be.
 func FuzzReceive(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":1}`,
 		`{"id":1,"error":{"code":1,"message":"\u0000"}}`, `[`, `{"method":"\ud800","id":"\ud800"}`,
+		"{\"method\":\"\xff\",\"id\":1}", "{\"method\":\"m\",\"id\":\"\xff\"}",
 	} {
 		f.Add([]byte(s))
 	}
@@ -70,7 +72,7 @@ func FuzzReceive(f *testing.F) {
 				ID    any
 				Error *jsonrpc.Error
 			}
-			if err := json.Unmarshal(msg, &reply); err != nil || reply.Error == nil {
+			if err := json.Unmarshal(msg, &reply); err != nil || reply.Error == nil || !utf8.Valid(msg) {
 				t.Fatalf("%q was answered with %q: %v", data, msg, err)
 			}
 			if reply.ID == "last" && reply.Error.Code == jsonrpc.CodeMethodNotFound {

@@ -33,6 +33,8 @@ func (g *gate) Send(ctx context.Context, msg []byte) error { return g.record(ctx
 
 func (g *gate) SendMore(ctx context.Context, msg []byte) error { return g.record(ctx, "+", msg) }
 
+func (g *gate) Flush(ctx context.Context) error { return g.record(ctx, "flush", nil) }
+
 func (g *gate) record(ctx context.Context, mark string, msg []byte) error {
 	select {
 	case <-g.let:
@@ -209,6 +211,32 @@ func TestTooLarge(t *testing.T) {
 		synctest.Wait()
 		if len(g.sent) != 1 {
 			t.Errorf("%d messages sent, want 1", len(g.sent))
+		}
+	})
+}
+
+// TestNothingStaysHeldBack has a source that announces another message and then
+// has none.
+func TestNothingStaysHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGate()
+		close(g.let)
+		msgs := []string{"s1", "s2"}
+		p, stop := g.start(t, jsonrpc.Options{Source: func() ([]byte, bool) {
+			if len(msgs) == 0 {
+				return nil, false
+			}
+			msg := msgs[0]
+			msgs = msgs[1:]
+			return []byte(msg), true
+		}})
+		defer stop()
+		synctest.Wait()
+		if err := p.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"+s1", "+s2", "flush"}, g.sent); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -5,36 +5,43 @@ import "context"
 // writeLoop sends what is queued until the peer ends. ctx is never cancelled:
 // closing the channel is what ends a blocked Send.
 func (p *Peer) writeLoop(ctx context.Context) {
-	send := p.ch.Send
-	sendMore := send
-	if b, ok := p.ch.(BatchSender); ok {
-		sendMore = b.SendMore
-	}
+	batch, gathers := p.ch.(BatchSender)
+	held := false // the channel may keep something back
 	for {
-		q, m, more := p.next()
-		if q == nil {
+		q, m, more := p.next(!held)
+		var err error
+		switch {
+		case q == nil:
 			return
+		case m.data == nil:
+			err = batch.Flush(ctx)
+			held = false
+		case more && gathers:
+			// While more is waiting the channel may gather: batches come
+			// from what has piled up, never from waiting for it.
+			err = batch.SendMore(ctx, m.data)
+			held = true
+		default:
+			err = p.ch.Send(ctx, m.data)
+			held = false
 		}
-		// While more is waiting the channel may gather: batches come from
-		// what has piled up, never from waiting for it.
-		write := send
-		if more {
-			write = sendMore
-		}
-		if err := write(ctx, m.data); err != nil {
+		if err != nil {
 			p.shut(&writeError{err}, nil)
 			return
 		}
-		p.count.bytesOut.Add(int64(len(m.data)))
-		p.count.messagesOut.Add(1)
-		p.sent(q, m)
+		if m.data != nil {
+			p.count.bytesOut.Add(int64(len(m.data)))
+			p.count.messagesOut.Add(1)
+			p.sent(q, m)
+		}
 	}
 }
 
-// next takes the next message, control before bulk before what the source has,
-// and waits for one if there is none. more reports that another one follows
-// it. q is nil when the peer has ended.
-func (p *Peer) next() (q *queue, m outgoing, more bool) {
+// next takes the next message, control before bulk before what the source has.
+// If there is none it waits for one, or without wait returns one without data.
+// more reports that another one follows, unless a source changes its mind. q
+// is nil when the peer has ended.
+func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 	asked := p.opts.Source == nil // the source has nothing
 	for {
 		p.mu.Lock()
@@ -53,25 +60,29 @@ func (p *Peer) next() (q *queue, m outgoing, more bool) {
 			p.mu.Unlock()
 			return q, m, more
 		}
-		p.writing = !asked
-		if !p.writing && p.drained != nil {
+		idle := asked && wait
+		p.writing = !idle
+		if idle && p.drained != nil {
 			close(p.drained)
 			p.drained = nil
 		}
 		p.mu.Unlock()
-		if asked {
+		switch {
+		case idle:
 			select {
 			case <-p.wake:
 			case <-p.done:
 			}
 			asked = p.opts.Source == nil
-			continue
+		case asked:
+			return q, outgoing{}, false
+		default:
+			m.data, more = p.opts.Source()
+			if m.data != nil {
+				return &p.pulled, p.pull(m.data), more
+			}
+			asked = !more // what came meanwhile goes first
 		}
-		data, more := p.opts.Source()
-		if data != nil {
-			return &p.pulled, p.pull(data), more
-		}
-		asked = !more // what came meanwhile goes first
 	}
 }
 

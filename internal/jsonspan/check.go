@@ -7,7 +7,8 @@ import (
 
 // CheckString validates quoted, a JSON string with its quotes and without
 // space around it, without decoding it. n is the length in bytes of what
-// [AppendUnquote] would append.
+// [AppendUnquote] would append. Invalid UTF-8 is accepted here too: who passes
+// the string on as it is has to check for that (utf8.Valid).
 func CheckString(quoted []byte) (n int, err error) {
 	s, err := body(quoted)
 	if err != nil {

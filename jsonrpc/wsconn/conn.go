@@ -108,27 +108,34 @@ func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
 // Send writes msg as one text frame. It blocks while the socket is full, at
 // most for the write time-out or until ctx is done; both close the connection.
 func (c *Conn) Send(ctx context.Context, msg []byte) error {
-	return c.send(ctx, msg, c.link.release)
+	if err := c.SendMore(ctx, msg); err != nil {
+		return err
+	}
+	return c.Flush(ctx)
 }
 
 // SendMore is [Conn.Send] that may keep its copy of the frame back until the
-// Send that must follow at once, so that both leave in one write.
+// Send or Flush that must follow at once, so that both leave in one write.
 func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
-	return c.send(ctx, msg, nil)
+	return c.write(ctx, func() error {
+		c.link.hold()
+		// Not with ctx: it would only cover the copy into the link.
+		return c.ws.Write(context.Background(), websocket.MessageText, msg)
+	})
 }
 
-// send writes a frame into the link, which holds it back, and then calls
-// release, if not nil.
-func (c *Conn) send(ctx context.Context, msg []byte, release func() error) error {
+// Flush writes what [Conn.SendMore] has kept back.
+func (c *Conn) Flush(ctx context.Context) error {
+	return c.write(ctx, c.link.release)
+}
+
+// write calls f, which writes, and closes the connection if that fails or if
+// ctx is done before.
+func (c *Conn) write(ctx context.Context, f func() error) error {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
 	}
-	c.link.hold()
-	// Not with ctx: it would only cover the copy into the link.
-	err := c.ws.Write(context.Background(), websocket.MessageText, msg)
-	if err == nil && release != nil {
-		err = release()
-	}
+	err := f()
 	if err == nil {
 		return nil
 	}

@@ -151,6 +151,23 @@ func TestClose(t *testing.T) {
 	}
 }
 
+func TestFlushSendsWhatWasHeldBack(t *testing.T) {
+	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
+	if err := client.SendMore(t.Context(), []byte("held")); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := server.Recv(t.Context()); err != nil || string(got) != "held" {
+		t.Errorf("Recv = %q, %v", got, err)
+	}
+	client.Close()
+	if err := client.Flush(t.Context()); err != nil && !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Flush after Close = %v", err)
+	}
+}
+
 func TestCloseDeliversWhatWasHeldBack(t *testing.T) {
 	client, server := connect(t, wsconn.Options{}, wsconn.Options{})
 	if err := client.SendMore(t.Context(), []byte("last")); err != nil {
