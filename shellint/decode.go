@@ -5,20 +5,39 @@ import (
 	"math"
 )
 
-var semicolon = []byte{';'}
+// cutField splits b at its first ";". Most fields are a letter or a few digits, which a loop finds sooner than a search.
+func cutField(b []byte) (field, rest []byte, more bool) {
+	for i := range min(len(b), 4) {
+		if b[i] == ';' {
+			return b[:i], b[i+1:], true
+		}
+	}
+	if n := bytes.IndexByte(b, ';'); n >= 0 {
+		return b[:n], b[n+1:], true
+	}
+	return b, nil, false
+}
 
 // mark adds the Mark of the sequence that just closed.
 func (l *pass) mark(end int64, term Terminator) {
 	b := &l.s.body
-	l.r.Marks = append(l.r.Marks, Mark{
-		Off: b.off, End: end, PS: b.intro.ps, Term: term, Query: b.intro.query,
-		Trusted: l.s.opts.Nonce == "", Truncated: b.over,
-	})
-	m := &l.r.Marks[len(l.r.Marks)-1]
-	if len(b.text) > 0 {
-		m.payload = l.r.keep(b.text)
-	}
+	m := l.r.newMark()
+	m.Off, m.End, m.PS, m.Term = b.off, end, b.intro.ps, term
+	m.Query, m.Truncated = b.intro.query, b.over
+	m.payload = l.r.keep(b.text)
 	m.decode(l.s.opts.Nonce)
+}
+
+// newMark adds a zero Mark.
+func (r *Result) newMark() *Mark {
+	n := len(r.Marks)
+	if n < cap(r.Marks) {
+		r.Marks = r.Marks[:n+1]
+		r.Marks[n] = Mark{}
+	} else {
+		r.Marks = append(r.Marks, Mark{})
+	}
+	return &r.Marks[n]
 }
 
 // keep copies p to memory of the Result.
@@ -30,6 +49,7 @@ func (r *Result) keep(p []byte) []byte {
 
 // decode fills in what the payload says.
 func (m *Mark) decode(nonce string) {
+	m.Trusted = nonce == ""
 	switch m.PS {
 	case 133, 633:
 		m.integrationMark(nonce)
@@ -53,16 +73,19 @@ func (m *Mark) decode(nonce string) {
 
 func (m *Mark) text(b []byte) { m.Text, m.HasText = string(b), true }
 
-// integrationMark decodes an OSC 133 or 633. Their verbs A to D mean the same.
+// integrationMark decodes an OSC 133 or 633. Their verbs A to D mean the same; a verb that means something is one letter.
 func (m *Mark) integrationMark(nonce string) {
-	verb, args, hasArgs := bytes.Cut(m.payload, semicolon)
 	if nonce != "" {
-		m.Trusted = hasArgs && hasField(args, nonce)
+		m.Trusted = hasNonce(m.payload, nonce)
 	}
-	if len(verb) != 1 {
+	if len(m.payload) == 0 || len(m.payload) > 1 && m.payload[1] != ';' {
 		return
 	}
-	switch verb[0] {
+	var args []byte
+	if len(m.payload) > 1 {
+		args = m.payload[2:]
+	}
+	switch m.payload[0] {
 	case 'A':
 		m.Kind = KindPromptStart
 	case 'B':
@@ -71,19 +94,19 @@ func (m *Mark) integrationMark(nonce string) {
 		m.Kind = KindOutputStart
 	case 'D':
 		m.Kind = KindCommandEnd
-		code, _, _ := bytes.Cut(args, semicolon)
+		code, _, _ := cutField(args)
 		m.Exit = parseExit(code)
 	}
 	if m.PS == 133 {
-		m.verb133(verb[0])
-	} else if hasArgs {
-		m.verb633(verb[0], args)
+		m.verb133()
+	} else if len(m.payload) > 1 {
+		m.verb633(args)
 	}
 }
 
 // verb133 decodes what only OSC 133 has: more prompt verbs, and the command line as an option of C.
-func (m *Mark) verb133(verb byte) {
-	switch verb {
+func (m *Mark) verb133() {
+	switch m.payload[0] {
 	case 'N':
 		m.Kind = KindPromptStart
 	case 'I':
@@ -102,32 +125,39 @@ func (m *Mark) verb133(verb byte) {
 	}
 }
 
-// verb633 decodes the texts of OSC 633.
-func (m *Mark) verb633(verb byte, args []byte) {
-	field, _, _ := bytes.Cut(args, semicolon)
-	switch verb {
+// verb633 decodes the texts of OSC 633 after the verb and ";".
+func (m *Mark) verb633(args []byte) {
+	switch m.payload[0] {
 	case 'E':
 		m.Kind = KindLine
-		m.text(unescape(field))
+		line, _, _ := cutField(args)
+		m.text(unescape(line))
 	case 'P':
 		m.Kind = KindProperty
+		field, _, _ := cutField(args)
 		key, value, ok := bytes.Cut(field, []byte{'='})
+		if ok && string(key) == "Cwd" {
+			m.Key = "Cwd"
+			m.cwd(unescape(value))
+			return
+		}
 		m.Key = string(key)
 		if ok {
 			m.text(unescape(value))
 		}
-		if m.Key == "Cwd" && ok {
-			m.Kind = KindCwd
-		}
 	}
 }
 
-// hasField says whether one of the ";"-separated fields is want.
-func hasField(fields []byte, want string) bool {
-	for more := true; more; {
+// hasNonce says whether a field after the verb is the nonce. Our scripts put it last.
+func hasNonce(payload []byte, nonce string) bool {
+	if n := len(payload) - len(nonce); n > 0 && payload[n-1] == ';' && string(payload[n:]) == nonce {
+		return true
+	}
+	_, fields, more := cutField(payload)
+	for more {
 		var field []byte
-		field, fields, more = bytes.Cut(fields, semicolon)
-		if string(field) == want {
+		field, fields, more = cutField(fields)
+		if string(field) == nonce {
 			return true
 		}
 	}
@@ -137,11 +167,11 @@ func hasField(fields []byte, want string) bool {
 // lastOption finds the last field key=value of the payload of an OSC 133, spaces before the key aside. rest is the payload
 // from value on.
 func lastOption(payload []byte, key string) (value, rest []byte, ok bool) {
-	_, next, more := bytes.Cut(payload, semicolon)
+	_, next, more := cutField(payload)
 	for more {
 		var field []byte
 		here := next
-		field, next, more = bytes.Cut(next, semicolon)
+		field, next, more = cutField(next)
 		trimmed := bytes.TrimLeft(field, " ")
 		if len(trimmed) > len(key) && trimmed[len(key)] == '=' && string(trimmed[:len(key)]) == key {
 			skip := len(field) - len(trimmed) + len(key) + 1

@@ -91,7 +91,10 @@ func (f *finder) sequence(buf []byte, pos int) int {
 // escape looks for ESC and "]", also with inert bytes between them, or an ESC at the end of buf, stopping at every ESC.
 func (f *finder) escape(buf []byte, i int) int {
 	for {
-		i = indexFrom(buf, i, esc)
+		near := min(len(buf), i+32)
+		if i = nextESC(buf[:near], i); i == near {
+			i = indexFrom(buf, i, esc)
+		}
 		if i == len(buf) {
 			return i
 		}

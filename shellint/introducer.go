@@ -1,7 +1,5 @@
 package shellint
 
-import "bytes"
-
 // introducer is the verdict on the bytes at the start of a sequence.
 type introducer struct {
 	verdict verdict
@@ -101,7 +99,7 @@ func parseOSC(b []byte, n int) introducer {
 		_, term := terminator(b[n:], false)
 		switch {
 		case term == termUndecided && c != esc:
-			return introducer{class: ClassMark, ours: ours(number), doomed: len(b) == MaxUndecided && ours(number)}
+			return introducer{class: ClassMark, doomed: len(b) == MaxUndecided && ours(number)}
 		case term != termNone:
 			return bareOSC(n, number)
 		case c >= 0x20:
@@ -186,7 +184,7 @@ func plainPayload(dst, b []byte) (payload []byte, ended bool) {
 func noticeClass(b []byte) (Class, verdict) {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)
-	field, _, more := bytes.Cut(p, []byte{';'})
+	field, _, more := cutField(p)
 	if ended || more {
 		if s := string(field); s == "9" || s == "12" {
 			return ClassReport, known
@@ -228,7 +226,7 @@ func colourVerdict(b []byte) verdict {
 	var buf [MaxUndecided]byte
 	p, ended := plainPayload(buf[:0], b)
 	for {
-		field, rest, more := bytes.Cut(p, []byte{';'})
+		field, rest, more := cutField(p)
 		if string(field) == "?" && (more || ended) {
 			return known
 		}

@@ -2,8 +2,8 @@ package shellint
 
 import "bytes"
 
-// Mark is one complete sequence that says something about the session. Strings are the Mark's own; [Mark.Payload] and
-// what is derived from it on demand is valid until the next Scan with the same Result.
+// Mark is one complete sequence that says something about the session. Its exported fields stay valid; the methods read
+// the payload, which lies in the bytes given to Scan or in the Result, and work until either is used again.
 type Mark struct {
 	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
 
@@ -100,10 +100,10 @@ const (
 )
 
 // Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes.
-// It is valid until the next Scan with the same Result.
+// It is not to be changed, and valid until the next Scan with the same Result or a change of the bytes given to this one.
 func (m *Mark) Payload() []byte { return m.payload }
 
-// Clone is a copy of m that stays valid.
+// Clone is a copy of m whose methods keep working.
 func (m *Mark) Clone() Mark {
 	c := *m
 	c.payload = bytes.Clone(m.payload)
@@ -118,7 +118,7 @@ func (m *Mark) Verb() string {
 	if !m.integration() {
 		return ""
 	}
-	verb, _, _ := bytes.Cut(m.payload, semicolon)
+	verb, _, _ := cutField(m.payload)
 	return string(verb)
 }
 
@@ -126,12 +126,12 @@ func (m *Mark) Verb() string {
 func (m *Mark) Args() []string {
 	rest, more := m.payload, true
 	if m.integration() {
-		_, rest, more = bytes.Cut(rest, semicolon)
+		_, rest, more = cutField(rest)
 	}
 	var args []string
 	var field []byte
 	for more {
-		field, rest, more = bytes.Cut(rest, semicolon)
+		field, rest, more = cutField(rest)
 		args = append(args, string(field))
 	}
 	return args

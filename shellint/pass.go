@@ -75,8 +75,11 @@ func (l *pass) sync(to int) {
 
 // inPlain passes over plain output and the next introducer; false if the introducer is undecided.
 func (l *pass) inPlain() bool {
+	if l.usualMark() { // marks come in groups
+		return true
+	}
 	l.pos = l.find.next(l.buf, l.pos)
-	if l.pos == len(l.buf) {
+	if l.pos == len(l.buf) || l.usualMark() {
 		return true
 	}
 	in := parseIntroducer(l.buf[l.pos:], l.s.opts.Queries)
@@ -104,6 +107,37 @@ func (l *pass) inPlain() bool {
 	return true
 }
 
+// usualMark deals with an OSC 133 or 633 that is whole in the buffer and spelt as shells do, which nearly all are. It is a
+// shortcut to what body does in general, three times as fast.
+func (l *pass) usualMark() bool {
+	b := l.buf[l.pos:]
+	ps := usualNumber(b)
+	if ps == 0 {
+		return false
+	}
+	payload := b[usualLen:]
+	n := payloadLen(payload)
+	if n == len(payload) || n > l.s.opts.LimitPayload {
+		return false
+	}
+	size, term := terminator(payload[n:], false)
+	if term != TermBEL && term != TermST {
+		return false
+	}
+	l.sync(l.pos)
+	off := l.base + int64(l.pos)
+	l.pos += usualLen + n + size
+	l.synced = l.pos
+	end := l.base + int64(l.pos)
+	l.r.span(Span{Start: off, End: end, Class: ClassMark, Splice: l.s.ctx.unfinished()})
+	l.s.ctx = context{}
+	m := l.r.newMark()
+	m.Off, m.End, m.PS, m.Term = off, end, ps, term
+	m.payload = payload[:n:n]
+	m.decode(l.s.opts.Nonce)
+	return true
+}
+
 // passOver leaves n bytes of a foreign introducer in plain output.
 func (l *pass) passOver(n int) {
 	if l.buf[l.pos] == c1 && n == 2 {
@@ -120,10 +154,9 @@ func (l *pass) answerback() {
 	at := l.base + int64(l.pos)
 	if l.s.ctx.state == ground {
 		l.r.span(Span{Start: at, End: at + 1, Class: ClassQuery, Splice: l.s.ctx.unfinished()})
-		l.r.Marks = append(l.r.Marks, Mark{
-			Off: at, End: at + 1, PS: -1, Kind: KindQuery, Term: TermFinal,
-			Query: QueryAnswerback, Trusted: l.s.opts.Nonce == "",
-		})
+		m := l.r.newMark()
+		m.Off, m.End, m.PS, m.Term, m.Query = at, at+1, -1, TermFinal, QueryAnswerback
+		m.decode(l.s.opts.Nonce)
 	}
 	l.pos++
 }

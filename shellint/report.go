@@ -27,7 +27,7 @@ func (m *Mark) osc7() {
 
 // osc9 decodes what ConEmu and others send: 9;9;directory, 9;12, 9;4 progress, 9;notification.
 func (m *Mark) osc9() {
-	first, rest, more := bytes.Cut(m.payload, semicolon)
+	first, rest, more := cutField(m.payload)
 	switch {
 	case string(first) == "9":
 		m.Kind = KindReport
@@ -64,7 +64,7 @@ func (m *Mark) cwd(path []byte) {
 
 func (m *Mark) clipboard() {
 	m.Kind = KindClipboard
-	key, value, _ := bytes.Cut(m.payload, semicolon)
+	key, value, _ := cutField(m.payload)
 	m.Key = string(key)
 	m.Read = string(value) == "?"
 }

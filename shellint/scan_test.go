@@ -77,10 +77,10 @@ func scanPieces(t testing.TB, raw []byte, o shellint.Options, sizes []int) *resu
 		p = bytes.Clone(p)
 		consumed += int64(len(p))
 		s.Scan(p, &r)
+		take()
 		for i := range p {
 			p[i] = 'X'
 		}
-		take()
 	}
 	s.Close(&r)
 	take()

@@ -58,3 +58,24 @@ func lastESC(p []byte, from, to int) int {
 	}
 	return to - 1
 }
+
+// usualLen is the length of ESC ]133; and ESC ]633;
+const usualLen = 6
+
+// usualNumber is 133 or 633 if p begins with the usual spelling of such a mark's introducer, else 0.
+func usualNumber(p []byte) int32 {
+	const (
+		mark133 = esc | ']'<<8 | '1'<<16 | '3'<<24 | '3'<<32 | ';'<<40
+		mark633 = esc | ']'<<8 | '6'<<16 | '3'<<24 | '3'<<32 | ';'<<40
+	)
+	if len(p) < 8 {
+		return 0
+	}
+	switch binary.LittleEndian.Uint64(p) & (1<<(8*usualLen) - 1) {
+	case mark133:
+		return 133
+	case mark633:
+		return 633
+	}
+	return 0
+}
