@@ -50,7 +50,7 @@ func (p *part) cost() int {
 // content is the recorded text of one terminal, bounded by limit. The text beyond it is dropped from the front: whole
 // parts first, then the head of the first one up to the start of a line. Not safe for concurrent use.
 type content struct {
-	limit int   // bytes of cost
+	limit int // bytes of cost
 	parts []part
 	cost  int   // of all parts
 	end   int64 // position after the last byte in the stream of all text ever appended; never reset

@@ -14,6 +14,8 @@ import (
 	"tether/jsonrpc"
 )
 
+type jsonRaw = json.RawMessage
+
 // viewer is a client of the host for tests: it keeps what it is sent and reduces it as AHP demands.
 type viewer struct {
 	t    testing.TB

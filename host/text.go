@@ -70,14 +70,15 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		t.applied = offset
 		h.noteLocked(t, fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", gap))
 	}
-	if overlap := t.applied - offset; overlap > 0 {
-		if overlap >= int64(size) {
-			return
-		}
+	end, overlap := offset+int64(size), t.applied-offset
+	if overlap >= int64(size) {
+		return
+	}
+	if overlap > 0 {
 		quoted, size = dropText(quoted, int(overlap))
 	}
 	h.textLocked(t, buf, quoted, size, t.creator)
-	t.applied += int64(size)
+	t.applied = end
 }
 
 // dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.

@@ -1,0 +1,84 @@
+package host
+
+import (
+	"encoding/json"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+)
+
+// Content is the recorded text of a terminal, for tests.
+type Content struct{ c content }
+
+// NewContent returns a content that is bounded by limit.
+func NewContent(limit int) *Content { return &Content{content{limit: limit}} }
+
+// Text appends text, either shared or not.
+func (x *Content) Text(text string, shared bool) {
+	quoted := jsonspan.AppendQuoteString(nil, text)
+	x.c.appendText(quoted[1:len(quoted)-1], len(text), shared)
+}
+
+// Act applies an action that carries no text.
+func (x *Content) Act(a ahp.Action) {
+	t := terminal{content: x.c}
+	t.reduceLocked(a)
+	x.c = t.content
+}
+
+// View decodes the tail of about max bytes and its position in the stream.
+func (x *Content) View(max int) (parts []ahp.ContentPart, from int64, err error) {
+	view, from := x.c.view(max)
+	err = json.Unmarshal(appendContent(nil, view), &parts)
+	return parts, from, err
+}
+
+// Sizes are the cost it keeps count of, the cost that its parts have, and the end of the stream.
+func (x *Content) Sizes() (kept, real int, end int64) {
+	for i := range x.c.parts {
+		p := &x.c.parts[i]
+		size := 0
+		for _, r := range p.runs {
+			size += r.size
+		}
+		if size != p.size {
+			return -1, size, x.c.end
+		}
+		real += p.cost()
+	}
+	return x.c.cost, real, x.c.end
+}
+
+// CleanText is cleanText.
+func CleanText(quoted []byte) ([]byte, int, error) { return cleanText(quoted) }
+
+// DropText is dropText.
+func DropText(quoted []byte, n int) ([]byte, int) { return dropText(quoted, n) }
+
+// CleanTitle is cleanTitle.
+func CleanTitle(s string) string { return cleanTitle(s) }
+
+// Log is a chanLog, for tests.
+type Log struct{ l chanLog }
+
+// NewLog returns a log with these bounds.
+func NewLog(maxBytes, maxCount int) *Log {
+	return &Log{chanLog{maxBytes: maxBytes, maxCount: maxCount}}
+}
+
+// Add adds an envelope of a size.
+func (x *Log) Add(seq int64, size int) { x.l.add(entry{seq: seq, msg: make([]byte, size)}) }
+
+// State is what the log holds.
+func (x *Log) State() (seqs []int64, bytes int64, lost int64) {
+	for i := x.l.first; i < x.l.next; i++ {
+		seqs = append(seqs, x.l.at(i).seq)
+	}
+	return seqs, x.l.behind(x.l.first), x.l.lost
+}
+
+// After is after, as how many entries there are from the one found.
+func (x *Log) After(seq int64) (left int64, whole bool) {
+	i, whole := x.l.after(seq)
+	return x.l.next - i, whole
+}

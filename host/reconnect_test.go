@@ -1,0 +1,256 @@
+package host_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// reconnect opens a new connection for a viewer's client and sends reconnect on it. The new viewer has what the old one had.
+func reconnect(t *testing.T, h *host.Host, old *viewer, subs ...string) (*viewer, reconnected, error) {
+	t.Helper()
+	v := connect(t, h, old.id, viewOptions{noInit: true})
+	old.mu.Lock()
+	p := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: old.id, LastSeenServerSeq: old.lastSeq, Subscriptions: subs}
+	for uri, from := range old.from {
+		p.LastSeenServerSeq = max(p.LastSeenServerSeq, from)
+		v.from[uri] = p.LastSeenServerSeq
+	}
+	v.root, v.states, v.text = old.root, old.states, old.text
+	old.mu.Unlock()
+	var r reconnected
+	if err := v.call(ahp.MethodReconnect, p, &r); err != nil {
+		return v, r, err
+	}
+	for _, s := range r.Snapshots {
+		v.load(s)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, e := range r.Actions {
+		if e.ServerSeq <= p.LastSeenServerSeq {
+			t.Errorf("replayed serverSeq %d, which is not after %d", e.ServerSeq, p.LastSeenServerSeq)
+		}
+		v.reduce(e)
+	}
+	return v, r, nil
+}
+
+type reconnected struct {
+	Type      string         `json:"type"`
+	Actions   []ahp.Envelope `json:"actions"`
+	Missing   []string       `json:"missing"`
+	Snapshots []ahp.Snapshot `json:"snapshots"`
+}
+
+func TestReconnect(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		while    func(owner *viewer) // what happens while the observer is away
+		subs     []string
+		wantType string
+		missing  []string
+	}{
+		{"nothing happened", func(*viewer) {}, []string{ahp.RootURI, uri}, ahp.ReconnectReplay, nil},
+		{"some output", func(o *viewer) { o.output(uri, "more", -1); o.dispatch(uri, ahp.TerminalTitleChanged{Title: "t2"}) },
+			[]string{ahp.RootURI, uri}, ahp.ReconnectReplay, nil},
+		{"too much output", func(o *viewer) {
+			for range 100 {
+				o.output(uri, strings.Repeat("much\n", 100), -1)
+			}
+		}, []string{ahp.RootURI, uri}, ahp.ReconnectSnapshot, nil},
+		{"the terminal has gone", func(o *viewer) { _ = o.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil) },
+			[]string{ahp.RootURI, uri}, ahp.ReconnectReplay, []string{uri}},
+		{"the terminal is another one", func(o *viewer) {
+			_ = o.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil)
+			o.create(uri)
+		}, []string{ahp.RootURI, uri}, ahp.ReconnectSnapshot, nil},
+		{"a channel never heard of", func(*viewer) {}, []string{uri, "ahp-terminal:/x"}, ahp.ReconnectReplay, []string{"ahp-terminal:/x"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := testHost(t, host.Options{LogBytes: 10_000, Scrollback: 20_000})
+				owner := connect(t, h, "laptop", viewOptions{})
+				owner.create(uri)
+				watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI, uri}})
+				owner.output(uri, "first ", -1)
+				watcher.awaitText(uri, "first ")
+				synctest.Wait()
+				watcher.close()
+				test.while(owner)
+				owner.ping()
+				again, r, err := reconnect(t, h, watcher, test.subs...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r.Type != test.wantType || !cmp.Equal(append([]string{}, r.Missing...), append([]string{}, test.missing...)) {
+					t.Errorf("got %s, missing %q; want %s, %q", r.Type, r.Missing, test.wantType, test.missing)
+				}
+				if test.missing == nil {
+					owner.output(uri, "last", -1)
+					again.awaitText(uri, "last")
+					compareFresh(t, h, again)
+				}
+			})
+		})
+	}
+}
+
+// compareFresh compares what a viewer made of what it was sent with what a new subscriber is told.
+func compareFresh(t *testing.T, h *host.Host, v *viewer) {
+	t.Helper()
+	fresh := connect(t, h, "fresh", viewOptions{subs: []string{ahp.RootURI, uri}})
+	got, want := v.state(uri), fresh.state(uri)
+	if len(want.Content) > len(got.Content) {
+		t.Fatalf("%d parts, a new subscriber has %d", len(got.Content), len(want.Content))
+	}
+	if err := suffix(got.Content, want.Content); err != nil {
+		t.Errorf("content differs from what a new subscriber gets: %v", err)
+	}
+	got.Content, want.Content = nil, nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("state differs from what a new subscriber gets: %s", diff)
+	}
+	if _, ok := v.from[ahp.RootURI]; ok {
+		if diff := cmp.Diff(fresh.root, v.root); diff != "" {
+			t.Errorf("catalogue differs from what a new subscriber gets: %s", diff)
+		}
+	}
+}
+
+func TestReconnectOfAnUnknownClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		v := connect(t, h, "nobody", viewOptions{noInit: true})
+		// VS Code sends it without a channel.
+		err := v.call(ahp.MethodReconnect, json.RawMessage(`{"clientId":"nobody","lastSeenServerSeq":4,"subscriptions":[]}`), nil)
+		if code(err) != ahp.CodeNotFound {
+			t.Errorf("code %d, want %d: %v", code(err), ahp.CodeNotFound, err)
+		}
+		v.initialize(viewOptions{}) // still possible
+	})
+}
+
+func TestNewestConnectionOfAClientWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		first := connect(t, h, "laptop", viewOptions{resume: true})
+		first.create(uri)
+		first.output(uri, "abc", 0)
+		first.await("the acknowledgement", func() bool { return first.acks[uri] == 3 })
+		second, _, err := reconnect(t, h, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-first.done
+		// By reconnect it is still the one that serves its terminals.
+		second.await("the position at once", func() bool { return second.acks[uri] == 3 })
+		second.output(uri, "def", 3)
+		second.await("the acknowledgement", func() bool { return second.acks[uri] == 6 })
+		time.Sleep(time.Hour)
+		second.ping()
+		if got := code(second.subscribe(uri)); got != 0 {
+			t.Errorf("the terminal of a connected owner is gone: code %d", got)
+		}
+	})
+}
+
+func TestOwnerComesBack(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		after time.Duration
+		again bool // it is still there
+	}{{"in time", 29 * time.Second, true}, {"late", 31 * time.Second, false}} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := testHost(t, host.Options{})
+				first := connect(t, h, "laptop", viewOptions{resume: true})
+				first.create(uri)
+				first.output(uri, "0123456789", 0)
+				first.await("the acknowledgement", func() bool { return first.acks[uri] == 10 })
+				watcher := connect(t, h, "watcher", viewOptions{subs: []string{uri}})
+				first.close()
+				time.Sleep(test.after)
+				second := connect(t, h, "laptop", viewOptions{resume: true})
+				p := clientTerminal(uri, "laptop")
+				p.Name = "renamed"
+				if err := second.call(ahp.MethodCreateTerminal, p, nil); err != nil {
+					t.Fatal(err)
+				}
+				want := map[bool]int64{true: 10, false: 0}[test.again]
+				second.await("an acknowledgement", func() bool { n, ok := second.acks[uri]; return ok && n == want })
+				second.output(uri, "56789abc", 5)
+				second.ping()
+				synctest.Wait()
+				if test.again {
+					watcher.awaitText(uri, "0123456789abc")
+					compareFresh(t, h, watcher)
+				} else if !watcher.state(uri).Lifecycle.Exited() {
+					t.Error("the observer was not told of the exit")
+				}
+				fresh := connect(t, h, "fresh", viewOptions{subs: []string{uri}})
+				if got := fresh.state(uri).Title; got != "renamed" {
+					t.Errorf("title %q, want that of the second announcement", got)
+				}
+			})
+		})
+	}
+}
+
+func TestAnnouncedAnewOrGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		first := connect(t, h, "laptop", viewOptions{resume: true})
+		for i := range 3 {
+			first.create(fmt.Sprint("ahp-terminal:/", i))
+		}
+		first.close()
+		second := connect(t, h, "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+		second.create("ahp-terminal:/0")
+		second.output("ahp-terminal:/1", "still here", 0) // what it does with it says the same
+		second.ping()
+		time.Sleep(time.Minute)
+		second.ping()
+		synctest.Wait()
+		if got := len(second.root.Terminals); got != 2 {
+			t.Errorf("%d terminals are listed, want the two that the owner came back for", got)
+		}
+	})
+}
+
+func TestDispose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
+		owner.create(uri)
+		if err := watcher.subscribe(uri); err != nil {
+			t.Fatal(err)
+		}
+		if err := watcher.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+			t.Fatal(err)
+		}
+		owner.await("terminal/exited, without a subscription", func() bool {
+			return len(owner.envelopes) == 1 && owner.envelopes[0].Channel == uri &&
+				string(owner.envelopes[0].Action) == `{"type":"terminal/exited","exitCode":-1}`
+		})
+		watcher.await("the exit", func() bool { return watcher.states[uri].Lifecycle.Exited() && len(watcher.root.Terminals) == 0 })
+		seq := owner.dispatch(uri, ahp.TerminalOutput{Data: "late"})
+		if e := owner.answer(seq); !e.Rejected() {
+			t.Error("output for a disposed terminal was accepted")
+		}
+		err := watcher.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil)
+		if code(err) != ahp.CodeNotFound {
+			t.Errorf("disposing again: code %d, want %d", code(err), ahp.CodeNotFound)
+		}
+		owner.create(uri) // the name is free again
+	})
+}
