@@ -24,7 +24,7 @@ var confined = []struct {
 	{"syscall", append([]string{"cmd/*"}, systemPlaces...), "differences between systems live in one place"},
 	{"unsafe", systemPlaces, "only system calls need it"},
 	{"github.com/creack/pty", []string{"platform/pty"}, "it hands out blocking descriptors; platform/pty does not"},
-	{"github.com/coder/websocket", []string{"jsonrpc/wsconn"}, "limits and origin checks are set there"},
+	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local"}, "the doors set its limits and check origins"},
 	{"github.com/rs/zerolog", []string{"agent", "agent/*", "host", "cmd/*"}, "libraries return errors, they do not log"},
 	{"github.com/spf13/cobra", []string{"cmd/*"}, "only commands have flags"},
 	{"golang.org/x/term", []string{"cmd/*", "platform/*"}, "only commands talk to the person's terminal"},

@@ -18,7 +18,7 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/shell;
+	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/shell, platform/tty;
 	platform/proc < platform/pty;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
@@ -39,7 +39,7 @@ const layers = `
 	host/web < host;
 
 	platform/dirs < installer;
-	platform/proc < internal/testkit;
+	platform/proc, platform/pty < internal/testkit;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.

@@ -37,12 +37,16 @@ func (f *file) lines(n node) int {
 	return f.fset.Position(n.End()).Line - f.fset.Position(n.Pos()).Line + 1
 }
 
-// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved.
+// checkSleep finds tests that wait for time to pass. In a bubble of testing/synctest that is how the fake clock is moved: inside a
+// call of synctest.Test, or in a function that calls synctest.Wait, which panics elsewhere.
 func checkSleep(f *file) []string {
 	var bad []string
 	ast.Inspect(f.ast, func(n node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && isSelector(call.Fun, "synctest", "Test") {
-			return false
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			return !isSelector(n.Fun, "synctest", "Test")
+		case *ast.FuncDecl:
+			return !contains(n, "synctest", "Wait")
 		}
 		if isSelector(n, "time", "Sleep") {
 			bad = append(bad, f.at(n)+": sleeps; wait for what should happen (testkit.Eventually) or fake the clock (testing/synctest)")
@@ -50,6 +54,14 @@ func checkSleep(f *file) []string {
 		return true
 	})
 	return bad
+}
+
+func contains(root node, pkg, name string) (found bool) {
+	ast.Inspect(root, func(n node) bool {
+		found = found || isSelector(n, pkg, name)
+		return !found
+	})
+	return found
 }
 
 // checkExits finds code that ends the whole process behind the back of main.
@@ -191,6 +203,7 @@ func TestStyleCanFail(t *testing.T) {
 		{"cmd/a/a.go", `package main; import "os"; func f() { os.Exit(1) }`, 0},
 		{"a/a_test.go", `package a; import "time"; func f() { time.Sleep(1) }`, 1},
 		{"a/a_test.go", `package a; func f() { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`, 0},
+		{"a/a_test.go", `package a; func f() { synctest.Wait(); time.Sleep(1) }; func g() { time.Sleep(1) }`, 1},
 		{"a/a.go", "package a\n// F does.\nfunc F() {}\n// The T is.\ntype T int\n// G does.\nfunc (T) G() {}\nfunc (T) Error() {}", 0},
 		{"a/a.go", "package a\n// Does.\nfunc F() {}\ntype T int\nfunc (*T) G() {}\nfunc (*T) g() {}", 3},
 		{"a/a.go", "package a\n// Fs does.\nfunc F() {}", 1},

@@ -65,13 +65,3 @@ func (e *StartError) Error() string {
 }
 
 func (e *StartError) Unwrap() error { return e.Err }
-
-func (s Size) orDefault() Size {
-	if s.Cols == 0 {
-		s.Cols = DefaultSize.Cols
-	}
-	if s.Rows == 0 {
-		s.Rows = DefaultSize.Rows
-	}
-	return s
-}

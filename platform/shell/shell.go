@@ -11,9 +11,8 @@ import (
 )
 
 // Login returns the absolute path of the user's login shell: what the account says, else SHELL, else a shell that every system of
-// this kind has. What is not an executable file, or is there to keep people out (nologin), is passed over. It may ask a name service on the
-// network, for at most two
-// seconds.
+// this kind has. What is not an executable file, or is there to keep people out (nologin), is passed over. It may ask a name service
+// on the network, for at most two seconds.
 func Login() string { return login() }
 
 // choose returns the first usable shell of those named.

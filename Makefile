@@ -1,0 +1,12 @@
+# Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
+.PHONY: all run test lint fuzz bench cross build fmt
+all: build
+
+run: build ; scripts/run.sh
+test: ; scripts/test-tools.sh && go run ./internal/tools/testrun -race -timeout 10m $(TESTFLAGS) ./...
+lint: ; scripts/lint.sh
+fuzz: ; scripts/fuzz.sh $(FUZZTIME)
+bench: build ; go run ./internal/bench $(BENCHFLAGS)
+cross: ; scripts/cross.sh
+build: ; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+fmt: ; gofmt -w .

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// event is one line of go test -json, see go doc test2json and go help buildjson.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+}
+
+// report turns events into what people read. It keeps the output of a test until it knows how the test ended.
+type report struct {
+	to      io.Writer
+	output  map[key]*strings.Builder // of tests that have not ended, and of packages
+	skipped []skip
+}
+
+type key struct{ pkg, test string }
+
+type skip struct {
+	key
+	reason string
+}
+
+func newReport(to io.Writer) *report {
+	return &report{to: to, output: map[key]*strings.Builder{}}
+}
+
+// read handles events until the end. An error is about what is not an event.
+func (r *report) read(events io.Reader) error {
+	d := json.NewDecoder(events)
+	for {
+		var e event
+		if err := d.Decode(&e); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("output of go test: %w", err)
+		}
+		r.handle(e)
+	}
+}
+
+func (r *report) handle(e event) {
+	k := key{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(r.to, e.Output)
+	case "output":
+		if r.output[k] == nil {
+			r.output[k] = &strings.Builder{}
+		}
+		r.output[k].WriteString(e.Output)
+	case "pass":
+		r.end(k, e.Test == "")
+	case "fail":
+		if e.Test == "" {
+			r.printUnended(e.Package)
+		}
+		r.end(k, true)
+	case "skip":
+		if e.Test != "" {
+			r.skipped = append(r.skipped, skip{k, reason(r.text(k))})
+		}
+		r.end(k, false) // a package is skipped when it has no tests
+	}
+}
+
+func (r *report) text(k key) string {
+	if b := r.output[k]; b != nil {
+		return b.String()
+	}
+	return ""
+}
+
+// end forgets a test or package, after printing what it said if that is wanted.
+func (r *report) end(k key, show bool) {
+	if show {
+		for line := range strings.Lines(r.text(k)) {
+			if k.test != "" || line != "PASS\n" && line != "FAIL\n" {
+				fmt.Fprint(r.to, line)
+			}
+		}
+	}
+	delete(r.output, k)
+}
+
+// printUnended prints the output of tests that were running when their package failed: one of them has panicked or taken too long.
+func (r *report) printUnended(pkg string) {
+	keys := slices.Collect(maps.Keys(r.output))
+	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.test, b.test) })
+	for _, k := range keys {
+		if k.pkg == pkg && k.test != "" {
+			r.end(k, true)
+		}
+	}
+}
+
+// reason takes the text of t.Skip out of a test's output: the line that starts with the place it was called from.
+func reason(output string) string {
+	var text []string
+	for line := range strings.Lines(output) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- ") {
+			continue
+		}
+		if place, rest, ok := strings.Cut(line, ": "); ok && strings.Contains(place, ".go:") {
+			line = rest
+		}
+		text = append(text, line)
+	}
+	if len(text) == 0 {
+		return "no reason given"
+	}
+	return strings.Join(text, " ")
+}
+
+func (r *report) printSkipped() {
+	if len(r.skipped) == 0 {
+		fmt.Fprintln(r.to, "no test was skipped")
+		return
+	}
+	fmt.Fprintf(r.to, "skipped: %d\n", len(r.skipped))
+	for _, s := range r.skipped {
+		fmt.Fprintf(r.to, "  %s %s: %s\n", s.pkg, s.test, s.reason)
+	}
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReport(t *testing.T) {
+	for _, c := range []struct {
+		name, events, want string
+	}{
+		{"passed tests say nothing", `
+			{"Action":"start","Package":"p"}
+			{"Action":"run","Package":"p","Test":"A"}
+			{"Action":"output","Package":"p","Test":"A","Output":"=== RUN   A\n"}
+			{"Action":"output","Package":"p","Test":"A","Output":"chatter\n"}
+			{"Action":"pass","Package":"p","Test":"A","Elapsed":0.1}
+			{"Action":"output","Package":"p","Output":"PASS\n"}
+			{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
+			{"Action":"pass","Package":"p"}`,
+			"ok  \tp\t0.1s\nno test was skipped\n"},
+		{"failed tests say all", `
+			{"Action":"output","Package":"p","Test":"A","Output":"    a_test.go:7: 1, want 2\n"}
+			{"Action":"output","Package":"p","Test":"A","Output":"--- FAIL: A (0.00s)\n"}
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"output","Package":"p","Output":"FAIL\n"}
+			{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
+			{"Action":"fail","Package":"p"}`,
+			"    a_test.go:7: 1, want 2\n--- FAIL: A (0.00s)\nFAIL\tp\t0.1s\nno test was skipped\n"},
+		{"skipped tests are named", `
+			{"Action":"output","Package":"p","Test":"A","Output":"=== RUN   A\n"}
+			{"Action":"output","Package":"p","Test":"A","Output":"    a_test.go:7: needs root: really\n"}
+			{"Action":"output","Package":"p","Test":"A","Output":"--- SKIP: A (0.00s)\n"}
+			{"Action":"skip","Package":"p","Test":"A"}
+			{"Action":"skip","Package":"p","Test":"B/sub"}
+			{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}
+			{"Action":"skip","Package":"q"}`,
+			"skipped: 2\n  p A: needs root: really\n  p B/sub: no reason given\n"},
+		{"a panic takes the package down", `
+			{"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
+			{"Action":"output","Package":"q","Test":"A","Output":"other\n"}
+			{"Action":"fail","Package":"p"}`,
+			"panic: oh\nno test was skipped\n"},
+		{"what does not compile", `
+			{"ImportPath":"p [p.test]","Action":"build-output","Output":"p/a.go:1: syntax error\n"}
+			{"ImportPath":"p [p.test]","Action":"build-fail"}
+			{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
+			{"Action":"fail","Package":"p","FailedBuild":"p [p.test]"}`,
+			"p/a.go:1: syntax error\nFAIL\tp [build failed]\nno test was skipped\n"},
+	} {
+		var out strings.Builder
+		r := newReport(&out)
+		if err := r.read(strings.NewReader(c.events)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		r.printSkipped()
+		if diff := cmp.Diff(c.want, out.String()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestReportRefusesOtherText(t *testing.T) {
+	if err := newReport(&strings.Builder{}).read(strings.NewReader("FAIL p\n")); err == nil {
+		t.Error("text that is not JSON was accepted")
+	}
+}

@@ -1,0 +1,38 @@
+#!/bin/bash
+# Few checks, pinned, all fatal. The one exception says so: without its database, the vulnerability check cannot run.
+set -eu
+cd "$(dirname "$0")/.."
+staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
+govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
+tools=$PWD/bin/tools
+failed=0
+check() { echo "== $1"; shift; "$@" || failed=1; }
+
+unformatted() { local files; files=$(gofmt -l .); [ -z "$files" ] || { echo "not formatted (make fmt):"; echo "$files"; return 1; }; }
+
+# The database is on the network. Exit status 3 means that something was found; anything else is about the check itself.
+vulnerabilities() {
+	local out status=0
+	out=$("$tools/govulncheck" ./... 2>&1) || status=$?
+	case $status in
+	0) ;;
+	3) echo "$out"; return 1 ;;
+	*) if grep -qE 'fetching vulnerabilities|vuln\.go\.dev' <<<"$out"; then
+			echo "vulnerability check SKIPPED, its database cannot be reached: $(tail -n 1 <<<"$out")"
+		else
+			echo "$out"
+			return 1
+		fi ;;
+	esac
+}
+
+GOBIN=$tools go install "$staticcheck"
+GOBIN=$tools go install "$govulncheck"
+check gofmt unformatted
+for os in linux darwin windows; do
+	check "go vet, $os" env GOOS=$os go vet ./...
+	check "staticcheck, $os" env GOOS=$os "$tools/staticcheck" ./...
+done
+check govulncheck vulnerabilities
+check "go mod tidy" go mod tidy -diff
+[ $failed = 0 ] && echo "lint: ok" || { echo "lint: FAILED"; exit 1; }
