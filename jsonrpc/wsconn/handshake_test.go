@@ -24,9 +24,9 @@ func TestDialRefused(t *testing.T) {
 		status  int    // of the DialError; 0: another error
 		text    string // of the error
 	}{
-		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, 401,
+		{"unauthorized", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnauthorized) }, 401,
 			"wsconn: the server refused the WebSocket: 401 Unauthorized"},
-		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<b>no</b>", 403) }, 403,
+		{"forbidden", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<b>no</b>", http.StatusForbidden) }, 403,
 			"wsconn: the server refused the WebSocket: 403 Forbidden"},
 		{"no WebSocket", func(http.ResponseWriter, *http.Request) {}, 200,
 			"wsconn: the server refused the WebSocket: 200 OK"},
