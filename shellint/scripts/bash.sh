@@ -1,0 +1,305 @@
+# tether's shell integration for bash 3.2 and newer.
+#
+# bash reads this file in place of ~/.bashrc; it is removed at once because it holds the nonce. Below are the marks, then the
+# user's own start-up files, then the hooks. What is written is OSC 633 with the nonce as the last field, to the terminal whatever
+# file descriptor 1 is:
+#
+#   D;code  P;Cwd=…      first thing when a prompt is due       __tether_first, in PROMPT_COMMAND
+#   A … B                around the prompt                      in PS1
+#   E;line  C            after Enter, before the line runs      __tether_start, in PS0
+#
+# PS0 exists since 4.4 and is expanded only while promptvars is on; else a DEBUG trap does its work. PS1, PS0 and PROMPT_COMMAND
+# name only variables that are not exported: a shell that inherits them finds nothing and prints nothing.
+#
+# The user's code is a stranger here: it may set -eux, trap DEBUG and ERR, redefine every command, and change each variable
+# at any time. So nothing below relies on a command that fails, on an option, or on the hooks still being in place.
+
+__tether_nonce=@NONCE@
+export -n __tether_nonce
+command rm -f -- @FILE@ 2>/dev/null || : >|@FILE@
+
+__tether_on=1      # names in prompts are used only if this is set
+__tether_ran=      # set while a line is running: PS0 sets it, the next prompt clears it
+__tether_hist=     # number of the last history entry at the last prompt or line, -1 if unknown
+__tether_seen=     # text of the last history entry then, if HISTCONTROL has erasedups
+__tether_after=    # what __tether_last wants done outside of a function, where DEBUG traps can be read and set
+__tether_armed=    # DEBUG only: a prompt was shown and no line started since
+
+__tether_modern=   # PS0 exists
+__tether_list=     # PROMPT_COMMAND may be an array, and HISTCMD counts while a prompt is made
+if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404 )); then __tether_modern=@MODERN@; fi
+if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_list=1; fi
+
+# Pieces of prompts. If the hooks were thrown out of PROMPT_COMMAND, PS1 still sees that a line ran, and its status.
+__tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+\e]633;A;$__tether_nonce\a}\]'
+__tether_ps1_end='\[${__tether_on:+\e]633;B;$__tether_nonce\a}\]'
+__tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_list:+${HISTCMD-0}}-1,0)):0}}'
+
+# Elements of PROMPT_COMMAND. Output is thrown away because a DEBUG trap or set -x of the user may write some.
+__tether_hook_first='{ "${__tether_call_first-:}" "$?" && :; } >/dev/null 2>&1'
+__tether_hook_last='{ "${__tether_call_last-:}"; builtin eval "${__tether_after-}"; } >/dev/null 2>&1'
+__tether_hook_debug='{ "${__tether_call_debug-:}" "$?" && :; } >/dev/null 2>&1'
+__tether_call_first=__tether_first
+__tether_call_last=__tether_last
+__tether_call_debug=__tether_debug
+
+# __tether_print FORMAT ARGS… is printf, even if the user has functions named builtin and printf.
+__tether_print() {
+  __tether_ok=
+  builtin printf -v __tether_ok 1 >/dev/null
+  if [[ -n $__tether_ok ]]; then
+    builtin printf "$@"
+  else
+    (POSIXLY_CORRECT=1; unset -f printf; printf "$@")
+  fi
+}
+
+# __tether_mark FIELDS ARGS… writes one mark to the terminal.
+__tether_mark() {
+  __tether_print "\\e]633;$1;%s\\a" "${@:2}" "$__tether_nonce" >/dev/tty
+}
+
+# __tether_escape TEXT puts TEXT into __tether_text as the value of a mark: \ ; and control bytes are escaped.
+__tether_escape() {
+  __tether_text=${1//\\/\\\\}
+  __tether_text=${__tether_text//;/\\x3b}
+  __tether_text=${__tether_text//$'\n'/\\x0a}
+  if [[ $__tether_text == *[[:cntrl:]]* ]]; then
+    __tether_escape_controls
+  fi
+}
+
+__tether_controls=$'\001\002\003\004\005\006\a\b\t\v\f\r\016\017\020\021\022\023\024\025\026\027\030\031\032\e\034\035\036\037\177'
+
+__tether_escape_controls() {
+  for (( __tether_i = 0; __tether_i < ${#__tether_controls}; __tether_i++ )); do
+    __tether_char=${__tether_controls:__tether_i:1}
+    if [[ $__tether_text == *"$__tether_char"* ]]; then
+      builtin printf -v __tether_code '\\x%02x' "'$__tether_char"
+      __tether_text=${__tether_text//"$__tether_char"/$__tether_code}
+    fi
+  done
+}
+
+# __tether_entry puts the last history entry into __tether_text, without its number.
+__tether_entry() {
+  __tether_text=$(HISTTIMEFORMAT= builtin history 1)
+  __tether_text=${__tether_text#"${__tether_text%%[0-9]*}"}
+  __tether_number=${__tether_text%%[!0-9]*}
+  __tether_number=${__tether_number:-0}
+  __tether_text=${__tether_text:${#__tether_number}+2} # the number, then * if it was edited, then a space
+}
+
+# __tether_note remembers where the history stands. HISTCMD is the number of the next entry.
+__tether_note() {
+  case :${HISTCONTROL-}: in
+    *:erasedups:*) __tether_entry; __tether_seen=$__tether_text ;;
+  esac
+  if [[ -n $__tether_list && -n ${HISTCMD-} ]]; then
+    __tether_hist=$(( HISTCMD - 1 ))
+  else
+    __tether_entry
+    __tether_hist=$__tether_number
+  fi
+}
+
+# __tether_line puts the line that is about to run into __tether_text. It fails if that is not certain: the line may not have been
+# added to the history, so that the last entry is another's.
+__tether_line() {
+  if [[ :${SHELLOPTS-}: != *:history:* || ${HISTSIZE-} == 0 ]] || (( __tether_hist < 0 )); then return 1; fi
+  __tether_entry
+  __tether_moved=$(( __tether_number - __tether_hist ))
+  case :${HISTCONTROL-}: in
+    *:erasedups:*) if [[ $__tether_text != "$__tether_seen" ]]; then return 0; fi ;;
+  esac
+  if (( __tether_moved == 1 )); then return 0; fi
+  if (( __tether_moved != 0 )); then
+    builtin shopt -q cmdhist # else each line of a command is an entry
+    return
+  fi
+  # Nothing was added: then it was the same line again, unless it may have been left out for another reason.
+  case :${HISTCONTROL-}: in *:ignorespace:*|*:ignoreboth:*) return 1 ;; esac
+  case :${HISTCONTROL-}: in *:ignoredups:*|*:erasedups:*) [[ -z ${HISTIGNORE-} && -n $__tether_text ]]; return ;; esac
+  return 1
+}
+
+# __tether_start STATUS runs after Enter, in a subshell of PS0. File descriptors 3 and 4 are what 1 and 2 were.
+__tether_start() {
+  builtin local IFS=$' \t\n' LC_ALL=C
+  if [[ -t 4 ]]; then
+    __tether_begin "$1" >&3 # bash prints PS0 to 2
+  else
+    __tether_begin "$1" >/dev/tty
+  fi
+}
+
+# __tether_begin STATUS ends the line before, if no prompt came between, and begins one.
+__tether_begin() {
+  if [[ -n ${__tether_ran-} ]]; then
+    __tether_print '\e]633;D;%s;%s\a' "$1" "$__tether_nonce"
+  fi
+  if __tether_line; then
+    __tether_escape "$__tether_text"
+    __tether_print '\e]633;E;%s;%s\a' "$__tether_text" "$__tether_nonce"
+  fi
+  __tether_print '\e]633;C;%s\a' "$__tether_nonce"
+}
+
+# __tether_first STATUS is the first hook of a prompt. It returns STATUS, for what follows in the same string.
+__tether_first() {
+  if [[ -n $__tether_armed ]]; then __tether_untrapped; fi
+  # Not first any more: $? may be another's. PS1 knows better.
+  if [[ -n ${__tether_ran-} && ${PROMPT_COMMAND-} == "$__tether_hook_first"* ]]; then
+    __tether_ran=
+    __tether_mark 'D;%s' "$1"
+  fi
+  __tether_escape "${PWD-}"
+  __tether_mark 'P;Cwd=%s' "$__tether_text"
+  return "$1"
+}
+
+# __tether_last is the last hook of a prompt: it looks after the others.
+__tether_last() {
+  if builtin shopt -q promptvars; then
+    __tether_prompts
+  else
+    __tether_plain
+  fi
+  __tether_note
+  __tether_hooks
+}
+
+# __tether_prompts sees that PS1 and PS0 have our pieces. printf -v fails softly where they are read-only.
+__tether_prompts() {
+  if [[ ${PS1-} != "$__tether_ps1_start"*"$__tether_ps1_end" ]]; then
+    __tether_strip "${PS1-}"
+    builtin printf -v PS1 %s "$__tether_ps1_start$__tether_text$__tether_ps1_end" || __tether_mark A
+  fi
+  if [[ -z $__tether_modern ]]; then
+    __tether_arm
+  elif [[ ${PS0-} != *"$__tether_ps0"* ]]; then
+    builtin printf -v PS0 %s "${PS0-}$__tether_ps0" || __tether_arm
+  else
+    __tether_disarm
+  fi
+}
+
+# __tether_plain is for promptvars off: prompts are printed as they are, so our pieces have to go.
+__tether_plain() {
+  __tether_strip "${PS1-}"
+  if [[ ${PS1-} != "$__tether_text" ]]; then builtin printf -v PS1 %s "$__tether_text"; fi
+  __tether_strip "${PS0-}"
+  if [[ ${PS0-} != "$__tether_text" ]]; then builtin printf -v PS0 %s "$__tether_text"; fi
+  __tether_mark A
+  __tether_mark B
+  __tether_arm
+}
+
+# __tether_strip PROMPT puts PROMPT without our pieces into __tether_text.
+__tether_strip() {
+  __tether_text=${1//"$__tether_ps1_start"/}
+  __tether_text=${__tether_text//"$__tether_ps1_end"/}
+  __tether_text=${__tether_text//"$__tether_ps0"/}
+}
+
+# __tether_hooks sees that ours are the first and the last of PROMPT_COMMAND, whatever was put before, after or in place of them.
+__tether_hooks() {
+  if [[ -z $__tether_list ]]; then
+    __tether_hooks_string
+  elif (( ${#PROMPT_COMMAND[@]} < 2 )) || [[ ${PROMPT_COMMAND[0]-} != "$__tether_hook_first" ||
+    ${PROMPT_COMMAND[${#PROMPT_COMMAND[@]}-1]-} != "$__tether_hook_last" ]]; then
+    __tether_hooks_list
+  fi
+}
+
+__tether_hooks_list() {
+  __tether_list=("$__tether_hook_first")
+  for __tether_text in "${PROMPT_COMMAND[@]}"; do
+    __tether_unhook "$__tether_text"
+    if [[ $__tether_text != : ]]; then __tether_list+=("$__tether_text"); fi
+  done
+  PROMPT_COMMAND=("${__tether_list[@]}" "$__tether_hook_last")
+}
+
+__tether_hooks_string() {
+  if [[ ${PROMPT_COMMAND-} == "$__tether_hook_first"$'\n'*"$__tether_hook_last" ]]; then return; fi
+  __tether_unhook "${PROMPT_COMMAND-}"
+  builtin printf -v PROMPT_COMMAND '%s\n%s\n%s' "$__tether_hook_first" "$__tether_text" "$__tether_hook_last"
+}
+
+# __tether_unhook CODE puts CODE into __tether_text with nothing in place of our hooks.
+__tether_unhook() {
+  __tether_text=${1//"$__tether_hook_first"/:}
+  __tether_text=${__tether_text//"$__tether_hook_last"/:}
+}
+
+# __tether_arm has the DEBUG trap report the next line. The user's own trap goes on after ours.
+__tether_arm() {
+  __tether_after='__tether_trap=$(builtin trap -p DEBUG); __tether_chain; builtin trap -- "$__tether_trap" DEBUG; __tether_armed=1'
+}
+
+# __tether_disarm gives the user's trap back.
+__tether_disarm() {
+  __tether_armed=
+  __tether_after=
+  if [[ -n ${__tether_trap-} ]]; then
+    __tether_trap=${__tether_trap#"$__tether_hook_debug"?}
+    if [[ $__tether_trap == : ]]; then __tether_trap=-; fi
+    __tether_after='builtin trap -- "$__tether_trap" DEBUG; __tether_trap='
+  fi
+}
+
+# __tether_chain makes of the text of trap -p in __tether_trap the trap that is to be set.
+__tether_chain() {
+  builtin eval "__tether_args=(${__tether_trap#trap })" # -- 'code' DEBUG
+  __tether_trap=${__tether_args[1]-:}
+  if [[ $__tether_trap != "$__tether_hook_debug"* ]]; then
+    __tether_trap=$__tether_hook_debug$'\n'$__tether_trap
+  fi
+}
+
+# __tether_debug STATUS runs before each simple command and begins the line with the first one after a prompt.
+__tether_debug() {
+  if [[ -n $__tether_armed && -z ${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != '"${__tether_call_'* ]]; then
+    __tether_armed=
+    __tether_begin "$1" >/dev/tty
+    __tether_ran=1
+    __tether_hist=-1
+  fi
+  return "$1"
+}
+
+# __tether_untrapped makes up for a line that is a subshell: bash runs no DEBUG trap for it.
+__tether_untrapped() {
+  __tether_armed=
+  if __tether_line && [[ $__tether_text == \(* ]] && (( __tether_moved != 0 )); then
+    __tether_begin 0 >/dev/tty
+    __tether_ran=1
+  fi
+}
+
+# __tether_install STATUS makes the hooks of what the user's files left.
+__tether_install() {
+  __tether_attributes=$(builtin declare -p PROMPT_COMMAND 2>/dev/null)
+  case $__tether_attributes in
+    "declare -"*x*" PROMPT_COMMAND="*) __tether_list= ;; # programs expect text in the environment
+  esac
+  if [[ $__tether_attributes != "declare -"*r*" PROMPT_COMMAND="* ]]; then
+    __tether_hooks
+  fi
+  return "$1"
+}
+
+if [[ -n @LOGIN@ ]]; then
+  if [[ -r /etc/profile ]]; then . /etc/profile; fi
+  if [[ -r ~/.bash_profile ]]; then
+    . ~/.bash_profile
+  elif [[ -r ~/.bash_login ]]; then
+    . ~/.bash_login
+  elif [[ -r ~/.profile ]]; then
+    . ~/.profile
+  fi
+elif [[ -r ~/.bashrc ]]; then
+  . ~/.bashrc
+fi
+__tether_install "$?" && :

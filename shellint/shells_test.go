@@ -1,0 +1,321 @@
+package shellint_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/platform/pty"
+	"tether/shellint"
+)
+
+// The tests in shells_*_test.go start the real shells on a pseudo-terminal and type as a person does: a line, then wait for the
+// prompt. What the shell did is known from files that its commands wrote, not from marks alone. A shell that is not installed
+// is skipped by name. Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
+
+// patience is how long a shell may take to answer on a machine that does other things too.
+const patience = 20 * time.Second
+
+// ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
+const ready = "ready> "
+
+const testNonce = "n0nce-4-tests-0123456789"
+
+// shell starts a session.
+type shell struct {
+	argv  []string
+	files map[string]string // start-up files, relative to HOME
+	env   []string
+	plain bool // no integration
+	opts  shellint.InjectOptions
+}
+
+// session is a shell on a terminal, with what it wrote.
+type session struct {
+	t    *testing.T
+	home string
+	dir  string // of the injection
+	p    *pty.PTY
+	done chan struct{}
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	scanner *shellint.Scanner
+	tracker shellint.Tracker
+	raw     []byte
+	clean   []byte // raw without marks
+	cut     int64  // raw offset up to which clean goes
+	marks   []shellint.Mark
+	events  []shellint.CommandEvent
+	ended   bool
+}
+
+// shellPath finds a shell or skips the test.
+func shellPath(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
+}
+
+// versions are the installed shell of that name and those of TETHER_TEST_SHELLS.
+func versions(t testing.TB, name string) []string {
+	t.Helper()
+	paths := []string{shellPath(t, name)}
+	for _, path := range filepath.SplitList(os.Getenv("TETHER_TEST_SHELLS")) {
+		if strings.HasPrefix(filepath.Base(path), name) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// startShell starts sh in a new home.
+func startShell(t *testing.T, sh shell) *session {
+	t.Helper()
+	s := &session{t: t, home: t.TempDir(), dir: t.TempDir(), done: make(chan struct{})}
+	return s.start(sh)
+}
+
+func (s *session) start(sh shell) *session {
+	t := s.t
+	t.Helper()
+	s.changed = sync.NewCond(&s.mu)
+	s.scanner = shellint.NewScanner(shellint.Options{Nonce: testNonce})
+	for name, text := range sh.files {
+		write(t, filepath.Join(s.home, name), text)
+	}
+	env := append([]string{
+		"HOME=" + s.home, "TERM=xterm-256color", "PATH=" + os.Getenv("PATH"), "LANG=C.UTF-8", "HISTFILE=" + filepath.Join(s.home, "history"),
+		"LOG=" + filepath.Join(s.home, "log"), "SHELL=/bin/sh",
+	}, sh.env...)
+	argv := sh.argv
+	if !sh.plain {
+		argv, env = s.inject(sh, env)
+	}
+	var err error
+	s.p, err = pty.Start(pty.Command{Path: sh.argv[0], Args: argv, Dir: s.home, Env: env, Size: pty.Size{Cols: 80, Rows: 24}})
+	if errors.Is(err, pty.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	go s.read()
+	t.Cleanup(s.stop)
+	return s
+}
+
+func (s *session) inject(sh shell, env []string) (argv, newEnv []string) {
+	s.t.Helper()
+	o := sh.opts
+	o.Nonce, o.Dir = testNonce, s.dir
+	o.Getenv = func(name string) string { return getenv(env, name) }
+	plan, err := shellint.Inject(sh.argv, o)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range plan.Files {
+		if err := os.WriteFile(filepath.Join(s.dir, f.Name), f.Content, os.FileMode(f.Mode)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	for name, value := range plan.Env {
+		env = append(env, name+"="+value)
+	}
+	return plan.Argv, env
+}
+
+func getenv(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// read takes the output until its end.
+func (s *session) read() {
+	defer close(s.done)
+	var r shellint.Result
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := s.p.Read(buf)
+		s.mu.Lock()
+		if n > 0 {
+			s.raw = append(s.raw, buf[:n]...)
+			s.scanner.Scan(buf[:n], &r)
+			s.take(&r)
+		}
+		if err != nil {
+			s.scanner.Close(&r)
+			s.take(&r)
+			s.ended = true
+		}
+		s.changed.Broadcast()
+		s.mu.Unlock()
+		if err != nil {
+			if !errors.Is(err, io.EOF) && !errors.Is(err, os.ErrClosed) {
+				s.t.Errorf("read: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// take keeps what a Result says. The caller holds mu.
+func (s *session) take(r *shellint.Result) {
+	for _, m := range r.Marks {
+		if m.PS == 133 || m.PS == 633 {
+			s.marks = append(s.marks, m.Clone())
+		}
+	}
+	s.events = append(s.events, s.tracker.Feed(r)...)
+	from := s.cut
+	for _, span := range r.Spans {
+		if span.Class != shellint.ClassMark {
+			continue
+		}
+		if span.Start > from {
+			s.clean = append(s.clean, s.raw[from:span.Start]...)
+		}
+		from = max(from, span.End)
+	}
+	if r.Decided > from {
+		s.clean = append(s.clean, s.raw[from:r.Decided]...)
+		from = r.Decided
+	}
+	s.cut = from
+}
+
+func (s *session) stop() {
+	s.p.Kill(context.Background(), 0)
+	s.p.Close()
+	<-s.done
+}
+
+// wait blocks until cond, called with mu held, is true.
+func (s *session) wait(what string, cond func() bool) {
+	s.t.Helper()
+	late := false
+	timer := time.AfterFunc(patience, func() {
+		s.mu.Lock()
+		late = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	})
+	defer timer.Stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !cond() {
+		if late || s.ended {
+			s.t.Fatalf("no %s (ended: %t) in\n%q", what, s.ended, tail(s.raw))
+		}
+		s.changed.Wait()
+	}
+}
+
+func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
+
+// send types text.
+func (s *session) send(text string) {
+	s.t.Helper()
+	s.mu.Lock()
+	s.tracker.Input([]byte(text))
+	s.mu.Unlock()
+	if _, err := s.p.Write([]byte(text)); err != nil {
+		s.t.Fatalf("type %q: %v", text, err)
+	}
+}
+
+// offset is where clean output stands.
+func (s *session) offset() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clean)
+}
+
+// waitPrompt waits for a prompt after the clean offset.
+func (s *session) waitPrompt(from int) { s.t.Helper(); s.waitText(from, ready) }
+
+func (s *session) waitText(from int, text string) {
+	s.t.Helper()
+	s.wait(fmt.Sprintf("%q", text), func() bool { return bytes.Contains(s.clean[min(from, len(s.clean)):], []byte(text)) })
+}
+
+// typeLines types each line, Enter, and waits for the prompt.
+func (s *session) typeLines(lines ...string) {
+	s.t.Helper()
+	for _, line := range lines {
+		from := s.offset()
+		s.send(line + "\r")
+		s.waitPrompt(from)
+	}
+}
+
+// waitEnd waits for the end of output and closes the open command with the status of the shell.
+func (s *session) waitEnd() pty.Exit {
+	s.t.Helper()
+	s.wait("end", func() bool { return s.ended })
+	exit := s.p.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, s.tracker.Close(int64(len(s.raw)), shellint.Exit{Code: int64(exit.Code), Known: true})...)
+	return exit
+}
+
+// ran is a command as the tracker saw it.
+type ran struct {
+	Line string
+	Exit int64 // unknown is -1
+}
+
+// commands are the closed commands in order.
+func (s *session) commands() []ran {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []ran
+	for _, e := range s.events {
+		if e.Kind != shellint.CommandClosed {
+			continue
+		}
+		c := ran{Line: e.Line, Exit: -1}
+		if e.Exit.Known {
+			c.Exit = e.Exit.Code
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// log is what commands wrote to $LOG.
+func (s *session) log() []string {
+	s.t.Helper()
+	text, err := os.ReadFile(filepath.Join(s.home, "log"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+}
+
+func write(t testing.TB, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
