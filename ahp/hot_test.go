@@ -86,14 +86,14 @@ func TestDecodeDispatchErrors(t *testing.T) {
 		"clientSeq string":  {`{"channel":"a:b","clientSeq":"1"}`, "dispatchAction: clientSeq is not a whole number"},
 		"clientSeq half":    {`{"channel":"a:b","clientSeq":0.5}`, "dispatchAction: clientSeq is not a whole number"},
 		"no action":         {`{"channel":"a:b"}`, "action is missing"},
-		"action string":     {`{"channel":"a:b","action":"x"}`, "action: jsonspan: not a JSON object"},
+		"action string":     {`{"channel":"a:b","action":"x"}`, "action is not an object"},
 		"no type":           {`{"channel":"a:b","action":{}}`, "action: type is missing"},
 		"type number":       {`{"channel":"a:b","action":{"type":7}}`, "action: type is not a string"},
 		"no data":           {`{"channel":"a:b","action":{"type":"terminal/output"}}`, "terminal/output: data is missing or not a string"},
 		"data number":       {`{"channel":"a:b","action":{"type":"terminal/input","data":3}}`, "terminal/input: data is missing or not a string"},
 		"offset string":     {`{"channel":"a:b","action":{"type":"terminal/output","data":"","_meta":{"tether/offset":"1"}}}`, "terminal/output: tether/offset is not a whole number"},
 		"offset below zero": {`{"channel":"a:b","action":{"type":"terminal/output","data":"","_meta":{"tether/offset":-1}}}`, "terminal/output: tether/offset is -1, want 0 or more"},
-		"meta not object":   {`{"channel":"a:b","action":{"type":"terminal/output","data":"","_meta":3}}`, "terminal/output: jsonspan: not a JSON object"},
+		"meta not object":   {`{"channel":"a:b","action":{"type":"terminal/output","data":"","_meta":3}}`, "terminal/output: _meta is not an object"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -125,6 +125,18 @@ func TestDecodeDispatch(t *testing.T) {
 		"escapes in names": {
 			`{"ch\u0061nnel":"\u0061:b","clientSeq":5,"action":{"type":"terminal\/cleared"}}`,
 			ahp.Dispatch{Channel: "a:b", ClientSeq: 5, HasClientSeq: true, Kind: "terminal/cleared", Offset: -1},
+		},
+		"quotes and backslashes": {
+			`{"channel":"a:b","action":{"x":"\\","type":"terminal/output","y":"\\\"","data":"\\\\\"}\\","z":"\""}}`,
+			ahp.Dispatch{Channel: "a:b", Kind: "terminal/output", Data: []byte(`"\\\\\"}\\"`), Offset: -1},
+		},
+		"members of members": {
+			`{"channel":"a:b","action": { "n" : [ {"type":"x"}, "]", -1.5e3 ] ,"type" : "terminal/output" , "m":{"data":"y","o":{}}, "data" :"" , "t":true} }`,
+			ahp.Dispatch{Channel: "a:b", Kind: "terminal/output", Data: []byte(`""`), Offset: -1},
+		},
+		"keys with escapes": {
+			`{"channel":"a:b","action":{"ty\u0070e":"terminal/output","\"data":"no","d\u0061ta":"yes","_meta":{"tether\/offset":7}}}`,
+			ahp.Dispatch{Channel: "a:b", Kind: "terminal/output", Data: []byte(`"yes"`), Offset: 7},
 		},
 		"last duplicate wins": {
 			`{"channel":"x:y","channel":"a:b","action":1,"action":{"type":"terminal/output","data":1,"data":"z","_meta":null}}`,
@@ -353,6 +365,7 @@ func FuzzDecodeDispatch(f *testing.F) {
 	f.Add([]byte(`{"channel":"a:b","clientSeq":1,"action":{"type":"terminal/output","data":"x","_meta":{"tether/offset":3}}}`))
 	f.Add([]byte(`{"channel":"a:b","action":{"type":"terminal/resized","cols":1,"rows":2}}`))
 	f.Add([]byte(` {"channel":"\u0061:","channel":null,"action":null,"clientSeq":-0}`))
+	f.Add([]byte(`{"channel":"a:b","action":{"n":[{"type":"x"},"]"],"\u0074ype":"terminal/input","data":"\\\"}"}}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		got, err := ahp.DecodeDispatch(raw)
 		want, wantErr := strictDispatch(raw)

@@ -136,25 +136,28 @@ func (v *EnvelopeView) decodeHead(channel, seq, origin, reason []byte) (err erro
 func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	v.HasOrigin = true
 	var id, seq []byte
-	err := jsonspan.Object(raw, func(key, value []byte) error {
+	object := members(raw, func(key, value []byte) {
 		switch string(key) {
 		case "clientId":
 			id = value
 		case "clientSeq":
 			seq = value
 		}
-		return nil
 	})
-	if err == nil && given(seq) {
-		v.Origin.ClientSeq, err = decodeInt("origin: clientSeq", seq)
+	if !object {
+		return errors.New("origin is not an object")
 	}
-	if err != nil {
-		return err
+	if given(seq) {
+		n, err := decodeInt("origin: clientSeq", seq)
+		if err != nil {
+			return err
+		}
+		v.Origin.ClientSeq = n
 	}
 	return reuseString(&v.Origin.ClientID, "origin: clientId", id)
 }
 
-// actionView holds the parts of an action the hot path needs.
+// actionView holds the parts of an action the hot path needs. What it is given has been walked over, so it is valid JSON.
 type actionView struct {
 	kind   string
 	data   []byte
@@ -167,7 +170,7 @@ func (a *actionView) decode(raw []byte) error {
 	if !given(raw) {
 		return errors.New("action is missing")
 	}
-	err := jsonspan.Object(raw, func(key, value []byte) error {
+	object := members(raw, func(key, value []byte) {
 		switch string(key) {
 		case "type":
 			kind = value
@@ -176,10 +179,9 @@ func (a *actionView) decode(raw []byte) error {
 		case "_meta":
 			meta = value
 		}
-		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("action: %w", err)
+	if !object {
+		return errors.New("action is not an object")
 	}
 	if err := a.setKind(kind); err != nil {
 		return err
@@ -192,7 +194,7 @@ func (a *actionView) decode(raw []byte) error {
 	default:
 		a.data = nil
 	}
-	if a.kind == ActionTerminalOutput && meta != nil {
+	if a.kind == ActionTerminalOutput && given(meta) {
 		return a.setOffset(meta)
 	}
 	return nil
@@ -213,21 +215,25 @@ func (a *actionView) setKind(quoted []byte) error {
 
 func (a *actionView) setOffset(meta []byte) error {
 	var offset []byte
-	err := jsonspan.Object(meta, func(key, value []byte) error {
+	object := members(meta, func(key, value []byte) {
 		if string(key) == OffsetKey {
 			offset = value
 		}
-		return nil
 	})
-	if err == nil && given(offset) {
-		a.offset, err = decodeInt(OffsetKey, offset)
-		if err == nil && a.offset < 0 {
-			err = errNegativeOffset(a.offset)
-		}
+	if !object {
+		return fmt.Errorf("%s: _meta is not an object", a.kind)
+	}
+	if !given(offset) {
+		return nil
+	}
+	n, err := decodeInt(OffsetKey, offset)
+	if err == nil && n < 0 {
+		err = errNegativeOffset(n)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.kind, err)
 	}
+	a.offset = n
 	return nil
 }
 

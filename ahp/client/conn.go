@@ -165,6 +165,7 @@ func (c *Conn) begin() {
 			}
 			c.deliver(ahp.MethodAction, raw)
 		}
+		c.resumed.Actions = nil // delivered; they may be many
 	}
 	for _, n := range c.held {
 		c.deliver(n.method, n.params)
@@ -225,7 +226,8 @@ func (c *Conn) deliver(method string, params []byte) {
 // Result returns the host's answer to initialize; on a resumed connection the one of Resume.
 func (c *Conn) Result() ahp.InitializeResult { return c.result }
 
-// Resumed returns the host's answer to reconnect; false if the connection was initialized.
+// Resumed returns the host's answer to reconnect, without the actions once OnEnvelope has got them; false if the
+// connection was initialized.
 func (c *Conn) Resumed() (ahp.ReconnectResult, bool) {
 	if c.resumed == nil {
 		return ahp.ReconnectResult{}, false

@@ -1,0 +1,75 @@
+package client_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// envelopes returns a function that makes the params of one data envelope after the other, in one buffer.
+func envelopes(t testing.TB, text string) func() []byte {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	msg := ahp.AppendData(nil, uri, 1<<40, nil, quoted)
+	head, tail, _ := bytes.Cut(msg, []byte(fmt.Sprint(1<<40)))
+	head = head[bytes.Index(head, []byte(`"params":`))+len(`"params":`):]
+	tail = tail[:len(tail)-1]
+	var buf []byte
+	seq := int64(1 << 40)
+	return func() []byte {
+		seq++
+		buf = append(buf[:0], head...)
+		buf = fmt.Append(buf, seq)
+		buf = append(buf, tail...)
+		return buf
+	}
+}
+
+const coloured = "\x1b[1;31mcompile\x1b[0m \x1b[90m0042\x1b[0m src/parts/module7.ts \x1b[32m✓\x1b[0m 12 ms\r\n"
+
+// The path of output from an envelope to the consumer reuses its memory.
+func TestObserverDataDoesNotAllocate(t *testing.T) {
+	f := client.NewFeed(client.ObserverOptions{ContentLimit: 64 << 10}, uri)
+	next := envelopes(t, strings.Repeat(coloured, 50))
+	turn := func() {
+		f.Give(next())
+		if e, err := f.Next(t.Context()); err != nil || e.Kind != client.Data {
+			t.Fatalf("%+v, %v", e, err)
+		}
+	}
+	for range 100 {
+		turn()
+	}
+	// The queues of events grow again each time they are empty; making the message takes one, too.
+	if n := testing.AllocsPerRun(200, turn); n > 5 {
+		t.Errorf("%v allocations per envelope, want at most 5", n)
+	}
+	if f.Stats().Invalid != 0 {
+		t.Error("envelopes were not read")
+	}
+}
+
+func BenchmarkObserver(b *testing.B) {
+	for name, line := range map[string]string{"coloured": coloured, "plain": strings.Repeat("GET /index.html ", 6) + "\r\n"} {
+		b.Run(name, func(b *testing.B) {
+			text := strings.Repeat(line, (16<<10)/len(line))
+			f := client.NewFeed(client.ObserverOptions{}, uri)
+			next := envelopes(b, text)
+			b.SetBytes(int64(len(text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				f.Give(next())
+				if _, err := f.Next(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package client
+
+import (
+	"slices"
+
+	"tether/ahp"
+)
+
+// maxHeldChannel bounds what is held for a channel without a snapshot, in bytes; a host that sends more before its answer is
+// left and met anew.
+const maxHeldChannel = 4 << 20
+
+// channel is a subscription that outlives connections. It is guarded by the observer's mutex.
+//
+//	unsynced ──snapshot──▶ synced ──not resumed, missing from the answer──▶ unsynced
+//
+// While it is unsynced, envelopes are held: a host may send some before the answer that holds the snapshot.
+type channel struct {
+	uri      string
+	o        *Observer
+	synced   bool
+	applied  int64              // ServerSeq up to which the state is reduced
+	held     []ahp.EnvelopeView // with slices of their own
+	heldSize int                // bytes
+	body     body
+}
+
+// body is what a channel's state means.
+type body interface {
+	install(state []byte) error
+	apply(v *ahp.EnvelopeView) error
+}
+
+// install takes a snapshot and what was held meanwhile.
+func (c *channel) install(s ahp.Snapshot) error {
+	if err := c.body.install(s.State); err != nil {
+		return err
+	}
+	c.synced, c.applied = true, s.FromSeq
+	held := c.held
+	c.held, c.heldSize = nil, 0
+	for i := range held {
+		c.envelope(&held[i])
+	}
+	return nil
+}
+
+// unsync makes the channel wait for a snapshot.
+func (c *channel) unsync() { c.synced, c.held, c.heldSize = false, nil, 0 }
+
+// hold copies an envelope for later and reports whether there was room for it.
+func (c *channel) hold(v *ahp.EnvelopeView) bool {
+	w := *v
+	w.Action, w.Data = slices.Clone(v.Action), slices.Clone(v.Data)
+	c.held = append(c.held, w)
+	c.heldSize += eventCost + len(w.Action) + len(w.Data)
+	return c.heldSize <= maxHeldChannel
+}
+
+// envelope applies what is new and was not refused.
+func (c *channel) envelope(v *ahp.EnvelopeView) {
+	if v.ServerSeq <= c.applied {
+		return
+	}
+	c.applied = v.ServerSeq
+	if !v.Rejected && c.body.apply(v) != nil {
+		c.o.stats.Invalid++
+	}
+}

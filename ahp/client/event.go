@@ -1,0 +1,73 @@
+package client
+
+import "tether/ahp"
+
+// Kind says what an Event is about.
+type Kind int
+
+// Kinds of events.
+const (
+	Up        Kind = iota + 1 // the link is there; Host says with whom
+	Down                      // it is lost, or an attempt failed; Err says why; the next attempt follows by itself
+	Terminals                 // the host's list of terminals is now Terminals
+	Resync                    // the state of Terminal is now State, whatever was told before
+	Data                      // Terminal printed Data
+	Action                    // Action happened to Terminal: anything but output and input
+	Gone                      // Terminal does not exist any more, or cannot be followed (Err); it is not followed any more
+)
+
+// String returns the kind's name in lower case.
+func (k Kind) String() string {
+	names := [...]string{"unknown", "up", "down", "terminals", "resync", "data", "action", "gone"}
+	if k < 0 || int(k) >= len(names) {
+		k = 0
+	}
+	return names[k]
+}
+
+// Event is something that happened at the host or to the link. Which fields are set depends on Kind.
+type Event struct {
+	Kind      Kind
+	Terminal  string                // URI
+	Data      []byte                // valid UTF-8, until the next call of Next
+	Action    ahp.Action            // never TerminalData, TerminalOutput or TerminalInput
+	State     *ahp.TerminalState    // the receiver's own
+	Terminals []ahp.TerminalInfo    // not to be changed
+	Host      *ahp.InitializeResult // not to be changed
+	Err       error
+}
+
+// source is where events wait: the link, the root state, each terminal. Each is bounded in its own way.
+type source interface {
+	// pop returns the next event; ok is false if there is none.
+	pop() (e Event, ok bool)
+	// enlisted is where the observer notes that the source is in its queue of sources.
+	enlisted() *bool
+}
+
+// maxLinkEvents bounds the events of the link that wait; of more only the last is told.
+const maxLinkEvents = 16
+
+// linkEvents is the source of Up and Down.
+type linkEvents struct {
+	queued  bool
+	waiting []Event
+}
+
+func (l *linkEvents) enlisted() *bool { return &l.queued }
+
+func (l *linkEvents) push(e Event) {
+	if len(l.waiting) == maxLinkEvents {
+		l.waiting = l.waiting[:0]
+	}
+	l.waiting = append(l.waiting, e)
+}
+
+func (l *linkEvents) pop() (Event, bool) {
+	if len(l.waiting) == 0 {
+		return Event{}, false
+	}
+	e := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return e, true
+}

@@ -1,0 +1,233 @@
+package client
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"tether/ahp"
+)
+
+// Defaults of ObserverOptions.
+const (
+	DefaultContentLimit = 256 << 10        // bytes
+	DefaultQueueLimit   = 1 << 20          // bytes
+	DefaultHeartbeat    = 20 * time.Second // between two pings
+)
+
+// ObserverOptions configures an Observer. ClientID and either Endpoint or Connect are required.
+type ObserverOptions struct {
+	Endpoint Endpoint
+	ClientID string
+	Info     ahp.Implementation
+
+	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first.
+	// Default DefaultContentLimit.
+	ContentLimit int
+	// QueueLimit bounds the events of each terminal that wait for Next, in bytes; beyond it they are replaced by one Resync.
+	// Default DefaultQueueLimit.
+	QueueLimit int
+	// Heartbeat is the time between two pings; a host that does not answer within it is given up. Default DefaultHeartbeat.
+	Heartbeat time.Duration
+	// Connect replaces the function Connect in tests.
+	Connect func(context.Context, Endpoint, Options) (*Conn, error)
+}
+
+func (o ObserverOptions) withDefaults() ObserverOptions {
+	if o.ContentLimit <= 0 {
+		o.ContentLimit = DefaultContentLimit
+	}
+	if o.QueueLimit <= 0 {
+		o.QueueLimit = DefaultQueueLimit
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
+	}
+	if o.Connect == nil {
+		o.Connect = Connect
+	}
+	return o
+}
+
+// Stats are numbers about an Observer since it began.
+type Stats struct {
+	Connects int64 // connections that came about
+	Resumed  int64 // of them, continued without a gap
+	Resyncs  int64 // times that a slow consumer was brought up to date by a Resync
+	Invalid  int64 // envelopes and snapshots that could not be read and were skipped
+}
+
+// Observer follows a host: its list of terminals, and the terminals that it is told to follow, across any number of
+// connections. Next tells what happens; State and Terminals what is. Nothing is lost in silence: what the
+// consumer is too slow for, and what a lost connection did not bring, ends in a Resync.
+//
+// All methods may be called by any goroutine, Next by one at a time.
+//
+// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces what arrives and never waits
+// for the consumer.
+type Observer struct {
+	opts   ObserverOptions // set at construction
+	news   chan struct{}   // 1 slot: there may be an event
+	change chan struct{}   // 1 slot: Run has something to do
+	ended  chan struct{}   // closed by Run
+
+	mu        sync.Mutex // guards what follows; never held while blocking
+	root      *root
+	terminals map[string]*terminal // followed, by URI
+	leaving   []string             // to be unsubscribed from
+	sources   []source             // that may have an event, in the order in which they got it
+	link      linkEvents
+	stats     Stats
+	err       error // why Run returned
+
+	initial  *ahp.InitializeResult // of the connection to resume; nil = there is none
+	lastSeen int64                 // greatest ServerSeq of that host
+	conn     *Conn                 // the connection being set up or served
+
+	view        ahp.EnvelopeView // the one being applied
+	scratch     []byte           // decoded output, between terminal.output's steps
+	lent, spare []byte           // Data of the last event, and a buffer to use again
+}
+
+// NewObserver returns an Observer that does nothing until Run.
+func NewObserver(opts ObserverOptions) *Observer {
+	o := &Observer{opts: opts.withDefaults(), news: make(chan struct{}, 1), change: make(chan struct{}, 1),
+		ended: make(chan struct{}), terminals: map[string]*terminal{}}
+	o.root = &root{channel: channel{uri: ahp.RootURI, o: o}}
+	o.root.body = o.root
+	return o
+}
+
+// Follow begins to follow a terminal, listed or not. The first event about it is a Resync, or Gone if the host does not
+// know it. Following it again changes nothing.
+func (o *Observer) Follow(uri string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.terminals[uri] != nil {
+		return
+	}
+	t := &terminal{channel: channel{uri: uri, o: o}, history: history{limit: o.opts.ContentLimit}}
+	t.body = t
+	t.listed = slices.ContainsFunc(o.root.state.Terminals, func(i ahp.TerminalInfo) bool { return i.Resource == uri })
+	o.terminals[uri] = t
+	o.wake()
+}
+
+// Unfollow ends it. No event about the terminal follows.
+func (o *Observer) Unfollow(uri string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t := o.terminals[uri]; t != nil {
+		o.dropLocked(t)
+		t.resync, t.waiting, t.gone = false, nil, false
+	}
+}
+
+// State returns the reduced state of a followed terminal, with at most ContentLimit of its output; false as long as
+// there is none. While the link is down it is the last one known.
+func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.terminals[uri]
+	if t == nil || !t.known {
+		return ahp.TerminalState{}, false
+	}
+	return t.snapshot(), true
+}
+
+// Terminals returns the host's list as last known; it is not to be changed.
+func (o *Observer) Terminals() []ahp.TerminalInfo {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.root.state.Terminals
+}
+
+// Stats returns the numbers of this moment.
+func (o *Observer) Stats() Stats {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.stats
+}
+
+// Next returns the next event. Events of one terminal come in order, those of several take turns. It blocks until
+// there is one, until ctx is done, or until Run has returned and everything was told: then it returns Run's error.
+func (o *Observer) Next(ctx context.Context) (Event, error) {
+	for {
+		if e, ok := o.next(); ok {
+			return e, nil
+		}
+		select {
+		case <-o.news:
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		case <-o.ended:
+			if e, ok := o.next(); ok {
+				return e, nil
+			}
+			return Event{}, o.err // set before ended was closed
+		}
+	}
+}
+
+func (o *Observer) next() (Event, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lent != nil {
+		o.spare, o.lent = o.lent[:0], nil
+	}
+	for len(o.sources) > 0 {
+		s := o.sources[0]
+		o.sources[0] = nil
+		o.sources = o.sources[1:]
+		if e, ok := s.pop(); ok {
+			o.sources = append(o.sources, s) // it may have more
+			return e, true
+		}
+		*s.enlisted() = false
+	}
+	return Event{}, false
+}
+
+// enlist puts a source into the queue, unless it is there, and wakes the consumer.
+func (o *Observer) enlist(s source) {
+	if q := s.enlisted(); !*q {
+		*q = true
+		o.sources = append(o.sources, s)
+	}
+	signal(o.news)
+}
+
+// wake makes Run look for something to do.
+func (o *Observer) wake() { signal(o.change) }
+
+// takeSpare returns an empty buffer that nobody uses, or nil.
+func (o *Observer) takeSpare() []byte {
+	b := o.spare
+	o.spare = nil
+	return b
+}
+
+// dropLocked stops following.
+func (o *Observer) dropLocked(t *terminal) {
+	delete(o.terminals, t.uri)
+	o.leaving = append(o.leaving, t.uri)
+	o.wake()
+}
+
+// goneLocked stops following and tells the consumer, after everything else about the terminal.
+func (o *Observer) goneLocked(t *terminal, reason error) {
+	if o.terminals[t.uri] != t {
+		return
+	}
+	o.dropLocked(t)
+	t.gone, t.reason = true, reason
+	o.enlist(t)
+}
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

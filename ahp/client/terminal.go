@@ -1,0 +1,175 @@
+package client
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+)
+
+// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. When those would grow beyond
+// their bound they are replaced by one Resync, whose state is made when it is pulled. It is guarded by the
+// observer's mutex.
+type terminal struct {
+	channel
+
+	known    bool              // there is a state
+	state    ahp.TerminalState // without Content
+	history  history
+	listed   bool      // it was in the host's list
+	unlisted time.Time // since when it is not any more, or the last thing heard after; zero = it is, or never was
+
+	queued  bool
+	resync  bool // takes the place of all that would wait
+	waiting []waiting
+	size    int // bytes, cost of waiting
+	gone    bool
+	reason  error // of gone
+}
+
+// waiting is one event: either an action or output.
+type waiting struct {
+	action ahp.Action
+	data   []byte
+	cost   int // bytes
+}
+
+// eventCost is what a waiting event counts beside its text, in bytes.
+const eventCost = 256
+
+func (t *terminal) install(raw []byte) error {
+	var s ahp.TerminalState
+	if err := json.Unmarshal(raw, &s); err != nil {
+		return err
+	}
+	t.history.load(s.Content)
+	s.Content = nil
+	s.Title, s.Cwd = clip(s.Title, ahp.MaxTitle), clip(s.Cwd, ahp.MaxCwd)
+	t.state, t.known = s, true
+	t.needResync()
+	return nil
+}
+
+func (t *terminal) needResync() {
+	t.resync, t.waiting, t.size = true, nil, 0
+	t.o.enlist(t)
+}
+
+func (t *terminal) apply(v *ahp.EnvelopeView) error {
+	if !t.unlisted.IsZero() {
+		t.unlisted = time.Now()
+	}
+	switch v.Kind {
+	case ahp.ActionTerminalData, ahp.ActionTerminalOutput:
+		return t.output(v.Data)
+	case ahp.ActionTerminalInput:
+		return nil // keystrokes that some hosts repeat to everybody; what they cause comes as data
+	}
+	a, err := ahp.DecodeAction(v.Action)
+	if err == nil {
+		err = ahp.ValidateAction(a)
+	}
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(v.Kind, "terminal/") {
+		return nil
+	}
+	switch a := a.(type) {
+	case ahp.TerminalCleared:
+		t.history.clear()
+	case ahp.TerminalCommandExecuted:
+		t.history.start(a)
+	case ahp.TerminalCommandFinished:
+		t.history.finish(a)
+	case ahp.UnknownAction:
+		return nil
+	case ahp.TerminalExited:
+		t.o.wake() // it may be all that was waited for
+	}
+	t.state = ahp.ReduceTerminal(t.state, a)
+	t.state.Content = nil
+	t.push(waiting{action: a, cost: eventCost + len(v.Action)})
+	return nil
+}
+
+// output decodes the text once, into the observer's scratch buffer.
+func (t *terminal) output(quoted []byte) error {
+	text, err := jsonspan.AppendUnquote(t.o.scratch[:0], quoted)
+	if err != nil {
+		return err
+	}
+	t.o.scratch = text
+	t.history.write(text)
+	if t.resync || len(text) == 0 {
+		return nil
+	}
+	if n := len(t.waiting); n > 0 && t.waiting[n-1].data != nil {
+		last := &t.waiting[n-1]
+		last.data = append(last.data, text...)
+		last.cost += len(text)
+		t.grow(len(text))
+		return nil
+	}
+	t.push(waiting{data: append(t.o.takeSpare(), text...), cost: eventCost + len(text)})
+	return nil
+}
+
+func (t *terminal) push(w waiting) {
+	if t.resync {
+		return
+	}
+	t.waiting = append(t.waiting, w)
+	t.o.enlist(t)
+	t.grow(w.cost)
+}
+
+func (t *terminal) grow(cost int) {
+	t.size += cost
+	if t.size > t.o.opts.QueueLimit {
+		t.o.stats.Resyncs++
+		t.needResync()
+	}
+}
+
+func (t *terminal) enlisted() *bool { return &t.queued }
+
+func (t *terminal) pop() (Event, bool) {
+	e := Event{Terminal: t.uri}
+	switch {
+	case t.resync:
+		t.resync = false
+		state := t.snapshot()
+		e.Kind, e.State = Resync, &state
+	case len(t.waiting) > 0:
+		w := t.waiting[0]
+		t.waiting[0] = waiting{}
+		t.waiting = t.waiting[1:]
+		t.size -= w.cost
+		e.Kind, e.Action = Action, w.action
+		if w.data != nil {
+			e.Kind, e.Data = Data, w.data
+			t.o.lent = w.data
+		}
+	case t.gone:
+		t.gone = false
+		e.Kind, e.Err = Gone, t.reason
+	default:
+		return Event{}, false
+	}
+	return e, true
+}
+
+func (t *terminal) snapshot() ahp.TerminalState {
+	s := t.state
+	s.Content = t.history.content()
+	return s
+}
+
+// overdue reports whether a terminal that the host does not list any more has nothing more to say: it has exited, or
+// was quiet for a while. The list may overtake its last output, for which there is no barrier.
+func (t *terminal) overdue(now time.Time) bool {
+	return !t.unlisted.IsZero() && (t.state.Lifecycle.Exited() || now.Sub(t.unlisted) >= lastWords)
+}
