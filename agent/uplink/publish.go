@@ -19,11 +19,14 @@ const (
 	window = 64 << 10
 	// frame is the most text in one action, in bytes.
 	frame = 32 << 10
-	// little is what may be on its way for the next text to go out at once,
-	// in bytes: echo and prompts. Beyond it text gathers to gather bytes
-	// until an acknowledgement comes.
+	// little is what may be on its way, or have been sent within the last
+	// pause, for the next text to go out at once, in bytes: echo and prompts.
+	// Beyond it text gathers to gather bytes until an acknowledgement comes
+	// and the pause is over: a near host answers each read of the pty before
+	// the next one, and tiny frames cost a flood twice the CPU.
 	little = 2 << 10
 	gather = 16 << 10
+	pause  = 2 * time.Millisecond
 	// ackTimeout bounds the wait for the position after an announcement.
 	ackTimeout = 5 * time.Second
 )
@@ -36,6 +39,11 @@ type publisher struct {
 	reader *term.Reader
 	text   [frame]byte
 	msg    []byte
+
+	due    bool      // the reader has something that need not gather
+	burst  int       // bytes of text sent without a pause
+	sentAt time.Time // when the last of them went
+	timer  *time.Timer
 
 	// What the host shows, to send only changes after an interruption.
 	open  int // number of the command that is open there, 0 for none
@@ -206,15 +214,17 @@ func (p *publisher) step(ctx context.Context) error {
 		return errors.New(problem)
 	}
 	room := min(window-inflight, frame, p.maxData())
-	if room <= 0 || inflight > little && p.reader.Pending() < gather {
-		return p.wait(ctx, inflight)
+	least, rest := p.least(inflight)
+	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
+		return p.wait(ctx, inflight, least, rest)
 	}
+	p.due = false
 	ev, ok, err := p.reader.TryNext(p.text[:max(room, 64)])
 	switch {
 	case err != nil:
 		return err
 	case !ok:
-		return p.wait(ctx, inflight)
+		return p.wait(ctx, inflight, 1, 0)
 	case ev.Mark != nil:
 		return p.mark(ctx, ev.Mark)
 	}
@@ -234,26 +244,55 @@ func (p *publisher) maxData() int64 {
 	return frame
 }
 
-// wait returns when there may be something to do again.
-func (p *publisher) wait(ctx context.Context, inflight int64) error {
+// least is how many bytes are worth a frame now. If that changes by itself,
+// it does so after rest.
+func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
+	if inflight > little {
+		return gather, 0
+	}
+	if p.burst <= little {
+		return 1, 0
+	}
+	if rest = pause - time.Since(p.sentAt); rest > 0 {
+		return gather, rest
+	}
+	return 1, 0
+}
+
+// wait returns when there may be something to do again: least bytes, a mark
+// or room, or after rest if that is not 0.
+func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume && (inflight >= window || p.reader.Pending() == 0) {
 		return p.barrier(ctx)
 	}
-	least := 1
-	if inflight > little {
-		least = gather
-	}
 	var ready <-chan struct{}
 	if inflight < window {
-		ready = p.reader.Ready(least)
+		ready = p.reader.Ready(int(least))
+	}
+	var rested <-chan time.Time
+	if rest > 0 {
+		rested = p.after(rest)
+		defer p.timer.Stop()
 	}
 	select {
 	case <-ready:
+		p.due = true
 	case <-p.le.acks:
+	case <-rested:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	return nil
+}
+
+// after is time.After with one timer for all.
+func (p *publisher) after(d time.Duration) <-chan time.Time {
+	if p.timer == nil {
+		p.timer = time.NewTimer(d)
+	} else {
+		p.timer.Reset(d)
+	}
+	return p.timer.C
 }
 
 // barrier proves by a ping that everything sent has arrived, for hosts that
@@ -277,6 +316,11 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 	}
 	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), ev.Data, offset)
 	p.s.link.update(p.le, func(le *lending) { le.sent = ev.Off + int64(len(ev.Data)) })
+	now := time.Now()
+	if now.Sub(p.sentAt) >= pause {
+		p.burst = 0
+	}
+	p.burst, p.sentAt = p.burst+len(ev.Data), now
 	return p.s.conn.Peer().SendRaw(ctx, p.msg)
 }
 
