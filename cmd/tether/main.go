@@ -1,12 +1,49 @@
-// Command tether lends the terminals of this machine to agent hosts: the daemon and the command line in one.
+// Command tether lends terminals of this machine to remote agent hosts: the daemon and the command line in one program.
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
 )
 
-func main() {
-	fmt.Fprintln(os.Stderr, "usage: tether COMMAND …")
-	os.Exit(2)
+func main() { os.Exit(run()) }
+
+// run is main without the end of the process, for tests.
+func run() int {
+	// SIGHUP is the end of the person's terminal. SIGPIPE is only caught so that a write to a closed pipe is an error like any other.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	defer signal.Stop(pipe)
+
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	root := newRoot(a)
+	root.SetArgs(os.Args[1:])
+	err := root.ExecuteContext(ctx)
+	a.explain(ctx, err)
+	return exitStatus(ctx, err)
+}
+
+// version is set when a release is built.
+var version = ""
+
+// versionText is the version shown to people and hosts.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.1.0-dev"
+}
+
+func printVersion(a *app) error {
+	_, err := fmt.Fprintln(a.stdout, "tether", versionText())
+	return err
 }

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"tether/agent/term"
+	"tether/platform/secret"
+)
+
+// host is one paired host as the store keeps it.
+type host struct {
+	Name                  string         `json:"name"`
+	URL                   string         `json:"url"`
+	Token                 string         `json:"token,omitempty"`
+	ClientID              string         `json:"client_id"`
+	Default               bool           `json:"default,omitempty"`
+	AssumeClientTerminals bool           `json:"assume_client_terminals,omitempty"`
+	OnDispose             term.OnDispose `json:"on_dispose,omitempty"`
+}
+
+// hostFile is the store's file.
+type hostFile struct {
+	Version int    `json:"version"`
+	Hosts   []host `json:"hosts"`
+}
+
+const hostFileVersion = 1
+
+// hostStore is the list of paired hosts. It is safe for concurrent use.
+type hostStore struct {
+	path string
+
+	mu  sync.Mutex
+	all []host // in the order of pairing; replaced, never changed
+}
+
+func openHosts(path string) (*hostStore, error) {
+	data, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &hostStore{path: path}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("paired hosts: %w", err)
+	}
+	var f hostFile
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("paired hosts: %s: %w; repair it, or remove it and pair again", path, err)
+	}
+	if f.Version != hostFileVersion {
+		return nil, fmt.Errorf("paired hosts: %s has version %d, this program knows %d", path, f.Version, hostFileVersion)
+	}
+	return &hostStore{path: path, all: f.Hosts}, nil
+}
+
+// list returns the hosts in the order of pairing; it is not to be changed.
+func (s *hostStore) list() []host {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}
+
+// find returns the host of that name.
+func (s *hostStore) find(name string) (host, bool) {
+	all := s.list()
+	i := slices.IndexFunc(all, func(h host) bool { return h.Name == name })
+	if i < 0 {
+		return host{}, false
+	}
+	return all[i], true
+}
+
+// byDefault returns the host that terminals are lent to when nothing is said:
+// the one marked so, or the only one.
+func (s *hostStore) byDefault() (host, bool) {
+	all := s.list()
+	if len(all) == 1 {
+		return all[0], true
+	}
+	i := slices.IndexFunc(all, func(h host) bool { return h.Default })
+	if i < 0 {
+		return host{}, false
+	}
+	return all[i], true
+}
+
+// put adds a host or replaces the one of that name. A default takes that from
+// all others.
+func (s *hostStore) put(h host) error {
+	return s.update(func(all []host) []host {
+		if h.Default {
+			for i := range all {
+				all[i].Default = false
+			}
+		}
+		if i := slices.IndexFunc(all, func(o host) bool { return o.Name == h.Name }); i >= 0 {
+			all[i] = h
+			return all
+		}
+		return append(all, h)
+	})
+}
+
+// remove forgets the host of that name.
+func (s *hostStore) remove(name string) error {
+	return s.update(func(all []host) []host {
+		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
+	})
+}
+
+// update writes what change makes of a copy of the list. The lock is held
+// while the file is written: two changes must not overtake each other, and
+// readers of the list are rare.
+func (s *hostStore) update(change func([]host) []host) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := change(slices.Clone(s.all))
+	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Hosts: all}, "", "\t")
+	if err = cmp.Or(err, secret.WriteFile(s.path, append(data, '\n'))); err != nil {
+		return fmt.Errorf("keep paired hosts: %w", err)
+	}
+	s.all = all
+	return nil
+}

@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp/client"
+)
+
+// links keeps one link per paired host. It is safe for concurrent use.
+type links struct {
+	pool    *term.Pool
+	version string
+	log     *zerolog.Logger
+
+	mu  sync.Mutex
+	all map[string]*running // by the host's name
+}
+
+// running is a link with the goroutine that keeps it up.
+type running struct {
+	link   *uplink.Link
+	cancel context.CancelFunc
+	done   chan struct{} // closed when Run has returned
+}
+
+func newLinks(pool *term.Pool, version string, log *zerolog.Logger) *links {
+	return &links{pool: pool, version: version, log: log, all: map[string]*running{}}
+}
+
+// start links to a host, in place of a link of that name.
+func (l *links) start(h host) {
+	l.stop(h.Name)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
+		Name: h.Name, Endpoint: client.Endpoint{URL: h.URL, Token: h.Token}, ClientID: h.ClientID,
+		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, OnDispose: h.OnDispose,
+		AssumeClientTerminals: h.AssumeClientTerminals, Logger: l.log,
+	})}
+	l.mu.Lock()
+	l.all[h.Name] = r
+	l.mu.Unlock()
+	go func() {
+		defer close(r.done)
+		_ = r.link.Run(ctx) // ctx's error
+	}()
+}
+
+// stop ends the link of that name, if there is one, and waits for its end.
+func (l *links) stop(name string) {
+	l.mu.Lock()
+	r := l.all[name]
+	delete(l.all, name)
+	l.mu.Unlock()
+	if r != nil {
+		r.cancel()
+		<-r.done
+	}
+}
+
+// status returns the status of the link of that name.
+func (l *links) status(name string) (uplink.Status, bool) {
+	l.mu.Lock()
+	r := l.all[name]
+	l.mu.Unlock()
+	if r == nil {
+		return uplink.Status{}, false
+	}
+	return r.link.Status(), true
+}
+
+// close ends all links after their hosts have heard of all exits, or after
+// the time within.
+func (l *links) close(within time.Duration) {
+	l.mu.Lock()
+	names := make([]string, 0, len(l.all))
+	for name := range l.all {
+		names = append(names, name)
+	}
+	l.mu.Unlock()
+	heard := func() bool {
+		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name) })
+	}
+	wait(within, heard)
+	for _, name := range names {
+		l.stop(name)
+	}
+}
+
+// owes reports whether the host can be told, and has not heard yet, of an
+// exit.
+func (l *links) owes(name string) bool {
+	s, ok := l.status(name)
+	return ok && s.State == uplink.StateOnline && slices.ContainsFunc(s.Terminals, func(t uplink.TerminalStatus) bool {
+		return !t.Over && t.Problem == ""
+	})
+}
+
+// wait returns when cond is true or the time is up. Links do not announce
+// what they have done; the end of a daemon is no place for another mechanism.
+func wait(within time.Duration, cond func() bool) {
+	const look = 5 * time.Millisecond
+	for end := time.Now().Add(within); !cond() && time.Now().Before(end); {
+		time.Sleep(look)
+	}
+}

@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+const (
+	// verifyTimeout bounds the one connection that Pair makes.
+	verifyTimeout = 15 * time.Second
+	// withdrawTimeout is how long Unpair waits for the host to hear that
+	// nothing is lent to it any more.
+	withdrawTimeout = 2 * time.Second
+	maxToken        = 4 << 10 // bytes
+)
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Pair asks the host once whether it lets us in and takes our terminals, then
+// keeps it and links to it. Pairing again with the same URL replaces what was
+// said before.
+func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
+	if err := a.takeTurn(ctx); err != nil {
+		return local.HostStatus{}, err
+	}
+	defer func() { <-a.pairing }()
+	h, err := a.newHost(r)
+	if err != nil {
+		return local.HostStatus{}, err
+	}
+	if err := a.verify(ctx, h); err != nil {
+		return local.HostStatus{}, err
+	}
+	if err := a.hosts.put(h); err != nil {
+		return local.HostStatus{}, err
+	}
+	a.links.start(h)
+	a.log.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
+	return a.hostStatus(h), nil
+}
+
+// takeTurn waits until nobody else pairs or unpairs.
+func (a *Agent) takeTurn(ctx context.Context) error {
+	select {
+	case a.pairing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// newHost checks the request.
+func (a *Agent) newHost(r local.PairRequest) (host, error) {
+	address, err := hostURL(r.URL)
+	if err != nil {
+		return host{}, err
+	}
+	if len(r.Token) > maxToken || strings.ContainsFunc(r.Token, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return host{}, bad("the token must be at most %d visible ASCII characters", maxToken)
+	}
+	how := term.OnDispose(cmp.Or(r.OnDispose, string(term.DisposeAuto)))
+	if how != term.DisposeAuto && how != term.DisposeKill && how != term.DisposeUnlend {
+		return host{}, bad("on_dispose %.20q must be auto, kill or unlend", r.OnDispose)
+	}
+	h := host{
+		Name: r.Name, URL: address.String(), Token: r.Token, ClientID: newUUID(),
+		Default: r.Default || len(a.hosts.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
+	}
+	known := a.pairedAt(h.URL, r.Name)
+	if known.Name != "" {
+		h.Name, h.ClientID, h.Default = known.Name, known.ClientID, known.Default || r.Default
+		return h, nil
+	}
+	if h.Name == "" {
+		h.Name = a.freeName(address)
+	}
+	if !hostName.MatchString(h.Name) {
+		return host{}, bad("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", h.Name)
+	}
+	if other, ok := a.hosts.find(h.Name); ok {
+		return host{}, &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", h.Name, other.URL),
+			Hint: "choose another with --name, or first: tether unpair " + h.Name}
+	}
+	return h, nil
+}
+
+// pairedAt returns the host with this URL, and this name unless it is "".
+func (a *Agent) pairedAt(address, name string) host {
+	for _, h := range a.hosts.list() {
+		if h.URL == address && (name == "" || name == h.Name) {
+			return h
+		}
+	}
+	return host{}
+}
+
+// freeName makes a name of the URL that no other host has.
+func (a *Agent) freeName(u *url.URL) string {
+	name := u.Hostname()
+	if loopback(name) {
+		name = "local"
+	} else if net.ParseIP(name) == nil {
+		name, _, _ = strings.Cut(name, ".")
+	}
+	name = strings.ReplaceAll(name, ":", "-")
+	for n := 1; ; n++ {
+		try := name
+		if n > 1 {
+			try = fmt.Sprintf("%s-%d", name, n)
+		}
+		if _, taken := a.hosts.find(try); !taken {
+			return try
+		}
+	}
+}
+
+// hostURL checks that a credential sent there is sent to one place and not in
+// clear text across a network.
+func hostURL(text string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(text))
+	if err != nil {
+		return nil, bad("the URL cannot be read; it is of the form wss://host or ws://127.0.0.1:port")
+	}
+	if to, ok := map[string]string{"http": "ws", "https": "wss"}[u.Scheme]; ok {
+		u.Scheme = to
+	}
+	u.Host = strings.ToLower(u.Host)
+	u.Path = strings.TrimSuffix(u.Path, "/")
+	switch {
+	case u.Scheme != "ws" && u.Scheme != "wss" || u.Hostname() == "":
+		return nil, bad("the URL must be of the form wss://host or ws://127.0.0.1:port")
+	case u.User != nil || u.Query().Has("tkn"):
+		return nil, bad("the URL must not hold a credential")
+	case u.Fragment != "":
+		return nil, bad("the URL must not have a fragment")
+	case u.Scheme == "ws" && !loopback(u.Hostname()):
+		return nil, &local.Error{Code: local.CodeInsecure, Message: "ws:// to another machine would send everything in clear text",
+			Hint: "use wss://, or ws:// to 127.0.0.1 through a tunnel of your own"}
+	}
+	return u, nil
+}
+
+func loopback(name string) bool {
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// verify connects once.
+func (a *Agent) verify(ctx context.Context, h host) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	conn, err := client.Connect(ctx, client.Endpoint{URL: h.URL, Token: h.Token}, client.Options{
+		ClientID: newUUID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
+	})
+	if err != nil {
+		return refusal(err)
+	}
+	defer conn.Close()
+	if _, ok := ahp.FindClientTerminals(conn.Result()); !ok && !h.AssumeClientTerminals {
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not say that it takes terminals of other machines, so nothing can be lent to it",
+			Hint: "if you know that it does: --assume-client-terminals"}
+	}
+	return nil
+}
+
+// refusal gives what Connect returned its code.
+func refusal(err error) error {
+	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
+	var version *ahp.VersionError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right one with --token-file"
+	case errors.As(err, &version):
+		e.Code, e.Hint = local.CodeUnsupportedHost, "one of both needs a newer version"
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Message = "the host did not answer in time"
+	}
+	return e
+}
+
+// Unpair withdraws what is lent to the host, ends the link and forgets it. It
+// works without the host.
+func (a *Agent) Unpair(ctx context.Context, name string) error {
+	if err := a.takeTurn(ctx); err != nil {
+		return err
+	}
+	defer func() { <-a.pairing }()
+	if _, ok := a.hosts.find(name); !ok {
+		return notPaired(name)
+	}
+	if err := a.hosts.remove(name); err != nil {
+		return err
+	}
+	for _, h := range a.pool.As(term.User).List() {
+		if h.Info().LentToHost(name) {
+			_ = h.Unlend(name) // the person may, and it cannot fail otherwise
+		}
+	}
+	wait(withdrawTimeout, func() bool {
+		s, ok := a.links.status(name)
+		return !ok || s.State != "online" || len(s.Terminals) == 0
+	})
+	a.links.stop(name)
+	a.log.Info().Str("host", name).Msg("unpaired")
+	return nil
+}
+
+// newUUID returns a random UUID (RFC 9562 version 4).
+func newUUID() string {
+	var b [16]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}

@@ -1,0 +1,79 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/platform/dirs"
+)
+
+// Spec turns a request into what is run. Every terminal of the person passes
+// here, so this is where its environment and arguments are completed.
+func (a *Agent) Spec(r local.SpawnRequest) (term.Spec, error) {
+	env := r.Env
+	if env == nil {
+		env = os.Environ()
+	}
+	onSlow, ok := map[string]term.OnSlow{"": term.Lag, "lag": term.Lag, "hold": term.Hold}[r.OnSlow]
+	if !ok {
+		return term.Spec{}, bad("on_slow %.20q must be lag or hold", r.OnSlow)
+	}
+	for _, text := range slices.Concat(r.Command, env, []string{r.Cwd}) {
+		if strings.ContainsRune(text, 0) {
+			return term.Spec{}, bad("%.40q has a NUL byte", text)
+		}
+	}
+	lendTo, err := a.lendTo(r)
+	return term.Spec{
+		Command: r.Command, Env: environment(env), Name: r.Name, Cwd: r.Cwd,
+		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo,
+	}, err
+}
+
+// lendTo says which hosts see the terminal.
+func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
+	if r.LendTo != nil || r.Private {
+		for _, name := range r.LendTo {
+			if _, ok := a.hosts.find(name); !ok {
+				return nil, notPaired(name)
+			}
+		}
+		return r.LendTo, nil
+	}
+	if h, ok := a.hosts.byDefault(); ok {
+		return []string{h.Name}, nil
+	}
+	return nil, nil
+}
+
+// environment is env without what is tether's own business, above all
+// credentials, and with what programs on a terminal rely on.
+func environment(env []string) []string {
+	var out []string
+	typed := false
+	for _, e := range env {
+		name, _, ok := strings.Cut(e, "=")
+		if !ok || name == "" || strings.HasPrefix(name, "TETHER_") && name != dirs.HomeVar {
+			continue
+		}
+		typed = typed || name == "TERM"
+		out = append(out, e)
+	}
+	if !typed {
+		out = append(out, "TERM=xterm-256color")
+	}
+	return out
+}
+
+func bad(format string, args ...any) error {
+	return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+func notPaired(name string) error {
+	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
+		Hint: "tether status shows those that are"}
+}

@@ -1,0 +1,50 @@
+package agent
+
+import (
+	"os"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// Status is what is known at this moment; nobody is asked.
+func (a *Agent) Status() local.Status {
+	s := local.Status{
+		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
+		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
+	}
+	for _, h := range a.pool.As(term.User).List() {
+		i := h.Info()
+		switch {
+		case i.Exit != nil:
+			s.Terminals.Exited++
+		case len(i.LentTo) > 0:
+			s.Terminals.Lent++
+			fallthrough
+		default:
+			s.Terminals.Running++
+		}
+	}
+	for _, h := range a.hosts.list() {
+		s.Hosts = append(s.Hosts, a.hostStatus(h))
+	}
+	return s
+}
+
+func (a *Agent) hostStatus(h host) local.HostStatus {
+	first, ok := a.hosts.byDefault()
+	s := local.HostStatus{Name: h.Name, URL: h.URL, Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	link, ok := a.links.status(h.Name)
+	if !ok {
+		return s // being paired or unpaired just now
+	}
+	s.State, s.Since, s.NextRetry = string(link.State), link.Since, link.NextRetry
+	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
+	if link.Err != nil {
+		s.Error = link.Err.Error()
+	}
+	for _, t := range link.Terminals {
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, Problem: t.Problem})
+	}
+	return s
+}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+// replay is how much of what was printed before an attach shows, in bytes.
+const replay = 64 << 10
+
+func attachCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "attach ID", Short: "take a terminal in hand", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `take a terminal in hand: see what it printed last, then type and watch.
+
+At the start of a line ~. leaves it, ~? shows help. The exit status is 0 after
+leaving, else the command's own; 254 if the daemon ended it, 255 if it could not
+be attached to.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return &cannotAttach{err}
+			}
+			t, err := client.Find(c.Context(), args[0])
+			if err != nil {
+				return &cannotAttach{about(args[0], err)}
+			}
+			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay}, false)
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func lsCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := client.List(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(all)
+			}
+			return a.printTerminals(all.Terminals)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printTerminals(all []local.Terminal) error {
+	if len(all) == 0 {
+		a.notice("no terminals; start one with: tether run -- CMD")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tSTATE\tSINCE\tLENT TO\tCOMMAND")
+	for _, t := range all {
+		state, since := "running", t.Started
+		if t.Exit != nil {
+			state, since = exitText(*t.Exit), t.Exit.At
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name, 24), state, ago(time.Since(since)),
+			lentText(t), printable(shellLine(t.Command), 60))
+	}
+	return w.Flush()
+}
+
+func exitText(e local.Exit) string {
+	if e.Signal != "" {
+		return "killed " + e.Signal
+	}
+	return fmt.Sprintf("exited %d", e.Code)
+}
+
+func lentText(t local.Terminal) string {
+	switch {
+	case t.Private:
+		return "private"
+	case len(t.LentTo) == 0:
+		return "-"
+	}
+	return strings.Join(t.LentTo, ",")
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+)
+
+// modes follows which private modes a program has changed on the person's terminal, so that they can be put back when the person
+// leaves it behind. It understands CSI ? Pm h and CSI ? Pm l (DECSET and DECRST) and whether colours were left on; it is an io.Writer
+// that keeps nothing but a list of at most maxModes numbers.
+type modes struct {
+	changed  []int // of restorable, not as they are by default, in the order of their change
+	coloured bool  // something was printed since the last full reset that may have changed colours
+
+	state  modeState
+	params []byte
+}
+
+type modeState uint8
+
+const (
+	modeGround  modeState = iota
+	modeEscape            // after ESC
+	modeCSI               // after ESC [
+	modePrivate           // after ESC [ ?
+)
+
+// maxModeParams bounds the numbers of one sequence, in bytes; longer ones are not followed.
+const maxModeParams = 64
+
+// restorable are the modes that make a terminal hard to use when they stay, with their state by default. Numbers: xterm's ctlseqs.
+var restorable = map[int]bool{
+	1:    false, // application cursor keys
+	7:    true,  // autowrap
+	25:   true,  // cursor visible
+	9:    false, // X10 mouse
+	47:   false, // alternate screen
+	1000: false, // mouse, and its variants
+	1002: false,
+	1003: false,
+	1004: false, // focus events
+	1005: false,
+	1006: false,
+	1015: false,
+	1047: false, // alternate screen
+	1049: false, // alternate screen with saved cursor
+	2004: false, // bracketed paste
+	2026: false, // synchronized output
+}
+
+// Write follows p. It never fails.
+func (m *modes) Write(p []byte) (int, error) {
+	for i := 0; i < len(p); {
+		if m.state == modeGround {
+			n := bytes.IndexByte(p[i:], 0x1b)
+			if n < 0 {
+				break
+			}
+			i += n
+		}
+		m.step(p[i])
+		i++
+	}
+	return len(p), nil
+}
+
+func (m *modes) step(c byte) {
+	switch {
+	case c == 0x1b:
+		m.state = modeEscape
+	case m.state == modeEscape && c == '[':
+		m.state, m.params = modeCSI, m.params[:0]
+	case m.state == modeEscape && c == 'c': // full reset
+		m.state, m.changed, m.coloured = modeGround, nil, false
+	case m.state == modeEscape:
+		m.state = modeGround
+	case m.state == modeCSI && c == '?' && len(m.params) == 0:
+		m.state = modePrivate
+	case (c >= '0' && c <= '9' || c == ';' || c == ':') && len(m.params) < maxModeParams:
+		m.params = append(m.params, c)
+	default:
+		m.end(c)
+	}
+}
+
+// end acts on the final byte of a sequence.
+func (m *modes) end(c byte) {
+	if m.state == modeCSI && c == 'm' {
+		m.coloured = len(bytes.Trim(m.params, "0;")) > 0
+	}
+	if m.state == modePrivate && (c == 'h' || c == 'l') {
+		for number := range bytes.SplitSeq(m.params, []byte{';'}) {
+			n, err := strconv.Atoi(string(number))
+			if normal, known := restorable[n]; err == nil && known {
+				m.set(n, (c == 'h') != normal)
+			}
+		}
+	}
+	m.state = modeGround
+}
+
+func (m *modes) set(mode int, changed bool) {
+	m.changed = slices.DeleteFunc(m.changed, func(n int) bool { return n == mode })
+	if changed {
+		m.changed = append(m.changed, mode)
+	}
+}
+
+// restore returns what puts the terminal back, the last change first. An unfinished sequence is cancelled (CAN).
+func (m *modes) restore() []byte {
+	var out []byte
+	if m.state != modeGround {
+		out = append(out, 0x18)
+	}
+	for _, n := range slices.Backward(m.changed) {
+		out = append(out, "\x1b[?"...)
+		out = strconv.AppendInt(out, int64(n), 10)
+		if restorable[n] {
+			out = append(out, 'h')
+		} else {
+			out = append(out, 'l')
+		}
+	}
+	if m.coloured {
+		out = append(out, "\x1b[0m"...)
+	}
+	*m = modes{}
+	return out
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/platform/tty"
+)
+
+func pairCommand(a *app) *cobra.Command {
+	var r local.PairRequest
+	var token tokenSource
+	c := &cobra.Command{
+		Use: "pair URL", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 1, "the host's URL"),
+		Long: `pair with an agent host, to lend it terminals.
+
+The host is asked once; then the daemon keeps a link to it. The token is asked for
+on the terminal, or read from --token-file (- is standard input). Pairing again
+with the same URL replaces the token.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := refuseToken(c, args[0]); err != nil {
+				return err
+			}
+			var err error
+			r.URL = args[0]
+			if r.Token, err = token.read(a, c); err != nil {
+				return err
+			}
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			h, err := client.Pair(c.Context(), r)
+			if err != nil {
+				return err
+			}
+			return a.paired(h)
+		},
+	}
+	f := c.Flags()
+	token.flags(c)
+	f.StringVar(&r.Name, "name", "", "a `name` for the host, instead of one made of its URL")
+	f.BoolVar(&r.Default, "default", false, "lend to it when nothing else is said, as to the first host anyway")
+	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair although the host does not say that it takes terminals")
+	f.StringVar(&r.OnDispose, "on-dispose", "auto", "when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")
+	return c
+}
+
+func (a *app) paired(h local.HostStatus) error {
+	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", printable(h.Name, 0), printable(h.URL, 0))
+	if h.Default {
+		a.notice("tether run -- CMD lends to it")
+	} else {
+		a.notice("tether run --host %s -- CMD lends to it", h.Name)
+	}
+	return err
+}
+
+func unpairCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "unpair NAME", Short: "withdraw what is lent to a host, and forget it", Args: someArgs(1, 1, "the host's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			if err := client.Unpair(c.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
+			return err
+		},
+	}
+}
+
+// refuseToken refuses a URL that holds a token: every program on the machine can read command lines, and shells keep them.
+func refuseToken(c *cobra.Command, text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return usage(c, "the URL cannot be read") // without it: it may hold a token
+	}
+	if u.User != nil || u.Query().Has("tkn") || strings.Contains(u.Fragment, "tkn=") {
+		return &usageError{message: c.Name() + ": a token on the command line can be read by other programs",
+			hint: "leave ?tkn=… out of the URL; give the token when asked, or with --token-file"}
+	}
+	return nil
+}
+
+// tokenSource is where the token comes from.
+type tokenSource struct {
+	file string
+	none bool
+}
+
+func (t *tokenSource) flags(c *cobra.Command) {
+	c.Flags().StringVar(&t.file, "token-file", "", "read the token from `FILE`; - is standard input")
+	c.Flags().BoolVar(&t.none, "without-token", false, "the host asks for none")
+}
+
+// maxToken bounds what is read of a token file, in bytes.
+const maxToken = 4 << 10
+
+func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {
+	switch {
+	case t.none && t.file != "":
+		return "", usage(c, "--without-token and --token-file exclude each other")
+	case t.none:
+		return "", nil
+	case t.file == "-":
+		return readToken(a.stdin)
+	case t.file != "":
+		f, err := os.Open(t.file)
+		if err != nil {
+			return "", fmt.Errorf("token file: %w", err)
+		}
+		defer f.Close()
+		return readToken(f)
+	case !tty.Is(a.stdin):
+		return "", usage(c, "there is no terminal to ask for the token; give --token-file, or --without-token")
+	}
+	fmt.Fprint(a.stderr, "token (empty if the host asks for none): ")
+	text, err := tty.ReadSecret(c.Context(), a.stdin)
+	fmt.Fprintln(a.stderr)
+	return strings.TrimSpace(text), err
+}
+
+func readToken(from io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(from, maxToken+1))
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	text := strings.TrimSpace(string(data))
+	if text == "" || len(data) > maxToken {
+		return "", errors.New("the token file is empty or not a token")
+	}
+	return text, nil
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/platform/dirs"
+)
+
+// app is what all commands share.
+type app struct {
+	stdin, stdout, stderr *os.File
+}
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tether",
+		Short: "lend terminals of this machine to remote agent hosts",
+		Long: `tether runs terminals on this machine and lends them to agent hosts:
+what they print is seen there, nobody there can type.
+
+  tether pair wss://host.example   once
+  tether run -- npm run dev        a terminal that the host sees
+  tether ls                        what runs`,
+		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	root.AddCommand(runCommand(a), attachCommand(a), lsCommand(a), readCommand(a), killCommand(a),
+		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a),
+		daemonCommand(a), stopCommand(a), versionCommand(a))
+	return root
+}
+
+func versionCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "print the version", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error { return printVersion(a) }}
+}
+
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	e := &usageError{message: fmt.Sprintf("there is no command %q", args[0]), hint: "tether --help lists them"}
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		e.hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return e
+}
+
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usage(c, "it takes no %q", args[0])
+	}
+	return nil
+}
+
+// someArgs wants at least least and at most most arguments; most < 0 means any number.
+func someArgs(least, most int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < least {
+			return usage(c, "it needs %s", what)
+		}
+		if most >= 0 && len(args) > most {
+			return usage(c, "%q is one argument too many", args[most])
+		}
+		return nil
+	}
+}
+
+// client returns a client for the daemon of this user's directories.
+func (a *app) client() (*local.Client, dirs.Dirs, error) {
+	d, err := dirs.Get()
+	if err != nil {
+		return nil, d, err
+	}
+	return local.NewClient(agent.SocketPath(d)), d, nil
+}
+
+// ensured is client after starting a daemon if none runs.
+func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
+	client, d, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("find this program to start the daemon: %w", err)
+	}
+	return client, client.EnsureDaemon(c.Context(), local.Launch{
+		Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out"),
+	})
+}
+
+// usageError is a command line that makes no sense.
+type usageError struct{ message, hint string }
+
+func (e *usageError) Error() string { return e.message }
+
+func usage(c *cobra.Command, format string, args ...any) error {
+	return &usageError{message: strings.TrimPrefix(c.CommandPath(), "tether ") + ": " + fmt.Sprintf(format, args...),
+		hint: "see " + c.CommandPath() + " --help"}
+}
+
+// hinted is an error of this side with what to do next.
+type hinted struct {
+	err  error
+	hint string
+}
+
+func (e *hinted) Error() string { return e.err.Error() }
+func (e *hinted) Unwrap() error { return e.err }
+
+// hintFor is what to do about err, "" if there is nothing to say.
+func hintFor(err error) string {
+	var usage *usageError
+	var remote *local.Error
+	var own *hinted
+	switch {
+	case errors.As(err, &usage):
+		return usage.hint
+	case errors.As(err, &own):
+		return own.hint
+	case errors.As(err, &remote):
+		return remote.Hint
+	case errors.Is(err, local.ErrNotRunning):
+		return "start it with: tether daemon (tether run and tether pair do so themselves)"
+	}
+	return ""
+}

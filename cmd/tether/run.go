@@ -1,0 +1,89 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func runCommand(a *app) *cobra.Command {
+	var r local.SpawnRequest
+	var detach bool
+	c := &cobra.Command{
+		Use: "run [flags] -- CMD…", Short: "run a command in a terminal that the default host sees",
+		Long: `run a command in a terminal that the default host sees.
+
+With a terminal of your own you are attached to it: at the start of a line ~.
+leaves it running, ~? shows help. Without one, input and output are passed on.
+The exit status is the command's.`,
+		Args: someArgs(1, -1, "a command, after --"),
+		RunE: func(c *cobra.Command, argv []string) error {
+			r.Command = argv
+			return a.run(c, r, detach)
+		},
+	}
+	f := c.Flags()
+	f.SetInterspersed(false) // flags after the command are the command's
+	f.StringVar(&r.Name, "name", "", "a `name` for it, instead of the command's")
+	f.StringVar(&r.Cwd, "cwd", "", "the `directory` to run in, instead of this one")
+	f.BoolVar(&detach, "detach", false, "print the id and leave it running")
+	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
+	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
+	f.StringVar(&r.OnSlow, "on-slow", "lag", "when a host is slow: lag (it misses output) or hold (the command waits a while)")
+	return c
+}
+
+func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
+	dir, err := directory(r.Cwd)
+	if err != nil {
+		return err
+	}
+	client, err := a.ensured(c)
+	if err != nil {
+		return err
+	}
+	r.Cwd, r.Env = dir, environment(os.Environ())
+	r.Cols, r.Rows = a.size()
+	t, err := client.Spawn(c.Context(), r)
+	if err != nil {
+		return err
+	}
+	if len(t.LentTo) == 0 && !t.Private {
+		a.notice("nobody watches %s: no default host; pair with one by: tether pair URL", t.ID)
+	}
+	if detach {
+		_, err := fmt.Fprintln(a.stdout, t.ID)
+		return err
+	}
+	return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{FromStart: true}, true)
+}
+
+// directory makes name absolute, as the daemon has another working directory. A working directory that was reached through links keeps
+// its name.
+func directory(name string) (string, error) {
+	if name != "" {
+		return filepath.Abs(name)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("the current directory: %w", err)
+	}
+	return dir, nil
+}
+
+// environment is what the person's programs expect: that of their shell. What is tether's own, and may be a credential, does not even
+// go to the daemon.
+func environment(env []string) []string {
+	out := make([]string, 0, len(env))
+	for _, e := range env {
+		if !strings.HasPrefix(e, "TETHER_") || strings.HasPrefix(e, "TETHER_HOME=") {
+			out = append(out, e)
+		}
+	}
+	return out
+}

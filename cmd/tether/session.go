@@ -1,0 +1,229 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"tether/agent/local"
+	"tether/platform/tty"
+)
+
+// session is a person, or a script, at a terminal until it exits or they leave.
+//
+// With a terminal of one's own on both sides it is interactive: every key goes to the child, the size follows, ~. leaves. Otherwise it
+// is a part of a script: what comes in is typed, what is printed goes out, and a session that owns its terminal ends it when the script
+// is ended.
+type session struct {
+	app    *app
+	client *local.Client
+	id     string
+	att    *local.Attachment
+	owns   bool // the terminal was started for this session
+
+	interactive bool
+	modes       modes
+	signals     chan os.Signal
+	left        chan struct{} // closed when the person detaches
+}
+
+// attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or what went wrong.
+func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o local.AttachOptions, owns bool) error {
+	att, err := client.Attach(ctx, id, o)
+	if err != nil {
+		return &cannotAttach{err}
+	}
+	defer att.Close()
+	s := &session{app: a, client: client, id: id, att: att, owns: owns,
+		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{})}
+	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(s.signals)
+	if !s.interactive {
+		return s.run()
+	}
+	restore, err := tty.Raw(a.stdin)
+	if err != nil {
+		return &cannotAttach{fmt.Errorf("raw mode: %w", err)}
+	}
+	defer restore()
+	return s.run()
+}
+
+// run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be
+// called off.
+func (s *session) run() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go s.typed(ctx)
+	if s.interactive {
+		resized, stop := tty.Resized()
+		defer stop()
+		go s.follow(ctx, resized)
+	}
+	ended := make(chan error, 1) // 1: the output's end may be heard of after a detach, or never
+	go func() { ended <- s.printed(ctx) }()
+	for {
+		select {
+		case err := <-ended:
+			s.tidy()
+			return err
+		case <-s.left:
+			s.tidy()
+			s.app.notice("left %s, which runs on; come back with: tether attach %s\r", s.id, s.id)
+			return nil
+		case sig := <-s.signals:
+			if done, err := s.signalled(ctx, sig); done {
+				s.tidy()
+				return err
+			}
+		}
+	}
+}
+
+// tidy leaves the person's terminal as a shell expects it.
+func (s *session) tidy() {
+	if s.interactive {
+		_, _ = s.app.stdout.Write(s.modes.restore()) // nothing helps when it is gone
+	}
+}
+
+// signalled decides what a signal to this process means.
+func (s *session) signalled(ctx context.Context, sig os.Signal) (done bool, err error) {
+	number, _ := sig.(syscall.Signal)
+	switch {
+	case sig == os.Interrupt && !s.interactive:
+		_ = s.att.Write(ctx, []byte{0x03}) // ^C: the child decides; its end is ours
+		return false, nil
+	case s.owns && !s.interactive:
+		s.end()
+	}
+	return true, exitCode(128 + int(number))
+}
+
+// killTimeout bounds what this process waits for when it ends its terminal.
+const killTimeout = 10 * time.Second
+
+// end kills the terminal: its script has gone.
+func (s *session) end() {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	if _, err := s.client.Kill(ctx, s.id); err != nil {
+		s.app.notice("%s may still run: %v", s.id, err)
+	}
+}
+
+// printed shows what the terminal prints until it exits.
+func (s *session) printed(ctx context.Context) error {
+	for {
+		m, err := s.att.Next(ctx)
+		if err != nil {
+			return err
+		}
+		if m.Control == nil {
+			if _, err := s.app.stdout.Write(m.Data); err != nil {
+				return s.unread(err)
+			}
+			if s.interactive {
+				_, _ = s.modes.Write(m.Data) // never fails
+			}
+			continue
+		}
+		switch m.Control.Type {
+		case local.ControlExit:
+			return exitCode(m.Control.Code)
+		case local.ControlDropped:
+			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
+		case local.ControlLagged:
+			s.app.notice("%d bytes were lost: the output was not read fast enough\r", m.Control.Lost)
+		case local.ControlError:
+			s.app.notice("%s\r", m.Control.Message)
+		}
+	}
+}
+
+// unread ends a session whose output nobody takes any more.
+func (s *session) unread(err error) error {
+	if s.owns && !s.interactive {
+		s.end()
+	}
+	if errors.Is(err, syscall.EPIPE) {
+		return exitCode(128 + int(syscall.SIGPIPE))
+	}
+	return err
+}
+
+// follow gives the terminal the size of the person's.
+func (s *session) follow(ctx context.Context, resized <-chan os.Signal) {
+	for {
+		if cols, rows := s.app.size(); s.att.Resize(ctx, cols, rows) != nil {
+			return
+		}
+		select {
+		case <-resized:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// size is the person's terminal's, or 80x24.
+func (a *app) size() (cols, rows uint16) {
+	for _, f := range []*os.File{a.stdout, a.stdin, a.stderr} {
+		if c, r, ok := tty.Size(f); ok {
+			return uint16(min(c, 1000)), uint16(min(r, 1000))
+		}
+	}
+	return 80, 24
+}
+
+// typed sends what comes in.
+func (s *session) typed(ctx context.Context) {
+	var e escapes
+	var send []byte
+	buf := make([]byte, 16<<10)
+	last := byte('\n')
+	for {
+		n, err := s.app.stdin.Read(buf)
+		for in := buf[:n]; len(in) > 0; {
+			action := escapeNone
+			send = append(send[:0], in...)
+			rest := in[:0]
+			if s.interactive {
+				send, action, rest = e.feed(send[:0], in)
+			}
+			if len(send) > 0 {
+				last = send[len(send)-1]
+				if s.att.Write(ctx, send) != nil {
+					return
+				}
+			}
+			switch action {
+			case escapeDetach:
+				close(s.left)
+				return
+			case escapeHelp:
+				fmt.Fprint(s.app.stderr, "\r\n"+escapeHelpText)
+			}
+			in = rest
+		}
+		if err != nil {
+			if errors.Is(err, io.EOF) && s.owns && !s.interactive {
+				_ = s.att.Write(ctx, endOfInput(last)) // the child may be gone
+			}
+			return
+		}
+	}
+}
+
+// endOfInput is what a person types to end input: ^D, twice when it is not at the start of a line.
+func endOfInput(last byte) []byte {
+	if last == '\n' || last == '\r' {
+		return []byte{0x04}
+	}
+	return []byte{0x04, 0x04}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/local"
+)
+
+// statusTimeout is how long an answer may take before the daemon counts as stuck: it asks nobody.
+const statusTimeout = 3 * time.Second
+
+func statusCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "status", Short: "show the daemon, its hosts and what is lent", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, d, err := a.client()
+			if err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(c.Context(), statusTimeout)
+			defer cancel()
+			s, err := client.Status(ctx)
+			switch {
+			case asJSON && errors.Is(err, local.ErrNotRunning):
+				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}}
+				return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
+			case err != nil:
+				return err
+			case asJSON:
+				return a.printJSON(s)
+			}
+			a.printStatus(s)
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printStatus(s local.Status) {
+	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", ago(time.Since(s.Started)), s.Pid, s.Version)
+	if s.Version != versionText() {
+		fmt.Fprintf(a.stdout, "           this command is version %s; tether stop, and the next one starts anew\n", versionText())
+	}
+	fmt.Fprintf(a.stdout, "terminals  %d running, of which %d lent; %d exited\n", s.Terminals.Running, s.Terminals.Lent, s.Terminals.Exited)
+	if len(s.Hosts) == 0 {
+		fmt.Fprintln(a.stdout, "hosts      none; pair with one by: tether pair URL")
+	}
+	for _, h := range s.Hosts {
+		a.printHost(h)
+	}
+}
+
+func (a *app) printHost(h local.HostStatus) {
+	name := printable(h.Name, 0)
+	if h.Default {
+		name += " (default)"
+	}
+	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, printable(h.URL, 0))
+	line := fmt.Sprintf("%s for %s", h.State, ago(time.Since(h.Since)))
+	if h.Server != "" && h.State == "online" {
+		line += fmt.Sprintf(", %s, protocol %s", printable(h.Server, 60), printable(h.Protocol, 20))
+	}
+	if h.Error != "" {
+		line += ": " + printable(h.Error, 200)
+	}
+	fmt.Fprintln(a.stdout, "          ", line)
+	if !h.NextRetry.IsZero() && h.State != "online" {
+		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
+	}
+	for _, l := range h.Lent {
+		fmt.Fprintf(a.stdout, "           lends %s%s\n", l.ID, lentTrouble(l))
+	}
+}
+
+// lentTrouble is what a person should know about a lent terminal.
+func lentTrouble(l local.Lent) string {
+	text := ""
+	if l.Unacked > 0 {
+		text += fmt.Sprintf(", %d bytes on their way", l.Unacked)
+	}
+	if l.Lost > 0 {
+		text += fmt.Sprintf(", %d bytes lost", l.Lost)
+	}
+	if l.Problem != "" {
+		text += ": " + printable(l.Problem, 200)
+	}
+	return text
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"tether/agent/local"
+)
+
+// A person reads at most two lines about what went wrong:
+//
+//	tether: what failed, in lower case
+//	  what to do next
+//
+// Programs read the exit status; the meanings are agent/local's, and the README has them.
+
+// exitCode ends the command with a status of its own and no message: that of the command that ran in a terminal.
+type exitCode int
+
+func (e exitCode) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// cannotAttach is why attach did not come about.
+type cannotAttach struct{ err error }
+
+func (e *cannotAttach) Error() string { return e.err.Error() }
+func (e *cannotAttach) Unwrap() error { return e.err }
+
+// exitInterrupted is what shells report after SIGINT.
+const exitInterrupted = 130
+
+// exitStatus maps what a command returned to the process's exit status.
+func exitStatus(ctx context.Context, err error) int {
+	var code exitCode
+	var usage *usageError
+	var attach *cannotAttach
+	switch {
+	case err == nil:
+		return local.ExitOK
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &usage):
+		return local.ExitUsage
+	case errors.As(err, &attach):
+		return local.ExitCannotAttach
+	case errors.Is(err, local.ErrDropped):
+		return local.ExitDropped
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return local.ExitStatus(err)
+}
+
+// explain tells the person what went wrong, unless the status says it all.
+func (a *app) explain(ctx context.Context, err error) {
+	var code exitCode
+	if err == nil || errors.As(err, &code) || errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		return
+	}
+	text := err.Error()
+	if errors.Is(err, local.ErrNotRunning) {
+		text = "the daemon is not running"
+	}
+	fmt.Fprintln(a.stderr, "tether:", text)
+	if hint := hintFor(err); hint != "" {
+		fmt.Fprintln(a.stderr, "  "+hint)
+	}
+}

@@ -1,0 +1,36 @@
+//go:build linux || darwin
+
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// noFollow keeps from following a link, and from waiting for the other end of a pipe.
+const noFollow = unix.O_NOFOLLOW | unix.O_NONBLOCK
+
+func check(path string, info fs.FileInfo, fix string) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(stat.Uid) != os.Geteuid() {
+		return fmt.Errorf("%s belongs to another user", path)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s is open to other users (mode %04o); close it: chmod %s %s", path, info.Mode().Perm(), fix, path)
+	}
+	return nil
+}
+
+// syncDir makes a rename last through a loss of power.
+func syncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -1,0 +1,97 @@
+// Package secret keeps files that only this user may read: credentials and what is private in logs.
+//
+//	err := secret.Dir(d.State)
+//	err = secret.WriteFile(filepath.Join(d.State, "hosts.json"), data)
+//	data, err := secret.ReadFile(filepath.Join(d.State, "hosts.json"))
+//
+// What belongs to somebody else, or is open to others, is refused with a sentence that says how to put it right: it may have been
+// read or replaced already, so quietly closing it would hide that.
+package secret
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile bounds what ReadFile returns, in bytes.
+const maxFile = 1 << 20
+
+// ErrTooLarge is returned by ReadFile for a file of more than 1 MiB.
+var ErrTooLarge = errors.New("larger than 1 MiB")
+
+// Dir makes the directory with its parents, closed to others, or makes sure that it is one, is this user's and is closed to others.
+func Dir(path string) error {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Lstat(path) // a link could be turned elsewhere by its owner
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%s is not a directory", path)
+	}
+	return check(path, info, "700")
+}
+
+// ReadFile returns what is in the file. It follows no link.
+func ReadFile(path string) ([]byte, error) {
+	f, err := open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = &fs.PathError{Op: "read", Path: path, Err: ErrTooLarge}
+	}
+	return data, err
+}
+
+// OpenAppend opens the file for appending and makes it if it is missing. It follows no link.
+func OpenAppend(path string) (*os.File, error) {
+	return open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
+}
+
+// open opens a regular file of this user's that is closed to others.
+func open(path string, flags int) (*os.File, error) {
+	f, err := os.OpenFile(path, flags|noFollow, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	if err == nil {
+		err = check(path, info, "600")
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// WriteFile replaces the file as a whole: after a crash it holds either the old data or the new. Its directory must exist.
+func WriteFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600 and O_EXCL
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncDir(filepath.Dir(path))
+}

@@ -1,0 +1,59 @@
+// Package tty is the person's own terminal, at which a command runs: its size, its raw mode, and what is typed without being shown.
+// It is not for the terminals that are lent: those are package pty's.
+//
+//	if tty.Is(os.Stdin) {
+//		restore, err := tty.Raw(os.Stdin)
+//		…
+//		defer restore()
+//	}
+package tty
+
+import (
+	"context"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Is reports whether f is a terminal.
+func Is(f *os.File) bool { return term.IsTerminal(int(f.Fd())) }
+
+// Size returns the size of the terminal f in cells; ok is false if it is not known.
+func Size(f *os.File) (cols, rows int, ok bool) {
+	cols, rows, err := term.GetSize(int(f.Fd()))
+	return cols, rows, err == nil && cols > 0 && rows > 0
+}
+
+// Raw hands every key to the program: none is echoed, edited or turned into a signal. restore undoes it and may be called twice.
+func Raw(f *os.File) (restore func(), err error) {
+	state, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = term.Restore(int(f.Fd()), state) }, nil // nothing helps when the terminal is gone
+}
+
+// ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on
+// in the background until a line is typed, so the program should end.
+func ReadSecret(ctx context.Context, f *os.File) (string, error) {
+	state, err := term.GetState(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	type line struct {
+		text []byte
+		err  error
+	}
+	read := make(chan line, 1) // 1: the reader ends even when nobody waits any more
+	go func() {
+		text, err := term.ReadPassword(int(f.Fd()))
+		read <- line{text, err}
+	}()
+	select {
+	case l := <-read:
+		return string(l.text), l.err
+	case <-ctx.Done():
+		_ = term.Restore(int(f.Fd()), state)
+		return "", ctx.Err()
+	}
+}
