@@ -80,6 +80,13 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	return err
 }
 
+// full reports whether there is no place for another connection.
+func (h *Host) full() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.conns) >= h.opts.MaxConnections
+}
+
 func (h *Host) open(c *conn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

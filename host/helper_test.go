@@ -257,6 +257,13 @@ func (v *viewer) textOf(uri string) string {
 	return v.text[uri].String()
 }
 
+// forget stops the viewer from keeping envelopes and parts: for much output.
+func (v *viewer) forget() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.keep = false
+}
+
 // create announces a client-executed terminal.
 func (v *viewer) create(uri string) {
 	v.t.Helper()

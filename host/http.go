@@ -28,6 +28,10 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, text, status)
 		return
 	}
+	if h.full() {
+		http.Error(w, errTooManyConnections.Error(), http.StatusServiceUnavailable)
+		return
+	}
 	tracked := &trackedWriter{ResponseWriter: w}
 	ch, err := wsconn.Accept(tracked, r, wsconn.Options{
 		ReadLimit: h.opts.MaxFrame, OriginChecked: true,

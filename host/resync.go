@@ -17,7 +17,7 @@ func (s *subscription) resyncLocked() {
 		return
 	}
 	r := resync{h: s.conn.h, t: t}
-	if s.conn.client != t.creator || !t.remote() {
+	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
 	r.rest()

@@ -1,0 +1,170 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// The corpora of the benchmarks: 32 KiB of lines each, as one dispatch carries.
+var (
+	plainText    = []byte(strings.Repeat("compiling package 1234 of 5678 in directory somewhere/else\r\n", 1000)[:32<<10])
+	colouredText = []byte(strings.Repeat("\x1b[32m  ok\x1b[0m  \x1b[1mtether/host\x1b[0m\t\x1b[2m0.123s\x1b[0m\r\n", 1000)[:32<<10])
+)
+
+// transport opens a connection to a host.
+type transport func(b *testing.B) jsonrpc.Channel
+
+func inMemory(h *host.Host) transport {
+	return func(b *testing.B) jsonrpc.Channel {
+		near, far := jsonrpc.Pipe()
+		go func() { _ = h.ServeChannel(context.Background(), far) }()
+		b.Cleanup(func() { near.Close() })
+		return near
+	}
+}
+
+func overLoopback(h *host.Host) transport {
+	return func(b *testing.B) jsonrpc.Channel {
+		s := httptest.NewServer(h)
+		b.Cleanup(s.Close)
+		ch, err := wsconn.Dial(b.Context(), "ws"+strings.TrimPrefix(s.URL, "http"), wsconn.Options{ReadLimit: 16 << 20})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { ch.Close() })
+		return ch
+	}
+}
+
+func BenchmarkFanOut(b *testing.B) {
+	for _, net := range []struct {
+		name string
+		open func(*host.Host) transport
+	}{{"memory", inMemory}, {"loopback", overLoopback}} {
+		for _, text := range []struct {
+			name string
+			data []byte
+		}{{"plain", plainText}, {"coloured", colouredText}} {
+			for _, observers := range []int{0, 1, 10, 50} {
+				b.Run(fmt.Sprintf("%s/%s/%d", net.name, text.name, observers), func(b *testing.B) {
+					h := host.New(host.Options{})
+					defer h.Close()
+					fanOut(b, net.open(h), text.data, observers)
+				})
+			}
+		}
+	}
+}
+
+// fanOut sends b.N frames through the host as the daemon does, at most 64 KiB ahead of the acknowledgement, to observers
+// that count what they get.
+func fanOut(b *testing.B, open transport, data []byte, observers int) {
+	owner := open(b)
+	must(b, owner, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["1.0.0"],`+
+		`"clientId":"laptop","_meta":{"tether/clientTerminals":{"versions":[1]}}}}`)
+	must(b, owner, `{"jsonrpc":"2.0","id":2,"method":"createTerminal","params":{"channel":"`+uri+`","executionTarget":"client",`+
+		`"claim":{"kind":"client","clientId":"laptop"}}}`)
+	var wg sync.WaitGroup
+	var skipped int64
+	var mu sync.Mutex
+	for i := range observers {
+		ch := open(b)
+		must(b, ch, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://",`+
+			`"protocolVersions":["1.0.0"],"clientId":"watcher%d","initialSubscriptions":["%s"]}}`, i, uri))
+		wg.Go(func() {
+			n := observe(b, ch)
+			mu.Lock()
+			defer mu.Unlock()
+			skipped += n
+		})
+	}
+	b.SetBytes(int64(len(data)))
+	b.ReportAllocs()
+	b.ResetTimer()
+	var buf []byte
+	sent, applied := int64(0), int64(0)
+	for range b.N {
+		for sent-applied > 32<<10 {
+			applied = awaitAck(b, owner)
+		}
+		buf = ahp.AppendOutput(buf[:0], uri, 1, data, sent)
+		if err := owner.Send(b.Context(), buf); err != nil {
+			b.Fatal(err)
+		}
+		sent += int64(len(data))
+	}
+	exit := []byte(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","clientSeq":2,"action":{"type":"terminal/exited"}}}`)
+	if err := owner.Send(b.Context(), exit); err != nil {
+		b.Fatal(err)
+	}
+	wg.Wait()
+	b.StopTimer()
+	if observers > 0 {
+		b.ReportMetric(float64(skipped)/float64(observers)/float64(b.N), "resyncs/frame")
+		b.ReportMetric(float64(observers)*float64(len(data))*float64(b.N)/1e6/b.Elapsed().Seconds(), "MB/s-all")
+	}
+}
+
+// observe reads until the exit and returns how often it was brought back.
+func observe(b *testing.B, ch jsonrpc.Channel) (resyncs int64) {
+	for {
+		msg, err := ch.Recv(b.Context())
+		if err != nil {
+			b.Errorf("observer: %v", err)
+			return resyncs
+		}
+		end := msg[max(0, len(msg)-64):]
+		if bytes.Contains(end, []byte(`"terminal/cleared"`)) {
+			resyncs++
+		}
+		if bytes.Contains(end, []byte(`"terminal/exited"`)) {
+			return resyncs
+		}
+	}
+}
+
+func awaitAck(b *testing.B, ch jsonrpc.Channel) int64 {
+	for {
+		msg, err := ch.Recv(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, tail, ok := bytes.Cut(msg, []byte(`"applied":`)); ok {
+			var n int64
+			if _, err := fmt.Sscanf(string(tail), "%d", &n); err != nil {
+				b.Fatal(err)
+			}
+			return n
+		}
+	}
+}
+
+// must sends a request and expects a result.
+func must(b *testing.B, ch jsonrpc.Channel, request string) {
+	b.Helper()
+	if err := ch.Send(b.Context(), []byte(request)); err != nil {
+		b.Fatal(err)
+	}
+	for {
+		msg, err := ch.Recv(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		if bytes.Contains(msg, []byte(`"error"`)) {
+			b.Fatalf("%s: %s", request, msg)
+		}
+		if bytes.Contains(msg, []byte(`"result"`)) {
+			return
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package host_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
+)
+
+const secret = "tkn-7c1f0c9b"
+
+// logBuffer is a log that may be written by several goroutines.
+type logBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// serve listens on loopback and returns the URL for WebSockets.
+func serve(t *testing.T, o host.Options) (h *host.Host, url string) {
+	h = testHost(t, o)
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return h, "ws" + strings.TrimPrefix(s.URL, "http")
+}
+
+func dial(t *testing.T, url, id string, o viewOptions) *viewer {
+	t.Helper()
+	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{ReadLimit: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newViewer(t, ch, id)
+	t.Cleanup(v.close)
+	if !o.noInit {
+		v.initialize(o)
+	}
+	return v
+}
+
+func TestWhoMayConnect(t *testing.T) {
+	testkit.Leaks(t)
+	_, url := serve(t, host.Options{Token: secret, Origins: []string{"ide.example"}})
+	own := strings.TrimPrefix(url, "ws://")
+	bearer := func(s string) http.Header { return http.Header{"Authorization": {s}} }
+	for _, test := range []struct {
+		name, query string
+		header      http.Header
+		want        int // 101 is a WebSocket
+	}{
+		{"no token", "", nil, 401},
+		{"token in the query", "?tkn=" + secret, nil, 101},
+		{"on any path", "/a/b?tkn=" + secret, nil, 101},
+		{"wrong token", "?tkn=wrong", nil, 403},
+		{"token too long", "?tkn=" + secret + "x", nil, 403},
+		{"empty token", "?tkn=", nil, 401},
+		{"token twice", "?tkn=" + secret + "&tkn=" + secret, nil, 401},
+		{"bearer", "", bearer("Bearer " + secret), 101},
+		{"bearer in small letters", "", bearer("bearer " + secret), 101},
+		{"wrong bearer", "", bearer("Bearer nonsense"), 403},
+		{"basic", "", bearer("Basic " + secret), 401},
+		{"foreign page", "?tkn=" + secret, http.Header{"Origin": {"https://evil.example"}}, 403},
+		{"own page", "?tkn=" + secret, http.Header{"Origin": {"http://" + own}}, 101},
+		{"allowed page", "?tkn=" + secret, http.Header{"Origin": {"https://ide.example"}}, 101},
+		{"no page", "?tkn=" + secret, http.Header{"Origin": {"null"}}, 403},
+		{"page of a rebound name", "?tkn=" + secret, http.Header{"Origin": {"http://evil.example"}, "Host": {"evil.example"}}, 403},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if got := upgrade(t, url+test.query, test.header, true); got != test.want {
+				t.Errorf("status %d, want %d", got, test.want)
+			}
+		})
+	}
+	for query, want := range map[string]int{"": 401, "?tkn=x": 403, "?tkn=" + secret: 426} {
+		if got := upgrade(t, url+query, nil, false); got != want {
+			t.Errorf("plain GET %q: status %d, want %d", query, got, want)
+		}
+	}
+}
+
+// upgrade makes a request, as a WebSocket's handshake or plain, and returns the status.
+func upgrade(t *testing.T, url string, header http.Header, websocket bool) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http"+strings.TrimPrefix(url, "ws"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range header {
+		r.Header[k] = v
+	}
+	if name := header.Get("Host"); name != "" {
+		r.Host = name
+	}
+	if websocket {
+		r.Header.Set("Connection", "Upgrade")
+		r.Header.Set("Upgrade", "websocket")
+		r.Header.Set("Sec-WebSocket-Version", "13")
+		r.Header.Set("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+func TestTooManyConnections(t *testing.T) {
+	_, url := serve(t, host.Options{MaxConnections: 2})
+	dial(t, url, "a", viewOptions{})
+	b := dial(t, url, "b", viewOptions{})
+	_, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
+	if e, ok := errors.AsType[*wsconn.DialError](err); !ok || e.Status != http.StatusServiceUnavailable {
+		t.Errorf("the third connection: %v, want status 503", err)
+	}
+	b.close()
+	testkit.Eventually(t, 10*time.Second, "a place is free again", func() bool {
+		ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
+		if err == nil {
+			ch.Close()
+		}
+		return err == nil
+	})
+}
+
+func TestEndToEndOverLoopback(t *testing.T) {
+	testkit.Leaks(t)
+	var log logBuffer
+	logger := zerolog.New(&log).Level(zerolog.TraceLevel)
+	h, url := serve(t, host.Options{Token: secret, Logger: &logger})
+	url += "?tkn=" + secret
+	owner := dial(t, url, "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	const observers = 50
+	watchers := make([]*viewer, observers)
+	for i := range watchers {
+		watchers[i] = dial(t, url, fmt.Sprint("watcher ", i), viewOptions{subs: []string{uri}})
+		watchers[i].forget()
+	}
+	sent := int64(0)
+	for i := range 64 {
+		text := strings.Repeat(fmt.Sprintf("content-marker %d\r\n", i), 200)
+		owner.await("room in the window", func() bool { return sent-owner.acks[uri] < 64<<10 })
+		owner.output(uri, text, sent)
+		sent += int64(len(text))
+	}
+	owner.dispatch(uri, ahp.TerminalTitleChanged{Title: "title-marker"})
+	owner.output(uri, "the end", sent)
+	for _, w := range watchers {
+		w.awaitText(uri, "the end")
+	}
+	// Whoever was not skipped has every byte.
+	for _, w := range watchers {
+		if text := w.textOf(uri); !strings.Contains(text, "bytes skipped") && int64(len(text)) != sent+int64(len("the end")) {
+			t.Errorf("%s has %d bytes, want %d", w.id, len(text), sent)
+		}
+	}
+	h.Close()
+	told := 0
+	for _, v := range append(watchers, owner) {
+		<-v.done
+		if e, ok := errors.AsType[*wsconn.CloseError](v.peer.Err()); ok && e.Code == wsconn.CloseGoingAway {
+			told++
+		}
+	}
+	if told < observers/2 { // a close frame may be given up on when the machine is busy
+		t.Errorf("%d of %d clients were told that the host goes away", told, observers+1)
+	}
+	for _, word := range []string{"content-marker", "title-marker", secret} {
+		if strings.Contains(log.String(), word) {
+			t.Errorf("%q is in the log", word)
+		}
+	}
+	if !strings.Contains(log.String(), "disconnected") {
+		t.Errorf("nothing of the connections is in the log:\n%s", log.String())
+	}
+}
+
+func TestBadFrames(t *testing.T) {
+	testkit.Leaks(t)
+	_, url := serve(t, host.Options{MaxFrame: 64 << 10})
+	owner := dial(t, url, "laptop", viewOptions{})
+	owner.create(uri)
+	for _, test := range []struct {
+		name, frame, want string // what the answer holds; "" for none
+	}{
+		{"not JSON", `hello`, `-32700`},
+		{"not UTF-8", "\xff\xfe{", `-32700`},
+		{"batch", `[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, `-32600`},
+		{"no method", `{"jsonrpc":"2.0","id":1}`, `-32600`},
+		{"unknown method", `{"jsonrpc":"2.0","id":1,"method":"resourceList","params":{}}`, `-32601`},
+		{"dispatchAction as a request", `{"jsonrpc":"2.0","id":1,"method":"dispatchAction","params":{}}`, `-32601`},
+		{"initialize twice", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}`, `-32601`},
+		{"subscribe to a number", `{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{"channel":7}}`, `-32602`},
+		{"subscribe to nothing", `{"jsonrpc":"2.0","id":1,"method":"subscribe"}`, `-32602`},
+		{"subscribe to what is not there", `{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{"channel":"ahp-terminal:/x"}}`, `-32008`},
+		{"sessions", `{"jsonrpc":"2.0","id":1,"method":"listSessions","params":{"channel":"ahp-root://"}}`, `"items":[]`},
+		{"deep nesting", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}}`, `-32700`},
+		{"dispatch without anything", `{"jsonrpc":"2.0","method":"dispatchAction"}`, ""},
+		{"dispatch of a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":5}}`, ""},
+		{"output that is a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":{"type":"terminal/output","data":5}}}`, ""},
+		{"unknown notification", `{"jsonrpc":"2.0","method":"x/y"}`, ""},
+		{"response to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ch.Close()
+			answerTo := func(frame string) string {
+				if err := ch.Send(t.Context(), []byte(frame)); err != nil {
+					t.Fatal(err)
+				}
+				msg, err := ch.Recv(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(msg)
+			}
+			answerTo(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"bad"}}`)
+			if test.want != "" {
+				if got := answerTo(test.frame); !strings.Contains(got, test.want) {
+					t.Errorf("answer %.200s, want %s in it", got, test.want)
+				}
+			} else if err := ch.Send(t.Context(), []byte(test.frame)); err != nil {
+				t.Fatal(err)
+			}
+			// The connection goes on, and so does the host.
+			if got := answerTo(`{"jsonrpc":"2.0","id":"p","method":"ping"}`); got != `{"jsonrpc":"2.0","id":"p","result":null}` {
+				t.Errorf("afterwards, ping is answered %s", got)
+			}
+		})
+	}
+	t.Run("oversized", func(t *testing.T) {
+		v := dial(t, url, "big", viewOptions{})
+		v.output(uri, strings.Repeat("x", 100<<10), -1)
+		<-v.done
+		if e, ok := errors.AsType[*wsconn.CloseError](v.peer.Err()); !ok || e.Code != wsconn.CloseTooBig {
+			t.Errorf("closed with %v, want code 1009", v.peer.Err())
+		}
+	})
+	owner.ping()
+}
+
+func TestBeforeTheHandshake(t *testing.T) {
+	_, url := serve(t, host.Options{})
+	v := dial(t, url, "early", viewOptions{noInit: true})
+	v.ping()
+	v.dispatch(uri, ahp.TerminalInput{Data: "x"})
+	for _, method := range []string{ahp.MethodSubscribe, ahp.MethodCreateTerminal, ahp.MethodListSessions, "nonsense"} {
+		if err := v.call(method, ahp.PingParams{Channel: ahp.RootURI}, nil); code(err) != -32601 {
+			t.Errorf("%s before initialize: %v, want -32601", method, err)
+		}
+	}
+	for _, test := range []struct {
+		params string
+		want   int64
+	}{
+		{`{"protocolVersions":["1.0.0"]}`, -32602},
+		{`{"protocolVersions":["1.0.0"],"clientId":""}`, -32602},
+		{`{"protocolVersions":["1.0.0"],"clientId":5}`, -32602},
+		{`{"protocolVersions":["1.0"],"clientId":"a"}`, -32602},
+		{`{"protocolVersions":[],"clientId":"a"}`, -32602},
+		{`{"protocolVersions":["1.0.0"],"clientId":"a","channel":"ahp-session:/x"}`, -32602},
+		{`{"protocolVersions":["1.0.0"],"clientId":"a\u0000"}`, -32602},
+		{`{"protocolVersions":["2.0.0","0.1.0"],"clientId":"a"}`, ahp.CodeUnsupportedProtocolVersion},
+	} {
+		if err := v.call(ahp.MethodInitialize, jsonRaw(test.params), nil); code(err) != test.want {
+			t.Errorf("initialize %s: %v, want code %d", test.params, err, test.want)
+		}
+	}
+	<-v.done // after an offer of unknown versions
+}
+
+func TestSilentConnectionIsClosed(t *testing.T) {
+	_, url := serve(t, host.Options{HandshakeTime: 50 * time.Millisecond})
+	v := dial(t, url, "silent", viewOptions{noInit: true})
+	<-v.done
+	if e, ok := errors.AsType[*wsconn.CloseError](v.peer.Err()); !ok || e.Code != wsconn.ClosePolicy {
+		t.Errorf("closed with %v, want code 1008", v.peer.Err())
+	}
+}
+
+func TestStalledSocketIsClosed(t *testing.T) {
+	_, url := serve(t, host.Options{StallTime: 300 * time.Millisecond})
+	owner := dial(t, url, "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	// A client whose socket is not read from.
+	raw, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+		if err == nil {
+			err = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		}
+		return c, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	err = raw.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"s","initialSubscriptions":["`+uri+`"]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := int64(0)
+	text := strings.Repeat("x", 32<<10)
+	deadline := time.Now().Add(30 * time.Second)
+	for time.Now().Before(deadline) {
+		owner.output(uri, text, sent)
+		sent += int64(len(text))
+		owner.await("the acknowledgement", func() bool { return owner.acks[uri] == sent })
+		if raw.Send(t.Context(), []byte(`{"jsonrpc":"2.0","method":"unsubscribe"}`)) != nil {
+			return
+		}
+	}
+	t.Error("a socket that is not read from stayed open for 30 s")
+}

@@ -1,0 +1,180 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// fakeRunner runs processes that repeat what is typed and end at "exit".
+type fakeRunner struct {
+	mu    sync.Mutex
+	procs map[string]*fakeProcess
+	fail  error
+}
+
+func (r *fakeRunner) Start(_ context.Context, t host.ServerTerminal) (host.ServerProcess, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		return nil, r.fail
+	}
+	p := &fakeProcess{asked: t, events: make(chan host.ServerEvent, 1000), killed: make(chan struct{})}
+	r.procs[t.URI] = p
+	return p, nil
+}
+
+type fakeProcess struct {
+	asked  host.ServerTerminal
+	events chan host.ServerEvent
+	killed chan struct{}
+	once   sync.Once
+}
+
+func (p *fakeProcess) Next(ctx context.Context) (host.ServerEvent, error) {
+	select {
+	case ev, ok := <-p.events:
+		if !ok {
+			return host.ServerEvent{}, io.EOF
+		}
+		return ev, nil
+	case <-p.killed:
+		return host.ServerEvent{}, io.EOF
+	case <-ctx.Done():
+		return host.ServerEvent{}, ctx.Err()
+	}
+}
+
+func (p *fakeProcess) Input(text string) error {
+	if text == "jam" {
+		return errors.New("input queue is full")
+	}
+	p.events <- host.ServerEvent{Text: []byte(text)}
+	if text == "exit" {
+		zero := int64(0)
+		p.events <- host.ServerEvent{Action: ahp.TerminalExited{ExitCode: &zero}}
+		close(p.events)
+	}
+	return nil
+}
+
+func (p *fakeProcess) Resize(cols, rows int) error { return nil }
+
+func (p *fakeProcess) Kill() { p.once.Do(func() { close(p.killed) }) }
+
+func serverTerminal(uri, owner string) ahp.CreateTerminalParams {
+	return ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim(owner), Name: "shell"}
+}
+
+func TestServerExecutedTerminal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
+		h := testHost(t, host.Options{Runner: runner})
+		v := connect(t, h, "typist", viewOptions{subs: []string{ahp.RootURI}})
+		other := connect(t, h, "other", viewOptions{})
+		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "typist"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := runner.procs[uri].asked; got.Cols != 80 || got.Rows != 24 || got.Name != "shell" {
+			t.Errorf("started %+v, want 80×24", got)
+		}
+		for _, viewer := range []*viewer{v, other} {
+			if err := viewer.subscribe(uri); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if st := other.state(uri); st.ExecutionTarget != ahp.TargetServer || !st.Claim.HeldBy("typist") {
+			t.Errorf("state %+v", st)
+		}
+		if e := v.answer(v.dispatch(uri, ahp.TerminalInput{Data: "ls\r"})); e.Rejected() {
+			t.Errorf("input of the holder is refused: %s", *e.RejectionReason)
+		}
+		other.awaitText(uri, "ls\r")
+		for _, e := range other.envelopes {
+			if strings.Contains(string(e.Action), ahp.ActionTerminalInput) {
+				t.Errorf("what was typed is shown to others: %s", e.Action)
+			}
+		}
+		for _, a := range []ahp.Action{ahp.TerminalInput{Data: "x"}, ahp.TerminalClaimed{Claim: ahp.ClientClaim("other")},
+			ahp.TerminalOutput{Data: "x"}, ahp.TerminalExited{}, ahp.TerminalCwdChanged{Cwd: "/"}, ahp.TerminalResized{Cols: 0, Rows: 5}} {
+			if e := other.answer(other.dispatch(uri, a)); !e.Rejected() {
+				t.Errorf("%s of another client is accepted", a.Type())
+			}
+		}
+		if e := v.answer(v.dispatch(uri, ahp.TerminalInput{Data: "jam"})); !e.Rejected() || !strings.Contains(*e.RejectionReason, "full") {
+			t.Errorf("input that does not fit: %+v", e)
+		}
+		for _, a := range []ahp.Action{ahp.TerminalResized{Cols: 100, Rows: 40}, ahp.TerminalTitleChanged{Title: "t"}, ahp.TerminalCleared{}} {
+			if e := other.answer(other.dispatch(uri, a)); e.Rejected() {
+				t.Errorf("%s is refused: %s", a.Type(), *e.RejectionReason)
+			}
+		}
+		if e := v.answer(v.dispatch(uri, ahp.TerminalClaimed{Claim: ahp.ClientClaim("other")})); e.Rejected() {
+			t.Errorf("giving the claim away is refused: %s", *e.RejectionReason)
+		}
+		other.dispatch(uri, ahp.TerminalInput{Data: "exit"})
+		v.await("the exit", func() bool { l := v.states[uri].Lifecycle; return l.Exited() && *l.ExitCode == 0 })
+		v.await("the exit in the list", func() bool { return v.root.Terminals[0].Lifecycle.Exited() })
+		compareFresh(t, h, v)
+	})
+}
+
+func TestServerExecutedTerminalOutlivesItsClientAndEndsByDisposal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
+		h := testHost(t, host.Options{Runner: runner})
+		first := connect(t, h, "first", viewOptions{})
+		if err := first.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := first.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); code(err) != ahp.CodeAlreadyExists {
+			t.Errorf("creating twice: %v", err)
+		}
+		first.close()
+		second := connect(t, h, "second", viewOptions{subs: []string{uri}})
+		if second.state(uri).Lifecycle.Exited() {
+			t.Error("it has exited with its client")
+		}
+		if err := second.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+			t.Fatal(err)
+		}
+		<-runner.procs[uri].killed
+		second.await("the exit", func() bool { return second.states[uri].Lifecycle.Exited() })
+		runner.fail = errors.New("no shell in /secret/place")
+		err := second.call(ahp.MethodCreateTerminal, serverTerminal(uri, "second"), nil)
+		if code(err) != -32603 || strings.Contains(err.Error(), "/secret") {
+			t.Errorf("a shell that does not start: %v", err)
+		}
+	})
+}
+
+func TestServerExecutedFloodIsPaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
+		h := testHost(t, host.Options{Runner: runner})
+		v := connect(t, h, "first", viewOptions{})
+		if err := v.call(ahp.MethodCreateTerminal, serverTerminal(uri, "first"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := v.subscribe(uri); err != nil {
+			t.Fatal(err)
+		}
+		p := runner.procs[uri]
+		for range 900 {
+			p.events <- host.ServerEvent{Text: []byte(strings.Repeat("x", 16<<10))}
+		}
+		p.events <- host.ServerEvent{Text: []byte("the end")}
+		v.forget()
+		v.awaitText(uri, "the end")
+		if got, want := v.text[uri].Len(), 900*16<<10+len("the end"); got != want {
+			t.Errorf("got %d bytes of %d", got, want)
+		}
+	})
+}
