@@ -262,8 +262,8 @@ func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 // wait returns when there may be something to do again: least bytes, a mark
 // or room, or after rest if that is not 0.
 func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
-	if inflight > 0 && !p.s.marker.Resume && (inflight >= window || p.reader.Pending() == 0) {
-		return p.barrier(ctx)
+	if inflight > 0 && !p.s.marker.Resume {
+		return p.barrier(ctx) // no acknowledgement comes by itself
 	}
 	var ready <-chan struct{}
 	if inflight < window {

@@ -1,0 +1,326 @@
+package uplink_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp"
+	"tether/host"
+	"tether/jsonrpc"
+)
+
+// fakeHost is a host that does as little as its options say. Unlike package
+// host it may follow the bare proposal, misunderstand it, or be hostile.
+type fakeHost struct {
+	marker ahp.Meta            // of the answer to initialize
+	target ahp.ExecutionTarget // what snapshots say
+	mute   bool                // answers nothing after initialize
+
+	mu       sync.Mutex
+	peer     *jsonrpc.Peer // newest connection
+	created  []string
+	disposed []string
+	text     map[string]string // by URI
+	cleared  int
+	exited   map[string]*int64
+	pings    int
+	most     int // most bytes of text between two pings
+	since    int
+}
+
+func (f *fakeHost) serve(ctx context.Context, ch jsonrpc.Channel) {
+	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: f})
+	f.mu.Lock()
+	f.peer = p
+	if f.text == nil {
+		f.text, f.exited = map[string]string{}, map[string]*int64{}
+	}
+	f.mu.Unlock()
+	p.Run(ctx)
+}
+
+func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.mute && r.Method != ahp.MethodInitialize {
+		return
+	}
+	switch r.Method {
+	case ahp.MethodInitialize:
+		r.Reply(ahp.InitializeResult{ProtocolVersion: "0.9.0", Meta: f.marker})
+	case ahp.MethodPing:
+		f.pings++
+		f.since = 0
+		r.Reply(nil)
+	case ahp.MethodCreateTerminal:
+		f.create(r)
+	case ahp.MethodSubscribe:
+		var p ahp.SubscribeParams
+		ahp.DecodeParams(r.Params, &p)
+		state, _ := json.Marshal(ahp.TerminalState{Title: "x", Claim: ahp.ClientClaim("laptop"), ExecutionTarget: f.target})
+		r.Reply(ahp.SubscribeResult{Snapshot: &ahp.Snapshot{Resource: p.Channel, State: state}})
+	case ahp.MethodDisposeTerminal:
+		var p ahp.DisposeTerminalParams
+		ahp.DecodeParams(r.Params, &p)
+		f.disposed = append(f.disposed, p.Channel)
+		r.Reply(nil)
+	case ahp.MethodDispatchAction:
+		f.dispatched(r.Params)
+	default:
+		r.ReplyError(jsonrpc.MethodNotFound(r.Method))
+	}
+}
+
+func (f *fakeHost) create(r *jsonrpc.Request) {
+	var p ahp.CreateTerminalParams
+	ahp.DecodeParams(r.Params, &p)
+	for _, uri := range f.created {
+		if uri == p.Channel {
+			r.ReplyError(jsonrpc.Errorf(ahp.CodeAlreadyExists, "it exists"))
+			return
+		}
+	}
+	f.created = append(f.created, p.Channel)
+	r.Reply(nil)
+}
+
+func (f *fakeHost) dispatched(params []byte) {
+	var p ahp.DispatchParams
+	ahp.DecodeParams(params, &p)
+	a, _ := ahp.DecodeAction(p.Action)
+	switch a := a.(type) {
+	case ahp.TerminalOutput:
+		f.text[p.Channel] += a.Data
+		f.since += len(a.Data)
+		f.most = max(f.most, f.since)
+	case ahp.TerminalCleared:
+		f.cleared++
+		f.text[p.Channel] = ""
+	case ahp.TerminalExited:
+		f.exited[p.Channel] = a.ExitCode
+	}
+}
+
+// say sends an envelope about a terminal as coming from somebody else.
+func (f *fakeHost) say(t *testing.T, uri string, a ahp.Action) {
+	t.Helper()
+	f.mu.Lock()
+	p := f.peer
+	f.mu.Unlock()
+	err := p.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{
+		Channel: uri, Action: ahp.AppendAction(nil, a), ServerSeq: 1, Origin: &ahp.Origin{ClientID: "mallory", ClientSeq: 1},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// uri is the only terminal created so far, or the last one.
+func (f *fakeHost) uri(t *testing.T) string {
+	t.Helper()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.created) == 0 {
+		t.Fatal("no terminal was created")
+	}
+	return f.created[len(f.created)-1]
+}
+
+// fakeWorld is a laptop that meets f instead of a real host.
+func fakeWorld(t *testing.T, f *fakeHost, change func(*uplink.Options)) *world {
+	w := newWorld(t, host.Options{}, func(o *uplink.Options) {
+		if change != nil {
+			change(o)
+		}
+	})
+	w.mu.Lock()
+	w.serve = f.serve
+	w.mu.Unlock()
+	w.cut(false)
+	time.Sleep(2 * time.Second)
+	synctest.Wait()
+	return w
+}
+
+func literal(o *uplink.Options) { o.AssumeClientTerminals = true }
+
+func TestNothingIsCreatedAtAHostWithoutTheMarker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, nil)
+		_, child := w.spawn(term.Spec{})
+		child.Print("secret")
+		time.Sleep(time.Hour)
+		if s := w.link.Status(); s.State != uplink.StateUnsupported && s.State != uplink.StateConnecting || len(f.created) != 0 || len(f.text) != 0 {
+			t.Errorf("state %s, created %v, text %v; want unsupported and nothing", s.State, f.created, f.text)
+		}
+	})
+}
+
+func TestAShellThatTheHostStartedIsDisposedOf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ""} // it ignored executionTarget
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		child.Print("secret")
+		time.Sleep(12 * time.Hour)
+		if len(f.created) != 1 || len(f.disposed) != 1 || f.created[0] != f.disposed[0] {
+			t.Errorf("created %v, disposed of %v; want one, disposed of, and no other for hours", f.created, f.disposed)
+		}
+		if len(f.text) != 0 {
+			t.Errorf("the host got %v", f.text)
+		}
+		if s := w.link.Status(); s.State != uplink.StateUnsupported || !strings.Contains(s.Err.Error(), "shell of its own") {
+			t.Errorf("status = %+v", s)
+		}
+	})
+}
+
+func TestTheBareProposalIsServedBehindPings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{OnSlow: term.Hold})
+		want := ""
+		for range 300 {
+			child.Print(strings.Repeat("y", 1022) + "\r\n")
+			want += strings.Repeat("y", 1022) + "\r\n"
+		}
+		child.End(4)
+		synctest.Wait()
+		uri := f.uri(t)
+		if f.text[uri] != want || f.exited[uri] == nil || *f.exited[uri] != 4 {
+			t.Errorf("%d bytes and exit %v, want %d and 4", len(f.text[uri]), f.exited[uri], len(want))
+		}
+		if f.pings == 0 || f.most > 64<<10 {
+			t.Errorf("%d pings, up to %d bytes between two; want at most a window", f.pings, f.most)
+		}
+	})
+}
+
+func TestTheBareProposalAfterACutIsClearedAndReplayed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		child.Print("one ")
+		synctest.Wait()
+		w.cut(false) // the host has not noticed: the URI is taken
+		child.Print("two")
+		time.Sleep(5 * time.Second)
+		if got := f.text[f.uri(t)]; got != "one two" || f.cleared != 1 {
+			t.Errorf("text %q after %d clears, want everything once after one", got, f.cleared)
+		}
+	})
+}
+
+// A host without resume that discovers late that the connection before is
+// dead ends the terminals of it. That must not kill what the person runs.
+func TestALateLossIsNoDisposal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		h, child := w.spawn(term.Spec{})
+		child.Print("one ")
+		synctest.Wait()
+		w.cut(false)
+		time.Sleep(30 * time.Second)
+		before := f.uri(t)
+		code := int64(-1)
+		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
+		child.Print("two")
+		time.Sleep(time.Second)
+		if child.Killed() || h.Info().Exit != nil {
+			t.Fatal("the child was killed")
+		}
+		if after := f.uri(t); after == before || f.text[after] != "one two" {
+			t.Errorf("terminal %s (was %s) shows %q, want a new one with everything", after, before, f.text[after])
+		}
+		time.Sleep(time.Hour)
+		f.say(t, f.uri(t), ahp.TerminalExited{ExitCode: &code})
+		if !child.Killed() {
+			t.Error("a disposal an hour later did not end the child")
+		}
+	})
+}
+
+// A hostile host tries everything on a lent and on an unlent terminal.
+func TestAHostileHostReachesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1, CommandActions: true}.Meta()}
+		w := fakeWorld(t, f, nil)
+		h, child := w.spawn(term.Spec{})
+		code := int64(0)
+		before := h.Info()
+		for _, uri := range []string{f.uri(t), "ahp-terminal:/" + string(h.ID()), ahp.RootURI, "", "x"} {
+			for _, a := range []ahp.Action{
+				ahp.TerminalInput{Data: "rm -rf /\r"}, ahp.TerminalResized{Cols: 70000, Rows: -1}, ahp.TerminalCleared{},
+				ahp.TerminalClaimed{Claim: ahp.ClientClaim("mallory")}, ahp.TerminalTitleChanged{Title: "evil"}, ahp.TerminalCwdChanged{Cwd: "/evil"},
+				ahp.TerminalData{Data: "fake output"}, ahp.TerminalOutput{Data: "fake output"}, ahp.TerminalCommandExecuted{CommandID: "cmd-9"},
+				ahp.TerminalCommandFinished{CommandID: "cmd-9"}, ahp.UnknownAction{Kind: "x-evil", Raw: json.RawMessage(`{"type":"x-evil"}`)},
+			} {
+				f.say(t, uri, a)
+			}
+		}
+		f.say(t, "ahp-terminal:/unknown", ahp.TerminalExited{ExitCode: &code})
+		for _, ack := range []ahp.AckParams{{Channel: f.uri(t), Applied: -5}, {Channel: f.uri(t), Applied: 1 << 60}, {Channel: "x", Applied: 3}} {
+			f.peer.Notify(t.Context(), ahp.MethodAck, ack)
+		}
+		for _, method := range []string{ahp.MethodCreateTerminal, ahp.MethodDisposeTerminal, "resourceRead", "shutdown"} {
+			if err := f.peer.Call(t.Context(), method, map[string]string{"channel": f.uri(t)}, nil); err == nil {
+				t.Errorf("the daemon served %s", method)
+			}
+		}
+		synctest.Wait()
+		after := h.Info()
+		if child.Typed() != "" || child.Killed() || after.Size != before.Size || after.Title != before.Title || after.Cwd != before.Cwd || after.Bytes != 0 {
+			t.Errorf("typed %q, killed %v, %+v; want nothing changed", child.Typed(), child.Killed(), after)
+		}
+		if s := w.link.Status(); s.Refused != 4 {
+			t.Errorf("%d refused actions counted, want the 4 on the lent terminal", s.Refused)
+		}
+	})
+}
+
+func TestAHostThatStopsAnsweringIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
+		w := fakeWorld(t, f, nil)
+		w.online()
+		f.mu.Lock()
+		f.mute = true
+		f.mu.Unlock()
+		time.Sleep(31 * time.Second) // two intervals
+		if s := w.link.Status(); s.State == uplink.StateOnline && s.Err == nil && time.Since(s.Since) > 20*time.Second {
+			t.Errorf("after two heartbeats the link is %+v", s)
+		}
+	})
+}
+
+func TestRefusedOutputIsAProblem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.ClientTerminals{Version: 1}.Meta()}
+		w := fakeWorld(t, f, nil)
+		_, child := w.spawn(term.Spec{})
+		reason := "not yours"
+		f.peer.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{Channel: f.uri(t), ServerSeq: 1, RejectionReason: &reason,
+			Action: ahp.AppendAction(nil, ahp.TerminalOutput{}), Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: 1}})
+		synctest.Wait()
+		child.Print("more")
+		synctest.Wait()
+		if got := w.link.Status().Terminals[0].Problem; got != "the host refused terminal/output: not yours" {
+			t.Errorf("problem = %q", got)
+		}
+		if got := f.text[f.uri(t)]; got != "" {
+			t.Errorf("text %q was sent after the refusal", got)
+		}
+	})
+}
