@@ -60,10 +60,9 @@ func chase(seen int, visit func(Info)) (whole bool, err error) {
 		for seen < last {
 			seen++
 			p, err := lookup(seen)
-			if err != nil || inExec(seen) {
+			if err != nil {
 				whole = false
-			}
-			if err == nil {
+			} else {
 				visit(p)
 			}
 		}
@@ -94,13 +93,6 @@ func lastPid() (int, error) {
 	return strconv.Atoi(string(fields[4]))
 }
 
-// inExec tells whether the process has no environment yet: it is in the middle of execve.
-func inExec(pid int) bool {
-	var buf [1]byte
-	env, err := readStart(procFile(pid, "environ"), buf[:])
-	return err == nil && len(env) == 0
-}
-
 func lookup(pid int) (Info, error) {
 	var buf [1024]byte // the line is about 350 bytes: the name is at most 64, the rest 49 numbers
 	stat, err := readStart(procFile(pid, "stat"), buf[:])
@@ -114,18 +106,26 @@ func lookup(pid int) (Info, error) {
 // byte, blanks and parentheses too, so that counting starts after the last parenthesis.
 func parseStat(pid int, stat []byte) (Info, error) {
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const state, parent, group, session, start = 0, 1, 2, 3, 19 // minus the three fields up to the state
-	if len(rest) <= start || len(rest[state]) != 1 {
+	const state, parent, group, session, flags, start, envEnd = 0, 1, 2, 3, 6, 19, 48 // minus the three fields up to the state
+	if len(rest) <= envEnd || len(rest[state]) != 1 {
 		return Info{}, fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(rest))
 	}
-	p := Info{ID: ID{Pid: pid}, Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X'}
-	var errs [4]error
-	p.Parent, errs[0] = strconv.Atoi(string(rest[parent]))
-	p.Group, errs[1] = strconv.Atoi(string(rest[group]))
-	p.Session, errs[2] = strconv.Atoi(string(rest[session]))
-	p.Start, errs[3] = strconv.ParseUint(string(rest[start]), 10, 64)
+	var errs [5]error
+	number := func(i, field int) (n uint64) {
+		n, errs[i] = strconv.ParseUint(string(rest[field]), 10, 64)
+		return n
+	}
+	p := Info{
+		ID:     ID{Pid: pid, Start: number(0, start)},
+		Parent: int(number(1, parent)), Group: int(number(2, group)), Session: int(number(3, session)),
+		Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X',
+	}
+	p.nascent = number(4, flags)&kernelThread == 0 && string(rest[envEnd]) == "0"
 	return p, errors.Join(errs[:]...)
 }
+
+// kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory and no environment, now or later.
+const kernelThread = 0x00200000
 
 // mine tells whether the process runs as our user: a process without privileges could signal it (kill(2) compares the real and the
 // saved user). It asks the same of a privileged one, so that a daemon run as root does not reach for other users' processes.
@@ -153,16 +153,16 @@ func statusLine(pid int, name string) []byte {
 	return line
 }
 
-// tagged tells whether the environment the process was started with has this entry. Other users' environments cannot be read and
-// have no tag.
-func tagged(pid int, tag string) bool {
-	f, err := os.Open(procFile(pid, "environ"))
+// tagged tells whether the environment the process was started with has this entry. unsure means that it has none yet because it is
+// in the middle of execve: look again. Other users' environments cannot be read and have no tag.
+func tagged(p Info, tag string) (yes, unsure bool) {
+	f, err := os.Open(procFile(p.Pid, "environ"))
 	if err != nil {
-		return false
+		return false, false
 	}
 	defer f.Close()
 	env, err := io.ReadAll(io.LimitReader(f, maxEnviron))
-	return err == nil && hasEntry(env, tag)
+	return err == nil && hasEntry(env, tag), err == nil && len(env) == 0 && p.nascent
 }
 
 // hasEntry tells whether a NUL-separated environment has exactly this entry.

@@ -6,7 +6,8 @@ import (
 )
 
 func TestParseStat(t *testing.T) {
-	tail := " 1 7 6 34816 7 4194560 0 0 0 0 1 2 0 0 20 0 1 0 987654 1000 1 18446744073709551615"
+	tail := " 1 7 6 34816 7 4194560 0 0 0 0 1 2 0 0 20 0 1 0 987654 1000 1 18446744073709551615" + strings.Repeat(" 0", 25) + " 140733193388032 0"
+	nascent := strings.Replace(tail, "140733193388032", "0", 1)
 	for _, c := range []struct {
 		line string
 		want Info
@@ -15,6 +16,8 @@ func TestParseStat(t *testing.T) {
 		{"5 (sh) S" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, true},
 		{"5 (a b) c) Z" + tail + "\n", Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, true},
 		{"5 (\n) Z 1) X" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, true},
+		{"5 (sh) R" + nascent, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, nascent: true}, true},
+		{"5 (kworker) I" + strings.Replace(nascent, "4194560", "2097152", 1), Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, true},
 		{"", Info{}, false},
 		{"5 (sh)", Info{}, false},
 		{"5 (sh) S 1 2 3", Info{}, false},
@@ -28,11 +31,12 @@ func TestParseStat(t *testing.T) {
 }
 
 func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("5 (sh) S 1 7 6 34816 7 4194560 0 0 0 0 1 2 0 0 20 0 1 0 987654 1000"))
+	tail := ") S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42" + strings.Repeat(" 1", 30)
+	f.Add([]byte("5 (sh" + tail))
 	f.Fuzz(func(t *testing.T, line []byte) {
 		// Whatever the name is, the numbers behind it are the same.
-		want, errWant := parseStat(5, []byte("5 (sh) S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42"))
-		got, err := parseStat(5, []byte("5 ("+string(line)+") S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42"))
+		want, errWant := parseStat(5, []byte("5 (sh"+tail))
+		got, err := parseStat(5, []byte("5 ("+string(line)+tail))
 		if err != nil || errWant != nil || got != want {
 			t.Errorf("name %q: %+v, %v; want %+v", line, got, err, want)
 		}

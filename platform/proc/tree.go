@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	sweepBound = 3 * time.Second       // how long Kill tries after the grace; only a process stuck in the kernel lasts that long
+	sweepBound = 5 * time.Second       // how long a sweep tries; only a process stuck in the kernel lasts that long
+	sweepLooks = 20                    // and how often at least: on a starved machine one look may take a second
 	pauseFirst = time.Millisecond      // between two looks at the process table, doubled each time
 	pauseLast  = 50 * time.Millisecond // up to this: a look costs some milliseconds of CPU
 )
@@ -33,17 +34,17 @@ type Tree struct {
 
 // Kill ends the tree: it asks (TERM, and CONT so that stopped processes hear it; after half of the grace, and at once to those that
 // ignore TERM as interactive shells do, HUP within the session), waits up to grace for all to end, then stops what is left, so that
-// nobody forks any more, and kills it. It looks again until nothing is found. A cancelled ctx ends the grace, not the killing, so Kill takes at most grace plus about 3 s. The error names the survivors. Kill
-// never signals process 1, the calling process, or another user's process; what such a user's process leaves is named in the error.
-// The leader must be reaped by someone else.
+// nobody forks any more, and kills it. It looks again until nothing is found. A cancelled ctx ends the grace, not the killing, so
+// that Kill takes at most grace plus about 5 s; then the error names the survivors. Kill never signals process 1, the calling
+// process, or another user's process; if it leaves one of those, the error names it. The leader must be reaped by someone else.
 func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
 	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}, hung: map[ID]bool{}}
 	gone, err := h.ask(ctx, grace)
 	if err != nil {
 		return t.killGroup(err)
 	}
-	if gone && len(h.known) == 0 {
-		return nil
+	if gone && len(h.known) == 0 && h.whole && !h.unsure {
+		return nil // there was nothing to begin with
 	}
 	return h.sweep()
 }
@@ -69,6 +70,7 @@ type hunt struct {
 	stopped map[ID]bool
 	news    bool // the last look stopped somebody
 	whole   bool // the last look saw all there was
+	unsure  bool // the last look saw a process that may or may not belong
 }
 
 // ask tells all to end and waits. It reports whether nothing was left at the last look.
@@ -105,8 +107,8 @@ func (h *hunt) askOne(p Info, late bool) {
 	}
 }
 
-// Looks that find nothing count towards the end of a sweep: enough by themselves in pairs when they were whole, else only after
-// several, since a process just being born or in the middle of execve shows neither parent nor environment for an instant.
+// Looks that find nothing count towards the end of a sweep: two are enough when they were whole, several when a process may just have
+// been born during each. One that saw a process in the middle of execve, which shows no environment, does not count.
 const (
 	cleanEnough  = 6
 	cleanWhole   = 3
@@ -119,7 +121,8 @@ func (h *hunt) sweep() error {
 	var live []Info
 	var err error
 	pause, clean := pauseFirst, 0
-	for end := time.Now().Add(sweepBound); time.Now().Before(end); {
+	end := time.Now().Add(sweepBound)
+	for looks := 0; looks < sweepLooks || time.Now().Before(end); looks++ {
 		if live, err = h.find(); err != nil {
 			return err
 		}
@@ -128,6 +131,8 @@ func (h *hunt) sweep() error {
 			clean = 0
 			continue
 		case len(live) > 0:
+			clean = 0
+		case h.unsure:
 			clean = 0
 		case h.whole:
 			clean += cleanWhole
@@ -160,7 +165,7 @@ func left(what string, some []Info) error {
 
 // find looks at the process table and returns those that belong to the tree and have not ended.
 func (h *hunt) find() (live []Info, err error) {
-	h.news, h.alien = false, h.alien[:0]
+	h.news, h.unsure, h.alien = false, false, h.alien[:0]
 	self := os.Getpid()
 	children := map[int][]Info{}
 	var queue []Info
@@ -211,8 +216,12 @@ func (h *hunt) isRoot(p Info) bool {
 		return false
 	case !t.Reaped && p.Session == t.Leader.Pid:
 		return true
+	case t.Tag == "":
+		return false
 	default:
-		return t.Tag != "" && tagged(p.Pid, t.Tag)
+		yes, unsure := tagged(p, t.Tag)
+		h.unsure = h.unsure || unsure
+		return yes
 	}
 }
 

@@ -31,6 +31,7 @@ var helpers = map[string]func(){
 	"front":   runInFront,
 	"hang":    func() { fmt.Println("ready"); hang() },
 	"ignored": startIgnoring,
+	"alien":   startAlien,
 }
 
 func TestMain(m *testing.M) {
@@ -96,6 +97,17 @@ func runInFront() {
 	fmt.Println("job:", cmd.Run())
 	hang()
 }
+
+// startAlien leaves a process of another user in the tree, as a program that may change users does.
+func startAlien() {
+	cmd := exec.Command("sh", "-c", `trap "" HUP; echo pid $$; exec sleep 1000`) // the kernel hangs up on whoever is in the foreground
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.Stdout = os.Stdout
+	must(cmd.Run())
+}
+
+// nobody is the user that is there on every system and owns nothing.
+const nobody = 65534
 
 // startIgnoring starts a program on a terminal and copies its output, to show what such a program inherits.
 func startIgnoring() {

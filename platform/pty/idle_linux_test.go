@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/platform/pty"
 )
 
 // statusField reads a number from /proc/self/status: threads, or KiB of memory.
@@ -60,5 +61,61 @@ func TestNothingIsInherited(t *testing.T) {
 	// ls itself opens the directory it lists as 3.
 	if want := "SigIgn: 0000000000000000 0 1 2 3"; strings.Join(lines, " ") != want {
 		t.Errorf("a program on a terminal has\n%s\nwant %s", out, want)
+	}
+}
+
+// BenchmarkIdleTerminal measures what one terminal costs this process while nothing happens.
+func BenchmarkIdleTerminal(b *testing.B) {
+	const terminals = 200
+	for b.Loop() {
+		memory, threads := statusField(b, "VmRSS"), statusField(b, "Threads")
+		var all []*pty.PTY
+		for range terminals {
+			p, err := pty.Start(pty.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			go p.WaitReadable()
+			go p.Wait()
+			all = append(all, p)
+		}
+		b.ReportMetric(float64(statusField(b, "VmRSS")-memory)/terminals, "KiB/terminal")
+		b.ReportMetric(float64(statusField(b, "Threads")-threads)/terminals, "threads/terminal")
+		for _, p := range all {
+			p.Signal("KILL")
+			p.Wait()
+			p.Close()
+		}
+	}
+}
+
+// BenchmarkRead measures how fast output is drained, waiting as the daemon does.
+func BenchmarkRead(b *testing.B) {
+	p, err := pty.Start(pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", "stty raw; exec yes 'a line of output as many programs print it, with some eighty bytes of text'"}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer p.Close()
+	defer p.Signal("KILL")
+	for _, c := range []struct {
+		name string
+		wait func() error
+	}{{"alone", func() error { return nil }}, {"after WaitReadable", p.WaitReadable}} {
+		b.Run(c.name, func(b *testing.B) {
+			buf := make([]byte, 4096)
+			for n := 0; b.Loop(); n = 0 {
+				for n < 1<<20 {
+					if err := c.wait(); err != nil {
+						b.Fatal(err)
+					}
+					m, err := p.Read(buf)
+					if err != nil {
+						b.Fatal(err)
+					}
+					n += m
+				}
+			}
+			b.SetBytes(1 << 20)
+		})
 	}
 }

@@ -5,9 +5,13 @@ package pty_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tether/internal/testkit"
 	"tether/platform/proc"
@@ -125,6 +129,30 @@ func TestKillSparesOthers(t *testing.T) {
 	case <-other.Exited():
 		t.Error("another terminal's program was killed as well")
 	default:
+	}
+}
+
+// Not even a daemon run as root kills another user's process. It says that it has left one.
+func TestKillSparesOtherUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can start a process as another user")
+	}
+	testkit.Leaks(t)
+	p := startHelper(t, "alien")
+	var pid int
+	if _, err := fmt.Sscanf(p.until("\n"), "pid %d", &pid); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Kill(pid, unix.SIGKILL)
+	err := p.Kill(t.Context(), 0)
+	if want := fmt.Sprintf("processes of other users left alone: pid [%d]", pid); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("Kill: %v, want %q", err, want)
+	}
+	if got := p.Wait(); got.Signal == "" {
+		t.Errorf("the program itself: %+v, want killed", got)
+	}
+	if row, err := proc.Lookup(pid); err != nil || row.Zombie {
+		t.Errorf("the other user's process: %+v, %v; want alive", row, err)
 	}
 }
 
