@@ -91,7 +91,9 @@ var plain = corpora[0]
 func BenchmarkScanner(b *testing.B) { benchScanner(b, shellint.Options{Nonce: benchNonce}) }
 
 // BenchmarkQueries measures Scan with the recognition of CSI and DCS queries.
-func BenchmarkQueries(b *testing.B) { benchScanner(b, shellint.Options{Nonce: benchNonce, Queries: true}) }
+func BenchmarkQueries(b *testing.B) {
+	benchScanner(b, shellint.Options{Nonce: benchNonce, Queries: true})
+}
 
 func benchScanner(b *testing.B, o shellint.Options) {
 	for _, c := range corpora {

@@ -2,8 +2,8 @@ package shellint
 
 import "bytes"
 
-// Mark is one complete sequence that says something about the session. Its exported fields stay valid; the methods read
-// the payload, which lies in the bytes given to Scan or in the Result, and work until either is used again.
+// Mark is one complete sequence that says something about the session. Its exported fields stay valid. Its methods read
+// the payload, which is not copied: they work until the next call of the Scanner, or a change of the bytes given to Scan.
 type Mark struct {
 	Off, End int64 // raw offsets of the sequence: its first byte, and the byte after its terminator
 
@@ -100,7 +100,7 @@ const (
 )
 
 // Payload is the text of an OSC after its number and ";" (of a DCS query: after its final byte), without C0 bytes.
-// It is not to be changed, and valid until the next Scan with the same Result or a change of the bytes given to this one.
+// It is not to be changed.
 func (m *Mark) Payload() []byte { return m.payload }
 
 // Clone is a copy of m whose methods keep working.

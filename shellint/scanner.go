@@ -39,7 +39,8 @@ type Scanner struct {
 	ctx  context
 	body body
 
-	heldBytes [MaxUndecided]byte // memory of held
+	heldBytes [MaxUndecided]byte     // memory of held
+	joint     [2 * MaxUndecided]byte // held bytes and what follows them; payloads of this call's Marks may lie here
 }
 
 // NewScanner returns a Scanner at offset 0.
@@ -75,10 +76,9 @@ func (s *Scanner) Scan(p []byte, r *Result) {
 // Scanner must not be used afterwards.
 func (s *Scanner) Close(r *Result) {
 	r.reset()
-	var rest [MaxUndecided]byte
-	n := copy(rest[:], s.held)
+	n := copy(s.joint[:], s.held)
 	s.held = nil
-	l := newPass(s, r, rest[:n], s.off-int64(n))
+	l := newPass(s, r, s.joint[:n], s.off-int64(n))
 	l.final = true
 	l.run(n)
 	if s.body.open {
@@ -91,14 +91,13 @@ func (s *Scanner) Close(r *Result) {
 // resume goes on with the held bytes and as much of p as their verdict needs. It returns how many bytes of p are dealt
 // with; the others follow as if nothing had been held.
 func (s *Scanner) resume(p []byte, base int64, r *Result) int {
-	var joint [2 * MaxUndecided]byte
-	held := copy(joint[:], s.held)
-	n := held + copy(joint[held:], p[:min(len(p), MaxUndecided)])
-	l := newPass(s, r, joint[:n], base-int64(held))
+	held := copy(s.joint[:], s.held)
+	n := held + copy(s.joint[held:], p[:min(len(p), MaxUndecided)])
+	l := newPass(s, r, s.joint[:n], base-int64(held))
 	l.run(held)
 	if l.pos < held {
 		// A verdict needs at most MaxUndecided bytes: all of p is in joint.
-		s.hold(joint[l.pos:n])
+		s.hold(s.joint[l.pos:n])
 		return len(p)
 	}
 	s.held = nil
