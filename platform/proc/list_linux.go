@@ -94,34 +94,40 @@ func lastPid() (int, error) {
 }
 
 func lookup(pid int) (Info, error) {
+	p, _, err := readStat(pid)
+	return p, err
+}
+
+func readStat(pid int) (p Info, nascent bool, err error) {
 	var buf [1024]byte // the line is about 350 bytes: the name is at most 64, the rest 49 numbers
 	stat, err := readStart(procFile(pid, "stat"), buf[:])
 	if err != nil {
-		return Info{}, err
+		return Info{}, false, err
 	}
 	return parseStat(pid, stat)
 }
 
 // parseStat reads the fields of /proc/PID/stat that are wanted here (proc_pid_stat(5)). The name in the second field may hold any
-// byte, blanks and parentheses too, so that counting starts after the last parenthesis.
-func parseStat(pid int, stat []byte) (Info, error) {
+// byte, blanks and parentheses too, so that counting starts after the last parenthesis. nascent means that the process is in the
+// middle of execve, if it is one whose memory we may look at.
+func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	const state, parent, group, session, flags, start, envEnd = 0, 1, 2, 3, 6, 19, 48 // minus the three fields up to the state
 	if len(rest) <= envEnd || len(rest[state]) != 1 {
-		return Info{}, fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(rest))
+		return Info{}, false, fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(rest))
 	}
 	var errs [5]error
 	number := func(i, field int) (n uint64) {
 		n, errs[i] = strconv.ParseUint(string(rest[field]), 10, 64)
 		return n
 	}
-	p := Info{
+	p = Info{
 		ID:     ID{Pid: pid, Start: number(0, start)},
 		Parent: int(number(1, parent)), Group: int(number(2, group)), Session: int(number(3, session)),
 		Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X',
 	}
-	p.nascent = number(4, flags)&kernelThread == 0 && string(rest[envEnd]) == "0"
-	return p, errors.Join(errs[:]...)
+	nascent = number(4, flags)&kernelThread == 0 && string(rest[envEnd]) == "0"
+	return p, nascent, errors.Join(errs[:]...)
 }
 
 // kernelThread is PF_KTHREAD of the kernel's <linux/sched.h>: such a thread has no memory and no environment, now or later.
@@ -155,14 +161,25 @@ func statusLine(pid int, name string) []byte {
 
 // tagged tells whether the environment the process was started with has this entry. unsure means that it has none yet because it is
 // in the middle of execve: look again. Other users' environments cannot be read and have no tag.
-func tagged(p Info, tag string) (yes, unsure bool) {
-	f, err := os.Open(procFile(p.Pid, "environ"))
+func tagged(pid int, tag string) (yes, unsure bool) {
+	env, err := environ(pid)
+	if err != nil || len(env) > 0 {
+		return hasEntry(env, tag), false
+	}
+	if _, nascent, err := readStat(pid); err != nil || nascent {
+		return false, err == nil
+	}
+	env, _ = environ(pid) // it is there now, or it is really empty
+	return hasEntry(env, tag), false
+}
+
+func environ(pid int) ([]byte, error) {
+	f, err := os.Open(procFile(pid, "environ"))
 	if err != nil {
-		return false, false
+		return nil, err
 	}
 	defer f.Close()
-	env, err := io.ReadAll(io.LimitReader(f, maxEnviron))
-	return err == nil && hasEntry(env, tag), err == nil && len(env) == 0 && p.nascent
+	return io.ReadAll(io.LimitReader(f, maxEnviron))
 }
 
 // hasEntry tells whether a NUL-separated environment has exactly this entry.

@@ -10,4 +10,4 @@ func lookup(int) (Info, error) { return Info{}, ErrUnsupported }
 
 func mine(Info) bool { return false }
 
-func tagged(Info, string) (yes, unsure bool) { return false, false }
+func tagged(int, string) (yes, unsure bool) { return false, false }

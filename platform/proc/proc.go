@@ -33,7 +33,6 @@ type Info struct {
 	Group   int  // process group
 	Session int  // session, 0 when it could not be read
 	Zombie  bool // has ended, waits for its parent
-	nascent bool // shows no environment yet, see tagged
 }
 
 // Tag is the environment entry that marks the processes of the terminal with this id.
@@ -73,7 +72,7 @@ func Tagged(tag string) ([]Info, error) {
 	}
 	var some []Info
 	_, err := scan(func(p Info) {
-		if yes, _ := tagged(p, tag); yes && !p.Zombie && mine(p) {
+		if yes, _ := tagged(p.Pid, tag); yes && !p.Zombie && mine(p) {
 			some = append(some, p)
 		}
 	})

@@ -219,7 +219,7 @@ func (h *hunt) isRoot(p Info) bool {
 	case t.Tag == "":
 		return false
 	default:
-		yes, unsure := tagged(p, t.Tag)
+		yes, unsure := tagged(p.Pid, t.Tag)
 		h.unsure = h.unsure || unsure
 		return yes
 	}
