@@ -11,27 +11,25 @@ import (
 // ingest records p, which the child has just written. Only pump calls it.
 func (t *Terminal) ingest(p []byte) {
 	t.scanner.Scan(p, &t.result)
-	events := t.tracker.Feed(&t.result)
 	now := time.Now()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.lastByte = now
 	t.log.Append(p)
-	t.recordLocked(events, now, false)
+	t.recordLocked(now, false)
 }
 
 // endOutput records that nothing follows: what was held back is decided.
 func (t *Terminal) endOutput() {
 	t.scanner.Close(&t.result)
-	events := t.tracker.Feed(&t.result)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.recordLocked(events, time.Now(), true)
+	t.recordLocked(time.Now(), true)
 }
 
 // recordLocked turns what the scanner found in the newest bytes into cuts and
 // marks, moves the frontiers and wakes the readers.
-func (t *Terminal) recordLocked(events []shellint.CommandEvent, now time.Time, final bool) {
+func (t *Terminal) recordLocked(now time.Time, final bool) {
 	for _, s := range t.result.Spans {
 		if kind, ok := cutFor(s); ok {
 			t.textLocked(s.Start, true)
@@ -41,7 +39,7 @@ func (t *Terminal) recordLocked(events []shellint.CommandEvent, now time.Time, f
 	}
 	t.decided = t.result.Decided
 	t.textLocked(t.decided, final)
-	t.putScannedLocked(events, now)
+	t.putScannedLocked(t.tracker.Feed(&t.result), now)
 	t.boundLocked()
 	t.wakeLocked()
 }

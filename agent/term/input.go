@@ -30,6 +30,7 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		}
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
+		t.tracker.Input(p[:n])
 		p = p[n:]
 		if !q.typing && len(q.waiting) > 0 {
 			q.typing = true

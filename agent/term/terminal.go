@@ -64,11 +64,11 @@ type Terminal struct {
 	// Owned by pump.
 	scanner *shellint.Scanner
 	result  shellint.Result
-	tracker shellint.Tracker
 	joined  []byte // scratch for text that wraps in the log
 
 	mu        sync.Mutex
 	log       *ring.Log
+	tracker   shellint.Tracker
 	cuts      cutList
 	marks     queue[Mark]
 	firstMark int64 // sequence number of marks.at(0)
