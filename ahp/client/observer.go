@@ -11,8 +11,9 @@ import (
 
 // Defaults of ObserverOptions.
 const (
-	DefaultContentLimit = 256 << 10        // bytes
-	DefaultQueueLimit   = 1 << 20          // bytes
+	DefaultContentLimit = 256 << 10 // bytes
+	DefaultQueueLimit   = 1 << 20   // bytes
+	DefaultPatience     = time.Second
 	DefaultHeartbeat    = 20 * time.Second // between two pings
 )
 
@@ -25,9 +26,13 @@ type ObserverOptions struct {
 	// ContentLimit bounds the retained output of each terminal in bytes; beyond it the oldest goes, whole parts first.
 	// Default DefaultContentLimit.
 	ContentLimit int
-	// QueueLimit bounds the events of each terminal that wait for Next, in bytes; beyond it they are replaced by one Resync.
-	// Default DefaultQueueLimit.
+	// QueueLimit bounds the events of each terminal that wait for Next, in bytes. Beyond it (by one message at most) nothing
+	// more is read from the host for up to Patience; if there is still no room, they are replaced by one Resync, and
+	// reading goes on. Default DefaultQueueLimit.
 	QueueLimit int
+	// Patience is how long a slow consumer may hold up the connection, before each Resync. It delays all terminals and the
+	// answers to pings. Default DefaultPatience; negative means not at all.
+	Patience time.Duration
 	// Heartbeat is the time between two pings; a host that does not answer within it is given up. Default DefaultHeartbeat.
 	Heartbeat time.Duration
 	// Connect replaces the function Connect in tests.
@@ -40,6 +45,9 @@ func (o ObserverOptions) withDefaults() ObserverOptions {
 	}
 	if o.QueueLimit <= 0 {
 		o.QueueLimit = DefaultQueueLimit
+	}
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
 	}
 	if o.Heartbeat <= 0 {
 		o.Heartbeat = DefaultHeartbeat
@@ -64,11 +72,12 @@ type Stats struct {
 //
 // All methods may be called by any goroutine, Next by one at a time.
 //
-// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces what arrives and never waits
-// for the consumer.
+// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces what arrives and waits for the
+// consumer at most for Patience.
 type Observer struct {
 	opts   ObserverOptions // set at construction
 	news   chan struct{}   // 1 slot: there may be an event
+	room   chan struct{}   // 1 slot: a terminal's events have become fewer
 	change chan struct{}   // 1 slot: Run has something to do
 	ended  chan struct{}   // closed by Run
 
@@ -84,6 +93,7 @@ type Observer struct {
 	initial  *ahp.InitializeResult // of the connection to resume; nil = there is none
 	lastSeen int64                 // greatest ServerSeq of that host
 	conn     *Conn                 // the connection being set up or served
+	full     *terminal             // set while an envelope is applied: its events wait beyond their bound
 
 	view        ahp.EnvelopeView // the one being applied
 	scratch     []byte           // decoded output, between terminal.output's steps
@@ -92,8 +102,8 @@ type Observer struct {
 
 // NewObserver returns an Observer that does nothing until Run.
 func NewObserver(opts ObserverOptions) *Observer {
-	o := &Observer{opts: opts.withDefaults(), news: make(chan struct{}, 1), change: make(chan struct{}, 1),
-		ended: make(chan struct{}), terminals: map[string]*terminal{}}
+	o := &Observer{opts: opts.withDefaults(), news: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		change: make(chan struct{}, 1), ended: make(chan struct{}), terminals: map[string]*terminal{}}
 	o.root = &root{channel: channel{uri: ahp.RootURI, o: o}}
 	o.root.body = o.root
 	return o
@@ -120,7 +130,8 @@ func (o *Observer) Unfollow(uri string) {
 	defer o.mu.Unlock()
 	if t := o.terminals[uri]; t != nil {
 		o.dropLocked(t)
-		t.resync, t.waiting, t.gone = false, nil, false
+		t.resync, t.waiting, t.size, t.gone = false, nil, 0, false
+		signal(o.room)
 	}
 }
 

@@ -193,8 +193,16 @@ func (o *Observer) installLocked(ch *channel, s ahp.Snapshot) {
 
 // envelope is called on the read goroutine, or for what is replayed by connect.
 func (o *Observer) envelope(v ahp.EnvelopeView) {
+	if t, conn := o.reduce(v); t != nil {
+		o.await(t, conn)
+	}
+}
+
+// reduce applies an envelope and returns the terminal for whose events there is no room.
+func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.full = nil
 	o.lastSeen = max(o.lastSeen, v.ServerSeq)
 	ch := o.channelLocked(v.Channel)
 	switch {
@@ -208,6 +216,35 @@ func (o *Observer) envelope(v ahp.EnvelopeView) {
 			_ = o.conn.Peer().Close() // begin anew rather than lose something
 		}
 	}
+	return o.full, o.conn
+}
+
+// await gives the consumer the time to make room. While it waits the host is not read from, so that the terminal's
+// child is slowed where everybody goes along; but one who does not pull stops nobody for good.
+func (o *Observer) await(t *terminal, conn *Conn) {
+	patience := time.NewTimer(o.opts.Patience)
+	defer patience.Stop()
+	for o.overfull(t) {
+		select {
+		case <-o.room:
+		case <-conn.Peer().Done():
+			return // what waits is beyond its bound by one message, until the next one
+		case <-patience.C:
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if t.overfull() {
+				o.stats.Resyncs++
+				t.needResync()
+			}
+			return
+		}
+	}
+}
+
+func (o *Observer) overfull(t *terminal) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return t.overfull()
 }
 
 func (o *Observer) invalid(error) {

@@ -9,8 +9,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. When those would grow beyond
-// their bound they are replaced by one Resync, whose state is made when it is pulled. It is guarded by the
+// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. When those have grown beyond
+// their bound for too long they are replaced by one Resync, whose state is made when it is pulled. It is guarded by the
 // observer's mutex.
 type terminal struct {
 	channel
@@ -128,11 +128,12 @@ func (t *terminal) push(w waiting) {
 
 func (t *terminal) grow(cost int) {
 	t.size += cost
-	if t.size > t.o.opts.QueueLimit {
-		t.o.stats.Resyncs++
-		t.needResync()
+	if t.overfull() {
+		t.o.full = t // envelope waits, once the state is whole
 	}
 }
+
+func (t *terminal) overfull() bool { return t.size > t.o.opts.QueueLimit }
 
 func (t *terminal) enlisted() *bool { return &t.queued }
 
@@ -148,6 +149,7 @@ func (t *terminal) pop() (Event, bool) {
 		t.waiting[0] = waiting{}
 		t.waiting = t.waiting[1:]
 		t.size -= w.cost
+		signal(t.o.room)
 		e.Kind, e.Action = Action, w.action
 		if w.data != nil {
 			e.Kind, e.Data = Data, w.data
