@@ -44,7 +44,6 @@ type conn struct {
 	guard  *stallGuard   // set once
 
 	dispatched ahp.Dispatch // owned by the read goroutine
-	fetched    []byte       // owned by the write goroutine: what it sends next
 
 	// Guarded by the host's mutex. client is written by the read goroutine alone, which may read it without.
 	client  *client // nil before the handshake
@@ -165,8 +164,7 @@ func (c *conn) closeLocked(code int, reason string) {
 func (c *conn) wake() { c.peer.Wake() }
 
 // pull is what the write goroutine sends next when no small reply waits: nil and false if there is nothing now, nil and
-// true if it should look again. It stays one message ahead, because what it says about more must be true: a channel may
-// keep a message back for the one that follows.
+// true if it should look again.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	if len(c.later) > 0 {
@@ -177,20 +175,10 @@ func (c *conn) pull() (msg []byte, more bool) {
 		return nil, true
 	}
 	defer c.h.mu.Unlock()
-	if msg, c.fetched = c.fetched, nil; msg == nil {
-		msg = c.nextLocked()
+	if msg = c.nextAckLocked(); msg == nil {
+		msg = c.nextDataLocked()
 	}
-	if msg != nil {
-		c.fetched = c.nextLocked()
-	}
-	return msg, c.fetched != nil
-}
-
-func (c *conn) nextLocked() []byte {
-	if msg := c.nextAckLocked(); msg != nil {
-		return msg
-	}
-	return c.nextDataLocked()
+	return msg, len(c.acks)+len(c.ready) > 0
 }
 
 // laterLocked queues a reply that is made when it can be sent.

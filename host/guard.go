@@ -71,7 +71,7 @@ func (g *stallGuard) check() {
 	time.AfterFunc(g.limit-quiet, g.check)
 }
 
-// guarded is ch with its sends watched by g. Of the optional abilities of a Channel, both are kept; where ch lacks one,
+// guarded is ch with its sends watched by g. Of the optional abilities of a Channel, all are kept; where ch lacks one,
 // there is the next best thing.
 func guarded(ch jsonrpc.Channel, g *stallGuard) jsonrpc.Channel { return &guardedChannel{ch, g} }
 
@@ -89,13 +89,22 @@ func (c *guardedChannel) Send(ctx context.Context, msg []byte) error {
 
 // SendMore implements jsonrpc.BatchSender.
 func (c *guardedChannel) SendMore(ctx context.Context, msg []byte) error {
-	b, ok := c.Channel.(jsonrpc.BatchSender)
-	if !ok {
-		return c.Send(ctx, msg)
-	}
 	c.guard.begin()
 	defer c.guard.end()
-	return b.SendMore(ctx, msg)
+	if b, ok := c.Channel.(jsonrpc.BatchSender); ok {
+		return b.SendMore(ctx, msg)
+	}
+	return c.Channel.Send(ctx, msg)
+}
+
+// Flush implements jsonrpc.BatchSender.
+func (c *guardedChannel) Flush(ctx context.Context) error {
+	c.guard.begin()
+	defer c.guard.end()
+	if b, ok := c.Channel.(jsonrpc.BatchSender); ok {
+		return b.Flush(ctx)
+	}
+	return nil
 }
 
 // CloseReason implements jsonrpc.ReasonCloser.

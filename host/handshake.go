@@ -115,7 +115,7 @@ func spliceSnapshots(v any, snapshots []snapshot) json.RawMessage {
 
 // startAllLocked lets deliveries begin and returns the state they begin from.
 func (c *conn) startAllLocked(subs []*subscription) []snapshot {
-	if len(c.ready)+len(c.direct) > 0 || c.fetched != nil {
+	if len(c.ready)+len(c.direct) > 0 {
 		// The snapshots overtake envelopes of other channels: their serverSeq does not say that those have arrived.
 		c.client.exact = max(c.client.exact, c.h.seq+1)
 	}

@@ -2,11 +2,61 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+// Exit statuses, those of tether.
+const (
+	exitOK      = 0
+	exitFailure = 1
+	exitUsage   = 2
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "usage: tether-host [--listen ADDRESS] …")
-	os.Exit(2)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// run is the command without the process around it. It ends when ctx does.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(stdout, stderr)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintln(stderr, "tether-host:", err)
+	if u, ok := errors.AsType[*usageError](err); ok {
+		fmt.Fprintln(stderr, " ", u.hint)
+		return exitUsage
+	}
+	return exitFailure
+}
+
+// usageError is a command line that cannot be followed.
+type usageError struct{ message, hint string }
+
+func (e *usageError) Error() string { return e.message }
+
+// version is set when a release is built.
+var version = ""
+
+// versionText is the version shown to people and clients.
+func versionText() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "0.1.0-dev"
 }

@@ -1,0 +1,284 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/testkit"
+)
+
+// buffer may be written and read by several goroutines.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// running is the command under way.
+type running struct {
+	url    string
+	stderr buffer
+	stop   context.CancelFunc
+	ended  chan int // its status
+}
+
+// start runs the command on a free port until the test ends, and waits until it accepts connections.
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{stop: cancel, ended: make(chan int, 1)}
+	out, in := io.Pipe()
+	go func() {
+		r.ended <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), in, &r.stderr)
+		in.Close()
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatalf("it ended with status %d before it was ready: %s", <-r.ended, r.stderr.String())
+	}
+	t.Cleanup(func() { r.end(t) })
+	ready, url, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if ready != "READY" || !strings.HasPrefix(url, "ws://127.0.0.1:") {
+		t.Fatalf("it printed %q, want READY ws://127.0.0.1:PORT", line)
+	}
+	r.url = url
+	return r
+}
+
+// end stops it as SIGTERM does.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	r.stop()
+	select {
+	case status := <-r.ended:
+		if status != exitOK {
+			t.Errorf("it ended with status %d, want 0: %s", status, r.stderr.String())
+		}
+		r.ended <- status
+	case <-time.After(20 * time.Second):
+		t.Error("it did not end")
+	}
+}
+
+func connect(t *testing.T, r *running, token string, o client.Options) (*client.Conn, error) {
+	t.Helper()
+	if o.ClientID == "" {
+		o.ClientID = "test"
+	}
+	c, err := client.Connect(t.Context(), client.Endpoint{URL: r.url, Token: token}, o)
+	if err == nil {
+		t.Cleanup(c.Close)
+	}
+	return c, err
+}
+
+func TestTokenMadeForTheRun(t *testing.T) {
+	testkit.Leaks(t)
+	r := start(t)
+	var token string
+	testkit.Eventually(t, 5*time.Second, "the token is shown", func() bool {
+		_, rest, ok := strings.Cut(r.stderr.String(), "token (for this run): ")
+		token, _, _ = strings.Cut(rest, "\n")
+		return ok && strings.Contains(r.stderr.String(), "tether pair "+r.url)
+	})
+	if _, err := connect(t, r, token, client.Options{}); err != nil {
+		t.Errorf("with the token shown: %v", err)
+	}
+	for _, wrong := range []string{"", "x" + token} {
+		if _, err := connect(t, r, wrong, client.Options{}); !errors.Is(err, client.ErrUnauthorized) {
+			t.Errorf("with token %q: %v, want ErrUnauthorized", wrong, err)
+		}
+	}
+	if n := strings.Count(r.stderr.String(), token); n != 1 {
+		t.Errorf("the token was shown %d times", n)
+	}
+}
+
+func TestTokenFile(t *testing.T) {
+	testkit.Leaks(t)
+	file := filepath.Join(t.TempDir(), "token")
+	r := start(t, "--token-file", file) // makes it
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	token := strings.TrimSpace(string(data))
+	if _, err := connect(t, r, token, client.Options{}); err != nil {
+		t.Error(err)
+	}
+	if strings.Contains(r.stderr.String(), token) {
+		t.Error("the token in the file was shown")
+	}
+	r.end(t)
+	again := start(t, "--token-file", file)
+	if _, err := connect(t, again, token, client.Options{}); err != nil {
+		t.Errorf("after a restart: %v", err)
+	}
+}
+
+func TestWithoutToken(t *testing.T) {
+	testkit.Leaks(t)
+	r := start(t, "--without-token")
+	c, err := connect(t, r, "", client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/s", Claim: ahp.ClientClaim("test")})
+	if err == nil || !strings.Contains(err.Error(), "runs no terminals") {
+		t.Errorf("a shell without a token: %v, want to be refused", err)
+	}
+}
+
+func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string, mode os.FileMode) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range []struct {
+		args []string
+		want int
+		text string // in what it says
+	}{
+		{[]string{"serve"}, exitUsage, `"serve"`},
+		{[]string{"--nonsense"}, exitUsage, "--nonsense"},
+		{[]string{"--without-token", "--listen", "0.0.0.0:0"}, exitUsage, "--without-token"},
+		{[]string{"--without-token", "--listen", ":0"}, exitUsage, "--without-token"},
+		{[]string{"--without-token", "--listen", "example.com:0"}, exitUsage, "--without-token"},
+		{[]string{"--without-token", "--listen", "nonsense"}, exitUsage, "--listen"},
+		{[]string{"--listen", "127.0.0.1:99999"}, exitFailure, "listen"},
+		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "exclude"},
+		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is not usable"},
+		{[]string{"--token-file", file("open", "t-secret\n", 0o644)}, exitFailure, "open"},
+		{[]string{"--token-file", file("two", "t-secret words\n", 0o600)}, exitUsage, "not usable"},
+		{[]string{"--token-file", filepath.Join(dir, "no", "such", "place")}, exitFailure, "place"},
+		{[]string{"--grace", "0s"}, exitUsage, "--grace"},
+		{[]string{"--grace", "soon"}, exitUsage, "--grace"},
+		{[]string{"--scrollback", "-1"}, exitUsage, "--scrollback"},
+		{[]string{"--log-level", "loud"}, exitUsage, "loud"},
+	} {
+		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			var stdout, stderr buffer
+			args := test.args
+			if !strings.Contains(strings.Join(args, " "), "--listen") {
+				args = append([]string{"--listen", "127.0.0.1:0"}, args...)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in case it can be followed
+			defer cancel()
+			if got := run(ctx, args, &stdout, &stderr); got != test.want || !strings.Contains(stderr.String(), test.text) {
+				t.Errorf("status %d, want %d; it said %q, want %q in it", got, test.want, stderr.String(), test.text)
+			}
+			if strings.Contains(stdout.String()+stderr.String(), "t-secret") {
+				t.Errorf("it repeats the token: %s%s", stdout.String(), stderr.String())
+			}
+		})
+	}
+}
+
+func TestAddressInUse(t *testing.T) {
+	r := start(t)
+	var stdout, stderr buffer
+	got := run(t.Context(), []string{"--listen", strings.TrimPrefix(r.url, "ws://")}, &stdout, &stderr)
+	if got != exitFailure || stdout.String() != "" || !strings.Contains(stderr.String(), "listen") {
+		t.Errorf("status %d, %q, %q; want 1 and why", got, stdout.String(), stderr.String())
+	}
+}
+
+// transcript is the text of one terminal as a client gets it.
+type transcript struct {
+	mu     sync.Mutex
+	text   strings.Builder
+	exited bool
+}
+
+func (x *transcript) take(v ahp.EnvelopeView) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if a, err := ahp.DecodeAction(v.Action); err == nil && !v.Rejected {
+		switch a := a.(type) {
+		case ahp.TerminalData:
+			x.text.WriteString(a.Data)
+		case ahp.TerminalExited:
+			x.exited = true
+		}
+	}
+}
+
+func (x *transcript) has(s string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return strings.Contains(x.text.String(), s)
+}
+
+func TestServerExecutedShell(t *testing.T) {
+	testkit.Leaks(t)
+	t.Setenv("SHELL", "/bin/sh")
+	t.Setenv("TETHER_SECRET", "canary")
+	r := start(t, "--token", "abc", "--log-level", "trace")
+	var x transcript
+	c, err := connect(t, r, "abc", client.Options{OnEnvelope: x.take})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uri = "ahp-terminal:/shell"
+	create := ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test"), Cwd: "file:///no/such/place"}
+	if err := c.CreateTerminal(t.Context(), create); err == nil {
+		t.Error("a shell in a directory that is not there was started")
+	}
+	create.Cwd = "file://" + filepath.ToSlash(t.TempDir())
+	if err := c.CreateTerminal(t.Context(), create); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Subscribe(t.Context(), uri); err != nil {
+		t.Fatal(err)
+	}
+	do := func(a ahp.Action) {
+		if _, err := c.Dispatch(t.Context(), uri, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	do(ahp.TerminalResized{Cols: 101, Rows: 31})
+	do(ahp.TerminalInput{Data: "echo size $(stty size) secret${TETHER_SECRET}x\r"})
+	testkit.Eventually(t, 20*time.Second, "the shell says its size", func() bool { return x.has("size 31 101 secretx") })
+	do(ahp.TerminalInput{Data: "exit 3\r"})
+	testkit.Eventually(t, 20*time.Second, "the exit", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.exited })
+	snapshot, err := c.Subscribe(t.Context(), uri)
+	if err != nil || !strings.Contains(string(snapshot.Snapshot.State), `"exitCode":3`) {
+		t.Errorf("state %s, %v; want exit code 3", snapshot.Snapshot.State, err)
+	}
+	if err := c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri + "2", Claim: ahp.ClientClaim("test")}); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t) // with a shell that still runs
+	if log := r.stderr.String(); strings.Contains(log, "secretx") || strings.Contains(log, "abc") {
+		t.Errorf("terminal content or the token is in the log:\n%s", log)
+	}
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+)
+
+// settings are what the flags say.
+type settings struct {
+	listen       string
+	token        string
+	tokenFile    string
+	withoutToken bool
+	origins      []string
+	grace        time.Duration
+	scrollback   int
+	shells       bool
+	logLevel     string
+}
+
+func newRoot(stdout, stderr io.Writer) *cobra.Command {
+	var s settings
+	c := &cobra.Command{
+		Use:   "tether-host",
+		Short: "an agent host, to which terminals are lent",
+		Long: `tether-host is an agent host (AHP): machines lend it terminals, others watch them.
+
+  tether-host                      on this machine, with a token made up for this run
+  tether-host --token-file FILE    with a token that stays the same
+
+When it accepts connections it prints one line on standard output:
+READY ws://ADDRESS. It runs until it is interrupted.`,
+		Version:      versionText(),
+		SilenceUsage: true, SilenceErrors: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return &usageError{fmt.Sprintf("there is no command %q", args[0]), "tether-host takes flags only; see --help"}
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error {
+			return serve(c.Context(), &s, c.Flags().Changed("shells"), stdout, stderr)
+		},
+	}
+	c.SetOut(stdout)
+	c.SetErr(stderr)
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error(), "see tether-host --help"} })
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetHelpCommand(&cobra.Command{Hidden: true})
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")
+	f.StringVar(&s.tokenFile, "token-file", "", "read the token from `FILE`; if there is none, make one and write it there")
+	f.StringVar(&s.token, "token", "", "the token itself. Everyone on this machine can see it in the list of processes: prefer --token-file")
+	f.BoolVar(&s.withoutToken, "without-token", false, "let everyone on this machine connect; only on a loopback address")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides pages at this address")
+	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
+	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
+	f.BoolVar(&s.shells, "shells", true, "run shells of this machine's for clients that ask for them; off by default with --without-token")
+	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
+	return c
+}
+
+// logger writes to stderr what is at least as grave as the level.
+func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
+	level, err := zerolog.ParseLevel(s.logLevel)
+	if err != nil || s.logLevel == "" {
+		return zerolog.Nop(), &usageError{fmt.Sprintf("--log-level: there is no level %q", s.logLevel), "take debug, info, warn or error"}
+	}
+	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
+}
+
+// check finds what is wrong with the flags taken alone.
+func (s *settings) check() error {
+	const maxScrollback = 1 << 30 // bytes
+	switch {
+	case s.grace <= 0 || s.grace > time.Hour:
+		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "take more than 0 and at most 1h"}
+	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
+		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("take 1024 to %d bytes", maxScrollback)}
+	}
+	return nil
+}
+
+// homeDir is where shells start whose creator says nothing else.
+func homeDir() string {
+	if dir, err := os.UserHomeDir(); err == nil {
+		return dir
+	}
+	return "/"
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	stdlog "log"
+	"net"
+	"net/http"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// Bounds on what comes before the WebSocket.
+const (
+	headerTime  = 10 * time.Second
+	headerBytes = 16 << 10
+	drainTime   = 5 * time.Second // for requests that are being refused when the end comes
+)
+
+// keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
+
+// serve is the whole program: it listens, says so, and runs until ctx ends.
+func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io.Writer) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	log, err := s.logger(stderr)
+	if err != nil {
+		return err
+	}
+	if s.withoutToken {
+		if err := checkLoopback(s.listen); err != nil {
+			return err
+		}
+	}
+	cred, err := s.credential()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", s.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	o := host.Options{Token: cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &log,
+		Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
+	// Without a token, everyone on this machine would get a shell of this user's.
+	if s.shells && (cred.token != "" || shellsGiven) {
+		shells := newShells()
+		defer shells.close()
+		o.Runner = shells
+	}
+	h := host.New(o)
+	defer h.Close()
+	url := "ws://" + listener.Addr().String()
+	if err := announce(url, cred, stdout, stderr); err != nil {
+		listener.Close()
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
+		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
+	return serveUntil(ctx, server, listener, h)
+}
+
+// serveUntil serves until ctx ends, then ends every connection with a word.
+func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host) error {
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+		return fmt.Errorf("serve: %w", err)
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+	defer cancel()
+	h.Close()
+	if err := server.Shutdown(drain); err != nil {
+		server.Close()
+	}
+	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve: %w", err)
+	}
+	return nil
+}
+
+// announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made
+// for this run; then once, here.
+func announce(url string, cred credential, stdout, stderr io.Writer) error {
+	_, err := fmt.Fprintln(stdout, "READY", url)
+	switch {
+	case err != nil:
+		return fmt.Errorf("standard output: %w", err)
+	case cred.made:
+		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\n", cred.token, url)
+	case cred.file != "":
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\n", url, cred.file)
+	case cred.token == "":
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\n", url)
+	}
+	if err != nil {
+		return fmt.Errorf("standard error: %w", err)
+	}
+	return nil
+}
+
+// checkLoopback refuses an address that others than this machine can reach.
+func checkLoopback(address string) error {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return &usageError{fmt.Sprintf("--listen: %v", err), "give an address such as 127.0.0.1:9187"}
+	}
+	if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return &usageError{fmt.Sprintf("--without-token would let everyone connect who reaches %s", address),
+			"listen on 127.0.0.1, or use --token-file"}
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"tether/platform/secret"
+)
+
+// credential is the token of this run and how a person is told of it.
+type credential struct {
+	token string // "" when none is asked for
+	file  string // where it is kept; "" when it is not
+	made  bool   // for this run alone: the person has not seen it
+}
+
+// tokenShape is what fits into a URL as it is; VS Code's host takes the same characters.
+var tokenShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,512}$`)
+
+// credential settles which token is asked for.
+func (s *settings) credential() (credential, error) {
+	given := 0
+	for _, is := range []bool{s.token != "", s.tokenFile != "", s.withoutToken} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given > 1:
+		return credential{}, &usageError{"--token, --token-file and --without-token exclude each other", "give one of them, or none"}
+	case s.withoutToken:
+		return credential{}, nil
+	case s.tokenFile != "":
+		token, err := tokenIn(s.tokenFile)
+		return credential{token: token, file: s.tokenFile}, err
+	case s.token != "":
+		return credential{token: s.token}, checkToken("--token", s.token)
+	}
+	return credential{token: rand.Text(), made: true}, nil
+}
+
+// tokenIn reads the token in a file, which is made if it is not there.
+func tokenIn(file string) (string, error) {
+	data, err := secret.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		token := rand.Text()
+		return token, secret.WriteFile(file, []byte(token+"\n"))
+	}
+	if err != nil {
+		return "", fmt.Errorf("token file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	return token, checkToken("the token in "+file, token)
+}
+
+// checkToken never repeats the token.
+func checkToken(what, token string) error {
+	if !tokenShape.MatchString(token) {
+		return &usageError{what + " is not usable", "take 1 to 512 letters, digits, - and _"}
+	}
+	return nil
+}
