@@ -1,7 +1,17 @@
 #!/bin/bash
-# Installs the shells that tests talk to, where it can: as root with apt. What is missing afterwards is named; the tests that need it
-# skip themselves and say so.
+# Installs what tests talk to, where it can: shells as root with apt, VS Code's agent host with npm. What is missing afterwards is
+# named; the tests that need it skip themselves and say so.
 set -eu
+cd "$(dirname "$0")/.."
+
+peer=../shared/peers/vscode-host.sh host=bin/tools/vscode-host
+if [ -f "$peer" ] && [ ! -d "$host/vs/out" ]; then
+	rm -rf "$host"
+	if ! command -v npm >/dev/null || ! timeout 300 bash "$peer" install "$host" >/dev/null 2>&1; then
+		rm -rf "$host"
+		echo "not installed, so its tests are skipped: VS Code's agent host (it takes npm and a network)"
+	fi
+fi
 missing() { for tool in bash zsh fish; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
 
 want=$(missing)
