@@ -25,7 +25,7 @@ func (l *pass) mark(end int64, term Terminator) {
 	m.Off, m.End, m.PS, m.Term = b.off, end, b.intro.ps, term
 	m.Query, m.Truncated = b.intro.query, b.over
 	m.payload = l.r.keep(b.text)
-	m.decode(l.s.opts.Nonce)
+	m.decode(l.s)
 }
 
 // newMark adds a zero Mark.
@@ -48,22 +48,22 @@ func (r *Result) keep(p []byte) []byte {
 }
 
 // decode fills in what the payload says.
-func (m *Mark) decode(nonce string) {
-	m.Trusted = nonce == ""
+func (m *Mark) decode(s *Scanner) {
+	m.Trusted = s.opts.Nonce == ""
 	switch m.PS {
 	case 133, 633:
-		m.integrationMark(nonce)
+		m.integrationMark(s)
 	case 0, 1, 2:
 		m.Kind = KindTitle
 		m.text(m.payload)
 	case 7:
-		m.osc7()
+		m.osc7(s)
 	case 9:
-		m.osc9()
+		m.osc9(s)
 	case 52:
 		m.clipboard()
 	case 1337:
-		m.iterm()
+		m.iterm(s)
 	case 3008:
 		m.Kind = KindReport
 	default:
@@ -74,10 +74,8 @@ func (m *Mark) decode(nonce string) {
 func (m *Mark) text(b []byte) { m.Text, m.HasText = string(b), true }
 
 // integrationMark decodes an OSC 133 or 633. Their verbs A to D mean the same; a verb that means something is one letter.
-func (m *Mark) integrationMark(nonce string) {
-	if nonce != "" {
-		m.Trusted = hasNonce(m.payload, nonce)
-	}
+func (m *Mark) integrationMark(s *Scanner) {
+	m.Trusted = s.opts.Nonce == "" || hasNonce(m.payload, s.opts.Nonce)
 	if len(m.payload) == 0 || len(m.payload) > 1 && m.payload[1] != ';' {
 		return
 	}
@@ -100,7 +98,7 @@ func (m *Mark) integrationMark(nonce string) {
 	if m.PS == 133 {
 		m.verb133()
 	} else if len(m.payload) > 1 {
-		m.verb633(args)
+		m.verb633(args, s)
 	}
 }
 
@@ -126,7 +124,7 @@ func (m *Mark) verb133() {
 }
 
 // verb633 decodes the texts of OSC 633 after the verb and ";".
-func (m *Mark) verb633(args []byte) {
+func (m *Mark) verb633(args []byte, s *Scanner) {
 	switch m.payload[0] {
 	case 'E':
 		m.Kind = KindLine
@@ -138,7 +136,7 @@ func (m *Mark) verb633(args []byte) {
 		key, value, ok := bytes.Cut(field, []byte{'='})
 		if ok && string(key) == "Cwd" {
 			m.Key = "Cwd"
-			m.cwd(unescape(value))
+			m.cwd(unescape(value), s)
 			return
 		}
 		m.Key = string(key)

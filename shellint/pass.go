@@ -75,8 +75,7 @@ func (l *pass) sync(to int) {
 
 // inPlain passes over plain output and the next introducer; false if the introducer is undecided.
 func (l *pass) inPlain() bool {
-	if l.usualMark() { // marks come in groups
-		return true
+	for l.usualMark() { // they come in groups
 	}
 	l.pos = l.find.next(l.buf, l.pos)
 	if l.pos == len(l.buf) || l.usualMark() {
@@ -134,7 +133,7 @@ func (l *pass) usualMark() bool {
 	m := l.r.newMark()
 	m.Off, m.End, m.PS, m.Term = off, end, ps, term
 	m.payload = payload[:n:n]
-	m.decode(l.s.opts.Nonce)
+	m.integrationMark(l.s)
 	return true
 }
 
@@ -156,7 +155,7 @@ func (l *pass) answerback() {
 		l.r.span(Span{Start: at, End: at + 1, Class: ClassQuery, Splice: l.s.ctx.unfinished()})
 		m := l.r.newMark()
 		m.Off, m.End, m.PS, m.Term, m.Query = at, at+1, -1, TermFinal, QueryAnswerback
-		m.decode(l.s.opts.Nonce)
+		m.decode(l.s)
 	}
 	l.pos++
 }

@@ -132,20 +132,21 @@ func (f *finder) anyEscape(buf []byte, i int) int {
 			return i
 		}
 		f.seen = i
-		j := skipInert(buf, i+1)
-		if j == len(buf) {
-			if i+1 == j {
-				return i
-			}
-			return j
+		j := i + 1
+		if j < len(buf) && inert(buf[j]) {
+			j = skipInert(buf, j)
 		}
-		if buf[j] == '[' {
+		switch {
+		case i+1 == len(buf):
+			return i
+		case j == len(buf):
+			return j
+		case buf[j] == '[':
 			if n := plainCSI(buf, j+1); n > 0 {
 				i = n
 				continue
 			}
-		}
-		if !f.opens(buf[j]) {
+		case !f.opens(buf[j]):
 			i = j
 			continue
 		}

@@ -3,7 +3,7 @@ package shellint
 import "bytes"
 
 // osc7 decodes file://host/percent-encoded and kitty's kitty-shell-cwd://host/as-it-is.
-func (m *Mark) osc7() {
+func (m *Mark) osc7(s *Scanner) {
 	m.Kind = KindReport
 	scheme, rest, ok := bytes.Cut(m.payload, []byte("://"))
 	if !ok || m.Truncated {
@@ -22,11 +22,11 @@ func (m *Mark) osc7() {
 		return
 	}
 	m.Host = string(rest[:slash])
-	m.cwd(path)
+	m.cwd(path, s)
 }
 
 // osc9 decodes what ConEmu and others send: 9;9;directory, 9;12, 9;4 progress, 9;notification.
-func (m *Mark) osc9() {
+func (m *Mark) osc9(s *Scanner) {
 	first, rest, more := cutField(m.payload)
 	switch {
 	case string(first) == "9":
@@ -35,7 +35,7 @@ func (m *Mark) osc9() {
 			if len(rest) >= 2 && rest[0] == '"' && rest[len(rest)-1] == '"' {
 				rest = rest[1 : len(rest)-1]
 			}
-			m.cwd(rest)
+			m.cwd(rest, s)
 		}
 	case string(first) == "12":
 		m.Kind = KindReport
@@ -44,24 +44,29 @@ func (m *Mark) osc9() {
 	}
 }
 
-func (m *Mark) iterm() {
+// iterm decodes the OSC 1337 that report state.
+func (m *Mark) iterm(s *Scanner) {
 	m.Kind = KindReport
 	key, value, ok := bytes.Cut(m.payload, []byte{'='})
 	switch {
 	case !ok || m.Truncated:
 	case string(key) == "CurrentDir":
-		m.cwd(value)
+		m.cwd(value, s)
 	case string(key) == "RemoteHost":
 		m.Kind = KindHost
 		m.text(value)
 	}
 }
 
-func (m *Mark) cwd(path []byte) {
-	m.Kind = KindCwd
-	m.text(path)
+// cwd makes m a directory. Prompts repeat it, and then it is the same string.
+func (m *Mark) cwd(path []byte, s *Scanner) {
+	if string(path) != s.cwd {
+		s.cwd = string(path)
+	}
+	m.Kind, m.Text, m.HasText = KindCwd, s.cwd, true
 }
 
+// clipboard decodes which selection an OSC 52 means, and whether it asks for it.
 func (m *Mark) clipboard() {
 	m.Kind = KindClipboard
 	key, value, _ := cutField(m.payload)

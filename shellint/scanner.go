@@ -38,6 +38,7 @@ type Scanner struct {
 	held []byte
 	ctx  context
 	body body
+	cwd  string // the last directory reported
 
 	heldBytes [MaxUndecided]byte     // memory of held
 	joint     [2 * MaxUndecided]byte // held bytes and what follows them; payloads of this call's Marks may lie here
