@@ -14,10 +14,6 @@ type body struct {
 
 // begin opens a sequence at raw offset off; unfinished says in what state the plain output before it left the terminal.
 func (b *body) begin(in introducer, off int64, unfinished bool, limit int) {
-	text := b.text[:0]
-	if cap(text) > maxArena {
-		text = nil
-	}
 	switch in.class {
 	case ClassMark:
 	case ClassClipboard:
@@ -25,7 +21,7 @@ func (b *body) begin(in introducer, off int64, unfinished bool, limit int) {
 	default:
 		limit = MaxText
 	}
-	*b = body{open: true, intro: in, off: off, from: off, splice: unfinished, limit: limit, over: in.doomed, text: text}
+	*b = body{open: true, intro: in, off: off, from: off, splice: unfinished, limit: limit, over: in.doomed, text: b.text[:0]}
 }
 
 // collect keeps payload bytes up to the limit.
@@ -88,10 +84,12 @@ func (l *pass) endBody(n int, term Terminator) {
 		l.s.ctx.state = b.intro.state()
 	}
 	own := b.intro.class == ClassMark
-	if term == termCancel || own && (b.over || term == TermEOF) {
-		return
+	if term != termCancel && !(own && (b.over || term == TermEOF)) {
+		l.mark(end, term)
 	}
-	l.mark(end, term)
+	if cap(b.text) > maxArena {
+		b.text = nil
+	}
 }
 
 // Terminator values that no Mark has.

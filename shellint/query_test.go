@@ -8,56 +8,57 @@ import (
 	"tether/shellint"
 )
 
+var queryCases = []struct {
+	raw  string
+	want shellint.Query // 0: plain
+}{
+	{"\x1b[5n", shellint.QueryStatus},
+	{"\x1b[6n", shellint.QueryCursor},
+	{"\x1b[?6n", shellint.QueryCursor},
+	{"\x1b[?996n", shellint.QueryDevice},
+	{"\x1b[?15n", shellint.QueryDevice},
+	{"\x1b[0n", 0},  // an answer
+	{"\x1b[>4n", 0}, // sets a key mode
+	{"\x1b[c", shellint.QueryDA1},
+	{"\x1b[0c", shellint.QueryDA1},
+	{"\x1b[?62;4c", 0}, // an answer; also the Linux console's cursor shape
+	{"\x1b[>c", shellint.QueryDA2},
+	{"\x1b[>0;276;0c", shellint.QueryDA2},
+	{"\x1b[=c", shellint.QueryDA3},
+	{"\x1b[>q", shellint.QueryVersion},
+	{"\x1b[>0q", shellint.QueryVersion},
+	{"\x1b[2 q", 0}, // cursor shape
+	{"\x1b[?2026$p", shellint.QueryMode},
+	{"\x1b[4$p", shellint.QueryMode},
+	{"\x1b[!p", 0}, // soft reset
+	{"\x1b[14t", shellint.QueryWindow},
+	{"\x1b[18t", shellint.QueryWindow},
+	{"\x1b[21t", shellint.QueryWindow},
+	{"\x1b[22;0t", 0}, // push the title
+	{"\x1b[8;24;80t", 0},
+	{"\x1b[?u", shellint.QueryKeyboard},
+	{"\x1b[>1u", 0},
+	{"\x1b[u", 0}, // restore the cursor
+	{"\x1b[?4m", shellint.QueryOther},
+	{"\x1b[?1;1;0S", shellint.QueryOther},
+	{"\x1b[31m", 0},
+	{"\x1b[?25h", 0},
+	{"\x1b[99999999999999999999n", shellint.QueryDevice},
+	{"\x1b[6\n\x7fn", shellint.QueryCursor},
+	{"\x1b[6?n", 0},
+	{"\x1b[6 n", 0},
+	{"\u009b6n", shellint.QueryCursor},
+	{"\x1bP$qm\x1b\\", shellint.QuerySetting},
+	{"\x1bP+q544e\x1b\\", shellint.QueryTermcap},
+	{"\u0090$qm\u009c", shellint.QuerySetting},
+	{"\x1bP1$r0m\x1b\\", 0}, // an answer
+	{"\x1bPq#0\x1b\\", 0},   // a picture
+	{"\x05", shellint.QueryAnswerback},
+}
+
 // TestQueries checks which sequences make a terminal answer.
 func TestQueries(t *testing.T) {
-	tests := []struct {
-		raw  string
-		want shellint.Query // 0: plain
-	}{
-		{"\x1b[5n", shellint.QueryStatus},
-		{"\x1b[6n", shellint.QueryCursor},
-		{"\x1b[?6n", shellint.QueryCursor},
-		{"\x1b[?996n", shellint.QueryDevice},
-		{"\x1b[?15n", shellint.QueryDevice},
-		{"\x1b[0n", 0},  // an answer
-		{"\x1b[>4n", 0}, // sets a key mode
-		{"\x1b[c", shellint.QueryDA1},
-		{"\x1b[0c", shellint.QueryDA1},
-		{"\x1b[?62;4c", 0}, // an answer; also the Linux console's cursor shape
-		{"\x1b[>c", shellint.QueryDA2},
-		{"\x1b[>0;276;0c", shellint.QueryDA2},
-		{"\x1b[=c", shellint.QueryDA3},
-		{"\x1b[>q", shellint.QueryVersion},
-		{"\x1b[>0q", shellint.QueryVersion},
-		{"\x1b[2 q", 0}, // cursor shape
-		{"\x1b[?2026$p", shellint.QueryMode},
-		{"\x1b[4$p", shellint.QueryMode},
-		{"\x1b[!p", 0}, // soft reset
-		{"\x1b[14t", shellint.QueryWindow},
-		{"\x1b[18t", shellint.QueryWindow},
-		{"\x1b[21t", shellint.QueryWindow},
-		{"\x1b[22;0t", 0}, // push the title
-		{"\x1b[8;24;80t", 0},
-		{"\x1b[?u", shellint.QueryKeyboard},
-		{"\x1b[>1u", 0},
-		{"\x1b[u", 0}, // restore the cursor
-		{"\x1b[?4m", shellint.QueryOther},
-		{"\x1b[?1;1;0S", shellint.QueryOther},
-		{"\x1b[31m", 0},
-		{"\x1b[?25h", 0},
-		{"\x1b[99999999999999999999n", shellint.QueryDevice},
-		{"\x1b[6\n\x7fn", shellint.QueryCursor},
-		{"\x1b[6?n", 0},
-		{"\x1b[6 n", 0},
-		{"\u009b6n", shellint.QueryCursor},
-		{"\x1bP$qm\x1b\\", shellint.QuerySetting},
-		{"\x1bP+q544e\x1b\\", shellint.QueryTermcap},
-		{"\u0090$qm\u009c", shellint.QuerySetting},
-		{"\x1bP1$r0m\x1b\\", 0}, // an answer
-		{"\x1bPq#0\x1b\\", 0},   // a picture
-		{"\x05", shellint.QueryAnswerback},
-	}
-	for _, tt := range tests {
+	for _, tt := range queryCases {
 		t.Run(tt.raw, func(t *testing.T) {
 			res := scanBoth(t, "a"+tt.raw+"b", shellint.Options{Queries: true})
 			var want []shellint.Span

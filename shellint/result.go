@@ -10,7 +10,8 @@ type Result struct {
 
 	// Spans are ranges of the raw stream in ascending order that do not overlap, all before Decided. A sequence that is
 	// still open when its class is known is reported as far as it came; the next Result goes on with a Span that starts
-	// where this one ended. A Span may begin in bytes of an earlier Scan, never before the earlier Decided.
+	// where this one ended. So a consumer that leaves a class out sees none of its bytes, and others see all of them at
+	// once, however long the sequence. A Span may begin in bytes of an earlier Scan, never before the earlier Decided.
 	Spans []Span
 
 	// Marks are complete sequences in ascending order. A Mark is reported when its end is seen: its Off may be before
@@ -20,7 +21,7 @@ type Result struct {
 	arena []byte // payloads the Marks point into
 }
 
-// maxArena is the memory in bytes that a Result keeps from one Scan to the next; a longer payload is let go.
+// maxArena is the memory in bytes that a Result, and a Scanner, keeps for payloads to come; what a longer one took is let go.
 const maxArena = 64 << 10
 
 func (r *Result) reset() {
@@ -32,7 +33,8 @@ func (r *Result) reset() {
 	}
 }
 
-// Class says what a Span is, so that a view can choose what to leave out.
+// Class says what a Span is, so that a view can choose what to leave out. A sequence has its class, and a Span, also
+// when it is cancelled or cut off and is therefore no Mark.
 type Class uint8
 
 // The classes of sequences. Everything else is plain output.

@@ -5,7 +5,7 @@ type Options struct {
 	// Nonce is the session's secret that authentic marks carry as a field; "" makes every mark trusted.
 	Nonce string
 	// LimitPayload is the longest payload of an OSC 133 or 633 that counts, in bytes; a longer one is taken out without
-	// a Mark. 0 means [DefaultLimitPayload].
+	// a Mark. 0 or less means [DefaultLimitPayload].
 	LimitPayload int
 	// Queries switches on the recognition of queries that are no OSC. It costs speed, because every ESC must then be
 	// looked at.
@@ -46,7 +46,7 @@ type Scanner struct {
 
 // NewScanner returns a Scanner at offset 0.
 func NewScanner(o Options) *Scanner {
-	if o.LimitPayload == 0 {
+	if o.LimitPayload <= 0 {
 		o.LimitPayload = DefaultLimitPayload
 	}
 	return &Scanner{opts: o}

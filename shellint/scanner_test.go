@@ -10,7 +10,7 @@ import (
 	"tether/shellint"
 )
 
-// pairs scans a stream byte by byte and in one piece, which must agree.
+// scanBoth scans a stream byte by byte and in one piece, which must agree.
 func scanBoth(t *testing.T, raw string, o shellint.Options) *result {
 	t.Helper()
 	whole := scanPieces(t, []byte(raw), o, nil)
@@ -20,48 +20,51 @@ func scanBoth(t *testing.T, raw string, o shellint.Options) *result {
 	return whole
 }
 
+// long is more than the payload limit of markCases, 100 bytes.
+var long = strings.Repeat("x", 200)
+
+var markCases = []struct {
+	name, raw, clean string
+	marks            string // verbs, and exit codes
+}{
+	{"split introducer and terminator", "a\x1b]633;D;0\x1b\\b", "ab", "D=0"},
+	{"ESC and something else end it", "a\x1b]633;D;0\x1b[31mb", "a\x1b[31mb", "D=0"},
+	{"cancelled by CAN", "a\x1b]633;D;0\x18b", "a\x18b", ""},
+	{"cancelled by SUB", "a\x1b]633;D;0\x1ab", "a\x1ab", ""},
+	{"cancelled by a C1", "a\x1b]633;D;0\u0085b", "a\u0085b", ""},
+	{"cut off", "a\x1b]633;D;0", "a", ""},
+	{"cut off after ESC", "a\x1b]633;D;0\x1b", "a", ""},
+	{"cut off in the number", "a\x1b]63", "a\x1b]63", ""},
+	{"cut off after the number", "a\x1b]633", "a", ""},
+	{"no payload", "a\x1b]633\ab", "ab", ""},
+	{"U+009C ends it", "\x1b]133;D;1\u009cb", "b", "D=1"},
+	{"a lone 9C is data", "\x1b]633;E;a\x9cb\ac", "c", "E"},
+	{"C0 in the payload is dropped", "\x1b]633;D;\n1\x003\ab", "b", "D=13"},
+	{"leading zeros", "\x1b]000633;A\ab", "b", "A"},
+	{"C0 in the number", "\x1b]6\n33;A\ab", "b", "A"},
+	{"C0 before the bracket", "\x1b\n]633;A\ab", "\x1b\n\x1b\\b", "A"},
+	{"U+009D", "a\u009d633;A\ab", "ab", "A"},
+	{"a raw 9D is no control", "a\x9d633;A\ab", "a\x9d633;A\ab", ""},
+	{"look-alikes", "\x1b]6330;A\a\x1b];633;A\a\x1b]+633;A\a\x1b]6\x7f33;A\a", "\x1b]6330;A\a\x1b];633;A\a\x1b]+633;A\a\x1b]6\x7f33;A\a", ""},
+	{"longer than the limit", "\x1b]633;E;" + long + "\ab\x1b]633;A\a", "b", "A"},
+	{"an introducer too long to wait for", "\x1b]" + strings.Repeat("0", 100) + "633;A\ab", "b", ""},
+	{"smuggled by a lone ESC", "\x1b\x1b]633;A\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "A"},
+	{"smuggled by two marks", "\x1b\x1b]633;A\a\x1b]633;B\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "A B"},
+	{"smuggled by a cut character", "\xc2\x1b]633;A\a\x9d633;D;0\a", "\xc2\x1b\\\x9d633;D;0\a", "A"},
+	{"inside a CSI", "\x1b[3\x1b]633;A\a1m", "\x1b[3\x1b\\1m", "A"},
+	{"inside an escape", "\x1b(\x1b]633;A\a0", "\x1b(\x1b\\0", "A"},
+	{"inside a title", "\x1b]0;t\x1b]633;A\a\a", "\x1b]0;t\x1b\\\a", "A"},
+	{"inside a DCS", "\x1bPq#0\x1b]633;A\a~\x1b\\", "\x1bPq#0\x1b\\~\x1b\\", "A"},
+	{"after a finished sequence", "\x1b[31m\x1b]633;A\ab", "\x1b[31mb", "A"},
+	{"after a cancelled string", "\x1bPq\x18\x1b]633;A\ab", "\x1bPq\x18b", "A"},
+	{"inside an APC opened by a C1", "\u009fG\x1b]633;A\ab", "\u009fG\x1b\\b", "A"},
+	{"unterminated foreign OSC", "\x1b]8;;u" + long + "\x1b]633;A\ab", "\x1b]8;;u" + long + "\x1b\\b", "A"},
+	{"exit codes", "\x1b]633;D;-1\a\x1b]633;D;\a\x1b]633;D;1x\a\x1b]633;D;-\a\x1b]633;D;99999999999999999999\a", "", "D=-1 D D D D"},
+}
+
 // TestMarksTakenOut shows what observers get of streams with marks, and what the marks say.
 func TestMarksTakenOut(t *testing.T) {
-	long := strings.Repeat("x", 200)
-	tests := []struct {
-		name, raw, clean string
-		marks            string // verbs, and exit codes
-	}{
-		{"split introducer and terminator", "a\x1b]633;D;0\x1b\\b", "ab", "D=0"},
-		{"ESC and something else end it", "a\x1b]633;D;0\x1b[31mb", "a\x1b[31mb", "D=0"},
-		{"cancelled by CAN", "a\x1b]633;D;0\x18b", "a\x18b", ""},
-		{"cancelled by SUB", "a\x1b]633;D;0\x1ab", "a\x1ab", ""},
-		{"cancelled by a C1", "a\x1b]633;D;0\u0085b", "a\u0085b", ""},
-		{"cut off", "a\x1b]633;D;0", "a", ""},
-		{"cut off after ESC", "a\x1b]633;D;0\x1b", "a", ""},
-		{"cut off in the number", "a\x1b]63", "a\x1b]63", ""},
-		{"cut off after the number", "a\x1b]633", "a", ""},
-		{"no payload", "a\x1b]633\ab", "ab", ""},
-		{"U+009C ends it", "\x1b]133;D;1\u009cb", "b", "D=1"},
-		{"a lone 9C is data", "\x1b]633;E;a\x9cb\ac", "c", "E"},
-		{"C0 in the payload is dropped", "\x1b]633;D;\n1\x003\ab", "b", "D=13"},
-		{"leading zeros", "\x1b]000633;A\ab", "b", "A"},
-		{"C0 in the number", "\x1b]6\n33;A\ab", "b", "A"},
-		{"C0 before the bracket", "\x1b\n]633;A\ab", "\x1b\n\x1b\\b", "A"},
-		{"U+009D", "a\u009d633;A\ab", "ab", "A"},
-		{"a raw 9D is no control", "a\x9d633;A\ab", "a\x9d633;A\ab", ""},
-		{"look-alikes", "\x1b]6330;A\a\x1b];633;A\a\x1b]+633;A\a\x1b]6\x7f33;A\a", "\x1b]6330;A\a\x1b];633;A\a\x1b]+633;A\a\x1b]6\x7f33;A\a", ""},
-		{"longer than the limit", "\x1b]633;E;" + long + "\ab\x1b]633;A\a", "b", "A"},
-		{"an introducer too long to wait for", "\x1b]" + strings.Repeat("0", 100) + "633;A\ab", "b", ""},
-		{"smuggled by a lone ESC", "\x1b\x1b]633;A\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "A"},
-		{"smuggled by two marks", "\x1b\x1b]633;A\a\x1b]633;B\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "A B"},
-		{"smuggled by a cut character", "\xc2\x1b]633;A\a\x9d633;D;0\a", "\xc2\x1b\\\x9d633;D;0\a", "A"},
-		{"inside a CSI", "\x1b[3\x1b]633;A\a1m", "\x1b[3\x1b\\1m", "A"},
-		{"inside an escape", "\x1b(\x1b]633;A\a0", "\x1b(\x1b\\0", "A"},
-		{"inside a title", "\x1b]0;t\x1b]633;A\a\a", "\x1b]0;t\x1b\\\a", "A"},
-		{"inside a DCS", "\x1bPq#0\x1b]633;A\a~\x1b\\", "\x1bPq#0\x1b\\~\x1b\\", "A"},
-		{"after a finished sequence", "\x1b[31m\x1b]633;A\ab", "\x1b[31mb", "A"},
-		{"after a cancelled string", "\x1bPq\x18\x1b]633;A\ab", "\x1bPq\x18b", "A"},
-		{"inside an APC opened by a C1", "\u009fG\x1b]633;A\ab", "\u009fG\x1b\\b", "A"},
-		{"unterminated foreign OSC", "\x1b]8;;u" + long + "\x1b]633;A\ab", "\x1b]8;;u" + long + "\x1b\\b", "A"},
-		{"exit codes", "\x1b]633;D;-1\a\x1b]633;D;\a\x1b]633;D;1x\a\x1b]633;D;-\a\x1b]633;D;99999999999999999999\a", "", "D=-1 D D D D"},
-	}
-	for _, tt := range tests {
+	for _, tt := range markCases {
 		t.Run(tt.name, func(t *testing.T) {
 			res := scanBoth(t, tt.raw, shellint.Options{LimitPayload: 100, Queries: true})
 			if got := string(res.without(shellint.ClassMark)); got != tt.clean {
@@ -238,6 +241,26 @@ func TestNoAllocations(t *testing.T) {
 			if n := testing.AllocsPerRun(20, func() { s.Scan(data, &r) }); n != 0 {
 				t.Errorf("%s, queries %v: %v allocations", c.name, queries, n)
 			}
+		}
+	}
+}
+
+// TestBoundedMemory checks that neither endless sequences nor long lines make a Scanner grow for good.
+func TestBoundedMemory(t *testing.T) {
+	piece := []byte(strings.Repeat("z", 32<<10))
+	for _, open := range []string{"\x1b]633;E;", "\x1b]0;", "\x1b]52;c;", "\x1b]7;", "\x1b]4;1;", "\x1b]8;;", "\x1bP$q", "\x1b["} {
+		s := shellint.NewScanner(shellint.Options{Queries: true})
+		var r shellint.Result
+		s.Scan([]byte(open), &r)
+		for range 100 {
+			s.Scan(piece, &r)
+			if got := s.Memory(); got > 2*shellint.DefaultLimitPayload {
+				t.Fatalf("%q: %d bytes held", open, got)
+			}
+		}
+		s.Scan([]byte("\a\x1b\\"), &r)
+		if got := s.Memory(); got > shellint.MaxArena {
+			t.Errorf("%q: %d bytes held after its end", open, got)
 		}
 	}
 }
