@@ -103,6 +103,7 @@ func (h *Host) open(c *conn) error {
 // leave forgets a connection that has ended. The terminals it served are orphans now.
 func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
+	c.closing = true
 	delete(h.conns, c)
 	for _, s := range c.subs {
 		s.endLocked()

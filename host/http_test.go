@@ -300,6 +300,17 @@ func TestBeforeTheHandshake(t *testing.T) {
 	<-v.done // after an offer of unknown versions
 }
 
+func TestReplacedConnectionIsTold(t *testing.T) {
+	_, url := serve(t, host.Options{})
+	first := dial(t, url, "laptop", viewOptions{})
+	second := dial(t, url, "laptop", viewOptions{})
+	<-first.done
+	if e, ok := errors.AsType[*wsconn.CloseError](first.peer.Err()); !ok || e.Code != 4000 || !strings.Contains(e.Reason, "newer connection") {
+		t.Errorf("closed with %v, want code 4000 and that there is a newer connection", first.peer.Err())
+	}
+	second.ping()
+}
+
 func TestSilentConnectionIsClosed(t *testing.T) {
 	_, url := serve(t, host.Options{HandshakeTime: 50 * time.Millisecond})
 	v := dial(t, url, "silent", viewOptions{noInit: true})
