@@ -9,6 +9,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
+	"tether/platform/shell"
 )
 
 // Spec turns a request into what is run. Every terminal of the person passes
@@ -28,10 +29,20 @@ func (a *Agent) Spec(r local.SpawnRequest) (term.Spec, error) {
 		}
 	}
 	lendTo, err := a.lendTo(r)
-	return term.Spec{
+	if err != nil {
+		return term.Spec{}, err
+	}
+	spec := term.Spec{
 		Command: r.Command, Env: environment(env), Name: r.Name, Cwd: r.Cwd,
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo,
-	}, err
+	}
+	if r.Shell && len(r.Command) == 0 {
+		spec.Command = []string{shell.Login()}
+	}
+	if len(spec.Command) > 0 && !r.NoIntegration {
+		err = a.integrate(&spec, r.Shell)
+	}
+	return spec, err
 }
 
 // lendTo says which hosts see the terminal.

@@ -39,6 +39,9 @@ type Terminal struct {
 	Bytes    int64     `json:"bytes"`             // written so far
 	Retained int64     `json:"retained"`          // of which the newest this many can be read
 	Attached int       `json:"attached"`          // people attached now
+	// CommandDetection says that the shell has reported where commands begin
+	// and end, so that the list of commands means something.
+	CommandDetection bool `json:"command_detection"`
 }
 
 // Exit is how a terminal ended.
@@ -54,10 +57,36 @@ type TerminalList struct {
 	Terminals     []Terminal `json:"terminals"`
 }
 
+// Command is one command line of a shell with integration.
+type Command struct {
+	N          int       `json:"n"`              // counts from 1
+	Line       *string   `json:"line,omitempty"` // absent when the shell did not say
+	Started    time.Time `json:"started"`
+	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
+	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or when the shell did not say
+	Running    bool      `json:"running"`
+	Start      int64     `json:"start"` // raw offset of its output
+	End        int64     `json:"end"`   // raw offset after it
+}
+
+// CommandList is the answer to a list of commands, oldest first.
+type CommandList struct {
+	SchemaVersion    int       `json:"schema_version"`
+	CommandDetection bool      `json:"command_detection"`
+	Commands         []Command `json:"commands"`
+}
+
 // SpawnRequest starts a terminal.
 type SpawnRequest struct {
-	Command []string `json:"command"` // argv
-	Env     []string `json:"env"`     // the whole environment, NAME=value
+	// Command is the argv. Empty with Shell set means the person's own login
+	// shell.
+	Command []string `json:"command,omitempty"`
+	Shell   bool     `json:"shell,omitempty"` // start it as a login shell
+	// NoIntegration starts a shell without the scripts that report commands.
+	NoIntegration bool `json:"no_integration,omitempty"`
+	// Env is the whole environment, NAME=value. Absent means that of an
+	// interactive login of the person.
+	Env     []string `json:"env,omitempty"`
 	Name    string   `json:"name,omitempty"`
 	Cwd     string   `json:"cwd"` // absolute
 	Cols    uint16   `json:"cols,omitempty"`
@@ -133,6 +162,7 @@ func terminalFrom(i term.Info) Terminal {
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached,
+		CommandDetection: i.CommandDetection,
 	}
 	if t.LentTo == nil {
 		t.LentTo = []string{}
@@ -144,4 +174,17 @@ func terminalFrom(i term.Info) Terminal {
 		t.Running = i.Running.Line
 	}
 	return t
+}
+
+// commandFrom likewise.
+func commandFrom(c term.Command) Command {
+	out := Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Start: c.Start, End: c.End}
+	if c.HasLine {
+		out.Line = &c.Line
+	}
+	if c.Done {
+		ms := float64(c.Duration.Microseconds()) / 1000
+		out.DurationMs = &ms
+	}
+	return out
 }

@@ -64,6 +64,12 @@ func (c *Client) Find(ctx context.Context, ref string) (Terminal, error) {
 	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
 }
 
+// Commands returns the commands of a terminal whose shell reports them.
+func (c *Client) Commands(ctx context.Context, ref string) (CommandList, error) {
+	var l CommandList
+	return l, c.do(ctx, http.MethodGet, terminalPath(ref, "/commands"), nil, &l)
+}
+
 // Kill ends the terminal's whole process tree and returns it with its exit.
 func (c *Client) Kill(ctx context.Context, ref string) (Terminal, error) {
 	var t Terminal
@@ -88,9 +94,10 @@ func (c *Client) Shutdown(ctx context.Context) error {
 
 // ReadOptions says what of a terminal's output to read.
 type ReadOptions struct {
-	View   string // "text" (default: valid UTF-8 as observers see it), "screen" or "raw"
-	Lines  int    // the last this many; 0 means all that is kept
-	Follow bool   // go on until the terminal exits
+	View    string // "text" (default: valid UTF-8 as observers see it), "screen" or "raw"
+	Lines   int    // the last this many; 0 means all that is kept
+	Command int    // only the output of this command of a shell; 0 means all
+	Follow  bool   // go on until the terminal exits, or the command ends
 }
 
 // Read returns what the terminal printed. The caller must Close it; it ends
@@ -102,6 +109,9 @@ func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCl
 	}
 	if o.Lines != 0 {
 		q.Set("lines", strconv.Itoa(o.Lines))
+	}
+	if o.Command != 0 {
+		q.Set("command", strconv.Itoa(o.Command))
 	}
 	if o.Follow {
 		q.Set("follow", "1")

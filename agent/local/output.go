@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,9 +26,10 @@ const (
 
 // readQuery is the query of an output request.
 type readQuery struct {
-	view   term.View
-	lines  int // the last this many; 0 means all that is kept
-	follow bool
+	view    term.View
+	lines   int // the last this many; 0 means all that is kept
+	command int // the output of this command alone; 0 means all
+	follow  bool
 }
 
 var views = map[string]term.View{"": term.ViewText, "text": term.ViewText, "screen": term.ViewScreen, "raw": term.ViewRaw}
@@ -41,7 +43,8 @@ func parseRead(q url.Values) (readQuery, error) {
 	if err != nil {
 		return readQuery{}, err
 	}
-	return readQuery{view: view, lines: int(lines), follow: q.Get("follow") == "1"}, nil
+	command, err := number(q, "command", math.MaxInt32)
+	return readQuery{view: view, lines: int(lines), command: int(command), follow: q.Get("follow") == "1"}, err
 }
 
 // number reads a number from 0 to max; 0 when there is none.
@@ -71,7 +74,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	rd, head, err := openTail(h, q)
+	rd, head, err := open(h, q)
 	if err != nil {
 		return err
 	}
@@ -83,18 +86,19 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
 	if _, err := out.Write(head); err == nil {
-		s.copyOutput(ctx, out, rd, q.follow)
+		s.copyOutput(ctx, out, rd, q)
 	}
 	_ = out.control.SetWriteDeadline(time.Time{})
 	return nil // what fails now is the client's going, or ends its reading
 }
 
-// copyOutput hands on what the reader has, and if follow what it will have.
-func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, follow bool) {
+// copyOutput hands on what the reader has, and if q.follow what it will have,
+// to the end of the command if it is for one.
+func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery) {
 	buf := make([]byte, readChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
-		if !ok && err == nil && follow {
+		if !ok && err == nil && q.follow {
 			ev, err = rd.Next(ctx, buf)
 			ok = err == nil
 		}
@@ -103,6 +107,8 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 		case errors.As(err, &lagged):
 			ev.Data = lostLine(lagged.Lost)
 		case err != nil || !ok:
+			return
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
 			return
 		}
 		if len(ev.Data) > 0 {
@@ -114,6 +120,28 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 }
 
 func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
+
+// open returns a reader for what is asked, and what comes before it.
+func open(h term.Handle, q readQuery) (*term.Reader, []byte, error) {
+	if q.command == 0 {
+		return openTail(h, q)
+	}
+	commands, err := h.Commands()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range commands {
+		if c.N == q.command {
+			rd, err := h.Reader(term.ReaderOptions{View: q.view, From: c.Start})
+			return rd, nil, err
+		}
+	}
+	e := &Error{Code: CodeBadRequest, Message: fmt.Sprintf("there is no command %d", q.command), Hint: "tether commands ID lists those that are remembered"}
+	if !h.Info().CommandDetection {
+		e.Hint = "this terminal reports no commands: it runs no shell, or one without integration"
+	}
+	return nil, nil, e
+}
 
 // openTail returns a reader and what comes before it: the terminal's last
 // q.lines lines, or a reader at the oldest byte kept.

@@ -116,17 +116,18 @@ func (s *Server) Close() error {
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, h := range map[string]func(w http.ResponseWriter, r *http.Request) error{
-		"GET /v1/status":                 s.status,
-		"GET /v1/terminals":              s.list,
-		"POST /v1/terminals":             s.spawn,
-		"GET /v1/terminals/{ref}":        s.info,
-		"POST /v1/terminals/{ref}/kill":  s.kill,
-		"GET /v1/terminals/{ref}/output": s.output,
-		"GET /v1/terminals/{ref}/attach": s.attach,
-		"POST /v1/hosts":                 s.pair,
-		"DELETE /v1/hosts/{name}":        s.unpair,
-		"POST /v1/shutdown":              s.shutdown,
-		"/":                              noRoute,
+		"GET /v1/status":                   s.status,
+		"GET /v1/terminals":                s.list,
+		"POST /v1/terminals":               s.spawn,
+		"GET /v1/terminals/{ref}":          s.info,
+		"POST /v1/terminals/{ref}/kill":    s.kill,
+		"GET /v1/terminals/{ref}/output":   s.output,
+		"GET /v1/terminals/{ref}/commands": s.commands,
+		"GET /v1/terminals/{ref}/attach":   s.attach,
+		"POST /v1/hosts":                   s.pair,
+		"DELETE /v1/hosts/{name}":          s.unpair,
+		"POST /v1/shutdown":                s.shutdown,
+		"/":                                noRoute,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := h(w, r); err != nil {

@@ -48,6 +48,22 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, terminalFrom(h.Info()))
 }
 
+func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	commands, err := h.Commands()
+	if err != nil {
+		return err
+	}
+	all := CommandList{SchemaVersion: SchemaVersion, CommandDetection: h.Info().CommandDetection, Commands: []Command{}}
+	for _, c := range commands {
+		all.Commands = append(all.Commands, commandFrom(c))
+	}
+	return reply(w, all)
+}
+
 func (s *Server) kill(w http.ResponseWriter, r *http.Request) error {
 	h, err := s.find(r)
 	if err != nil {

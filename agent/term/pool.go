@@ -101,6 +101,9 @@ type Spec struct {
 	Private  bool
 	OnSlow   OnSlow
 	LendTo   []string // hosts
+	// Ended, if not nil, is called once when the child has ended or could
+	// not be started, to remove what was made for it.
+	Ended func()
 }
 
 const maxName = 256 // bytes of a terminal's name
@@ -143,6 +146,28 @@ func (s *Spec) nonceOf() string {
 
 // spawn starts a terminal for owner.
 func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
+	t, err := p.begin(owner, s)
+	if err != nil {
+		s.ended()
+		return nil, err
+	}
+	go func() {
+		defer p.runs.Done()
+		defer s.ended()
+		t.run()
+	}()
+	p.changed()
+	return t, nil
+}
+
+func (s *Spec) ended() {
+	if s.Ended != nil {
+		s.Ended()
+	}
+}
+
+// begin starts the child and lists the terminal.
+func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -165,11 +190,6 @@ func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 	p.terminals[t.id] = t
 	p.forgetLocked()
 	p.mu.Unlock()
-	go func() {
-		defer p.runs.Done()
-		t.run()
-	}()
-	p.changed()
 	return t, nil
 }
 

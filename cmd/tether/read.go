@@ -18,6 +18,9 @@ func readCommand(a *app) *cobra.Command {
 			if o.Lines < 0 {
 				return usage(c, "--tail %d is less than 0", o.Lines)
 			}
+			if o.Command < 0 || o.Command > 0 && o.Lines > 0 {
+				return usage(c, "--command takes the number of one command, and no --tail")
+			}
 			if raw {
 				o.View = "raw"
 			}
@@ -34,6 +37,7 @@ func readCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().IntVar(&o.Lines, "tail", 0, "only the last `N` lines")
+	c.Flags().IntVar(&o.Command, "command", 0, "only what command `N` printed; tether commands lists them")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the terminal exits")
 	c.Flags().BoolVar(&raw, "raw", false, "every byte as it was printed")
 	return c

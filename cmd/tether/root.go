@@ -36,7 +36,7 @@ what they print is seen there, nobody there can type.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(runCommand(a), attachCommand(a), lsCommand(a), readCommand(a), killCommand(a),
+	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
 		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a),
 		daemonCommand(a), stopCommand(a), versionCommand(a))
 	return root

@@ -27,15 +27,21 @@ The exit status is the command's.`,
 			return a.run(c, r, detach)
 		},
 	}
+	c.Flags().SetInterspersed(false) // flags after the command are the command's
+	spawnFlags(c, &r, &detach)
+	return c
+}
+
+// spawnFlags are those of every command that starts a terminal.
+func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f := c.Flags()
-	f.SetInterspersed(false) // flags after the command are the command's
 	f.StringVar(&r.Name, "name", "", "a `name` for it, instead of the command's")
 	f.StringVar(&r.Cwd, "cwd", "", "the `directory` to run in, instead of this one")
-	f.BoolVar(&detach, "detach", false, "print the id and leave it running")
+	f.BoolVar(detach, "detach", false, "print the id and leave it running")
 	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
 	f.StringVar(&r.OnSlow, "on-slow", "lag", "when a host is slow: lag (it misses output) or hold (the command waits a while)")
-	return c
+	f.BoolVar(&r.NoIntegration, "no-integration", false, "start a shell without the scripts that report its commands")
 }
 
 func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {

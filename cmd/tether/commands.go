@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func commandsCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "commands ID", Short: "list the commands that a shell has run", Args: someArgs(1, 1, "the id or name of a terminal"),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := client.Commands(c.Context(), args[0])
+			if err != nil {
+				return about(args[0], err)
+			}
+			if asJSON {
+				return a.printJSON(all)
+			}
+			return a.printCommands(all)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printCommands(all local.CommandList) error {
+	if len(all.Commands) == 0 {
+		if !all.CommandDetection {
+			a.notice("this terminal reports no commands: it runs no shell, or one without integration")
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "N\tEXIT\tSTARTED\tTOOK\tBYTES\tLINE")
+	for _, c := range all.Commands {
+		exit, took, line := "?", "-", "(unknown)"
+		switch {
+		case c.Running:
+			exit = "running"
+		case c.Exit != nil:
+			exit = strconv.Itoa(*c.Exit)
+		}
+		if c.DurationMs != nil {
+			took = time.Duration(*c.DurationMs * float64(time.Millisecond)).Round(time.Millisecond).String()
+		}
+		if c.Line != nil {
+			line = printable(*c.Line, 80)
+		}
+		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", c.N, exit, c.Started.Local().Format(time.TimeOnly), took, c.End-c.Start, line)
+	}
+	return w.Flush()
+}
