@@ -4,7 +4,7 @@
 // [Scanner] takes the raw bytes of one terminal as they come and says which ranges of them are marks (OSC 133 and
 // OSC 633) or other sequences some views leave out ([Span]), and what those say ([Mark]). It never copies or
 // changes output: a consumer that must not see a class of sequences leaves those spans out. [Tracker] makes commands
-// of marks. Inject plans how to start a shell so that it writes marks.
+// of marks. [Inject] plans how to start a shell so that it writes marks.
 //
 // It is not a terminal emulator: it knows nothing of cells, modes or colours.
 //
