@@ -39,8 +39,44 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	}
 	t.decided = t.result.Decided
 	t.textLocked(t.decided, final)
-	t.putScannedLocked(t.tracker.Feed(&t.result), now)
+	events := t.tracker.Feed(&t.result)
+	t.putScannedLocked(events, now)
+	if t.uncertain(events) {
+		time.AfterFunc(announceAfter, t.announce)
+	}
 	t.boundLocked()
+	t.wakeLocked()
+}
+
+// announceAfter is how long a command whose line is not known may be nothing
+// but Enter on an empty line, which shells without line reports write as a
+// start and a prompt in one go.
+const announceAfter = 20 * time.Millisecond
+
+// uncertain reports whether the newest scan began a command that the tracker
+// does not dare to announce.
+func (t *Terminal) uncertain(events []shellint.CommandEvent) bool {
+	for _, e := range events {
+		if e.Kind == shellint.CommandOpened {
+			return false
+		}
+	}
+	for i := range t.result.Marks {
+		if t.result.Marks[i].Kind == shellint.KindOutputStart {
+			return true
+		}
+	}
+	return false
+}
+
+// announce announces a command that is still open after announceAfter.
+func (t *Terminal) announce() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exit != nil {
+		return
+	}
+	t.putCommandsLocked(t.tracker.Announce(), time.Now())
 	t.wakeLocked()
 }
 

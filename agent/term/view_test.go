@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,6 +100,28 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 		commands, _ := h.Commands()
 		if len(commands) != 1 || !commands[0].Done || commands[0].Exit == nil || *commands[0].Exit != 7 {
 			t.Errorf("commands = %+v, want one, closed with 7", commands)
+		}
+	})
+}
+
+// A shell that reports no lines: a silent command must not stay unseen until
+// its end, Enter on nothing must not be seen at all.
+func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+		r := reader(t, h, term.ReaderOptions{})
+		f.Print("\x1b]133;A\a\x1b]133;B\a\x1b]133;C\a\x1b]133;A\a\x1b]133;B\a") // Enter on nothing
+		time.Sleep(time.Second)
+		f.Print("\x1b]133;C\a") // sleep 100
+		synctest.Wait()
+		want := []item{{Mark: term.MarkDetection}}
+		if diff := cmp.Diff(want, events(t, r)); diff != "" {
+			t.Errorf("at once (-want +got):\n%s", diff)
+		}
+		time.Sleep(30 * time.Millisecond)
+		want = []item{{Mark: term.MarkCommandExecuted}}
+		if diff := cmp.Diff(want, events(t, r)); diff != "" {
+			t.Errorf("after a moment (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -54,6 +54,9 @@ func (l *Link) Status() Status {
 	defer l.mu.Unlock()
 	s := l.status
 	for id, le := range l.lendings {
+		if le.over {
+			continue // nothing of it is on its way any more
+		}
 		s.Terminals = append(s.Terminals, TerminalStatus{
 			ID: id, URI: le.uri, Unacked: le.sent - le.acked, Lost: le.lost, Over: le.over, Problem: le.problem,
 		})
