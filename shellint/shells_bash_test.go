@@ -1,21 +1,177 @@
 package shellint_test
 
 import (
+	"fmt"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tether/shellint"
 )
 
-func TestBashBasic(t *testing.T) {
+const bashPrompt = "PS1='" + ready + "'\n"
+
+// forBash runs f with each bash there is, and once more with the DEBUG trap that stands in for PS0 before 4.4.
+func forBash(t *testing.T, f func(t *testing.T, b shell)) {
 	for _, path := range versions(t, "bash") {
-		t.Run(path, func(t *testing.T) {
-			s := startShell(t, shell{argv: []string{path}, files: map[string]string{".bashrc": "PS1='" + ready + "'\n"}})
-			s.waitPrompt(0)
-			s.typeLines("echo hi", "false", "", "(exit 7)", "echo $?", "cd /tmp; echo ab")
-			want := []ran{{"echo hi", 0}, {"false", 1}, {"(exit 7)", 7}, {"echo $?", 0}, {"cd /tmp; echo ab", 0}}
-			if diff := cmp.Diff(want, s.commands()); diff != "" {
-				t.Error(diff, string(s.raw))
-			}
-		})
+		for _, debug := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/debug=%t", filepath.Base(path), debug), func(t *testing.T) {
+				t.Parallel()
+				f(t, shell{argv: []string{path}, opts: shellint.InjectOptions{DebugTrap: debug}})
+			})
+		}
 	}
+}
+
+// bashWith starts b with the text as ~/.bashrc and waits for its prompt.
+func bashWith(t *testing.T, b shell, rc string) *session {
+	t.Helper()
+	b.files = map[string]string{".bashrc": bashPrompt + rc}
+	s := startShell(t, b)
+	s.waitPrompt(0)
+	return s
+}
+
+func TestBashCodes(t *testing.T) {
+	forBash(t, func(t *testing.T, b shell) {
+		s := bashWith(t, b, "")
+		s.typeLines("echo hi", "false", "", "(exit 7)", "echo $?", "true | false", "false | true", "! false", "! true",
+			"set -o pipefail", "false | true", "echo ${PIPESTATUS[@]}", "x=$(exit 6); echo $?", "nosuchcommand-x", "f() { return 9; }; f",
+			"echo a && (exit 3); echo b", "printf 'no newline'", "sh -c 'kill -9 $$'", "[[ a == b ]]", "((0))", "true &", "wait", "# comment",
+			"cd /tmp", "echo done")
+		want := []ran{{"echo hi", 0}, {"false", 1}, {"(exit 7)", 7}, {"echo $?", 0}, {"true | false", 1}, {"false | true", 0}, {"! false", 0},
+			{"! true", 1}, {"set -o pipefail", 0}, {"false | true", 1}, {"echo ${PIPESTATUS[@]}", 0}, {"x=$(exit 6); echo $?", 0},
+			{"nosuchcommand-x", 127}, {"f() { return 9; }; f", 9}, {"echo a && (exit 3); echo b", 0}, {"printf 'no newline'", 0},
+			{"sh -c 'kill -9 $$'", 137}, {"[[ a == b ]]", 1}, {"((0))", 1}, {"true &", 0}, {"wait", 0}, {"cd /tmp", 0}, {"echo done", 0}}
+		s.wantCommands(want)
+		s.wantOutput("echo $?", "7\r\n")
+		if !strings.HasSuffix(b.argv[0], "bash-3.2") { // which clears it in PROMPT_COMMAND
+			s.wantOutput("echo ${PIPESTATUS[@]}", "1 0\r\n")
+		}
+		s.wantOutput("x=$(exit 6); echo $?", "6\r\n")
+		s.wantOutput("printf 'no newline'", "no newline")
+		s.wantCwd("/tmp")
+	})
+}
+
+func TestBashKeys(t *testing.T) {
+	forBash(t, func(t *testing.T, b shell) {
+		s := bashWith(t, b, "")
+		s.typeKeys("\r", ready)
+		s.typeKeys("echo abandoned", "abandoned")
+		s.interruptPrompt()
+		s.interruptPrompt()
+		s.typeKeys("for i in 1 2\r", "> ")
+		s.typeKeys("do", "do")
+		s.interruptPrompt()
+		s.typeKeys(child("exec sleep 30")+"\r", "started\r\n")
+		s.typeKeys("\x03", ready)
+		s.typeKeys(child("exec sleep 31")+"\r", "started\r\n")
+		s.typeKeys("\x1a", ready)
+		s.typeLines("kill -9 %1; wait")
+		s.typeLines(child("kill -STOP $$; echo again"))
+		s.typeLines("fg")
+		s.typeKeys(child("exec cat")+"\r", "started\r\n")
+		s.typeKeys("line\r", "line\r\nline\r\n")
+		s.typeKeys("\x04", ready)
+		s.typeKeys("\x0c", ready) // redraw
+		s.typeKeys("\x12star", "star")
+		s.typeKeys("\x07", ready)
+		s.typeLines("echo $?")
+		s.wantCommands([]ran{{child("exec sleep 30"), 130}, {child("exec sleep 31"), 148}, {"kill -9 %1; wait", 0},
+			{child("kill -STOP $$; echo again"), 147}, {"fg", 0}, {child("exec cat"), 0}, {"echo $?", 0}})
+	})
+}
+
+// child is a command line that says "started" when it is in the foreground, where keys reach it.
+func child(then string) string { return "sh -c 'echo started; " + then + "'" }
+
+func TestBashMultiLine(t *testing.T) {
+	forBash(t, func(t *testing.T, b shell) {
+		s := bashWith(t, b, "")
+		s.typeKeys("cat <<X\r", "> ")
+		s.typeKeys("one; \\two\r", "> ")
+		s.typeKeys("X\r", ready)
+		s.typeKeys("echo 'a\r", "> ")
+		s.typeKeys("b'\r", ready)
+		s.typeKeys("echo x \\\r", "> ")
+		s.typeKeys("y\r", ready)
+		s.typeKeys("for i in 1 2\r", "> ")
+		s.typeKeys("do echo $i\r", "> ")
+		s.typeKeys("done\r", ready)
+		s.typeLines("shopt -s lithist")
+		s.typeKeys("if true\r", "> ")
+		s.typeKeys("then false\r", "> ")
+		s.typeKeys("fi\r", ready)
+		document := "cat <<X\none; \\two\nX"
+		if strings.HasSuffix(b.argv[0], "bash-3.2") {
+			document = "cat <<X" // all that it keeps of it
+		}
+		// Without lithist bash itself keeps compound commands on one line.
+		s.wantCommands([]ran{{document, 0}, {"echo 'a\nb'", 0}, {"echo x y", 0}, {"for i in 1 2; do echo $i; done", 0},
+			{"shopt -s lithist", 0}, {"if true\nthen false\nfi", 1}})
+		s.wantOutput(document, "one; \\two\r\n")
+	})
+}
+
+// wantCommands compares the commands seen so far.
+func (s *session) wantCommands(want []ran) {
+	s.t.Helper()
+	if diff := cmp.Diff(want, s.commands()); diff != "" {
+		s.t.Errorf("commands: -want +got\n%s\n%q", diff, tail(s.raw))
+	}
+}
+
+// output is what the first command with that line wrote.
+func (s *session) output(line string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	start := int64(-1)
+	for _, e := range s.events {
+		switch {
+		case e.Kind == shellint.CommandOpened && e.Line == line && start < 0:
+			start = e.Off
+		case e.Kind == shellint.CommandClosed && start >= 0:
+			return string(s.raw[start:e.Off])
+		}
+	}
+	return "never ran"
+}
+
+func (s *session) wantOutput(line, want string) {
+	s.t.Helper()
+	if got := s.output(line); got != want {
+		s.t.Errorf("output of %q is %q, want %q", line, got, want)
+	}
+}
+
+// wantCwd compares the last directory that was reported.
+func (s *session) wantCwd(want string) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := len(s.marks) - 1; i >= 0; i-- {
+		if m := s.marks[i]; m.Kind == shellint.KindCwd && m.Trusted {
+			if m.Text != want {
+				s.t.Errorf("directory is %q, want %q", m.Text, want)
+			}
+			return
+		}
+	}
+	s.t.Errorf("no directory, want %q", want)
+}
+
+// typeKeys types text and waits until more output has want in it.
+func (s *session) typeKeys(text, want string) {
+	s.t.Helper()
+	from := s.offset()
+	s.send(text)
+	s.waitText(from, want)
+}
+
+// trapped says that this bash is older than PS0.
+func trapped(b shell) bool {
+	return strings.HasSuffix(b.argv[0], "bash-3.2") || strings.HasSuffix(b.argv[0], "bash-4.3")
 }

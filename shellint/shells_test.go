@@ -23,7 +23,7 @@ import (
 // is skipped by name. Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
 
 // patience is how long a shell may take to answer on a machine that does other things too.
-const patience = 20 * time.Second
+const patience = 10 * time.Second
 
 // ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
 const ready = "ready> "
@@ -32,20 +32,23 @@ const testNonce = "n0nce-4-tests-0123456789"
 
 // shell starts a session.
 type shell struct {
-	argv  []string
-	files map[string]string // start-up files, relative to HOME
-	env   []string
-	plain bool // no integration
-	opts  shellint.InjectOptions
+	argv   []string
+	files  map[string]string // start-up files, relative to HOME
+	env    []string
+	plain  bool   // no integration
+	untold bool   // the tracker is not told what is typed, which would be its last resort for a line
+	fifo   string // made in HOME
+	opts   shellint.InjectOptions
 }
 
 // session is a shell on a terminal, with what it wrote.
 type session struct {
-	t    *testing.T
-	home string
-	dir  string // of the injection
-	p    *pty.PTY
-	done chan struct{}
+	t      *testing.T
+	home   string
+	dir    string // of the injection
+	p      *pty.PTY
+	done   chan struct{}
+	untold bool
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -91,7 +94,10 @@ func startShell(t *testing.T, sh shell) *session {
 func (s *session) start(sh shell) *session {
 	t := s.t
 	t.Helper()
-	s.changed = sync.NewCond(&s.mu)
+	s.changed, s.untold = sync.NewCond(&s.mu), sh.untold
+	if sh.fifo != "" {
+		mkfifo(t, filepath.Join(s.home, sh.fifo))
+	}
 	s.scanner = shellint.NewScanner(shellint.Options{Nonce: testNonce})
 	for name, text := range sh.files {
 		write(t, filepath.Join(s.home, name), text)
@@ -227,13 +233,15 @@ func (s *session) wait(what string, cond func() bool) {
 	}
 }
 
-func tail(b []byte) []byte { return b[max(0, len(b)-4000):] }
+func tail(b []byte) []byte { return b[max(0, len(b)-1000):] }
 
 // send types text.
 func (s *session) send(text string) {
 	s.t.Helper()
 	s.mu.Lock()
-	s.tracker.Input([]byte(text))
+	if !s.untold {
+		s.tracker.Input([]byte(text))
+	}
 	s.mu.Unlock()
 	if _, err := s.p.Write([]byte(text)); err != nil {
 		s.t.Fatalf("type %q: %v", text, err)
@@ -318,4 +326,34 @@ func write(t testing.TB, path, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a Ctrl-C that comes too soon after another key
+// only with the next key.
+func (s *session) interruptPrompt() {
+	s.t.Helper()
+	from := s.offset()
+	s.send("\x03")
+	again := time.AfterFunc(patience/10, func() { _, _ = s.p.Write([]byte("\x03")) })
+	defer again.Stop()
+	s.waitPrompt(from)
+}
+
+// mkfifo makes a named pipe: a shell that reads from it waits for the test.
+func mkfifo(t testing.TB, path string) {
+	t.Helper()
+	if out, err := exec.Command("mkfifo", path).CombinedOutput(); err != nil {
+		t.Skipf("mkfifo: %v %s", err, out)
+	}
+}
+
+// closed is the number of commands that ended. The caller holds mu.
+func (s *session) closed() int {
+	n := 0
+	for _, e := range s.events {
+		if e.Kind == shellint.CommandClosed {
+			n++
+		}
+	}
+	return n
 }

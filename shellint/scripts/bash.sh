@@ -23,25 +23,29 @@ __tether_ran=      # set while a line is running: PS0 sets it, the next prompt c
 __tether_hist=     # number of the last history entry at the last prompt or line, -1 if unknown
 __tether_seen=     # text of the last history entry then, if HISTCONTROL has erasedups
 __tether_after=    # what __tether_last wants done outside of a function, where DEBUG traps can be read and set
-__tether_armed=    # DEBUG only: a prompt was shown and no line started since
+__tether_trapped=0 # whether the DEBUG trap is in use
+__tether_armed=0   # DEBUG only: a prompt was shown and no line started since
 
 __tether_modern=   # PS0 exists
-__tether_list=     # PROMPT_COMMAND may be an array, and HISTCMD counts while a prompt is made
+__tether_list=     # PROMPT_COMMAND may be an array, and HISTCMD is right after Enter
 if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404 )); then __tether_modern=@MODERN@; fi
 if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_list=1; fi
 
-# Pieces of prompts. If the hooks were thrown out of PROMPT_COMMAND, PS1 still sees that a line ran, and its status.
-__tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+\e]633;A;$__tether_nonce\a}\]'
+# Pieces of prompts. \! is the number of the next history entry. If the hooks were thrown out of PROMPT_COMMAND, PS1 still sees that
+# a line ran, and its status.
+__tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+${__tether_on:$((__tether_armed=__tether_trapped,__tether_hist=\!-1)):0}\e]633;A;$__tether_nonce\a}\]'
 __tether_ps1_end='\[${__tether_on:+\e]633;B;$__tether_nonce\a}\]'
 __tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_list:+${HISTCMD-0}}-1,0)):0}}'
 
-# Elements of PROMPT_COMMAND. Output is thrown away because a DEBUG trap or set -x of the user may write some.
-__tether_hook_first='{ "${__tether_call_first-:}" "$?" && :; } >/dev/null 2>&1'
+# Elements of PROMPT_COMMAND. Output is thrown away because a DEBUG trap or set -x of the user may write some. In a list each element
+# meets the $? of the line; in a string the first has to leave it as it was, without being taken for a failure.
+__tether_hook_first='{ "${__tether_call_first-:}" "$?"; } >/dev/null 2>&1'
+__tether_hook_string='{ "${__tether_call_first-:}" "$?" "$?" && : __tether; } >/dev/null 2>&1'
 __tether_hook_last='{ "${__tether_call_last-:}"; builtin eval "${__tether_after-}"; } >/dev/null 2>&1'
-__tether_hook_debug='{ "${__tether_call_debug-:}" "$?" && :; } >/dev/null 2>&1'
+__tether_hook_debug='{ __tether_debug "$?" "$_"; __tether_status "$__tether_arg" && : "$__tether_arg"; } >/dev/null 2>&1'
+__tether_trap_end=': "$__tether_arg"' # in place of a trap of the user: $_ stays, and status 0 lets the command run
 __tether_call_first=__tether_first
 __tether_call_last=__tether_last
-__tether_call_debug=__tether_debug
 
 # __tether_print FORMAT ARGS… is printf, even if the user has functions named builtin and printf.
 __tether_print() {
@@ -90,19 +94,6 @@ __tether_entry() {
   __tether_text=${__tether_text:${#__tether_number}+2} # the number, then * if it was edited, then a space
 }
 
-# __tether_note remembers where the history stands. HISTCMD is the number of the next entry.
-__tether_note() {
-  case :${HISTCONTROL-}: in
-    *:erasedups:*) __tether_entry; __tether_seen=$__tether_text ;;
-  esac
-  if [[ -n $__tether_list && -n ${HISTCMD-} ]]; then
-    __tether_hist=$(( HISTCMD - 1 ))
-  else
-    __tether_entry
-    __tether_hist=$__tether_number
-  fi
-}
-
 # __tether_line puts the line that is about to run into __tether_text. It fails if that is not certain: the line may not have been
 # added to the history, so that the last entry is another's.
 __tether_line() {
@@ -145,9 +136,9 @@ __tether_begin() {
   __tether_print '\e]633;C;%s\a' "$__tether_nonce"
 }
 
-# __tether_first STATUS is the first hook of a prompt. It returns STATUS, for what follows in the same string.
+# __tether_first STATUS [RETURN] is the first hook of a prompt.
 __tether_first() {
-  if [[ -n $__tether_armed ]]; then __tether_untrapped; fi
+  if (( __tether_armed )); then __tether_untrapped; fi
   # Not first any more: $? may be another's. PS1 knows better.
   if [[ -n ${__tether_ran-} && ${PROMPT_COMMAND-} == "$__tether_hook_first"* ]]; then
     __tether_ran=
@@ -155,7 +146,7 @@ __tether_first() {
   fi
   __tether_escape "${PWD-}"
   __tether_mark 'P;Cwd=%s' "$__tether_text"
-  return "$1"
+  return "${2-0}"
 }
 
 # __tether_last is the last hook of a prompt: it looks after the others.
@@ -165,34 +156,50 @@ __tether_last() {
   else
     __tether_plain
   fi
-  __tether_note
+  case :${HISTCONTROL-}: in
+    *:erasedups:*) __tether_entry; __tether_seen=$__tether_text ;;
+  esac
   __tether_hooks
 }
 
-# __tether_prompts sees that PS1 and PS0 have our pieces. printf -v fails softly where they are read-only.
+# __tether_prompts sees that PS0 and PS1 have our pieces. printf -v fails softly where they are read-only.
 __tether_prompts() {
-  if [[ ${PS1-} != "$__tether_ps1_start"*"$__tether_ps1_end" ]]; then
-    __tether_strip "${PS1-}"
-    builtin printf -v PS1 %s "$__tether_ps1_start$__tether_text$__tether_ps1_end" || __tether_mark A
-  fi
   if [[ -z $__tether_modern ]]; then
     __tether_arm
-  elif [[ ${PS0-} != *"$__tether_ps0"* ]]; then
-    builtin printf -v PS0 %s "${PS0-}$__tether_ps0" || __tether_arm
-  else
+  elif [[ ${PS0-} == *"$__tether_ps0"* ]] || builtin printf -v PS0 %s "${PS0-}$__tether_ps0"; then
     __tether_disarm
+  else
+    __tether_arm
+  fi
+  if [[ -n $__tether_modern && -n ${PS1+x} && ${PS1@a} == *x* ]]; then
+    __tether_unprompted # programs must not meet our pieces
+  elif [[ ${PS1-} != "$__tether_ps1_start"*"$__tether_ps1_end" ]]; then
+    __tether_strip "${PS1-}"
+    builtin printf -v PS1 %s "$__tether_ps1_start$__tether_text$__tether_ps1_end" || __tether_unprompted
   fi
 }
 
 # __tether_plain is for promptvars off: prompts are printed as they are, so our pieces have to go.
 __tether_plain() {
+  __tether_arm
   __tether_strip "${PS1-}"
   if [[ ${PS1-} != "$__tether_text" ]]; then builtin printf -v PS1 %s "$__tether_text"; fi
   __tether_strip "${PS0-}"
   if [[ ${PS0-} != "$__tether_text" ]]; then builtin printf -v PS0 %s "$__tether_text"; fi
+  __tether_unprompted
+}
+
+# __tether_unprompted does what PS1 cannot.
+__tether_unprompted() {
   __tether_mark A
   __tether_mark B
-  __tether_arm
+  __tether_armed=$__tether_trapped
+  if [[ -n $__tether_list && -n ${HISTCMD-} ]]; then
+    __tether_hist=$(( HISTCMD - 1 ))
+  else
+    __tether_entry
+    __tether_hist=$__tether_number
+  fi
 }
 
 # __tether_strip PROMPT puts PROMPT without our pieces into __tether_text.
@@ -222,6 +229,7 @@ __tether_hooks_list() {
 }
 
 __tether_hooks_string() {
+  __tether_hook_first=$__tether_hook_string
   if [[ ${PROMPT_COMMAND-} == "$__tether_hook_first"$'\n'*"$__tether_hook_last" ]]; then return; fi
   __tether_unhook "${PROMPT_COMMAND-}"
   builtin printf -v PROMPT_COMMAND '%s\n%s\n%s' "$__tether_hook_first" "$__tether_text" "$__tether_hook_last"
@@ -230,48 +238,56 @@ __tether_hooks_string() {
 # __tether_unhook CODE puts CODE into __tether_text with nothing in place of our hooks.
 __tether_unhook() {
   __tether_text=${1//"$__tether_hook_first"/:}
+  __tether_text=${__tether_text//"$__tether_hook_string"/:}
   __tether_text=${__tether_text//"$__tether_hook_last"/:}
 }
 
 # __tether_arm has the DEBUG trap report the next line. The user's own trap goes on after ours.
 __tether_arm() {
-  __tether_after='__tether_trap=$(builtin trap -p DEBUG); __tether_chain; builtin trap -- "$__tether_trap" DEBUG; __tether_armed=1'
+  __tether_trapped=1
+  __tether_after='__tether_trap=$(builtin trap -p DEBUG); __tether_chain; builtin trap -- "$__tether_trap" DEBUG'
 }
 
 # __tether_disarm gives the user's trap back.
 __tether_disarm() {
-  __tether_armed=
   __tether_after=
-  if [[ -n ${__tether_trap-} ]]; then
+  __tether_armed=0
+  if (( __tether_trapped )); then
+    __tether_trapped=0
     __tether_trap=${__tether_trap#"$__tether_hook_debug"?}
-    if [[ $__tether_trap == : ]]; then __tether_trap=-; fi
-    __tether_after='builtin trap -- "$__tether_trap" DEBUG; __tether_trap='
+    if [[ $__tether_trap == "$__tether_trap_end" ]]; then __tether_trap=-; fi
+    __tether_after='builtin trap -- "$__tether_trap" DEBUG'
   fi
 }
 
 # __tether_chain makes of the text of trap -p in __tether_trap the trap that is to be set.
 __tether_chain() {
   builtin eval "__tether_args=(${__tether_trap#trap })" # -- 'code' DEBUG
-  __tether_trap=${__tether_args[1]-:}
+  __tether_trap=${__tether_args[1]-$__tether_trap_end}
   if [[ $__tether_trap != "$__tether_hook_debug"* ]]; then
     __tether_trap=$__tether_hook_debug$'\n'$__tether_trap
   fi
 }
 
-# __tether_debug STATUS runs before each simple command and begins the line with the first one after a prompt.
+# __tether_debug STATUS ARGUMENT runs before each simple command and begins the line with the first one after a prompt. ARGUMENT is $_.
 __tether_debug() {
-  if [[ -n $__tether_armed && -z ${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != '"${__tether_call_'* ]]; then
-    __tether_armed=
+  __tether_code=$1
+  __tether_arg=$2
+  if (( __tether_armed )) && [[ -z ${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != *__tether_* ]]; then
+    __tether_armed=0
     __tether_begin "$1" >/dev/tty
     __tether_ran=1
-    __tether_hist=-1
+    __tether_hist=$(( ${__tether_list:+${HISTCMD-0}}-1 ))
   fi
-  return "$1"
+}
+
+__tether_status() {
+  return "$__tether_code"
 }
 
 # __tether_untrapped makes up for a line that is a subshell: bash runs no DEBUG trap for it.
 __tether_untrapped() {
-  __tether_armed=
+  __tether_armed=0
   if __tether_line && [[ $__tether_text == \(* ]] && (( __tether_moved != 0 )); then
     __tether_begin 0 >/dev/tty
     __tether_ran=1
@@ -284,9 +300,10 @@ __tether_install() {
   case $__tether_attributes in
     "declare -"*x*" PROMPT_COMMAND="*) __tether_list= ;; # programs expect text in the environment
   esac
-  if [[ $__tether_attributes != "declare -"*r*" PROMPT_COMMAND="* ]]; then
-    __tether_hooks
-  fi
+  case $__tether_attributes in
+    "declare -"*r*" PROMPT_COMMAND="*) __tether_prompts ;; # these do without, while nobody else sets PS1
+    *) __tether_hooks ;;
+  esac
   return "$1"
 }
 
@@ -302,4 +319,4 @@ if [[ -n @LOGIN@ ]]; then
 elif [[ -r ~/.bashrc ]]; then
   . ~/.bashrc
 fi
-__tether_install "$?" && :
+__tether_install "$?" && : __tether
