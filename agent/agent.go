@@ -114,7 +114,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer logFile.Close()
 	a.log = zerolog.New(logFile).Level(a.level).With().Timestamp().Logger()
-	if a.hosts, err = openHosts(filepath.Join(a.cfg.Dirs.State, "hosts.json")); err != nil {
+	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {
 		return err
 	}
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))

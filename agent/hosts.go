@@ -7,10 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"slices"
 	"sync"
 
 	"tether/agent/term"
+	"tether/ahp/client"
+	"tether/platform/dirs"
 	"tether/platform/secret"
 )
 
@@ -60,6 +63,24 @@ func openHosts(path string) (*hostStore, error) {
 	}
 	return &hostStore{path: path, all: f.Hosts}, nil
 }
+
+// PairedEndpoint returns how to reach the paired host that where names: its name
+// or its URL. found is false if there is none. It needs no daemon.
+func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
+	s, err := openHosts(hostsPath(d))
+	if err != nil {
+		return e, false, err
+	}
+	address, _ := HostURL(where) // a name gives "", which is no host's
+	for _, h := range s.all {
+		if h.Name == where || h.URL == address {
+			return client.Endpoint{URL: h.URL, Token: h.Token}, true, nil
+		}
+	}
+	return e, false, nil
+}
+
+func hostsPath(d dirs.Dirs) string { return filepath.Join(d.State, "hosts.json") }
 
 // list returns the hosts in the order of pairing; it is not to be changed.
 func (s *hostStore) list() []host {

@@ -153,6 +153,16 @@ func hostURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
+// HostURL checks what a person gave as a host's URL and returns it in the form
+// in which it is kept. Errors are *local.Error.
+func HostURL(text string) (string, error) {
+	u, err := hostURL(text)
+	if err != nil {
+		return "", err
+	}
+	return u.String(), nil
+}
+
 func loopback(name string) bool {
 	ip := net.ParseIP(name)
 	return name == "localhost" || ip != nil && ip.IsLoopback()

@@ -151,9 +151,6 @@ func (s *session) unread(err error) error {
 	if s.owns && !s.interactive {
 		s.end()
 	}
-	if errors.Is(err, syscall.EPIPE) {
-		return exitCode(128 + int(syscall.SIGPIPE))
-	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"syscall"
 
 	"tether/agent/local"
 )
@@ -26,8 +27,11 @@ type cannotAttach struct{ err error }
 func (e *cannotAttach) Error() string { return e.err.Error() }
 func (e *cannotAttach) Unwrap() error { return e.err }
 
-// exitInterrupted is what shells report after SIGINT.
-const exitInterrupted = 130
+// What shells report after SIGINT and SIGPIPE.
+const (
+	exitInterrupted = 130
+	exitPipe        = 141
+)
 
 // exitStatus maps what a command returned to the process's exit status.
 func exitStatus(ctx context.Context, err error) int {
@@ -47,14 +51,22 @@ func exitStatus(ctx context.Context, err error) int {
 		return local.ExitDropped
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return exitInterrupted
+	case errors.Is(err, syscall.EPIPE):
+		return exitPipe
 	}
 	return local.ExitStatus(err)
 }
 
+// silent reports whether the status says it all.
+func silent(ctx context.Context, err error) bool {
+	var code exitCode
+	return err == nil || errors.As(err, &code) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, context.Canceled) && ctx.Err() != nil
+}
+
 // explain tells the person what went wrong, unless the status says it all.
 func (a *app) explain(ctx context.Context, err error) {
-	var code exitCode
-	if err == nil || errors.As(err, &code) || errors.Is(err, context.Canceled) && ctx.Err() != nil {
+	if silent(ctx, err) {
 		return
 	}
 	text := err.Error()

@@ -1,7 +1,171 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/platform/dirs"
+)
+
+// watching is what the person asked to see.
+type watching struct {
+	token              tokenSource
+	list, asJSON, wait bool
+	first              bool
+	terminal           string // "" means all
+}
 
 func watchCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "watch URL"}
+	var w watching
+	c := &cobra.Command{
+		Use: "watch URL|HOST [TERMINAL]", Short: "see what an observer at a host sees", Args: someArgs(1, 2, "a host's URL, or the name of a paired one"),
+		Long: `see what an observer at a host sees.
+
+TERMINAL is a title, a URI, or a part of either that fits only one: its output is
+shown as it is, from what the host kept to the exit, after which watch ends.
+Without it all terminals are shown, line by line. A lost link comes back by itself.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 2 {
+				w.terminal = args[1]
+			}
+			if w.asJSON && !w.list {
+				return usage(c, "--json goes with --list")
+			}
+			e, err := a.endpoint(c, args[0], w.token)
+			if err != nil {
+				return err
+			}
+			return a.watch(c.Context(), e, w)
+		},
+	}
+	f := c.Flags()
+	w.token.flags(c)
+	f.BoolVar(&w.list, "list", false, "list the host's terminals and end")
+	f.BoolVar(&w.asJSON, "json", false, "with --list: print JSON")
+	f.BoolVar(&w.wait, "wait", false, "wait until TERMINAL is there")
+	f.BoolVar(&w.first, "first", false, "show the first terminal that is there, as with TERMINAL")
+	return c
+}
+
+// endpoint says where the host is: a paired one's name or URL stands for what was said when it was paired.
+func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
+	isURL := strings.Contains(where, "://")
+	if isURL {
+		if err := refuseToken(c, where); err != nil {
+			return client.Endpoint{}, err
+		}
+	}
+	if token == (tokenSource{}) {
+		d, err := dirs.Get()
+		if err != nil {
+			return client.Endpoint{}, err
+		}
+		e, found, err := agent.PairedEndpoint(d, where)
+		if found || err != nil {
+			return e, err
+		}
+	}
+	if !isURL {
+		return client.Endpoint{}, &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
+			Hint: "give a URL, or pair with it first"}
+	}
+	u, err := agent.HostURL(where)
+	if err != nil {
+		return client.Endpoint{}, err
+	}
+	text, err := token.read(a, c)
+	return client.Endpoint{URL: u, Token: text}, err
+}
+
+// watch observes the host until the person's wish is fulfilled or ctx ends.
+func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
+	ctx, cancel := context.WithCancel(ctx)
+	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ClientID: "tether-watch-" + strings.ToLower(rand.Text()),
+		Info: ahp.Implementation{Name: "tether watch", Version: versionText()}})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = o.Run(ctx) // Next returns the same error
+	}()
+	defer func() { cancel(); <-ended }()
+
+	v := &viewer{app: a, want: w, observer: o}
+	defer v.close()
+	for {
+		ev, err := o.Next(ctx)
+		if err != nil {
+			return hostError(err)
+		}
+		if done, err := v.event(ev); done || err != nil {
+			return err
+		}
+	}
+}
+
+// hostError gives what an observer met a code, so that exit statuses are the same everywhere.
+func hostError(err error) error {
+	var version *ahp.VersionError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give the right one with --token-file"}
+	case errors.As(err, &version):
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "one of both needs a newer version"}
+	case errors.Is(err, client.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
+		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
+	}
+	return err
+}
+
+// find returns the terminal that ref names: a title or URI, else a part that fits only one.
+func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
+	var exact, part []ahp.TerminalInfo
+	for _, t := range all {
+		switch {
+		case t.Resource == ref:
+			return t, nil
+		case t.Title == ref:
+			exact = append(exact, t)
+		case strings.Contains(strings.ToLower(t.Title), strings.ToLower(ref)), strings.Contains(t.Resource, ref):
+			part = append(part, t)
+		}
+	}
+	found := exact
+	if len(found) == 0 {
+		found = part
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return ahp.TerminalInfo{}, &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the host has no terminal %q", ref),
+			Hint: cmp.Or(listed(all), "it has none at all; --wait waits for one")}
+	}
+	return ahp.TerminalInfo{}, &local.Error{Code: local.CodeAmbiguous, Message: fmt.Sprintf("%q fits %d terminals", ref, len(found)), Hint: listed(found)}
+}
+
+// listed names terminals on one line, "" if there are none.
+func listed(all []ahp.TerminalInfo) string {
+	const most = 8
+	var names []string
+	for i, t := range all {
+		if i == most {
+			names = append(names, fmt.Sprintf("and %d more", len(all)-most))
+			break
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", printable(t.Title, 40), printable(t.Resource, 80)))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "it has: " + strings.Join(names, ", ")
 }

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/host"
+	"tether/platform/dirs"
+	"tether/platform/proc"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"tether":     main,
+		"flood":      flood,
+		"ignoreterm": ignoreTerm,
+	})
+}
+
+// patience is how long a script waits for what must happen soon.
+const patience = 20 * time.Second
+
+func TestScripts(t *testing.T) {
+	all := &hosts{all: map[string]*testHost{}}
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Condition: func(cond string) (bool, error) {
+			if cond == "root" {
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Setup: func(env *testscript.Env) error {
+			home, err := os.MkdirTemp("/tmp", "tt")
+			if err != nil {
+				return err
+			}
+			env.Defer(func() { endDaemon(t, home) })
+			for _, v := range []string{dirs.HomeVar + "=" + home, allowRootVar + "=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh"} {
+				env.Vars = append(env.Vars, v)
+			}
+			return nil
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"starthost": all.start,
+			"stophost":  all.stop,
+			"await":     await,
+			"capture":   capture,
+			"status":    exitedWith,
+			"nosecret":  noSecret,
+			"gone":      gone,
+		},
+	})
+}
+
+// endDaemon ends what a test has started, and the home with it.
+func endDaemon(t testing.TB, home string) {
+	t.Helper()
+	d := dirsOf(home)
+	client := local.NewClient(agent.SocketPath(d))
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if client.Shutdown(ctx) == nil {
+		if err := client.WaitGone(ctx); err != nil {
+			t.Errorf("the daemon of %s does not end: %v", home, err)
+		}
+	}
+	if err := os.RemoveAll(home); err != nil {
+		t.Error(err)
+	}
+}
+
+func dirsOf(home string) dirs.Dirs {
+	return dirs.Dirs{Config: filepath.Join(home, "config"), State: filepath.Join(home, "state"),
+		Runtime: filepath.Join(home, "run"), Cache: filepath.Join(home, "cache")}
+}
+
+// testHost is a reference host on a port of its own, which keeps the port when it is started again.
+type testHost struct {
+	address string
+	server  *http.Server
+	host    *host.Host
+}
+
+func (h *testHost) start(token string) error {
+	l, err := net.Listen("tcp", h.address)
+	if err != nil {
+		return err
+	}
+	h.address = l.Addr().String()
+	h.host = host.New(host.Options{Token: token, Grace: time.Minute})
+	h.server = &http.Server{Handler: h.host}
+	go h.server.Serve(l) // until stop
+	return nil
+}
+
+func (h *testHost) stop() {
+	h.server.Close()
+	h.host.Close()
+}
+
+// hosts holds those of all scripts, which run side by side, by home and name.
+type hosts struct {
+	mu  sync.Mutex
+	all map[string]*testHost
+}
+
+func hostKey(ts *testscript.TestScript, name string) string {
+	return ts.Getenv(dirs.HomeVar) + " " + name
+}
+
+// start: starthost NAME [TOKEN] starts a host and sets $NAME to its URL; a stopped one comes back at the same.
+func (h *hosts) start(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 || len(args) > 2 {
+		ts.Fatalf("usage: starthost NAME [TOKEN]")
+	}
+	one := &testHost{address: "127.0.0.1:0"}
+	if u := ts.Getenv(args[0]); u != "" {
+		one.address = strings.TrimPrefix(u, "ws://")
+	}
+	ts.Check(one.start(strings.Join(args[1:], "")))
+	ts.Setenv(args[0], "ws://"+one.address)
+	h.mu.Lock()
+	h.all[hostKey(ts, args[0])] = one
+	h.mu.Unlock()
+	ts.Defer(func() { h.end(ts, args[0]) })
+}
+
+// stop: stophost NAME
+func (h *hosts) stop(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: stophost NAME")
+	}
+	h.end(ts, args[0])
+}
+
+func (h *hosts) end(ts *testscript.TestScript, name string) {
+	h.mu.Lock()
+	one := h.all[hostKey(ts, name)]
+	delete(h.all, hostKey(ts, name))
+	h.mu.Unlock()
+	if one != nil {
+		one.stop()
+	}
+}
+
+// await: await REGEXP COMMAND… runs the command until its output matches. With ! it waits until it does not.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) < 2 {
+		ts.Fatalf("usage: await REGEXP COMMAND…")
+	}
+	re, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	for end := time.Now().Add(patience); ; {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout") + ts.ReadFile("stderr")
+		if re.MatchString(out) != neg {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("%q: after %v still (%v):\n%s", args, patience, err, out)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// capture: capture NAME sets $NAME to what the last command printed.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: capture NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// exitedWith: status N COMMAND… runs the command, which must exit with N.
+func exitedWith(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND…")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	got := 0
+	if x, ok := err.(interface{ ExitCode() int }); ok {
+		got = x.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v: %v", args[1:], err)
+	}
+	if want, _ := strconv.Atoi(args[0]); got != want {
+		ts.Fatalf("exited with %d, want %d", got, want)
+	}
+}
+
+// noSecret: nosecret TEXT looks for TEXT in every file below the home but the one that holds it on purpose, and in the command line
+// and environment of every process.
+func noSecret(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: nosecret TEXT")
+	}
+	var files []string
+	ts.Check(filepath.WalkDir(ts.Getenv(dirs.HomeVar), func(name string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && filepath.Base(name) != "hosts.json" {
+			files = append(files, name)
+		}
+		return err
+	}))
+	all, _ := proc.List() // empty where processes cannot be listed
+	for _, p := range all {
+		for _, what := range []string{"cmdline", "environ"} {
+			files = append(files, fmt.Sprintf("/proc/%d/%s", p.Pid, what))
+		}
+	}
+	seen := 0
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err == nil {
+			seen++
+		}
+		if strings.Contains(string(data), args[0]) {
+			ts.Fatalf("%s holds the secret", name)
+		}
+	}
+	if seen < 3 {
+		ts.Fatalf("looked at %d files only", seen)
+	}
+}
+
+// gone: gone ID waits until no process of that terminal is left.
+func gone(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: gone ID")
+	}
+	for end := time.Now().Add(patience); ; {
+		left, err := proc.Tagged(proc.Tag(args[0]))
+		if len(left) == 0 || err != nil {
+			return
+		}
+		if time.Now().After(end) {
+			ts.Fatalf("still there: %v", left)
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// flood prints numbered lines: as many as its argument says, or for ever.
+func flood() {
+	most := -1
+	if len(os.Args) > 1 {
+		most, _ = strconv.Atoi(os.Args[1])
+	}
+	for i := 0; i != most; i++ {
+		if _, err := fmt.Printf("line %d\n", i); err != nil {
+			return
+		}
+	}
+}
+
+// ignoreTerm ends only by SIGKILL.
+func ignoreTerm() {
+	ignoreSignals()
+	fmt.Println("ready")
+	select {}
+}

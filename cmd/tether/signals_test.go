@@ -1,0 +1,8 @@
+package main
+
+import (
+	"os/signal"
+	"syscall"
+)
+
+func ignoreSignals() { signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT) }

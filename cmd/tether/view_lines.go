@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"tether/ahp"
+)
+
+const (
+	// maxLine bounds a line in bytes; a longer one is shown in pieces.
+	maxLine = 8 << 10
+	// history is how many lines of before are shown of each terminal.
+	history = 10
+)
+
+// lineView shows a terminal beside others: line by line, each after the terminal's title, without what moves the cursor.
+type lineView struct {
+	out   io.Writer
+	title string
+	faint bool
+
+	trail   trail
+	started bool
+	joining bool
+	skip    int // lines that are not shown
+	strip   stripper
+	line    []byte
+}
+
+func (v *lineView) resync(s ahp.TerminalState) error {
+	var text []byte
+	for _, part := range s.Content {
+		text = append(text, part.Text()...)
+	}
+	v.title = s.Title
+	v.joining = v.started
+	if !v.started {
+		v.skip = max(bytes.Count(text, []byte{'\n'})-history, 0)
+	}
+	v.started = true
+	return v.data(text)
+}
+
+func (v *lineView) data(p []byte) error {
+	if v.joining && len(p) > 0 {
+		v.joining = false
+		p, _ = v.trail.join(p)
+	}
+	v.trail.add(p)
+	text := v.strip.append(nil, p)
+	for len(text) > 0 {
+		n := bytes.IndexByte(text, '\n')
+		if n < 0 {
+			v.line = append(v.line, text...)
+			if len(v.line) < maxLine {
+				return nil
+			}
+			n, text = len(text)-1, nil
+		} else {
+			v.line = append(v.line, text[:n]...)
+			text = text[n+1:]
+		}
+		if err := v.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush shows the line: what a carriage return left of it.
+func (v *lineView) flush() error {
+	line := bytes.TrimRight(v.line, "\r")
+	line = line[bytes.LastIndexByte(line, '\r')+1:]
+	v.line = v.line[:0]
+	if v.skip > 0 {
+		v.skip--
+		return nil
+	}
+	return v.print(string(line))
+}
+
+func (v *lineView) print(text string) error {
+	prefix := "[" + printable(v.title, 30) + "]"
+	if v.faint {
+		prefix = "\x1b[2m" + prefix + "\x1b[0m"
+	}
+	_, err := fmt.Fprintln(v.out, prefix, text)
+	return err
+}
+
+func (v *lineView) action(a ahp.Action) error {
+	switch a := a.(type) {
+	case ahp.TerminalCleared:
+		v.joining = true
+	case ahp.TerminalTitleChanged:
+		v.title = a.Title
+	}
+	return nil
+}
+
+// say shows a line of our own after what is left of the terminal's.
+func (v *lineView) say(text string) error {
+	v.skip = 0
+	if len(v.line) > 0 {
+		if err := v.flush(); err != nil {
+			return err
+		}
+	}
+	return v.print("── " + text)
+}
+
+func (v *lineView) end(reason error) error {
+	if reason != nil {
+		return v.say(fmt.Sprintf("cannot be shown any more: %v", reason))
+	}
+	return v.say("gone")
+}
+
+// stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state
+// machine: pieces of any size give the same.
+type stripper struct{ state stripState }
+
+type stripState uint8
+
+const (
+	stripText   stripState = iota
+	stripEscape            // after ESC
+	stripCSI               // until a final byte
+	stripString            // OSC, DCS, APC, PM, SOS: until BEL or ST
+	stripEnd               // ESC inside a string
+)
+
+func (s *stripper) append(dst, p []byte) []byte {
+	for _, c := range p {
+		switch s.state {
+		case stripText:
+			if c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r' {
+				dst = append(dst, c)
+			} else if c == 0x1b {
+				s.state = stripEscape
+			}
+		case stripEscape:
+			s.state = afterEscape(c)
+		case stripCSI:
+			if c >= 0x40 && c <= 0x7e {
+				s.state = stripText
+			}
+		case stripString:
+			if c == 0x07 {
+				s.state = stripText
+			} else if c == 0x1b {
+				s.state = stripEnd
+			}
+		case stripEnd:
+			s.state = stripString
+			if c == '\\' {
+				s.state = stripText
+			}
+		}
+	}
+	return dst
+}
+
+func afterEscape(c byte) stripState {
+	switch {
+	case c == '[':
+		return stripCSI
+	case c == ']', c == 'P', c == '_', c == '^', c == 'X':
+		return stripString
+	case c >= 0x20 && c <= 0x2f, c == 0x1b: // intermediate: the final byte follows
+		return stripEscape
+	}
+	return stripText
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"tether/ahp"
+)
+
+// plainView shows one terminal's stream as it is. On a terminal it adds faint lines where commands begin and end.
+type plainView struct {
+	out      io.Writer
+	isTTY    bool
+	coloured bool
+
+	trail   trail
+	started bool // something was shown
+	joining bool // what comes next may repeat what was shown
+	midLine bool // the last byte shown was not the end of a line
+	modes   modes
+}
+
+func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
+	return &plainView{out: out, isTTY: isTTY, coloured: coloured}
+}
+
+func (v *plainView) resync(s ahp.TerminalState) error {
+	var text strings.Builder
+	for _, part := range s.Content {
+		text.WriteString(part.Text())
+	}
+	v.joining = v.started
+	return v.data([]byte(text.String()))
+}
+
+func (v *plainView) data(p []byte) error {
+	if v.joining && len(p) > 0 {
+		v.joining = false
+		rest, joined := v.trail.join(p)
+		if !joined {
+			if err := v.faint("[what follows may repeat, or leave out, what was shown]"); err != nil {
+				return err
+			}
+		}
+		p = rest
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	v.started = true
+	v.trail.add(p)
+	v.midLine = p[len(p)-1] != '\n'
+	_, _ = v.modes.Write(p) // never fails
+	_, err := v.out.Write(p)
+	return err
+}
+
+func (v *plainView) action(a ahp.Action) error {
+	switch a := a.(type) {
+	case ahp.TerminalCleared:
+		v.joining = true // a host that brings us up to date clears and repeats
+	case ahp.TerminalCommandExecuted:
+		return v.boundary("── " + printable(a.CommandLine, 200))
+	case ahp.TerminalCommandFinished:
+		return v.boundary(finishedText(a))
+	}
+	return nil
+}
+
+// finishedText is how a command ended.
+func finishedText(a ahp.TerminalCommandFinished) string {
+	text := "── done"
+	if a.ExitCode != nil {
+		text = fmt.Sprintf("── exit %d", *a.ExitCode)
+	}
+	if a.DurationMs != nil {
+		text += fmt.Sprintf(" after %v", (time.Duration(*a.DurationMs) * time.Millisecond).Round(time.Millisecond))
+	}
+	return text
+}
+
+// boundary shows where a command begins or ends to a person, not to a program.
+func (v *plainView) boundary(text string) error {
+	if !v.isTTY {
+		return nil
+	}
+	return v.faint(text)
+}
+
+// faint writes a line of our own.
+func (v *plainView) faint(text string) error {
+	if v.midLine {
+		text = "\r\n" + text
+	}
+	v.midLine = false
+	if v.coloured {
+		text = "\x1b[2m" + text + "\x1b[0m"
+	}
+	_, err := fmt.Fprint(v.out, text, "\r\n")
+	return err
+}
+
+// close ends the last line and puts the person's terminal back.
+func (v *plainView) close() error {
+	if !v.isTTY {
+		return nil
+	}
+	end := v.modes.restore()
+	if v.midLine {
+		end = append(end, "\r\n"...)
+	}
+	v.midLine = false
+	_, err := v.out.Write(end)
+	return err
+}
