@@ -1,0 +1,180 @@
+package host
+
+import "slices"
+
+// subscription is one connection's place in one channel. Guarded by the host's mutex.
+type subscription struct {
+	conn *conn
+	ch   *channel
+
+	paused bool  // its snapshot has not been written yet
+	listed bool  // it is in conn.ready
+	next   int64 // index in the log of the envelope to deliver next
+	pos    int64 // terminal: stream position of the text delivered so far
+	seen   int64 // root: serverSeq of the newest catalogue delivered
+
+	// own is what only this subscriber is sent before it goes on in the log: the rest of a resynchronisation.
+	own []entry
+}
+
+// subscribeLocked makes a paused subscription of c to ch, or pauses the one there is, until its snapshot is taken.
+func (c *conn) subscribeLocked(ch *channel) *subscription {
+	s := c.subs[ch.uri]
+	if s == nil || s.ch != ch {
+		s = &subscription{conn: c, ch: ch}
+		c.subs[ch.uri] = s
+		ch.subs = append(ch.subs, s)
+	}
+	s.paused = true
+	return s
+}
+
+// startLocked lets deliveries begin after the state as it is now.
+func (s *subscription) startLocked() {
+	s.resumeLocked(s.ch.log.next)
+	s.seen = s.conn.h.listed.changed
+}
+
+// resumeLocked lets deliveries begin with the entry at index next.
+func (s *subscription) resumeLocked(next int64) {
+	s.paused, s.own, s.next = false, nil, next
+	if t := s.ch.term; t != nil {
+		s.pos = t.content.end
+	}
+	s.noticeLocked()
+}
+
+// endLocked takes the subscription out of its channel and its connection.
+func (s *subscription) endLocked() {
+	if s.conn.subs[s.ch.uri] == s {
+		delete(s.conn.subs, s.ch.uri)
+	}
+	s.ch.subs = remove(s.ch.subs, s)
+	if s.listed {
+		s.conn.ready = remove(s.conn.ready, s)
+		s.listed = false
+	}
+	if t := s.ch.term; t != nil {
+		t.releaseAckLocked()
+	}
+}
+
+// noticeLocked puts the subscription among those with something to deliver and wakes the connection's writer.
+func (s *subscription) noticeLocked() {
+	if s.paused {
+		return
+	}
+	s.skipOwnLocked()
+	if s.next == s.ch.log.next && len(s.own) == 0 && s.ch.term != nil && !s.ch.ended {
+		return
+	}
+	if !s.listed {
+		s.listed = true
+		s.conn.ready = append(s.conn.ready, s)
+	}
+	s.conn.wake()
+}
+
+// skipOwnLocked moves past text that the subscriber itself sent.
+func (s *subscription) skipOwnLocked() {
+	for log := &s.ch.log; s.next >= log.first && s.next < log.next; s.next++ {
+		e := log.at(s.next)
+		if e.from == nil || e.from != s.conn.client {
+			return
+		}
+		s.pos = e.pos
+	}
+}
+
+// peekLocked is the serverSeq of what the subscription delivers next, 0 if there is nothing. A cursor that has fallen off
+// the log is brought back first.
+func (s *subscription) peekLocked() int64 {
+	log := &s.ch.log
+	if s.next < log.first {
+		s.resyncLocked()
+	}
+	s.skipOwnLocked()
+	var seq int64
+	switch {
+	case len(s.own) > 0:
+		seq = s.own[0].seq
+	case s.next < log.next:
+		seq = log.at(s.next).seq
+	}
+	if changed := s.conn.h.listed.changed; s.ch.term == nil && s.seen < changed && (seq == 0 || changed < seq) {
+		return changed
+	}
+	return seq
+}
+
+// takeLocked returns the message whose serverSeq peekLocked told and moves past it.
+func (s *subscription) takeLocked() []byte {
+	h, log := s.conn.h, &s.ch.log
+	if len(s.own) > 0 {
+		msg := s.own[0].msg
+		s.own = s.own[1:]
+		return msg
+	}
+	if s.ch.term == nil && s.seen < h.listed.changed && (s.next == log.next || log.at(s.next).seq > h.listed.changed) {
+		s.seen = h.listed.changed
+		return h.listed.envelopeLocked(h, s.conn.client.old())
+	}
+	e := log.at(s.next)
+	s.next++
+	s.pos = e.pos
+	if t := s.ch.term; t != nil {
+		t.advancedLocked(s)
+	}
+	return e.msg
+}
+
+// nextDataLocked is the envelope that the connection sends next, the one with the smallest serverSeq of all its
+// subscriptions; nil if there is none.
+func (c *conn) nextDataLocked() []byte {
+	var first *subscription
+	least := int64(0)
+	for i := 0; i < len(c.ready); {
+		s := c.ready[i]
+		seq := s.peekLocked()
+		if seq == 0 {
+			c.restLocked(s)
+			continue // another one has taken its place
+		}
+		if first == nil || seq < least {
+			first, least = s, seq
+		}
+		i++
+	}
+	if len(c.direct) > 0 && (first == nil || c.direct[0].seq < least) {
+		msg := c.direct[0].msg
+		c.direct = c.direct[1:]
+		return msg
+	}
+	if first == nil {
+		return nil
+	}
+	return first.takeLocked()
+}
+
+// restLocked takes a subscription with nothing to deliver out of the ready ones; that of an ended channel is over.
+func (c *conn) restLocked(s *subscription) {
+	if s.ch.ended {
+		s.endLocked()
+		return
+	}
+	s.listed = false
+	c.ready = remove(c.ready, s)
+}
+
+// remove takes one element out of a slice in which order does not matter.
+func remove[T comparable](list []T, x T) []T {
+	i := slices.Index(list, x)
+	if i < 0 {
+		return list
+	}
+	last := len(list) - 1
+	list[i] = list[last]
+	var zero T
+	list[last] = zero
+	return list[:last]
+}
