@@ -59,7 +59,7 @@ func (t *terminal) crowdedLocked(limit int64) bool {
 	return waiting
 }
 
-// advancedLocked is called when a subscriber has taken an envelope.
+// advancedLocked is called when a subscriber has moved on.
 func (t *terminal) advancedLocked(s *subscription) {
 	if t.ack.held && t.log.behind(s.next) <= s.conn.h.paceBytes() {
 		t.releaseAckLocked()

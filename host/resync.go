@@ -24,6 +24,7 @@ func (s *subscription) resyncLocked() {
 	s.own, s.next, s.pos = r.entries, t.log.next, t.content.end
 	s.conn.client.exact = r.h.seq
 	s.conn.skipped++
+	t.advancedLocked(s)
 }
 
 // resync gathers the envelopes of one resynchronisation.
