@@ -1,0 +1,35 @@
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"os"
+)
+
+var (
+	// ErrInUse is returned by Spawn when a holder with this id is there.
+	ErrInUse = errors.New("a holder with this id exists")
+	// ErrGone is returned by Dial when there is no holder with this id.
+	ErrGone = errors.New("there is no such holder")
+	// ErrRunning is returned by Forget before the exit.
+	ErrRunning = errors.New("the terminal's program has not ended")
+	// ErrReplaced is the end of a Client in whose place another daemon came.
+	ErrReplaced = errors.New("another daemon has taken over this terminal")
+	// ErrLost is the end of a Client whose holder ended without a word.
+	ErrLost = errors.New("the holder is gone")
+	// ErrDetached is the end of a Client that was detached. It is
+	// os.ErrClosed.
+	ErrDetached = fmt.Errorf("detached from the holder: %w", os.ErrClosed)
+)
+
+// GapError is returned by Client.Read, once, where output is missing because
+// the holder's log was too small for how long nobody took it. The next Read
+// continues at To.
+type GapError struct{ From, To int64 }
+
+func (e *GapError) Error() string {
+	return fmt.Sprintf("%d bytes of output were lost", e.To-e.From)
+}
+
+// Size is the number of bytes that are missing.
+func (e *GapError) Size() int64 { return e.To - e.From }

@@ -1,0 +1,209 @@
+package holder_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// programs are what the test binary does instead of the tests, by its first
+// argument.
+var programs = map[string]func(args []string) int{
+	"holder": holder.Main,
+	"count":  count,
+	"daemon": daemon,
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		os.Exit(programs[os.Args[1]](os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// options are those of a directory of this test's own.
+func options(t testing.TB) holder.Options {
+	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Self: []string{self(t), "holder"}}
+}
+
+func self(t testing.TB) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func dirFS(dir string) fs.FS { return os.DirFS(dir) }
+
+// sh is a command for the shell.
+func sh(script string) pty.Command {
+	return pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
+}
+
+func spawn(t testing.TB, o holder.Options, s holder.Spec) *holder.Client {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	c, err := holder.Spawn(ctx, o, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { discard(t, o, s.ID) })
+	return c
+}
+
+// discard ends what a test has left, also after it failed.
+func discard(t testing.TB, o holder.Options, id string) {
+	c, err := holder.Dial(context.Background(), o.Dir, id)
+	if errors.Is(err, holder.ErrGone) {
+		return
+	}
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	_ = c.Kill(ctx, 0)
+	c.Wait()
+	if err := c.Forget(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func dial(t testing.TB, o holder.Options, id string) *holder.Client {
+	t.Helper()
+	c, err := holder.Dial(t.Context(), o.Dir, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// all reads to the end of output.
+func all(t testing.TB, c *holder.Client) string {
+	t.Helper()
+	var out bytes.Buffer
+	if _, err := io.Copy(&out, c); err != nil {
+		t.Errorf("after %d bytes: %v", out.Len(), err)
+	}
+	return out.String()
+}
+
+// readUntil reads until what came contains want.
+func readUntil(t testing.TB, c *holder.Client, want string) string {
+	t.Helper()
+	var got []byte
+	buf := make([]byte, 4096)
+	for !bytes.Contains(got, []byte(want)) {
+		n, err := c.Read(buf)
+		got = append(got, buf[:n]...)
+		if err != nil {
+			t.Fatalf("%q, then %v; want %q", got, err, want)
+		}
+	}
+	return string(got)
+}
+
+func stream(t testing.TB, c *holder.Client, off int64) {
+	t.Helper()
+	if err := c.StreamFrom(off); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func forget(t testing.TB, c *holder.Client) {
+	t.Helper()
+	if err := c.Forget(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// count prints lines of eight digits and a line end, which the terminal makes
+// ten bytes, so that any piece of its output can be checked by its offset.
+func count(args []string) int {
+	limit, _ := strconv.Atoi(args[0])
+	buf := make([]byte, 0, 64<<10)
+	for n := 0; n < limit; {
+		for buf = buf[:0]; n < limit && len(buf) < 60<<10; n++ {
+			buf = append(counter(buf, n), '\n')
+		}
+		if _, err := os.Stdout.Write(buf); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+func counter(dst []byte, n int) []byte {
+	for unit := 10_000_000; unit > 0; unit /= 10 {
+		dst = append(dst, byte('0'+n/unit%10))
+	}
+	return dst
+}
+
+// checkCount returns the first offset at which p is not what count prints at
+// off, or -1.
+func checkCount(p []byte, off int64) int64 {
+	var line []byte
+	for i := range p {
+		at := off + int64(i)
+		if line == nil || at%10 == 0 {
+			line = append(counter(line[:0], int(at/10)), '\r', '\n')
+		}
+		if p[i] != line[at%10] {
+			return at
+		}
+	}
+	return -1
+}
+
+func countCommand(t testing.TB, lines int) pty.Command {
+	path := self(t)
+	return pty.Command{Path: path, Args: []string{path, "count", strconv.Itoa(lines)}}
+}
+
+// daemon follows a holder into a file, whose length is where it goes on. It
+// is there to be killed.
+func daemon(args []string) int {
+	dir, id, name := args[0], args[1], args[2]
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return 1
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return 2
+	}
+	c, err := holder.Dial(context.Background(), dir, id)
+	if err != nil {
+		return 3
+	}
+	if err := c.StreamFrom(info.Size()); err != nil {
+		return 4
+	}
+	if _, err := io.Copy(f, c); err != nil {
+		return 5
+	}
+	return 0
+}
+
+func daemonCommand(t testing.TB, o holder.Options, id, file string) *exec.Cmd {
+	return exec.Command(self(t), "daemon", o.Dir, id, file)
+}

@@ -1,0 +1,265 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"tether/agent/ring"
+	"tether/platform/pty"
+)
+
+// child is a program on a pty: platform/pty's, or a test's.
+type child interface {
+	WaitReadable() error
+	Read(p []byte) (int, error)
+	Write(p []byte) (int, error)
+	Resize(pty.Size) error
+	Wait() pty.Exit
+	Kill(ctx context.Context, grace time.Duration) error
+	Pid() int
+	Close() error
+}
+
+// holder owns one child and its log.
+//
+//	running ──child reaped, output ended──▶ exited ──Forget, 24 h, TERM──▶ over
+//	   └──────────────────TERM: tree killed───────────────────────────────▶
+//
+// Goroutines: run waits for the child; pump is the only one that appends
+// output; typist writes input; each connection has a reader (serve) and a
+// writer (publish). All end with the holder.
+type holder struct {
+	// Set at construction.
+	spec    Spec
+	child   child
+	started time.Time
+	door    func() error // closes the socket, removes it and returns
+
+	room   chan struct{} // 1 slot: the floor moved, or who is connected
+	inputs chan input    // to typist
+	pumped chan struct{} // closed by pump at the end of output
+	ending chan struct{} // closed by stop
+	over   chan struct{} // closed by finish
+	end    func()        // closes ending
+	finish func()
+	ctx    context.Context // done when over; only the grace of kills follows it
+	tasks  sync.WaitGroup
+
+	mu       sync.Mutex
+	log      *ring.Log
+	notes    checkpoints
+	meta     []byte
+	size     pty.Size
+	taken    int64    // the furthest any daemon has taken
+	session  *session // the connected daemon
+	exit     *exitRecord
+	free     bool      // the log was full for too long: the oldest bytes go until a daemon takes some
+	holding  bool      // pump waits for room
+	inRead   bool      // pump waits for the child
+	lastByte time.Time // when output came last
+	since    time.Time // from when on pump's patience counts
+}
+
+func newHolder(spec Spec, c child, door func() error) *holder {
+	h := &holder{
+		spec: spec, child: c, started: time.Now(), door: door, meta: spec.Meta, size: spec.Command.Size,
+		room: make(chan struct{}, 1), inputs: make(chan input, 1),
+		pumped: make(chan struct{}), ending: make(chan struct{}), over: make(chan struct{}),
+		log: ring.New(spec.LogBytes),
+	}
+	h.end = sync.OnceFunc(func() { close(h.ending) })
+	ctx, cancel := context.WithCancel(context.Background())
+	h.ctx = ctx
+	h.finish = sync.OnceFunc(func() { close(h.over); cancel() })
+	return h
+}
+
+// Drain bounds after the leader's end, as in agent/term: what keeps the pty
+// open in the background must not keep the terminal alive for ever.
+const (
+	drainLook  = 50 * time.Millisecond
+	drainQuiet = 250 * time.Millisecond // end after this long without a byte
+	drainMax   = 5 * time.Second        // end in any case; time in which the log is full does not count
+)
+
+// run waits for the child and its last output, then for whoever wants to know
+// of it. It returns when the holder is over.
+func (h *holder) run() {
+	h.tasks.Go(h.pump)
+	h.tasks.Go(h.typist)
+	status := h.child.Wait()
+	h.drain()
+	h.child.Close()
+	<-h.pumped
+	h.recordExit(status)
+	h.linger()
+	_ = h.door() // a socket that stays behind is removed by List
+	h.tasks.Wait()
+}
+
+// drain returns at the end of output, or when the pty has been quiet for a
+// while although somebody still holds it open.
+func (h *holder) drain() {
+	tick := time.NewTicker(drainLook)
+	defer tick.Stop()
+	for left := drainMax; left > 0; {
+		select {
+		case <-h.pumped:
+			return
+		case <-tick.C:
+		}
+		h.mu.Lock()
+		quiet := h.inRead && time.Since(h.lastByte) >= drainQuiet
+		holding := h.holding
+		h.mu.Unlock()
+		if quiet {
+			return
+		}
+		if !holding {
+			left -= drainLook
+		}
+	}
+}
+
+func (h *holder) recordExit(status pty.Exit) {
+	h.mu.Lock()
+	h.exit = &exitRecord{end: h.log.End(), at: time.Now(), exit: status}
+	if s := h.session; s != nil {
+		s.controlLocked(h.exit.append(nil))
+	}
+	h.mu.Unlock()
+}
+
+// linger waits until the exit was acknowledged, or nobody came for it in
+// time.
+func (h *holder) linger() {
+	defer h.finish()
+	timer := time.NewTimer(h.spec.KeepExited)
+	defer timer.Stop()
+	for {
+		select {
+		case <-h.over:
+			return
+		case <-h.ending:
+			h.farewell()
+			return
+		case <-timer.C:
+		}
+		h.mu.Lock()
+		alone := h.session == nil
+		h.mu.Unlock()
+		if alone {
+			return
+		}
+		timer.Reset(h.spec.KeepExited)
+	}
+}
+
+// Bounds of the end that a signal asks for.
+const (
+	killGrace   = 3 * time.Second // between TERM and KILL for the child's tree
+	farewellMax = 2 * time.Second // for the daemon to take what is left
+)
+
+// farewell lets the connected daemon take the last bytes.
+func (h *holder) farewell() {
+	timer := time.NewTimer(farewellMax)
+	defer timer.Stop()
+	for {
+		h.mu.Lock()
+		taken := h.session == nil || !h.session.streaming || h.session.taken == h.log.End()
+		h.mu.Unlock()
+		if taken {
+			return
+		}
+		select {
+		case <-h.room: // pump has ended, it is not waiting for this
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+// stop ends the child's tree and then the holder.
+func (h *holder) stop() {
+	h.end()
+	_ = h.child.Kill(context.Background(), killGrace) // what is left is another user's
+}
+
+// typist writes input, one piece after the other. It ends with the holder,
+// whose child was closed then, so that no write blocks.
+func (h *holder) typist() {
+	for {
+		select {
+		case <-h.over:
+			return
+		case in := <-h.inputs:
+			_, err := h.child.Write(in.data)
+			in.from.reply(in.request, err)
+		}
+	}
+}
+
+// input is a piece of input on its way to the child.
+type input struct {
+	from    *session
+	request uint32
+	data    []byte
+}
+
+// resize changes the size of the pty.
+func (h *holder) resize(s pty.Size) error {
+	if err := h.child.Resize(s); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.size = s
+	h.mu.Unlock()
+	return nil
+}
+
+// checkpoint keeps a note, if its offset is in the log.
+func (h *holder) checkpoint(c Checkpoint) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.Off < h.log.Start() || c.Off > h.log.End() {
+		return errors.New("the offset is not in the log")
+	}
+	h.notes.put(c)
+	return nil
+}
+
+func (h *holder) setMeta(p []byte) {
+	h.mu.Lock()
+	h.meta = p
+	h.mu.Unlock()
+}
+
+// forget ends the holder once the exit was recorded. The socket is gone when
+// it returns, the holder is over when the session says so.
+func (h *holder) forget() error {
+	h.mu.Lock()
+	over := h.exit != nil
+	h.mu.Unlock()
+	if !over {
+		return ErrRunning
+	}
+	return h.door()
+}
+
+// statusOf translates an error for a reply.
+func statusOf(err error) (status uint8, text string) {
+	switch {
+	case err == nil:
+		return statusOK, ""
+	case errors.Is(err, os.ErrClosed):
+		return statusClosed, err.Error()
+	case errors.Is(err, ErrRunning):
+		return statusRunning, err.Error()
+	default:
+		return statusError, err.Error()
+	}
+}

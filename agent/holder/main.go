@@ -1,0 +1,119 @@
+package holder
+
+import (
+	"errors"
+	"net"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"tether/platform/ipc"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// Descriptors that Spawn hands to a new holder.
+const (
+	specFD   = 3 // it reads what to run
+	statusFD = 4 // it says whether that runs
+)
+
+// Main is the holder's program: what runs when a process is started as Spawn
+// does. It returns when the holder is over, with the status of its process.
+// Call it before anything else; it changes signal actions and memory limits
+// of the whole process. The arguments are only for people who look at the
+// list of processes.
+func Main(args []string) int {
+	stop := proc.StopSignals()
+	spec, err := os.NewFile(specFD, "spec"), error(nil)
+	status := os.NewFile(statusFD, "status")
+	if spec == nil || status == nil {
+		return 2
+	}
+	defer status.Close()
+	dir, s, err := readSpawn(spec)
+	spec.Close()
+	if err != nil {
+		_, _ = status.Write(encodeFailed(err))
+		return 1
+	}
+	tune(s.LogBytes)
+	h, socket, err := open(dir, s)
+	if err != nil {
+		_, _ = status.Write(encodeFailed(err))
+		return 1
+	}
+	go func() {
+		<-stop
+		h.stop()
+	}()
+	h.tasks.Go(func() { h.accept(socket) })
+	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
+		h.stop() // nobody knows of this terminal
+	}
+	status.Close()
+	h.run()
+	return 0
+}
+
+// Memory of the runtime. A holder has little garbage: a small heap that is
+// swept often costs next to nothing.
+const (
+	gcPercent = 25
+	heapSpare = 8 << 20 // bytes beside the log
+)
+
+func tune(logBytes int) {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(int64(logBytes) + heapSpare)
+	runtime.GOMAXPROCS(min(maxProcs, runtime.NumCPU()))
+}
+
+// maxProcs lets reading from the child and writing to the daemon overlap.
+const maxProcs = 2
+
+// open listens, then starts the child: an id in use is found before anything
+// runs.
+func open(dir string, s Spec) (*holder, *ipc.Listener, error) {
+	path := socketPath(dir, s.ID)
+	socket, err := ipc.Listen(path)
+	if locked := (*ipc.LockedError)(nil); errors.As(err, &locked) {
+		return nil, nil, ErrInUse
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	door := sync.OnceValue(func() error {
+		return errors.Join(removeLock(path), socket.Close())
+	})
+	c, err := pty.Start(s.Command)
+	if err != nil {
+		return nil, nil, errors.Join(err, door())
+	}
+	s.Command.Args, s.Command.Env = nil, nil // secrets, and memory
+	return newHolder(s, c, door), socket, nil
+}
+
+// maxConns bounds the connections at a time, of which one is the daemon's.
+const maxConns = 16
+
+// accept serves connections until the socket is closed.
+func (h *holder) accept(l net.Listener) {
+	slots := make(chan struct{}, maxConns)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			h.tasks.Go(func() {
+				h.serve(conn)
+				<-slots
+			})
+		default:
+			conn.Close()
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package holder
+
+import (
+	"encoding/binary"
+	"time"
+
+	"tether/platform/pty"
+)
+
+// Frames with more than two fields, and those that both sides build.
+
+// state is the first frame of a connection: what the holder has.
+type state struct {
+	base, end, taken int64
+	started          time.Time
+	pid              int
+	size             pty.Size
+	limit            int64 // bytes of the log
+}
+
+func (s state) append(dst []byte) []byte {
+	at := len(dst)
+	dst = beginFrame(dst, kindState)
+	for _, v := range []int64{s.base, s.end, s.taken, s.started.UnixNano()} {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(v))
+	}
+	dst = binary.BigEndian.AppendUint32(dst, uint32(s.pid))
+	dst = binary.BigEndian.AppendUint16(dst, s.size.Cols)
+	dst = binary.BigEndian.AppendUint16(dst, s.size.Rows)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(s.limit))
+	return endFrame(dst, at)
+}
+
+func decodeState(p []byte) (state, error) {
+	f := fields{b: p}
+	s := state{base: f.offset(), end: f.offset(), taken: f.offset()}
+	s.started = time.Unix(0, int64(f.u64()))
+	s.pid = int(f.u32())
+	s.size = pty.Size{Cols: f.u16(), Rows: f.u16()}
+	s.limit = f.offset()
+	if s.base > s.end || s.taken > s.end {
+		f.bad = true
+	}
+	return s, f.err()
+}
+
+// exitRecord is the end of the child, after its last byte.
+type exitRecord struct {
+	end  int64 // length of the stream
+	at   time.Time
+	exit pty.Exit
+}
+
+const maxSignal = 32 // bytes of a signal's name
+
+func (e exitRecord) append(dst []byte) []byte {
+	at := len(dst)
+	dst = beginFrame(dst, kindExit)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(e.end))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(e.at.UnixNano()))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(int32(e.exit.Code)))
+	dst = append(dst, e.exit.Signal[:min(len(e.exit.Signal), maxSignal)]...)
+	return endFrame(dst, at)
+}
+
+func decodeExit(p []byte) (exitRecord, error) {
+	f := fields{b: p}
+	e := exitRecord{end: f.offset(), at: time.Unix(0, int64(f.u64()))}
+	e.exit.Code = int(int32(f.u32()))
+	e.exit.Signal = string(f.rest(maxSignal))
+	return e, f.err()
+}
+
+// reply answers a request.
+type reply struct {
+	request uint32
+	status  uint8
+	text    string
+}
+
+func (r reply) append(dst []byte) []byte {
+	at := len(dst)
+	dst = beginFrame(dst, kindReply)
+	dst = binary.BigEndian.AppendUint32(dst, r.request)
+	dst = append(dst, r.status)
+	dst = append(dst, r.text[:min(len(r.text), maxText)]...)
+	return endFrame(dst, at)
+}
+
+func decodeReply(p []byte) (reply, error) {
+	f := fields{b: p}
+	r := reply{request: f.u32(), status: f.u8()}
+	r.text = string(f.rest(maxText))
+	return r, f.err()
+}
+
+// Checkpoint is a daemon's note about the stream at an offset. The holder
+// does not look into it.
+type Checkpoint struct {
+	Off  int64
+	Blob []byte // at most 64 KiB
+}
+
+func (c Checkpoint) append(dst []byte) []byte {
+	at := len(dst)
+	dst = beginFrame(dst, kindNote)
+	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Off))
+	dst = append(dst, c.Blob...)
+	return endFrame(dst, at)
+}
+
+func decodeCheckpoint(f *fields) (Checkpoint, error) {
+	c := Checkpoint{Off: f.offset()}
+	c.Blob = append([]byte(nil), f.rest(maxBlob)...)
+	return c, f.err()
+}
+
+func appendBytesFrame(dst []byte, k kind, p []byte) []byte {
+	at := len(dst)
+	return endFrame(append(beginFrame(dst, k), p...), at)
+}
+
+// appendRequest begins a request's frame; the caller adds its fields and
+// calls endFrame.
+func appendRequest(dst []byte, k kind, id uint32) []byte {
+	return binary.BigEndian.AppendUint32(beginFrame(dst, k), id)
+}
+
+func appendTaken(dst []byte, off int64) []byte {
+	at := len(dst)
+	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindTaken), uint64(off)), at)
+}
+
+func appendStream(dst []byte, off int64, window int) []byte {
+	at := len(dst)
+	dst = binary.BigEndian.AppendUint64(beginFrame(dst, kindStream), uint64(off))
+	return endFrame(binary.BigEndian.AppendUint32(dst, uint32(window)), at)
+}
+
+// putDataHead writes the head of a data frame of n bytes into dst, which has
+// dataHead bytes.
+func putDataHead(dst []byte, off int64, n int) {
+	dst[0] = byte(kindData)
+	binary.BigEndian.PutUint32(dst[1:], uint32(8+n))
+	binary.BigEndian.PutUint64(dst[frameHead:], uint64(off))
+}

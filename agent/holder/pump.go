@@ -1,0 +1,110 @@
+package holder
+
+import (
+	"sync"
+	"time"
+)
+
+// readBuffers are taken only when there is something to read.
+var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// pump moves output from the pty into the log until its end.
+func (h *holder) pump() {
+	defer close(h.pumped)
+	for {
+		h.setInRead(true)
+		err := h.child.WaitReadable()
+		if err == nil {
+			buf := readBuffers.Get().(*[32 << 10]byte)
+			var n int
+			n, err = h.child.Read(buf[:])
+			if n > 0 {
+				h.put(buf[:n])
+			}
+			readBuffers.Put(buf)
+		}
+		if err != nil {
+			return // io.EOF, or the pty was closed: either way nothing follows
+		}
+	}
+}
+
+func (h *holder) setInRead(v bool) {
+	h.mu.Lock()
+	h.inRead = v
+	h.mu.Unlock()
+}
+
+// put appends output. While the log is full of bytes that the daemon has not
+// taken it waits, so that the child does, but not for ever.
+func (h *holder) put(p []byte) {
+	h.mu.Lock()
+	h.inRead = false
+	h.since = time.Now()
+	for !h.free && !h.fitsLocked(len(p)) {
+		left := h.patienceLocked()
+		if left <= 0 {
+			h.free = true
+			break
+		}
+		h.holding = true
+		h.mu.Unlock()
+		h.await(left)
+		h.mu.Lock()
+		h.holding = false
+	}
+	h.log.Append(p)
+	h.lastByte = time.Now()
+	h.notes.trim(h.log.Start())
+	s := h.session
+	h.mu.Unlock()
+	if s != nil {
+		s.poke()
+	}
+}
+
+func (h *holder) fitsLocked(n int) bool {
+	return h.log.End()+int64(n)-h.floorLocked() <= int64(h.log.Limit())
+}
+
+// floorLocked is the offset from which on bytes must not be dropped.
+func (h *holder) floorLocked() int64 {
+	if h.session != nil {
+		return h.session.taken
+	}
+	return max(h.taken, h.log.Start())
+}
+
+// patienceLocked is how much longer a full log may hold the child.
+func (h *holder) patienceLocked() time.Duration {
+	bound := h.spec.AwayHold
+	if h.session != nil {
+		bound = h.spec.Stall
+	}
+	return bound - time.Since(h.since)
+}
+
+// await pauses pump until something changed, d passed, or a signal asked for
+// the end.
+func (h *holder) await(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-h.room:
+	case <-timer.C:
+	case <-h.ending:
+		h.mu.Lock()
+		h.free = true
+		h.mu.Unlock()
+	}
+}
+
+// movedLocked is called when a daemon took something, came or went: patience
+// counts anew.
+func (h *holder) movedLocked() {
+	h.since = time.Now()
+	select {
+	case h.room <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,188 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tether/platform/pty"
+)
+
+var (
+	errReplaced = errors.New("another daemon has taken over")
+	errBusy     = errors.New("too many requests at a time")
+)
+
+// handle does what one frame asks for. It does not block; an error ends the
+// connection. p is valid until it returns.
+func (s *session) handle(k kind, p []byte) error {
+	f := fields{b: p}
+	switch k {
+	case kindStream:
+		return s.stream(f.offset(), int64(f.u32()), f.err)
+	case kindTaken:
+		return s.took(f.offset(), f.err)
+	}
+	if k == kindCancel {
+		return s.cancel(f.u32(), f.err)
+	}
+	request := f.u32()
+	if f.bad {
+		return errFrame
+	}
+	if s.replaced() {
+		s.reply(request, errReplaced) // most likely not sent any more
+		return nil
+	}
+	switch k {
+	case kindInput:
+		return s.input(request, f.rest(maxInput), f.err)
+	case kindKill:
+		return s.kill(request, time.Duration(f.u32())*time.Millisecond, f.err)
+	case kindForget:
+		s.forget(request)
+		return nil
+	}
+	return s.change(k, request, &f)
+}
+
+// change handles the requests that only set something.
+func (s *session) change(k kind, request uint32, f *fields) error {
+	var err error
+	switch k {
+	case kindResize:
+		size := pty.Size{Cols: f.u16(), Rows: f.u16()}
+		if !f.bad {
+			err = s.h.resize(size)
+		}
+	case kindSetMeta:
+		meta := append([]byte(nil), f.rest(maxBlob)...)
+		if !f.bad {
+			s.h.setMeta(meta)
+		}
+	case kindCheckpoint:
+		c, bad := decodeCheckpoint(f)
+		if bad == nil {
+			err = s.h.checkpoint(c)
+		}
+	}
+	if f.bad {
+		return errFrame
+	}
+	s.reply(request, err)
+	return nil
+}
+
+func (s *session) replaced() bool {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	return s.h.session != s
+}
+
+// stream begins to send output.
+func (s *session) stream(off, window int64, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s.streaming || off > h.log.End() {
+		return errFrame
+	}
+	if h.session != s {
+		return nil
+	}
+	s.streaming = true
+	s.window = min(max(window, minWindow), maxWindow)
+	s.next = max(off, h.log.Start())
+	s.taken = s.next
+	h.movedLocked()
+	s.poke()
+	return nil
+}
+
+// took moves the floor.
+func (s *session) took(off int64, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !s.streaming || off > s.next {
+		return errFrame
+	}
+	if off <= s.taken || h.session != s {
+		return nil
+	}
+	s.taken = off
+	h.free = false
+	h.movedLocked()
+	s.poke()
+	return nil
+}
+
+// input hands bytes to the typist. A daemon has one piece under way at a
+// time, so that there is room but for those that do not keep to it.
+func (s *session) input(request uint32, p []byte, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	in := input{s, request, append([]byte(nil), p...)}
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	select {
+	case s.h.inputs <- in:
+		return nil
+	default:
+		return errBusy
+	}
+}
+
+// kill ends the child's tree, on a goroutine of its own that a lost
+// connection does not stop.
+func (s *session) kill(request uint32, grace time.Duration, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(s.kills) >= maxKills || s.kills[request] != nil {
+		return errBusy
+	}
+	ctx, cancel := context.WithCancel(h.ctx)
+	s.kills[request] = cancel
+	h.tasks.Go(func() {
+		err := h.child.Kill(ctx, grace)
+		cancel()
+		h.mu.Lock()
+		delete(s.kills, request)
+		h.mu.Unlock()
+		s.reply(request, err)
+	})
+	return nil
+}
+
+// cancel ends the grace of a kill. One that has ended is no error.
+func (s *session) cancel(request uint32, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	if cancel := s.kills[request]; cancel != nil {
+		cancel()
+	}
+	return nil
+}
+
+// forget ends the holder. The reply is its last word.
+func (s *session) forget(request uint32) {
+	err := s.h.forget()
+	s.reply(request, err)
+	if err == nil {
+		s.h.finish()
+	}
+}

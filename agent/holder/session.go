@@ -1,0 +1,184 @@
+package holder
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	helloTime = 5 * time.Second // for the hellos of both sides
+	flushTime = time.Second     // for the last frames of a connection
+
+	// Sending is clocked by what the daemon says it has taken: while little is
+	// under way output goes out at once, else in larger frames.
+	fewUnderway = 16 << 10
+	fullEnough  = 32 << 10
+	minWindow   = 2 * fewUnderway // a smaller window could stop for ever
+	maxWindow   = 16 << 20
+
+	maxControl = 256 // frames queued for a daemon that asks but does not read
+	maxKills   = 4   // of one connection at a time
+)
+
+// session is one connected daemon. serve is its reader, publish its writer.
+type session struct {
+	h    *holder
+	conn net.Conn
+	wake chan struct{} // 1 slot: there may be something to write
+	gone chan struct{} // closed by serve when the connection ended
+
+	// Guarded by h.mu.
+	control   [][]byte // encoded frames, written before output
+	closing   bool     // nothing follows the control frames
+	streaming bool
+	next      int64 // offset of the next byte to send
+	taken     int64 // offset up to which the daemon has taken; before it streams, the log's start as it was told
+	window    int64 // bytes that may be under way
+	kills     map[uint32]func()
+}
+
+// serve speaks with one daemon until the connection ends.
+func (h *holder) serve(conn net.Conn) {
+	defer conn.Close()
+	r := bufio.NewReaderSize(conn, 1<<10)
+	if err := greet(conn, r); err != nil {
+		return
+	}
+	s := &session{
+		h: h, conn: conn, wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		kills: map[uint32]func(){},
+	}
+	h.adopt(s)
+	var writer sync.WaitGroup
+	writer.Go(s.publish)
+	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindForget }})
+	close(s.gone)
+	h.leave(s)
+	writer.Wait()
+}
+
+// greet exchanges hellos; the daemon speaks first.
+func greet(conn net.Conn, r *bufio.Reader) error {
+	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return err
+	}
+	theirs, err := readHello(r)
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(ourHello().append(nil)); err != nil {
+		return err
+	}
+	if _, err := theirs.agree(); err != nil {
+		return err
+	}
+	return conn.SetDeadline(time.Time{})
+}
+
+// adopt makes s the connected daemon and tells the one before.
+func (h *holder) adopt(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old := h.session; old != nil {
+		h.keepTakenLocked(old)
+		old.closeLocked(appendBytesFrame(nil, kindReplaced, nil))
+	}
+	h.session = s
+	h.free = false
+	s.taken = h.log.Start()
+	s.controlLocked(state{
+		base: h.log.Start(), end: h.log.End(), taken: h.taken, started: h.started,
+		pid: h.child.Pid(), size: h.size, limit: int64(h.log.Limit()),
+	}.append(nil))
+	s.controlLocked(appendBytesFrame(nil, kindMeta, h.meta))
+	for _, c := range h.notes.all {
+		s.controlLocked(c.append(nil))
+	}
+	if h.exit != nil {
+		s.controlLocked(h.exit.append(nil))
+	}
+	s.controlLocked(appendBytesFrame(nil, kindReady, nil))
+	h.movedLocked()
+}
+
+// leave is the end of a connection.
+func (h *holder) leave(s *session) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session == s {
+		h.keepTakenLocked(s)
+		h.session = nil
+		h.movedLocked()
+	}
+	select { // input that was not begun: its sender will not learn of it
+	case in := <-h.inputs:
+		if in.from != s {
+			h.inputs <- in // there was and is room: only this lock's owner adds
+		}
+	default:
+	}
+}
+
+// keepTakenLocked remembers how far the daemons got.
+func (h *holder) keepTakenLocked(s *session) {
+	if s.streaming {
+		h.taken = max(h.taken, s.taken)
+	}
+}
+
+func (s *session) poke() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// controlLocked queues a frame. A daemon that lets them pile up is cut off.
+func (s *session) controlLocked(frame []byte) {
+	if s.closing {
+		return
+	}
+	if len(s.control) >= maxControl {
+		s.conn.Close()
+		return
+	}
+	s.control = append(s.control, frame)
+	s.poke()
+}
+
+// closeLocked ends the connection after a last frame, nil for none.
+func (s *session) closeLocked(last []byte) {
+	if last != nil {
+		s.controlLocked(last)
+	}
+	s.closing = true
+	_ = s.conn.SetWriteDeadline(time.Now().Add(flushTime))
+	s.poke()
+}
+
+func (s *session) reply(request uint32, err error) {
+	status, text := statusOf(err)
+	s.h.mu.Lock()
+	s.controlLocked(reply{request, status, text}.append(nil))
+	s.h.mu.Unlock()
+}
+
+// read handles the daemon's frames until the connection ends.
+func (s *session) read(in *frames) error {
+	for {
+		k, size, err := in.next()
+		if err != nil {
+			return err
+		}
+		p, err := in.payload(size)
+		if err != nil {
+			return err
+		}
+		if err := s.handle(k, p); err != nil {
+			return fmt.Errorf("frame %#x: %w", uint8(k), err)
+		}
+	}
+}

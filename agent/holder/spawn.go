@@ -1,0 +1,166 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// Options says where holders live and how one is started.
+type Options struct {
+	// Dir is the absolute directory of the sockets, this user's alone; it is
+	// made if missing. Dir/ID.sock must fit into ipc.MaxPath.
+	Dir string
+	// Self is the absolute path of a program that calls Main, and the
+	// arguments that make it do so.
+	Self []string
+}
+
+// runtimeEnv is the whole environment of a holder: nothing of the daemon's.
+func runtimeEnv() []string { return []string{"GOMAXPROCS=2", "GOGC=25", "GOTRACEBACK=none"} }
+
+// Spawn starts a holder and in it the child, and connects to it. It returns
+// when the child runs. What was wrong with the command is a *pty.StartError;
+// an id in use is ErrInUse. If ctx ends first, nothing is left running.
+func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if len(o.Self) == 0 {
+		return nil, errors.New("holder: no program given that is to be the holder")
+	}
+	message, err := encodeSpawn(o.Dir, s)
+	if err != nil {
+		return nil, err
+	}
+	process, err := launch(ctx, append(o.Self[:len(o.Self):len(o.Self)], s.ID), message)
+	if err != nil {
+		return nil, err
+	}
+	c, err := dial(ctx, o.Dir, s.ID, process)
+	if err != nil {
+		end(process) // it runs, but nobody would know
+		return nil, err
+	}
+	return c, nil
+}
+
+// launch starts the process, gives it the message and waits until it is
+// ready.
+func launch(ctx context.Context, argv []string, message []byte) (*os.Process, error) {
+	spec, specW, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	status, statusW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, spec.Close(), specW.Close())
+	}
+	process, err := proc.StartSession(argv[0], argv, runtimeEnv(), spec, statusW)
+	spec.Close()
+	statusW.Close()
+	if err != nil {
+		return nil, errors.Join(err, specW.Close(), status.Close())
+	}
+	stop := context.AfterFunc(ctx, func() {
+		specW.Close()
+		status.Close()
+	})
+	_, err = specW.Write(message)
+	specW.Close()
+	if said := readStarted(status); said != nil || err == nil {
+		err = said // what the holder says explains a broken pipe
+	}
+	stop()
+	status.Close()
+	if err != nil {
+		end(process)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, err
+	}
+	return process, nil
+}
+
+// end ends a holder that is not wanted and waits for it. It ends by itself
+// when it cannot say that it is ready; the signal is for one that hangs or
+// has said so.
+func end(process *os.Process) {
+	_ = proc.Terminate(process)
+	_, _ = process.Wait()
+}
+
+// Dial connects to the holder with this id. It takes the place of a daemon
+// that is connected. The error is ErrGone when there is none, and a
+// *VersionError when it cannot be talked to.
+func Dial(ctx context.Context, dir, id string) (*Client, error) {
+	if !validID(id) {
+		return nil, fmt.Errorf("%w: %.80q", ErrGone, id)
+	}
+	return dial(ctx, dir, id, nil)
+}
+
+func dial(ctx context.Context, dir, id string, process *os.Process) (*Client, error) {
+	conn, err := ipc.Dial(ctx, socketPath(dir, id))
+	if errors.Is(err, ipc.ErrNotRunning) {
+		return nil, fmt.Errorf("%w: %s", ErrGone, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newClient(ctx, id, conn, process)
+}
+
+// List returns the ids of the holders in dir, in alphabetical order. What
+// holders that were killed have left there is removed; a socket that is
+// served never is. Without the directory there are none.
+func List(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list holders: %w", err)
+	}
+	var ids []string
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), lockSuffix)
+		id, ok := strings.CutSuffix(name, socketSuffix)
+		if !ok || !validID(id) {
+			continue
+		}
+		alive := !removeDead(filepath.Join(dir, name))
+		if alive && name == e.Name() {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// removeDead removes the socket and the lock file of a holder that is gone
+// and reports whether it was. A living holder has the lock.
+func removeDead(path string) bool {
+	lock, err := ipc.Lock(path + lockSuffix)
+	if err != nil {
+		return false // alive, or not to be judged
+	}
+	defer lock.Close()
+	conn, err := ipc.Dial(context.Background(), path)
+	if err == nil {
+		conn.Close() // served without a lock: not ours, but alive
+	}
+	if !errors.Is(err, ipc.ErrNotRunning) {
+		return false
+	}
+	_ = os.Remove(path) // there may be only a lock
+	_ = removeLock(path)
+	return true
+}

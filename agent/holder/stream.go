@@ -1,0 +1,207 @@
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// window is how much output may be under way: what a daemon holds in memory
+// at most for one terminal that it does not read.
+const window = 256 << 10 // bytes
+
+// ackEvery is how much may be read before the holder is told, if there is
+// more to read.
+const ackEvery = window / 4 // bytes
+
+// inflow is output that has arrived and was not read. It is guarded by the
+// Client's mu, but the bytes after a chunk's w belong to readData.
+type inflow struct {
+	streaming bool
+	pos       int64 // offset of the next byte of Read
+	end       int64 // offset after the last byte that arrived
+	acked     int64 // offset of the last taken frame
+	chunks    []*chunk
+	gaps      []GapError // ascending; at From output is missing
+}
+
+// chunk is a piece of what arrived, from r to w.
+type chunk struct {
+	r, w int
+	buf  [maxData]byte
+}
+
+var chunks = sync.Pool{New: func() any { return new(chunk) }}
+
+var errStreaming = errors.New("holder: StreamFrom was called before")
+
+// StreamFrom asks for the output from off on, which must not be beyond End.
+// It must be called once before Read. If off is before Base, Read returns a
+// GapError first.
+func (c *Client) StreamFrom(off int64) error {
+	if off < 0 || off > c.state.end {
+		return fmt.Errorf("stream from %d: the holder has %d to %d", off, c.state.base, c.state.end)
+	}
+	c.mu.Lock()
+	if c.in.streaming {
+		c.mu.Unlock()
+		return errStreaming
+	}
+	c.in = inflow{streaming: true, pos: off, end: off, acked: off}
+	c.mu.Unlock()
+	return c.send(appendStream(nil, off, window))
+}
+
+// readData moves the bytes of a data frame into chunks.
+func (c *Client) readData(in *frames, size int) error {
+	if size < 8 || size > 8+maxData {
+		return errSize
+	}
+	p, err := in.payload(8)
+	if err != nil {
+		return err
+	}
+	f := fields{b: p}
+	off := f.offset()
+	if err := c.expect(off, size-8, f.bad); err != nil {
+		return err
+	}
+	for left := size - 8; left > 0; {
+		last := c.lastChunk()
+		n, err := in.r.Read(last.buf[last.w:min(last.w+left, maxData)])
+		if n > 0 {
+			left -= n
+			c.arrived(last, n)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expect checks that n bytes at off may come now, and notes a gap before
+// them.
+func (c *Client) expect(off int64, n int, bad bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in := &c.in
+	if bad || !in.streaming || off < in.end || in.end-in.acked+int64(n) > window || off > 1<<62 {
+		return errFrame
+	}
+	if off > in.end {
+		in.gaps = append(in.gaps, GapError{in.end, off})
+		if in.pos == in.end && in.acked == in.end {
+			in.acked = off // nothing was under way: the gap takes no room
+		}
+		in.end = off
+	}
+	return nil
+}
+
+// lastChunk returns one with room at its end.
+func (c *Client) lastChunk() *chunk {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n := len(c.in.chunks); n > 0 && c.in.chunks[n-1].w < maxData {
+		return c.in.chunks[n-1]
+	}
+	last := chunks.Get().(*chunk)
+	last.r, last.w = 0, 0
+	c.in.chunks = append(c.in.chunks, last)
+	return last
+}
+
+func (c *Client) arrived(last *chunk, n int) {
+	c.mu.Lock()
+	last.w += n
+	c.in.end += int64(n)
+	c.changed.Broadcast()
+	c.mu.Unlock()
+}
+
+// WaitReadable blocks until Read would not.
+func (c *Client) WaitReadable() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.readableLocked()
+}
+
+// readableLocked waits until there are bytes or a gap, or the error that says
+// that there will be none.
+func (c *Client) readableLocked() error {
+	for {
+		in := &c.in
+		switch {
+		case errors.Is(c.err, ErrDetached):
+			return c.err
+		case !in.streaming:
+			return errors.New("holder: Read before StreamFrom")
+		case in.pos < in.end:
+			return nil
+		case c.exit != nil && in.pos >= c.exit.end:
+			return io.EOF
+		case c.err != nil:
+			return c.err
+		}
+		c.changed.Wait()
+	}
+}
+
+// Read returns output, io.EOF after the last byte of an exited child, a
+// *GapError where output is missing, and what Err says when the connection is
+// over and everything that had arrived was read. What it has returned counts
+// as taken: the holder may drop it when its log is full.
+func (c *Client) Read(p []byte) (int, error) {
+	c.mu.Lock()
+	if err := c.readableLocked(); err != nil {
+		c.mu.Unlock()
+		return 0, err
+	}
+	in := &c.in
+	if len(in.gaps) > 0 && in.gaps[0].From == in.pos {
+		gap := in.gaps[0]
+		in.gaps = in.gaps[1:]
+		in.pos = gap.To
+		c.mu.Unlock()
+		return 0, &gap
+	}
+	if len(in.gaps) > 0 {
+		p = p[:min(int64(len(p)), in.gaps[0].From-in.pos)]
+	}
+	n := in.read(p)
+	ack := int64(-1)
+	if in.pos == in.end || in.pos-in.acked >= ackEvery {
+		ack = in.pos
+		in.acked = ack
+	}
+	if c.exit != nil && in.pos >= c.exit.end {
+		c.changed.Broadcast() // Wait
+	}
+	c.mu.Unlock()
+	if ack >= 0 {
+		_ = c.send(appendTaken(nil, ack)) // if it fails, the next Read says why
+	}
+	return n, nil
+}
+
+// read copies out what there is, at most up to the next gap.
+func (in *inflow) read(p []byte) int {
+	n := 0
+	for n < len(p) && len(in.chunks) > 0 {
+		first := in.chunks[0]
+		m := copy(p[n:], first.buf[first.r:first.w])
+		if m == 0 {
+			break
+		}
+		first.r += m
+		n += m
+		if first.r == maxData {
+			in.chunks = in.chunks[1:]
+			chunks.Put(first)
+		}
+	}
+	in.pos += int64(n)
+	return n
+}
