@@ -151,14 +151,16 @@ func (c *conn) close(code int, reason string) {
 	c.closeLocked(code, reason)
 }
 
-// closeLocked ends the connection. What its client still sends is ignored.
+// closeLocked ends the connection. What its client still sends changes nothing.
 func (c *conn) closeLocked(code int, reason string) {
 	if c.closing {
 		return
 	}
 	c.closing = true
-	c.h.log.Info().Str("remote", c.remote.name).Str("reason", reason).Msg("closing")
-	c.h.work.Go(func() { _ = c.peer.CloseReason(code, reason) }) // may take seconds; serve reports how it ended
+	c.h.work.Go(func() { // it may take seconds
+		c.h.log.Info().Str("remote", c.remote.name).Str("reason", reason).Msg("closing")
+		_ = c.peer.CloseReason(code, reason) // serve reports how it ended
+	})
 }
 
 // wake lets the write goroutine pull.

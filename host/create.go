@@ -18,6 +18,7 @@ const (
 )
 
 var (
+	errClosing  = jsonrpc.Errorf(jsonrpc.CodeInternal, "this connection is being closed")
 	errExists   = jsonrpc.Errorf(ahp.CodeAlreadyExists, "there is a terminal with this URI")
 	errNotOurs  = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "claim: a client-executed terminal must be claimed by the client that creates it")
 	errNoRunner = jsonrpc.Errorf(ahp.CodePermissionDenied,
@@ -54,6 +55,8 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	defer h.mu.Unlock()
 	t := h.terminals[p.Channel]
 	switch {
+	case c.closing:
+		return errClosing
 	case t == nil && h.starting[p.Channel]:
 		return errExists
 	case t == nil:
@@ -126,6 +129,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h.disposeLocked(t, c)
 	proc := t.proc
 	h.mu.Unlock()
+	h.log.Info().Str("terminal", p.Channel).Str("by", c.client.id).Msg("terminal disposed")
 	if proc != nil {
 		proc.Kill()
 	}
@@ -140,7 +144,6 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 		owner.directLocked(*t.log.at(before))
 	}
 	h.removeLocked(t)
-	h.log.Info().Str("terminal", t.uri).Str("by", by.client.id).Msg("terminal disposed")
 }
 
 // cleanTitle is s without what could disturb whoever shows it in a list: control characters and changes of the direction

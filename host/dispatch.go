@@ -35,6 +35,8 @@ var serverActions = map[string]bool{
 // forbidsLocked is why the client of c may not dispatch an action of this kind for t; "" if it may.
 func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
+	case c.closing:
+		return "this connection is being closed"
 	case t == nil:
 		return "there is no such terminal"
 	case t.remote():

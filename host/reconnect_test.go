@@ -1,6 +1,7 @@
 package host_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/jsonrpc"
 )
 
 // reconnect opens a new connection for a viewer's client and sends reconnect on it. The new viewer has what the old one had.
@@ -252,5 +254,79 @@ func TestDispose(t *testing.T) {
 			t.Errorf("disposing again: code %d, want %d", code(err), ahp.CodeNotFound)
 		}
 		owner.create(uri) // the name is free again
+	})
+}
+
+// deafOwner is a connection of the client laptop that serves a terminal and reads nothing after its initialization.
+func deafOwner(t *testing.T, h *host.Host, output string) jsonrpc.Channel {
+	t.Helper()
+	near, far := jsonrpc.Pipe()
+	served := make(chan struct{})
+	go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
+	t.Cleanup(func() { near.Close(); <-served })
+	send := func(msg string) {
+		if err := near.Send(t.Context(), []byte(msg)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"laptop","_meta":{"tether/clientTerminals":{"versions":[1]}}}}`)
+	if _, err := near.Recv(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	params, err := json.Marshal(clientTerminal(uri, "laptop"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(`{"jsonrpc":"2.0","id":2,"method":"createTerminal","params":` + string(params) + `}`)
+	for i := range output { // each is acknowledged, but nobody listens
+		send(string(ahp.AppendOutput(nil, uri, int64(i), []byte(output[i:i+1]), int64(i))))
+	}
+	synctest.Wait()
+	return near
+}
+
+func TestAcknowledgementsThatWereNotReadAreSentAgain(t *testing.T) {
+	for _, how := range []string{"initialize", "reconnect"} {
+		t.Run(how, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := testHost(t, host.Options{})
+				deafOwner(t, h, "0123456789")
+				v := connect(t, h, "laptop", viewOptions{resume: true, noInit: how == "reconnect"})
+				if how == "reconnect" {
+					p := ahp.ReconnectParams{ClientID: "laptop", LastSeenServerSeq: 0}
+					if err := v.call(ahp.MethodReconnect, p, nil); err != nil {
+						t.Fatal(err)
+					}
+				} else {
+					v.create(uri)
+				}
+				v.await("the position", func() bool { return v.acks[uri] == 10 })
+				v.output(uri, "abc", 10)
+				v.await("the next position", func() bool { return v.acks[uri] == 13 })
+			})
+		})
+	}
+}
+
+func TestReplacedConnectionChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		old := deafOwner(t, h, "0123")
+		v := connect(t, h, "laptop", viewOptions{resume: true})
+		v.create(uri)
+		v.await("the position", func() bool { return v.acks[uri] == 4 })
+		for i := range 3 { // as far as it is still read
+			msg := ahp.AppendOutput(nil, uri, 1, []byte("old"), int64(4+3*i))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_ = old.Send(ctx, msg)
+			cancel()
+		}
+		time.Sleep(time.Minute)
+		v.output(uri, "new", 4)
+		v.await("the next position", func() bool { return v.acks[uri] == 7 })
+		watcher := connect(t, h, "watcher", viewOptions{subs: []string{uri}})
+		if got := watcher.state(uri).Text(); got != "0123new" {
+			t.Errorf("the terminal holds %q", got)
+		}
 	})
 }
