@@ -79,14 +79,15 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	return nil
 }
 
-// subscribeAllLocked subscribes to those of the channels that exist.
+// subscribeAllLocked subscribes a new connection to those of the channels that exist, once to each.
 func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	for _, uri := range uris {
-		if ch := c.h.channelLocked(uri); ch != nil && (c.subs[uri] != nil || len(c.subs) < c.h.opts.MaxSubscriptions) {
+		ch := c.h.channelLocked(uri)
+		if ch != nil && c.subs[uri] == nil && len(c.subs) < c.h.opts.MaxSubscriptions {
 			subs = append(subs, c.subscribeLocked(ch))
 		}
 	}
-	return slices.Compact(subs)
+	return subs
 }
 
 // welcome answers initialize with the state as it is now.

@@ -64,6 +64,7 @@ func TestReconnect(t *testing.T) {
 		{"nothing happened", func(*viewer) {}, []string{ahp.RootURI, uri}, ahp.ReconnectReplay, nil},
 		{"some output", func(o *viewer) { o.output(uri, "more", -1); o.dispatch(uri, ahp.TerminalTitleChanged{Title: "t2"}) },
 			[]string{ahp.RootURI, uri}, ahp.ReconnectReplay, nil},
+		{"asking twice", func(o *viewer) { o.output(uri, "more", -1) }, []string{uri, ahp.RootURI, uri}, ahp.ReconnectReplay, nil},
 		{"too much output", func(o *viewer) {
 			for range 100 {
 				o.output(uri, strings.Repeat("much\n", 100), -1)
