@@ -22,10 +22,20 @@ func plainLines(n int) string {
 	return strings.Repeat("127.0.0.1 - - [01/Jan/2026 00:00:00] GET /index.html HTTP/1.1 200 -\r\n", n/69+1)
 }
 
+// numbers is what seq prints: nothing has more line ends.
+func numbers(n int) string {
+	var b strings.Builder
+	for i := 1000000; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "%d\r\n", i)
+	}
+	return b.String()
+}
+
 func corpora() map[string]string {
 	const n = 16 << 10 // bytes, a usual frame
 	return map[string]string{
 		"plain":    plainLines(n),
+		"seq":      numbers(n),
 		"coloured": coloured(n),
 		"cjk":      strings.Repeat("端末の出力を遠くへ送る。", n/36),
 		"boxes":    strings.Repeat("│ ok │ 12 │ ──────── ┼\r\n", n/40),
@@ -33,7 +43,7 @@ func corpora() map[string]string {
 }
 
 func benchmark(b *testing.B, f func(b *testing.B, text, quoted []byte)) {
-	for _, name := range []string{"plain", "coloured", "cjk", "boxes"} {
+	for _, name := range []string{"plain", "seq", "coloured", "cjk", "boxes"} {
 		b.Run(name, func(b *testing.B) {
 			text := []byte(corpora()[name])
 			quoted := jsonspan.AppendQuote(nil, text)

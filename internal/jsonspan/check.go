@@ -27,6 +27,13 @@ func CheckString(quoted []byte) (n int, err error) {
 			i += skip
 			n += skip
 		}
+		for i+1 < len(s) && s[i] == '\\' && unescape[s[i+1]] != 0 {
+			i += 2 // line ends come in pairs
+			n++
+		}
+		if i == len(s) {
+			break
+		}
 		c := s[i]
 		switch {
 		case c == '\\':

@@ -57,13 +57,16 @@ func quoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			o += n
 		}
 		c := s[i]
-		if c < utf8.RuneSelf {
+		if c >= utf8.RuneSelf {
+			o, i = quoteHigh(out, o, s, i, end)
+			continue
+		}
+		for more := true; more; more = i < end && s[i] < ' ' { // line ends come in pairs
+			c = s[i]
 			store64(out, o, escape[c].text)
 			o += int(escape[c].n)
 			i++
-			continue
 		}
-		o, i = quoteHigh(out, o, s, i, end)
 	}
 	return out[:o], i
 }

@@ -207,50 +207,46 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 // str skips a string from its opening quote. plain reports that its text needs
 // no decoding: no escape, and nothing that might be invalid UTF-8.
 func (s *scanner) str() (plain bool, err error) {
-	s.pos++
+	data, i := s.data, s.pos+1
 	plain = true
+	var seen uint64
 	for {
-		if s.run() {
-			plain = false
+		if i+8 <= len(data) {
+			w := load64(data, i)
+			m := stringMask(w)
+			if m == 0 {
+				seen |= w
+				i += 8
+				continue
+			}
+			seen |= w & (m&-m - 1) // what lies before the match
+			i += bits.TrailingZeros64(m) >> 3
 		}
-		switch c := s.peek(); {
-		case s.pos >= len(s.data):
+		if s.pos = i; i >= len(data) {
 			return false, s.fail("")
+		}
+		switch c := data[i]; {
 		case c == '"':
 			s.pos++
-			return plain, nil
-		case c != '\\':
+			return plain && seen&highBits == 0, nil
+		case c == '\\':
+			plain = false
+			for i+1 < len(data) && data[i] == '\\' && unescape[data[i+1]] != 0 {
+				i += 2 // line ends come in pairs
+			}
+			if i > s.pos {
+				continue
+			}
+			n := escapeLen(data[i:])
+			if n == 0 {
+				return false, s.fail("bad escape")
+			}
+			i += n
+		case c < ' ':
 			return false, s.fail("control character in a string")
+		default: // near the end, where there is no whole word
+			seen |= uint64(c)
+			i++
 		}
-		n := escapeLen(s.data[s.pos:])
-		if n == 0 {
-			return false, s.fail("bad escape")
-		}
-		s.pos += n
-		plain = false
 	}
-}
-
-// run skips to the next quote, backslash or control character, or to the end,
-// and reports whether it passed a byte that is not ASCII.
-func (s *scanner) run() (high bool) {
-	data, i := s.data, s.pos
-	var seen uint64
-	for i+8 <= len(data) {
-		w := load64(data, i)
-		m := stringMask(w)
-		if m != 0 {
-			seen |= w & (m&-m - 1) // what lies before the match
-			s.pos = i + bits.TrailingZeros64(m)>>3
-			return seen&highBits != 0
-		}
-		seen |= w
-		i += 8
-	}
-	for i < len(data) && data[i] != '"' && data[i] != '\\' && data[i] >= ' ' {
-		seen |= uint64(data[i])
-		i++
-	}
-	s.pos = i
-	return seen&highBits != 0
 }

@@ -60,6 +60,14 @@ func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			i += n
 			o += n
 		}
+		for i+1 < len(s) && i < end && s[i] == '\\' && unescape[s[i+1]] != 0 {
+			out[o] = unescape[s[i+1]]
+			o++
+			i += 2 // line ends come in pairs
+		}
+		if i >= end {
+			break
+		}
 		c := s[i]
 		switch {
 		case c == '\\':
