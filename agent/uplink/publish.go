@@ -25,7 +25,7 @@ const (
 	// and the pause is over: a near host answers each read of the pty before
 	// the next one, and tiny frames cost a flood twice the CPU.
 	little = 2 << 10
-	gather = 16 << 10
+	gather = 32 << 10
 	pause  = 2 * time.Millisecond
 	// ackTimeout bounds the wait for the position after an announcement.
 	ackTimeout = 5 * time.Second
