@@ -24,12 +24,19 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	os.Setenv(raceVar, quickRace)
 	testscript.Main(m, map[string]func(){
 		"tether":     main,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 	})
 }
+
+// A program with the race detector waits a second at its end, in case a race comes late. With hundreds of commands that is too long.
+const (
+	raceVar   = "GORACE"
+	quickRace = "atexit_sleep_ms=20"
+)
 
 // patience is how long a script waits for what must happen soon.
 const patience = 20 * time.Second
@@ -50,7 +57,8 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Defer(func() { endDaemon(t, home) })
-			for _, v := range []string{dirs.HomeVar + "=" + home, allowRootVar + "=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh"} {
+			for _, v := range []string{dirs.HomeVar + "=" + home, allowRootVar + "=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh",
+				raceVar + "=" + quickRace} {
 				env.Vars = append(env.Vars, v)
 			}
 			return nil
@@ -78,6 +86,13 @@ func endDaemon(t testing.TB, home string) {
 	if client.Shutdown(ctx) == nil {
 		if err := client.WaitGone(ctx); err != nil {
 			t.Errorf("the daemon of %s does not end: %v", home, err)
+		}
+	}
+	printed, _ := os.ReadFile(filepath.Join(d.State, "daemon.out")) // not there when the test started the daemon itself
+	for _, bad := range []string{"DATA RACE", "panic:", "goroutine "} {
+		if strings.Contains(string(printed), bad) {
+			t.Errorf("the daemon printed:\n%s", printed)
+			break
 		}
 	}
 	if err := os.RemoveAll(home); err != nil {

@@ -73,15 +73,28 @@ func (s *session) run() error {
 			s.tidy()
 			return err
 		case <-s.left:
-			s.tidy()
+			s.leave(ended)
 			s.app.notice("left %s, which runs on; come back with: tether attach %s\r", s.id, s.id)
 			return nil
 		case sig := <-s.signals:
 			if done, err := s.signalled(ctx, sig); done {
-				s.tidy()
+				s.leave(ended)
 				return err
 			}
 		}
+	}
+}
+
+// outputTimeout is how long the person's terminal may take what was printed before they left.
+const outputTimeout = time.Second
+
+// leave ends the attachment before the terminal has exited. A terminal that takes no output cannot be tidied.
+func (s *session) leave(ended <-chan error) {
+	s.att.Close()
+	select {
+	case <-ended:
+		s.tidy()
+	case <-time.After(outputTimeout):
 	}
 }
 

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// newHome makes a home for this test, and ends the daemon in it afterwards.
+func newHome(t *testing.T) string {
+	t.Helper()
+	home, err := os.MkdirTemp("/tmp", "tt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TETHER_HOME", home)
+	t.Setenv(allowRootVar, "1")
+	t.Cleanup(func() { endDaemon(t, home) })
+	return home
+}
+
+// command runs tether to its end and returns what it printed, and its exit status.
+func command(t *testing.T, args ...string) (stdout string, status int) {
+	t.Helper()
+	c := exec.Command("tether", args...)
+	out, err := c.Output()
+	if c.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out)), c.ProcessState.ExitCode()
+}
+
+// person is somebody at a terminal at which tether runs.
+type person struct {
+	t   *testing.T
+	pty *pty.PTY
+
+	mu     sync.Mutex
+	screen string // everything that was shown
+	done   chan struct{}
+}
+
+// sit starts tether at a new terminal.
+func sit(t *testing.T, args ...string) *person {
+	t.Helper()
+	p, err := pty.Start(pty.Command{Path: "tether", Args: append([]string{"tether"}, args...), Env: append(os.Environ(), "TERM=xterm"),
+		Size: pty.Size{Cols: 100, Rows: 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &person{t: t, pty: p, done: make(chan struct{})}
+	go s.look()
+	t.Cleanup(func() { p.Close(); <-s.done; p.Wait() })
+	return s
+}
+
+func (p *person) look() {
+	defer close(p.done)
+	buf := make([]byte, 4096)
+	for {
+		n, err := p.pty.Read(buf)
+		p.mu.Lock()
+		p.screen += string(buf[:n])
+		p.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *person) shown() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.screen
+}
+
+// sees waits until each text was shown, one after the other.
+func (p *person) sees(texts ...string) {
+	p.t.Helper()
+	for _, text := range texts {
+		ok := false
+		for end := time.Now().Add(patience); !ok && time.Now().Before(end); <-time.After(2 * time.Millisecond) {
+			p.mu.Lock()
+			i := strings.Index(p.screen, text)
+			if ok = i >= 0; ok {
+				p.screen = p.screen[i+len(text):]
+			}
+			p.mu.Unlock()
+		}
+		if !ok {
+			p.t.Fatalf("did not see %q in %q", text, p.shown())
+		}
+	}
+}
+
+func (p *person) types(text string) {
+	p.t.Helper()
+	if _, err := p.pty.Write([]byte(text)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// exits waits for the end of tether.
+func (p *person) exits(want int) {
+	p.t.Helper()
+	if got := p.pty.Wait(); got.Code != want {
+		p.t.Errorf("exited with %+v, want %d; the screen has %q", got, want, p.shown())
+	}
+	<-p.done
+}
+
+func TestAttachedRun(t *testing.T) {
+	newHome(t)
+	p := sit(t, "run", "--", "sh", "-c", `stty size; read x; echo "got:$x."; trap 'stty size; exit 4' WINCH; echo wait; while :; do sleep 0.01; done`)
+	p.sees("30 100")
+	p.types("hi ~.\r") // in the middle of a line it means nothing
+	p.sees("got:hi ~..", "wait")
+	if err := p.pty.Resize(pty.Size{Cols: 120, Rows: 40}); err != nil {
+		t.Fatal(err)
+	}
+	p.sees("40 120")
+	p.exits(4)
+}
+
+func TestInterruptIsTheChilds(t *testing.T) {
+	newHome(t)
+	p := sit(t, "run", "--", "sh", "-c", `trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+	p.sees("ready")
+	p.types("\x03")
+	p.sees("interrupted")
+	p.exits(5)
+}
+
+func TestDetachAndComeBack(t *testing.T) {
+	newHome(t)
+	p := sit(t, "run", "--name", "editor", "--", "sh", "-c", `printf '\033[?1049h\033[?25l\033[31mfull screen'; stty -echo; while read x; do echo "<$x>"; done`)
+	p.sees("full screen")
+	p.types("one\r")
+	p.sees("<one>")
+	p.types("~?")
+	p.sees("detach, the terminal runs on")
+	p.types("~~two\r")
+	p.sees("<~two>")
+	p.types("~.")
+	p.sees("\x1b[?25h", "\x1b[?1049l", "\x1b[0m", "tether attach pty-")
+	p.exits(0)
+
+	if out, _ := command(t, "ls"); !strings.Contains(out, "running") {
+		t.Errorf("after the detach:\n%s", out)
+	}
+	back := sit(t, "attach", "editor")
+	back.sees("full screen", "<one>")
+	back.types("three\r")
+	back.sees("<three>")
+	command(t, "kill", "editor")
+	back.exits(143)
+}
+
+func TestHangupLeavesTheTerminal(t *testing.T) {
+	newHome(t)
+	p := sit(t, "run", "--name", "kept", "--", "sh", "-c", `echo ready; exec sleep 1000`)
+	p.sees("ready")
+	p.pty.Close()
+	p.pty.Wait()
+	testkit.Eventually(t, patience, "nobody is attached to what still runs", func() bool {
+		out, _ := command(t, "ls", "--json")
+		return strings.Contains(out, `"attached": 0`) && !strings.Contains(out, `"exit"`)
+	})
+}
+
+func TestTwoPeopleAtOnce(t *testing.T) {
+	newHome(t)
+	a := sit(t, "run", "--name", "shared", "--", "cat")
+	a.types("first\r")
+	a.sees("first", "first")
+	b := sit(t, "attach", "shared")
+	b.sees("first", "first")
+	b.types("second\r")
+	a.sees("second", "second")
+	b.sees("second", "second")
+	b.types("~.")
+	b.exits(0)
+	a.types("\x04")
+	a.exits(0)
+}
+
+func TestDaemonEnds(t *testing.T) {
+	newHome(t)
+	p := sit(t, "run", "--", "sh", "-c", `echo ready; exec sleep 1000`)
+	p.sees("ready")
+	command(t, "stop")
+	p.sees("the daemon closed the connection: the daemon is shutting down")
+	p.exits(254)
+}
+
+func TestTokenIsNotShown(t *testing.T) {
+	newHome(t)
+	h := &testHost{address: "127.0.0.1:0"}
+	if err := h.start("typed-canary"); err != nil {
+		t.Fatal(err)
+	}
+	defer h.stop()
+
+	p := sit(t, "pair", "ws://"+h.address)
+	p.sees("token (empty if the host asks for none): ")
+	awaitNoEcho(t, p)
+	p.types("typed-canary\r")
+	p.sees("paired with local")
+	p.exits(0)
+	if strings.Contains(p.shown(), "canary") {
+		t.Errorf("the token was shown: %q", p.shown())
+	}
+
+	again := sit(t, "pair", "ws://"+h.address)
+	again.sees("token")
+	awaitNoEcho(t, again)
+	again.types("\x03")
+	again.exits(130)
+}
+
+// awaitNoEcho waits until the terminal does not echo.
+func awaitNoEcho(t *testing.T, p *person) {
+	t.Helper()
+	testkit.Eventually(t, patience, "the terminal is silent", func() bool {
+		was := len(p.shown())
+		p.types("\x15") // kills the line: it is echoed as long as echo is on
+		<-time.After(10 * time.Millisecond)
+		return len(p.shown()) == was
+	})
+}
