@@ -1,0 +1,9 @@
+//go:build !linux && !darwin
+
+package shell
+
+import "context"
+
+func runLogin(context.Context, string, []string, []string) ([]byte, error) {
+	return nil, ErrUnsupported
+}

@@ -1,0 +1,137 @@
+//go:build linux || darwin
+
+package shell_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/platform/shell"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
+		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// startFile is which file a login of the shell reads, and how it sets a variable there.
+var startFiles = []struct{ shell, file, set string }{
+	{"bash", ".bash_profile", "export FROM_LOGIN='a b\nc'"},
+	{"zsh", ".zprofile", "export FROM_LOGIN='a b\nc'"},
+	{"fish", ".config/fish/config.fish", "set -gx FROM_LOGIN 'a b\nc'"},
+	{"sh", ".profile", "export FROM_LOGIN='a b\nc'"},
+}
+
+// home makes a home directory in which the shell's start-up file says script, and returns the shell's path.
+func home(t *testing.T, name, file, script string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, file), []byte(script+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", dir)
+	return path
+}
+
+func TestEnvironmentIsThatOfALogin(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("ONLY_THE_DAEMONS", "x")
+	t.Setenv("TETHER_SECRET", "x")
+	for _, c := range startFiles {
+		t.Run(c.shell, func(t *testing.T) {
+			path := home(t, c.shell, c.file, "echo noise; "+c.set+"; echo more noise >&2")
+			env, err := shell.Environment(t.Context(), path, self)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(env, "FROM_LOGIN=a b\nc") {
+				t.Errorf("what the start-up file set is missing in %q", env)
+			}
+			for _, e := range env {
+				name, _, _ := strings.Cut(e, "=")
+				if strings.HasPrefix(name, "TETHER_") || name == "ONLY_THE_DAEMONS" || name == "_" || name == "PWD" {
+					t.Errorf("%q does not belong there", e)
+				}
+			}
+			if !slices.Contains(env, "SHELL="+path) || !slices.Contains(env, "HOME="+os.Getenv("HOME")) {
+				t.Errorf("no SHELL or HOME in %q", env)
+			}
+		})
+	}
+}
+
+func TestEnvironmentThatHangsIsGivenUp(t *testing.T) {
+	self, _ := os.Executable()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	path := home(t, "bash", ".bash_profile", "sleep 1000 & echo $! > "+pidFile+"; wait")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := shell.Environment(ctx, path, self); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error = %v, want the deadline's", err)
+	}
+	pid, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
+	if err == nil && !strings.Contains(string(stat), ") Z ") {
+		t.Errorf("what the start-up file began is alive: %s", stat)
+	}
+}
+
+func TestEnvironmentThatIsNotPrintedIsAnError(t *testing.T) {
+	self, _ := os.Executable()
+	path := home(t, "bash", ".bash_profile", "exit 3")
+	if _, err := shell.Environment(t.Context(), path, self); err == nil || !strings.Contains(err.Error(), "exit status 3") {
+		t.Errorf("error = %v, want one with the exit status", err)
+	}
+	if _, err := shell.Environment(t.Context(), "/usr/bin/elvish", self); !errors.Is(err, shell.ErrUnsupported) {
+		t.Errorf("error = %v, want ErrUnsupported", err)
+	}
+}
+
+func TestCacheAsksOnceAndOnRequest(t *testing.T) {
+	self, _ := os.Executable()
+	count := filepath.Join(t.TempDir(), "count")
+	path := home(t, "bash", ".bash_profile", "echo x >> "+count+"; export ASKED=$(wc -l < "+count+" | tr -d ' ')")
+	c := shell.Cache{Path: path, Self: self}
+	for want, get := range []func(context.Context) ([]string, error){nil, c.Get, c.Refresh} {
+		if get == nil {
+			continue
+		}
+		for range 3 {
+			env, err := get(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Contains(env, "ASKED="+string(rune('0'+want))) {
+				t.Fatalf("call %d got %q", want, env)
+			}
+			if want == 2 {
+				break
+			}
+		}
+	}
+}

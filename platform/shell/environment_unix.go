@@ -1,0 +1,55 @@
+//go:build linux || darwin
+
+package shell
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"tether/platform/proc"
+)
+
+// runLogin runs the shell without a terminal, in a session of its own, and returns what it printed. When ctx ends first, it ends
+// the whole tree; otherwise an agent that the start-up files began may live on.
+func runLogin(ctx context.Context, path string, args, env []string) ([]byte, error) {
+	tag := proc.Tag("login-" + rand.Text())
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Env = "/", append(env, tag)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.WaitDelay = time.Second // for what keeps the pipe open
+	out := &limited{left: maxEnvironment}
+	cmd.Stdout = out
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	leader, err := proc.Lookup(cmd.Process.Pid)
+	if err != nil {
+		leader.Pid = cmd.Process.Pid // it has ended already
+	}
+	killed := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(killed)
+		_ = proc.Tree{Leader: leader.ID, Tag: tag}.Kill(context.Background(), 0)
+	})
+	err = cmd.Wait()
+	if !stop() {
+		<-killed
+	}
+	return out.Bytes(), err
+}
+
+// limited keeps the beginning of what is written to it.
+type limited struct {
+	bytes.Buffer
+	left int
+}
+
+func (l *limited) Write(p []byte) (int, error) {
+	n, _ := l.Buffer.Write(p[:min(len(p), l.left)])
+	l.left -= n
+	return len(p), nil
+}
