@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -15,6 +16,7 @@ import (
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
+	"tether/platform/shell"
 )
 
 // Config says how to run a daemon. Dirs is required.
@@ -65,6 +67,7 @@ type Agent struct {
 	// Set at construction.
 	cfg   Config
 	level zerolog.Level
+	login func() *shell.Cache // of the login environment
 
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
@@ -86,7 +89,7 @@ func New(c Config) (*Agent, error) {
 		}
 		level = l
 	}
-	return &Agent{cfg: c, level: level, pairing: make(chan struct{}, 1)}, nil
+	return &Agent{cfg: c, level: level, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -117,6 +120,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {
 		return err
 	}
+	_ = os.RemoveAll(scriptsDir(a.cfg.Dirs)) // of a daemon that was killed; shells have read theirs
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))
 	if err != nil {
 		return err

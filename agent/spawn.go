@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -14,10 +15,14 @@ import (
 
 // Spec turns a request into what is run. Every terminal of the person passes
 // here, so this is where its environment and arguments are completed.
-func (a *Agent) Spec(r local.SpawnRequest) (term.Spec, error) {
+func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, error) {
 	env := r.Env
 	if env == nil {
-		env = os.Environ()
+		var err error
+		if env, err = a.Environment(ctx, false); err != nil {
+			a.log.Warn().Err(err).Msg("login environment unknown; a terminal gets the daemon's")
+			env = os.Environ()
+		}
 	}
 	onSlow, ok := map[string]term.OnSlow{"": term.Lag, "lag": term.Lag, "hold": term.Hold}[r.OnSlow]
 	if !ok {
@@ -43,6 +48,24 @@ func (a *Agent) Spec(r local.SpawnRequest) (term.Spec, error) {
 		err = a.integrate(&spec, r.Shell)
 	}
 	return spec, err
+}
+
+// Environment returns the environment of an interactive login of the person,
+// asking the login shell the first time and, if refresh, again.
+func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error) {
+	if refresh {
+		return a.login().Refresh(ctx)
+	}
+	return a.login().Get(ctx)
+}
+
+// loginCache finds the login shell, which may take a moment.
+func loginCache() *shell.Cache {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0] // the shell then finds it, or says that it does not
+	}
+	return &shell.Cache{Path: shell.Login(), Self: self}
 }
 
 // lendTo says which hosts see the terminal.

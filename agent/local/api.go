@@ -98,6 +98,12 @@ type SpawnRequest struct {
 	LendTo []string `json:"lend_to,omitempty"`
 }
 
+// Environment is that of an interactive login of the person.
+type Environment struct {
+	SchemaVersion int      `json:"schema_version"`
+	Env           []string `json:"env"` // NAME=value
+}
+
 // PairRequest adds a host.
 type PairRequest struct {
 	Name    string `json:"name,omitempty"` // "" is made of the URL

@@ -64,6 +64,16 @@ func (c *Client) Find(ctx context.Context, ref string) (Terminal, error) {
 	return t, c.do(ctx, http.MethodGet, terminalPath(ref, ""), nil, &t)
 }
 
+// Environment returns the environment of an interactive login, as the daemon
+// remembers it or, if refresh, asked anew.
+func (c *Client) Environment(ctx context.Context, refresh bool) (Environment, error) {
+	var e Environment
+	if refresh {
+		return e, c.do(ctx, http.MethodPost, "/v1/environment", struct{}{}, &e)
+	}
+	return e, c.do(ctx, http.MethodGet, "/v1/environment", nil, &e)
+}
+
 // Commands returns the commands of a terminal whose shell reports them.
 func (c *Client) Commands(ctx context.Context, ref string) (CommandList, error) {
 	var l CommandList

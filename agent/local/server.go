@@ -24,8 +24,11 @@ import (
 type Daemon interface {
 	// Status answers at once, without asking a host.
 	Status() Status
-	// Spec turns a request into what is run.
-	Spec(SpawnRequest) (term.Spec, error)
+	// Spec turns a request into what is run. It may have to ask the login
+	// shell for its environment first, which ends with ctx.
+	Spec(context.Context, SpawnRequest) (term.Spec, error)
+	// Environment is that of an interactive login, asked anew if refresh.
+	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// Pair asks the host once, then keeps it and links to it.
 	Pair(context.Context, PairRequest) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
@@ -124,6 +127,8 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/attach":   s.attach,
+		"GET /v1/environment":              s.environment,
+		"POST /v1/environment":             s.environment,
 		"POST /v1/hosts":                   s.pair,
 		"DELETE /v1/hosts/{name}":          s.unpair,
 		"POST /v1/shutdown":                s.shutdown,

@@ -24,7 +24,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	spec, err := s.opts.Daemon.Spec(req)
+	spec, err := s.opts.Daemon.Spec(r.Context(), req)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,15 @@ func (s *Server) kill(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return reply(w, terminalFrom(h.Info()))
+}
+
+// environment answers with the login environment; a POST asks the shell anew.
+func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
+	env, err := s.opts.Daemon.Environment(r.Context(), r.Method == http.MethodPost)
+	if err != nil {
+		return err
+	}
+	return reply(w, Environment{SchemaVersion: SchemaVersion, Env: env})
 }
 
 func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {

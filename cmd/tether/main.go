@@ -8,9 +8,19 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"tether/platform/shell"
 )
 
-func main() { os.Exit(run()) }
+func main() {
+	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
+		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(run())
+}
 
 // run is main without the end of the process, for tests.
 func run() int {

@@ -41,10 +41,15 @@ func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
 	f.StringVar(&r.OnSlow, "on-slow", "lag", "when a host is slow: lag (it misses output) or hold (the command waits a while)")
+	f.Bool("login-env", false, "run it in the environment of a fresh login, not in this one; tether env shows it")
 	f.BoolVar(&r.NoIntegration, "no-integration", false, "start a shell without the scripts that report its commands")
 }
 
 func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
+	loginEnv, err := c.Flags().GetBool("login-env")
+	if err != nil {
+		return err
+	}
 	dir, err := directory(r.Cwd)
 	if err != nil {
 		return err
@@ -53,7 +58,10 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 	if err != nil {
 		return err
 	}
-	r.Cwd, r.Env = dir, environment(os.Environ())
+	r.Cwd = dir
+	if !loginEnv {
+		r.Env = environment(os.Environ())
+	}
 	r.Cols, r.Rows = a.size()
 	t, err := client.Spawn(c.Context(), r)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -85,6 +86,13 @@ func bare(env []string, path string) []string {
 	for _, e := range env {
 		if name, _, _ := strings.Cut(e, "="); slices.Contains(kept, name) {
 			out = append(out, e)
+		}
+	}
+	if u, err := user.Current(); err == nil { // a service may lack what login(1) sets
+		for name, value := range map[string]string{"USER": u.Username, "LOGNAME": u.Username, "HOME": u.HomeDir} {
+			if value != "" && !slices.ContainsFunc(out, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
+				out = append(out, name+"="+value)
+			}
 		}
 	}
 	return out
