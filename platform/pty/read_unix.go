@@ -7,28 +7,32 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
+// aheadSize is how much wait reads ahead, in bytes: all that Linux hands out at a time (N_TTY_BUF_SIZE).
+const aheadSize = 4 << 10
+
+// aheads are buffers for that. A terminal takes one only for a try to read, and keeps it only until it was handed out.
+var aheads = sync.Pool{New: func() any { return new([aheadSize]byte) }}
+
 // reader is the reading side of a PTY, owned by the goroutine that reads.
 type reader struct {
 	master *os.File
 	conn   syscall.RawConn
-	peek   func(fd uintptr) bool // peekReady and drainReady as values made once: a read allocates nothing
-	drain  func(fd uintptr) bool
+	try    func(fd uintptr) bool // readAhead as a value made once: a read allocates nothing
 
-	ended bool    // the end of output was seen
-	held  bool    // first holds a byte that wait has read ahead
-	first [1]byte //
-	into  []byte  // argument of drainReady
-	n     int     // result of both
-	err   error   // result of peekReady
+	ended bool             // the end of output was seen
+	ahead *[aheadSize]byte // holds [at:n], read ahead by wait; nil if there is none
+	at, n int
+	err   error // result of readAhead
 }
 
 func (r *reader) init(master *os.File, conn syscall.RawConn) {
-	r.master, r.conn, r.peek, r.drain = master, conn, r.peekReady, r.drainReady
+	r.master, r.conn, r.try = master, conn, r.readAhead
 }
 
 // Read reads output. It blocks, without a thread, until there is some. When no process holds the terminal open any more, it returns
@@ -43,13 +47,12 @@ func (r *reader) read(b []byte) (int, error) {
 	switch {
 	case len(b) == 0:
 		return 0, nil
-	case r.held:
-		r.held = false
-		b[0] = r.first[0]
-		r.into, r.n = b[1:], 0
-		_ = r.conn.Read(r.drain) // fails after Close: the byte is handed out still, the next Read says it
-		r.into = nil
-		return 1 + r.n, nil
+	case r.ahead != nil:
+		n := copy(b, r.ahead[r.at:r.n])
+		if r.at += n; r.at == r.n {
+			r.drop()
+		}
+		return n, nil
 	case r.ended:
 		return 0, io.EOF
 	}
@@ -57,38 +60,42 @@ func (r *reader) read(b []byte) (int, error) {
 	return n, r.end(err)
 }
 
-// wait reads one byte ahead: unlike poll(2) or FIONREAD a read means the same on every system's master.
+// wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's master, and a system call for what is there
+// anyway is saved.
 func (r *reader) wait() error {
 	switch {
-	case r.held:
+	case r.ahead != nil:
 		return nil
 	case r.ended:
 		return io.EOF
 	}
-	if r.conn.Read(r.peek) != nil {
+	if r.conn.Read(r.try) != nil {
 		return os.ErrClosed // no deadline is ever set, so it is that; RawConn gives the poller's own error
 	}
 	if r.err == nil && r.n == 0 {
 		r.err = io.EOF
 	}
-	r.held = r.err == nil
+	if r.err != nil {
+		r.drop()
+	}
 	return r.end(r.err)
 }
 
-// peekReady is called by the poller's RawConn: first at once, then each time the master may have become readable, until it is true.
-func (r *reader) peekReady(fd uintptr) bool {
-	r.n, r.err = readNow(fd, r.first[:])
-	return !errors.Is(r.err, unix.EAGAIN)
-}
-
-// drainReady takes what else there is, without waiting. An error comes again with the next read.
-func (r *reader) drainReady(fd uintptr) bool {
-	if len(r.into) > 0 {
-		if n, err := readNow(fd, r.into); err == nil {
-			r.n = n
-		}
+// readAhead is called by the poller's RawConn: first at once, then each time the master may have become readable, until it is true.
+func (r *reader) readAhead(fd uintptr) bool {
+	r.ahead = aheads.Get().(*[aheadSize]byte)
+	r.at = 0
+	r.n, r.err = readNow(fd, r.ahead[:])
+	if errors.Is(r.err, unix.EAGAIN) {
+		r.drop() // while nothing comes, nothing is held
+		return false
 	}
 	return true
+}
+
+func (r *reader) drop() {
+	aheads.Put(r.ahead)
+	r.ahead = nil
 }
 
 // readNow is read(2) on a non-blocking descriptor, repeated when a signal interrupted it.
