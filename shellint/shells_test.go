@@ -43,12 +43,13 @@ type shell struct {
 
 // session is a shell on a terminal, with what it wrote.
 type session struct {
-	t      *testing.T
+	t      testing.TB
 	home   string
 	dir    string // of the injection
 	p      *pty.PTY
 	done   chan struct{}
 	untold bool
+	marked bool // has integration
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -85,7 +86,7 @@ func versions(t testing.TB, name string) []string {
 }
 
 // startShell starts sh in a new home.
-func startShell(t *testing.T, sh shell) *session {
+func startShell(t testing.TB, sh shell) *session {
 	t.Helper()
 	s := &session{t: t, home: t.TempDir(), dir: t.TempDir(), done: make(chan struct{})}
 	return s.start(sh)
@@ -107,7 +108,7 @@ func (s *session) start(sh shell) *session {
 		"LOG=" + filepath.Join(s.home, "log"), "SHELL=/bin/sh",
 	}, sh.env...)
 	argv := sh.argv
-	if !sh.plain {
+	if s.marked = !sh.plain; s.marked {
 		argv, env = s.inject(sh, env)
 	}
 	var err error

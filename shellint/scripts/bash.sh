@@ -1,6 +1,6 @@
 # tether's shell integration for bash 3.2 and newer.
 #
-# bash reads this file in place of ~/.bashrc; it is removed at once because it holds the nonce. Below are the marks, then the
+# bash reads this file in place of ~/.bashrc; it is emptied at once because it holds the nonce. Below are the marks, then the
 # user's own start-up files, then the hooks. What is written is OSC 633 with the nonce as the last field, to the terminal whatever
 # file descriptor 1 is:
 #
@@ -16,7 +16,8 @@
 
 __tether_nonce=@NONCE@
 export -n __tether_nonce
-command rm -f -- @FILE@ 2>/dev/null || : >|@FILE@
+__tether_file=@FILE@
+: >|"$__tether_file" # bash has read it; rm would cost a process
 
 __tether_on=1      # names in prompts are used only if this is set
 __tether_ran=      # set while a line is running: PS0 sets it, the next prompt clears it
@@ -27,40 +28,41 @@ __tether_trapped=0 # whether the DEBUG trap is in use
 __tether_armed=0   # DEBUG only: a prompt was shown and no line started since
 
 __tether_modern=   # PS0 exists
-__tether_list=     # PROMPT_COMMAND may be an array, and HISTCMD is right after Enter
+__tether_array=    # PROMPT_COMMAND may be an array, and HISTCMD is right after Enter
 if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404 )); then __tether_modern=@MODERN@; fi
-if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_list=1; fi
+if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_array=1; fi
 
 # Pieces of prompts. \! is the number of the next history entry. If the hooks were thrown out of PROMPT_COMMAND, PS1 still sees that
 # a line ran, and its status.
 __tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+${__tether_on:$((__tether_armed=__tether_trapped,__tether_hist=\!-1)):0}\e]633;A;$__tether_nonce\a}\]'
 __tether_ps1_end='\[${__tether_on:+\e]633;B;$__tether_nonce\a}\]'
-__tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_list:+${HISTCMD-0}}-1,0)):0}}'
+__tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_array:+${HISTCMD-0}}-1,0)):0}}'
 
-# Elements of PROMPT_COMMAND. Output is thrown away because a DEBUG trap or set -x of the user may write some. In a list each element
-# meets the $? of the line; in a string the first has to leave it as it was, without being taken for a failure.
-__tether_hook_first='{ "${__tether_call_first-:}" "$?"; } >/dev/null 2>&1'
-__tether_hook_string='{ "${__tether_call_first-:}" "$?" "$?" && : __tether; } >/dev/null 2>&1'
-__tether_hook_last='{ "${__tether_call_last-:}"; builtin eval "${__tether_after-}"; } >/dev/null 2>&1'
+# Elements of PROMPT_COMMAND. Marks go to file descriptor 3; other output is thrown away,
+# because a DEBUG trap or set -x of the user may write some. In a list each element meets the $? of the line; in a string
+# the first has to leave it as it was, without being taken for a failure.
+__tether_hook_first='{ "${__tether_call_first-:}" "$?"; } >/dev/null 2>&1 3>/dev/tty'
+__tether_hook_string='{ "${__tether_call_first-:}" "$?" "$?" && : __tether; } >/dev/null 2>&1 3>/dev/tty'
+__tether_hook_last='{ "${__tether_call_last-:}"; \builtin eval "${__tether_after-}"; } >/dev/null 2>&1 3>/dev/tty'
 __tether_hook_debug='{ __tether_debug "$?" "$_"; __tether_status "$__tether_arg" && : "$__tether_arg"; } >/dev/null 2>&1'
 __tether_trap_end=': "$__tether_arg"' # in place of a trap of the user: $_ stays, and status 0 lets the command run
 __tether_call_first=__tether_first
 __tether_call_last=__tether_last
 
-# __tether_print FORMAT ARGS… is printf, even if the user has functions named builtin and printf.
-__tether_print() {
-  __tether_ok=
-  builtin printf -v __tether_ok 1 >/dev/null
-  if [[ -n $__tether_ok ]]; then
-    builtin printf "$@"
+# __tether_mark MARK… writes marks. Only the command that writes has its output there.
+__tether_mark() {
+  if __tether_real; then
+    builtin printf "\\e]633;%s;$__tether_nonce\\a" "$@" >&3
   else
-    (POSIXLY_CORRECT=1; unset -f printf; printf "$@")
+    (POSIXLY_CORRECT=1; \unset -f printf; \printf "\\e]633;%s;$__tether_nonce\\a" "$@" >&3)
   fi
 }
 
-# __tether_mark FIELDS ARGS… writes one mark to the terminal.
-__tether_mark() {
-  __tether_print "\\e]633;$1;%s\\a" "${@:2}" "$__tether_nonce" >/dev/tty
+# __tether_real says whether builtin is bash's own. In POSIX mode unset is, whatever functions there are.
+__tether_real() {
+  __tether_ok=
+  builtin printf -v __tether_ok 1 >/dev/null
+  [[ -n $__tether_ok ]]
 }
 
 # __tether_escape TEXT puts TEXT into __tether_text as the value of a mark: \ ; and control bytes are escaped.
@@ -85,9 +87,30 @@ __tether_escape_controls() {
   done
 }
 
-# __tether_entry puts the last history entry into __tether_text, without its number.
+# __tether_history puts the last history entry into __tether_text. After Enter, in the subshell of PS0, a file saves the process of a
+# command substitution, which would be half the time; it is in the private folder, and empty again at once.
+__tether_history() {
+  if ! __tether_real; then
+    __tether_text=$(POSIXLY_CORRECT=1; \unset -f history; HISTTIMEFORMAT= \history 1)
+  elif [[ -n ${__tether_forked-} ]] && __tether_history_print 3>|"$__tether_file"; then
+    IFS= builtin read -r -d '' __tether_text <"$__tether_file"
+    __tether_text=${__tether_text%$'\n'}
+    : >|"$__tether_file"
+  else
+    __tether_text=$(__tether_history_print 3>&1 >/dev/null)
+  fi
+}
+
+# __tether_history_print is for subshells, because the user's HISTTIMEFORMAT is lost. Where it is read-only, the text cannot be told
+# from the time before it.
+__tether_history_print() {
+  builtin printf -v HISTTIMEFORMAT %s ''
+  if [[ -z ${HISTTIMEFORMAT-} ]]; then builtin history 1 >&3; fi
+}
+
+# __tether_entry puts the text of the last history entry into __tether_text and its number into __tether_number.
 __tether_entry() {
-  __tether_text=$(HISTTIMEFORMAT= builtin history 1)
+  __tether_history
   __tether_text=${__tether_text#"${__tether_text%%[0-9]*}"}
   __tether_number=${__tether_text%%[!0-9]*}
   __tether_number=${__tether_number:-0}
@@ -99,6 +122,7 @@ __tether_entry() {
 __tether_line() {
   if [[ :${SHELLOPTS-}: != *:history:* || ${HISTSIZE-} == 0 ]] || (( __tether_hist < 0 )); then return 1; fi
   __tether_entry
+  if [[ -z $__tether_text ]]; then return 1; fi
   __tether_moved=$(( __tether_number - __tether_hist ))
   case :${HISTCONTROL-}: in
     *:erasedups:*) if [[ $__tether_text != "$__tether_seen" ]]; then return 0; fi ;;
@@ -110,48 +134,48 @@ __tether_line() {
   fi
   # Nothing was added: then it was the same line again, unless it may have been left out for another reason.
   case :${HISTCONTROL-}: in *:ignorespace:*|*:ignoreboth:*) return 1 ;; esac
-  case :${HISTCONTROL-}: in *:ignoredups:*|*:erasedups:*) [[ -z ${HISTIGNORE-} && -n $__tether_text ]]; return ;; esac
+  case :${HISTCONTROL-}: in *:ignoredups:*|*:erasedups:*) [[ -z ${HISTIGNORE-} ]]; return ;; esac
   return 1
 }
 
 # __tether_start STATUS runs after Enter, in a subshell of PS0. File descriptors 3 and 4 are what 1 and 2 were.
 __tether_start() {
-  builtin local IFS=$' \t\n' LC_ALL=C
-  if [[ -t 4 ]]; then
-    __tether_begin "$1" >&3 # bash prints PS0 to 2
+  builtin local IFS=$' \t\n' LC_ALL=C __tether_forked=1
+  if [[ -t 4 ]]; then # where bash prints PS0
+    __tether_begin "$1"
   else
-    __tether_begin "$1" >/dev/tty
+    __tether_begin "$1" 3>/dev/tty
   fi
 }
 
 # __tether_begin STATUS ends the line before, if no prompt came between, and begins one.
 __tether_begin() {
-  if [[ -n ${__tether_ran-} ]]; then
-    __tether_print '\e]633;D;%s;%s\a' "$1" "$__tether_nonce"
-  fi
+  if [[ -n ${__tether_ran-} ]]; then __tether_mark "D;$1"; fi
   if __tether_line; then
     __tether_escape "$__tether_text"
-    __tether_print '\e]633;E;%s;%s\a' "$__tether_text" "$__tether_nonce"
+    __tether_mark "E;$__tether_text" C
+  else
+    __tether_mark C
   fi
-  __tether_print '\e]633;C;%s\a' "$__tether_nonce"
 }
 
 # __tether_first STATUS [RETURN] is the first hook of a prompt.
 __tether_first() {
   if (( __tether_armed )); then __tether_untrapped; fi
   # Not first any more: $? may be another's. PS1 knows better.
+  __tether_escape "${PWD-}"
   if [[ -n ${__tether_ran-} && ${PROMPT_COMMAND-} == "$__tether_hook_first"* ]]; then
     __tether_ran=
-    __tether_mark 'D;%s' "$1"
+    __tether_mark "D;$1" "P;Cwd=$__tether_text"
+  else
+    __tether_mark "P;Cwd=$__tether_text"
   fi
-  __tether_escape "${PWD-}"
-  __tether_mark 'P;Cwd=%s' "$__tether_text"
   return "${2-0}"
 }
 
 # __tether_last is the last hook of a prompt: it looks after the others.
 __tether_last() {
-  if builtin shopt -q promptvars; then
+  if [[ :${BASHOPTS-}: == *:promptvars:* ]] || builtin shopt -q promptvars; then # BASHOPTS is of 4.1
     __tether_prompts
   else
     __tether_plain
@@ -162,20 +186,35 @@ __tether_last() {
   __tether_hooks
 }
 
-# __tether_prompts sees that PS0 and PS1 have our pieces. printf -v fails softly where they are read-only.
+# __tether_prompts sees that PS0 and PS1 have our pieces.
 __tether_prompts() {
   if [[ -z $__tether_modern ]]; then
     __tether_arm
-  elif [[ ${PS0-} == *"$__tether_ps0"* ]] || builtin printf -v PS0 %s "${PS0-}$__tether_ps0"; then
+  elif [[ ${PS0-} == *"$__tether_ps0"* ]]; then
     __tether_disarm
-  else
+  elif [[ -n ${PS0+x} && ${PS0@a} == *r* ]]; then
     __tether_arm
+  else
+    PS0=${PS0-}$__tether_ps0
+    __tether_disarm
   fi
-  if [[ -n $__tether_modern && -n ${PS1+x} && ${PS1@a} == *x* ]]; then
+  if [[ -n $__tether_modern && -n ${PS1+x} && ${PS1@a} == *[rx]* ]]; then
     __tether_unprompted # programs must not meet our pieces
   elif [[ ${PS1-} != "$__tether_ps1_start"*"$__tether_ps1_end" ]]; then
     __tether_strip "${PS1-}"
-    builtin printf -v PS1 %s "$__tether_ps1_start$__tether_text$__tether_ps1_end" || __tether_unprompted
+    __tether_set PS1 "$__tether_ps1_start$__tether_text$__tether_ps1_end"
+    if [[ $PS1 != "$__tether_ps1_start"* ]]; then __tether_unprompted; fi
+  fi
+}
+
+# __tether_set PS0|PS1 VALUE assigns. Bash before 4.4 cannot tell that a variable is read-only, but printf -v fails softly.
+__tether_set() {
+  if [[ -z $__tether_modern ]]; then
+    builtin printf -v "$1" %s "$2"
+  elif [[ $1 == PS1 ]]; then
+    PS1=$2
+  else
+    PS0=$2
   fi
 }
 
@@ -183,18 +222,17 @@ __tether_prompts() {
 __tether_plain() {
   __tether_arm
   __tether_strip "${PS1-}"
-  if [[ ${PS1-} != "$__tether_text" ]]; then builtin printf -v PS1 %s "$__tether_text"; fi
+  if [[ ${PS1-} != "$__tether_text" ]]; then __tether_set PS1 "$__tether_text"; fi
   __tether_strip "${PS0-}"
-  if [[ ${PS0-} != "$__tether_text" ]]; then builtin printf -v PS0 %s "$__tether_text"; fi
+  if [[ ${PS0-} != "$__tether_text" ]]; then __tether_set PS0 "$__tether_text"; fi
   __tether_unprompted
 }
 
 # __tether_unprompted does what PS1 cannot.
 __tether_unprompted() {
-  __tether_mark A
-  __tether_mark B
+  __tether_mark A B
   __tether_armed=$__tether_trapped
-  if [[ -n $__tether_list && -n ${HISTCMD-} ]]; then
+  if [[ -n $__tether_array && -n ${HISTCMD-} ]]; then
     __tether_hist=$(( HISTCMD - 1 ))
   else
     __tether_entry
@@ -211,28 +249,33 @@ __tether_strip() {
 
 # __tether_hooks sees that ours are the first and the last of PROMPT_COMMAND, whatever was put before, after or in place of them.
 __tether_hooks() {
-  if [[ -z $__tether_list ]]; then
+  if [[ -z $__tether_array ]]; then
     __tether_hooks_string
-  elif (( ${#PROMPT_COMMAND[@]} < 2 )) || [[ ${PROMPT_COMMAND[0]-} != "$__tether_hook_first" ||
-    ${PROMPT_COMMAND[${#PROMPT_COMMAND[@]}-1]-} != "$__tether_hook_last" ]]; then
+    return
+  fi
+  __tether_list=("${PROMPT_COMMAND[@]-}")
+  if [[ ${__tether_list[0]} != "$__tether_hook_first" || ${__tether_list[${#__tether_list[@]}-1]} != "$__tether_hook_last" ]]; then
     __tether_hooks_list
   fi
 }
 
 __tether_hooks_list() {
-  __tether_list=("$__tether_hook_first")
-  for __tether_text in "${PROMPT_COMMAND[@]}"; do
+  PROMPT_COMMAND=("$__tether_hook_first")
+  for __tether_text in "${__tether_list[@]}"; do
     __tether_unhook "$__tether_text"
-    if [[ $__tether_text != : ]]; then __tether_list+=("$__tether_text"); fi
+    case $__tether_text in
+      ''|:) ;;
+      *) PROMPT_COMMAND+=("$__tether_text") ;;
+    esac
   done
-  PROMPT_COMMAND=("${__tether_list[@]}" "$__tether_hook_last")
+  PROMPT_COMMAND+=("$__tether_hook_last")
 }
 
 __tether_hooks_string() {
   __tether_hook_first=$__tether_hook_string
   if [[ ${PROMPT_COMMAND-} == "$__tether_hook_first"$'\n'*"$__tether_hook_last" ]]; then return; fi
   __tether_unhook "${PROMPT_COMMAND-}"
-  builtin printf -v PROMPT_COMMAND '%s\n%s\n%s' "$__tether_hook_first" "$__tether_text" "$__tether_hook_last"
+  PROMPT_COMMAND=$__tether_hook_first$'\n'$__tether_text$'\n'$__tether_hook_last
 }
 
 # __tether_unhook CODE puts CODE into __tether_text with nothing in place of our hooks.
@@ -245,7 +288,7 @@ __tether_unhook() {
 # __tether_arm has the DEBUG trap report the next line. The user's own trap goes on after ours.
 __tether_arm() {
   __tether_trapped=1
-  __tether_after='__tether_trap=$(builtin trap -p DEBUG); __tether_chain; builtin trap -- "$__tether_trap" DEBUG'
+  __tether_after='__tether_trap=$({ \builtin trap -p DEBUG >&3; } 3>&1 >/dev/null); __tether_chain; \builtin trap -- "$__tether_trap" DEBUG'
 }
 
 # __tether_disarm gives the user's trap back.
@@ -256,7 +299,7 @@ __tether_disarm() {
     __tether_trapped=0
     __tether_trap=${__tether_trap#"$__tether_hook_debug"?}
     if [[ $__tether_trap == "$__tether_trap_end" ]]; then __tether_trap=-; fi
-    __tether_after='builtin trap -- "$__tether_trap" DEBUG'
+    __tether_after='\builtin trap -- "$__tether_trap" DEBUG'
   fi
 }
 
@@ -275,9 +318,9 @@ __tether_debug() {
   __tether_arg=$2
   if (( __tether_armed )) && [[ -z ${READLINE_LINE+x}${COMP_LINE+x} && $BASH_COMMAND != *__tether_* ]]; then
     __tether_armed=0
-    __tether_begin "$1" >/dev/tty
+    __tether_begin "$1" 3>/dev/tty
     __tether_ran=1
-    __tether_hist=$(( ${__tether_list:+${HISTCMD-0}}-1 ))
+    __tether_hist=$(( ${__tether_array:+${HISTCMD-0}}-1 ))
   fi
 }
 
@@ -285,25 +328,25 @@ __tether_status() {
   return "$__tether_code"
 }
 
-# __tether_untrapped makes up for a line that is a subshell: bash runs no DEBUG trap for it.
+# __tether_untrapped makes up for a line that is a subshell: bash runs no DEBUG trap for it, or with functrace in it.
 __tether_untrapped() {
   __tether_armed=0
   if __tether_line && [[ $__tether_text == \(* ]] && (( __tether_moved != 0 )); then
-    __tether_begin 0 >/dev/tty
+    if [[ $- != *T* ]]; then __tether_begin 0; fi
     __tether_ran=1
   fi
 }
 
 # __tether_install STATUS makes the hooks of what the user's files left.
 __tether_install() {
-  __tether_attributes=$(builtin declare -p PROMPT_COMMAND 2>/dev/null)
-  case $__tether_attributes in
-    "declare -"*x*" PROMPT_COMMAND="*) __tether_list= ;; # programs expect text in the environment
-  esac
-  case $__tether_attributes in
-    "declare -"*r*" PROMPT_COMMAND="*) __tether_prompts ;; # these do without, while nobody else sets PS1
-    *) __tether_hooks ;;
-  esac
+  __tether_attributes=$(\builtin declare -p PROMPT_COMMAND 2>/dev/null)
+  __tether_attributes=${__tether_attributes%% PROMPT_COMMAND*}
+  if [[ ${__tether_attributes#declare} == *x* ]]; then __tether_array=; fi # programs expect text in the environment
+  if [[ ${__tether_attributes#declare} == *r* ]]; then
+    __tether_prompts # these do without hooks, while nobody else sets PS1
+  else
+    __tether_hooks
+  fi
   return "$1"
 }
 
@@ -319,4 +362,4 @@ if [[ -n @LOGIN@ ]]; then
 elif [[ -r ~/.bashrc ]]; then
   . ~/.bashrc
 fi
-__tether_install "$?" && : __tether
+{ __tether_install "$?" && : __tether; } >/dev/null 2>&1 3>/dev/tty
