@@ -13,8 +13,8 @@ const maxInput = 1 << 20
 type inputQueue struct {
 	waiting []byte
 	typing  bool          // typist runs
-	closed  bool          //
-	space   chan struct{} // closed and replaced when typist took the queue
+	closed  bool          // the pty takes no more
+	space   chan struct{} // closed when the queue was emptied; made by who waits
 }
 
 // write queues p for the child and returns when it is queued, which may wait
@@ -60,11 +60,7 @@ func (t *Terminal) typist() {
 	for {
 		t.mu.Lock()
 		batch := t.input.waiting
-		t.input.waiting = nil
-		if t.input.space != nil {
-			close(t.input.space)
-			t.input.space = nil
-		}
+		t.input.emptyLocked()
 		if len(batch) == 0 || t.input.closed {
 			t.input.typing = false
 			t.mu.Unlock()
@@ -81,7 +77,16 @@ func (t *Terminal) typist() {
 	}
 }
 
+// emptyLocked takes what is queued out and lets whoever waits for that go on.
+func (q *inputQueue) emptyLocked() {
+	q.waiting = nil
+	if q.space != nil {
+		close(q.space)
+		q.space = nil
+	}
+}
+
 func (q *inputQueue) closeLocked() {
 	q.closed = true
-	q.waiting = nil
+	q.emptyLocked()
 }

@@ -71,7 +71,7 @@ type Pool struct {
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal
-	starting  int // spawns under way
+	starting  map[ID]bool // spawns under way
 	version   uint64
 	watch     chan struct{} // closed and replaced at each change
 	closed    bool
@@ -80,7 +80,7 @@ type Pool struct {
 
 // NewPool returns an empty pool. Close ends it.
 func NewPool(o Options) *Pool {
-	return &Pool{opts: o.withDefaults(), terminals: map[ID]*Terminal{}, watch: make(chan struct{})}
+	return &Pool{opts: o.withDefaults(), terminals: map[ID]*Terminal{}, starting: map[ID]bool{}, watch: make(chan struct{})}
 }
 
 // Spec says what to run.
@@ -175,29 +175,54 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
-		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: append(s.Env, proc.Tag(string(s.ID))), Size: s.Size,
+		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: append(slices.Clip(s.Env), proc.Tag(string(s.ID))), Size: s.Size,
 	})
 	if err != nil {
-		p.mu.Lock()
-		p.starting--
-		p.mu.Unlock()
-		p.runs.Done()
+		p.release(s.ID)
 		return nil, fmt.Errorf("start %q: %w", s.Command[0], err)
 	}
 	t := p.newTerminal(owner, s, child)
+	if !p.list(t) {
+		discard(child, p.opts.KillGrace)
+		p.release(s.ID)
+		return nil, ErrClosed
+	}
+	return t, nil
+}
+
+// list puts t among the terminals, unless the pool was closed while it
+// started: then Close has not seen it.
+func (p *Pool) list(t *Terminal) bool {
 	p.mu.Lock()
-	p.starting--
+	defer p.mu.Unlock()
+	if p.closed {
+		return false
+	}
+	delete(p.starting, t.id)
 	p.terminals[t.id] = t
 	p.forgetLocked()
+	return true
+}
+
+// discard ends a child that no terminal took.
+func discard(child PTY, grace time.Duration) {
+	child.Kill(context.Background(), grace)
+	child.Close()
+}
+
+// release gives back the place of a terminal that did not start.
+func (p *Pool) release(id ID) {
+	p.mu.Lock()
+	delete(p.starting, id)
 	p.mu.Unlock()
-	return t, nil
+	p.runs.Done()
 }
 
 // reserve takes a place for a terminal that is about to start.
 func (p *Pool) reserve(id ID) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	running := p.starting
+	running := len(p.starting)
 	for _, t := range p.terminals {
 		select {
 		case <-t.done:
@@ -208,12 +233,12 @@ func (p *Pool) reserve(id ID) error {
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.terminals[id] != nil:
+	case p.terminals[id] != nil || p.starting[id]:
 		return &SpecError{"id", fmt.Errorf("%s is in use", id)}
 	case running >= p.opts.MaxTerminals:
 		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the most that is allowed; kill one first", running)}
 	}
-	p.starting++
+	p.starting[id] = true
 	p.runs.Add(1)
 	return nil
 }
@@ -225,7 +250,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		scanner: shellint.NewScanner(shellint.Options{Nonce: s.nonceOf(), Queries: true}),
 		log:     ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
 		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),
-		room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
+		sizing: make(chan struct{}, 1), room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 
@@ -303,6 +328,15 @@ func (p *Pool) Close(ctx context.Context) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	p.runs.Wait()
-	return nil
+	ended := make(chan struct{})
+	go func() { // ends with the last terminal, also when Close gave up
+		p.runs.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

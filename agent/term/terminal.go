@@ -90,6 +90,7 @@ type Terminal struct {
 	lastByte  time.Time
 	inRead    bool // pump waits for the child
 
+	sizing chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
 	room   chan struct{} // 1 slot; a holding reader moved on
 	killed chan struct{} // closed by Kill: no reader holds any more
 	kill   sync.Once
@@ -101,7 +102,7 @@ type Terminal struct {
 // keep the pty open must not keep the terminal alive for ever.
 const (
 	drainQuiet = 250 * time.Millisecond // end after this long without a byte
-	drainMax   = 5 * time.Second        // end in any case
+	drainMax   = 5 * time.Second        // end in any case, but see drain
 )
 
 // run waits for the child and its last output, then reports the exit once.
@@ -126,23 +127,26 @@ func (t *Terminal) run() {
 }
 
 // drain returns at the end of output, or when the pty has been quiet for a
-// while although somebody still holds it open.
+// while although somebody still holds it open. While a reader holds the pump,
+// what the child wrote last is still in the pty; so that gets its stall time,
+// once.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)
 	defer limit.Stop()
 	tick := time.NewTicker(drainQuiet)
 	defer tick.Stop()
-	for {
+	for extended := false; ; {
 		select {
 		case <-t.pumped:
 			return
 		case <-limit.C:
-			return
+			if reading, _ := t.reading(); reading || extended {
+				return
+			}
+			extended = true
+			limit.Reset(t.pool.opts.Stall)
 		case <-tick.C:
-			t.mu.Lock()
-			quiet := t.inRead && time.Since(t.lastByte) >= drainQuiet
-			t.mu.Unlock()
-			if quiet {
+			if reading, since := t.reading(); reading && since >= drainQuiet {
 				return
 			}
 		}
@@ -175,6 +179,14 @@ func (t *Terminal) pump() {
 		}
 	}
 	t.endOutput()
+}
+
+// reading reports whether the pump waits for the child, and how long ago the
+// last byte came.
+func (t *Terminal) reading() (bool, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inRead, time.Since(t.lastByte)
 }
 
 func (t *Terminal) setInRead(v bool) {
@@ -228,6 +240,8 @@ func (t *Terminal) resize(s Size) error {
 	if err := checkSize(s); err != nil {
 		return err
 	}
+	t.sizing <- struct{}{}
+	defer func() { <-t.sizing }()
 	t.mu.Lock()
 	same, over := t.size == s, t.exit != nil
 	t.mu.Unlock()
@@ -241,10 +255,13 @@ func (t *Terminal) resize(s Size) error {
 		return err
 	}
 	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.exit != nil {
+		return ErrExited // meanwhile; nothing may follow that mark
+	}
 	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.texted, Size: s})
 	t.boundLocked()
 	t.wakeLocked()
-	t.mu.Unlock()
 	return nil
 }
 
