@@ -27,8 +27,14 @@ func CheckString(quoted []byte) (n int, err error) {
 			i += skip
 			n += skip
 		}
-		for i+1 < len(s) && s[i] == '\\' && unescape[s[i+1]] != 0 {
-			i += 2 // line ends come in pairs
+		for i+8 <= len(s) && s[i] == '\\' { // line ends come in pairs
+			if unescape[s[i+1]] != 0 {
+				i += 2
+			} else if load64(s, i)&wordESC == textESC {
+				i += len(`\u001b`)
+			} else {
+				break
+			}
 			n++
 		}
 		if i == len(s) {

@@ -231,8 +231,14 @@ func (s *scanner) str() (plain bool, err error) {
 			return plain && seen&highBits == 0, nil
 		case c == '\\':
 			plain = false
-			for i+1 < len(data) && data[i] == '\\' && unescape[data[i+1]] != 0 {
-				i += 2 // line ends come in pairs
+			for i+8 <= len(data) && data[i] == '\\' { // line ends come in pairs
+				if unescape[data[i+1]] != 0 {
+					i += 2
+				} else if load64(data, i)&wordESC == textESC {
+					i += len(`\u001b`)
+				} else {
+					break
+				}
 			}
 			if i > s.pos {
 				continue

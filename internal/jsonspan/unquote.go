@@ -60,10 +60,17 @@ func unquoteBlock(dst, s []byte, i, end int) ([]byte, int) {
 			i += n
 			o += n
 		}
-		for i+1 < len(s) && i < end && s[i] == '\\' && unescape[s[i+1]] != 0 {
-			out[o] = unescape[s[i+1]]
+		for i+8 <= len(s) && i < end && s[i] == '\\' { // line ends come in pairs
+			if c := unescape[s[i+1]]; c != 0 {
+				out[o] = c
+				i += 2
+			} else if load64(s, i)&wordESC == textESC {
+				out[o] = '\x1b'
+				i += len(`\u001b`)
+			} else {
+				break
+			}
 			o++
-			i += 2 // line ends come in pairs
 		}
 		if i >= end {
 			break
