@@ -49,8 +49,14 @@ type person struct {
 // sit starts tether at a new terminal.
 func sit(t *testing.T, args ...string) *person {
 	t.Helper()
-	p, err := pty.Start(pty.Command{Path: "tether", Args: append([]string{"tether"}, args...), Env: append(os.Environ(), "TERM=xterm"),
-		Size: pty.Size{Cols: 100, Rows: 30}})
+	return sitAt(t, pty.Command{Path: "tether", Args: append([]string{"tether"}, args...), Env: append(os.Environ(), "TERM=xterm")})
+}
+
+// sitAt starts any program at a new terminal.
+func sitAt(t *testing.T, c pty.Command) *person {
+	t.Helper()
+	c.Size = pty.Size{Cols: 100, Rows: 30}
+	p, err := pty.Start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,10 +170,16 @@ func TestDetachAndComeBack(t *testing.T) {
 
 func TestHangupLeavesTheTerminal(t *testing.T) {
 	newHome(t)
-	p := sit(t, "run", "--name", "kept", "--", "sh", "-c", `echo ready; exec sleep 1000`)
-	p.sees("ready")
-	p.pty.Close()
-	p.pty.Wait()
+	for _, args := range [][]string{
+		{"tether", "run", "--name", "kept", "--", "sh", "-c", `echo ready; exec sleep 1000`},
+		// A script gets the signal, and waits for tether, which does not.
+		{"sh", "-c", `trap 'exit 1' HUP; tether run -- sh -c 'echo ready; exec sleep 1000'; true`},
+	} {
+		p := sitAt(t, pty.Command{Path: args[0], Args: args, Env: append(os.Environ(), "TERM=xterm")})
+		p.sees("ready")
+		p.pty.Close()
+		p.pty.Wait()
+	}
 	testkit.Eventually(t, patience, "nobody is attached to what still runs", func() bool {
 		out, _ := command(t, "ls", "--json")
 		return strings.Contains(out, `"attached": 0`) && !strings.Contains(out, `"exit"`)

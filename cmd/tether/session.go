@@ -30,6 +30,7 @@ type session struct {
 	modes       modes
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
+	hungUp      chan struct{} // closed when the person's terminal is gone
 }
 
 // attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or what went wrong.
@@ -40,7 +41,7 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	}
 	defer att.Close()
 	s := &session{app: a, client: client, id: id, att: att, owns: owns,
-		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{})}
+		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(s.signals)
 	if !s.interactive {
@@ -76,6 +77,9 @@ func (s *session) run() error {
 			s.leave(ended)
 			s.app.notice("left %s, which runs on; come back with: tether attach %s\r", s.id, s.id)
 			return nil
+		case <-s.hungUp:
+			s.leave(ended)
+			return exitCode(128 + int(syscall.SIGHUP))
 		case sig := <-s.signals:
 			if done, err := s.signalled(ctx, sig); done {
 				s.leave(ended)
@@ -221,12 +225,16 @@ func (s *session) typed(ctx context.Context) {
 			}
 			in = rest
 		}
-		if err != nil {
-			if errors.Is(err, io.EOF) && s.owns && !s.interactive {
-				_ = s.att.Write(ctx, endOfInput(last)) // the child may be gone
-			}
-			return
+		if err == nil {
+			continue
 		}
+		switch {
+		case s.interactive: // SIGHUP goes to the session's leader alone, and that may wait for us
+			close(s.hungUp)
+		case errors.Is(err, io.EOF) && s.owns:
+			_ = s.att.Write(ctx, endOfInput(last)) // the child may be gone
+		}
+		return
 	}
 }
 
