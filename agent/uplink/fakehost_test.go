@@ -3,6 +3,7 @@ package uplink_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -22,6 +23,9 @@ type fakeHost struct {
 	marker ahp.Meta            // of the answer to initialize
 	target ahp.ExecutionTarget // what snapshots say
 	mute   bool                // answers nothing after initialize
+
+	late map[string]chan struct{}  // by method: answered when this is closed
+	fail map[string]*jsonrpc.Error // by method: answered with this
 
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection
@@ -52,6 +56,10 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 	if f.mute && r.Method != ahp.MethodInitialize {
 		return
 	}
+	if e := f.fail[r.Method]; e != nil {
+		r.ReplyError(e)
+		return
+	}
 	switch r.Method {
 	case ahp.MethodInitialize:
 		r.Reply(ahp.InitializeResult{ProtocolVersion: "0.9.0", Meta: f.marker})
@@ -70,7 +78,7 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 		var p ahp.DisposeTerminalParams
 		ahp.DecodeParams(r.Params, &p)
 		f.disposed = append(f.disposed, p.Channel)
-		r.Reply(nil)
+		f.reply(r)
 	case ahp.MethodDispatchAction:
 		f.dispatched(r.Params)
 	default:
@@ -88,7 +96,43 @@ func (f *fakeHost) create(r *jsonrpc.Request) {
 		}
 	}
 	f.created = append(f.created, p.Channel)
-	r.Reply(nil)
+	f.reply(r)
+}
+
+// reply answers with nothing, now or later.
+func (f *fakeHost) reply(r *jsonrpc.Request) {
+	late := f.late[r.Method]
+	if late == nil {
+		r.Reply(nil)
+		return
+	}
+	go func() {
+		<-late
+		r.Reply(nil)
+	}()
+}
+
+// delay makes the host answer a method only after the function it returns
+// was called.
+func (f *fakeHost) delay(method string) (answer func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late := make(chan struct{})
+	f.late = map[string]chan struct{}{method: late}
+	return func() {
+		f.mu.Lock()
+		f.late = nil
+		f.mu.Unlock()
+		close(late)
+		synctest.Wait()
+	}
+}
+
+// living are the terminals created and not disposed of.
+func (f *fakeHost) living() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(f.created), func(uri string) bool { return slices.Contains(f.disposed, uri) })
 }
 
 func (f *fakeHost) dispatched(params []byte) {

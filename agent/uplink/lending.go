@@ -15,7 +15,7 @@ type lending struct {
 	acks chan struct{} // 1 slot: acked has grown
 
 	uri     string
-	created bool   // the host has it, as far as we know
+	created bool   // the host may have it: an announcement was sent
 	acked   int64  // text offset up to which the host has the output
 	ackSeen bool   // an acknowledgement came since the last announcement
 	sent    int64  // text offset up to which it was sent on this connection
@@ -36,11 +36,39 @@ func (l *Link) lend(h term.Handle) *lending {
 	return le
 }
 
-// forget drops a lending that came to its end.
-func (l *Link) forget(le *lending) {
+// retire forgets the lendings that are not lent any more and returns what the
+// host may still have, for the caller to dispose of. A terminal that is lent
+// again gets a new URI, so that nothing the host says about the old one, such
+// as the end that we asked for ourselves, can concern it.
+func (l *Link) retire(lent map[term.ID]bool) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	delete(l.lendings, le.h.ID())
+	for id, le := range l.lendings {
+		if lent[id] {
+			continue
+		}
+		delete(l.lendings, id)
+		if le.created {
+			l.retired = append(l.retired, le.uri)
+		}
+	}
+	uris := l.retired
+	l.retired = nil
+	return uris
+}
+
+// unretire keeps a URI that retire returned for the next time.
+func (l *Link) unretire(uri string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired = append(l.retired, uri)
+}
+
+// current reports whether le has not been retired.
+func (l *Link) current(le *lending) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lendings[le.h.ID()] == le
 }
 
 // byURI finds a lending by the channel of a message.

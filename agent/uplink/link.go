@@ -51,6 +51,7 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
+	retired   []string    // URIs that hosts may have and that are lent no more
 	resume    *resumption // how to continue the last connection, nil if there is none
 	connected bool        // there was one
 }
@@ -167,7 +168,7 @@ func (l *Link) forgetResume() {
 	l.mu.Unlock()
 }
 
-// createdLocked lists the URIs that the host knows as far as we know.
+// createdLocked lists the URIs that the host may know.
 func (l *Link) createdLocked() []string {
 	var uris []string
 	for _, le := range l.lendings {

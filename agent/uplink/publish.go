@@ -101,7 +101,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	info := p.le.h.Info()
-	p.s.link.update(p.le, func(le *lending) { le.ackSeen, le.problem = false, "" })
+	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
 	p.title, p.cwd, p.size = info.Title, fileURI(info.Cwd), info.Size
 	replay := false
@@ -112,10 +112,12 @@ func (p *publisher) announce(ctx context.Context) error {
 	if exists(err) {
 		err, replay = nil, true // a host without resume that has not noticed the loss
 	}
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+		p.s.link.update(p.le, func(le *lending) { le.created = false })
+	}
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	p.s.link.update(p.le, func(le *lending) { le.created = true })
 	state, err := p.guard(ctx)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -12,6 +13,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/jsonrpc"
 )
 
 // session is one connection to the host.
@@ -162,39 +164,28 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 	}
 }
 
-// match starts and stops publishers so that they are the lent terminals.
+// match starts and stops publishers so that they are the lent terminals. It
+// waits for no answer of the host: what is withdrawn must be silent at once.
 func (s *session) match(ctx context.Context) {
-	lent := map[term.ID]bool{}
-	for _, h := range s.link.opts.Terminals.List() {
+	list := s.link.opts.Terminals.List()
+	lent := make(map[term.ID]bool, len(list))
+	for _, h := range list {
 		lent[h.ID()] = true
-		if s.publishers[h.ID()] == nil {
-			s.publish(ctx, s.link.lend(h))
-		}
 	}
 	for id, p := range s.publishers {
 		if !lent[id] {
 			p.cancel()
 			<-p.done
 			delete(s.publishers, id)
-			s.withdraw(ctx, p.le)
 		}
 	}
-	s.withdrawOthers(ctx, lent)
-}
-
-// withdrawOthers disposes of terminals that were withdrawn while no
-// connection was there.
-func (s *session) withdrawOthers(ctx context.Context, lent map[term.ID]bool) {
-	s.link.mu.Lock()
-	var gone []*lending
-	for id, le := range s.link.lendings {
-		if !lent[id] && s.publishers[id] == nil {
-			gone = append(gone, le)
-		}
+	for _, uri := range s.link.retire(lent) {
+		s.wg.Go(func() { s.withdraw(ctx, uri) })
 	}
-	s.link.mu.Unlock()
-	for _, le := range gone {
-		s.withdraw(ctx, le)
+	for _, h := range list {
+		if s.publishers[h.ID()] == nil {
+			s.publish(ctx, s.link.lend(h))
+		}
 	}
 }
 
@@ -218,17 +209,13 @@ func (s *session) publish(ctx context.Context, le *lending) {
 // the first output or 10 s.
 const callTimeout = 30 * time.Second
 
-// withdraw removes a terminal from the host.
-func (s *session) withdraw(ctx context.Context, le *lending) {
-	s.link.mu.Lock()
-	created := le.created
-	s.link.mu.Unlock()
-	if created {
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		if err := s.conn.DisposeTerminal(ctx, le.uri); err != nil && ctx.Err() != nil {
-			return // the connection is gone: the next one tries again
-		}
+// withdraw removes a terminal from the host. Without an answer it is left to
+// the next match, of this connection or another.
+func (s *session) withdraw(ctx context.Context, uri string) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.conn.DisposeTerminal(ctx, uri)
+	if _, answered := errors.AsType[*jsonrpc.Error](err); err != nil && !answered {
+		s.link.unretire(uri)
 	}
-	s.link.forget(le)
 }

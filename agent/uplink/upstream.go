@@ -84,6 +84,9 @@ func (s *session) settle(ctx context.Context) {
 	s.ended = nil
 	s.mu.Unlock()
 	for _, le := range ended {
+		if !s.link.current(le) {
+			continue // withdrawn meanwhile
+		}
 		late := !s.marker.Resume && s.again && time.Since(s.began) < lateLoss
 		s.link.update(le, func(le *lending) {
 			le.created, le.over = false, !late

@@ -1,0 +1,108 @@
+package uplink_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+)
+
+func unlend(t *testing.T, h term.Handle) {
+	t.Helper()
+	if err := h.Unlend("lab"); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// A host tells everyone of a disposal, also of the one that we asked for.
+// When the person lends the terminal again in that moment, it must not be
+// taken for a disposal by somebody else.
+func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		h, child := w.spawn(term.Spec{})
+		child.Print("one ")
+		synctest.Wait()
+		before := f.uri(t)
+		answer := f.delay(ahp.MethodDisposeTerminal)
+		unlend(t, h)
+		if err := h.Lend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		code := int64(-1)
+		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
+		answer()
+		child.Print("two")
+		synctest.Wait()
+		if child.Killed() || h.Info().Exit != nil {
+			t.Fatal("the child was killed")
+		}
+		if alive := f.living(); len(alive) != 1 || f.text[alive[0]] != "one two" {
+			t.Errorf("the host has %v with %q, want one terminal with everything", alive, f.text)
+		}
+	})
+}
+
+// Between the announcement and its answer a terminal exists at the host
+// already; what is withdrawn then must not stay there.
+func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		answer := f.delay(ahp.MethodCreateTerminal)
+		h, child := w.spawn(term.Spec{})
+		unlend(t, h)
+		answer()
+		child.Print("secret")
+		time.Sleep(time.Minute)
+		if alive := f.living(); len(alive) != 0 || len(f.text) != 0 {
+			t.Errorf("the host has %v with %q after unlend, want nothing", alive, f.text)
+		}
+	})
+}
+
+// A host that takes its time to remove one terminal must not keep another
+// one in sight.
+func TestUnlendDoesNotWaitForAnotherWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		first, _ := w.spawn(term.Spec{})
+		second, child := w.spawn(term.Spec{})
+		uri := f.uri(t)
+		answer := f.delay(ahp.MethodDisposeTerminal)
+		defer answer()
+		unlend(t, first)
+		unlend(t, second)
+		child.Print("secret")
+		synctest.Wait()
+		if f.text[uri] != "" || len(f.disposed) != 2 {
+			t.Errorf("after unlend %q was sent; disposed of %v, want both", f.text[uri], f.disposed)
+		}
+	})
+}
+
+// A withdrawal that the end of the connection interrupts is made up for.
+func TestAWithdrawalSurvivesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
+		w := fakeWorld(t, f, nil)
+		h, _ := w.spawn(term.Spec{})
+		answer := f.delay(ahp.MethodDisposeTerminal)
+		unlend(t, h)
+		f.mu.Lock()
+		f.disposed = nil // the request got lost
+		f.mu.Unlock()
+		w.cut(false)
+		answer()
+		w.online()
+		synctest.Wait()
+		if alive := f.living(); len(alive) != 0 {
+			t.Errorf("the host still has %v", alive)
+		}
+	})
+}
