@@ -22,8 +22,8 @@
 // for Spec.Stall while a daemon takes nothing, for Spec.AwayHold while none is
 // connected. Then the oldest go, and whoever reads is told how many
 // ([GapError]). Bytes that were taken stay as history for the next daemon as
-// far as the log's bound allows. Taken means returned by Client.Read: what a
-// daemon had in memory when it was killed is in the log still.
+// far as the log's bound allows, a quarter of it in any case: what a daemon
+// had just read when it was killed is in the log still.
 //
 // One daemon is connected at a time; a newer one takes the place of the older,
 // which is told. A hang-up, as at a logout, does not end a holder; SIGTERM

@@ -35,6 +35,18 @@ func TestMain(m *testing.M) {
 
 // options are those of a directory of this test's own.
 func options(t testing.TB) holder.Options {
+	reports := filepath.Join(t.TempDir(), "race")
+	t.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+reports)
+	t.Cleanup(func() { // runs after those of spawn
+		found, err := filepath.Glob(reports + ".*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			t.Errorf("a race in a holder: %s, %v", text, err)
+		}
+	})
 	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Self: []string{self(t), "holder"}}
 }
 

@@ -13,7 +13,6 @@ import (
 
 // child is a program on a pty: platform/pty's, or a test's.
 type child interface {
-	WaitReadable() error
 	Read(p []byte) (int, error)
 	Write(p []byte) (int, error)
 	Resize(pty.Size) error

@@ -71,7 +71,7 @@ func tune(logBytes int) {
 }
 
 // maxProcs lets reading from the child and writing to the daemon overlap.
-const maxProcs = 2
+const maxProcs = 1
 
 // open listens, then starts the child: an id in use is found before anything
 // runs.

@@ -1,27 +1,21 @@
 package holder
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
-// readBuffers are taken only when there is something to read.
-var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+// readSize is what one read takes from the pty: Linux gives at most 4,095
+// bytes, macOS less. It is held also while the child is silent, so it is no
+// more than a page.
+const readSize = 4 << 10
 
 // pump moves output from the pty into the log until its end.
 func (h *holder) pump() {
 	defer close(h.pumped)
+	buf := make([]byte, readSize)
 	for {
 		h.setInRead(true)
-		err := h.child.WaitReadable()
-		if err == nil {
-			buf := readBuffers.Get().(*[32 << 10]byte)
-			var n int
-			n, err = h.child.Read(buf[:])
-			if n > 0 {
-				h.put(buf[:n])
-			}
-			readBuffers.Put(buf)
+		n, err := h.child.Read(buf)
+		if n > 0 {
+			h.put(buf[:n])
 		}
 		if err != nil {
 			return // io.EOF, or the pty was closed: either way nothing follows
@@ -56,23 +50,25 @@ func (h *holder) put(p []byte) {
 	h.log.Append(p)
 	h.lastByte = time.Now()
 	h.notes.trim(h.log.Start())
-	s := h.session
-	h.mu.Unlock()
-	if s != nil {
+	if s := h.session; s != nil && s.streaming && s.dueBytesLocked() > 0 {
 		s.poke()
 	}
+	h.mu.Unlock()
 }
 
 func (h *holder) fitsLocked(n int) bool {
 	return h.log.End()+int64(n)-h.floorLocked() <= int64(h.log.Limit())
 }
 
-// floorLocked is the offset from which on bytes must not be dropped.
+// floorLocked is the offset from which on bytes must not be dropped. A
+// quarter of the log is for what was taken: a daemon may be killed before it
+// could do anything with it.
 func (h *holder) floorLocked() int64 {
+	taken := h.taken
 	if h.session != nil {
-		return h.session.taken
+		taken = h.session.taken
 	}
-	return max(h.taken, h.log.Start())
+	return max(taken-int64(h.log.Limit()/4), h.log.Start())
 }
 
 // patienceLocked is how much longer a full log may hold the child.

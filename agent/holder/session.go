@@ -14,10 +14,10 @@ const (
 
 	// Sending is clocked by what the daemon says it has taken: while little is
 	// under way output goes out at once, else in larger frames.
-	fewUnderway = 16 << 10
-	fullEnough  = 32 << 10
-	minWindow   = 2 * fewUnderway // a smaller window could stop for ever
-	maxWindow   = 16 << 20
+	fewUnderway = 1 << 10  // bytes
+	fullEnough  = 32 << 10 // bytes
+	minWindow   = 64 << 10 // bytes
+	maxWindow   = 16 << 20 // bytes
 
 	maxControl = 256 // frames queued for a daemon that asks but does not read
 	maxKills   = 4   // of one connection at a time

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"tether/platform/ipc"
@@ -22,8 +23,16 @@ type Options struct {
 	Self []string
 }
 
-// runtimeEnv is the whole environment of a holder: nothing of the daemon's.
-func runtimeEnv() []string { return []string{"GOMAXPROCS=2", "GOGC=25", "GOTRACEBACK=none"} }
+// runtimeEnv is the whole environment of a holder: what its runtime reads
+// before Main, and nothing of the daemon's but where the race detector of a
+// test's binary reports to.
+func runtimeEnv() []string {
+	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcPercent), "GOTRACEBACK=none"}
+	if race, ok := os.LookupEnv("GORACE"); ok {
+		env = append(env, "GORACE="+race)
+	}
+	return env
+}
 
 // Spawn starts a holder and in it the child, and connects to it. It returns
 // when the child runs. What was wrong with the command is a *pty.StartError;

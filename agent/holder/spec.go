@@ -33,7 +33,7 @@ type Spec struct {
 	// child while none is connected, default 30 s.
 	AwayHold time.Duration
 	// Stall is the same for a daemon that is connected but takes nothing,
-	// default 10 s.
+	// default 10 s. One that reads every half of it is never too slow.
 	Stall time.Duration
 	// KeepExited is how long the exit waits for a daemon, default 24 h.
 	KeepExited time.Duration

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
 // window is how much output may be under way: what a daemon holds in memory
@@ -15,6 +16,10 @@ const window = 256 << 10 // bytes
 // more to read.
 const ackEvery = window / 4 // bytes
 
+// ackLate is after how long it is told of less, so that it does not take a
+// slow reader for one that stands still.
+const ackLate = time.Second
+
 // inflow is output that has arrived and was not read. It is guarded by the
 // Client's mu, but the bytes after a chunk's w belong to readData.
 type inflow struct {
@@ -22,6 +27,7 @@ type inflow struct {
 	pos       int64 // offset of the next byte of Read
 	end       int64 // offset after the last byte that arrived
 	acked     int64 // offset of the last taken frame
+	ackedAt   time.Time
 	chunks    []*chunk
 	gaps      []GapError // ascending; at From output is missing
 }
@@ -123,6 +129,7 @@ func (c *Client) arrived(last *chunk, n int) {
 
 // WaitReadable blocks until Read would not.
 func (c *Client) WaitReadable() error {
+	c.acknowledge()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.readableLocked()
@@ -149,14 +156,32 @@ func (c *Client) readableLocked() error {
 	}
 }
 
+// acknowledge tells the holder what earlier calls of Read have returned: all
+// of it when there is no more or it takes its time, else in steps.
+func (c *Client) acknowledge() {
+	c.mu.Lock()
+	in := &c.in
+	off := in.pos
+	due := off > in.acked && (off == in.end || off-in.acked >= ackEvery || time.Since(in.ackedAt) >= ackLate)
+	if due {
+		in.acked, in.ackedAt = off, time.Now()
+	}
+	c.mu.Unlock()
+	if due {
+		_ = c.send(appendTaken(nil, off)) // if it fails, readableLocked says why
+	}
+}
+
 // Read returns output, io.EOF after the last byte of an exited child, a
 // *GapError where output is missing, and what Err says when the connection is
 // over and everything that had arrived was read. What it has returned counts
-// as taken: the holder may drop it when its log is full.
+// as taken with the next call of Read or WaitReadable: from then on the
+// holder may drop it when its log is full.
 func (c *Client) Read(p []byte) (int, error) {
+	c.acknowledge()
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.readableLocked(); err != nil {
-		c.mu.Unlock()
 		return 0, err
 	}
 	in := &c.in
@@ -164,24 +189,14 @@ func (c *Client) Read(p []byte) (int, error) {
 		gap := in.gaps[0]
 		in.gaps = in.gaps[1:]
 		in.pos = gap.To
-		c.mu.Unlock()
 		return 0, &gap
 	}
 	if len(in.gaps) > 0 {
 		p = p[:min(int64(len(p)), in.gaps[0].From-in.pos)]
 	}
 	n := in.read(p)
-	ack := int64(-1)
-	if in.pos == in.end || in.pos-in.acked >= ackEvery {
-		ack = in.pos
-		in.acked = ack
-	}
 	if c.exit != nil && in.pos >= c.exit.end {
 		c.changed.Broadcast() // Wait
-	}
-	c.mu.Unlock()
-	if ack >= 0 {
-		_ = c.send(appendTaken(nil, ack)) // if it fails, the next Read says why
 	}
 	return n, nil
 }

@@ -1,0 +1,48 @@
+package holder
+
+import (
+	"context"
+	"net"
+)
+
+// Child is what a holder holds.
+type Child = child
+
+// Window is how much may be under way to a Client.
+const Window = window
+
+// Held is a holder without a process and a socket.
+type Held struct{ h *holder }
+
+// Hold starts a holder. Its Run ends as Main would, after closing door.
+func Hold(s Spec, c Child, door func()) (*Held, error) {
+	s, err := s.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Held{newHolder(s, c, func() error { door(); return nil })}, nil
+}
+
+// Run returns when the holder is over.
+func (h *Held) Run() { h.h.run() }
+
+// Stop is what SIGTERM does.
+func (h *Held) Stop() { h.h.stop() }
+
+// Serve serves one connection.
+func (h *Held) Serve(conn net.Conn) { h.h.serve(conn) }
+
+// Accept serves those of a socket.
+func (h *Held) Accept(l net.Listener) { h.h.accept(l) }
+
+// Bounds returns what the log has.
+func (h *Held) Bounds() (base, end int64) {
+	h.h.mu.Lock()
+	defer h.h.mu.Unlock()
+	return h.h.log.Start(), h.h.log.End()
+}
+
+// Connect is Dial over a given connection.
+func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
+	return newClient(ctx, "test", conn, nil)
+}

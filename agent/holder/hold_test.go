@@ -1,0 +1,475 @@
+package holder_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// fake is a child without a process.
+type fake struct {
+	*testkit.Child
+	blocked chan struct{} // if not nil, Write waits for it
+}
+
+func (f fake) Read(p []byte) (int, error) {
+	if err := f.WaitReadable(); err != nil {
+		return 0, err
+	}
+	return f.Child.Read(p)
+}
+
+func (f fake) Write(p []byte) (int, error) {
+	if f.blocked != nil {
+		<-f.blocked
+	}
+	return f.Child.Write(p)
+}
+
+// bench is a holder in a bubble.
+type bench struct {
+	t     *testing.T
+	child fake
+	held  *holder.Held
+	tasks sync.WaitGroup
+}
+
+const logBytes = 64 << 10 // the smallest log
+
+func newBench(t *testing.T, s holder.Spec) *bench {
+	b := &bench{t: t, child: fake{Child: testkit.NewChild()}}
+	b.start(s)
+	return b
+}
+
+func (b *bench) start(s holder.Spec) {
+	b.t.Helper()
+	s.ID, s.Command.Path = "x", "x"
+	if s.LogBytes == 0 {
+		s.LogBytes = logBytes
+	}
+	var err error
+	if b.held, err = holder.Hold(s, b.child, func() {}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.tasks.Go(b.held.Run)
+}
+
+// conn is a raw connection of a daemon.
+func (b *bench) conn() net.Conn {
+	ours, theirs := net.Pipe()
+	b.tasks.Go(func() { b.held.Serve(theirs) })
+	return ours
+}
+
+func (b *bench) dial() *holder.Client {
+	b.t.Helper()
+	c, err := holder.Connect(context.Background(), b.conn())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c
+}
+
+func (b *bench) stream(off int64) *holder.Client {
+	b.t.Helper()
+	c := b.dial()
+	stream(b.t, c, off)
+	return c
+}
+
+// end forgets the holder and waits until nothing of it runs.
+func (b *bench) end() {
+	b.t.Helper()
+	b.child.End(0)
+	c := b.dial()
+	c.Wait()
+	if err := c.Forget(context.Background()); err != nil {
+		b.t.Error(err)
+	}
+	b.tasks.Wait()
+}
+
+// print makes the child print n bytes of the count at off, in the background,
+// in pieces as a pty gives them; the channel is closed when all were taken.
+func (b *bench) print(off, n int64) <-chan struct{} {
+	var text []byte
+	for line := off / 10; line <= (off+n)/10; line++ {
+		text = append(counter(text, int(line)), '\r', '\n')
+	}
+	text = text[off%10 : off%10+n]
+	done := make(chan struct{})
+	b.tasks.Go(func() {
+		defer close(done)
+		for len(text) > 0 {
+			k := min(len(text), 4096)
+			b.child.Print(string(text[:k]))
+			text = text[k:]
+		}
+	})
+	return done
+}
+
+// isDone reports whether ch is closed once everything has settled.
+func isDone(ch <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
+}
+
+func (b *bench) wantBounds(base, end int64) {
+	b.t.Helper()
+	synctest.Wait()
+	if gotBase, gotEnd := b.held.Bounds(); gotBase != base || gotEnd != end {
+		b.t.Errorf("the log has %d to %d, want %d to %d", gotBase, gotEnd, base, end)
+	}
+}
+
+// take reads n bytes of the count.
+func (b *bench) take(c *holder.Client, off, n int64) {
+	b.t.Helper()
+	buf := make([]byte, n)
+	got, err := io.ReadFull(c, buf)
+	if wrong := checkCount(buf[:got], off); err != nil || wrong >= 0 {
+		b.t.Fatalf("read %d of %d bytes at %d: %v, wrong at %d", got, n, off, err, wrong)
+	}
+}
+
+func (b *bench) wantGap(c *holder.Client, from, to int64) {
+	b.t.Helper()
+	n, err := c.Read(make([]byte, 100))
+	var gap *holder.GapError
+	if n != 0 || !errors.As(err, &gap) || gap.From != from || gap.To != to || gap.Size() != to-from {
+		b.t.Fatalf("read %d bytes, %v; want a gap from %d to %d", n, err, from, to)
+	}
+}
+
+// takeToGap reads the count from 0 on up to a gap.
+func (b *bench) takeToGap(c *holder.Client) (n int64, gap *holder.GapError) {
+	b.t.Helper()
+	var got bytes.Buffer
+	_, err := io.Copy(&got, c)
+	if !errors.As(err, &gap) || checkCount(got.Bytes(), 0) >= 0 {
+		b.t.Fatalf("%d bytes, then %v, want a gap; wrong at %d", got.Len(), err, checkCount(got.Bytes(), 0))
+	}
+	return int64(got.Len()), gap
+}
+
+func TestAwayFloodIsHeldThenKnownBySize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		done := b.print(0, 3*logBytes)
+		b.wantBounds(0, logBytes)
+		time.Sleep(30*time.Second - 1)
+		b.wantBounds(0, logBytes)
+		time.Sleep(1)
+		if !isDone(done) { // the hold is over and does not come again
+			t.Error("the child still waits after AwayHold")
+		}
+		b.wantBounds(2*logBytes, 3*logBytes)
+
+		c := b.stream(100)
+		defer c.Close()
+		if c.Base() != 2*logBytes || c.End() != 3*logBytes || c.Taken() != 0 {
+			t.Errorf("found %d to %d, taken %d", c.Base(), c.End(), c.Taken())
+		}
+		b.wantGap(c, 100, 2*logBytes)
+		done = b.print(3*logBytes, 100)
+		if isDone(done) {
+			b.wantBounds(2*logBytes, 3*logBytes) // a daemon is here: nothing is dropped
+		}
+		b.take(c, 2*logBytes, logBytes+100)
+	})
+}
+
+func TestDaemonInTimeLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		done := b.print(0, 3*logBytes)
+		for off := int64(0); off < 3*logBytes; off += logBytes / 2 { // a daemon that is killed again and again
+			time.Sleep(29 * time.Second)
+			c := b.stream(off)
+			b.take(c, off, logBytes/2)
+			c.Close()
+		}
+		if !isDone(done) {
+			t.Error("the child waits for nothing")
+		}
+	})
+}
+
+// What a daemon had taken when it was killed is not the first to go.
+func TestAQuarterIsForWhatWasTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		<-b.print(0, logBytes)
+		c := b.stream(0)
+		b.take(c, 0, logBytes)
+		if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err != nil { // what follows the reply was taken
+			t.Fatal(err)
+		}
+		_ = b.print(logBytes, 10)
+		b.take(c, logBytes, 10)
+		c.Close()
+		done := b.print(logBytes+10, 2*logBytes)
+		if isDone(done) {
+			t.Error("a full log did not hold the child")
+		}
+		if base, _ := b.held.Bounds(); base > logBytes-logBytes/4 {
+			t.Errorf("the log begins at %d", base)
+		}
+		c = b.stream(logBytes - logBytes/4)
+		defer c.Close()
+		b.take(c, logBytes-logBytes/4, 2*logBytes)
+	})
+}
+
+func TestStalledDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{LogBytes: 2 * holder.Window})
+		defer b.end()
+		c := b.stream(0)
+		defer c.Close()
+		const limit, total = 2 * holder.Window, 5 * holder.Window
+		done := b.print(0, total)
+		b.wantBounds(0, limit)
+		time.Sleep(10*time.Second - 1)
+		b.wantBounds(0, limit)
+		time.Sleep(1)
+		if !isDone(done) {
+			t.Error("the child still waits after the stall time")
+		}
+		b.wantBounds(total-limit, total)
+
+		from, gap := b.takeToGap(c) // what was under way
+		if from == 0 || from > holder.Window || gap.From != from || gap.To != total-limit {
+			t.Errorf("after %d bytes a gap from %d to %d, want one to %d", from, gap.From, gap.To, total-limit)
+		}
+		done = b.print(total, 8192) // it takes again, so the child waits again
+		if isDone(done) {
+			t.Error("the log forgot bytes that a daemon is about to take")
+		}
+		b.take(c, total-limit, limit+8192)
+	})
+}
+
+// A daemon that takes something within each stall time loses nothing, however
+// slow it is.
+func TestSlowDaemonLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		c := b.stream(0)
+		defer c.Close()
+		const total = 6 * holder.Window
+		done := b.print(0, total)
+		for off := int64(0); off < total; off += holder.Window / 4 {
+			time.Sleep(5*time.Second - 1)
+			b.take(c, off, holder.Window/4)
+		}
+		if !isDone(done) {
+			t.Error("the child waits for nothing")
+		}
+	})
+}
+
+// While a new daemon rebuilds its state from the history, the history stays.
+func TestHistoryStaysForANewDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		<-b.print(0, logBytes)
+		first := b.stream(0)
+		b.take(first, 0, logBytes)
+		second := b.dial()
+		defer second.Close()
+		if _, err := first.Read(make([]byte, 1)); !errors.Is(err, holder.ErrReplaced) {
+			t.Errorf("the daemon before reads %v", err)
+		}
+		_ = b.print(logBytes, logBytes)
+		time.Sleep(9 * time.Second)
+		stream(t, second, second.Base())
+		b.take(second, 0, 2*logBytes)
+	})
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		feed func(b *bench)
+		want time.Duration
+	}{
+		{"quiet", func(*bench) {}, 300 * time.Millisecond},
+		{"chatter", func(b *bench) {
+			for range 1000 {
+				b.child.Print("x")
+				time.Sleep(100 * time.Millisecond)
+			}
+		}, 5 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, holder.Spec{})
+				c1 := b.stream(0)
+				b.tasks.Go(func() { _, _ = io.Copy(io.Discard, c1) })
+				b.tasks.Go(func() { c.feed(b) })
+				time.Sleep(time.Second)
+				began := time.Now()
+				b.child.Die(3)
+				if exit := c1.Wait(); exit.Code != 3 {
+					t.Error(exit)
+				}
+				if took := time.Since(began); took > c.want {
+					t.Errorf("took %v, want %v", took, c.want)
+				}
+				if err := c1.Forget(t.Context()); err != nil {
+					t.Error(err)
+				}
+				b.tasks.Wait()
+			})
+		})
+	}
+}
+
+func TestExitWhileAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		b.child.Print("last words")
+		b.child.End(5)
+		time.Sleep(time.Hour)
+		c := b.dial()
+		if exit, ok := c.Exit(); !ok || exit.Code != 5 {
+			t.Errorf("exit %v, %v", exit, ok)
+		}
+		if at, end := c.ExitedAt(); time.Since(at) < time.Hour-time.Second || end != 10 {
+			t.Errorf("exited at %v, %d", at, end)
+		}
+		stream(t, c, 0)
+		if out := all(t, c); out != "last words" {
+			t.Errorf("output %q", out)
+		}
+		if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err != nil {
+			t.Error(err)
+		}
+		c.Close()
+		b.end()
+	})
+}
+
+func TestNobodyComesForTheExit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		b := newBench(t, holder.Spec{KeepExited: 2 * time.Hour})
+		b.child.End(0)
+		time.Sleep(time.Hour)
+		c := b.dial()
+		time.Sleep(90 * time.Minute) // somebody is there: it stays
+		c.Close()
+		b.tasks.Wait()
+		if took := time.Since(began).Round(time.Minute); took != 4*time.Hour {
+			t.Errorf("it ended after %v", took)
+		}
+	})
+}
+
+func TestStopEndsEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		c := b.stream(0)
+		_ = b.print(0, logBytes)
+		synctest.Wait()
+		b.tasks.Go(b.held.Stop)
+		b.take(c, 0, 10)
+		if out := all(t, c); checkCount([]byte(out), 10) >= 0 {
+			t.Errorf("wrong at %d", checkCount([]byte(out), 10))
+		}
+		if exit := c.Wait(); exit.Code != 137 {
+			t.Error(exit)
+		}
+		b.tasks.Wait()
+		<-c.Done()
+	})
+}
+
+// A child that does not read stops the input, of this daemon and the next,
+// but nothing else.
+func TestInputThatIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bench{t: t, child: fake{testkit.NewChild(), make(chan struct{})}}
+		b.start(holder.Spec{})
+		for i := range 5 {
+			c := b.dial()
+			wrote := make(chan error, 1)
+			go func() {
+				_, err := c.Write([]byte(strings.Repeat(string('a'+rune(i)), 40<<10)))
+				wrote <- err
+			}()
+			synctest.Wait()
+			if err := c.Resize(pty.Size{Cols: 9, Rows: 9}); err != nil {
+				t.Errorf("daemon %d: %v", i, err)
+			}
+			c.Close()
+			if err := <-wrote; !errors.Is(err, holder.ErrDetached) {
+				t.Errorf("daemon %d wrote: %v", i, err)
+			}
+		}
+		close(b.child.blocked)
+		c := b.dial()
+		if n, err := c.Write([]byte("!")); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		if typed := b.child.Typed(); typed != strings.Repeat("a", 32<<10)+"!" {
+			t.Errorf("%d bytes were typed: %.20q", len(typed), typed)
+		}
+		c.Close()
+		b.end()
+	})
+}
+
+func TestCheckpointsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		c := b.stream(0)
+		for off := int64(0); off < 2*logBytes; off += 256 {
+			_ = b.print(off, 256)
+			b.take(c, off, 256)
+			if err := c.Checkpoint(off, []byte{byte(off >> 8)}); err != nil {
+				t.Fatal(off, err)
+			}
+		}
+		c.Close()
+		c = b.dial()
+		defer c.Close()
+		notes := c.Checkpoints()
+		if len(notes) < 20 || len(notes) > 64 {
+			t.Errorf("%d checkpoints", len(notes))
+		}
+		if first, last := notes[0].Off, notes[len(notes)-1].Off; first-c.Base() > 4096 || last != 2*logBytes-256 {
+			t.Errorf("checkpoints from %d to %d, the log from %d", first, last, c.Base())
+		}
+		for i, n := range notes {
+			if i > 0 && n.Off-notes[i-1].Off > 8192 || !bytes.Equal(n.Blob, []byte{byte(n.Off >> 8)}) {
+				t.Errorf("checkpoint %d at %d: %v", i, n.Off, n.Blob)
+			}
+		}
+	})
+}
