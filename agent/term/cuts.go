@@ -66,8 +66,8 @@ func (c cut) shown(v View) bool {
 
 // standIn copies to p what a view that leaves the cut out shows for its raw
 // range [pos, end), and returns the new pos and the length. What cannot be
-// divided is copied whole or not at all.
-func (c cut) standIn(p []byte, pos int64) (int64, int) {
+// divided is copied whole or not at all; the rest goes no further than limit.
+func (c cut) standIn(p []byte, pos, limit int64) (int64, int) {
 	switch c.kind {
 	case cutSplice, cutHiddenS:
 		if len(p) < len(splice) {
@@ -75,8 +75,8 @@ func (c cut) standIn(p []byte, pos int64) (int64, int) {
 		}
 		return c.end, copy(p, splice)
 	case cutInvalid:
-		n := 0
-		for ; pos < c.end && len(p)-n >= len(replacement); pos++ {
+		n, end := 0, min(c.end, limit)
+		for ; pos < end && len(p)-n >= len(replacement); pos++ {
 			n += copy(p[n:], replacement)
 		}
 		return pos, n

@@ -42,8 +42,9 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	events := t.tracker.Feed(&t.result)
 	t.putScannedLocked(events, now)
 	if t.uncertain(events) {
-		time.AfterFunc(announceAfter, t.announce)
+		t.doubtLocked()
 	}
+	t.seen = t.texted
 	t.boundLocked()
 	t.wakeLocked()
 }
@@ -67,6 +68,16 @@ func (t *Terminal) uncertain(events []shellint.CommandEvent) bool {
 		}
 	}
 	return false
+}
+
+// doubtLocked has announce called after announceAfter; a doubt before this
+// one is over.
+func (t *Terminal) doubtLocked() {
+	if t.doubt == nil {
+		t.doubt = time.AfterFunc(announceAfter, t.announce)
+		return
+	}
+	t.doubt.Reset(announceAfter)
 }
 
 // announce announces a command that is still open after announceAfter.

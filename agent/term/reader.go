@@ -51,6 +51,7 @@ type Reader struct {
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
+	off     int64 // the same in the view's own counting; still right when pos is trimmed
 	mark    int64 // sequence number of the next mark
 	need    int64 // wake when this many raw bytes are there; 0 = asleep
 	stalled bool  // held the child too long; does not hold until it caught up
@@ -86,6 +87,9 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 		r.pos = t.lineStartLocked(max(end-o.Tail, t.log.Start()), end)
 	default:
 		r.pos = min(max(o.From, 0), end)
+	}
+	if r.pos > 0 {
+		r.off = r.offsetLocked(r.pos)
 	}
 	r.mark = t.markAtLocked(r.pos)
 	t.readers[r] = struct{}{}
@@ -125,9 +129,11 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 		return Event{}, false, io.ErrShortBuffer
 	}
 	r.t.mu.Lock()
+	before := r.pos
 	ev, ok, err = r.nextLocked(buf)
+	moved := r.pos > before // also over what its view does not show
 	r.t.mu.Unlock()
-	if r.holds && ok {
+	if r.holds && moved {
 		r.t.makeRoom()
 	}
 	return ev, ok, err
@@ -151,8 +157,11 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		}
 		limit = min(limit, m.Off)
 	}
-	off := r.offsetLocked(r.pos)
+	off := r.off
 	n := r.fillLocked(buf, limit)
+	if r.off = r.pos; r.view == ViewText {
+		r.off = off + int64(n)
+	}
 	if n > 0 {
 		return Event{Data: buf[:n], Off: off, Raw: r.pos}, true, nil
 	}
@@ -178,7 +187,7 @@ func (r *Reader) fillLocked(buf []byte, limit int64) int {
 			}
 			if c.start <= r.pos {
 				// Ends of marks may lie beyond limit while they grow.
-				pos, k := c.standIn(buf[n:], r.pos)
+				pos, k := c.standIn(buf[n:], r.pos, limit)
 				n += k
 				if pos == r.pos {
 					break
@@ -205,15 +214,17 @@ func (r *Reader) fillLocked(buf []byte, limit int64) int {
 	return n
 }
 
-// resyncLocked moves a reader whose place is gone to the oldest line kept.
+// resyncLocked moves a reader whose place is gone to the oldest line kept. If
+// nothing but marks is gone, it stays where it is.
 func (r *Reader) resyncLocked() error {
-	t := r.t
-	from := r.offsetLocked(r.pos)
-	base := max(r.pos, t.log.Start())
-	r.pos = t.lineStartLocked(base, t.frontierLocked(r.view))
-	r.mark = max(t.markAtLocked(r.pos), t.firstMark)
-	at := r.offsetLocked(r.pos)
-	e := &LaggedError{Lost: max(at-from, 0), At: at}
+	t, from := r.t, r.off
+	if r.pos < t.log.Start() {
+		r.pos = t.lineStartLocked(t.log.Start(), t.frontierLocked(r.view))
+		r.off = r.offsetLocked(r.pos)
+		r.mark = t.markAtLocked(r.pos)
+	}
+	r.mark = max(r.mark, t.firstMark)
+	e := &LaggedError{Lost: max(r.off-from, 0), At: r.off}
 	if c := t.runningLocked(r.pos); c != nil {
 		open := *c
 		e.Open = &open
@@ -228,6 +239,9 @@ func (r *Reader) SeekText(text int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.pos = min(max(t.cuts.rawAt(text), 0), t.frontierLocked(r.view))
+	if r.off = max(text, 0); r.pos >= t.log.Start() {
+		r.off = r.offsetLocked(r.pos) // rounded down, or brought to the end
+	}
 	// Marks at that text offset lie before the bytes that stand for nothing.
 	i := t.marks.len()
 	for i > 0 && t.cuts.textAt(t.marks.at(i-1).Off) >= text {

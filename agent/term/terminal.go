@@ -74,6 +74,7 @@ type Terminal struct {
 	firstMark int64 // sequence number of marks.at(0)
 	decided   int64 // raw offset up to which the scanner has judged
 	texted    int64 // raw offset up to which the text is known; <= decided
+	seen      int64 // texted as readers could see it last
 	readers   map[*Reader]struct{}
 	title     string
 	cwd       string
@@ -83,6 +84,7 @@ type Terminal struct {
 	lentTo    []string
 	exit      *Exit
 	detected  bool
+	doubt     *time.Timer // runs announce; nil before the first doubt
 	commands  queue[Command]
 	lineBytes int // sum of the commands' lines
 	attached  int

@@ -1,0 +1,164 @@
+package term_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/term"
+)
+
+// What a lagging reader lost is counted in its view, also where the text is
+// longer or shorter than the bytes it stands for.
+func TestLostIsCountedInTheView(t *testing.T) {
+	for name, piece := range map[string]string{
+		"longer":  strings.Repeat("\xff", 1022) + "\r\n",
+		"shorter": "\x1b]52;c;" + strings.Repeat("A", 1000) + "\a\r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, f, _ := start(t, smallLog, term.Spec{})
+			all, late := reader(t, h, term.ReaderOptions{}), reader(t, h, term.ReaderOptions{})
+			f.Print("begin")
+			synctest.Wait()
+			events(t, late)
+			seen := int64(0)
+			for range 200 {
+				f.Print(piece)
+				synctest.Wait()
+				for _, e := range events(t, all) {
+					seen = e.Off + int64(len(e.Data))
+				}
+			}
+			_, _, err := late.TryNext(make([]byte, 64))
+			lagged, ok := errors.AsType[*term.LaggedError](err)
+			if !ok {
+				t.Fatalf("%s: %v, want a LaggedError", name, err)
+			}
+			if lagged.At != 5+lagged.Lost {
+				t.Errorf("%s: lost %d of %d bytes of text, goes on at %d, stood at 5", name, lagged.Lost, seen, lagged.At)
+			}
+			late.SeekText(2)
+			if _, _, err = late.TryNext(make([]byte, 64)); !errors.As(err, &lagged) || lagged.At != 2+lagged.Lost {
+				t.Errorf("%s: after a seek to 2: %v, goes on at %d", name, err, lagged.At)
+			}
+		})
+	}
+}
+
+// A run of bytes that are no UTF-8 is kept as one; a mark in it is a border
+// all the same.
+func TestAMarkInsideBinaryStaysInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		f.Print("\xff\xff")
+		synctest.Wait()
+		if err := h.Resize(term.Size{Cols: 100, Rows: 30}); err != nil {
+			t.Fatal(err)
+		}
+		f.Print("\xff\xff")
+		synctest.Wait()
+		want := []item{{Data: "\uFFFD\uFFFD"}, {Mark: term.MarkResized}, {Data: "\uFFFD\uFFFD", Off: 6}}
+		if diff := cmp.Diff(want, events(t, reader(t, h, term.ReaderOptions{}))); diff != "" {
+			t.Errorf("events differ (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// A command that is announced late stands where readers were then: one that
+// comes back to that text must find it.
+func TestALateCommandIsBehindWhatWasReadBefore(t *testing.T) {
+	for name, proof := range map[string]func(print func(string)){
+		"by time":   func(func(string)) { time.Sleep(time.Second) },
+		"by output": func(print func(string)) { print("out") },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+			r := reader(t, h, term.ReaderOptions{})
+			f.Print("\x1b]133;A\a$ \x1b]133;B\a\x1b]133;C\a\x1b]0;make\a") // the title is no output
+			synctest.Wait()
+			before := events(t, r)
+			last := before[len(before)-1]
+			proof(f.Print)
+			synctest.Wait()
+			r.SeekText(last.Off + int64(len(last.Data)))
+			if got := events(t, r); len(got) == 0 || got[0].Mark != term.MarkCommandExecuted {
+				t.Errorf("%s: after %v come %v, want the command first", name, before, got)
+			}
+		})
+	}
+}
+
+// Marks alone that were dropped cost a reader no text.
+func TestDroppedMarksCostNoText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{})
+		f.Print("prompt$ ")
+		synctest.Wait()
+		events(t, r)
+		for i := range 300 {
+			if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: 24}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Print("make\r\nbuilt\r\n")
+		synctest.Wait()
+		_, _, err := r.TryNext(make([]byte, 64))
+		lagged, ok := errors.AsType[*term.LaggedError](err)
+		if !ok || lagged.Lost != 0 {
+			t.Errorf("error %v, want a LaggedError without a loss", err)
+		}
+		got := ""
+		for _, e := range events(t, r) {
+			got += e.Data
+		}
+		if got != "make\r\nbuilt\r\n" {
+			t.Errorf("text after the marks were dropped = %q", got)
+		}
+	})
+}
+
+// A moment of doubt is that of one command, not of the one before.
+func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+		f.Print("\x1b]133;A\a\x1b]133;B\a")
+		for range 3 { // a shell that takes 12 ms for its prompt
+			f.Print("\x1b]133;C\a")
+			time.Sleep(12 * time.Millisecond)
+			f.Print("\x1b]133;A\a\x1b]133;B\a")
+		}
+		time.Sleep(time.Second)
+		if commands, _ := h.Commands(); len(commands) != 0 {
+			t.Errorf("commands = %+v, want none", commands)
+		}
+	})
+}
+
+// A holding reader lets the child go on also when what it passed over shows
+// nothing in its view.
+func TestPassingHiddenBytesMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
+		r := reader(t, h, term.ReaderOptions{Hold: true})
+		go func() {
+			for range 80 {
+				f.Print("\x1b]52;c;" + strings.Repeat("A", 1000) + "\a")
+			}
+			f.End(0)
+		}()
+		synctest.Wait() // the log is full
+		began := time.Now()
+		ev, err := r.Next(t.Context(), make([]byte, 64))
+		if err != nil || ev.Mark == nil || ev.Mark.Kind != term.MarkExited {
+			t.Fatalf("next = %+v, %v, want the exit", ev, err)
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("the child was held for %v behind a reader that had passed everything", took)
+		}
+	})
+}
