@@ -21,6 +21,7 @@ import (
 type fake struct {
 	*testkit.Child
 	blocked chan struct{} // if not nil, Write waits for it
+	tough   bool          // Kill does nothing
 }
 
 func (f fake) Read(p []byte) (int, error) {
@@ -35,6 +36,13 @@ func (f fake) Write(p []byte) (int, error) {
 		<-f.blocked
 	}
 	return f.Child.Write(p)
+}
+
+func (f fake) Kill(ctx context.Context, grace time.Duration) error {
+	if f.tough {
+		return nil
+	}
+	return f.Child.Kill(ctx, grace)
 }
 
 // bench is a holder in a bubble.
@@ -413,7 +421,7 @@ func TestStopEndsEverything(t *testing.T) {
 // but nothing else.
 func TestInputThatIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{t: t, child: fake{testkit.NewChild(), make(chan struct{})}}
+		b := &bench{t: t, child: fake{Child: testkit.NewChild(), blocked: make(chan struct{})}}
 		b.start(holder.Spec{})
 		for i := range 5 {
 			c := b.dial()

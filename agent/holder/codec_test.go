@@ -1,0 +1,162 @@
+package holder
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/platform/pty"
+)
+
+// FuzzMessages: what a decoder accepts, its encoder writes again; only what a
+// later version may have added at the end is lost.
+func FuzzMessages(f *testing.F) {
+	when := time.Unix(946684800, 7)
+	for _, p := range [][]byte{
+		state{1, 3, 2, when, 4, pty.Size{Cols: 80, Rows: 24}, 1 << 20}.append(nil),
+		exitRecord{5, when, pty.Exit{Code: -1, Signal: "SIGKILL"}}.append(nil),
+		reply{7, statusError, "why"}.append(nil),
+		Checkpoint{9, []byte("note")}.append(nil),
+	} {
+		f.Add(p[frameHead:])
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		if len(p) > maxFrame {
+			return
+		}
+		check := func(what string, encoded []byte, err error) {
+			if err == nil && !bytes.HasPrefix(p, encoded[frameHead:]) {
+				t.Errorf("%s %x became %x", what, p, encoded[frameHead:])
+			}
+		}
+		s, err := decodeState(p)
+		check("state", s.append(nil), err)
+		e, err := decodeExit(p)
+		check("exit", e.append(nil), err)
+		r, err := decodeReply(p)
+		check("reply", r.append(nil), err)
+		c, err := decodeCheckpoint(&fields{b: p})
+		check("checkpoint", c.append(nil), err)
+		h, err := readHello(bytes.NewReader(append([]byte(magic), p...)))
+		if err == nil && !bytes.Equal(h.append(nil)[helloHead:], p[2:][:helloBody]) {
+			t.Errorf("hello %x became %x", p, h.append(nil))
+		}
+	})
+}
+
+// FuzzSpawn: what a holder understands of what it is to run, it would say
+// again in the same words.
+func FuzzSpawn(f *testing.F) {
+	p, err := encodeSpawn("/run/h", Spec{
+		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: 1, Stall: 2, KeepExited: 3,
+		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: "/", Size: pty.DefaultSize},
+	})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(p[helloHead+helloBody+frameHead:])
+	f.Add(encodeFailed(&pty.StartError{What: "program", Name: "x", Err: fs.ErrNotExist})[frameHead:])
+	f.Fuzz(func(t *testing.T, p []byte) {
+		if dir, s, err := decodeSpawn(p); err == nil {
+			again, err := encodeSpawn(dir, s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir2, s2, err := decodeSpawn(again[helloHead+helloBody+frameHead:])
+			if diff := cmp.Diff(s, s2); dir != dir2 || err != nil || diff != "" {
+				t.Errorf("%q, %q, %v: %s", dir, dir2, err, diff)
+			}
+		}
+		if err := decodeFailed(p); err == nil {
+			t.Error("no error")
+		}
+	})
+}
+
+func TestSpawnMessage(t *testing.T) {
+	want := Spec{
+		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: time.Second, Stall: time.Minute, KeepExited: time.Hour,
+		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: "/", Size: pty.DefaultSize},
+	}
+	message, err := encodeSpawn("/run/h", want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, got, err := readSpawn(bytes.NewReader(message))
+	if diff := cmp.Diff(want, got); dir != "/run/h" || err != nil || diff != "" {
+		t.Errorf("%q, %v: %s", dir, err, diff)
+	}
+	for n := range message {
+		if _, _, err := readSpawn(bytes.NewReader(message[:n])); err == nil {
+			t.Errorf("%d of %d bytes were enough", n, len(message))
+		}
+	}
+	body := message[helloHead+helloBody+frameHead:]
+	if _, s, err := decodeSpawn(appendField(bytes.Clone(body), 0x81, "later")); err != nil || s.ID != "x" {
+		t.Errorf("with an optional field: %v", err)
+	}
+	if _, _, err := decodeSpawn(appendField(bytes.Clone(body), 0x7f, "later")); err == nil {
+		t.Error("a field that must be understood was skipped")
+	}
+	want.Command.Args = []string{strings.Repeat("x", maxSpawn)}
+	if _, err := encodeSpawn("/run/h", want); err == nil {
+		t.Error("arguments without end were accepted")
+	}
+}
+
+func TestErrorsSurvive(t *testing.T) {
+	for _, c := range []struct {
+		err error
+		is  error
+	}{
+		{&pty.StartError{What: "program", Name: "x", Err: fs.ErrNotExist}, fs.ErrNotExist},
+		{&pty.StartError{What: "terminal", Err: fs.ErrPermission}, fs.ErrPermission},
+		{&pty.StartError{What: "size", Name: "0x0", Err: errors.New("odd")}, nil},
+		{fmt.Errorf("listen: %w", fs.ErrPermission), fs.ErrPermission},
+		{ErrInUse, ErrInUse},
+	} {
+		got := readStarted(bytes.NewReader(encodeFailed(c.err)))
+		var was, is *pty.StartError
+		if got.Error() != c.err.Error() || c.is != nil && !errors.Is(got, c.is) || errors.As(c.err, &was) != errors.As(got, &is) {
+			t.Errorf("%v became %v", c.err, got)
+		}
+		if was != nil && (was.What != is.What || was.Name != is.Name) {
+			t.Errorf("%+v became %+v", was, is)
+		}
+	}
+	if err := readStarted(bytes.NewReader(appendBytesFrame(nil, kindStarted, nil))); err != nil {
+		t.Error(err)
+	}
+	if err := readStarted(strings.NewReader("")); err == nil {
+		t.Error("silence was taken for success")
+	}
+}
+
+func TestCheckpointsAreThinned(t *testing.T) {
+	var s checkpoints
+	blob := make([]byte, maxBlob)
+	for off := int64(0); off < 1000; off++ {
+		s.put(Checkpoint{off * off, blob[:off%2*int64(len(blob))]})
+		if s.bytes > maxCheckpointBytes || len(s.all) > maxCheckpoints || s.all[0].Off != 0 || s.all[len(s.all)-1].Off != off*off {
+			t.Fatalf("after %d: %d notes of %d bytes", off, len(s.all), s.bytes)
+		}
+	}
+	s.put(Checkpoint{999 * 999, nil})
+	if n := len(s.all); s.all[n-1].Off != 999*999 || s.all[n-1].Blob != nil {
+		t.Error("the newest was not replaced")
+	}
+	s.trim(500 * 500)
+	if s.all[0].Off < 500*500 || s.all[0].Off > 600*600 {
+		t.Errorf("the oldest that is of use is at %d", s.all[0].Off)
+	}
+	s.trim(1 << 40)
+	if len(s.all) != 0 || s.bytes != 0 {
+		t.Errorf("%d notes of %d bytes are left", len(s.all), s.bytes)
+	}
+}

@@ -1,0 +1,127 @@
+package holder_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"io"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// seeds are what either side says in the transcript.
+func seeds(f *testing.F, theHolder bool) {
+	text, err := os.ReadFile(transcript)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var whole []byte
+	for line := range strings.Lines(string(text)) {
+		if mark, rest, _ := strings.Cut(strings.TrimSpace(line), " "); mark != "#" && (mark == "<") == theHolder {
+			part := unhex(f, rest)
+			whole = append(whole, part...)
+			f.Add(part)
+		}
+	}
+	f.Add(whole)
+	for cut := range 20 {
+		f.Add(whole[:len(whole)*cut/20])
+	}
+}
+
+func unhex(f *testing.F, text string) []byte {
+	p, err := hex.DecodeString(text)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return p
+}
+
+// FuzzHolder: whatever a connection says, the holder lives, keeps every byte
+// of the child that it has room for, and serves the next daemon.
+func FuzzHolder(f *testing.F) {
+	seeds(f, false)
+	f.Add(append(helloOf(1, 1, ""), frame(0x01, strings.Repeat("\x00", 11)+"\xff")...))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			b := &bench{t: t, child: fake{Child: testkit.NewChild(), tough: true}}
+			b.start(holder.Spec{})
+			conn := b.conn()
+			b.tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+			<-b.print(0, logBytes/2)
+			_, _ = conn.Write(said)
+			conn.Close()
+			<-b.print(logBytes/2, logBytes/2)
+			c := b.stream(0)
+			b.take(c, 0, logBytes)
+			if err := c.SetMeta(said[:min(len(said), 64<<10)]); err != nil {
+				t.Error(err)
+			}
+			c.Close()
+			b.end()
+		})
+	})
+}
+
+// FuzzClient: whatever a holder says, what Read returns is contiguous by the
+// offsets that were said, the client stops when the connection does, and it
+// holds no more than its window.
+func FuzzClient(f *testing.F) {
+	seeds(f, true)
+	zero := strings.Repeat("\x00", 8)
+	f.Add(frame(0x45, zero+"hello"))
+	f.Add(append(frame(0x45, zero+"hello"), frame(0x45, strings.Repeat("\x01", 8)+"after a gap")...))
+	f.Fuzz(func(t *testing.T, said []byte) {
+		synctest.Test(t, func(t *testing.T) {
+			conn, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
+			go func() {
+				if !bytes.HasPrefix(said, []byte("TETHER-H")) { // most of the time go on from where it gets interesting
+					_, _ = conn.Write(helloOf(1, 1, ""))
+					_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
+					_, _ = conn.Write(frame(0x44, ""))
+				}
+				_, _ = conn.Write(said)
+				conn.Close()
+			}()
+			c, err := holder.Connect(t.Context(), theirs)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			if err := c.StreamFrom(c.Base()); err != nil {
+				return
+			}
+			<-c.Done() // nobody reads: all that came is held
+			if n, _ := io.Copy(io.Discard, gapless{c}); n > holder.Window || n > int64(len(said)) {
+				t.Errorf("%d bytes of output from %d", n, len(said))
+			}
+			c.Wait()
+			if err := c.Resize(pty.Size{Cols: 1, Rows: 1}); err == nil {
+				t.Error("a request after the end")
+			}
+			if err := c.Kill(context.Background(), time.Hour); err == nil {
+				t.Error("a request after the end")
+			}
+		})
+	})
+}
+
+// gapless reads over gaps.
+type gapless struct{ c *holder.Client }
+
+func (g gapless) Read(p []byte) (int, error) {
+	n, err := g.c.Read(p)
+	if gap, ok := err.(*holder.GapError); ok && gap.Size() > 0 {
+		return n, nil
+	}
+	return n, err
+}

@@ -1,0 +1,32 @@
+package holder_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayImport is all a holder is made of beside what those packages need of the
+// standard library. Each package more is memory in each terminal's process.
+var mayImport = []string{
+	"github.com/creack/pty", "golang.org/x/sys/unix",
+	"tether/agent/holder", "tether/agent/ring", "tether/platform/ipc", "tether/platform/proc", "tether/platform/pty",
+}
+
+// mustNotImport are heavy parts of the standard library.
+var mustNotImport = []string{"net/http", "crypto/tls", "encoding/json", "text/template", "log", "flag", "regexp"}
+
+func TestImportsLittle(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Skip("no go command:", err)
+	}
+	for pkg := range strings.FieldsSeq(string(out)) {
+		domain, _, _ := strings.Cut(pkg, "/")
+		outside := strings.Contains(domain, ".") || domain == "tether"
+		if outside && !slices.Contains(mayImport, pkg) || slices.Contains(mustNotImport, pkg) {
+			t.Errorf("the holder imports %s", pkg)
+		}
+	}
+}

@@ -1,0 +1,359 @@
+package holder_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// The promise: a daemon is killed in the middle of a flood, again and again,
+// and what the daemons have written together is what the child wrote.
+func TestDaemonKilledUnderFlood(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	kills := 50
+	if testing.Short() {
+		kills = 10
+	}
+	file := filepath.Join(t.TempDir(), "recorded")
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
+	h.Detach()
+	seed := time.Now().UnixNano()
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	for i := range kills {
+		cmd := daemonCommand(t, o, "x", file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(0)
+		if i%2 == 0 { // every other one gets something done
+			want = size(t, file) + 1
+		}
+		<-time.After(time.Duration(random.IntN(60)) * time.Millisecond)
+		testkit.Eventually(t, 20*time.Second, "the daemon records output", func() bool { return size(t, file) >= want })
+		_ = cmd.Process.Kill()
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+			t.Fatalf("daemon %d (seed %d): %v", i, seed, cmd.ProcessState)
+		}
+	}
+	last := dial(t, o, "x")
+	if err := last.Kill(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	last.Detach()
+	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
+		t.Fatalf("the last daemon: %v %s", err, out)
+	}
+	recorded, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong := checkCount(recorded, 0); wrong >= 0 {
+		t.Errorf("seed %d: wrong at %d of %d bytes", seed, wrong, len(recorded))
+	}
+	last = dial(t, o, "x")
+	if _, end := last.ExitedAt(); end != int64(len(recorded)) || end == 0 {
+		t.Errorf("recorded %d of %d bytes", len(recorded), end)
+	}
+	t.Logf("%d kills, %d bytes", kills, len(recorded))
+}
+
+func size(t *testing.T, file string) int64 {
+	info, err := os.Stat(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	before := processes(t, o)
+	cycles := 100
+	if testing.Short() {
+		cycles = 10
+	}
+	for i := range cycles {
+		h := spawn(t, o, holder.Spec{ID: fmt.Sprint("x", i), Command: sh("sleep 1000 & sleep 1000")})
+		stream(t, h, 0)
+		if err := h.Kill(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		all(t, h)
+		h.Wait()
+		forget(t, h)
+		h.Close()
+	}
+	if left, err := os.ReadDir(o.Dir); len(left) > 0 || err != nil {
+		t.Errorf("files left: %v, %v", left, err)
+	}
+	testkit.Eventually(t, 10*time.Second, "no process is left", func() bool { return len(processes(t, o)) <= len(before) })
+}
+
+// processes are the holders of this test's binary and what they hold.
+func processes(t *testing.T, o holder.Options) []int {
+	t.Helper()
+	list, err := proc.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, p := range list {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
+		if strings.HasPrefix(string(line), o.Self[0]+"\x00holder\x00") && !p.Zombie {
+			found = append(found, p.Pid)
+		}
+	}
+	return found
+}
+
+// A child that closes its terminal has not ended.
+func TestChildClosesOutput(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo bye; exec <&- >&- 2>&-; trap '' HUP; sleep 1; exit 4")})
+	stream(t, h, 0)
+	readUntil(t, h, "bye\r\n")
+	if exit, ok := h.Exit(); ok {
+		t.Errorf("exit %v before the end", exit)
+	}
+	if out := all(t, h); out != "" {
+		t.Errorf("more output: %q", out)
+	}
+	if exit := h.Wait(); exit.Code != 4 {
+		t.Error(exit)
+	}
+}
+
+// What keeps the terminal open in the background does not keep it alive.
+func TestBackgroundKeepsOutputOpen(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("trap '' HUP; sleep 1000 & printf last; exit 3")})
+	stream(t, h, 0)
+	if out := all(t, h); out != "last" {
+		t.Errorf("output %q", out)
+	}
+	if exit := h.Wait(); exit.Code != 3 {
+		t.Error(exit)
+	}
+	if err := h.Kill(t.Context(), 0); err != nil { // also after the end
+		t.Error(err)
+	}
+}
+
+func TestTwoDaemonsAtOnce(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
+	h.Detach()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() { // each takes over from the other
+			for range 20 {
+				c, err := holder.Dial(t.Context(), o.Dir, "x")
+				if errors.Is(err, holder.ErrReplaced) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
+					continue // already while it said hello
+				}
+				if err != nil {
+					t.Error(err)
+					continue
+				}
+				off := c.Base()
+				if err := c.StreamFrom(off); err == nil {
+					follow(t, c, off)
+				}
+				c.Close()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// follow reads 256 KiB or to the end of the connection.
+func follow(t *testing.T, c *holder.Client, off int64) {
+	buf := make([]byte, 32<<10)
+	for start := off; off < start+256<<10; {
+		n, err := c.Read(buf)
+		if wrong := checkCount(buf[:n], off); wrong >= 0 {
+			t.Errorf("wrong at %d", wrong)
+			return
+		}
+		off += int64(n)
+		var gap *holder.GapError
+		if errors.As(err, &gap) {
+			off = gap.To // the log went on between Dial and StreamFrom of a replaced daemon
+			continue
+		}
+		if err != nil {
+			if !errors.Is(err, holder.ErrReplaced) {
+				t.Errorf("read: %v", err)
+			}
+			return
+		}
+	}
+}
+
+// A hang-up is not the end of a holder, SIGTERM is; a holder that was killed
+// leaves a socket, which List removes.
+func TestSignals(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	for _, c := range []struct {
+		signal, script string
+		exit           int
+	}{
+		{"TERM", "trap '' TERM HUP; echo $PPID; while :; do sleep 1000; done", 137},
+		{"KILL", "echo $PPID; read x", -1},
+	} {
+		h := spawn(t, o, holder.Spec{ID: c.signal, Command: sh(c.script)})
+		stream(t, h, 0)
+		pid := strings.TrimSpace(readUntil(t, h, "\n"))
+		for range 3 {
+			send(t, "HUP", pid)
+			send(t, "INT", pid)
+		}
+		if err := h.SetMeta([]byte("alive")); err != nil {
+			t.Fatal(err)
+		}
+		send(t, c.signal, pid)
+		exit := h.Wait()
+		<-h.Done()
+		if exit.Code != c.exit || !errors.Is(h.Err(), holder.ErrLost) {
+			t.Errorf("%s: exit %+v, %v", c.signal, exit, h.Err())
+		}
+		h.Close()
+		testkit.Eventually(t, 10*time.Second, "the child is gone", func() bool {
+			p, err := proc.Lookup(h.Pid())
+			return err != nil || p.Zombie
+		})
+	}
+	testkit.Eventually(t, 10*time.Second, "none is listed", func() bool { // one that dies still has its lock for a moment
+		ids, err := holder.List(o.Dir)
+		return len(ids) == 0 && err == nil
+	})
+	if left, err := os.ReadDir(o.Dir); len(left) > 0 || err != nil {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func send(t *testing.T, signal, pid string) {
+	t.Helper()
+	if out, err := exec.Command("kill", "-"+signal, pid).CombinedOutput(); err != nil {
+		t.Fatalf("kill: %v %s", err, out)
+	}
+}
+
+func TestListKeepsWhatLives(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	if ids, err := holder.List(o.Dir); len(ids) > 0 || err != nil {
+		t.Errorf("without the directory: %v, %v", ids, err)
+	}
+	for _, id := range []string{"b", "a"} {
+		spawn(t, o, holder.Spec{ID: id, Command: sh("read x")}).Detach()
+	}
+	foreign, err := ipc.Listen(filepath.Join(o.Dir, "c.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer foreign.Close()
+	for name, text := range map[string]string{"dead.sock.lock": "1\n", "note.txt": "", "bad name.sock": ""} {
+		if err := os.WriteFile(filepath.Join(o.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		ids, err := holder.List(o.Dir)
+		if !slices.Equal(ids, []string{"a", "b", "c"}) || err != nil {
+			t.Errorf("listed %v, %v", ids, err)
+		}
+	}
+	var names []string
+	entries, _ := os.ReadDir(o.Dir)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	want := []string{"a.sock", "a.sock.lock", "b.sock", "b.sock.lock", "bad name.sock", "c.sock", "c.sock.lock", "note.txt"}
+	if !slices.Equal(names, want) {
+		t.Errorf("the directory has %v, want %v", names, want)
+	}
+}
+
+// The environment and the arguments of a terminal are secrets: a look at the
+// holder shows neither, nor the daemon's environment.
+func TestHolderShowsNothing(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	t.Setenv("DAEMON_SECRET", "hunter2")
+	command := sh("echo $PPID; read x")
+	command.Env = append(command.Env, "TERMINAL_SECRET=hunter3")
+	command.Args = append(command.Args, "hunter4")
+	h := spawn(t, o, holder.Spec{ID: "x", Command: command})
+	stream(t, h, 0)
+	pid := strings.TrimSpace(readUntil(t, h, "\n"))
+	for _, name := range []string{"environ", "cmdline"} {
+		text, err := os.ReadFile(filepath.Join("/proc", pid, name))
+		if err != nil {
+			t.Skip("this system does not show it:", err)
+		}
+		if strings.Contains(string(text), "hunter") {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+// Whoever reaches the socket and talks nonsense is cut off and disturbs
+// nobody.
+func TestGarbageOnTheSocket(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("read x; echo got $x")})
+	stream(t, h, 0)
+	hello := "TETHER-H\x00\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"
+	for name, text := range map[string]string{
+		"nothing":      "",
+		"another":      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+		"short hello":  "TETHER-H\x00\x02\x00\x01",
+		"long hello":   "TETHER-H\xff\xff" + strings.Repeat("x", 70000),
+		"no version":   "TETHER-H\x00\x0c\x00\x07\x00\x09\x00\x00\x00\x00\x00\x00\x00\x00",
+		"half a hello": hello[:9],
+	} {
+		conn, err := ipc.Dial(t.Context(), filepath.Join(o.Dir, "x.sock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_, _ = io.WriteString(conn, text)
+		if name == "half a hello" || name == "nothing" {
+			conn.Close()
+			continue
+		}
+		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: not cut off", name)
+		}
+		conn.Close()
+	}
+	if _, err := h.Write([]byte("through\n")); err != nil { // nobody took its place
+		t.Fatal(err)
+	}
+	readUntil(t, h, "got through\r\n")
+}
