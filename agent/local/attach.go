@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -83,11 +84,21 @@ func (a *attachment) run() {
 		defer cancel()
 		a.input(ctx, wrong)
 	})
+	finished := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { // a write that blocks must not hold up the end
+		select {
+		case <-finished:
+		case <-time.After(lastWord):
+			a.conn.CloseNow()
+		}
+	})
 	if last, ok := a.output(ctx, wrong); ok {
 		word, done := context.WithTimeout(context.Background(), lastWord)
 		_ = a.conn.Write(word, websocket.MessageText, last.encode())
 		done()
 	}
+	close(finished)
+	stop()
 	cancel()
 	a.conn.CloseNow()
 	wg.Wait()
@@ -140,9 +151,10 @@ func (a *attachment) dropped() (Control, bool) {
 
 // send writes one message. A client that does not take it for WriteTimeout is
 // given up; until then its terminal waits or goes on without it, see
-// term.Reader.
+// term.Reader. The server's end is run's business: a context that ends during a
+// write closes the connection before the last word.
 func (a *attachment) send(kind websocket.MessageType, p []byte) error {
-	ctx, cancel := context.WithTimeout(a.server.draining, a.server.opts.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), a.server.opts.WriteTimeout)
 	defer cancel()
 	return a.conn.Write(ctx, kind, p)
 }

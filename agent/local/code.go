@@ -53,8 +53,11 @@ const (
 	ExitCannotAttach = 255
 )
 
+// outcomes are what a code is elsewhere.
+type outcomes struct{ http, exit int }
+
 // meaning maps each code to its HTTP status and exit status: the one place.
-var meaning = map[Code]struct{ http, exit int }{
+var meaning = map[Code]outcomes{
 	CodeBadRequest:      {http.StatusBadRequest, ExitUsage},
 	CodeNotFound:        {http.StatusNotFound, ExitFailure},
 	CodeForbidden:       {http.StatusForbidden, ExitDenied},

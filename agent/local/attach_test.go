@@ -1,0 +1,322 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+)
+
+func TestAttachBothWays(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	child.Print("before\n")
+	testkit.Eventually(t, patience, "it was taken", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Bytes == 7
+	})
+	whole := w.attach("a", local.AttachOptions{FromStart: true})
+	tail := w.attach("a", local.AttachOptions{Tail: 100})
+	now := w.attach("a", local.AttachOptions{})
+	reads(t, whole, "before\n")
+	reads(t, tail, "before\n")
+	testkit.Eventually(t, patience, "three are attached", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Attached == 3
+	})
+	child.Print("\x1b]633;A\x07now \xff\n")
+	for _, a := range []*local.Attachment{whole, tail, now} {
+		reads(t, a, "now \xff\n")
+	}
+	big := strings.Repeat("typed ", 50_000) // more than a frame
+	for _, text := range []string{"x", big} {
+		if err := whole.Write(t.Context(), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, patience, "what was typed arrives", func() bool { return child.Typed() == "x"+big })
+
+	if err := tail.Resize(t.Context(), 100, 40); err != nil {
+		t.Fatal(err)
+	}
+	resized := local.Control{Type: local.ControlResized, Cols: 100, Rows: 40}
+	for _, a := range []*local.Attachment{whole, tail, now} {
+		if got := next(t, a); got != resized {
+			t.Errorf("%+v, want %+v", got, resized)
+		}
+	}
+	child.Print("last")
+	child.End(9)
+	for _, a := range []*local.Attachment{whole, tail, now} {
+		reads(t, a, "last")
+		if got, want := next(t, a), (local.Control{Type: local.ControlExit, Code: 9}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if _, err := a.Next(t.Context()); !errors.Is(err, local.ErrDropped) {
+			t.Errorf("after the exit: %v", err)
+		}
+	}
+	late := w.attach("a", local.AttachOptions{Tail: 4})
+	reads(t, late, "last")
+	if got := next(t, late); got.Type != local.ControlExit || got.Code != 9 {
+		t.Errorf("attached after the exit: %+v", got)
+	}
+}
+
+func TestBadInputIsAnswered(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	a := w.attach("a", local.AttachOptions{})
+	for _, size := range [][2]uint16{{0, 0}, {0, 24}, {1001, 24}, {65535, 65535}} {
+		if err := a.Resize(t.Context(), size[0], size[1]); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, a); got.Type != local.ControlError || !strings.Contains(got.Message, "size") {
+			t.Errorf("size %v: %+v", size, got)
+		}
+	}
+	for _, text := range []string{"garbage", `{"type":"resize","cols":70000}`, `{"type":"resize","cols":-1}`, `[]`} {
+		if err := a.SendText(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+		if got := next(t, a); got.Type != local.ControlError {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if err := a.SendText(t.Context(), `{"type":"novelty","x":1}`); err != nil { // of a newer client: ignored
+		t.Fatal(err)
+	}
+	child.Print("alive")
+	if c := reads(t, a, "alive"); len(c) > 0 {
+		t.Errorf("unexpected %+v", c)
+	}
+	if got, _ := w.client.Find(t.Context(), tm.ID); got.Cols != 80 || got.Rows != 24 {
+		t.Errorf("the size is %dx%d now", got.Cols, got.Rows)
+	}
+
+	if err := a.SendText(t.Context(), strings.Repeat("x", 300<<10)); err != nil {
+		t.Logf("the server was quicker: %v", err)
+	}
+	if _, err := a.Next(t.Context()); websocket.CloseStatus(err) != websocket.StatusMessageTooBig && !errors.Is(err, local.ErrDropped) {
+		t.Errorf("oversized frame: %v", err)
+	}
+	testkit.Eventually(t, patience, "nobody is attached", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Attached == 0 && got.Exit == nil
+	})
+	for _, q := range []string{"?from=-1", "?tail=x", "?tail=99999999999999"} {
+		resp := ask(t, w, "GET /v1/terminals/a/attach"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
+		if resp == nil || codeOf(t, resp) != local.CodeBadRequest {
+			t.Errorf("%s: %+v", q, resp)
+		}
+	}
+	_, err := w.client.Attach(t.Context(), "nothing", local.AttachOptions{})
+	if local.ExitStatus(err) != local.ExitNoTerminal {
+		t.Errorf("no terminal: %v", err)
+	}
+}
+
+// A client that does not read is told what it missed; meanwhile the terminal goes on, and others see everything.
+func TestStalledClient(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
+	_, child := w.spawn("a")
+	stalled := w.attach("a", local.AttachOptions{FromStart: true})
+	var text strings.Builder
+	for i := range 4000 {
+		fmt.Fprintf(&text, "line %d %s\n", i, strings.Repeat("x", 1000))
+	}
+	for rest := text.String(); rest != ""; {
+		n := min(len(rest), 4000)
+		child.Print(rest[:n])
+		rest = rest[n:]
+	}
+	if _, err := w.client.Status(t.Context()); err != nil {
+		t.Errorf("the daemon does not answer beside a stalled client: %v", err)
+	}
+	child.End(0)
+	var got strings.Builder
+	lost, lagged := int64(0), 0
+	for {
+		m, err := stalled.Next(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(m.Data)
+		if m.Control == nil {
+			continue
+		}
+		if m.Control.Type == local.ControlExit {
+			break
+		}
+		lost += m.Control.Lost
+		lagged++
+	}
+	if lagged == 0 || int64(got.Len())+lost != int64(text.Len()) {
+		t.Errorf("%d bytes came, %d were told lost (%d times), of %d", got.Len(), lost, lagged, text.Len())
+	}
+	if !strings.HasSuffix(text.String(), got.String()[got.Len()-50_000:]) {
+		t.Error("what came last is not what was printed last")
+	}
+}
+
+func TestClientThatNeverReadsIsDropped(t *testing.T) {
+	w := serve(t, local.Options{WriteTimeout: 50 * time.Millisecond}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
+	tm, child := w.spawn("a")
+	a := w.attach("a", local.AttachOptions{})
+	testkit.Eventually(t, patience, "it is dropped", func() bool {
+		child.Print(strings.Repeat("x", 4000))
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Attached == 0
+	})
+	for {
+		if _, err := a.Next(t.Context()); err != nil {
+			if !errors.Is(err, local.ErrDropped) {
+				t.Errorf("dropped: %v", err)
+			}
+			return
+		}
+	}
+}
+
+func TestDrainTellsTheAttached(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	_, child := w.spawn("a")
+	a := w.attach("a", local.AttachOptions{})
+	child.Print("x")
+	reads(t, a, "x")
+	w.server.Drain()
+	if got := next(t, a); got.Type != local.ControlDropped || !strings.Contains(got.Message, "shutting down") {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestAttachAndLeaveManyTimes(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 25 {
+				a, err := w.client.Attach(t.Context(), "a", local.AttachOptions{FromStart: i%2 == 0})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i%3 == 0 {
+					_ = a.Write(t.Context(), []byte("y"))
+				}
+				a.Close()
+			}
+		})
+	}
+	for i := range 100 {
+		child.Print(fmt.Sprintln(i))
+	}
+	wg.Wait()
+	testkit.Eventually(t, patience, "nobody is attached", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Attached == 0
+	})
+}
+
+// A client that vanishes in the middle of a frame takes nothing with it.
+func TestHalfAFrame(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	conn := w.dial()
+	const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	fmt.Fprint(conn, "GET /v1/terminals/a/attach HTTP/1.1\r\nHost: tether\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+key+"\r\n")
+	conn.Write([]byte{0x82, 0x85, 1, 2, 3, 4, 'h', 'a'}) // a binary frame of 5 bytes, with 2 of them
+	attached := func(n int) func() bool {
+		return func() bool {
+			got, err := w.client.Find(t.Context(), tm.ID)
+			return err == nil && got.Attached == n
+		}
+	}
+	testkit.Eventually(t, patience, "it is attached", attached(1))
+	conn.Close()
+	testkit.Eventually(t, patience, "it is gone", attached(0))
+	if child.Typed() != "" {
+		t.Errorf("typed %q", child.Typed())
+	}
+}
+
+func FuzzControl(f *testing.F) {
+	for _, c := range []local.Control{{Type: local.ControlResize, Cols: 1, Rows: 2}, {Type: local.ControlExit, Code: -1, Signal: "SIGKILL"},
+		{Type: local.ControlDropped, Message: "\"<>\u2028"}} {
+		f.Add(local.EncodeControl(c))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := local.ParseControl(data)
+		if err != nil {
+			return
+		}
+		again, err := local.ParseControl(local.EncodeControl(c))
+		if err != nil || !cmp.Equal(again, c) {
+			t.Errorf("%q: %+v became %+v, %v", data, c, again, err)
+		}
+	})
+}
+
+func TestEnsureFindsARunningDaemon(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	if err := w.client.EnsureDaemon(t.Context(), local.Launch{Path: "/nonexistent", Output: "relative"}); err != nil {
+		t.Errorf("with a daemon there: %v", err)
+	}
+}
+
+func TestEnsureTellsWhy(t *testing.T) {
+	home := testkit.Home(t)
+	c := local.NewClient(home + "/run/daemon.sock")
+	defer c.Close()
+	for _, tt := range []struct {
+		name   string
+		launch local.Launch
+		want   string
+	}{
+		{"it complains", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo no such luck >&2; exit 1"}}, "it ended at once:\nno such luck"},
+		{"it says nothing", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 1"}}, "it ended at once"},
+		{"no such program", local.Launch{Path: home + "/none"}, "start the daemon"},
+	} {
+		tt.launch.Output = home + "/state/out"
+		err := c.EnsureDaemon(t.Context(), tt.launch)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "luck") != strings.Contains(tt.want, "luck") {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	err := c.EnsureDaemon(ctx, local.Launch{Path: "/bin/sleep", Argv: []string{"sleep", "1"}, Output: home + "/state/out"})
+	if err == nil || !strings.Contains(err.Error(), "did not start") {
+		t.Errorf("it never answers: %v", err)
+	}
+	if _, err := ipc.Dial(t.Context(), home+"/run/daemon.sock"); !errors.Is(err, ipc.ErrNotRunning) {
+		t.Errorf("a socket was left: %v", err)
+	}
+}
+
+func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{LogBytes: 64 << 10, Stall: time.Millisecond})
+	_, child := w.spawn("a")
+	w.attach("a", local.AttachOptions{}) // and never reads
+	for range 1000 {
+		child.Print(strings.Repeat("x", 4000))
+	}
+	began := time.Now()
+	w.server.Drain()
+	if took := time.Since(began); took > patience/2 {
+		t.Errorf("took %v", took)
+	}
+}

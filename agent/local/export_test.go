@@ -1,0 +1,43 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"net/http/httptest"
+
+	"github.com/coder/websocket"
+)
+
+// MaxConns is maxConns.
+const MaxConns = maxConns
+
+// Codes are all codes.
+var Codes = meaning
+
+// ErrorFor is errorFor.
+var ErrorFor = errorFor
+
+// LastLines is lastLines.
+var LastLines = lastLines
+
+// DecodeBody is decode for a request with this body.
+func DecodeBody(body []byte, into any) error {
+	return decode(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)
+}
+
+// HTTP is the HTTP status.
+func (o outcomes) HTTP() int { return o.http }
+
+// Exit is the exit status.
+func (o outcomes) Exit() int { return o.exit }
+
+// EncodeControl and ParseControl are the two directions of a text frame.
+var (
+	EncodeControl = Control.encode
+	ParseControl  = parseControl
+)
+
+// SendText sends a text frame as it is.
+func (a *Attachment) SendText(ctx context.Context, text string) error {
+	return a.conn.Write(ctx, websocket.MessageText, []byte(text))
+}

@@ -1,0 +1,188 @@
+package local_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// ask sends raw bytes and returns what came back; nil if the connection was closed without an answer.
+func ask(t *testing.T, w *world, raw string) *http.Response {
+	t.Helper()
+	conn := w.dial()
+	if _, err := io.WriteString(conn, raw); err != nil && !strings.Contains(err.Error(), "broken pipe") {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return nil
+	}
+	return resp
+}
+
+func codeOf(t *testing.T, resp *http.Response) local.Code {
+	t.Helper()
+	var answer struct{ Error local.Error }
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%s: %q: %v", resp.Status, body, err)
+	}
+	if answer.Error.Message == "" {
+		t.Errorf("%s without a message: %q", resp.Status, body)
+	}
+	return answer.Error.Code
+}
+
+func TestWhoIsLetIn(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("one")
+	const upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+	for _, c := range []struct {
+		name, raw string
+		status    int
+		code      local.Code
+	}{
+		{"our own", "GET /v1/status HTTP/1.1\r\nHost: tether\r\n\r\n", 200, ""},
+		{"localhost", "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n", 403, local.CodeForbidden},
+		{"a rebound name", "GET /v1/terminals HTTP/1.1\r\nHost: attacker.example\r\n\r\n", 403, local.CodeForbidden},
+		{"our name with a port", "GET /v1/status HTTP/1.1\r\nHost: tether:80\r\n\r\n", 403, local.CodeForbidden},
+		{"no host", "GET /v1/status HTTP/1.0\r\n\r\n", 403, local.CodeForbidden},
+		{"absolute form", "GET http://attacker.example/v1/status HTTP/1.1\r\nHost: tether\r\n\r\n", 403, local.CodeForbidden},
+		{"a page", "POST /v1/shutdown HTTP/1.1\r\nHost: tether\r\nOrigin: https://attacker.example\r\nContent-Length: 0\r\n\r\n", 403, local.CodeForbidden},
+		{"a page of the same name", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n\r\n", 403, local.CodeForbidden},
+		{"a page without an origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin: null\r\n\r\n", 403, local.CodeForbidden},
+		{"an empty origin", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nOrigin:\r\n\r\n", 403, local.CodeForbidden},
+		{"an image of a page", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nSec-Fetch-Site: cross-site\r\n\r\n", 403, local.CodeForbidden},
+		{"a page's WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: tether\r\nOrigin: http://tether\r\n" + upgrade + "\r\n", 403, local.CodeForbidden},
+		{"a rebound WebSocket", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: attacker.example\r\nOrigin: http://attacker.example\r\n" + upgrade + "\r\n", 403, local.CodeForbidden},
+		{"attach without upgrade", "GET /v1/terminals/one/attach HTTP/1.1\r\nHost: tether\r\n\r\n", 426, ""},
+		{"a change by GET", "GET /v1/shutdown HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
+		{"a kill by GET", "GET /v1/terminals/one/kill HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
+		{"another version", "GET /v2/status HTTP/1.1\r\nHost: tether\r\n\r\n", 404, local.CodeNotFound},
+		{"a large header", "GET /v1/status HTTP/1.1\r\nHost: tether\r\nX: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", 431, ""},
+		{"garbage", "\x00\x01\x02\xff\r\n\r\n", 400, ""},
+		{"a TLS handshake", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400, ""},
+	} {
+		resp := ask(t, w, c.raw)
+		if resp == nil {
+			t.Errorf("%s: no answer, want %d", c.name, c.status)
+			continue
+		}
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", c.name, resp.Status, c.status)
+		}
+		if c.code != "" {
+			if got := codeOf(t, resp); got != c.code {
+				t.Errorf("%s: %s, want %s", c.name, got, c.code)
+			}
+		}
+	}
+	if len(w.daemon.asked) > 0 {
+		t.Errorf("the daemon was asked %q", w.daemon.asked)
+	}
+	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 1 || l.Terminals[0].Exit != nil {
+		t.Errorf("afterwards: %+v, %v", l, err)
+	}
+}
+
+func TestBodies(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	good := `{"command":["x"],"cwd":"/","env":[]}`
+	for _, c := range []struct {
+		name, body string
+		code       local.Code
+	}{
+		{"good", good, ""},
+		{"empty", ``, local.CodeBadRequest},
+		{"not JSON", `{"command":`, local.CodeBadRequest},
+		{"another kind", `["x"]`, local.CodeBadRequest},
+		{"unknown field", `{"command":["x"],"cwd":"/","colour":1}`, local.CodeBadRequest},
+		{"two values", good + good, local.CodeBadRequest},
+		{"wrong type", `{"command":"x","cwd":"/"}`, local.CodeBadRequest},
+		{"large size", `{"command":["x"],"cwd":"/","cols":70000,"rows":1}`, local.CodeBadRequest},
+		{"larger than a screen", `{"command":["x"],"cwd":"/","cols":1001,"rows":1}`, local.CodeBadRequest},
+		{"half a size", `{"command":["x"],"cwd":"/","cols":80}`, local.CodeBadRequest},
+		{"negative size", `{"command":["x"],"cwd":"/","cols":-1,"rows":24}`, local.CodeBadRequest},
+		{"no command", `{"command":[],"cwd":"/"}`, local.CodeBadRequest},
+		{"relative directory", `{"command":["x"],"cwd":"."}`, local.CodeBadRequest},
+		{"long name", `{"command":["x"],"cwd":"/","name":"` + strings.Repeat("n", 300) + `"}`, local.CodeBadRequest},
+		{"missing program", `{"command":["missing"],"cwd":"/"}`, local.CodeCannotStart},
+		{"deep", strings.Repeat("[", 20_000), local.CodeBadRequest},
+		{"oversized", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, local.CodeTooLarge},
+	} {
+		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\nContent-Length: %d\r\n\r\n%s", len(c.body), c.body)
+		resp := ask(t, w, raw)
+		if resp == nil {
+			t.Errorf("%s: no answer", c.name)
+			continue
+		}
+		if c.code == "" {
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: %s", c.name, resp.Status)
+			}
+			continue
+		}
+		if got := codeOf(t, resp); got != c.code {
+			t.Errorf("%s: %s, want %s", c.name, got, c.code)
+		}
+	}
+	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 1 {
+		t.Errorf("afterwards there are %d terminals (%v), want the good one", len(l.Terminals), err)
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	a := w.dial()
+	for range local.MaxConns - 1 {
+		w.dial()
+	}
+	if _, err := io.WriteString(a, "GET /v1/status HTTP/1.1\r\nHost: tether\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(a), nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("a connection among the first: %v", err)
+	}
+	answered := make(chan error, 1)
+	go func() { _, err := w.client.Status(t.Context()); answered <- err }()
+	select {
+	case err := <-answered:
+		t.Fatalf("one connection too many was answered: %v", err)
+	default:
+	}
+	a.Close()
+	if err := <-answered; err != nil {
+		t.Errorf("after another one was closed: %v", err)
+	}
+}
+
+func FuzzBody(f *testing.F) {
+	f.Add([]byte(`{"command":["x"],"cwd":"/"}`))
+	f.Add([]byte(`{"command":["x"],"cwd":"/"} {}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var req local.SpawnRequest
+		err := local.DecodeBody(body, &req)
+		var strict local.SpawnRequest
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.DisallowUnknownFields()
+		want := d.Decode(&strict) == nil && !d.More()
+		if want {
+			_, tokenErr := d.Token()
+			want = tokenErr == io.EOF
+		}
+		if (err == nil) != want {
+			t.Errorf("%q: %v, accepted should be %t", body, err, want)
+		}
+	})
+}

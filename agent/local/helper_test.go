@@ -1,0 +1,175 @@
+package local_test
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+	"tether/platform/pty"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+// fakeDaemon is the rest of a daemon: it notes what it is asked.
+type fakeDaemon struct {
+	mu    sync.Mutex
+	asked []string
+	err   error // the answer to Pair and Unpair
+}
+
+func (d *fakeDaemon) note(what string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asked = append(d.asked, what)
+	return d.err
+}
+
+func (d *fakeDaemon) Status() local.Status {
+	return local.Status{SchemaVersion: local.SchemaVersion, Running: true, Pid: 7, Hosts: []local.HostStatus{}}
+}
+
+func (d *fakeDaemon) Environment(context.Context, bool) ([]string, error) {
+	return []string{"A=1"}, nil
+}
+
+func (d *fakeDaemon) Spec(_ context.Context, r local.SpawnRequest) (term.Spec, error) {
+	return term.Spec{Command: r.Command, Name: r.Name, Cwd: r.Cwd, Env: r.Env, Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private}, nil
+}
+
+func (d *fakeDaemon) Pair(_ context.Context, r local.PairRequest) (local.HostStatus, error) {
+	return local.HostStatus{Name: r.Name, URL: r.URL}, d.note("pair " + r.Name)
+}
+
+func (d *fakeDaemon) Unpair(_ context.Context, name string) error { return d.note("unpair " + name) }
+func (d *fakeDaemon) Shutdown()                                   { _ = d.note("shutdown") }
+
+// world is a server on a socket, with terminals whose children the test plays.
+type world struct {
+	t      *testing.T
+	pool   *term.Pool
+	server *local.Server
+	daemon *fakeDaemon
+	socket string
+	client *local.Client
+
+	children chan *testkit.Child // started ones
+}
+
+// serve starts a server that ends with the test. Zero options mean defaults.
+func serve(t *testing.T, o local.Options, terminals term.Options) *world {
+	t.Helper()
+	testkit.Leaks(t)
+	w := &world{t: t, daemon: &fakeDaemon{}, children: make(chan *testkit.Child, 64)}
+	w.socket = filepath.Join(testkit.Home(t), "run", "daemon.sock")
+	terminals.Start = func(_ term.ID, c pty.Command) (term.PTY, error) {
+		if c.Path == "missing" {
+			return nil, &pty.StartError{What: "program", Name: c.Path, Err: context.Canceled}
+		}
+		child := testkit.NewChild()
+		w.children <- child
+		return child, nil
+	}
+	w.pool = term.NewPool(terminals)
+	o.Terminals, o.Daemon = w.pool.As(term.User), w.daemon
+	w.server = local.NewServer(o)
+	l, err := ipc.Listen(w.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- w.server.Serve(l) }()
+	w.client = local.NewClient(w.socket)
+	t.Cleanup(func() {
+		w.client.Close()
+		if err := w.server.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := w.pool.Close(ctx); err != nil {
+			t.Errorf("close the pool: %v", err)
+		}
+	})
+	return w
+}
+
+// spawn starts a terminal called name.
+func (w *world) spawn(name string) (local.Terminal, *testkit.Child) {
+	w.t.Helper()
+	tm, err := w.client.Spawn(w.t.Context(), local.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: "/"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return tm, <-w.children
+}
+
+// dial opens a bare connection.
+func (w *world) dial() net.Conn {
+	w.t.Helper()
+	conn, err := ipc.Dial(w.t.Context(), w.socket)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		w.t.Fatal(err)
+	}
+	return conn
+}
+
+// attach opens a terminal.
+func (w *world) attach(ref string, o local.AttachOptions) *local.Attachment {
+	w.t.Helper()
+	a, err := w.client.Attach(w.t.Context(), ref, o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(a.Close)
+	return a
+}
+
+// reads collects data until it is text, and returns the controls met on the way.
+func reads(t *testing.T, a *local.Attachment, text string) (controls []local.Control) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	got := ""
+	for got != text {
+		m, err := a.Next(ctx)
+		if err != nil {
+			t.Fatalf("read %q of %q: %v", got, text, err)
+		}
+		if m.Control != nil {
+			controls = append(controls, *m.Control)
+		}
+		got += string(m.Data)
+	}
+	return controls
+}
+
+// next waits for a control and drops data before it.
+func next(t *testing.T, a *local.Attachment) local.Control {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		m, err := a.Next(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Control != nil {
+			return *m.Control
+		}
+	}
+}

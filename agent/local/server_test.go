@@ -1,0 +1,276 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+	"tether/platform/pty"
+)
+
+func TestTerminals(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	ctx := t.Context()
+	tm, child := w.spawn("build")
+	want := local.Terminal{Name: "build", Title: "build", Command: []string{"x", "-y"}, Cwd: "/", Cols: 80, Rows: 24, Owner: "user",
+		Visible: true, LentTo: []string{}, Pid: 1}
+	if diff := cmp.Diff(want, tm, cmpopts.IgnoreFields(local.Terminal{}, "ID", "Started")); diff != "" {
+		t.Errorf("spawned (-want +got):\n%s", diff)
+	}
+	l, err := w.client.List(ctx)
+	if err != nil || l.SchemaVersion != local.SchemaVersion || !cmp.Equal(l.Terminals, []local.Terminal{tm}) {
+		t.Errorf("list: %+v, %v", l, err)
+	}
+	for _, ref := range []string{tm.ID, tm.ID[:8], "build"} {
+		if got, err := w.client.Find(ctx, ref); err != nil || got.ID != tm.ID {
+			t.Errorf("find %q: %q, %v", ref, got.ID, err)
+		}
+	}
+	child.Print("x")
+	killed, err := w.client.Kill(ctx, "build")
+	if err != nil || killed.Exit == nil || !child.Killed() {
+		t.Errorf("kill: %+v, %v", killed, err)
+	}
+	if again, err := w.client.Kill(ctx, tm.ID); err != nil || !cmp.Equal(again.Exit, killed.Exit) {
+		t.Errorf("kill again: %+v, %v", again, err)
+	}
+	odd, _ := w.spawn("a/b c?d#e%f/../..")
+	if got, err := w.client.Find(ctx, odd.Name); err != nil || got.ID != odd.ID {
+		t.Errorf("a name with special characters: %q, %v", got.ID, err)
+	}
+}
+
+func TestDaemonIsAsked(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	ctx := t.Context()
+	if s, err := w.client.Status(ctx); err != nil || s.Pid != 7 || !s.Running {
+		t.Errorf("status: %+v, %v", s, err)
+	}
+	if h, err := w.client.Pair(ctx, local.PairRequest{Name: "n", URL: "u"}); err != nil || h.URL != "u" {
+		t.Errorf("pair: %+v, %v", h, err)
+	}
+	if err := w.client.Unpair(ctx, "a/b"); err != nil {
+		t.Errorf("unpair: %v", err)
+	}
+	w.daemon.err = &local.Error{Code: local.CodeRefused, Message: "m", Hint: "h"}
+	_, err := w.client.Pair(ctx, local.PairRequest{Name: "bad"})
+	var e *local.Error
+	if !errors.As(err, &e) || *e != (local.Error{Code: local.CodeRefused, Message: "m", Hint: "h"}) {
+		t.Errorf("refused pair: %+v", err)
+	}
+	if err := w.client.Shutdown(ctx); err != nil {
+		t.Errorf("shutdown: %v", err)
+	}
+	testkit.Eventually(t, patience, "shutdown is told", func() bool {
+		w.daemon.mu.Lock()
+		defer w.daemon.mu.Unlock()
+		return cmp.Equal(w.daemon.asked, []string{"pair n", "unpair a/b", "pair bad", "shutdown"})
+	})
+}
+
+func TestErrorsHaveCodes(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		code local.Code
+		exit int
+	}{
+		{term.ErrNotFound, local.CodeNoTerminal, 7},
+		{&term.AmbiguousError{Ref: "x"}, local.CodeAmbiguous, 7},
+		{fmt.Errorf("x: %w", &term.DeniedError{}), local.CodeDenied, 6},
+		{&term.SpecError{Field: "size", Err: io.EOF}, local.CodeBadRequest, 2},
+		{&term.SpecError{Field: "private", Err: term.ErrPrivate}, local.CodeBadRequest, 2},
+		{fmt.Errorf("start: %w", &pty.StartError{What: "directory", Err: io.EOF}), local.CodeCannotStart, 1},
+		{term.ErrExited, local.CodeExited, 1},
+		{term.ErrClosed, local.CodeClosing, 3},
+		{&http.MaxBytesError{}, local.CodeTooLarge, 1},
+		{context.DeadlineExceeded, local.CodeTimeout, 8},
+		{fmt.Errorf("x: %w", &local.Error{Code: local.CodeUnreachable}), local.CodeUnreachable, 5},
+		{io.EOF, local.CodeInternal, 1},
+	} {
+		e := local.ErrorFor(c.err)
+		if e.Code != c.code || local.ExitStatus(e) != c.exit {
+			t.Errorf("%v: %s with exit status %d, want %s with %d", c.err, e.Code, local.ExitStatus(e), c.code, c.exit)
+		}
+	}
+	for code, m := range local.Codes {
+		if m.HTTP() < 400 || m.Exit() < 1 || m.Exit() > 8 {
+			t.Errorf("%s means HTTP %d, exit status %d", code, m.HTTP(), m.Exit())
+		}
+	}
+}
+
+func TestNotRunning(t *testing.T) {
+	c := local.NewClient(testkit.Home(t) + "/run/daemon.sock")
+	defer c.Close()
+	_, err := c.Status(t.Context())
+	_, attach := c.Attach(t.Context(), "x", local.AttachOptions{})
+	for _, err := range []error{err, attach} {
+		if !errors.Is(err, local.ErrNotRunning) || !errors.Is(err, ipc.ErrNotRunning) || local.ExitStatus(err) != local.ExitNotRunning {
+			t.Errorf("%v, want ErrNotRunning", err)
+		}
+	}
+	if err := c.WaitGone(t.Context()); err != nil {
+		t.Errorf("wait for the end of nothing: %v", err)
+	}
+}
+
+func read(t *testing.T, w *world, ref string, o local.ReadOptions) string {
+	t.Helper()
+	body, err := w.client.Read(t.Context(), ref, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	text, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestOutput(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("out")
+	const printed = "one\ntwo\x1b]633;A\x07\nthr\xff\x1b[6nee\n"
+	child.Print(printed)
+	child.Print("four")
+	testkit.Eventually(t, patience, "all was taken", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Bytes == int64(len(printed+"four"))
+	})
+	for _, c := range []struct {
+		o    local.ReadOptions
+		want string
+	}{
+		{local.ReadOptions{}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{local.ReadOptions{View: "text"}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{local.ReadOptions{View: "screen"}, "one\ntwo\nthr\xff\x1b[6nee\nfour"},
+		{local.ReadOptions{View: "raw"}, "one\ntwo\x1b]633;A\x07\nthr\xff\x1b[6nee\nfour"},
+		{local.ReadOptions{Lines: 1}, "four"},
+		{local.ReadOptions{Lines: 2}, "thr\uFFFDee\nfour"},
+		{local.ReadOptions{Lines: 4}, "one\ntwo\nthr\uFFFDee\nfour"},
+		{local.ReadOptions{Lines: 1000}, "one\ntwo\nthr\uFFFDee\nfour"},
+	} {
+		if got := read(t, w, "out", c.o); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
+		}
+	}
+	for _, q := range []string{"view=colour", "lines=-1", "lines=x", "lines=99999999999999999999", "command=x"} {
+		resp := ask(t, w, "GET /v1/terminals/out/output?"+q+" HTTP/1.1\r\nHost: tether\r\n\r\n")
+		if resp == nil || codeOf(t, resp) != local.CodeBadRequest {
+			t.Errorf("%s: %+v, want %s", q, resp, local.CodeBadRequest)
+		}
+	}
+	if _, err := w.client.Read(t.Context(), "nothing", local.ReadOptions{}); local.ExitStatus(err) != local.ExitNoTerminal {
+		t.Errorf("no terminal: %v", err)
+	}
+}
+
+func TestFollow(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	_, child := w.spawn("out")
+	child.Print("first\n")
+	body, err := w.client.Read(t.Context(), "out", local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	buf := make([]byte, 64)
+	for _, want := range []string{"first\n", "second\n", "third\n"} {
+		if n, err := io.ReadFull(body, buf[:len(want)]); err != nil || string(buf[:n]) != want {
+			t.Fatalf("read %q, %v; want %q", buf[:n], err, want)
+		}
+		child.Print(map[string]string{"first\n": "second\n", "second\n": "third\n"}[want])
+	}
+	child.End(0)
+	if rest, err := io.ReadAll(body); err != nil || len(rest) > 0 {
+		t.Errorf("after the exit: %q, %v", rest, err)
+	}
+
+	gone, cancel := context.WithCancel(t.Context())
+	_, other := w.spawn("other")
+	other.Print("x")
+	left, err := w.client.Read(gone, "other", local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := io.ReadAll(left); !errors.Is(err, context.Canceled) {
+		t.Errorf("a reader who left: %v", err)
+	}
+	left.Close()
+}
+
+func TestLongOutputHasLastLines(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{LogBytes: 256 << 10})
+	tm, child := w.spawn("long")
+	var all strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&all, "%d %s\n", i, strings.Repeat("x", i%300))
+	}
+	text := all.String()
+	for rest := text; rest != ""; {
+		n := min(len(rest), 4000)
+		child.Print(rest[:n])
+		rest = rest[n:]
+	}
+	testkit.Eventually(t, patience, "all was taken", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Bytes == int64(len(text))
+	})
+	lines := strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	for _, n := range []int{1, 2, 10, 100, 1000} {
+		if got, want := read(t, w, "long", local.ReadOptions{Lines: n}), strings.Join(lines[len(lines)-n:], "")+"\n"; got != want {
+			t.Errorf("the last %d lines: %d bytes, want %d", n, len(got), len(want))
+		}
+	}
+	for _, o := range []local.ReadOptions{{}, {Lines: 1 << 20}} {
+		got := read(t, w, "long", o)
+		if len(got) < 200<<10 || !strings.HasSuffix(text, got) {
+			t.Errorf("%+v: %d bytes that are not the end of what was printed", o, len(got))
+		}
+	}
+}
+
+func TestLastLines(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"", 1, ""}, {"a", 1, "a"}, {"a\n", 1, "a\n"}, {"a\nb", 1, "b"}, {"a\nb\n", 1, "b\n"}, {"a\nb\n", 2, "a\nb\n"},
+		{"a\n\n", 1, "\n"}, {"\n\n\n", 2, "\n\n"}, {"a\nb\nc", 2, "b\nc"},
+	} {
+		if got := c.text[local.LastLines([]byte(c.text), c.n):]; got != c.want {
+			t.Errorf("the last %d lines of %q: %q, want %q", c.n, c.text, got, c.want)
+		}
+	}
+}
+
+func TestDrainRefuses(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("x")
+	w.server.Drain()
+	_, err := w.client.List(t.Context())
+	var e *local.Error
+	if !errors.As(err, &e) || e.Code != local.CodeClosing {
+		t.Errorf("while it ends: %v, want %s", err, local.CodeClosing)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := w.client.WaitGone(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while the socket is there: %v", err)
+	}
+}
