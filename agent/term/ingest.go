@@ -175,7 +175,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	for _, e := range events {
 		switch e.Kind {
 		case shellint.CommandOpened:
-			c := Command{N: int(e.ID), Line: clip(e.Line, maxLine), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off}
+			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off}
 			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
 		case shellint.CommandClosed:
 			open := t.commandLocked(int(e.ID))
@@ -191,7 +191,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 			t.putMarkLocked(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})
 		case shellint.CommandNamed:
 			if c := t.commandLocked(int(e.ID)); c != nil && !c.HasLine {
-				c.Line, c.HasLine = clip(e.Line, maxLine), true
+				c.Line, c.HasLine = lineOf(e), true
 				t.lineBytes += len(c.Line)
 			}
 		}
@@ -211,6 +211,12 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: m.Text})
 		}
 	}
+}
+
+// lineOf is the command line as it is kept: valid UTF-8 of at most maxLine
+// bytes, so that no encoder makes it longer than hosts take.
+func lineOf(e shellint.CommandEvent) string {
+	return clip(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
 }
 
 // clip cuts s to at most n bytes at a rune.
