@@ -3,7 +3,7 @@ package uplink_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -66,7 +66,7 @@ func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *worl
 	return w
 }
 
-var errDown = errors.New("no route to host")
+var errDown = fmt.Errorf("%w: no route to host", client.ErrUnreachable)
 
 // dial opens a pipe to the host.
 func (w *world) dial() (jsonrpc.Channel, error) {

@@ -153,11 +153,14 @@ func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
 	if last != nil {
 		o.Resume = &client.Resume{Initial: last.initial, LastSeenServerSeq: last.lastSeq, Subscriptions: uris}
 		conn, err := l.opts.Connect(ctx, l.opts.Endpoint, o)
-		if !errors.Is(err, client.ErrNotResumed) {
+		if err == nil || errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrUnauthorized) {
 			return conn, err
 		}
+		l.forgetResume() // a host that spoils reconnect would do so for ever
+		if !errors.Is(err, client.ErrNotResumed) {
+			return nil, err
+		}
 		o.Resume = nil
-		l.forgetResume()
 	}
 	return l.opts.Connect(ctx, l.opts.Endpoint, o)
 }
