@@ -16,7 +16,10 @@ func actionFor(m *term.Mark, commandActions bool) ahp.Action {
 	case term.MarkTitle:
 		return ahp.TerminalTitleChanged{Title: m.Text}
 	case term.MarkCwd:
-		return ahp.TerminalCwdChanged{Cwd: fileURI(m.Text)}
+		if cwd := fileURI(m.Text); cwd != "" {
+			return ahp.TerminalCwdChanged{Cwd: cwd}
+		}
+		return nil
 	case term.MarkResized:
 		return resized(m.Size)
 	case term.MarkExited:
@@ -61,11 +64,16 @@ func finished(c term.Command) ahp.Action {
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
 
-// fileURI returns the file URI of an absolute path of this machine.
+// fileURI returns the file URI of an absolute path of this machine, "" if it
+// is longer than hosts take: escaping may make it three times the path.
 func fileURI(path string) string {
 	path = filepath.ToSlash(path)
 	if !strings.HasPrefix(path, "/") {
 		path = "/" + path // a Windows drive
 	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	uri := (&url.URL{Scheme: "file", Path: path}).String()
+	if len(uri) > ahp.MaxCwd {
+		return ""
+	}
+	return uri
 }

@@ -26,6 +26,7 @@ type fakeHost struct {
 
 	late map[string]chan struct{}  // by method: answered when this is closed
 	fail map[string]*jsonrpc.Error // by method: answered with this
+	odd  map[string]any            // likewise, with this result
 
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection
@@ -58,6 +59,10 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 	}
 	if e := f.fail[r.Method]; e != nil {
 		r.ReplyError(e)
+		return
+	}
+	if v, ok := f.odd[r.Method]; ok {
+		r.Reply(v)
 		return
 	}
 	switch r.Method {

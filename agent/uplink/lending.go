@@ -20,7 +20,8 @@ type lending struct {
 	ackSeen bool   // an acknowledgement came since the last announcement
 	sent    int64  // text offset up to which it was sent on this connection
 	lost    int64  // text bytes that no connection will send
-	over    bool   // the exit was reported and arrived
+	over    bool   // nothing is left to be said on this connection
+	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
 }
 
@@ -83,14 +84,14 @@ func (l *Link) byURI(uri string) *lending {
 	return nil
 }
 
-// setAcked records that the host has the text up to applied. A claim beyond
-// what was sent is a host's mistake and counts for nothing.
-func (l *Link) setAcked(le *lending, applied int64, seen bool) {
+// setAcked records that the host has the text up to applied. The first claim
+// after an announcement says where to go on. Any other that goes back or
+// beyond what was sent is a host's mistake and counts for nothing.
+func (l *Link) setAcked(le *lending, applied int64) {
 	l.mu.Lock()
-	valid := applied >= 0 && (seen || applied <= le.sent)
+	valid := !le.ackSeen || le.acked <= applied && applied <= le.sent
 	if valid {
-		le.acked = applied
-		le.ackSeen = le.ackSeen || seen
+		le.acked, le.ackSeen = applied, true
 	}
 	l.mu.Unlock()
 	if valid {

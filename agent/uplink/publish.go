@@ -69,7 +69,7 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 	defer reader.Close()
 	p.reader = reader
-	if err := p.announce(ctx); err != nil {
+	if err := p.announce(ctx); err != nil || p.finishedBefore() {
 		return err
 	}
 	for {
@@ -121,6 +121,10 @@ func (p *publisher) announce(ctx context.Context) error {
 	state, err := p.guard(ctx)
 	if err != nil {
 		return err
+	}
+	if p.s.marker.Resume && state.Lifecycle.Exited() && info.Exit != nil {
+		p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+		return nil // the exit was the last that we sent
 	}
 	p.adopt(state)
 	if replay && !p.s.marker.Resume {
@@ -306,7 +310,7 @@ func (p *publisher) barrier(ctx context.Context) error {
 	if err := p.s.conn.Peer().CallBulk(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil); err != nil {
 		return err
 	}
-	p.s.link.setAcked(p.le, sent, false)
+	p.s.link.update(p.le, func(le *lending) { le.acked = sent })
 	return nil
 }
 
@@ -330,7 +334,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	switch m.Kind {
 	case term.MarkCommandExecuted:
-		if _, has := p.known[commandID(m.Command.N)]; has {
+		if _, has := p.known[commandID(m.Command.N)]; has || m.Command.N == p.open {
 			return nil
 		}
 		p.open = m.Command.N
@@ -383,7 +387,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		p.title = info.Title
 		actions = append(actions, ahp.TerminalTitleChanged{Title: info.Title})
 	}
-	if cwd := fileURI(info.Cwd); cwd != p.cwd {
+	if cwd := fileURI(info.Cwd); cwd != p.cwd && cwd != "" {
 		p.cwd = cwd
 		actions = append(actions, ahp.TerminalCwdChanged{Cwd: cwd})
 	}
@@ -424,6 +428,6 @@ func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err
 	}
-	p.s.link.update(p.le, func(le *lending) { le.over = true })
+	p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
 	return nil
 }

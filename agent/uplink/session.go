@@ -98,7 +98,7 @@ func serverName(r ahp.InitializeResult) string {
 	if r.ServerInfo == nil || r.ServerInfo.Name == "" {
 		return "a host without a name"
 	}
-	return r.ServerInfo.Name + " " + r.ServerInfo.Version
+	return clip(r.ServerInfo.Name+" "+r.ServerInfo.Version, 100)
 }
 
 // leave keeps what the next connection needs to continue this one.
@@ -110,6 +110,9 @@ func (s *session) leave() {
 		le.sent = max(le.acked, 0)
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal
+		}
+		if s.marker.Resume && le.exited {
+			le.over = false // the next connection looks whether the host still has it
 		}
 	}
 }
@@ -197,12 +200,27 @@ func (s *session) publish(ctx context.Context, le *lending) {
 	s.wg.Go(func() {
 		defer close(p.done)
 		defer cancel()
-		err := newPublisher(s, le).run(ctx)
-		if err != nil && ctx.Err() == nil {
-			s.link.update(le, func(le *lending) { le.problem = err.Error() })
-			s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
-		}
+		s.keepPublishing(ctx, le)
 	})
+}
+
+// keepPublishing tries again, patiently, what did not work: the host may have
+// been busy for a moment while the connection lives on for weeks.
+func (s *session) keepPublishing(ctx context.Context, le *lending) {
+	var retry backoff
+	for {
+		err := newPublisher(s, le).run(ctx)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errWrongTarget) {
+			return
+		}
+		s.link.update(le, func(le *lending) { le.problem = clip(err.Error(), maxProblem) })
+		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
+		select {
+		case <-time.After(retry.next(true)):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // callTimeout bounds a request: VS Code answers createTerminal only after

@@ -2,15 +2,18 @@ package uplink
 
 import (
 	"context"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"tether/ahp"
 )
 
-// onNotification takes acknowledgements. It runs on the connection's read
-// goroutine.
+// onNotification takes acknowledgements of a host with resume. It runs on the
+// connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
-	if method != ahp.MethodAck {
+	if method != ahp.MethodAck || !s.live.Load() || !s.marker.Resume {
 		return
 	}
 	var ack ahp.AckParams
@@ -18,7 +21,7 @@ func (s *session) onNotification(method string, params []byte) {
 		return
 	}
 	if le := s.link.byURI(ack.Channel); le != nil {
-		s.link.setAcked(le, ack.Applied, true)
+		s.link.setAcked(le, ack.Applied)
 	}
 }
 
@@ -49,12 +52,16 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	}
 }
 
-// rejected stops publishing a terminal whose output the host does not take.
+// rejected stops publishing a terminal whose output the host does not take. A
+// host that only does not know titles and the like goes without them.
 func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
-	s.link.update(le, func(le *lending) {
-		le.problem = "the host refused " + v.Kind + ": " + clip(v.RejectionReason, 200)
-	})
-	le.signal()
+	switch v.Kind {
+	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
+		s.link.update(le, func(le *lending) {
+			le.problem = "the host refused " + v.Kind + ": " + clip(v.RejectionReason, maxReason)
+		})
+		le.signal()
+	}
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", v.Kind).Msg("refused by the host")
 }
 
@@ -116,10 +123,26 @@ func (s *session) dispose(le *lending) {
 	s.log.Info().Err(err).Str("terminal", string(le.h.ID())).Bool("killed", killed).Msg("disposed of by the host")
 }
 
-// clip cuts a text of the host's for a message of ours.
+// Bounds of what a person is shown of a host's words, in bytes.
+const (
+	maxReason  = 200
+	maxProblem = 400 // with our own words around it
+)
+
+// clip makes a text of the host's fit for a message of ours, which a terminal
+// may show: printable and at most n bytes.
 func clip(s string, n int) string {
-	if len(s) > n {
-		return s[:n] + "…"
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, s)
+	if len(s) <= n {
+		return s
 	}
-	return s
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
 }

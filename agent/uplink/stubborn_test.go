@@ -1,0 +1,218 @@
+package uplink_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp"
+	"tether/host"
+	"tether/jsonrpc"
+)
+
+// A host that could not take a terminal for a moment gets it later, on the
+// same connection.
+func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, fail: map[string]*jsonrpc.Error{
+			ahp.MethodCreateTerminal: jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many terminals"),
+		}}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		child.Print("hello")
+		synctest.Wait()
+		if got := w.link.Status().Terminals[0].Problem; !strings.Contains(got, "too many terminals") {
+			t.Errorf("problem = %q", got)
+		}
+		f.mu.Lock()
+		f.fail = nil
+		f.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if len(f.created) != 1 || f.text[f.created[0]] != "hello" || w.link.Status().Terminals[0].Problem != "" {
+			t.Errorf("two minutes later the host has %q, status %+v", f.text, w.link.Status())
+		}
+	})
+}
+
+// refuse has the host refuse an action of ours.
+func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string) {
+	t.Helper()
+	err := f.peer.Notify(t.Context(), ahp.MethodAction, ahp.Envelope{Channel: uri, ServerSeq: 1, RejectionReason: &reason,
+		Action: ahp.AppendAction(nil, a), Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// A host that takes output but no titles is served nevertheless.
+func TestARefusedTitleDoesNotStopTheOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		f.refuse(t, f.uri(t), ahp.TerminalTitleChanged{Title: "x"}, "unknown action")
+		child.Print("more")
+		synctest.Wait()
+		if got := f.text[f.uri(t)]; got != "more" {
+			t.Errorf("text %q, want the output", got)
+		}
+	})
+}
+
+// What a host says is shown to the person, on a terminal.
+func TestAReasonIsSafeToShow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		w.spawn(term.Spec{})
+		f.refuse(t, f.uri(t), ahp.TerminalOutput{}, "\x1b]0;evil\a\u009b2J"+strings.Repeat("é", 200))
+		got := w.link.Status().Terminals[0].Problem
+		if want := "the host refused terminal/output: ]0;evil2J" + strings.Repeat("é", 95) + "…"; got != want {
+			t.Errorf("problem = %q, want %q", got, want)
+		}
+	})
+}
+
+// Acknowledgements of what was never sent, or of less than before, count for
+// nothing: the window stays closed.
+func TestNonsenseAcknowledgementsOpenNoWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
+		w := fakeWorld(t, f, nil)
+		_, child := w.spawn(term.Spec{})
+		ack := func(n int64) {
+			f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: n})
+			synctest.Wait()
+		}
+		ack(0)
+		child.Print("hello")
+		synctest.Wait()
+		ack(5)
+		for _, n := range []int64{1 << 60, 6, 3} {
+			ack(n)
+			if got := w.link.Status().Terminals[0].Unacked; got != 0 {
+				t.Errorf("after an acknowledgement of %d bytes, %d are on their way, want 0", n, got)
+			}
+		}
+		for range 300 {
+			child.Print(strings.Repeat("y", 1022) + "\r\n")
+		}
+		synctest.Wait()
+		if got := len(f.text[f.uri(t)]); got > 64<<10+5 {
+			t.Errorf("%d bytes were sent without an acknowledgement", got)
+		}
+	})
+}
+
+// Long directories become longer as URIs, and lines of binary longer as text.
+func TestNothingOfTheSessionIsTooLongForTheHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		_, child := w.spawn(term.Spec{Nonce: "n0"})
+		deep := strings.Repeat("/目录", 500)
+		child.Print("\x1b]633;P;Cwd=" + deep + ";n0\a")
+		child.Print("\x1b]633;E;cat " + strings.Repeat("\xff", 30<<10) + ";n0\a\x1b]633;C;n0\a")
+		child.Print("out")
+		synctest.Wait()
+		if st := w.link.Status().Terminals[0]; st.Problem != "" {
+			t.Errorf("problem = %q", st.Problem)
+		}
+		if got := text(w.only()); got != "out" {
+			t.Errorf("text = %q", got)
+		}
+		w.restartHost(host.Options{})
+		w.online()
+		synctest.Wait()
+		if st := w.link.Status().Terminals[0]; st.Problem != "" {
+			t.Errorf("announced in a deep directory: problem = %q", st.Problem)
+		}
+	})
+}
+
+// An exited terminal stays in sight until it is disposed of, also when the
+// link has been down since.
+func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
+	for _, forgets := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, host.Options{Grace: 10 * time.Second}, nil)
+			_, child := w.spawn(term.Spec{})
+			child.Print("last words")
+			child.End(3)
+			synctest.Wait()
+			if forgets {
+				w.restartHost(host.Options{})
+			} else {
+				w.cut(false)
+			}
+			w.online()
+			time.Sleep(time.Minute)
+			states := w.observe()
+			if len(states) != 1 {
+				t.Fatalf("forgets=%v: the host has %d terminals, want the exited one", forgets, len(states))
+			}
+			for _, s := range states {
+				if text(s) != "last words" || !s.Lifecycle.Exited() || *s.Lifecycle.ExitCode != 3 {
+					t.Errorf("forgets=%v: text %q, %+v", forgets, text(s), s.Lifecycle)
+				}
+			}
+			if p := w.link.Status().Terminals; len(p) > 0 && p[0].Problem != "" {
+				t.Errorf("problem %q", p[0].Problem)
+			}
+		})
+	}
+}
+
+// A host that answers reconnect with nonsense is met with initialize.
+func TestAHostThatSpoilsReconnectIsMetAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, odd: map[string]any{ahp.MethodReconnect: "nonsense"}}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		child.Print("hello")
+		synctest.Wait()
+		w.cut(false)
+		time.Sleep(5 * time.Minute)
+		if s := w.link.Status(); s.State != uplink.StateOnline {
+			t.Errorf("after minutes the link is %s: %v", s.State, s.Err)
+		}
+	})
+}
+
+// A reader that fell behind into the first byte of a command must not have it
+// begin twice at the host.
+func TestACommandBeginsOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		w.online()
+		w.cut(true)
+		h, child := w.spawn(term.Spec{Nonce: "n0"})
+		child.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\a")
+		for i := range 255 { // with the three marks before: one too many for the log
+			if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: 24}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		child.Print("built\r\n")
+		w.mu.Lock()
+		w.down = false
+		w.mu.Unlock()
+		w.online()
+		synctest.Wait()
+		s := w.only()
+		n := 0
+		for _, p := range s.Content {
+			if p.Type == ahp.PartCommand {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d commands at the host, want 1: %+v", n, fmt.Sprint(s.Content))
+		}
+	})
+}
