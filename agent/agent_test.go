@@ -1,0 +1,274 @@
+package agent_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+func TestOnlyOne(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	first := start(t, agent.Config{Dirs: d})
+	second, err := agent.New(agent.Config{Dirs: d, AllowRoot: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running *agent.RunningError
+	if err := second.Run(t.Context()); !errors.As(err, &running) || running.Pid != os.Getpid() {
+		t.Errorf("a second daemon: %v, want a RunningError with this process", err)
+	}
+	if _, err := first.client.Status(t.Context()); err != nil {
+		t.Errorf("the first one afterwards: %v", err)
+	}
+	first.end()
+	if _, err := first.client.Status(t.Context()); !errors.Is(err, local.ErrNotRunning) {
+		t.Errorf("after its end: %v", err)
+	}
+	start(t, agent.Config{Dirs: d})
+}
+
+func TestConfigIsChecked(t *testing.T) {
+	for _, level := range []string{"loud", "trace", "fatal", "-1"} {
+		if _, err := agent.New(agent.Config{LogLevel: level}); err == nil {
+			t.Errorf("log level %q was accepted", level)
+		}
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root is refused")
+	}
+	a, err := agent.New(agent.Config{Dirs: home(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Run(t.Context()); !errors.Is(err, agent.ErrRoot) {
+		t.Errorf("as root: %v", err)
+	}
+}
+
+func TestEndsWithEverything(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
+	var ids []string
+	for range 3 {
+		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "trap '' TERM HUP; sleep 1000 & wait; sleep 1000"},
+			Env: os.Environ(), Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, tm.ID)
+	}
+	if err := a.client.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.end()
+	for _, id := range ids {
+		if left, err := proc.Tagged(proc.Tag(id)); err == nil && len(left) > 0 {
+			t.Errorf("%s left %v", id, left)
+		}
+	}
+	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
+		t.Error("the socket is still there")
+	}
+}
+
+// observe follows a host and returns the exit of the terminal with the title, once it is seen.
+func observe(t *testing.T, url, title string) (seen <-chan ahp.TerminalExited, shown <-chan struct{}) {
+	t.Helper()
+	o := client.NewObserver(client.ObserverOptions{Endpoint: client.Endpoint{URL: url}, ClientID: "observer"})
+	ctx, cancel := context.WithCancel(context.Background())
+	exits, there, done := make(chan ahp.TerminalExited, 1), make(chan struct{}), make(chan struct{})
+	go func() { _ = o.Run(ctx); close(done) }()
+	go func() {
+		listed := false
+		show := sync.OnceFunc(func() { close(there) })
+		for {
+			e, err := o.Next(ctx)
+			if err != nil {
+				return
+			}
+			for _, i := range e.Terminals {
+				if i.Title == title && !listed {
+					listed = true
+					o.Follow(i.Resource)
+				}
+			}
+			if e.Kind == client.Resync {
+				show()
+			}
+			if x, ok := e.Action.(ahp.TerminalExited); ok {
+				exits <- x
+			}
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return exits, there
+}
+
+// The hosts of a daemon that ends are told how its terminals ended, rather than that their owner is gone.
+func TestHostsHearOfTheEnd(t *testing.T) {
+	testkit.Leaks(t)
+	url := startHost(t, "")
+	a := start(t, agent.Config{Dirs: home(t)})
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url}); err != nil {
+		t.Fatal(err)
+	}
+	exits, shown := observe(t, url, "told")
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: "/", Name: "told"}); err != nil {
+		t.Fatal(err)
+	}
+	<-shown
+	began := time.Now()
+	a.end()
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("ending took %v", took)
+	}
+	select {
+	case x := <-exits:
+		if x.ExitCode == nil || *x.ExitCode != 143 {
+			t.Errorf("the observer saw the exit %v, want 143", x.ExitCode)
+		}
+	case <-time.After(patience):
+		t.Error("the observer saw no exit")
+	}
+}
+
+func TestLogHoldsNoContent(t *testing.T) {
+	url := startHost(t, "token-canary")
+	d := home(t)
+	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "token-canary"}); err != nil {
+		t.Fatal(err)
+	}
+	a.status("the host is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
+	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := a.client.Attach(t.Context(), tm.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.Close()
+	if err := at.Write(t.Context(), []byte("typed-canary\r")); err != nil {
+		t.Fatal(err)
+	}
+	a.status("it has exited", func(s local.Status) bool { return s.Terminals.Exited == 1 })
+	if err := a.client.Unpair(t.Context(), "local"); err != nil {
+		t.Fatal(err)
+	}
+	a.end()
+	log, err := os.ReadFile(agent.LogPath(d))
+	if err != nil || !strings.Contains(string(log), `"message":"paired"`) {
+		t.Errorf("log: %v\n%s", err, log)
+	}
+	if strings.Contains(string(log), "canary") {
+		t.Errorf("the log holds what it must not:\n%s", log)
+	}
+}
+
+func TestUnsafePlacesAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(home string) error
+		want  string
+	}{
+		{"runtime directory", func(h string) error { return errors.Join(os.MkdirAll(h+"/run", 0o700), os.Chmod(h+"/run", 0o755)) }, "chmod 700"},
+		{"state directory", func(h string) error { return errors.Join(os.MkdirAll(h+"/state", 0o700), os.Chmod(h+"/state", 0o777)) }, "chmod 700"},
+		{"state is a link", func(h string) error {
+			return errors.Join(os.Mkdir(h+"/other", 0o700), os.Symlink(h+"/other", h+"/state"))
+		}, "not a directory"},
+		{"open log", func(h string) error { return file(h+"/state/daemon.log", "", 0o644) }, "chmod 600"},
+		{"linked log", func(h string) error {
+			return errors.Join(file(h+"/state/x", "", 0o600), os.Symlink("x", h+"/state/daemon.log"))
+		}, "links"},
+		{"open hosts", func(h string) error { return file(h+"/state/hosts.json", "{}", 0o640) }, "chmod 600"},
+		{"broken hosts", func(h string) error { return file(h+"/state/hosts.json", "{", 0o600) }, "pair again"},
+		{"hosts of the future", func(h string) error { return file(h+"/state/hosts.json", `{"version":2}`, 0o600) }, "version 2"},
+		{"unknown key", func(h string) error {
+			return file(h+"/state/hosts.json", `{"version":1,"hosts":[{"colour":1}]}`, 0o600)
+		}, "colour"},
+		{"a file for a socket", func(h string) error { return file(h+"/run/daemon.sock", "", 0o600) }, "in the way"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := home(t)
+			if err := c.spoil(filepath.Dir(d.State)); err != nil {
+				t.Fatal(err)
+			}
+			a, err := agent.New(agent.Config{Dirs: d, AllowRoot: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := a.Run(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q in it", err, c.want)
+			}
+		})
+	}
+}
+
+func file(name, content string, mode os.FileMode) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), mode), os.Chmod(name, mode))
+}
+
+func TestSpawnRequests(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	run := func(r local.SpawnRequest) (local.Terminal, error) {
+		r.Cwd = "/"
+		if r.Env == nil {
+			r.Env = []string{"PATH=" + os.Getenv("PATH")}
+		}
+		return a.client.Spawn(t.Context(), r)
+	}
+	for _, c := range []struct {
+		name string
+		r    local.SpawnRequest
+		code local.Code
+	}{
+		{"no command", local.SpawnRequest{}, local.CodeBadRequest},
+		{"a NUL in an argument", local.SpawnRequest{Command: []string{"true", "a\x00b"}}, local.CodeBadRequest},
+		{"a NUL in a variable", local.SpawnRequest{Command: []string{"true"}, Env: []string{"A=\x00"}}, local.CodeBadRequest},
+		{"odd policy", local.SpawnRequest{Command: []string{"true"}, OnSlow: "stop"}, local.CodeBadRequest},
+		{"unknown host", local.SpawnRequest{Command: []string{"true"}, LendTo: []string{"x"}}, local.CodeNotPaired},
+		{"missing program", local.SpawnRequest{Command: []string{"/nonexistent"}}, local.CodeCannotStart},
+	} {
+		var e *local.Error
+		if _, err := run(c.r); !errors.As(err, &e) || e.Code != c.code {
+			t.Errorf("%s: %v, want %s", c.name, err, c.code)
+		}
+	}
+	tm, err := run(local.SpawnRequest{Command: []string{"env"}, OnSlow: "hold",
+		Env: []string{"PATH=" + os.Getenv("PATH"), "TETHER_TOKEN=x", "TETHER_HOME=/h", "=odd", "odd", "GOOD=1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := a.client.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	out, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]bool{"GOOD=1": true, "TERM=xterm-256color": true, "TETHER_HOME=/h": true, "TETHER_TERMINAL=" + tm.ID: true,
+		"TETHER_TOKEN": false, "odd": false} {
+		if strings.Contains(string(out), text) != want {
+			t.Errorf("%q in the environment: %t, want %t:\n%s", text, !want, want, out)
+		}
+	}
+}

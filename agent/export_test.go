@@ -1,0 +1,4 @@
+package agent
+
+// OpenLog is openLog.
+var OpenLog = openLog

@@ -1,0 +1,110 @@
+package agent_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/platform/dirs"
+)
+
+// patience is how long a test waits for what must happen soon.
+const patience = 20 * time.Second
+
+// home makes directories for one daemon.
+func home(t *testing.T) dirs.Dirs {
+	t.Helper()
+	testkit.Home(t)
+	d, err := dirs.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// daemon is one that runs in this process.
+type daemon struct {
+	t      *testing.T
+	client *local.Client
+	cancel context.CancelFunc
+	ended  chan error
+}
+
+// start runs a daemon and waits until it is ready. It ends with the test at the latest.
+func start(t *testing.T, c agent.Config) *daemon {
+	t.Helper()
+	c.AllowRoot = true
+	ready := make(chan struct{})
+	c.Ready = func() { close(ready) }
+	a, err := agent.New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	d := &daemon{t: t, client: local.NewClient(agent.SocketPath(c.Dirs)), cancel: cancel, ended: make(chan error, 1)}
+	go func() { d.ended <- a.Run(ctx) }()
+	select {
+	case <-ready:
+	case err := <-d.ended:
+		t.Fatalf("it ended: %v", err)
+	}
+	t.Cleanup(d.end)
+	return d
+}
+
+// end stops it and wants it to end well. It may be called again.
+func (d *daemon) end() {
+	d.t.Helper()
+	d.cancel()
+	d.client.Close()
+	select {
+	case err := <-d.ended:
+		if err != nil {
+			d.t.Errorf("the daemon ended with %v", err)
+		}
+		d.ended <- nil
+	case <-time.After(patience):
+		d.t.Error("the daemon does not end")
+	}
+}
+
+// status waits until the daemon's status is as ok wants it.
+func (d *daemon) status(what string, ok func(local.Status) bool) local.Status {
+	d.t.Helper()
+	var s local.Status
+	testkit.Eventually(d.t, patience, what, func() bool {
+		var err error
+		s, err = d.client.Status(d.t.Context())
+		return err == nil && ok(s)
+	})
+	return s
+}
+
+// serveHTTP serves a handler on a port of its own, and returns its ws URL.
+func serveHTTP(t *testing.T, h http.Handler) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &http.Server{Handler: h}
+	done := make(chan struct{})
+	go func() { defer close(done); _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close(); <-done })
+	return "ws://" + l.Addr().String()
+}
+
+// startHost runs a reference host.
+func startHost(t *testing.T, token string) string {
+	t.Helper()
+	h := host.New(host.Options{Token: token, Grace: time.Minute})
+	url := serveHTTP(t, h)
+	t.Cleanup(h.Close)
+	return url
+}

@@ -1,0 +1,63 @@
+package agent_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/agent"
+)
+
+func TestLogIsBounded(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "log")
+	const max = 1000
+	l, err := agent.OpenLog(name, max)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 100 {
+				if _, err := fmt.Fprintf(l, "line %d of %d\n", i, w); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if _, err := l.Write([]byte(strings.Repeat("x", 2*max) + "\n")); err != nil {
+		t.Errorf("a line larger than the file: %v", err)
+	}
+	if _, err := l.Write([]byte("last\n")); err != nil {
+		t.Error(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	for suffix, most := range map[string]int{"": max, ".1": 2*max + 1} {
+		data, err := os.ReadFile(name + suffix)
+		if err != nil || len(data) > most {
+			t.Errorf("%s: %d bytes, %v; want at most %d", suffix, len(data), err, most)
+		}
+		if info, err := os.Stat(name + suffix); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", suffix, info.Mode(), err)
+		}
+	}
+	if data, _ := os.ReadFile(name); string(data) != "last\n" {
+		t.Errorf("the newest file has %q", data)
+	}
+
+	again, err := agent.OpenLog(name, max)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	fmt.Fprintln(again, "more")
+	if data, _ := os.ReadFile(name); string(data) != "last\nmore\n" {
+		t.Errorf("opened again it has %q", data)
+	}
+}

@@ -1,0 +1,227 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// plainHost is a host that knows nothing of client-executed terminals, or speaks only an unknown version.
+type plainHost struct {
+	t       *testing.T
+	strange bool
+	mu      sync.Mutex
+	methods []string
+}
+
+func (h *plainHost) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ch, err := wsconn.Accept(w, r, wsconn.Options{})
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	handle := func(_ context.Context, r *jsonrpc.Request) {
+		h.mu.Lock()
+		h.methods = append(h.methods, r.Method)
+		h.mu.Unlock()
+		switch {
+		case r.Method != ahp.MethodInitialize:
+			_ = r.ReplyError(&jsonrpc.Error{Code: -32601, Message: "no"})
+		case h.strange:
+			_ = r.ReplyError(&jsonrpc.Error{Code: jsonrpc.Code(ahp.CodeUnsupportedProtocolVersion), Message: "no",
+				Data: json.RawMessage(`{"supportedVersions":["99.0.0"]}`)})
+		default:
+			_ = r.Reply(ahp.InitializeResult{ProtocolVersion: "1.0.0"})
+		}
+	}
+	_ = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(handle)}).Run(r.Context())
+}
+
+func (h *plainHost) asked(method string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return strings.Contains(strings.Join(h.methods, " ")+" ", method+" ")
+}
+
+func TestPairWithHostsThatDoNotFit(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	plain := &plainHost{t: t}
+	plainURL := serveHTTP(t, plain)
+	web := serveHTTP(t, http.NotFoundHandler())
+	for _, c := range []struct {
+		name, url, token string
+		code             local.Code
+		exit             int
+	}{
+		{"no client terminals", plainURL, "", local.CodeUnsupportedHost, 1},
+		{"another version", serveHTTP(t, &plainHost{t: t, strange: true}), "", local.CodeUnsupportedHost, 1},
+		{"a web server", web, "secret-canary", local.CodeUnreachable, 5},
+		{"nobody", "ws://127.0.0.1:1", "secret-canary", local.CodeUnreachable, 5},
+		{"wrong token", startHost(t, "right"), "secret-canary", local.CodeRefused, 4},
+		{"no such name", "wss://host.invalid", "secret-canary", local.CodeUnreachable, 5},
+	} {
+		_, err := a.client.Pair(t.Context(), local.PairRequest{URL: c.url, Token: c.token})
+		var e *local.Error
+		if !errors.As(err, &e) || e.Code != c.code || local.ExitStatus(err) != c.exit || e.Hint == "" {
+			t.Errorf("%s: %v (%+v), want %s with a hint", c.name, err, e, c.code)
+		}
+		if e != nil && strings.Contains(e.Message+e.Hint, "canary") {
+			t.Errorf("%s: the token is in %q", c.name, e.Message)
+		}
+	}
+	if s, _ := a.client.Status(t.Context()); len(s.Hosts) != 0 {
+		t.Errorf("kept: %+v", s.Hosts)
+	}
+
+	// Whoever knows better may pair, but a terminal is only lent if the host then shows it as ours.
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "it was tried", func() bool { return plain.asked(ahp.MethodCreateTerminal) })
+	a.status("status tells the trouble", func(s local.Status) bool {
+		h := s.Hosts[0]
+		return h.Error != "" || len(h.Lent) == 1 && h.Lent[0].Problem != ""
+	})
+}
+
+func TestWhatIsAURL(t *testing.T) {
+	for given, want := range map[string]string{
+		"wss://Host.Example/":         "wss://host.example",
+		" https://host.example/path/": "wss://host.example/path",
+		"http://127.0.0.1:80":         "ws://127.0.0.1:80",
+		"ws://[::1]:9187":             "ws://[::1]:9187",
+		"ws://localhost:1/?a=b":       "ws://localhost:1/?a=b",
+	} {
+		got, err := agent.HostURL(given)
+		if want = strings.Replace(want, "/?", "?", 1); err != nil || strings.Replace(got, "/?", "?", 1) != want {
+			t.Errorf("%q: %q, %v; want %q", given, got, err, want)
+		}
+	}
+	for given, want := range map[string]local.Code{
+		"": local.CodeBadRequest, "host.example": local.CodeBadRequest, "wss://": local.CodeBadRequest, "ftp://x": local.CodeBadRequest,
+		"wss://user:canary@host.example": local.CodeBadRequest, "wss://x?tkn=canary": local.CodeBadRequest, "wss://x#canary": local.CodeBadRequest,
+		"wss://bad%zz?tkn=canary": local.CodeBadRequest, "\x00": local.CodeBadRequest,
+		"ws://host.example": local.CodeInsecure, "http://10.0.0.1": local.CodeInsecure, "ws://localhost.example": local.CodeInsecure,
+		"ws://127.0.0.1.example": local.CodeInsecure,
+	} {
+		_, err := agent.HostURL(given)
+		var e *local.Error
+		if !errors.As(err, &e) || e.Code != want || strings.Contains(e.Message+e.Hint, "canary") {
+			t.Errorf("%q: %v, want %s without a secret", given, err, want)
+		}
+	}
+}
+
+func TestPairedHostsAreKept(t *testing.T) {
+	d := home(t)
+	one, two := startHost(t, "1"), startHost(t, "")
+	a := start(t, agent.Config{Dirs: d})
+	pair := func(r local.PairRequest) local.HostStatus {
+		t.Helper()
+		h, err := a.client.Pair(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if h := pair(local.PairRequest{URL: one, Token: "1"}); h.Name != "local" || !h.Default {
+		t.Errorf("first: %+v", h)
+	}
+	if h := pair(local.PairRequest{URL: two}); h.Name != "local-2" || h.Default {
+		t.Errorf("second: %+v", h)
+	}
+	ids := func() string {
+		data, err := os.ReadFile(filepath.Join(d.State, "hosts.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f struct {
+			Hosts []struct {
+				Name     string `json:"name"`
+				ClientID string `json:"client_id"`
+			} `json:"hosts"`
+		}
+		if err := json.Unmarshal(data, &f); err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, h := range f.Hosts {
+			if len(h.ClientID) != 36 {
+				t.Errorf("client id %q", h.ClientID)
+			}
+			text += h.Name + "=" + h.ClientID + " "
+		}
+		return text
+	}
+	before := ids()
+	pair(local.PairRequest{URL: one, Token: "1"}) // again
+	if after := ids(); after != before {
+		t.Errorf("pairing again made %q of %q", after, before)
+	}
+	if h := pair(local.PairRequest{URL: two, Default: true}); !h.Default {
+		t.Errorf("made the default: %+v", h)
+	}
+	var e *local.Error
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: two, Name: "local"}); !errors.As(err, &e) || e.Code != local.CodePaired {
+		t.Errorf("a taken name: %v", err)
+	}
+	a.end()
+
+	a = start(t, agent.Config{Dirs: d})
+	s := a.status("both are online again", func(s local.Status) bool {
+		return len(s.Hosts) == 2 && s.Hosts[0].State == "online" && s.Hosts[1].State == "online"
+	})
+	if s.Hosts[0].Default || !s.Hosts[1].Default || s.Hosts[0].URL != one {
+		t.Errorf("after a restart: %+v", s.Hosts)
+	}
+	if e, found, err := agent.PairedEndpoint(d, "local"); err != nil || !found || e.Token != "1" {
+		t.Errorf("endpoint by name: %+v, %t, %v", e, found, err)
+	}
+	if _, found, err := agent.PairedEndpoint(d, "other"); err != nil || found {
+		t.Errorf("endpoint of nobody: %t, %v", found, err)
+	}
+	if err := a.client.Unpair(t.Context(), "local-2"); err != nil {
+		t.Fatal(err)
+	}
+	if s, _ := a.client.Status(t.Context()); len(s.Hosts) != 1 || !s.Hosts[0].Default {
+		t.Errorf("the last one left is the default: %+v", s.Hosts)
+	}
+}
+
+func TestUnpairWithdraws(t *testing.T) {
+	url := startHost(t, "")
+	a := start(t, agent.Config{Dirs: home(t)})
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url}); err != nil {
+		t.Fatal(err)
+	}
+	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: "/", Name: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exits, shown := observe(t, url, "mine")
+	<-shown
+	if err := a.client.Unpair(t.Context(), "local"); err != nil {
+		t.Fatal(err)
+	}
+	<-exits // the host says that it is over
+	got, err := a.client.Find(t.Context(), tm.ID)
+	if err != nil || got.Exit != nil || len(got.LentTo) > 0 {
+		t.Errorf("the terminal itself: %+v, %v; want it running and not lent", got, err)
+	}
+}
