@@ -48,6 +48,9 @@ func (l *Log) Limit() int { return l.limit }
 // Append adds p at End. Bytes that no longer fit are dropped from the front;
 // of a p longer than the limit only its tail is retained. p is copied.
 func (l *Log) Append(p []byte) {
+	if len(p) == 0 {
+		return // there may be no buffer yet
+	}
 	if skip := len(p) - l.limit; skip > 0 {
 		p = p[skip:]
 		l.end += int64(skip)

@@ -123,3 +123,11 @@ func BenchmarkAppend(b *testing.B) {
 		l.Append(p)
 	}
 }
+
+func TestAppendNothingAtAnOffset(t *testing.T) {
+	l := ring.NewAt(0, 100)
+	l.Append(nil)
+	if l.Start() != 100 || l.End() != 100 {
+		t.Errorf("an empty log at 100 is [%d, %d) after nothing was appended", l.Start(), l.End())
+	}
+}
