@@ -75,6 +75,7 @@ type Pool struct {
 	version   uint64
 	watch     chan struct{} // closed and replaced at each change
 	closed    bool
+	aging     *time.Timer    // runs forget; nil before the first exit
 	runs      sync.WaitGroup // Terminal.run
 }
 
@@ -155,6 +156,7 @@ func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 		defer p.runs.Done()
 		defer s.ended()
 		t.run()
+		p.forget()
 	}()
 	p.changed()
 	return t, nil
@@ -200,7 +202,6 @@ func (p *Pool) list(t *Terminal) bool {
 	}
 	delete(p.starting, t.id)
 	p.terminals[t.id] = t
-	p.forgetLocked()
 	return true
 }
 
@@ -254,8 +255,28 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	}
 }
 
-// forgetLocked drops exited terminals beyond the bounds.
-func (p *Pool) forgetLocked() {
+// forget drops exited terminals beyond the bounds, and comes back when the
+// next one is too old.
+func (p *Pool) forget() {
+	p.mu.Lock()
+	before := len(p.terminals)
+	switch next := p.forgetLocked(); {
+	case next == 0 || p.closed:
+	case p.aging == nil:
+		p.aging = time.AfterFunc(next, p.forget)
+	default:
+		p.aging.Reset(next)
+	}
+	forgot := len(p.terminals) < before
+	p.mu.Unlock()
+	if forgot {
+		p.changed()
+	}
+}
+
+// forgetLocked returns how long the oldest of the exited terminals that are
+// left may be kept, 0 if there is none.
+func (p *Pool) forgetLocked() (next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {
 		if i := t.Info(); i.Exit != nil {
@@ -264,10 +285,14 @@ func (p *Pool) forgetLocked() {
 	}
 	slices.SortFunc(exited, func(a, b Info) int { return b.Exit.At.Compare(a.Exit.At) })
 	for n, i := range exited {
-		if n >= p.opts.KeepExited || time.Since(i.Exit.At) > p.opts.KeepFor {
+		left := p.opts.KeepFor - time.Since(i.Exit.At)
+		if n >= p.opts.KeepExited || left <= 0 {
 			delete(p.terminals, i.ID)
+			continue
 		}
+		next = left
 	}
+	return next
 }
 
 // changed tells the watchers that the set of terminals, their lending or
@@ -317,6 +342,9 @@ func (p *Pool) all() []*Terminal {
 func (p *Pool) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
+	if p.aging != nil {
+		p.aging.Stop()
+	}
 	p.mu.Unlock()
 	var wg sync.WaitGroup
 	all := p.all()

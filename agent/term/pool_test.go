@@ -116,10 +116,16 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 		if n := len(user.List()); n != 4 {
 			t.Errorf("%d terminals listed, want 3 exited and 1 running", n)
 		}
+		version, err := p.Changed(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(2 * time.Hour)
-		spawn()
-		if n := len(user.List()); n != 2 {
-			t.Errorf("%d terminals listed two hours later, want the 2 running", n)
+		if n := len(user.List()); n != 1 {
+			t.Errorf("%d terminals listed two hours later, want the one running", n)
+		}
+		if next, err := p.Changed(t.Context(), 0); err != nil || next == version {
+			t.Errorf("version %d, %v after terminals were forgotten, want a new one", next, err)
 		}
 	})
 }
