@@ -153,7 +153,7 @@ func (h Handle) Lend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	return h.t.lend(host, true)
+	return h.t.lend(host)
 }
 
 // Unlend withdraws the terminal from host.
@@ -161,7 +161,8 @@ func (h Handle) Unlend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	return h.t.lend(host, false)
+	h.t.withdraw(host)
+	return nil
 }
 
 // Attach counts a person as attached until leave is called.
@@ -187,14 +188,14 @@ const (
 // terminal is withdrawn from it in any case and killed unless it is kept.
 // killed tells which.
 func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
-	info := h.t.Info()
-	if err := Allow(h.actor, OpDispose, info); err != nil {
+	if err := h.allow(OpDispose); err != nil {
 		return false, err
 	}
-	if err := h.t.lend(h.actor.Name, false); err != nil {
-		return false, err
+	attached, was := h.t.withdraw(h.actor.Name)
+	if !was {
+		return false, ErrNotFound // withdrawn by somebody else meanwhile
 	}
-	if how == DisposeUnlend || how != DisposeKill && info.Attached > 0 {
+	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
 		return false, nil
 	}
 	return true, h.t.terminate(ctx)

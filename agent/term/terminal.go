@@ -287,24 +287,36 @@ func (t *Terminal) terminate(ctx context.Context) error {
 	}
 }
 
-// lend changes the hosts at which the terminal is announced.
-func (t *Terminal) lend(host string, on bool) error {
+// lend announces the terminal at host.
+func (t *Terminal) lend(host string) error {
 	t.mu.Lock()
 	has := slices.Contains(t.lentTo, host)
-	switch {
-	case on && t.private:
-		t.mu.Unlock()
-		return ErrPrivate
-	case on && !has:
+	if !has && !t.private {
 		t.lentTo = append(t.lentTo, host)
-	case !on && has:
-		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
 	}
 	t.mu.Unlock()
-	if on != has {
+	switch {
+	case t.private:
+		return ErrPrivate
+	case !has:
 		t.pool.changed()
 	}
 	return nil
+}
+
+// withdraw ends the lending to host. It returns whether there was one and how
+// many people were attached at that moment: a disposal depends on both.
+func (t *Terminal) withdraw(host string) (attached int, was bool) {
+	t.mu.Lock()
+	if was = slices.Contains(t.lentTo, host); was {
+		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
+	}
+	attached = t.attached
+	t.mu.Unlock()
+	if was {
+		t.pool.changed()
+	}
+	return attached, was
 }
 
 // attach counts a person in (+1) or out (-1).
