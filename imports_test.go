@@ -18,8 +18,8 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/shell, platform/tty;
-	platform/proc < platform/pty;
+	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty;
+	platform/proc < platform/pty, platform/shell;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	agent/ring, shellint, platform/pty, platform/shell < agent/term;

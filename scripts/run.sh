@@ -66,7 +66,7 @@ if [ -t 0 ] && [ -t 1 ]; then
 	echo "  TETHER_HOME=$TETHER_HOME $bin/tether watch --wait demo-host shell"
 	echo
 	status=0
-	tether shell --name shell || status=$?
+	tether run --name shell -- "${SHELL:-/bin/sh}" || status=$?
 	echo "the shell ended with $status; what was started is being cleaned up"
 	exit 0
 fi

@@ -58,8 +58,15 @@ func TestNothingIsInherited(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	lines := strings.Fields(string(bytes.ReplaceAll(out, []byte("\r"), nil)))
+	if len(lines) > 1 {
+		mask, err := strconv.ParseUint(lines[1], 16, 64)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		lines[1] = strconv.FormatUint(mask&(1<<31-1), 16) // 32 and up are the C library's
+	}
 	// ls itself opens the directory it lists as 3.
-	if want := "SigIgn: 0000000000000000 0 1 2 3"; strings.Join(lines, " ") != want {
+	if want := "SigIgn: 0 0 1 2 3"; strings.Join(lines, " ") != want {
 		t.Errorf("a program on a terminal has\n%s\nwant %s", out, want)
 	}
 }

@@ -25,12 +25,8 @@ var ErrUnsupported = errors.New("this shell cannot be asked for its environment"
 // only command.
 const PrintVerb = "print-environment"
 
-const (
-	// loginPatience is how long start-up files may take. Those of frameworks need a second or two on a cold disk.
-	loginPatience = 10 * time.Second
-	// maxEnvironment bounds what is read of it, in bytes; Linux lets a program have 2 MiB by default.
-	maxEnvironment = 4 << 20
-)
+// loginPatience is how long start-up files may take. Those of frameworks need a second or two on a cold disk.
+const loginPatience = 10 * time.Second
 
 // PrintEnvironment writes the environment of this process between two marks, so that it can be told from what start-up files print.
 func PrintEnvironment(w io.Writer, mark string) error {

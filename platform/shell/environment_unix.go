@@ -13,6 +13,9 @@ import (
 	"tether/platform/proc"
 )
 
+// maxEnvironment bounds what is read of what the shell prints, in bytes; Linux lets a program have 2 MiB of environment by default.
+const maxEnvironment = 4 << 20
+
 // runLogin runs the shell without a terminal, in a session of its own, and returns what it printed. When ctx ends first, it ends
 // the whole tree; otherwise an agent that the start-up files began may live on.
 func runLogin(ctx context.Context, path string, args, env []string) ([]byte, error) {
