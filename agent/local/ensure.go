@@ -55,11 +55,30 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("it does not answer"))
 	defer cancel()
-	if err := c.await(ctx, ended); err != nil {
+	err = c.await(ctx, ended)
+	if err == nil {
+		err = c.oneLeft(ctx, p.Pid, ended)
+	}
+	if err != nil {
 		return &Error{Code: CodeInternal, Message: fmt.Sprintf("the daemon did not start: %v%s", err, since(l.Output, printed)),
 			Hint: "tether daemon runs it in the foreground"}
 	}
 	return nil
+}
+
+// oneLeft returns when the daemon that was started in vain, if it was, has
+// ended: it must not take the place of the other when that is stopped.
+func (c *Client) oneLeft(ctx context.Context, started int, ended <-chan struct{}) error {
+	s, err := c.Status(ctx)
+	if err != nil || s.Pid == started {
+		return err
+	}
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // await polls the socket: it is there when the daemon is ready, whoever

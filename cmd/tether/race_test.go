@@ -1,0 +1,174 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/internal/testkit"
+)
+
+// Commands that all need a daemon at the same moment end up with one.
+func TestOneDaemonForAll(t *testing.T) {
+	program, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		home := testkit.Home(t)
+		t.Setenv(allowRootVar, "1")
+		d := dirsOf(home)
+		var wg sync.WaitGroup
+		pids := make([]int, 4)
+		for i := range pids {
+			wg.Go(func() {
+				c := local.NewClient(agent.SocketPath(d))
+				defer c.Close()
+				err := c.EnsureDaemon(t.Context(), local.Launch{Path: program, Argv: []string{"tether", "daemon"}, Env: os.Environ(),
+					Output: filepath.Join(d.State, "daemon.out")})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s, err := c.Status(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				pids[i] = s.Pid
+			})
+		}
+		wg.Wait()
+		for _, pid := range pids[1:] {
+			if pid != pids[0] {
+				t.Errorf("daemons %v", pids)
+			}
+		}
+		log, err := os.ReadFile(agent.LogPath(d))
+		if n := bytes.Count(log, []byte(`"message":"ready"`)); err != nil || n != 1 {
+			t.Errorf("%d daemons were ready, %v:\n%s", n, err, log)
+		}
+		quit(t, home)
+	}
+}
+
+// quit ends the daemon and leaves the home to its owner.
+func quit(t *testing.T, home string) {
+	t.Helper()
+	c := local.NewClient(agent.SocketPath(dirsOf(home)))
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := c.WaitGone(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// A daemon that has just ended does not keep the next one from starting.
+func TestStopAndGo(t *testing.T) {
+	home := newHome(t)
+	for range 5 {
+		if out, status := command(t, "run", "--private", "--", "echo", "hello"); status != 0 || out != "hello" {
+			log, _ := os.ReadFile(agent.LogPath(dirsOf(home)))
+			t.Fatalf("status %d, %q\n%s", status, out, log)
+		}
+		command(t, "stop")
+	}
+}
+
+// A script that is ended ends its terminal; an interrupt is typed.
+func TestSignalsToAScript(t *testing.T) {
+	newHome(t)
+	for _, c := range []struct {
+		signal string
+		want   int
+		state  string
+	}{
+		{"TERM", 143, "killed SIGTERM"},
+		{"HUP", 129, "killed SIGTERM"},
+		{"INT", 5, "exited 5"},
+	} {
+		name := "by-" + strings.ToLower(c.signal)
+		script := exec.Command("tether", "run", "--private", "--name", name, "--", "sh", "-c", `trap 'exit 5' INT; echo ready; while :; do sleep 0.01; done`)
+		in, err := script.StdinPipe() // its end would be typed, too
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		out, err := script.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := script.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 64)); err != nil {
+			t.Fatal(err)
+		}
+		if err := exec.Command("kill", "-"+c.signal, strconv.Itoa(script.Process.Pid)).Run(); err != nil {
+			t.Fatal(err)
+		}
+		_ = script.Wait()
+		if got := script.ProcessState.ExitCode(); got != c.want {
+			t.Errorf("SIG%s: exited with %d, want %d", c.signal, got, c.want)
+		}
+		testkit.Eventually(t, patience, name+" is over", func() bool {
+			list, _ := command(t, "ls")
+			for line := range strings.Lines(list) {
+				if strings.Contains(line, name) {
+					return strings.Contains(line, c.state)
+				}
+			}
+			return false
+		})
+	}
+}
+
+// Many bytes go both ways whole.
+func TestPipesCarryMuch(t *testing.T) {
+	newHome(t)
+	var text bytes.Buffer
+	for i := range 20_000 {
+		text.WriteString(strconv.Itoa(i) + " the quick brown fox\n")
+	}
+	c := exec.Command("tether", "run", "--private", "--", "sh", "-c", "stty raw -echo; echo go; exec head -c "+strconv.Itoa(text.Len()))
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	ready := make(chan struct{})
+	c.Stdout = writerFunc(func(p []byte) (int, error) {
+		if out.Len() == 0 {
+			close(ready)
+		}
+		return out.Write(p)
+	})
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-ready
+	if _, err := in.Write(text.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimPrefix(strings.TrimPrefix(out.String(), "go\n"), "go\r\n"); got != text.String() {
+		t.Errorf("%d bytes came back of %d, or others", len(got), text.Len())
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
