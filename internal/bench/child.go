@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// childArg, as the first argument, makes this binary one of these:
+//
+//	bench child CORPUS BLOCKS   print so many blocks after a line was typed; 0 = for ever
+//	bench child observe URL URI watch a terminal at the host
+//	bench child daemon PROFILE  be the daemon, and write what it used the CPU for
+//	bench child host PROFILE    likewise the host
+const childArg = "child"
+
+// childReady is what a child prints when it is about to wait for the line.
+const childReady = "ready\n"
+
+// childWrites are the sizes of its writes in bytes, in turn: those of stdio to a pipe, of a shell tool and of a large buffer.
+var childWrites = []int{4 << 10, 16 << 10, 64 << 10, 8 << 10, 32 << 10}
+
+// child runs the child that args (without childArg) describe.
+func child(args []string, in io.Reader, out io.Writer) error {
+	if len(args) < 2 {
+		return fmt.Errorf("child: want a kind and an argument, got %q", args)
+	}
+	switch args[0] {
+	case "daemon":
+		return profile(args[1], serveDaemon)
+	case "host":
+		return profile(args[1], serveHost)
+	case "observe":
+		return observeForever(args[1], args[len(args)-1])
+	}
+	c, err := findCorpus(args[0])
+	if err != nil {
+		return err
+	}
+	blocks, err := strconv.Atoi(args[1])
+	if err != nil || blocks < 0 {
+		return fmt.Errorf("child: %q is no number of blocks", args[1])
+	}
+	return c.print(blocks, in, out)
+}
+
+// print waits for a line and prints.
+func (c corpus) print(blocks int, in io.Reader, out io.Writer) error {
+	block := c.block()
+	if _, err := io.WriteString(out, childReady); err != nil {
+		return err
+	}
+	if _, err := bufio.NewReader(in).ReadString('\n'); err != nil {
+		return err
+	}
+	return flow(out, block, blocks)
+}
+
+// flow writes block so many times, 0 meaning until it fails, in pieces of childWrites.
+func flow(out io.Writer, block []byte, blocks int) error {
+	turn := 0
+	for n := 0; n < blocks || blocks == 0; n++ {
+		for rest := block; len(rest) > 0; turn++ {
+			size := min(len(rest), childWrites[turn%len(childWrites)])
+			if _, err := out.Write(rest[:size]); err != nil {
+				return err
+			}
+			rest = rest[size:]
+		}
+	}
+	return nil
+}
+
+// work is a child with a known amount of output.
+type work struct {
+	corpus corpus
+	blocks int
+	want   text // everything the terminal hands on: childReady, the echo of the line, the blocks
+}
+
+// newWork is a child that prints about so many MB, at least one block.
+func newWork(c corpus, megabytes int) work {
+	block := c.block()
+	w := work{corpus: c, blocks: max(1, megabytes*1e6/len(block))}
+	shown := onTerminal(block)
+	w.want.add(onTerminal([]byte(childReady + "\n")))
+	for range w.blocks {
+		w.want.add(shown)
+	}
+	return w
+}
+
+// argv is the command line of the child.
+func (w work) argv() ([]string, error) {
+	self, err := os.Executable()
+	return []string{self, childArg, w.corpus.name, strconv.Itoa(w.blocks)}, err
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"math/rand/v2"
+)
+
+// blockSize is about how many bytes of a corpus are made; what is longer repeats them.
+const blockSize = 1 << 20
+
+// corpus is one kind of output. Its lines end in \n, as programs write them; the terminal makes \r\n of that.
+type corpus struct {
+	name string
+	line func(rng *rand.Rand, out []byte, n int) []byte
+}
+
+// corpora differ in what is frequent: line ends, escape sequences, marks, wide characters, brackets.
+var corpora = []corpus{
+	{"plain", plainLine},
+	{"coloured", colouredLine},
+	{"redraw", redrawLine},
+	{"marks", markedLine},
+	{"utf8", wideLine},
+	{"json", jsonLine},
+}
+
+func findCorpus(name string) (corpus, error) {
+	for _, c := range corpora {
+		if c.name == name {
+			return c, nil
+		}
+	}
+	return corpus{}, fmt.Errorf("no corpus is called %q", name)
+}
+
+// block is about blockSize bytes of whole lines, the same at each call.
+func (c corpus) block() []byte {
+	rng := rand.New(rand.NewPCG(7, 7))
+	out := make([]byte, 0, blockSize+1024)
+	for n := 0; len(out) < blockSize; n++ {
+		out = c.line(rng, out, n)
+	}
+	return out
+}
+
+// onTerminal is what the terminal hands on when p is written to it.
+func onTerminal(p []byte) []byte { return bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n")) }
+
+// text counts and sums up a stream: enough to know whether all of it came, and nothing else.
+type text struct {
+	bytes int64
+	sum   uint32
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli) // the one that processors have an instruction for
+
+func (t *text) add(p []byte) {
+	t.bytes += int64(len(p))
+	t.sum = crc32.Update(t.sum, castagnoli, p)
+}
+
+// plainLine is what seq prints.
+func plainLine(_ *rand.Rand, out []byte, n int) []byte { return fmt.Appendf(out, "%d\n", 1000000+n) }
+
+// colouredLine is a build log: a few sequences and now and then a character beyond ASCII.
+func colouredLine(rng *rand.Rand, out []byte, n int) []byte {
+	if n%8 == 7 {
+		return fmt.Appendf(out, "\x1b[1;32m✓\x1b[0m \x1b[2mobj/%x/unit_test\x1b[0m passed in %d ms\n", rng.IntN(1<<16), rng.IntN(900))
+	}
+	return fmt.Appendf(out, "\x1b[32m  CC\x1b[0m [%3d%%] \x1b[1;34msrc/module/obj/%x.o\x1b[0m: \x1b[33mwarning:\x1b[0m unused variable 'v%d' [-Wunused-variable]\n",
+		n%100, rng.IntN(1<<16), rng.IntN(1000))
+}
+
+// redrawLine is a progress bar or a full-screen program: short cursor movements and colours.
+func redrawLine(rng *rand.Rand, out []byte, _ int) []byte {
+	return fmt.Appendf(out, "\x1b[%d;%dH\x1b[38;5;%dmab \x1b[Kcell \x1b[7mx\x1b[m", rng.IntN(50), rng.IntN(200), rng.IntN(256))
+}
+
+// nonce is as long as that of a script.
+const nonce = "9f8e7d6c5b4a"
+
+// markedLine is nothing but prompts and short commands, with a nonce in each mark.
+func markedLine(rng *rand.Rand, out []byte, n int) []byte {
+	out = append(out, "\x1b]633;P;Cwd=/home/dev/src;"+nonce+"\a\x1b]633;A;"+nonce+"\a$ \x1b]633;B;"+nonce+"\a"...)
+	out = fmt.Appendf(out, "ls -%d\n\x1b]633;E;ls -%d;"+nonce+"\a\x1b]633;C;"+nonce+"\a", n%10, n%10)
+	return fmt.Appendf(out, "a  b  c\n\x1b]633;D;%d;"+nonce+"\a", rng.IntN(2))
+}
+
+// wideLine is text whose characters take three bytes, and two with a first byte C2.
+func wideLine(rng *rand.Rand, out []byte, n int) []byte {
+	return fmt.Appendf(out, "%d 端末の出力を読む行です、第%d号。 → ✓ 20 °C\n", n, rng.IntN(1000))
+}
+
+// jsonLine has brackets and quotes and no ESC.
+func jsonLine(rng *rand.Rand, out []byte, n int) []byte {
+	return fmt.Appendf(out, `{"id":%d,"tags":["a","b",%d],"pos":[[1,2],[3,4]],"ok":true}`+"\n", n, rng.IntN(1000))
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"tether/agent/local"
+	"tether/platform/pty"
+)
+
+const (
+	floorEchoP50   = 0.25 // ms above the bare pty, at the observer
+	floorEchoP99   = 0.5
+	floorEchoFlood = 4.0 // ms in all, beside a flood
+
+	keysInTurn = 50 // keys typed at one place before it is the other's turn
+	keyTimeout = 10 * time.Second
+)
+
+// echoing is a program that prints each key back as an editor does: itself, not its terminal.
+var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
+
+// echoes are the times from a key to its echo, in ms.
+type echoes struct{ bare, local, observer []float64 }
+
+// echoPart types keys into a bare pty and a lent terminal in turn, alone and beside a flood.
+func echoPart(ctx context.Context, s settings) ([]row, error) {
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	alone, err := measureEchoes(ctx, r, s.keys)
+	if err != nil {
+		return nil, err
+	}
+	f, err := startFlood(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer f.stop()
+	busy, err := measureEchoes(ctx, r, s.keys)
+	if err != nil {
+		return nil, fmt.Errorf("beside a flood: %w", err)
+	}
+	rate, err := f.rate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return append(alone.rows(), busy.besideFlood(rate)...), nil
+}
+
+func (e echoes) rows() []row {
+	const part = "echo of a key"
+	p50, p99 := quantile(e.bare, 0.5)+floorEchoP50, quantile(e.bare, 0.99)+floorEchoP99
+	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
+	seen := quantiles(part, "observer at the host", e.observer)
+	seen[0], seen[2] = seen[0].most(p50), seen[2].most(p99)
+	return append(rows, seen...)
+}
+
+func (e echoes) besideFlood(rate float64) []row {
+	const part = "echo beside a flood"
+	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
+	seen := quantiles(part, "observer at the host", e.observer)
+	seen[2] = seen[2].most(floorEchoFlood)
+	return append(append(rows, seen...), row{Part: part, Name: "the flood meanwhile", Value: rate, Unit: "MB/s"})
+}
+
+func quantiles(part, name string, values []float64) []row {
+	var rows []row
+	for _, q := range []struct {
+		name string
+		at   float64
+	}{{"p50", 0.5}, {"p95", 0.95}, {"p99", 0.99}} {
+		rows = append(rows, row{Part: part, Name: name + ", " + q.name, Value: quantile(values, q.at), Unit: "ms"})
+	}
+	return rows
+}
+
+// measureEchoes types keys at both places in turn.
+func measureEchoes(ctx context.Context, r *rig, keys int) (echoes, error) {
+	var e echoes
+	bare, err := newBareKeyboard()
+	if err != nil {
+		return e, err
+	}
+	defer bare.close()
+	lent, err := newLentKeyboard(ctx, r)
+	if err != nil {
+		return e, err
+	}
+	defer lent.close()
+	for left := keys; left > 0; left -= keysInTurn {
+		for n := range min(left, keysInTurn) {
+			took, err := bare.press(key(n))
+			if err != nil {
+				return e, fmt.Errorf("bare pty: %w", err)
+			}
+			e.bare = append(e.bare, millis(took))
+		}
+		for n := range min(left, keysInTurn) {
+			near, far, err := lent.press(ctx, key(n))
+			if err != nil {
+				return e, fmt.Errorf("lent terminal: %w", err)
+			}
+			e.local, e.observer = append(e.local, millis(near)), append(e.observer, millis(far))
+		}
+	}
+	return e, nil
+}
+
+// key waits as long as a fast typist does between two keys, and returns the next.
+func key(n int) byte {
+	time.Sleep(time.Duration(1000+rand.IntN(5000)) * time.Microsecond)
+	return byte('a' + n%26)
+}
+
+// bareKeyboard is a pty of this process.
+type bareKeyboard struct {
+	pty *pty.PTY
+	buf []byte
+}
+
+func newBareKeyboard() (*bareKeyboard, error) {
+	p, err := pty.Start(pty.Command{Path: echoing[0], Args: echoing, Env: os.Environ()})
+	if err != nil {
+		return nil, err
+	}
+	k := &bareKeyboard{pty: p, buf: make([]byte, 4<<10)}
+	for seen := ""; !strings.HasSuffix(seen, "ready"); {
+		n, err := p.Read(k.buf)
+		if err != nil {
+			k.close()
+			return nil, err
+		}
+		seen += string(k.buf[:n])
+	}
+	return k, nil
+}
+
+func (k *bareKeyboard) press(key byte) (time.Duration, error) {
+	began := time.Now()
+	if _, err := k.pty.Write([]byte{key}); err != nil {
+		return 0, err
+	}
+	n, err := k.pty.Read(k.buf)
+	took := time.Since(began)
+	if err == nil && (n != 1 || k.buf[0] != key) {
+		err = fmt.Errorf("typed %q, got %q", key, k.buf[:n])
+	}
+	return took, err
+}
+
+func (k *bareKeyboard) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
+	defer cancel()
+	_ = k.pty.Kill(ctx, 0) // what cannot be killed is not this program's to report
+	_ = k.pty.Close()
+}
+
+// arrival is one piece of output and when it came.
+type arrival struct {
+	text string
+	at   time.Time
+}
+
+// lentKeyboard is an attachment to a lent terminal, and an observer of it.
+type lentKeyboard struct {
+	rig      *rig
+	id       string
+	near     *local.Attachment
+	far      *observer
+	nearCame chan arrival // sent by the goroutine readNear, which closes it
+	farCame  chan arrival // sent by the observer's goroutine; never closed
+}
+
+func newLentKeyboard(ctx context.Context, r *rig) (*lentKeyboard, error) {
+	id, uri, err := r.start(ctx, echoing...)
+	if err != nil {
+		return nil, err
+	}
+	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64), farCame: make(chan arrival, 64)}
+	k.near, err = r.door.Attach(ctx, id, local.AttachOptions{FromStart: true})
+	if err != nil {
+		return nil, err
+	}
+	go k.readNear()
+	k.far, err = r.watch(ctx, uri, func(p []byte) { k.farCame <- arrival{string(p), time.Now()} })
+	if err != nil {
+		k.near.Close()
+		return nil, err
+	}
+	for _, came := range []chan arrival{k.nearCame, k.farCame} {
+		if _, err := await(came, "ready"); err != nil {
+			k.close()
+			return nil, err
+		}
+	}
+	return k, nil
+}
+
+func (k *lentKeyboard) readNear() {
+	defer close(k.nearCame)
+	for {
+		m, err := k.near.Next(context.Background())
+		if err != nil {
+			return
+		}
+		if len(m.Data) > 0 {
+			k.nearCame <- arrival{string(m.Data), time.Now()}
+		}
+	}
+}
+
+// press returns how long the echo took to the person and to the observer.
+func (k *lentKeyboard) press(ctx context.Context, key byte) (near, far time.Duration, err error) {
+	began := time.Now()
+	if err := k.near.Write(ctx, []byte{key}); err != nil {
+		return 0, 0, err
+	}
+	atNear, err := await(k.nearCame, string(key))
+	if err != nil {
+		return 0, 0, fmt.Errorf("local attach: %w", err)
+	}
+	atFar, err := await(k.farCame, string(key))
+	if err != nil {
+		return 0, 0, fmt.Errorf("observer: %w", err)
+	}
+	return atNear.Sub(began), atFar.Sub(began), nil
+}
+
+// await returns when all of want has come, and nothing else.
+func await(came <-chan arrival, want string) (time.Time, error) {
+	timeout := time.NewTimer(keyTimeout)
+	defer timeout.Stop()
+	for got := ""; ; {
+		select {
+		case a, ok := <-came:
+			if !ok {
+				return time.Time{}, errors.New("the connection ended")
+			}
+			if got += a.text; got == want {
+				return a.at, nil
+			}
+			if !strings.HasPrefix(want, got) {
+				return time.Time{}, fmt.Errorf("typed %q, got %q", want, got)
+			}
+		case <-timeout.C:
+			return time.Time{}, fmt.Errorf("%q did not come within %v", want, keyTimeout)
+		}
+	}
+}
+
+func (k *lentKeyboard) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), keyTimeout)
+	defer cancel()
+	_ = k.rig.kill(ctx, k.id) // the rig's end kills it too
+	k.near.Close()
+	k.far.close()
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"tether/ahp/client"
+)
+
+// flood is a lent terminal that prints for ever to an observer in a process of its own.
+type flood struct {
+	rig      *rig
+	id       string
+	observer *exec.Cmd
+	bytes    int64 // printed when it began
+	began    time.Time
+}
+
+func startFlood(ctx context.Context, r *rig) (*flood, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	id, uri, err := r.start(ctx, self, childArg, "coloured", "0")
+	if err != nil {
+		return nil, err
+	}
+	f := &flood{rig: r, id: id, observer: r.command([]string{self, childArg, "observe", r.host.URL, uri})}
+	out, err := f.observer.StdoutPipe()
+	if err == nil {
+		err = f.observer.Start()
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it says when it sees something
+		f.stop()
+		return nil, fmt.Errorf("the flood's observer: %w", err)
+	}
+	if err := r.typeLine(ctx, id); err != nil {
+		f.stop()
+		return nil, err
+	}
+	f.began = time.Now()
+	f.bytes, err = f.printed(ctx)
+	return f, err
+}
+
+func (f *flood) printed(ctx context.Context) (int64, error) {
+	t, err := f.rig.door.Find(ctx, f.id)
+	return t.Bytes, err
+}
+
+// rate is how fast it went, in MB/s.
+func (f *flood) rate(ctx context.Context) (float64, error) {
+	now, err := f.printed(ctx)
+	if err == nil && now == f.bytes {
+		err = errors.New("the flood has stopped")
+	}
+	return float64(now-f.bytes) / 1e6 / time.Since(f.began).Seconds(), err
+}
+
+func (f *flood) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	_ = f.rig.kill(ctx, f.id) // the rig's end kills it too
+	_ = f.observer.Process.Kill()
+	_ = f.observer.Wait()
+}
+
+// observeForever is the flood's observer: it prints a line when it has seen something.
+func observeForever(url, uri string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	told := false
+	r := &rig{host: client.Endpoint{URL: url}}
+	o, err := r.watch(ctx, uri, func([]byte) {
+		if !told {
+			told = true
+			fmt.Println("seen")
+		}
+	})
+	if err != nil {
+		return err
+	}
+	<-o.ended
+	return o.problem()
+}

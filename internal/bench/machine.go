@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+)
+
+// machine is what the values depend on.
+type machine struct {
+	CPU    string `json:"cpu"`
+	Cores  int    `json:"cores"`
+	Kernel string `json:"kernel,omitempty"`
+	Go     string `json:"go"`
+	Load   string `json:"load,omitempty"` // average of the last minute when the run began: others at work falsify it
+}
+
+func (m machine) String() string {
+	s := fmt.Sprintf("%s, %d cores, %s", m.CPU, m.Cores, m.Go)
+	if m.Kernel != "" {
+		s += ", Linux " + m.Kernel
+	}
+	if m.Load != "" {
+		s += ", load " + m.Load + " at the start"
+	}
+	return s
+}
+
+func thisMachine() machine {
+	m := machine{CPU: "unknown CPU", Cores: runtime.NumCPU(), Go: runtime.Version()}
+	info, _ := os.ReadFile("/proc/cpuinfo") // absent on other systems: then it stays unknown
+	for line := range strings.Lines(string(info)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			m.CPU = strings.TrimSpace(value)
+			break
+		}
+	}
+	m.Kernel = firstWord("/proc/sys/kernel/osrelease")
+	m.Load = firstWord("/proc/loadavg")
+	return m
+}
+
+// firstWord is "" if the file cannot be read.
+func firstWord(name string) string {
+	data, _ := os.ReadFile(name)
+	word, _, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
+	return word
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"time"
+)
+
+// settings say how thoroughly to measure.
+type settings struct {
+	programs  programs
+	rounds    int           // of each comparison
+	megabytes int           // of output in each
+	keys      int           // per place
+	starts    int           // of the programs
+	idle      time.Duration // of idle terminals
+}
+
+var (
+	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, idle: idleSpan}
+	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, idle: 5 * time.Second}
+)
+
+// part measures one thing.
+type part struct {
+	name    string
+	measure func(context.Context, settings) ([]row, error)
+}
+
+var parts = []part{
+	{"scanner", scannerPart},
+	{"start", startPart},
+	{"idle", memoryPart},
+	{"echo", echoPart},
+	{"throughput", throughputPart},
+	{"shells", shellsPart},
+}
+
+func main() {
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		err = child(os.Args[2:], os.Stdin, os.Stdout)
+	} else {
+		err = run(os.Args[1:], os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// run measures what args ask for and prints it.
+func run(args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	isQuick := flags.Bool("quick", false, "measure less exactly, within a minute")
+	strict := flags.Bool("strict", false, "fail when a floor is missed")
+	asJSON := flags.Bool("json", false, "print JSON")
+	bin := flags.String("bin", "bin", "`directory` of the built programs")
+	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames())
+	profiles := flags.String("profile", "", "write CPU profiles of daemon and host to this `directory`, with one process each for all parts")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if name := unknownPart(*only); name != "" {
+		return fmt.Errorf("no part is called %q; there are %s", name, partNames())
+	}
+	s := thorough
+	if *isQuick {
+		s = quick
+	}
+	var err error
+	if s.programs, err = choose(*bin, *profiles); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	r := measure(ctx, s, *only)
+	print := r.table
+	if *asJSON {
+		print = r.json
+	}
+	if err := print(out); err != nil {
+		return err
+	}
+	switch {
+	case len(r.Failed) > 0:
+		return fmt.Errorf("%d parts could not be measured", len(r.Failed))
+	case *strict && r.missed() > 0:
+		return fmt.Errorf("%d floors were missed", r.missed())
+	}
+	return nil
+}
+
+// choose returns the programs to measure.
+func choose(bin, profiles string) (programs, error) {
+	if profiles != "" {
+		return profiled(profiles)
+	}
+	p := built(bin)
+	if _, err := exec.LookPath(p.daemon[0]); err != nil {
+		return p, fmt.Errorf("%w; make build leaves the programs there", err)
+	}
+	return p, nil
+}
+
+func partNames() string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return strings.Join(names, ",")
+}
+
+// unknownPart is the first name in only that no part has.
+func unknownPart(only string) string {
+	for name := range strings.SplitSeq(only, ",") {
+		if name != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
+			return name
+		}
+	}
+	return ""
+}
+
+// measure runs the parts whose names are in only, a list with commas; "" means all.
+func measure(ctx context.Context, s settings, only string) report {
+	r := report{Machine: thisMachine()}
+	for _, p := range parts {
+		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) {
+			continue
+		}
+		rows, err := p.measure(ctx, s)
+		r.Rows = append(r.Rows, rows...)
+		if err != nil {
+			r.Failed = append(r.Failed, fmt.Sprintf("%s: %v", p.name, err))
+		}
+	}
+	return r
+}

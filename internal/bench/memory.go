@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+const (
+	floorIdleRSS     = 15.0  // MiB
+	floorPerTerminal = 150.0 // KiB
+	floorReady       = 50.0  // ms
+	floorIdleCPU     = 20.0  // ms of 30 s with idleTerminals
+
+	idleTerminals = 50
+	idleSpan      = 30 * time.Second
+	settle        = time.Second // after which a process that has nothing to do has given back what it will
+)
+
+// startPart measures how soon the programs are ready, and their sizes.
+func startPart(ctx context.Context, s settings) ([]row, error) {
+	var daemon, host []float64
+	for range s.starts {
+		r, err := newRig(ctx, s.programs)
+		if err != nil {
+			return nil, err
+		}
+		daemon, host = append(daemon, millis(r.daemonReady)), append(host, millis(r.hostReady))
+		r.close()
+	}
+	rows := []row{
+		row{Part: "start", Name: "daemon ready", Value: median(daemon), Unit: "ms"}.most(floorReady),
+		row{Part: "start", Name: "host ready", Value: median(host), Unit: "ms"}.most(floorReady),
+	}
+	for _, argv := range [][]string{s.programs.daemon, s.programs.host} {
+		info, err := os.Stat(argv[0])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{Part: "start", Name: "size of " + info.Name(), Value: float64(info.Size()) / (1 << 20), Unit: "MiB"})
+	}
+	return rows, nil
+}
+
+// memoryPart measures a daemon that does nothing, with more and more idle lent terminals.
+func memoryPart(ctx context.Context, s settings) ([]row, error) {
+	const part = "idle daemon"
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	empty, err := r.settled()
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{row{Part: part, Name: "memory", Value: mib(empty.rss), Unit: "MiB", Note: fmt.Sprintf("%d threads", empty.threads)}.most(floorIdleRSS)}
+	running := 0
+	for _, n := range []int{1, 10, idleTerminals, 100} {
+		for ; running < n; running++ {
+			if _, _, err := r.start(ctx, "sleep", "1000"); err != nil {
+				return nil, err
+			}
+		}
+		now, err := r.settled()
+		if err != nil {
+			return nil, err
+		}
+		each := row{Part: part, Name: fmt.Sprintf("per idle lent terminal, of %d", n), Value: float64(now.rss-empty.rss) / 1024 / float64(n), Unit: "KiB",
+			Note: fmt.Sprintf("%s MiB in all, %d threads", digits(mib(now.rss)), now.threads)}
+		if n > 1 { // with one, what the first of its kind costs is counted in
+			each = each.most(floorPerTerminal)
+		}
+		rows = append(rows, each)
+		if n != idleTerminals {
+			continue
+		}
+		cpu, err := r.idleCPU(s.idle)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, cpu...)
+	}
+	return rows, nil
+}
+
+func mib(bytes int64) float64 { return float64(bytes) / (1 << 20) }
+
+// settled is what the daemon holds when it has had nothing to do for a while.
+func (r *rig) settled() (memory, error) {
+	time.Sleep(settle)
+	return memoryOf(r.daemon.Process.Pid)
+}
+
+// idleCPU is the CPU time of the programs in span, as if it were idleSpan.
+func (r *rig) idleCPU(span time.Duration) ([]row, error) {
+	before, err := r.usage()
+	if err != nil {
+		return nil, err
+	}
+	time.Sleep(span)
+	after, err := r.usage()
+	if err != nil {
+		return nil, err
+	}
+	scale := float64(idleSpan) / float64(span)
+	name := fmt.Sprintf("CPU in %v, %d idle lent terminals", idleSpan, idleTerminals)
+	note := ""
+	if span != idleSpan {
+		note = fmt.Sprintf("scaled up from %v", span)
+	}
+	return []row{
+		row{Part: "idle daemon", Name: name, Value: millis(after.daemon-before.daemon) * scale, Unit: "ms", Note: note}.most(floorIdleCPU),
+		{Part: "idle daemon", Name: "the host's CPU meanwhile", Value: millis(after.host-before.host) * scale, Unit: "ms", Note: note},
+	}, nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+)
+
+// row is one measured value.
+type row struct {
+	Part  string  `json:"part"`
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Unit  string  `json:"unit"`
+	// Bound and Limit are the floor: Value must be at least or at most Limit. "" means that there is none.
+	Bound bound   `json:"bound,omitempty"`
+	Limit float64 `json:"limit,omitempty"`
+	Note  string  `json:"note,omitempty"` // what the value was compared with
+}
+
+// bound is the direction of a floor.
+type bound string
+
+const (
+	atLeast bound = "≥"
+	atMost  bound = "≤"
+)
+
+// least and most return r with a floor.
+func (r row) least(limit float64) row { r.Bound, r.Limit = atLeast, limit; return r }
+func (r row) most(limit float64) row  { r.Bound, r.Limit = atMost, limit; return r }
+
+// verdict is ok or MISS, or "" without a floor.
+func (r row) verdict() string {
+	switch {
+	case r.Bound == "":
+		return ""
+	case r.Bound == atLeast && r.Value >= r.Limit, r.Bound == atMost && r.Value <= r.Limit:
+		return "ok"
+	}
+	return "MISS"
+}
+
+// report is what one run found.
+type report struct {
+	Machine machine  `json:"machine"`
+	Rows    []row    `json:"rows"`
+	Failed  []string `json:"failed,omitempty"` // parts that could not be measured, with the reason
+}
+
+func (r report) missed() int {
+	n := 0
+	for _, row := range r.Rows {
+		if row.verdict() == "MISS" {
+			n++
+		}
+	}
+	return n
+}
+
+// table writes the report for people.
+func (r report) table(w io.Writer) error {
+	fmt.Fprintln(w, r.Machine)
+	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	part := ""
+	for _, row := range r.Rows {
+		if row.Part != part {
+			part = row.Part
+			fmt.Fprintf(t, "\n%s\t\t\t\t\t\n", strings.ToUpper(part))
+		}
+		floor := ""
+		if row.Bound != "" {
+			floor = fmt.Sprintf("%s %s", row.Bound, digits(row.Limit))
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\t%s\n", row.Name, digits(row.Value), row.Unit, floor, row.verdict(), row.Note)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range r.Failed {
+		fmt.Fprintf(w, "\nnot measured: %s\n", f)
+	}
+	_, err := fmt.Fprintf(w, "\n%d of %d floors missed\n", r.missed(), r.floors())
+	return err
+}
+
+func (r report) floors() int {
+	n := 0
+	for _, row := range r.Rows {
+		if row.Bound != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// digits writes v with about three of them.
+func digits(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 100 || v == math.Trunc(v):
+		return fmt.Sprintf("%.0f", v)
+	case a >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+func (r report) json(w io.Writer) error {
+	out := json.NewEncoder(w)
+	out.SetIndent("", "  ")
+	return out.Encode(r)
+}

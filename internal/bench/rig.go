@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp/client"
+	"tether/platform/dirs"
+)
+
+// rig is a daemon and a host, each a process of its own, paired, in a home of their own.
+type rig struct {
+	home   string
+	env    []string // of the processes
+	door   *local.Client
+	host   client.Endpoint
+	daemon *exec.Cmd
+	server *exec.Cmd
+	said   complaints // what the processes print on standard error
+
+	daemonReady, hostReady time.Duration // from start to readiness
+}
+
+// programs are the command lines of the daemon and of the host.
+type programs struct{ daemon, host []string }
+
+// built are the programs of make build in the directory bin.
+func built(bin string) programs {
+	return programs{
+		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root"},
+		host:   []string{filepath.Join(bin, "tether-host"), "--listen", "127.0.0.1:0", "--without-token"},
+	}
+}
+
+const (
+	startWithin = 10 * time.Second
+	pollEvery   = time.Millisecond
+)
+
+// newRig starts the programs and pairs them. The caller must close it.
+func newRig(ctx context.Context, p programs) (*rig, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	home, err := os.MkdirTemp(shortTemp(), "tb")
+	if err != nil {
+		return nil, err
+	}
+	r := &rig{home: home, env: append(os.Environ(), dirs.HomeVar+"="+home)}
+	for _, start := range []func(context.Context, programs) error{r.startHost, r.startDaemon, r.pair} {
+		if err := start(ctx, p); err != nil {
+			r.close()
+			return nil, r.said.explain(err)
+		}
+	}
+	return r, nil
+}
+
+// shortTemp is a directory whose path leaves room for that of a socket, which os.TempDir on macOS does not.
+func shortTemp() string {
+	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() {
+		return "/tmp"
+	}
+	return os.TempDir()
+}
+
+// startHost waits for the line READY URL.
+func (r *rig) startHost(ctx context.Context, p programs) error {
+	cmd := r.command(p.host)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.server = cmd
+	lines := make(chan string, 1) // the first line; never closed
+	go func() {
+		in := bufio.NewReader(out)
+		line, _ := in.ReadString('\n') // "" is no URL
+		lines <- line
+		_, _ = in.WriteTo(discard{})
+	}()
+	select {
+	case line := <-lines:
+		r.hostReady = time.Since(began)
+		url, ok := strings.CutPrefix(strings.TrimSpace(line), "READY ")
+		if !ok {
+			return fmt.Errorf("%s printed %.80q instead of READY and a URL", p.host[0], line)
+		}
+		r.host.URL = url
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s is not ready: %w", p.host[0], ctx.Err())
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// startDaemon waits until the local door answers.
+func (r *rig) startDaemon(ctx context.Context, p programs) error {
+	where, err := dirs.For("linux", func(name string) string { // with a home the system makes no difference
+		if name == dirs.HomeVar {
+			return r.home
+		}
+		return ""
+	})
+	if err != nil {
+		return err
+	}
+	r.door = local.NewClient(agent.SocketPath(where))
+	cmd := r.command(p.daemon)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	r.daemon = cmd
+	_, err = poll(ctx, func() (local.Status, error) {
+		s, err := r.door.Status(ctx)
+		if errors.Is(err, local.ErrNotRunning) {
+			err = errNotYet
+		}
+		return s, err
+	})
+	r.daemonReady = time.Since(began)
+	return err
+}
+
+func (r *rig) command(argv []string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env, cmd.Stderr = r.env, &r.said
+	return cmd
+}
+
+// complaints keeps the newest of what processes print on standard error, to be shown when something fails.
+type complaints struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxComplaints = 2 << 10 // bytes
+
+// Write implements io.Writer.
+func (c *complaints) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text = append(c.text, p...)
+	c.text = c.text[max(0, len(c.text)-maxComplaints):]
+	return len(p), nil
+}
+
+// explain adds them to an error.
+func (c *complaints) explain(err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err == nil || len(c.text) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; the programs printed: %s", err, c.text)
+}
+
+func (r *rig) pair(ctx context.Context, _ programs) error {
+	if _, err := r.door.Pair(ctx, local.PairRequest{URL: r.host.URL}); err != nil {
+		return fmt.Errorf("pair: %w", err)
+	}
+	_, err := poll(ctx, func() (struct{}, error) {
+		s, err := r.door.Status(ctx)
+		if err == nil && (len(s.Hosts) == 0 || s.Hosts[0].State != "online") {
+			err = errNotYet
+		}
+		return struct{}{}, err
+	})
+	return err
+}
+
+// start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when
+// start returns.
+func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
+	t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
+	if err != nil {
+		return "", "", err
+	}
+	uri, err = poll(ctx, func() (string, error) {
+		s, err := r.door.Status(ctx)
+		if err != nil || len(s.Hosts) == 0 {
+			return "", errors.Join(err, errNotYet)
+		}
+		for _, l := range s.Hosts[0].Lent {
+			if l.ID == t.ID && l.Problem != "" {
+				return "", errors.New(l.Problem)
+			}
+			if l.ID == t.ID {
+				return l.URI, nil
+			}
+		}
+		return "", errNotYet
+	})
+	return t.ID, uri, err
+}
+
+// kill ends a terminal.
+func (r *rig) kill(ctx context.Context, id string) error {
+	_, err := r.door.Kill(ctx, id)
+	return err
+}
+
+// watch observes the terminal uri, which may be on its way to the host still.
+func (r *rig) watch(ctx context.Context, uri string, show func(p []byte)) (*observer, error) {
+	var last error
+	o, err := poll(ctx, func() (*observer, error) {
+		o, err := observe(ctx, r.host, uri, show)
+		if err != nil {
+			last, err = err, errNotYet
+		}
+		return o, err
+	})
+	if err != nil {
+		return nil, errors.Join(err, last)
+	}
+	return o, nil
+}
+
+// close ends the processes and removes the home.
+func (r *rig) close() {
+	if r.daemon != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+		defer cancel()
+		if r.door.Shutdown(ctx) != nil {
+			_ = r.daemon.Process.Kill()
+		}
+		_ = r.daemon.Wait()
+		r.door.Close()
+	}
+	if r.server != nil {
+		_ = r.server.Process.Signal(os.Interrupt)
+		_ = r.server.Wait()
+	}
+	_ = os.RemoveAll(r.home)
+}
+
+var errNotYet = errors.New("not yet")
+
+// poll calls f until it returns anything but errNotYet.
+func poll[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	for {
+		v, err := f()
+		if !errors.Is(err, errNotYet) {
+			return v, err
+		}
+		select {
+		case <-time.After(pollEvery):
+		case <-ctx.Done():
+			return v, fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+	}
+}
+
+// typeLine types an empty line.
+func (r *rig) typeLine(ctx context.Context, id string) error {
+	a, err := r.door.Attach(ctx, id, local.AttachOptions{})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Write(ctx, []byte{'\n'}); err != nil {
+		return err
+	}
+	_, err = a.Next(ctx) // its echo: the line has been taken
+	return err
+}

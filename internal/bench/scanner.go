@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tether/shellint"
+)
+
+const (
+	floorScanner = 4.0 // GB/s
+	floorMarks   = 0.7 // GB/s of nothing but marks
+
+	scanBytes = 64 << 20 // more than a cache holds, so that memory counts as it does live
+	scanRead  = 64 << 10 // one read of a busy pump at most
+	ptyRead   = 4095     // what Linux hands out at a time
+)
+
+// scannerPart compares the scanner with copying the same reads.
+func scannerPart(_ context.Context, s settings) ([]row, error) {
+	var rows []row
+	dst := make([]byte, scanRead)
+	for _, c := range corpora {
+		data := repeat(onTerminal(c.block()), scanBytes)
+		memcpy := best(s.rounds, data, scanRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
+		scan := func(read int, queries bool) float64 {
+			return best(s.rounds, data, read, func() func([]byte) {
+				sc := shellint.NewScanner(shellint.Options{Nonce: nonce, Queries: queries})
+				var r shellint.Result
+				return func(p []byte) { sc.Scan(p, &r) }
+			})
+		}
+		floor := floorScanner
+		if c.name == "marks" {
+			floor = floorMarks
+		}
+		plain := scan(scanRead, false)
+		rows = append(rows,
+			row{Part: "scanner", Name: c.name, Value: plain, Unit: "GB/s", Note: fmt.Sprintf("memcpy %s, ratio %s", digits(memcpy), digits(plain/memcpy))}.least(floor),
+			row{Part: "scanner", Name: c.name + ", reads of 4,095 bytes", Value: scan(ptyRead, false), Unit: "GB/s"},
+			row{Part: "scanner", Name: c.name + ", with queries", Value: scan(scanRead, true), Unit: "GB/s", Note: "as the daemon runs it"},
+		)
+	}
+	return rows, nil
+}
+
+func repeat(block []byte, size int) []byte {
+	out := make([]byte, 0, size+len(block))
+	for len(out) < size {
+		out = append(out, block...)
+	}
+	return out
+}
+
+// best is the highest rate of some passes over data in reads of one size, in GB/s: what disturbs a pass only makes it slower.
+func best(passes int, data []byte, read int, begin func() func([]byte)) float64 {
+	var top float64
+	for range passes {
+		f := begin()
+		began := time.Now()
+		for rest := data; len(rest) > 0; rest = rest[min(read, len(rest)):] {
+			f(rest[:min(read, len(rest))])
+		}
+		top = max(top, float64(len(data))/1e9/time.Since(began).Seconds())
+	}
+	return top
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/pprof"
+
+	"tether/agent"
+	"tether/host"
+	"tether/platform/dirs"
+)
+
+// profiled are the daemon and the host as children of this binary that write CPU profiles to dir when they end. They are made of the
+// same parts as the programs.
+func profiled(dir string) (programs, error) {
+	self, err := os.Executable()
+	return programs{
+		daemon: []string{self, childArg, "daemon", filepath.Join(dir, "daemon.pprof")},
+		host:   []string{self, childArg, "host", filepath.Join(dir, "host.pprof")},
+	}, err
+}
+
+// profile calls serve with a context that ends with an interrupt, and writes what it used the CPU for to the file name.
+func profile(name string, serve func(context.Context) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	return serve(ctx)
+}
+
+func serveDaemon(ctx context.Context) error {
+	where, err := dirs.Get()
+	if err != nil {
+		return err
+	}
+	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true})
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+func serveHost(ctx context.Context) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	h := host.New(host.Options{})
+	server := &http.Server{Handler: h}
+	failed := make(chan error, 1) // Serve's end
+	go func() { failed <- server.Serve(l) }()
+	fmt.Printf("READY ws://%s\n", l.Addr())
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+	}
+	h.Close()
+	return errors.Join(err, server.Close())
+}
