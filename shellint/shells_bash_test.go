@@ -120,7 +120,8 @@ func TestBashMultiLine(t *testing.T) {
 func (s *session) wantCommands(want []ran) {
 	s.t.Helper()
 	if diff := cmp.Diff(want, s.commands()); diff != "" {
-		s.t.Errorf("commands: -want +got\n%s\n%q", diff, tail(s.raw))
+		raw, _ := s.written()
+		s.t.Errorf("commands: -want +got\n%s\n%q", diff, raw[max(0, len(raw)-1000):])
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,8 @@ func (s *session) start(sh shell) *session {
 		mkfifo(t, filepath.Join(s.home, sh.fifo))
 	}
 	s.scanner = shellint.NewScanner(shellint.Options{Nonce: testNonce})
+	// Else fish makes completions of all manual pages, in the background.
+	write(t, filepath.Join(s.home, ".local/share/fish/generated_completions/none.fish"), "")
 	for name, text := range sh.files {
 		write(t, filepath.Join(s.home, name), text)
 	}
@@ -139,6 +142,7 @@ func (s *session) inject(sh shell, env []string) (argv, newEnv []string) {
 		}
 	}
 	for name, value := range plan.Env {
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, name+"=") })
 		env = append(env, name+"="+value)
 	}
 	return plan.Argv, env
@@ -264,8 +268,26 @@ func (s *session) waitText(from int, text string) {
 	s.wait(fmt.Sprintf("%q", text), func() bool { return bytes.Contains(s.clean[min(from, len(s.clean)):], []byte(text)) })
 }
 
-// typeLines types each line, Enter, and waits for the prompt.
+// typeLines types each line, Enter, and waits for the prompt; if the line is a command that is reported, for the prompt after its end.
 func (s *session) typeLines(lines ...string) {
+	s.t.Helper()
+	for _, line := range lines {
+		if !s.marked || line == "" || line[0] == '#' {
+			s.typeUnreported(line)
+			continue
+		}
+		s.mu.Lock()
+		closed := s.closed()
+		s.mu.Unlock()
+		s.send(line + "\r")
+		s.wait("end of "+line, func() bool {
+			return s.closed() > closed && bytes.Contains(s.raw[s.events[len(s.events)-1].Off:], []byte(ready))
+		})
+	}
+}
+
+// typeUnreported types each line, Enter, and waits for the prompt.
+func (s *session) typeUnreported(lines ...string) {
 	s.t.Helper()
 	for _, line := range lines {
 		from := s.offset()
@@ -357,4 +379,11 @@ func (s *session) closed() int {
 		}
 	}
 	return n
+}
+
+// written is the output so far, and the same without marks.
+func (s *session) written() (raw, clean string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.raw), string(s.clean)
 }

@@ -94,7 +94,7 @@ __tether_history() {
     __tether_text=$(POSIXLY_CORRECT=1; \unset -f history; HISTTIMEFORMAT= \history 1)
   elif [[ -n ${__tether_forked-} ]] && __tether_history_print 3>|"$__tether_file"; then
     IFS= builtin read -r -d '' __tether_text <"$__tether_file"
-    __tether_text=${__tether_text%$'\n'}
+    while [[ $__tether_text == *$'\n' ]]; do __tether_text=${__tether_text%$'\n'}; done # as a command substitution does
     : >|"$__tether_file"
   else
     __tether_text=$(__tether_history_print 3>&1 >/dev/null)

@@ -37,6 +37,8 @@ function __tether_prompt --on-event fish_prompt
 end
 
 function __tether_preexec --on-event fish_preexec
+    builtin string match --quiet --regex '^\s*(#[^\n]*)?$' -- $argv[1]
+    and return # nothing runs
     __tether_escape $argv[1]
     __tether_mark "E;$__tether_text" C
 end

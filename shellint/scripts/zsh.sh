@@ -12,7 +12,8 @@
 # zsh prints PROMPT_EOL_MARK and a line of spaces (prompt_sp) before it runs any hook, so the end of the output has to be marked in
 # there. PROMPT_EOL_MARK is ours only while a line runs, PROMPT only while one is edited: user code does not meet the nonce in them.
 #
-# The user's code is a stranger here: no option is relied on, each function is parsed before an alias of the user's exists.
+# The user's code is a stranger here: no option is relied on, each function is parsed before an alias of the user's exists, and set -x
+# has its output thrown away.
 
 typeset -g +x __tether_nonce=@NONCE@
 () {
@@ -34,11 +35,11 @@ typeset -g __tether_end=$'%{\e]633;B;'$__tether_nonce$'\a%}'
 # __tether_mark TEXT writes TEXT to the terminal, even if the user has a function named builtin.
 __tether_mark() {
   if (( ${+functions[builtin]} )); then
-    (functions=(); builtin print -rn -- "$1" >/dev/tty) 2>/dev/null
+    (unset -f builtin print; builtin print -rn -- "$1" >/dev/tty)
   else
     builtin print -rn -- "$1" >/dev/tty
-  fi 2>/dev/null
-}
+  fi
+} 2>/dev/null
 
 # __tether_escape TEXT puts TEXT into REPLY as the value of a mark: \ ; and control bytes are escaped.
 __tether_escape() {
@@ -55,8 +56,9 @@ __tether_escape() {
 
 # __tether_precmd is the first hook of a prompt.
 __tether_precmd() {
-  local code=$? sp=
+  local code=$? sp= percent=
   if [[ -o promptsp && -o promptcr ]]; then sp=1; fi
+  if [[ -o promptpercent ]]; then percent=1; fi
   builtin emulate -L zsh
   builtin setopt brace_ccl no_multibyte no_xtrace
   local REPLY marks=
@@ -71,12 +73,9 @@ __tether_precmd() {
   __tether_mark "$marks"$'\e]633;P;Cwd='"$REPLY;$__tether_nonce"$'\a'
   if [[ ${precmd_functions[1]-} != __tether_precmd || ${precmd_functions[-1]-} != __tether_prompt ]]; then
     precmd_functions=(__tether_precmd "${(@)precmd_functions:#__tether_*}" __tether_prompt)
-    __tether_prompt # zsh goes on with the list as it was
+    __tether_prompt_as $percent # zsh goes on with the list as it was
   fi
-  if [[ ${preexec_functions[1]-} != __tether_preexec ]]; then
-    preexec_functions=(__tether_preexec "${(@)preexec_functions:#__tether_*}")
-  fi
-}
+} 2>/dev/null
 
 # __tether_restore takes what is ours out of PROMPT and PROMPT_EOL_MARK.
 __tether_restore() {
@@ -96,10 +95,21 @@ __tether_restore() {
 
 # __tether_prompt is the last hook of a prompt. An exported prompt would carry the nonce to programs.
 __tether_prompt() {
-  if [[ -o promptpercent && ${(t)PROMPT} != *(export|readonly)* ]]; then
+  local percent=
+  if [[ -o promptpercent ]]; then percent=1; fi
+  builtin emulate -L zsh
+  __tether_prompt_as $percent
+} 2>/dev/null
+
+# __tether_prompt_as [1] does it where prompts expand percent signs (1) or not.
+__tether_prompt_as() {
+  if [[ -n ${1-} && ${(t)PROMPT} != *(export|readonly)* ]]; then
     if [[ $PROMPT != "$__tether_start"*"$__tether_end" ]]; then PROMPT=$__tether_start$PROMPT$__tether_end; fi
   else
     __tether_mark $'\e]633;A;'$__tether_nonce$'\a\e]633;B;'$__tether_nonce$'\a'
+  fi
+  if [[ ${preexec_functions[1]-} != __tether_preexec ]]; then
+    preexec_functions=(__tether_preexec "${(@)preexec_functions:#__tether_*}")
   fi
 }
 
@@ -125,7 +135,7 @@ __tether_preexec() {
   if [[ ${precmd_functions[1]-} != __tether_precmd ]]; then
     precmd_functions=(__tether_precmd "${(@)precmd_functions:#__tether_*}" __tether_prompt)
   fi
-}
+} 2>/dev/null
 
 precmd_functions+=(__tether_precmd)
 preexec_functions+=(__tether_preexec)
