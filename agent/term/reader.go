@@ -234,10 +234,13 @@ func (r *Reader) resyncLocked() error {
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,
 // before the marks there. Only ViewText has text offsets.
-func (r *Reader) SeekText(text int64) {
+//
+// It reports false, and stands at the end, if there is no such offset yet.
+func (r *Reader) SeekText(text int64) bool {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	known := text <= t.cuts.textAt(t.frontierLocked(r.view))
 	r.pos = min(max(t.cuts.rawAt(text), 0), t.frontierLocked(r.view))
 	if r.off = max(text, 0); r.pos >= t.log.Start() {
 		r.off = r.offsetLocked(r.pos) // rounded down, or brought to the end
@@ -249,6 +252,7 @@ func (r *Reader) SeekText(text int64) {
 	}
 	r.mark = t.firstMark + int64(i)
 	r.ended = false
+	return known
 }
 
 // offsetLocked is the view's own offset of a raw one.

@@ -63,13 +63,16 @@ func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil
 	}
+	if err := p.announce(ctx); err != nil || p.finishedBefore() {
+		return err
+	}
 	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
 	p.reader = reader
-	if err := p.announce(ctx); err != nil || p.finishedBefore() {
+	if err := p.place(ctx); err != nil {
 		return err
 	}
 	for {
@@ -95,8 +98,8 @@ func (p *publisher) finishedBefore() bool {
 	return p.le.over
 }
 
-// announce creates the terminal at the host, or takes it up again, checks
-// that the host understood, and places the reader.
+// announce creates the terminal at the host, or takes it up again, and checks
+// that the host understood.
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -109,8 +112,11 @@ func (p *publisher) announce(ctx context.Context) error {
 		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
 		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient,
 	})
-	if exists(err) {
-		err, replay = nil, true // a host without resume that has not noticed the loss
+	switch {
+	case exists(err) && p.s.marker.Resume:
+		p.rename() // somebody else has the URI
+	case exists(err):
+		err, replay = nil, true // a host that has not noticed the loss
 	}
 	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
 		p.s.link.update(p.le, func(le *lending) { le.created = false })
@@ -133,7 +139,15 @@ func (p *publisher) announce(ctx context.Context) error {
 		}
 		p.open, p.known = 0, nil
 	}
-	return p.place(ctx)
+	return nil
+}
+
+// rename gives the terminal another URI for the next attempt.
+func (p *publisher) rename() {
+	p.s.link.update(p.le, func(le *lending) {
+		le.uri, le.created = ahp.NewTerminalURI(newUUID()), false
+		le.acked, le.sent = 0, 0
+	})
 }
 
 func exists(err error) bool {
@@ -199,8 +213,10 @@ func (p *publisher) place(ctx context.Context) error {
 			p.le.sent = at
 		}
 		p.s.link.mu.Unlock()
+		if seen && !p.reader.SeekText(at) {
+			return p.disown(ctx, at)
+		}
 		if seen {
-			p.reader.SeekText(at)
 			return nil
 		}
 		select {
@@ -211,6 +227,14 @@ func (p *publisher) place(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// disown leaves a terminal at a host that claims to have more of it than was
+// ever printed: what is sent there would be dropped as known already.
+func (p *publisher) disown(ctx context.Context, claimed int64) error {
+	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
+	p.rename()
+	return errors.Join(fmt.Errorf("the host claims to have %d bytes, more than were printed; it gets them anew", claimed), err)
 }
 
 // step sends the next piece or mark, waiting for it or for room.

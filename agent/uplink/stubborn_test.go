@@ -2,6 +2,7 @@ package uplink_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -214,5 +215,56 @@ func TestACommandBeginsOnce(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d commands at the host, want 1: %+v", n, fmt.Sprint(s.Content))
 		}
+	})
+}
+
+// A host that claims to have more than was ever printed, or whose URI is
+// somebody else's, must not swallow the output: it goes under another URI.
+func TestAHostThatHasTooMuchGetsEverythingAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
+		w := fakeWorld(t, f, nil)
+		_, child := w.spawn(term.Spec{})
+		ack := func(n int64) {
+			f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: n})
+			synctest.Wait()
+		}
+		child.Print("hello")
+		first := f.uri(t)
+		ack(1000)
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if f.uri(t) != first {
+				break
+			}
+		}
+		if f.uri(t) == first || !slices.Contains(f.disposed, first) {
+			t.Fatalf("created %v, disposed of %v; want a new URI instead of the first", f.created, f.disposed)
+		}
+		ack(0)
+		if got := f.text[f.uri(t)]; got != "hello" {
+			t.Errorf("text = %q, want all of it", got)
+		}
+	})
+}
+
+func TestAURIThatIsTakenIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
+		w := fakeWorld(t, f, nil)
+		w.spawn(term.Spec{})
+		first := f.uri(t)
+		f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: first})
+		synctest.Wait()
+		w.cut(false) // the host says that it exists when it is announced again
+		for range 100 {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if f.uri(t) != first {
+				return
+			}
+		}
+		t.Errorf("created %v, want another URI", f.created)
 	})
 }
