@@ -57,10 +57,8 @@ func TestScripts(t *testing.T) {
 				return err
 			}
 			env.Defer(func() { endDaemon(t, home) })
-			for _, v := range []string{dirs.HomeVar + "=" + home, allowRootVar + "=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh",
-				raceVar + "=" + quickRace} {
-				env.Vars = append(env.Vars, v)
-			}
+			env.Vars = append(env.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh",
+				raceVar+"="+quickRace)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

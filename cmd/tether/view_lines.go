@@ -49,18 +49,11 @@ func (v *lineView) data(p []byte) error {
 		p, _ = v.trail.join(p)
 	}
 	v.trail.add(p)
-	text := v.strip.append(nil, p)
-	for len(text) > 0 {
-		n := bytes.IndexByte(text, '\n')
-		if n < 0 {
-			v.line = append(v.line, text...)
-			if len(v.line) < maxLine {
-				return nil
-			}
-			n, text = len(text)-1, nil
-		} else {
-			v.line = append(v.line, text[:n]...)
-			text = text[n+1:]
+	for text := v.strip.append(nil, p); len(text) > 0; {
+		line, rest, ended := bytes.Cut(text, []byte{'\n'})
+		v.line, text = append(v.line, line...), rest
+		if !ended && len(v.line) < maxLine {
+			return nil
 		}
 		if err := v.flush(); err != nil {
 			return err

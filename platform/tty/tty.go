@@ -36,7 +36,8 @@ func Raw(f *os.File) (restore func(), err error) {
 // ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on
 // in the background until a line is typed, so the program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
-	state, err := term.GetState(int(f.Fd()))
+	fd := int(f.Fd())
+	state, err := term.GetState(fd)
 	if err != nil {
 		return "", err
 	}
@@ -46,14 +47,14 @@ func ReadSecret(ctx context.Context, f *os.File) (string, error) {
 	}
 	read := make(chan line, 1) // 1: the reader ends even when nobody waits any more
 	go func() {
-		text, err := term.ReadPassword(int(f.Fd()))
+		text, err := term.ReadPassword(fd)
 		read <- line{text, err}
 	}()
 	select {
 	case l := <-read:
 		return string(l.text), l.err
 	case <-ctx.Done():
-		_ = term.Restore(int(f.Fd()), state)
+		_ = term.Restore(fd, state)
 		return "", ctx.Err()
 	}
 }

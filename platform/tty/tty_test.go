@@ -1,0 +1,134 @@
+package tty_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+
+	"tether/platform/tty"
+)
+
+// open returns a terminal and its other side.
+func open(t *testing.T) (person, terminal *os.File) {
+	t.Helper()
+	person, terminal, err := pty.Open()
+	if errors.Is(err, pty.ErrUnsupported) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { person.Close(); terminal.Close() })
+	return person, terminal
+}
+
+// echoes types text and returns what came back of it at once.
+func echoes(t *testing.T, person *os.File, text string) string {
+	t.Helper()
+	if _, err := person.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	back := make(chan string, 1)
+	go func() {
+		buf := make([]byte, 100)
+		n, _ := person.Read(buf)
+		back <- string(buf[:n])
+	}()
+	select {
+	case s := <-back:
+		return s
+	case <-time.After(10 * time.Second):
+		t.Fatal("nothing came back")
+		return ""
+	}
+}
+
+func TestSize(t *testing.T) {
+	_, terminal := open(t)
+	if !tty.Is(terminal) {
+		t.Error("a terminal is not taken for one")
+	}
+	if _, _, ok := tty.Size(terminal); ok {
+		t.Error("a terminal without a size has one")
+	}
+	if err := pty.Setsize(terminal, &pty.Winsize{Rows: 30, Cols: 100}); err != nil {
+		t.Fatal(err)
+	}
+	if cols, rows, ok := tty.Size(terminal); !ok || cols != 100 || rows != 30 {
+		t.Errorf("size %dx%d, %t; want 100x30", cols, rows, ok)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	if _, _, ok := tty.Size(null); ok || tty.Is(null) {
+		t.Error("no terminal is taken for one")
+	}
+	if _, err := tty.Raw(null); err == nil {
+		t.Error("no terminal has a raw mode")
+	}
+	if _, err := tty.ReadSecret(t.Context(), null); err == nil {
+		t.Error("no terminal was read from")
+	}
+}
+
+func TestRaw(t *testing.T) {
+	person, terminal := open(t)
+	if got := echoes(t, person, "a"); got != "a" {
+		t.Fatalf("at first %q came back", got)
+	}
+	restore, err := tty.Raw(terminal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := person.WriteString("b\x03\r"); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 4)
+	if n, err := io.ReadAtLeast(terminal, buf, 4); err != nil || string(buf[:n]) != "ab\x03\r" {
+		t.Errorf("read %q, %v; want every key as it is", buf[:n], err)
+	}
+	restore()
+	restore()
+	if got := echoes(t, person, "c"); got != "c" {
+		t.Errorf("afterwards %q came back, want c alone: in raw mode nothing does", got)
+	}
+}
+
+// That it can be called off is tested with the command, which then ends.
+func TestReadSecret(t *testing.T) {
+	person, terminal := open(t)
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		text, err := tty.ReadSecret(t.Context(), terminal)
+		done <- result{text, err}
+	}()
+	if _, err := person.WriteString("hidden\n"); err != nil {
+		t.Fatal(err)
+	}
+	if r := <-done; r.err != nil || r.text != "hidden" {
+		t.Errorf("read %q, %v", r.text, r.err)
+	}
+}
+
+func TestResized(t *testing.T) {
+	changes, stop := tty.Resized()
+	if changes == nil {
+		t.Skip("not told on this system")
+	}
+	stop()
+	select {
+	case <-changes:
+		t.Error("a change without a change")
+	default:
+	}
+}
