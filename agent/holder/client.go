@@ -41,6 +41,7 @@ type Client struct {
 	meta     []byte
 	exit     *exitRecord
 	err      error // why the connection has ended
+	detached bool  // nobody wants to know of what is left
 	requests map[uint32]chan reply
 	lastID   uint32
 }
@@ -346,7 +347,7 @@ func (c *Client) Resize(s pty.Size) error {
 // Write sends input and returns when the terminal has taken all of it; it
 // blocks while the child does not read. Close ends it; how much the terminal
 // took is then not known.
-func (c *Client) Write(p []byte) (int, error) {
+func (c *Client) Write(p []byte) (n int, err error) {
 	select {
 	case c.typing <- struct{}{}:
 		defer func() { <-c.typing }()
@@ -356,10 +357,11 @@ func (c *Client) Write(p []byte) (int, error) {
 	for piece := range slices.Chunk(p, maxInput) {
 		err := c.ask(kindInput, func(frame []byte) []byte { return append(frame, piece...) })
 		if err != nil {
-			return 0, fmt.Errorf("write terminal: %w", err)
+			return n, fmt.Errorf("write terminal: %w", err)
 		}
+		n += len(piece)
 	}
-	return len(p), nil
+	return n, nil
 }
 
 // Kill ends the child and all that descends from it, as pty.PTY.Kill does, in
@@ -382,19 +384,32 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	return c.outcome(<-answer)
 }
 
-// Wait blocks until the child has ended and, if the Client streams, Read has
-// returned everything, or the connection is over. Then it tells how the child
-// ended, or code -1 if that is not known: Err says why.
+// Wait blocks until the child has ended, or the connection has, and, if the
+// Client streams, Read has returned all there is; Detach ends it at once. It
+// tells how the child ended, or code -1 if that is not known: Err says why.
 func (c *Client) Wait() pty.Exit {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.err == nil && (c.exit == nil || c.in.streaming && c.in.pos < c.exit.end) {
+	for !c.settledLocked() {
 		c.changed.Wait()
 	}
 	if c.exit == nil {
 		return pty.Exit{Code: -1}
 	}
 	return c.exit.exit
+}
+
+func (c *Client) settledLocked() bool {
+	switch {
+	case c.detached:
+		return true
+	case c.err != nil:
+		return !c.in.streaming || c.in.pos >= c.in.end
+	case c.exit != nil:
+		return !c.in.streaming || c.in.pos >= c.exit.end
+	default:
+		return false
+	}
 }
 
 // Exit tells how the child ended, if it has, without waiting for the last
@@ -464,6 +479,7 @@ func (c *Client) Forget(ctx context.Context) error {
 // everything that waits. A second call does nothing.
 func (c *Client) Detach() error {
 	c.mu.Lock()
+	c.detached = true
 	if c.err == nil {
 		c.err = ErrDetached
 	}

@@ -329,7 +329,7 @@ func TestDrainIsBounded(t *testing.T) {
 		{"chatter", func(b *bench) {
 			for range 1000 {
 				b.child.Print("x")
-				time.Sleep(100 * time.Millisecond)
+				<-time.After(100 * time.Millisecond)
 			}
 		}, 5 * time.Second},
 	} {
@@ -414,6 +414,70 @@ func TestStopEndsEverything(t *testing.T) {
 		}
 		b.tasks.Wait()
 		<-c.Done()
+	})
+}
+
+// A daemon that neither reads nor goes does not keep a holder from ending.
+func TestStopWithAFrozenDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		conn := b.conn()
+		_, _ = conn.Write(helloOf(1, 1, ""))
+		_, _ = io.ReadFull(conn, make([]byte, 22))
+		b.tasks.Go(func() { b.child.Print("x") })
+		began := time.Now()
+		b.held.Stop()
+		b.tasks.Wait()
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// What had arrived before the holder was lost is still there to be read, and
+// Wait waits for that.
+func TestLostHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, conn) }()
+		go func() {
+			_, _ = conn.Write(helloOf(1, 1, ""))
+			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
+			_, _ = conn.Write(frame(0x44, ""))
+			_, _ = conn.Write(frame(0x45, strings.Repeat("\x00", 8)+"last words"))
+			conn.Close()
+		}()
+		c, err := holder.Connect(t.Context(), theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Read(nil); err == nil || errors.Is(err, holder.ErrLost) {
+			t.Errorf("Read before StreamFrom: %v", err)
+		}
+		if err := c.StreamFrom(1); err == nil {
+			t.Error("streams from beyond the end")
+		}
+		stream(t, c, 0)
+		if err := c.StreamFrom(0); err == nil {
+			t.Error("streams twice")
+		}
+		<-c.Done()
+		waited := make(chan struct{})
+		go func() { c.Wait(); close(waited) }()
+		if isDone(waited) {
+			t.Error("Wait did not wait")
+		}
+		if err := expect(c, "last words"); err != nil {
+			t.Error(err)
+		}
+		<-waited
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, holder.ErrLost) {
+			t.Errorf("at the end: %v", err)
+		}
+		c.Close()
+		if !errors.Is(c.Err(), holder.ErrLost) {
+			t.Errorf("after Close: %v", c.Err())
+		}
 	})
 }
 

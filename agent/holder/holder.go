@@ -95,6 +95,11 @@ func (h *holder) run() {
 	<-h.pumped
 	h.recordExit(status)
 	h.linger()
+	h.mu.Lock()
+	if h.session != nil {
+		h.session.closeLocked(nil)
+	}
+	h.mu.Unlock()
 	_ = h.door() // a socket that stays behind is removed by List
 	h.tasks.Wait()
 }

@@ -319,6 +319,11 @@ func TestHolderShowsNothing(t *testing.T) {
 			t.Errorf("%s: %q", name, text)
 		}
 	}
+	stat, err := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	if f := strings.Fields(rest); err != nil || f[3] != pid || f[4] != "0" {
+		t.Errorf("session and terminal of %s: %v, %v", pid, f, err)
+	}
 }
 
 // Whoever reaches the socket and talks nonsense is cut off and disturbs

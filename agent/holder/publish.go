@@ -13,7 +13,6 @@ var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byt
 func (s *session) publish() {
 	defer s.conn.Close()
 	var small [smallFrame]byte
-	over := s.h.over
 	for {
 		control, n, closing := s.due()
 		var err error
@@ -29,11 +28,6 @@ func (s *session) publish() {
 			case <-s.wake:
 			case <-s.gone:
 				return
-			case <-over:
-				over = nil
-				s.h.mu.Lock()
-				s.closeLocked(nil)
-				s.h.mu.Unlock()
 			}
 		}
 		if err != nil {

@@ -101,6 +101,11 @@ func (h *holder) adopt(s *session) {
 		s.controlLocked(h.exit.append(nil))
 	}
 	s.controlLocked(appendBytesFrame(nil, kindReady, nil))
+	select {
+	case <-h.over: // it came too late
+		s.closeLocked(nil)
+	default:
+	}
 	h.movedLocked()
 }
 

@@ -21,7 +21,8 @@ const ackEvery = window / 4 // bytes
 const ackLate = time.Second
 
 // inflow is output that has arrived and was not read. It is guarded by the
-// Client's mu, but the bytes after a chunk's w belong to readData.
+// Client's mu, but while filling the last chunk's bytes after w belong to
+// readData. A client with nothing to read holds no chunk.
 type inflow struct {
 	streaming bool
 	pos       int64 // offset of the next byte of Read
@@ -29,6 +30,7 @@ type inflow struct {
 	acked     int64 // offset of the last taken frame
 	ackedAt   time.Time
 	chunks    []*chunk
+	filling   bool
 	gaps      []GapError // ascending; at From output is missing
 }
 
@@ -76,10 +78,8 @@ func (c *Client) readData(in *frames, size int) error {
 	for left := size - 8; left > 0; {
 		last := c.lastChunk()
 		n, err := in.r.Read(last.buf[last.w:min(last.w+left, maxData)])
-		if n > 0 {
-			left -= n
-			c.arrived(last, n)
-		}
+		left -= n
+		c.arrived(last, n)
 		if err != nil {
 			return err
 		}
@@ -110,6 +110,7 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 func (c *Client) lastChunk() *chunk {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.in.filling = true
 	if n := len(c.in.chunks); n > 0 && c.in.chunks[n-1].w < maxData {
 		return c.in.chunks[n-1]
 	}
@@ -122,6 +123,7 @@ func (c *Client) lastChunk() *chunk {
 func (c *Client) arrived(last *chunk, n int) {
 	c.mu.Lock()
 	last.w += n
+	c.in.filling = false
 	c.in.end += int64(n)
 	c.changed.Broadcast()
 	c.mu.Unlock()
@@ -141,7 +143,7 @@ func (c *Client) readableLocked() error {
 	for {
 		in := &c.in
 		switch {
-		case errors.Is(c.err, ErrDetached):
+		case c.detached:
 			return c.err
 		case !in.streaming:
 			return errors.New("holder: Read before StreamFrom")
@@ -189,13 +191,14 @@ func (c *Client) Read(p []byte) (int, error) {
 		gap := in.gaps[0]
 		in.gaps = in.gaps[1:]
 		in.pos = gap.To
+		c.changed.Broadcast() // Wait
 		return 0, &gap
 	}
 	if len(in.gaps) > 0 {
 		p = p[:min(int64(len(p)), in.gaps[0].From-in.pos)]
 	}
 	n := in.read(p)
-	if c.exit != nil && in.pos >= c.exit.end {
+	if in.pos == in.end && (c.exit != nil || c.err != nil) {
 		c.changed.Broadcast() // Wait
 	}
 	return n, nil
@@ -207,15 +210,13 @@ func (in *inflow) read(p []byte) int {
 	for n < len(p) && len(in.chunks) > 0 {
 		first := in.chunks[0]
 		m := copy(p[n:], first.buf[first.r:first.w])
-		if m == 0 {
-			break
-		}
 		first.r += m
 		n += m
-		if first.r == maxData {
-			in.chunks = in.chunks[1:]
-			chunks.Put(first)
+		if first.r < first.w || len(in.chunks) == 1 && in.filling {
+			break
 		}
+		in.chunks = in.chunks[1:]
+		chunks.Put(first)
 	}
 	in.pos += int64(n)
 	return n
