@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,13 @@ func (a *app) printHost(h local.HostStatus) {
 		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
 	}
 	for _, l := range h.Lent {
-		fmt.Fprintf(a.stdout, "           lends %s%s\n", l.ID, lentTrouble(l))
+		fmt.Fprintf(a.stdout, "           %s %s%s\n", cmp.Or(lendVerbs[h.State], "lends"), l.ID, lentTrouble(l))
 	}
 }
+
+// lendVerbs say what becomes of a lent terminal while the link is in a state.
+var lendVerbs = map[string]string{"online": "lends", "connecting": "will lend", "waiting": "will lend", "refused": "cannot lend",
+	"unsupported": "cannot lend"}
 
 // lentTrouble is what a person should know about a lent terminal.
 func lentTrouble(l local.Lent) string {
