@@ -141,14 +141,17 @@ func planNu(plan *Injection, s start, o InjectOptions) {
 	plan.Detect = true
 }
 
-// planPowerShell has PowerShell run our file after the user's profile, as text: an execution policy may forbid files.
+// planPowerShell has PowerShell run our file after the user's profile, as text: an execution policy may forbid files. In a
+// constrained language mode neither methods nor hooks can be had; nothing is marked then.
 func planPowerShell(plan *Injection, s start, o InjectOptions) {
 	file := filepath.Join(o.Dir, "tether.ps1")
 	if strings.Contains(strings.ToLower(s.program), "powershell") {
 		s.login = false // Windows PowerShell has no such thing
 	}
 	plan.addFile("tether.ps1", "powershell.ps1", o, "@FILE@", quotePowerShell(file))
-	plan.Argv = s.argv("-Login", "-NoExit", "-Command", ". ([ScriptBlock]::Create([IO.File]::ReadAllText("+quotePowerShell(file)+")))")
+	command := "if ($ExecutionContext.SessionState.LanguageMode -eq 'FullLanguage') { . ([ScriptBlock]::Create([IO.File]::ReadAllText(" +
+		quotePowerShell(file) + "))) }"
+	plan.Argv = s.argv("-Login", "-NoExit", "-Command", command)
 	plan.Detect = true
 }
 

@@ -12,6 +12,8 @@ import (
 
 func TestInjectPlans(t *testing.T) {
 	const dir = "/run/it's"
+	const powershell = "if ($ExecutionContext.SessionState.LanguageMode -eq 'FullLanguage') " +
+		"{ . ([ScriptBlock]::Create([IO.File]::ReadAllText('/run/it''s/tether.ps1'))) }"
 	tests := []struct {
 		name   string
 		argv   []string
@@ -41,10 +43,10 @@ func TestInjectPlans(t *testing.T) {
 			want: []string{"fish", "-l", "--private", "--init-command", `source '/run/it\'s/tether.fish'`}, file: "tether.fish", detect: true},
 		{name: "nu", argv: []string{"nu"}, kind: "nu", want: []string{"nu", "--execute", `source "/run/it's/tether.nu"`}, file: "tether.nu", detect: true},
 		{name: "pwsh", argv: []string{"pwsh", "-NoLogo"}, login: true, kind: "pwsh",
-			want: []string{"pwsh", "-Login", "-NoLogo", "-NoExit", "-Command", ". ([ScriptBlock]::Create([IO.File]::ReadAllText('/run/it''s/tether.ps1')))"},
+			want: []string{"pwsh", "-Login", "-NoLogo", "-NoExit", "-Command", powershell},
 			file: "tether.ps1", detect: true},
 		{name: "Windows PowerShell", argv: []string{`C:\Windows\PowerShell.EXE`}, login: true, kind: "pwsh",
-			want: []string{`C:\Windows\PowerShell.EXE`, "-NoExit", "-Command", ". ([ScriptBlock]::Create([IO.File]::ReadAllText('/run/it''s/tether.ps1')))"},
+			want: []string{`C:\Windows\PowerShell.EXE`, "-NoExit", "-Command", powershell},
 			file: "tether.ps1", detect: true},
 		{name: "pwsh command", argv: []string{"pwsh", "-c", "ls"}, kind: "pwsh", want: []string{"pwsh", "-c", "ls"}},
 		{name: "cmd", argv: []string{"cmd.exe"}, kind: "cmd", want: []string{"cmd.exe"},

@@ -33,24 +33,26 @@ const testNonce = "n0nce-4-tests-0123456789"
 
 // shell starts a session.
 type shell struct {
-	argv   []string
-	files  map[string]string // start-up files, relative to HOME
-	env    []string
-	plain  bool   // no integration
-	untold bool   // the tracker is not told what is typed, which would be its last resort for a line
-	fifo   string // made in HOME
-	opts   shellint.InjectOptions
+	argv    []string
+	files   map[string]string // start-up files, relative to HOME
+	env     []string
+	plain   bool   // no integration
+	untold  bool   // the tracker is not told what is typed, which would be its last resort for a line
+	fifo    string // made in HOME
+	answers bool   // the terminal says where the cursor is when it is asked
+	opts    shellint.InjectOptions
 }
 
 // session is a shell on a terminal, with what it wrote.
 type session struct {
-	t      testing.TB
-	home   string
-	dir    string // of the injection
-	p      *pty.PTY
-	done   chan struct{}
-	untold bool
-	marked bool // has integration
+	t       testing.TB
+	home    string
+	dir     string // of the injection
+	p       *pty.PTY
+	done    chan struct{}
+	untold  bool
+	marked  bool // has integration
+	answers bool
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -96,7 +98,7 @@ func startShell(t testing.TB, sh shell) *session {
 func (s *session) start(sh shell) *session {
 	t := s.t
 	t.Helper()
-	s.changed, s.untold = sync.NewCond(&s.mu), sh.untold
+	s.changed, s.untold, s.answers = sync.NewCond(&s.mu), sh.untold, sh.answers
 	if sh.fifo != "" {
 		mkfifo(t, filepath.Join(s.home, sh.fifo))
 	}
@@ -169,6 +171,9 @@ func (s *session) read() {
 			s.raw = append(s.raw, buf[:n]...)
 			s.scanner.Scan(buf[:n], &r)
 			s.take(&r)
+			if s.answers && bytes.Contains(buf[:n], []byte("\x1b[6n")) {
+				_, _ = s.p.Write([]byte("\x1b[1;1R"))
+			}
 		}
 		if err != nil {
 			s.scanner.Close(&r)

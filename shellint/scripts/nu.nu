@@ -27,7 +27,7 @@ $env.config.hooks.pre_prompt = ($env.config.hooks.pre_prompt? | default [] | pre
 $env.config.hooks.pre_execution = ($env.config.hooks.pre_execution? | default [] | append {||
   let end = ";@NONCE@\u{7}"
   let line = commandline
-  if ($line | str trim | is-not-empty) {
+  if $line !~ '^\s*(#[^\n]*)?$' { # else nothing runs
     print --no-newline $"\u{1b}]633;E;($line | __tether_escape)($end)\u{1b}]633;C($end)"
   }
 })
