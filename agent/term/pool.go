@@ -5,10 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,52 +14,6 @@ import (
 	"tether/platform/pty"
 	"tether/shellint"
 )
-
-// Options configures a Pool. Zero values mean the defaults stated.
-type Options struct {
-	// Start runs a child on a pty; nil means platform/pty.Start.
-	Start func(id ID, c pty.Command) (PTY, error)
-	// LogBytes is how much of each terminal's output is kept, 64 KiB to
-	// 1 GiB, default 4 MiB. Memory is taken as it fills.
-	LogBytes int
-	// Stall is how long one slow reader may hold a child, default 10 s.
-	Stall time.Duration
-	// KillGrace is the time between TERM and KILL, default 3 s.
-	KillGrace time.Duration
-	// KeepExited bounds the exited terminals kept for reading, default 50;
-	// the oldest go first. KeepFor bounds their age, default 1 h.
-	KeepExited int
-	KeepFor    time.Duration
-	// MaxTerminals bounds the running terminals, default 200.
-	MaxTerminals int
-
-	hostname string
-}
-
-const (
-	minLogBytes = 64 << 10 // two of a pump's reads, so that no read is larger than a log
-	maxLogBytes = 1 << 30
-)
-
-func (o Options) withDefaults() Options {
-	if o.Start == nil {
-		o.Start = func(_ ID, c pty.Command) (PTY, error) { return pty.Start(c) }
-	}
-	o.LogBytes = min(max(cmp.Or(o.LogBytes, 4<<20), minLogBytes), maxLogBytes)
-	o.Stall = cmp.Or(o.Stall, 10*time.Second)
-	o.KillGrace = cmp.Or(o.KillGrace, 3*time.Second)
-	o.KeepExited = cmp.Or(o.KeepExited, 50)
-	o.KeepFor = cmp.Or(o.KeepFor, time.Hour)
-	o.MaxTerminals = cmp.Or(o.MaxTerminals, 200)
-	o.hostname, _ = os.Hostname()
-	return o
-}
-
-// localHost reports whether a cwd report that names host speaks of this
-// machine.
-func (o Options) localHost(host string) bool {
-	return host == "" || host == "localhost" || strings.EqualFold(host, o.hostname)
-}
 
 // Pool owns the terminals of one daemon. It is safe for concurrent use.
 // Doors use it through As.
@@ -84,67 +35,6 @@ func NewPool(o Options) *Pool {
 	return &Pool{opts: o.withDefaults(), terminals: map[ID]*Terminal{}, starting: map[ID]bool{}, watch: make(chan struct{})}
 }
 
-// Spec says what to run.
-type Spec struct {
-	ID      ID       // "" mints one
-	Command []string // argv as the person gave it; shown in lists
-	// Argv, Env and Nonce are what is really run, when shell integration
-	// changes it. Argv nil means Command. Env is the whole environment.
-	Argv []string
-	Env  []string
-	// Nonce makes marks that carry it trusted, and no others. "" trusts none,
-	// unless AnyMarks trusts all, as for a shell that marks by itself.
-	Nonce    string
-	AnyMarks bool
-	Name     string // at most 256 bytes; "" means the base name of the command
-	Cwd      string // absolute directory
-	Size     Size   // zero means 80x24
-	Private  bool
-	OnSlow   OnSlow
-	LendTo   []string // hosts
-	// Ended, if not nil, is called once when the child has ended or could
-	// not be started, to remove what was made for it.
-	Ended func()
-}
-
-const maxName = 256 // bytes of a terminal's name
-
-func (s *Spec) check() error {
-	s.ID = cmp.Or(s.ID, newID())
-	if len(s.Command) == 0 || s.Command[0] == "" {
-		return &SpecError{"command", errors.New("no command was given")}
-	}
-	if s.Argv == nil {
-		s.Argv = s.Command
-	}
-	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
-	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return &SpecError{"name", fmt.Errorf("%.40q must be at most %d bytes without control characters", s.Name, maxName)}
-	}
-	if s.Size == (Size{}) {
-		s.Size = pty.DefaultSize
-	}
-	if err := checkSize(s.Size); err != nil {
-		return err
-	}
-	if s.Private && len(s.LendTo) > 0 {
-		return &SpecError{"private", ErrPrivate}
-	}
-	if !filepath.IsAbs(s.Cwd) {
-		return &SpecError{"directory", fmt.Errorf("%q is not an absolute path", s.Cwd)}
-	}
-	return nil
-}
-
-// nonceOf is what the scanner is told: an unguessable nonce where nothing is
-// to be trusted.
-func (s *Spec) nonceOf() string {
-	if s.AnyMarks {
-		return ""
-	}
-	return cmp.Or(s.Nonce, string(newID())+string(newID()))
-}
-
 // spawn starts a terminal for owner.
 func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 	t, err := p.begin(owner, s)
@@ -160,12 +50,6 @@ func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 	}()
 	p.changed()
 	return t, nil
-}
-
-func (s *Spec) ended() {
-	if s.Ended != nil {
-		s.Ended()
-	}
 }
 
 // begin starts the child and lists the terminal.

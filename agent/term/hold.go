@@ -1,0 +1,61 @@
+package term
+
+import (
+	"time"
+)
+
+// hold waits while appending n bytes would drop what a holding reader has
+// not read yet, at most for the pool's stall time.
+func (t *Terminal) hold(n int) {
+	if !t.blocked(n) {
+		return
+	}
+	stall := time.NewTimer(t.pool.opts.Stall)
+	defer stall.Stop()
+	for t.blocked(n) {
+		select {
+		case <-t.room:
+		case <-t.killed:
+			return
+		case <-stall.C:
+			t.mu.Lock()
+			for r := range t.readers {
+				r.stalled = r.stalled || t.blocksLocked(r, n)
+			}
+			t.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (t *Terminal) blocked(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for r := range t.readers {
+		if t.blocksLocked(r, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksLocked reports whether r holds the child back from n more bytes.
+func (t *Terminal) blocksLocked(r *Reader, n int) bool {
+	if !r.holds {
+		return false
+	}
+	behind := t.log.End() + int64(n) - r.pos
+	if r.stalled {
+		r.stalled = behind > int64(t.log.Limit()/2)
+		return false
+	}
+	return behind > int64(t.log.Limit())
+}
+
+// makeRoom tells a waiting pump that a reader moved.
+func (t *Terminal) makeRoom() {
+	select {
+	case t.room <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,105 @@
+package term
+
+import (
+	"sync"
+	"time"
+
+	"tether/shellint"
+)
+
+// drain bounds, after the leader's end. Output of background processes that
+// keep the pty open must not keep the terminal alive for ever.
+const (
+	drainQuiet = 250 * time.Millisecond // end after this long without a byte
+	drainMax   = 5 * time.Second        // end in any case, but see drain
+)
+
+// run waits for the child and its last output, then reports the exit once.
+func (t *Terminal) run() {
+	go t.pump()
+	status := t.pty.Wait()
+	t.drain()
+	t.pty.Close()
+	<-t.pumped
+
+	now := time.Now()
+	t.mu.Lock()
+	exit := Exit{Code: status.Code, Signal: status.Signal, At: now}
+	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(status.Code), Known: true})
+	t.putCommandsLocked(events, now)
+	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.texted, Exit: exit})
+	t.input.closeLocked()
+	t.wakeLocked()
+	t.mu.Unlock()
+	close(t.done)
+	t.pool.changed()
+}
+
+// drain returns at the end of output, or when the pty has been quiet for a
+// while although somebody still holds it open. While a reader holds the pump,
+// what the child wrote last is still in the pty; so that gets its stall time,
+// once.
+func (t *Terminal) drain() {
+	limit := time.NewTimer(drainMax)
+	defer limit.Stop()
+	tick := time.NewTicker(drainQuiet)
+	defer tick.Stop()
+	for extended := false; ; {
+		select {
+		case <-t.pumped:
+			return
+		case <-limit.C:
+			if reading, _ := t.reading(); reading || extended {
+				return
+			}
+			extended = true
+			limit.Reset(t.pool.opts.Stall)
+		case <-tick.C:
+			if reading, since := t.reading(); reading && since >= drainQuiet {
+				return
+			}
+		}
+	}
+}
+
+// readBuffers are shared by all pumps and taken only when there is something
+// to read. A Linux pty gives at most 4,095 bytes a read, a holder more.
+var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+// pump moves output from the pty into the log until its end.
+func (t *Terminal) pump() {
+	defer close(t.pumped)
+	for {
+		t.setInRead(true)
+		err := t.pty.WaitReadable()
+		if err == nil {
+			buf := readBuffers.Get().(*[32 << 10]byte)
+			var n int
+			n, err = t.pty.Read(buf[:])
+			t.setInRead(false)
+			if n > 0 {
+				t.hold(n)
+				t.ingest(buf[:n])
+			}
+			readBuffers.Put(buf)
+		}
+		if err != nil {
+			break // io.EOF, or the pty was closed: either way nothing follows
+		}
+	}
+	t.endOutput()
+}
+
+// reading reports whether the pump waits for the child, and how long ago the
+// last byte came.
+func (t *Terminal) reading() (bool, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.inRead, time.Since(t.lastByte)
+}
+
+func (t *Terminal) setInRead(v bool) {
+	t.mu.Lock()
+	t.inRead = v
+	t.mu.Unlock()
+}

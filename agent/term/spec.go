@@ -1,0 +1,78 @@
+package term
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"tether/platform/pty"
+)
+
+// Spec says what to run.
+type Spec struct {
+	ID      ID       // "" mints one
+	Command []string // argv as the person gave it; shown in lists
+	// Argv, Env and Nonce are what is really run, when shell integration
+	// changes it. Argv nil means Command. Env is the whole environment.
+	Argv []string
+	Env  []string
+	// Nonce makes marks that carry it trusted, and no others. "" trusts none,
+	// unless AnyMarks trusts all, as for a shell that marks by itself.
+	Nonce    string
+	AnyMarks bool
+	Name     string // at most 256 bytes; "" means the base name of the command
+	Cwd      string // absolute directory
+	Size     Size   // zero means 80x24
+	Private  bool
+	OnSlow   OnSlow
+	LendTo   []string // hosts
+	// Ended, if not nil, is called once when the child has ended or could
+	// not be started, to remove what was made for it.
+	Ended func()
+}
+
+const maxName = 256 // bytes of a terminal's name
+
+func (s *Spec) check() error {
+	s.ID = cmp.Or(s.ID, newID())
+	if len(s.Command) == 0 || s.Command[0] == "" {
+		return &SpecError{"command", errors.New("no command was given")}
+	}
+	if s.Argv == nil {
+		s.Argv = s.Command
+	}
+	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
+	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return &SpecError{"name", fmt.Errorf("%.40q must be at most %d bytes without control characters", s.Name, maxName)}
+	}
+	if s.Size == (Size{}) {
+		s.Size = pty.DefaultSize
+	}
+	if err := checkSize(s.Size); err != nil {
+		return err
+	}
+	if s.Private && len(s.LendTo) > 0 {
+		return &SpecError{"private", ErrPrivate}
+	}
+	if !filepath.IsAbs(s.Cwd) {
+		return &SpecError{"directory", fmt.Errorf("%q is not an absolute path", s.Cwd)}
+	}
+	return nil
+}
+
+// nonceOf is what the scanner is told: an unguessable nonce where nothing is
+// to be trusted.
+func (s *Spec) nonceOf() string {
+	if s.AnyMarks {
+		return ""
+	}
+	return cmp.Or(s.Nonce, string(newID())+string(newID()))
+}
+
+func (s *Spec) ended() {
+	if s.Ended != nil {
+		s.Ended()
+	}
+}

@@ -1,0 +1,154 @@
+package uplink
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// ackTimeout bounds the wait for the position after an announcement.
+const ackTimeout = 5 * time.Second
+
+// announce creates the terminal at the host, or takes it up again, and checks
+// that the host understood.
+func (p *publisher) announce(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	info := p.le.h.Info()
+	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
+	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
+	p.title, p.cwd, p.size = info.Title, fileURI(info.Cwd), info.Size
+	replay := false
+	err := p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
+		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
+		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient,
+	})
+	switch {
+	case exists(err) && p.s.marker.Resume:
+		p.rename() // somebody else has the URI
+	case exists(err):
+		err, replay = nil, true // a host that has not noticed the loss
+	}
+	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+		p.s.link.update(p.le, func(le *lending) { le.created = false })
+	}
+	if err != nil {
+		return fmt.Errorf("announce: %w", err)
+	}
+	state, err := p.guard(ctx)
+	if err != nil {
+		return err
+	}
+	if p.s.marker.Resume && state.Lifecycle.Exited() && info.Exit != nil {
+		p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+		return nil // the exit was the last that we sent
+	}
+	p.adopt(state)
+	if replay && !p.s.marker.Resume {
+		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
+			return err
+		}
+		p.open, p.known = 0, nil
+	}
+	return nil
+}
+
+// rename gives the terminal another URI for the next attempt.
+func (p *publisher) rename() {
+	p.s.link.update(p.le, func(le *lending) {
+		le.uri, le.created = ahp.NewTerminalURI(newUUID()), false
+		le.acked, le.sent = 0, 0
+	})
+}
+
+func exists(err error) bool {
+	var e *jsonrpc.Error
+	return errors.As(err, &e) && e.Code == ahp.CodeAlreadyExists
+}
+
+// guard reads the terminal back. A host that does not know executionTarget
+// ignores it and starts a shell of its own: that must not live on.
+func (p *publisher) guard(ctx context.Context) (ahp.TerminalState, error) {
+	var state ahp.TerminalState
+	r, err := p.s.conn.Subscribe(ctx, p.le.uri)
+	if err == nil && r.Snapshot != nil {
+		err = json.Unmarshal(r.Snapshot.State, &state)
+	}
+	if err == nil && state.ExecutionTarget == ahp.TargetClient {
+		return state, nil
+	}
+	if e := p.s.conn.DisposeTerminal(ctx, p.le.uri); e != nil {
+		return state, fmt.Errorf("dispose of a terminal that the host runs itself: %w", e)
+	}
+	p.s.link.update(p.le, func(le *lending) { le.created = false })
+	if err != nil {
+		return state, fmt.Errorf("read back: %w", err)
+	}
+	p.s.fail(errWrongTarget)
+	return state, errWrongTarget
+}
+
+// adopt learns from the snapshot what the host shows already.
+func (p *publisher) adopt(state ahp.TerminalState) {
+	p.known = map[string]bool{}
+	for _, part := range state.Content {
+		if part.Type != ahp.PartCommand {
+			continue
+		}
+		p.known[part.CommandID] = part.IsComplete
+		if !part.IsComplete {
+			fmt.Sscanf(part.CommandID, "cmd-%d", &p.open)
+		}
+	}
+	if state.Title != "" {
+		p.title = state.Title
+	}
+	if state.Cwd != "" {
+		p.cwd = state.Cwd
+	}
+}
+
+// place moves the reader to what the host does not have yet.
+func (p *publisher) place(ctx context.Context) error {
+	if !p.s.marker.Resume {
+		p.s.link.update(p.le, func(le *lending) { le.acked, le.sent = 0, 0 })
+		p.reader.SeekText(0)
+		return nil
+	}
+	timeout := time.NewTimer(ackTimeout)
+	defer timeout.Stop()
+	for {
+		p.s.link.mu.Lock()
+		seen, at := p.le.ackSeen, p.le.acked
+		if seen {
+			p.le.sent = at
+		}
+		p.s.link.mu.Unlock()
+		if seen && !p.reader.SeekText(at) {
+			return p.disown(ctx, at)
+		}
+		if seen {
+			return nil
+		}
+		select {
+		case <-p.le.acks:
+		case <-timeout.C:
+			return errors.New("the host did not say how much it has")
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// disown leaves a terminal at a host that claims to have more of it than was
+// ever printed: what is sent there would be dropped as known already.
+func (p *publisher) disown(ctx context.Context, claimed int64) error {
+	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
+	p.rename()
+	return errors.Join(fmt.Errorf("the host claims to have %d bytes, more than were printed; it gets them anew", claimed), err)
+}

@@ -1,0 +1,101 @@
+package uplink
+
+import (
+	"context"
+	"time"
+
+	"tether/ahp"
+)
+
+const (
+	// window is how much text of one terminal may be on its way, in bytes.
+	// It decides how long another terminal's echo waits behind a flood.
+	window = 64 << 10
+	// frame is the most text in one action, in bytes.
+	frame = 32 << 10
+	// little is what may be on its way, or have been sent within the last
+	// pause, for the next text to go out at once, in bytes: echo and prompts.
+	// Beyond it text gathers to gather bytes until an acknowledgement comes
+	// and the pause is over: a near host answers each read of the pty before
+	// the next one, and tiny frames cost a flood twice the CPU.
+	little = 2 << 10
+	gather = 32 << 10
+	pause  = 2 * time.Millisecond
+)
+
+func (p *publisher) inflight() (int64, string) {
+	p.s.link.mu.Lock()
+	defer p.s.link.mu.Unlock()
+	return p.le.sent - p.le.acked, p.le.problem
+}
+
+func (p *publisher) maxData() int64 {
+	if n := p.s.marker.MaxDataBytes; n > 0 {
+		return n
+	}
+	return frame
+}
+
+// least is how many bytes are worth a frame now. If that changes by itself,
+// it does so after rest.
+func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
+	if inflight > little {
+		return gather, 0
+	}
+	if p.burst <= little {
+		return 1, 0
+	}
+	if rest = pause - time.Since(p.sentAt); rest > 0 {
+		return gather, rest
+	}
+	return 1, 0
+}
+
+// wait returns when there may be something to do again: least bytes, a mark
+// or room, or after rest if that is not 0.
+func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
+	if inflight > 0 && !p.s.marker.Resume {
+		return p.barrier(ctx) // no acknowledgement comes by itself
+	}
+	var ready <-chan struct{}
+	if inflight < window {
+		ready = p.reader.Ready(int(least))
+	}
+	var rested <-chan time.Time
+	if rest > 0 {
+		rested = p.after(rest)
+		defer p.timer.Stop()
+	}
+	select {
+	case <-ready:
+		p.due = true
+	case <-p.le.acks:
+	case <-rested:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// after is time.After with one timer for all.
+func (p *publisher) after(d time.Duration) <-chan time.Time {
+	if p.timer == nil {
+		p.timer = time.NewTimer(d)
+	} else {
+		p.timer.Reset(d)
+	}
+	return p.timer.C
+}
+
+// barrier proves by a ping that everything sent has arrived, for hosts that
+// do not acknowledge. The ping goes the same way as the output.
+func (p *publisher) barrier(ctx context.Context) error {
+	p.s.link.mu.Lock()
+	sent := p.le.sent
+	p.s.link.mu.Unlock()
+	if err := p.s.conn.Peer().CallBulk(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil); err != nil {
+		return err
+	}
+	p.s.link.update(p.le, func(le *lending) { le.acked = sent })
+	return nil
+}

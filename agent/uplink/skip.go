@@ -1,0 +1,70 @@
+package uplink
+
+import (
+	"context"
+	"fmt"
+
+	"tether/agent/term"
+	"tether/ahp"
+)
+
+// skipped makes a loss visible and brings the host's view of everything that
+// is not text up to date.
+func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
+	p.s.link.update(p.le, func(le *lending) {
+		le.lost += e.Lost
+		if !p.s.marker.Resume {
+			le.sent, le.acked = e.At, e.At
+		}
+	})
+	var actions []ahp.Action
+	if p.open != 0 && (e.Open == nil || e.Open.N != p.open) {
+		actions = append(actions, p.closing())
+	}
+	if e.Open != nil && e.Open.N != p.open {
+		p.open = e.Open.N
+		actions = append(actions, executed(*e.Open))
+	}
+	if !p.s.marker.CommandActions {
+		actions = nil
+	}
+	info := p.le.h.Info()
+	if info.Title != p.title {
+		p.title = info.Title
+		actions = append(actions, ahp.TerminalTitleChanged{Title: info.Title})
+	}
+	if cwd := fileURI(info.Cwd); cwd != p.cwd && cwd != "" {
+		p.cwd = cwd
+		actions = append(actions, ahp.TerminalCwdChanged{Cwd: cwd})
+	}
+	if info.Size != p.size {
+		p.size = info.Size
+		actions = append(actions, resized(info.Size))
+	}
+	for _, a := range actions {
+		if err := p.dispatch(ctx, a); err != nil {
+			return err
+		}
+	}
+	if p.s.marker.Resume || e.Lost == 0 {
+		return nil // the next offset says how much is missing
+	}
+	line := fmt.Sprintf("\x1b\\\x1b[0m\r\n[tether: %d bytes were not kept]\r\n", e.Lost)
+	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), []byte(line), -1)
+	return p.s.conn.Peer().SendRaw(ctx, p.msg)
+}
+
+// closing finishes the command that is open at the host but ended in the
+// part that was lost.
+func (p *publisher) closing() ahp.Action {
+	last := term.Command{N: p.open}
+	p.open = 0
+	if commands, err := p.le.h.Commands(); err == nil {
+		for _, c := range commands {
+			if c.N == last.N {
+				last = c
+			}
+		}
+	}
+	return finished(last)
+}
