@@ -21,7 +21,8 @@ import (
 //
 //	connected ──StreamFrom──▶ streaming ──Close, replaced, holder gone──▶ over
 //
-// It has one goroutine, which ends with the connection.
+// It has one goroutine, which ends with the connection; if this process has
+// started the holder, with the holder, for which it then waits.
 type Client struct {
 	// Set at construction.
 	id      string
@@ -213,9 +214,9 @@ func (c *Client) send(frame []byte) error {
 	return nil
 }
 
-// ended says why the connection is over; it waits until that is known.
+// ended says why the connection is over. A write failed, so the holder has
+// closed it; what it said before is still to be read.
 func (c *Client) ended() error {
-	c.conn.Close() // after a failed write there is nothing more to say
 	<-c.over
 	return c.Err()
 }

@@ -439,11 +439,13 @@ func TestStopWithAFrozenDaemon(t *testing.T) {
 func TestLostHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()
+		streams := make(chan struct{})
 		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		go func() {
 			_, _ = conn.Write(helloOf(1, 1, ""))
 			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
 			_, _ = conn.Write(frame(0x44, ""))
+			<-streams
 			_, _ = conn.Write(frame(0x45, strings.Repeat("\x00", 8)+"last words"))
 			conn.Close()
 		}()
@@ -461,6 +463,7 @@ func TestLostHolder(t *testing.T) {
 		if err := c.StreamFrom(0); err == nil {
 			t.Error("streams twice")
 		}
+		close(streams)
 		<-c.Done()
 		waited := make(chan struct{})
 		go func() { c.Wait(); close(waited) }()

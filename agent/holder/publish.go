@@ -1,6 +1,10 @@
 package holder
 
-import "sync"
+import (
+	"errors"
+	"os"
+	"sync"
+)
 
 // smallFrame is the size of a frame for which no pooled buffer is taken.
 const smallFrame = 512
@@ -8,10 +12,10 @@ const smallFrame = 512
 var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byte) }}
 
 // publish is the only writer of the connection: control frames first, then
-// output as far as the daemon's window allows. It closes the connection when
-// it ends.
+// output as far as the daemon's window allows. After a last frame it closes
+// the connection. When the daemon has closed it, that is left to the reader,
+// for which there may be something yet.
 func (s *session) publish() {
-	defer s.conn.Close()
 	var small [smallFrame]byte
 	for {
 		control, n, closing := s.due()
@@ -20,6 +24,7 @@ func (s *session) publish() {
 		case len(control) > 0:
 			err = s.writeControl(control)
 		case closing:
+			s.conn.Close()
 			return
 		case n > 0:
 			err = s.writeData(small[:], n)
@@ -29,6 +34,9 @@ func (s *session) publish() {
 			case <-s.gone:
 				return
 			}
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			s.conn.Close()
 		}
 		if err != nil {
 			return
