@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tether/platform/pty"
 )
 
 // The tests here run in every shell: what programs, files and other shells do inside one.
@@ -290,6 +292,52 @@ func TestHostileFiles(t *testing.T) {
 				s.wantCommands(want)
 				s.wantCwd("/tmp")
 			})
+		}
+	})
+}
+
+// A terminal that changes its size, at an empty prompt, in a half typed line and under a command, makes no command.
+func TestResize(t *testing.T) {
+	forShells(t, func(t *testing.T, k kind, sh shell) {
+		s := begin(t, sh)
+		resize := func(cols uint16) {
+			t.Helper()
+			if err := s.p.Resize(pty.Size{Cols: cols, Rows: 24}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resize(60)
+		s.typeLines("true")
+		s.typeKeys("echo half", "half")
+		resize(100)
+		s.typeLines(" typed")
+		s.send(child("read -r line; exit 3") + "\r")
+		s.wait("child", func() bool { return bytes.Contains(s.clean, []byte("started\r\n")) })
+		resize(80)
+		from := s.offset()
+		s.send("\r")
+		s.waitPrompt(from)
+		s.wantCommands([]ran{{"true", 0}, {"echo half typed", 0}, {child("read -r line; exit 3"), 3}})
+	})
+}
+
+// A job in the background ends its line at once; what the shell says when it is done belongs to no command.
+func TestBackgroundJob(t *testing.T) {
+	forShells(t, func(t *testing.T, k kind, sh shell) {
+		if k.name == "fish" {
+			t.Skip("fish says nothing of jobs that end well")
+		}
+		sh.fifo = "wait"
+		s := begin(t, sh)
+		s.typeLines("cat wait &")
+		write(t, filepath.Join(s.home, "wait"), "")
+		s.typeUntil("\r", "one") // Done, done
+		s.typeLines("(exit 2)")
+		s.wantCommands([]ran{{"cat wait &", 0}, {"(exit 2)", 2}})
+		for _, line := range []string{"cat wait &", "(exit 2)"} {
+			if out := s.output(line); strings.Contains(out, "one") {
+				t.Errorf("output of %q is %q", line, out)
+			}
 		}
 	})
 }
