@@ -3,7 +3,7 @@
 all: build
 
 run: build ; scripts/run.sh
-test: ; scripts/test-tools.sh && go run ./internal/tools/testrun -race -timeout 10m $(TESTFLAGS) ./...
+test: ; scripts/test.sh $(TESTFLAGS)
 lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: build ; go run ./internal/bench $(BENCHFLAGS)

@@ -1,22 +1,14 @@
 #!/bin/bash
-# Installs what tests talk to, where it can: shells as root with apt, VS Code's agent host with npm. What is missing afterwards is
+# Installs what tests talk to, where it can: shells as root with apt, the rest with npm below bin/tools. What is missing afterwards is
 # named; the tests that need it skip themselves and say so.
 set -eu
 cd "$(dirname "$0")/.."
+mkdir -p bin/tools
 
-peer=../shared/peers/vscode-host.sh host=bin/tools/vscode-host
-if [ -f "$peer" ] && [ ! -d "$host/vs/out" ]; then
-	rm -rf "$host"
-	if ! command -v npm >/dev/null || ! timeout 300 bash "$peer" install "$host" >/dev/null 2>&1; then
-		rm -rf "$host"
-		echo "not installed, so its tests are skipped: VS Code's agent host (it takes npm and a network)"
-	fi
-fi
-missing() { for tool in bash zsh fish; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
-
+shells="bash zsh fish ksh mksh busybox"
+missing() { for tool in $shells; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
 want=$(missing)
-[ -z "$want" ] && exit 0
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+if [ -n "$want" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	echo "installing $want"
 	log=$(mktemp)
 	# shellcheck disable=SC2086 # several words
@@ -27,3 +19,27 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 fi
 want=$(missing)
 [ -z "$want" ] || echo "not installed, so their tests are skipped: $want"
+
+# xterm.js is the oracle for the scanner, the grammar reads the script for PowerShell, nu is a shell.
+node=bin/tools/node modules=$PWD/bin/tools/node/node_modules
+if [ ! -d "$modules/@xterm/headless" ]; then
+	rm -rf "$node"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$node" --no-save --ignore-scripts --silent \
+		@xterm/headless@6.0.0 web-tree-sitter@0.27.1 tree-sitter-powershell@0.26.4 nushell@0.115.1 >/dev/null 2>&1; then
+		rm -rf "$node"
+		echo "not installed, so their tests are skipped: xterm.js, PowerShell's grammar, nushell (they take npm and a network)"
+	fi
+fi
+for nu in "$modules"/@nushell/*/bin/nu; do
+	[ ! -x "$nu" ] || { mkdir -p "$node/bin" && ln -sf "$nu" "$node/bin/nu"; }
+done
+
+# A real agent host that nobody here wrote.
+peer=../shared/peers/vscode-host.sh host=bin/tools/vscode-host
+if [ -f "$peer" ] && [ ! -d "$host/vs/out" ]; then
+	rm -rf "$host"
+	if ! command -v npm >/dev/null || ! timeout 300 bash "$peer" install "$host" >/dev/null 2>&1; then
+		rm -rf "$host"
+		echo "not installed, so its tests are skipped: VS Code's agent host (it takes npm and a network)"
+	fi
+fi

@@ -27,7 +27,7 @@ import (
 const patience = 10 * time.Second
 
 // ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
-const ready = "ready> "
+const ready = "ready#> " // with the # that mksh wants of root
 
 const testNonce = "n0nce-4-tests-0123456789"
 
