@@ -1,6 +1,7 @@
 package shellint_test
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -146,4 +147,18 @@ func TestInjectSharesNothing(t *testing.T) {
 	if diff := cmp.Diff([]string{"bash", "-i"}, argv); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// The caller writes the files, starts the shell, and gives the nonce to the Scanner of its output.
+func ExampleInject() {
+	plan, err := shellint.Inject([]string{"/bin/zsh"}, shellint.InjectOptions{
+		Nonce: "0mT9x2QvKc4aWbRz", // from crypto/rand, for this terminal alone
+		Dir:   "/run/user/1000/tether/sh/1",
+		Login: true,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(plan.Argv, plan.Env, plan.Files[0].Name, plan.Detect)
+	// Output: [/bin/zsh -l] map[ZDOTDIR:/run/user/1000/tether/sh/1] .zshenv true
 }

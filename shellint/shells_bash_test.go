@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"tether/shellint"
 )
 
@@ -85,9 +83,6 @@ func TestBashKeys(t *testing.T) {
 	})
 }
 
-// child is a command line that says "started" when it is in the foreground, where keys reach it.
-func child(then string) string { return "sh -c 'echo started; " + then + "'" }
-
 func TestBashMultiLine(t *testing.T) {
 	forBash(t, func(t *testing.T, b shell) {
 		s := bashWith(t, b, "")
@@ -114,62 +109,6 @@ func TestBashMultiLine(t *testing.T) {
 			{"shopt -s lithist", 0}, {"if true\nthen false\nfi", 1}})
 		s.wantOutput(document, "one; \\two\r\n")
 	})
-}
-
-// wantCommands compares the commands seen so far.
-func (s *session) wantCommands(want []ran) {
-	s.t.Helper()
-	if diff := cmp.Diff(want, s.commands()); diff != "" {
-		raw, _ := s.written()
-		s.t.Errorf("commands: -want +got\n%s\n%q", diff, raw[max(0, len(raw)-1000):])
-	}
-}
-
-// output is what the first command with that line wrote.
-func (s *session) output(line string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	start := int64(-1)
-	for _, e := range s.events {
-		switch {
-		case e.Kind == shellint.CommandOpened && e.Line == line && start < 0:
-			start = e.Off
-		case e.Kind == shellint.CommandClosed && start >= 0:
-			return string(s.raw[start:e.Off])
-		}
-	}
-	return "never ran"
-}
-
-func (s *session) wantOutput(line, want string) {
-	s.t.Helper()
-	if got := s.output(line); got != want {
-		s.t.Errorf("output of %q is %q, want %q", line, got, want)
-	}
-}
-
-// wantCwd compares the last directory that was reported.
-func (s *session) wantCwd(want string) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := len(s.marks) - 1; i >= 0; i-- {
-		if m := s.marks[i]; m.Kind == shellint.KindCwd && m.Trusted {
-			if m.Text != want {
-				s.t.Errorf("directory is %q, want %q", m.Text, want)
-			}
-			return
-		}
-	}
-	s.t.Errorf("no directory, want %q", want)
-}
-
-// typeKeys types text and waits until more output has want in it.
-func (s *session) typeKeys(text, want string) {
-	s.t.Helper()
-	from := s.offset()
-	s.send(text)
-	s.waitText(from, want)
 }
 
 // trapped says that this bash is older than PS0.

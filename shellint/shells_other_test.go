@@ -55,12 +55,12 @@ func TestOtherShells(t *testing.T) {
 	for _, name := range []string{"sh", "dash", "ksh", "mksh", "busybox"} {
 		t.Run(name, func(t *testing.T) {
 			path := shellPath(t, name)
-			sh := shell{argv: []string{path}, env: []string{"PS1=" + ready}}
+			sh := shell{argv: []string{path}}
 			if name == "busybox" {
 				sh.argv = append(sh.argv, "sh")
 			}
-			s := begin(t, sh)
-			s.typeUnreported("false", "echo $?")
+			s := startShell(t, sh)
+			s.typeUnreported("PS1='"+ready[:3]+"''"+ready[3:]+"'", "false", "echo $?")
 			if raw, _ := s.written(); strings.Contains(raw, testNonce) || s.commands() != nil {
 				t.Errorf("it wrote %q", raw)
 			}

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tether/platform/pty"
 )
@@ -126,13 +125,6 @@ func TestNestedShell(t *testing.T) {
 	})
 }
 
-func (s *session) wantOutputHas(line, want string) {
-	s.t.Helper()
-	if got := s.output(line); !strings.Contains(got, want) {
-		s.t.Errorf("output of %q is %q, without %q", line, got, want)
-	}
-}
-
 // Full-screen programs, a reset terminal, and a multiplexer that eats marks: one command each.
 func TestScreens(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
@@ -162,40 +154,6 @@ func TestScreens(t *testing.T) {
 		s.typeLines("true")
 		s.wantCommands(append(want, ran{"true", 0}))
 	})
-}
-
-// typeUntil types text again and again until want appears: a full-screen program drops what comes while it starts.
-func (s *session) typeUntil(text, want string) {
-	s.t.Helper()
-	from := s.offset()
-	for range 20 {
-		s.send(text)
-		if s.within(patience/20, func() bool { return bytes.Contains(s.clean[from:], []byte(want)) }) {
-			return
-		}
-	}
-	s.t.Fatalf("no %q after %q in\n%q", want, text, tail(s.raw))
-}
-
-// within says whether cond, called with mu held, becomes true in time.
-func (s *session) within(d time.Duration, cond func() bool) bool {
-	late := false
-	timer := time.AfterFunc(d, func() {
-		s.mu.Lock()
-		late = true
-		s.changed.Broadcast()
-		s.mu.Unlock()
-	})
-	defer timer.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !cond() {
-		if late || s.ended {
-			return cond()
-		}
-		s.changed.Wait()
-	}
-	return true
 }
 
 // Any line arrives whole, however long and whatever is in it.

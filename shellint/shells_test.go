@@ -24,7 +24,7 @@ import (
 // is skipped by name. Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
 
 // patience is how long a shell may take to answer on a machine that does other things too.
-const patience = 10 * time.Second
+const patience = 20 * time.Second
 
 // ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
 const ready = "ready#> " // with the # that mksh wants of root
@@ -225,25 +225,13 @@ func (s *session) stop() {
 // wait blocks until cond, called with mu held, is true.
 func (s *session) wait(what string, cond func() bool) {
 	s.t.Helper()
-	late := false
-	timer := time.AfterFunc(patience, func() {
-		s.mu.Lock()
-		late = true
-		s.changed.Broadcast()
-		s.mu.Unlock()
-	})
-	defer timer.Stop()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !cond() {
-		if late || s.ended {
-			s.t.Fatalf("no %s (ended: %t) in\n%q", what, s.ended, tail(s.raw))
-		}
-		s.changed.Wait()
+	if !s.within(patience, cond) {
+		raw, _ := s.written()
+		s.t.Fatalf("no %s in\n%q", what, tail(raw))
 	}
 }
 
-func tail(b []byte) []byte { return b[max(0, len(b)-1000):] }
+func tail(text string) string { return text[max(0, len(text)-1000):] }
 
 // send types text.
 func (s *session) send(text string) {
@@ -312,40 +300,6 @@ func (s *session) waitEnd() pty.Exit {
 	return exit
 }
 
-// ran is a command as the tracker saw it.
-type ran struct {
-	Line string
-	Exit int64 // unknown is -1
-}
-
-// commands are the closed commands in order.
-func (s *session) commands() []ran {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var all []ran
-	for _, e := range s.events {
-		if e.Kind != shellint.CommandClosed {
-			continue
-		}
-		c := ran{Line: e.Line, Exit: -1}
-		if e.Exit.Known {
-			c.Exit = e.Exit.Code
-		}
-		all = append(all, c)
-	}
-	return all
-}
-
-// log is what commands wrote to $LOG.
-func (s *session) log() []string {
-	s.t.Helper()
-	text, err := os.ReadFile(filepath.Join(s.home, "log"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
-}
-
 func write(t testing.TB, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -362,7 +316,7 @@ func (s *session) interruptPrompt() {
 	s.t.Helper()
 	from := s.offset()
 	s.send("\x03")
-	again := time.AfterFunc(patience/10, func() { _, _ = s.p.Write([]byte("\x03")) })
+	again := time.AfterFunc(patience/20, func() { _, _ = s.p.Write([]byte("\x03")) })
 	defer again.Stop()
 	s.waitPrompt(from)
 }
@@ -375,20 +329,40 @@ func mkfifo(t testing.TB, path string) {
 	}
 }
 
-// closed is the number of commands that ended. The caller holds mu.
-func (s *session) closed() int {
-	n := 0
-	for _, e := range s.events {
-		if e.Kind == shellint.CommandClosed {
-			n++
+// typeUntil types text again and again until want appears: a full-screen program drops what comes while it starts.
+func (s *session) typeUntil(text, want string) {
+	s.t.Helper()
+	from := s.offset()
+	for range 20 {
+		s.send(text)
+		if s.within(patience/20, func() bool { return bytes.Contains(s.clean[from:], []byte(want)) }) {
+			return
 		}
 	}
-	return n
+	raw, _ := s.written()
+	s.t.Fatalf("no %q after %q in\n%q", want, text, tail(raw))
 }
 
-// written is the output so far, and the same without marks.
-func (s *session) written() (raw, clean string) {
+// within says whether cond, called with mu held, becomes true in time.
+func (s *session) within(d time.Duration, cond func() bool) bool {
+	late := false
+	timer := time.AfterFunc(d, func() {
+		s.mu.Lock()
+		late = true
+		s.changed.Broadcast()
+		s.mu.Unlock()
+	})
+	defer timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return string(s.raw), string(s.clean)
+	for !cond() {
+		if late || s.ended {
+			return cond()
+		}
+		s.changed.Wait()
+	}
+	return true
 }
+
+// child is a command line that says "started" when it is in the foreground, where keys reach it.
+func child(then string) string { return "sh -c 'echo started; " + then + "'" }

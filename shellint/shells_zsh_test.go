@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"tether/shellint"
 )
 
 const zshPrompt = "PS1='" + ready + "'\n"
@@ -279,5 +277,3 @@ func TestZshSame(t *testing.T) {
 		}
 	})
 }
-
-var _ = shellint.ShellZsh
