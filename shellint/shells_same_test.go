@@ -58,7 +58,13 @@ var bashSession = []string{
 	"echo $_ >>out-text", "set -o pipefail", "false | true", "x=5", "export Y=6", "alias ll='ls -l'", "f() { return 3; }", "f", "[[ a = b ]]",
 	"((1 - 1))", "sleep 0 & wait", "cd /tmp", "cd - >/dev/null", "echo $OLDPWD >>out-text", "shopt -s extglob", "trap 'echo bye >>out-text' EXIT",
 	"trap 'echo err $? >>out-text' ERR", "false", "trap - ERR", "  echo space", "echo space", "echo space", "!!", "history 3 >>out-text",
-	"for i in 1 2; do echo $i; done", "set -u", "echo ${z-unset} >>out-text", "echo $z", "echo $? >>out-text", "set +u", "test -t 0", "test -t 1",
+	"for i in 1 2; do echo $i; done", "for i in 1 2\rdo echo $i\rdone", "cat <<X\rone; \\\r\r  two\rX", "if true\rthen\r\r  echo x\rfi", "echo 'a\r b'",
+	"f() {\r{ cat <<A; }\rA\r}", "echo a \\\rb", "x=$(cat <<A\rb\r(\rA\r)", "echo \"$x\" $(\recho in\r) >>out-text",
+	"case x in\r(x) echo $(case y in\ry) echo z;; esac) >>out-text;;\resac", "cat <<A <<'B' >>out-text\ra $(echo $?)\rA\rb $(\rB",
+	"while read -r l; do\recho \"$l\" # why (\rdone <<<'a\rb' >>out-text", "echo ${x:-a\rb} \"c\rd\" >>out-text", "[[ a\r]]",
+	"z=(1\r2)", "echo `echo a\rb` >>out-text 2>&1", "alias two='echo 1; echo'\rtwo \\\r  2 >>out-text", "f2()\r{\r\r# comment\rreturn 4; }", "f2",
+	"! {\rtrue &&\rfalse; }", "time {\r:; } 2>/dev/null", "(exit 5) |\rcat", "for ((i=0;\ri<2; i++)); do\r:\rdone", "select a in b\rdo break; done <<<1",
+	"set -u", "echo ${z-unset} >>out-text", "echo $z", "echo $? >>out-text", "set +u", "test -t 0", "test -t 1",
 	"echo $LINENO $BASH_SUBSHELL $# $0 >>out-text", "echo $- >>out-text", "nosuchcommand-x", "sh -c 'kill -9 $$'", "eval 'false'", "command false",
 	"unset Y", "readonly R=1", "R=2", "echo $? >>out-text", "set -o >out-set", "shopt >out-shopt", "trap -p >out-trap",
 	"declare -F | grep -v __tether >out-functions", "alias >out-alias", "export -p | grep -v _= >out-export",
@@ -78,7 +84,7 @@ func TestBashSame(t *testing.T) {
 	forBash(t, func(t *testing.T, b shell) {
 		for name, rc := range rcs {
 			t.Run(name, func(t *testing.T) {
-				if name == "array" && strings.ContainsAny(filepath.Base(b.argv[0]), "34") || strings.HasSuffix(b.argv[0], "5.0") && name == "array" {
+				if name == "array" && (trapped(b) || older(b, "4.4", "5.0")) {
 					t.Skip("PROMPT_COMMAND is no array before bash 5.1")
 				}
 				if (trapped(b) || b.opts.DebugTrap) && name == "exported" {
@@ -89,8 +95,8 @@ func TestBashSame(t *testing.T) {
 				if trapped(b) || b.opts.DebugTrap {
 					lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.HasSuffix(line, "out-trap") })
 				}
-				if strings.HasSuffix(b.argv[0], "bash-3.2") { // it does not bring PIPESTATUS back after hooks
-					lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(line, "PIPESTATUS") })
+				if older(b, "3.2") { // it does not bring PIPESTATUS back after hooks, and parses less
+					lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.Contains(line, "PIPESTATUS") || strings.Contains(line, "\r") })
 				}
 				wantSame(t, b, lines)
 			})

@@ -6,7 +6,7 @@
 #
 #   D;code  P;Cwd=…      first thing when a prompt is due       __tether_first, in PROMPT_COMMAND
 #   A … B                around the prompt                      in PS1
-#   E;line  C            after Enter, before the line runs      __tether_start, in PS0
+#   E;line  C            after Enter, before the line runs      __tether_start, in PS0; PS2 counts lines
 #
 # PS0 exists since 4.4 and is expanded only while promptvars is on; else a DEBUG trap does its work. PS1, PS0 and PROMPT_COMMAND
 # name only variables that are not exported: a shell that inherits them finds nothing and prints nothing.
@@ -22,21 +22,27 @@ __tether_file=@FILE@
 __tether_on=1      # names in prompts are used only if this is set
 __tether_ran=      # set while a line is running: PS0 sets it, the next prompt clears it
 __tether_hist=     # number of the last history entry at the last prompt or line, -1 if unknown
+__tether_cuts=()   # where the history entry of the line being typed ended each time PS2 was due
+__tether_cut=0     # their number
 __tether_seen=     # text of the last history entry then, if HISTCONTROL has erasedups
 __tether_after=    # what __tether_last wants done outside of a function, where DEBUG traps can be read and set
 __tether_trapped=0 # whether the DEBUG trap is in use
 __tether_armed=0   # DEBUG only: a prompt was shown and no line started since
 
 __tether_modern=   # PS0 exists
-__tether_array=    # PROMPT_COMMAND may be an array, and HISTCMD is right after Enter
+__tether_array=    # PROMPT_COMMAND may be an array, and is no text in the environment
+__tether_recent=   # HISTCMD is right after Enter
+__tether_nested=   # a command substitution in PS2 does not disturb the line being read
 if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 404 )); then __tether_modern=@MODERN@; fi
-if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_array=1; fi
+if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 501 )); then __tether_array=1 __tether_recent=1; fi
+if (( BASH_VERSINFO[0] * 100 + BASH_VERSINFO[1] >= 502 )); then __tether_nested=1; fi
 
 # Pieces of prompts. \! is the number of the next history entry. If the hooks were thrown out of PROMPT_COMMAND, PS1 still sees that
 # a line ran, and its status.
-__tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+${__tether_on:$((__tether_armed=__tether_trapped,__tether_hist=\!-1)):0}\e]633;A;$__tether_nonce\a}\]'
+__tether_ps1_start='\[${__tether_ran:+\e]633;D;$?;$__tether_nonce\a}${__tether_on:+${__tether_on:$((__tether_armed=__tether_trapped,__tether_hist=\!-1,__tether_cut=0)):0}\e]633;A;$__tether_nonce\a}\]'
 __tether_ps1_end='\[${__tether_on:+\e]633;B;$__tether_nonce\a}\]'
-__tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_array:+${HISTCMD-0}}-1,0)):0}}'
+__tether_ps2='${__tether_on:+${__tether_on:$((__tether_cuts[__tether_cut++]=$(__tether_length 2>/dev/null))):0}}'
+__tether_ps0='${__tether_on:+$({ __tether_start "$?"; } 3>&1 4>&2 >/dev/null 2>&1)${__tether_on:$((__tether_ran=1,__tether_hist=${__tether_recent:+${HISTCMD-0}}-1,__tether_cut=0)):0}}'
 
 # Elements of PROMPT_COMMAND. Marks go to file descriptor 3; other output is thrown away,
 # because a DEBUG trap or set -x of the user may write some. In a list each element meets the $? of the line; in a string
@@ -87,12 +93,13 @@ __tether_escape_controls() {
   done
 }
 
-# __tether_history puts the last history entry into __tether_text. After Enter, in the subshell of PS0, a file saves the process of a
-# command substitution, which would be half the time; it is in the private folder, and empty again at once.
+# __tether_history puts the last history entry into __tether_text. A file saves the process of a command substitution, which would be
+# half of the time after Enter, and which in a DEBUG trap would make bash forget the status of a pipeline. It is in the private folder,
+# and empty again at once.
 __tether_history() {
   if ! __tether_real; then
     __tether_text=$(POSIXLY_CORRECT=1; \unset -f history; HISTTIMEFORMAT= \history 1)
-  elif [[ -n ${__tether_forked-} ]] && __tether_history_print 3>|"$__tether_file"; then
+  elif __tether_history_print 3>|"$__tether_file"; then
     IFS= builtin read -r -d '' __tether_text <"$__tether_file"
     while [[ $__tether_text == *$'\n' ]]; do __tether_text=${__tether_text%$'\n'}; done # as a command substitution does
     : >|"$__tether_file"
@@ -101,10 +108,10 @@ __tether_history() {
   fi
 }
 
-# __tether_history_print is for subshells, because the user's HISTTIMEFORMAT is lost. Where it is read-only, the text cannot be told
-# from the time before it.
+# __tether_history_print writes the last history entry to 3. Where HISTTIMEFORMAT is read-only, the text cannot be told from the time
+# before it. (Where it is unset it stays that: once set, bash writes times into the history file.)
 __tether_history_print() {
-  builtin printf -v HISTTIMEFORMAT %s ''
+  if [[ -n ${HISTTIMEFORMAT-} ]]; then builtin local HISTTIMEFORMAT=; fi
   if [[ -z ${HISTTIMEFORMAT-} ]]; then builtin history 1 >&3; fi
 }
 
@@ -138,9 +145,33 @@ __tether_line() {
   return 1
 }
 
+# __tether_length prints the length in bytes of the last history entry, or 0 if it ends in a backslash: bash takes that out when it adds
+# the next line.
+__tether_length() {
+  builtin local LC_ALL=C
+  __tether_entry
+  if [[ $__tether_text == *\\ ]]; then __tether_text=; fi
+  builtin printf %d "${#__tether_text}"
+}
+
+# __tether_uncut brings the line breaks back into __tether_text. Without lithist bash puts "; ", ";" or " " between the lines of a
+# compound command, so that nobody could tell them any more.
+__tether_uncut() {
+  while (( __tether_cut > 0 )); do
+    __tether_at=${__tether_cuts[--__tether_cut]}
+    if (( __tether_at > 0 && __tether_at < ${#__tether_text} )); then
+      __tether_rest=${__tether_text:__tether_at}
+      case ${__tether_text:__tether_at-1:1}$__tether_rest in
+        $'\n'*|?$'\n'*) ;;
+        ?'; '*) __tether_text=${__tether_text:0:__tether_at}$'\n'${__tether_rest:2} ;;
+        ?[\;\ ]*) __tether_text=${__tether_text:0:__tether_at}$'\n'${__tether_rest:1} ;;
+      esac
+    fi
+  done
+}
+
 # __tether_start STATUS runs after Enter, in a subshell of PS0. File descriptors 3 and 4 are what 1 and 2 were.
 __tether_start() {
-  builtin local IFS=$' \t\n' LC_ALL=C __tether_forked=1
   if [[ -t 4 ]]; then # where bash prints PS0
     __tether_begin "$1"
   else
@@ -150,8 +181,10 @@ __tether_start() {
 
 # __tether_begin STATUS ends the line before, if no prompt came between, and begins one.
 __tether_begin() {
+  builtin local LC_ALL=C # bytes, and faster
   if [[ -n ${__tether_ran-} ]]; then __tether_mark "D;$1"; fi
   if __tether_line; then
+    __tether_uncut
     __tether_escape "$__tether_text"
     __tether_mark "E;$__tether_text" C
   else
@@ -198,6 +231,10 @@ __tether_prompts() {
     PS0=${PS0-}$__tether_ps0
     __tether_disarm
   fi
+  if [[ -n $__tether_nested && ${PS2-} != "$__tether_ps2"* ]] && [[ -z ${PS2+x} || ${PS2@a} != *[rx]* ]]; then
+    __tether_strip "${PS2-}"
+    __tether_set PS2 "$__tether_ps2$__tether_text"
+  fi
   if [[ -n $__tether_modern && -n ${PS1+x} && ${PS1@a} == *[rx]* ]]; then
     __tether_unprompted # programs must not meet our pieces
   elif [[ ${PS1-} != "$__tether_ps1_start"*"$__tether_ps1_end" ]]; then
@@ -207,32 +244,37 @@ __tether_prompts() {
   fi
 }
 
-# __tether_set PS0|PS1 VALUE assigns. Bash before 4.4 cannot tell that a variable is read-only, but printf -v fails softly.
+# __tether_set PS0|PS1|PS2 VALUE assigns. Bash before 4.4 cannot tell that a variable is read-only, but printf -v fails softly.
 __tether_set() {
   if [[ -z $__tether_modern ]]; then
     builtin printf -v "$1" %s "$2"
-  elif [[ $1 == PS1 ]]; then
-    PS1=$2
-  else
-    PS0=$2
+    return
   fi
+  case $1 in
+    PS0) PS0=$2 ;;
+    PS1) PS1=$2 ;;
+    PS2) PS2=$2 ;;
+  esac
 }
 
 # __tether_plain is for promptvars off: prompts are printed as they are, so our pieces have to go.
 __tether_plain() {
   __tether_arm
-  __tether_strip "${PS1-}"
-  if [[ ${PS1-} != "$__tether_text" ]]; then __tether_set PS1 "$__tether_text"; fi
   __tether_strip "${PS0-}"
   if [[ ${PS0-} != "$__tether_text" ]]; then __tether_set PS0 "$__tether_text"; fi
+  __tether_strip "${PS1-}"
+  if [[ ${PS1-} != "$__tether_text" ]]; then __tether_set PS1 "$__tether_text"; fi
+  __tether_strip "${PS2-}"
+  if [[ ${PS2-} != "$__tether_text" ]]; then __tether_set PS2 "$__tether_text"; fi
   __tether_unprompted
 }
 
 # __tether_unprompted does what PS1 cannot.
 __tether_unprompted() {
   __tether_mark A B
+  __tether_cut=0
   __tether_armed=$__tether_trapped
-  if [[ -n $__tether_array && -n ${HISTCMD-} ]]; then
+  if [[ -n $__tether_recent && -n ${HISTCMD-} ]]; then
     __tether_hist=$(( HISTCMD - 1 ))
   else
     __tether_entry
@@ -245,6 +287,7 @@ __tether_strip() {
   __tether_text=${1//"$__tether_ps1_start"/}
   __tether_text=${__tether_text//"$__tether_ps1_end"/}
   __tether_text=${__tether_text//"$__tether_ps0"/}
+  __tether_text=${__tether_text//"$__tether_ps2"/}
 }
 
 # __tether_hooks sees that ours are the first and the last of PROMPT_COMMAND, whatever was put before, after or in place of them.
@@ -320,7 +363,7 @@ __tether_debug() {
     __tether_armed=0
     __tether_begin "$1" 3>/dev/tty
     __tether_ran=1
-    __tether_hist=$(( ${__tether_array:+${HISTCMD-0}}-1 ))
+    __tether_hist=$(( ${__tether_recent:+${HISTCMD-0}}-1 ))
   fi
 }
 
