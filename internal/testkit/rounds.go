@@ -1,0 +1,54 @@
+package testkit
+
+import (
+	"iter"
+	"os"
+	"testing"
+	"time"
+)
+
+// soakVariable makes tests long: it is the time, such as 2m, that each test may take for its rounds. scripts/soak.sh sets it.
+const soakVariable = "TETHER_SOAK"
+
+// Soaking reports whether this is a long run (make soak), in which a test may be more thorough than in make test.
+func Soaking() bool { return os.Getenv(soakVariable) != "" }
+
+// Rounds counts the rounds of a test from 0: short of them, but long of them in a soak (make soak), where it stops early when the
+// test's time is over and logs how many there were. Range over it in the test function itself, where scripts/soak.sh finds it, and
+// outside of synctest bubbles, whose time is not that of the soak.
+//
+//	for round := range testkit.Rounds(t, 10, 1000) { … }
+func Rounds(t testing.TB, short, long int) iter.Seq[int] {
+	t.Helper()
+	bound := soakTime(t)
+	if bound == 0 {
+		return func(yield func(int) bool) {
+			for i := 0; i < short && yield(i); i++ {
+			}
+		}
+	}
+	return func(yield func(int) bool) {
+		began, done := time.Now(), 0
+		defer func() {
+			t.Logf("soak: %s: %d of %d rounds in %v", t.Name(), done, long, time.Since(began).Round(time.Millisecond))
+		}()
+		for ; done < long && (done < short || time.Since(began) < bound); done++ {
+			if !yield(done) {
+				return
+			}
+		}
+	}
+}
+
+// soakTime is the time for the rounds of one test, 0 if this is no soak.
+func soakTime(t testing.TB) time.Duration {
+	t.Helper()
+	if !Soaking() {
+		return 0
+	}
+	d, err := time.ParseDuration(os.Getenv(soakVariable))
+	if err != nil || d <= 0 {
+		t.Fatalf("%s=%q: want a time for each test, such as 2m", soakVariable, os.Getenv(soakVariable))
+	}
+	return d
+}

@@ -1,0 +1,41 @@
+#!/bin/bash
+# usage: soak.sh [TIME [PATTERN]]   runs the long versions of the tests that have one, those that count testkit.Rounds, with the race
+# detector and one after the other. They share TIME (10m) evenly; PATTERN chooses among their names. A test whose share is over stops after
+# a whole round and says how many it did.
+set -eu
+cd "$(dirname "$0")/.."
+time=${1:-10m} pattern=${2:-.}
+
+seconds() {
+	case $1 in
+	*[!0-9smh]* | [!0-9]*) echo "soak.sh: $1: want a time such as 90s, 10m or 1h" >&2; exit 2 ;;
+	*h) echo $((${1%h} * 3600)) ;;
+	*m) echo $((${1%m} * 60)) ;;
+	*) echo "${1%s}" ;;
+	esac
+}
+
+# Lines of "directory Test": the function around each call.
+tests() {
+	grep -rl --include='*_test.go' 'testkit\.Rounds(' . | while read -r file; do
+		awk -v dir="$(dirname "$file")" '/^func /{name=$2; sub(/\(.*/, "", name)} /testkit\.Rounds\(/&&name~/^Test/{print dir, name}' "$file"
+	done | sort -u | grep -E " .*$pattern" || true
+}
+
+total=$(seconds "$time")
+list=$(tests)
+[ -n "$list" ] || { echo "soak.sh: no test with a long version matches $pattern" >&2; exit 2; }
+count=$(wc -l <<<"$list")
+share=$((total / count > 1 ? total / count : 1))
+echo "soak: $count tests, ${share}s each"
+failed=0
+while read -r dir name; do
+	# What a test does beside its rounds, and its last round, come on top of its share.
+	out=$(TETHER_SOAK=${share}s go test -race -count=1 -v -timeout "$((share + 120))s" -run "^$name\$" "$dir" 2>&1 </dev/null) || failed=1
+	if grep -q '^ok' <<<"$out"; then
+		grep -oE 'soak: .*' <<<"$out" || echo "soak: $name was skipped"
+	else
+		echo "$out" | tail -n 60
+	fi
+done <<<"$list"
+[ $failed = 0 ] && echo "soak: ok" || { echo "soak: FAILED"; exit 1; }
