@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -25,6 +26,7 @@ var ErrNotRunning = ipc.ErrNotRunning
 type Client struct {
 	socket string
 	http   http.Client
+	header http.Header // of every request
 }
 
 // NewClient returns a client for the socket at the absolute path. It does not
@@ -35,6 +37,14 @@ func NewClient(socket string) *Client {
 		Transport:     &http.Transport{DialContext: dial, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+}
+
+// As returns a client that acts as the agent called principal, 1 to 64 of the
+// characters A-Z a-z 0-9 . _ : @ -. It may do less: see its own terminals and
+// the person's, and start ones in the background. It shares its connections
+// with c, so that closing one is enough.
+func (c *Client) As(principal string) *Client {
+	return &Client{socket: c.socket, http: c.http, header: http.Header{PrincipalHeader: {principal}}}
 }
 
 // Close closes idle connections.
@@ -162,6 +172,7 @@ func (c *Client) send(ctx context.Context, method, path string, body io.Reader) 
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(req.Header, c.header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, plain(err)

@@ -22,7 +22,7 @@
 // Browsers have no business here: a request that a page could have caused, by
 // its Host or Origin, is refused before anything else is looked at.
 //
-//	s := local.NewServer(local.Options{Terminals: pool.As(term.User), Daemon: d})
+//	s := local.NewServer(local.Options{Access: pool.As, Daemon: d})
 //	go s.Serve(listener)
 //	…
 //	c := local.NewClient(socket)

@@ -78,7 +78,7 @@ func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 		return child, nil
 	}
 	w.pool = term.NewPool(terminals)
-	o.Terminals, o.Daemon = w.pool.As(term.User), w.daemon
+	o.Access, o.Daemon = w.pool.As, w.daemon
 	w.server = local.NewServer(o)
 	l, err := ipc.Listen(w.socket)
 	if err != nil {

@@ -37,10 +37,12 @@ type Daemon interface {
 	Shutdown()
 }
 
-// Options configures a Server. Terminals and Daemon are required.
+// Options configures a Server. Access and Daemon are required.
 type Options struct {
-	Terminals term.Access // as the local user: who reaches the socket is that
-	Daemon    Daemon
+	// Access is the terminals as an actor may see them: Pool.As. Who reaches
+	// the socket is the local user, or an agent if it says so.
+	Access func(term.Actor) term.Access
+	Daemon Daemon
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
@@ -118,7 +120,7 @@ func (s *Server) Close() error {
 
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for pattern, h := range map[string]func(w http.ResponseWriter, r *http.Request) error{
+	for pattern, h := range map[string]handler{
 		"GET /v1/status":                   s.status,
 		"GET /v1/terminals":                s.list,
 		"POST /v1/terminals":               s.spawn,
@@ -127,11 +129,11 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/attach":   s.attach,
-		"GET /v1/environment":              s.environment,
-		"POST /v1/environment":             s.environment,
-		"POST /v1/hosts":                   s.pair,
-		"DELETE /v1/hosts/{name}":          s.unpair,
-		"POST /v1/shutdown":                s.shutdown,
+		"GET /v1/environment":              person(s.environment),
+		"POST /v1/environment":             person(s.environment),
+		"POST /v1/hosts":                   person(s.pair),
+		"DELETE /v1/hosts/{name}":          person(s.unpair),
+		"POST /v1/shutdown":                person(s.shutdown),
 		"/":                                noRoute,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -157,29 +159,30 @@ func (s *Server) guard(next http.Handler) http.Handler {
 				fail(w, &Error{Code: CodeInternal, Message: "a bug in the daemon; its log has the details"})
 			}
 		}()
-		if err := s.admit(r); err != nil {
+		actor, err := s.admit(r)
+		if err != nil {
 			fail(w, err)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), actor)))
 	})
 }
 
-// admit refuses requests that no program of ours sends.
-func (s *Server) admit(r *http.Request) *Error {
+// admit refuses requests that no program of ours sends, and says who asks.
+func (s *Server) admit(r *http.Request) (term.Actor, *Error) {
 	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
 		if _, there := r.Header[h]; there {
-			return &Error{Code: CodeForbidden, Message: "browsers are not served here"}
+			return term.Actor{}, &Error{Code: CodeForbidden, Message: "browsers are not served here"}
 		}
 	}
 	if r.Host != Host {
-		return &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
+		return term.Actor{}, &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
 	}
 	if s.draining.Err() != nil {
-		return &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
+		return term.Actor{}, &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
 	}
-	return nil
+	return lowered(term.User, r.Header)
 }
 
 // decode reads one JSON object and nothing else, within bodyTimeout.

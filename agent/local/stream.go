@@ -38,7 +38,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 		q.Set("tail", strconv.FormatInt(o.Tail, 10))
 	}
 	conn, resp, err := websocket.Dial(ctx, "ws://"+Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
-		&websocket.DialOptions{HTTPClient: &c.http})
+		&websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})
 	switch {
 	case err == nil:
 		conn.SetReadLimit(maxFrame)

@@ -1,19 +1,39 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
 	"tether/agent/term"
 )
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
-	return reply(w, s.opts.Daemon.Status())
+// status tells an agent nothing of hosts, nor of terminals it does not see.
+func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
+	status := s.opts.Daemon.Status()
+	if ActorFrom(r.Context()) != term.User {
+		status.Hosts, status.Terminals, status.Log = []HostStatus{}, Count{}, ""
+		for _, h := range s.access(r).List() {
+			status.Terminals.count(h.Info())
+		}
+	}
+	return reply(w, status)
 }
 
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
+func (c *Count) count(i term.Info) {
+	switch {
+	case i.Exit != nil:
+		c.Exited++
+		return
+	case len(i.LentTo) > 0:
+		c.Lent++
+	}
+	c.Running++
+}
+
+func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}}
-	for _, h := range s.opts.Terminals.List() {
+	for _, h := range s.access(r).List() {
 		all.Terminals = append(all.Terminals, terminalFrom(h.Info()))
 	}
 	return reply(w, all)
@@ -24,20 +44,38 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
+	if ActorFrom(r.Context()) != term.User {
+		if err := req.background(); err != nil {
+			return err
+		}
+	}
 	spec, err := s.opts.Daemon.Spec(r.Context(), req)
 	if err != nil {
 		return err
 	}
-	h, err := s.opts.Terminals.Spawn(spec)
+	h, err := s.access(r).Spawn(spec)
 	if err != nil {
 		return err
 	}
 	return reply(w, terminalFrom(h.Info()))
 }
 
+// background makes the request an agent's: what is the person's to decide is
+// refused, and the child waits for readers, since nobody sits before it.
+func (r *SpawnRequest) background() error {
+	switch {
+	case r.Private:
+		return &Error{Code: CodeDenied, Message: "an agent's terminal cannot be private"}
+	case len(r.LendTo) > 0:
+		return &Error{Code: CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
+	}
+	r.OnSlow = cmp.Or(r.OnSlow, "hold")
+	return nil
+}
+
 // find returns the terminal of the path.
 func (s *Server) find(r *http.Request) (term.Handle, error) {
-	return s.opts.Terminals.Find(r.PathValue("ref"))
+	return s.access(r).Find(r.PathValue("ref"))
 }
 
 func (s *Server) info(w http.ResponseWriter, r *http.Request) error {

@@ -1,0 +1,85 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"tether/agent/term"
+)
+
+// PrincipalHeader makes a request that of an agent: its value is the agent's
+// principal. It can only lower what the request may do, so whoever reaches the
+// socket may send it.
+const PrincipalHeader = "Tether-Principal"
+
+// maxPrincipal bounds the name of an agent's principal, in bytes.
+const maxPrincipal = 64
+
+// checkPrincipal says what is wrong with a principal's name, if anything.
+func checkPrincipal(name string) *Error {
+	if name == "" || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
+		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -", name, maxPrincipal)}
+	}
+	return nil
+}
+
+func notPrincipal(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("._:@-", r)
+}
+
+// actorKey is where a request's context keeps its actor.
+type actorKey struct{}
+
+// WithActor returns a context whose requests are actor's.
+func WithActor(ctx context.Context, actor term.Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// ActorFrom is who asks, as this door has found out: the local user or an
+// agent. Handlers that are mounted here get it from their request's context.
+// Without one it is nobody, who may do nothing.
+func ActorFrom(ctx context.Context) term.Actor {
+	actor, _ := ctx.Value(actorKey{}).(term.Actor)
+	return actor
+}
+
+// lowered is who a request of actor acts for: actor, or the agent that its
+// header names.
+func lowered(actor term.Actor, h http.Header) (term.Actor, *Error) {
+	names, there := h[PrincipalHeader]
+	if !there {
+		return actor, nil
+	}
+	if len(names) != 1 {
+		return term.Actor{}, &Error{Code: CodeBadRequest, Message: "more than one " + PrincipalHeader}
+	}
+	if err := checkPrincipal(names[0]); err != nil {
+		return term.Actor{}, err
+	}
+	if actor != term.User && actor != term.Agent(names[0]) {
+		return term.Actor{}, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0])}
+	}
+	return term.Agent(names[0]), nil
+}
+
+// access is the pool as whoever asks may see it.
+func (s *Server) access(r *http.Request) term.Access { return s.opts.Access(ActorFrom(r.Context())) }
+
+// handler answers a request, or says why not.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// person is h for the local user alone.
+func person(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if actor := ActorFrom(r.Context()); actor != term.User {
+			return &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path)}
+		}
+		return h(w, r)
+	}
+}

@@ -1,0 +1,145 @@
+package local_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+// wantCode fails the test unless err is an *Error with that code.
+func wantCode(t *testing.T, what string, err error, code local.Code) {
+	t.Helper()
+	var e *local.Error
+	if !errors.As(err, &e) || e.Code != code {
+		t.Errorf("%s: %v, want %s", what, err, code)
+	}
+}
+
+func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	ctx := t.Context()
+	w.spawn("persons")
+	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: "/", Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	<-w.children
+	one, two := w.client.As("agent-1"), w.client.As("agent:2@x")
+	own, err := one.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := <-w.children
+	if own.Owner != "agent agent-1" || own.Visible {
+		t.Errorf("spawned by an agent: owner %q, visible %v", own.Owner, own.Visible)
+	}
+	for _, c := range []struct {
+		who   string
+		c     *local.Client
+		names []string
+	}{
+		{"the person", w.client, []string{"persons", "secret", "own"}},
+		{"its owner", one, []string{"persons", "own"}},
+		{"another agent", two, []string{"persons"}},
+	} {
+		l, err := c.c.List(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tm := range l.Terminals {
+			names = append(names, tm.Name)
+		}
+		if diff := cmp.Diff(c.names, names); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.who, diff)
+		}
+		s, err := c.c.Status(ctx)
+		if c.who != "the person" && (err != nil || s.Terminals.Running != len(c.names)) {
+			t.Errorf("%s: status %+v, %v", c.who, s, err)
+		}
+	}
+	for _, ref := range []string{"secret", "own"} {
+		_, err := two.Find(ctx, ref)
+		wantCode(t, "find "+ref, err, local.CodeNoTerminal)
+		_, err = two.Kill(ctx, ref)
+		wantCode(t, "kill "+ref, err, local.CodeNoTerminal)
+		_, err = two.Attach(ctx, ref, local.AttachOptions{})
+		wantCode(t, "attach "+ref, err, local.CodeNoTerminal)
+	}
+	_, err = one.Kill(ctx, "persons")
+	wantCode(t, "kill the person's", err, local.CodeDenied)
+	_, err = one.Attach(ctx, "persons", local.AttachOptions{})
+	wantCode(t, "attach the person's", err, local.CodeDenied)
+	r, err := one.Read(ctx, "persons", local.ReadOptions{})
+	if err != nil {
+		t.Errorf("read the person's: %v", err)
+	} else {
+		r.Close()
+	}
+	a, err := one.Attach(ctx, "own", local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if err := a.Write(ctx, []byte("typed")); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, patience, "the agent types", func() bool { return child.Typed() == "typed" })
+	if tm, err := one.Kill(ctx, "own"); err != nil || tm.Exit == nil {
+		t.Errorf("kill one's own: %+v, %v", tm, err)
+	}
+}
+
+func TestAgentMayNotAdminister(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	ctx := t.Context()
+	a := w.client.As("a")
+	_, env := a.Environment(ctx, false)
+	_, fresh := a.Environment(ctx, true)
+	_, pair := a.Pair(ctx, local.PairRequest{Name: "n", URL: "u"})
+	_, private := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Private: true})
+	_, lend := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", LendTo: []string{"n"}})
+	for what, err := range map[string]error{
+		"environment": env, "environment anew": fresh, "pair": pair, "unpair": a.Unpair(ctx, "n"), "shutdown": a.Shutdown(ctx),
+		"a private terminal": private, "a terminal lent to a host of its choice": lend,
+	} {
+		wantCode(t, what, err, local.CodeDenied)
+	}
+	if len(w.daemon.asked) > 0 {
+		t.Errorf("the daemon was asked %q", w.daemon.asked)
+	}
+}
+
+func TestPrincipalsAreChecked(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, c := range []struct {
+		name, header string
+		status       int
+	}{
+		{"longest", "Tether-Principal: " + strings.Repeat("a", 64), 200},
+		{"every kind", "tether-principal: Az09._:@-", 200},
+		{"empty", "Tether-Principal:", 400},
+		{"too long", "Tether-Principal: " + strings.Repeat("a", 65), 400},
+		{"a blank", "Tether-Principal: a b", 400},
+		{"a slash", "Tether-Principal: a/b", 400},
+		{"not ASCII", "Tether-Principal: ä", 400},
+		{"two", "Tether-Principal: a\r\nTether-Principal: b", 400},
+	} {
+		resp := ask(t, w, "GET /v1/terminals HTTP/1.1\r\nHost: tether\r\n"+c.header+"\r\n\r\n")
+		if resp == nil || resp.StatusCode != c.status {
+			t.Errorf("%s: %v, want %d", c.name, resp, c.status)
+			continue
+		}
+		if c.status != http.StatusOK {
+			if got := codeOf(t, resp); got != local.CodeBadRequest {
+				t.Errorf("%s: %s", c.name, got)
+			}
+		}
+	}
+}
