@@ -21,6 +21,9 @@ const layers = `
 	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty;
 	platform/proc < platform/pty, platform/shell;
 
+	# What the person configures: structs that each part's composition reads.
+	platform/dirs, platform/secret < agent/config;
+
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	agent/ring, shellint, platform/pty, platform/shell < agent/term;
 	agent/term < agent/policy;
@@ -31,7 +34,7 @@ const layers = `
 	agent/term, agent/policy, jsonrpc < agent/acp;
 
 	# Composition of the daemon.
-	agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret < agent;
+	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

@@ -45,11 +45,36 @@ func ReadFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return readAll(f, path)
+}
+
+func readAll(f *os.File, path string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(data) > maxFile {
 		err = &fs.PathError{Op: "read", Path: path, Err: ErrTooLarge}
 	}
 	return data, err
+}
+
+// ReadOwned returns what is in a file that others may read but not change: one of this user's or root's. It follows links, so that a
+// configuration may live elsewhere; what counts is the file at the end.
+func ReadOwned(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a file", path)
+	}
+	if err == nil {
+		err = checkOwned(path, info)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, path)
 }
 
 // OpenAppend opens the file for appending and makes it if it is missing. It follows no link.

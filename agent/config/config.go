@@ -1,0 +1,71 @@
+package config
+
+import "time"
+
+// Config is the whole file. The zero value is not usable; see [Default].
+type Config struct {
+	Daemon    Daemon    `toml:"daemon"`
+	Terminals Terminals `toml:"terminals"`
+	Uplink    Uplink    `toml:"uplink"`
+}
+
+// Daemon is about the process itself.
+type Daemon struct {
+	// LogLevel is how much goes to the log file.
+	LogLevel string `toml:"log_level" oneof:"debug info warn error"`
+}
+
+// Terminals are the bounds of terminals and their output. See term.Options.
+type Terminals struct {
+	// LogBytes is how much of each terminal's output is kept.
+	LogBytes Size `toml:"log_bytes" range:"64KiB..1GiB"`
+	// TotalLogBytes is how much is kept over all terminals.
+	TotalLogBytes Size `toml:"total_log_bytes" range:"1MiB..1TiB"`
+	// MaxRunning bounds the running terminals, KeepExited the exited ones that
+	// can still be read, KeepFor their age.
+	MaxRunning int      `toml:"max_running" range:"1..10000"`
+	KeepExited int      `toml:"keep_exited" range:"0..10000"`
+	KeepFor    Duration `toml:"keep_for" range:"0s..720h"`
+	// OnSlowUser and OnSlowAgent say what a slow reader does to a child, by the
+	// terminal's owner.
+	OnSlowUser  string `toml:"on_slow_user" oneof:"lag hold"`
+	OnSlowAgent string `toml:"on_slow_agent" oneof:"lag hold"`
+	// StallTime is how long a slow reader may hold a child.
+	StallTime Duration `toml:"stall_time" range:"100ms..10m"`
+	// KillGrace is the time between TERM and KILL.
+	KillGrace Duration `toml:"kill_grace" range:"0s..1m"`
+}
+
+// Uplink is about the links to hosts.
+type Uplink struct {
+	// Heartbeat is the time between two pings; a link whose ping is not
+	// answered within one more is given up.
+	Heartbeat Duration `toml:"heartbeat" range:"1s..5m"`
+}
+
+// Default returns the configuration of an empty file.
+func Default() Config {
+	return Config{
+		Daemon: Daemon{LogLevel: "info"},
+		Terminals: Terminals{
+			LogBytes: 4 << 20, TotalLogBytes: 256 << 20, MaxRunning: 200, KeepExited: 50, KeepFor: Duration(time.Hour),
+			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
+		},
+		Uplink: Uplink{Heartbeat: Duration(15 * time.Second)},
+	}
+}
+
+// relations returns what is wrong between keys that are right by themselves.
+func (c *Config) relations() []Problem {
+	var all []Problem
+	t := &c.Terminals
+	if t.LogBytes > t.TotalLogBytes {
+		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})
+	}
+	const least = 64 << 10 // what a terminal keeps however many there are, see term.Options
+	if need := Size(t.MaxRunning+t.KeepExited) * least; t.TotalLogBytes < need {
+		all = append(all, Problem{Key: "terminals.total_log_bytes",
+			Text: "each of max_running and keep_exited terminals needs 64KiB: at least " + need.String() + ", or fewer terminals"})
+	}
+	return all
+}

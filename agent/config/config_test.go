@@ -1,0 +1,189 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/config"
+	"tether/platform/dirs"
+)
+
+func TestParse(t *testing.T) {
+	text := `
+# bounds
+[terminals]
+log_bytes = "1.5MiB"
+keep_for = "90s"
+on_slow_user = 'hold'
+max_running = 10
+
+[uplink]
+heartbeat = "5s"
+`
+	want := config.Default()
+	want.Terminals.LogBytes = 3 << 19
+	want.Terminals.KeepFor = config.Duration(90 * time.Second)
+	want.Terminals.OnSlowUser = "hold"
+	want.Terminals.MaxRunning = 10
+	want.Uplink.Heartbeat = config.Duration(5 * time.Second)
+	got, err := config.Parse("x", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"misspelt key", "[terminals]\n\nlog_byte = \"4MiB\"", "f:3: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
+		{"swapped letters", "[terminals]\nkeep_fro = \"1h\"", "f:2: terminals.keep_fro: there is no such key; did you mean terminals.keep_for?"},
+		{"key of another section", "[uplink]\nstall_time = \"1s\"", "f:2: uplink.stall_time: there is no such key; did you mean terminals.stall_time?"},
+		{"key without section", "heartbeat = \"1s\"", "f:1: heartbeat: there is no such section; did you mean uplink.heartbeat?"},
+		{"nothing near", "[uplink]\nqwertz = 1", "f:2: uplink.qwertz: there is no such key; there are heartbeat"},
+		{"misspelt section", "\n[terminal]\nlog_bytes = \"1MiB\"", "f:2: terminal: there is no such section; did you mean terminals?"},
+		{"dotted", "terminals.log_byte = 1", "f:1: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
+		{"inline", "terminals = {max_running = 1,\n log_byte = 1}", "f:2: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
+		{"quoted key", "[uplink]\n\"a\\u001Bb\" = 1", "f:2: uplink.a?b: there is no such key; there are heartbeat"},
+		{"size as number", "[terminals]\nlog_bytes = 4096", `f:2: terminals.log_bytes: 4096 is no size: write it as a string with a unit, such as "64MiB"`},
+		{"size without unit", "[terminals]\nlog_bytes = \"4096\"", `f:2: terminals.log_bytes: "4096" is no size: want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`},
+		{"size too small", "[terminals]\nlog_bytes = \"1KiB\"", "f:2: terminals.log_bytes: 1KiB is out of range: 64KiB to 1GiB"},
+		{"duration as number", "[uplink]\nheartbeat = 15", `f:2: uplink.heartbeat: 15 is no duration: write it as a string with a unit, such as "30s"`},
+		{"duration without unit", "[uplink]\nheartbeat = \"15\"", `f:2: uplink.heartbeat: "15" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m"`},
+		{"negative duration", "[uplink]\nheartbeat = \"-15s\"", `f:2: uplink.heartbeat: "-15s" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m"`},
+		{"duration too long", "[uplink]\nheartbeat = \"1h\"", "f:2: uplink.heartbeat: 1h is out of range: 1s to 5m"},
+		{"number too large", "[terminals]\nmax_running = 10001", "f:2: terminals.max_running: 10001 is out of range: 1 to 10000"},
+		{"number as text", "[terminals]\nmax_running = \"10\"", `f:2: terminals.max_running: "10" is no integer: 1 to 10000`},
+		{"number as float", "[terminals]\nmax_running = 1.5", `f:2: terminals.max_running: 1.5 is no integer: 1 to 10000`},
+		{"wrong word", "[terminals]\non_slow_user = \"stop\"", `f:2: terminals.on_slow_user: "stop" must be one of lag, hold`},
+		{"word as bool", "[terminals]\non_slow_user = true", `f:2: terminals.on_slow_user: true is no string: lag, hold`},
+		{"table for a value", "[terminals.log_bytes]\n", `f:1: terminals.log_bytes: a table is no size: write it as a string with a unit, such as "64MiB"`},
+		{"value for a table", "terminals = 3", `f:1: terminals: 3 is no table`},
+		{"list of tables for a table", "[[terminals]]\nlog_bytes = \"4MiB\"", `f:1: terminals: a list is no table`},
+		{"escape sequences", "[terminals]\non_slow_user = \"\\u001B[2J\"", `f:2: terminals.on_slow_user: "\x1b[2J" must be one of lag, hold`},
+		{"relation", "[terminals]\ntotal_log_bytes = \"20MiB\"\nlog_bytes = \"32MiB\"",
+			"f:3: terminals.log_bytes: it is more than terminals.total_log_bytes, which is 20MiB"},
+		{"relation with a default", "[terminals]\n\nmax_running = 10000",
+			"f: terminals.total_log_bytes: each of max_running and keep_exited terminals needs 64KiB: at least 643200KiB, or fewer terminals"},
+		{"several", "[terminals]\nlog_bytes = 1\nmax_running = 0\n[upling]",
+			"f:2: terminals.log_bytes: 1 is no size: write it as a string with a unit, such as \"64MiB\"\n" +
+				"f:3: terminals.max_running: 0 is out of range: 1 to 10000\n" +
+				"f:4: upling: there is no such section; did you mean uplink?"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := config.Parse("f", []byte(c.text))
+			if err == nil || err.Error() != c.want {
+				t.Errorf("%s\ngave  %v\nwant  %s", c.text, err, c.want)
+			}
+		})
+	}
+}
+
+func TestSyntax(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"no value", "[terminals]\nlog_bytes =\n", "f:2: column "},
+		{"twice", "[uplink]\nheartbeat = \"1s\"\nheartbeat = \"2s\"\n", "f:3: column 1: not TOML: "},
+		{"open string", "[uplink]\nheartbeat = \"1s", "f:2: column "},
+		{"no UTF-8", "[uplink]\n# \xff", "f:2: column "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := config.Parse("f", []byte(c.text))
+			if err == nil || !strings.HasPrefix(err.Error(), c.want) || strings.Count(err.Error(), "\n") > 0 {
+				t.Errorf("%q\ngave  %v\nwant  %s…", c.text, err, c.want)
+			}
+		})
+	}
+}
+
+func TestTooManyProblems(t *testing.T) {
+	text := "[uplink]\n"
+	for i := range 100 {
+		text += "x" + strings.Repeat("y", i) + " = 1\n"
+	}
+	_, err := config.Parse("f", []byte(text))
+	e, ok := errors.AsType[*config.Error](err)
+	if !ok || len(e.Problems) != 20 || e.Problems[0].Line != 2 || e.Problems[19].Line != 21 {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := config.Path(dirs.Dirs{Config: t.TempDir()})
+	if filepath.Base(path) != "config.toml" {
+		t.Fatal(path)
+	}
+	got, err := config.Load(path)
+	if err != nil || !cmp.Equal(got, config.Default()) {
+		t.Fatalf("no file: %+v, %v", got, err)
+	}
+	write := func(mode os.FileMode) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte("[uplink]\nheartbeat = \"2s\"\n"), mode), os.Chmod(path, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0o644) // others may read it
+	got, err = config.Load(path)
+	if err != nil || got.Uplink.Heartbeat != config.Duration(2*time.Second) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err == nil {
+		if _, err := config.Load(link); err != nil {
+			t.Errorf("through a link: %v", err)
+		}
+	}
+	write(0o666)
+	if _, err = config.Load(path); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		t.Errorf("a file that anyone may change: %v", err)
+	}
+	if _, err = config.Load(filepath.Dir(path)); err == nil {
+		t.Error("a directory was taken for a file")
+	}
+}
+
+// Every key is described where people look, as the structs have it.
+func TestDocumentIsComplete(t *testing.T) {
+	page, err := os.ReadFile("../../docs/CONFIG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want []string
+	section := ""
+	for line := range strings.Lines(string(page)) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## ["); ok {
+			section = strings.Trim(name, "[]")
+		}
+		cells := strings.Split(line, "|")
+		if len(cells) != 7 || !strings.HasPrefix(strings.TrimSpace(cells[1]), "`") {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		if cells[5] == "" {
+			t.Errorf("no word on %s", cells[1])
+		}
+		got = append(got, section+"."+strings.Trim(cells[1], "`")+" | "+strings.Join(cells[2:5], " | "))
+	}
+	for _, k := range config.Keys() {
+		allowed := k.Allowed
+		if allowed == "" {
+			allowed = "any"
+		}
+		want = append(want, strings.ReplaceAll(k.Name, "[].", ".")+" | "+k.Kind+" | `"+k.Value+"` | "+allowed)
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("docs/CONFIG.md (+) and the structs (-) differ; a row is key, kind, default, allowed, meaning:\n%s", d)
+	}
+}

@@ -1,0 +1,251 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	Line int    // from 1; 0 if no line is to blame
+	Key  string // "terminals.log_bytes"; "" if it is no key's
+	Text string // what is wrong and what would be right
+}
+
+// Error is every problem of a file, in the order of lines. There is at least
+// one.
+type Error struct {
+	Path     string
+	Problems []Problem
+}
+
+// Error has one line per problem.
+func (e *Error) Error() string {
+	var lines []string
+	for _, p := range e.Problems {
+		at := e.Path
+		if p.Line > 0 {
+			at += ":" + strconv.Itoa(p.Line)
+		}
+		if p.Key != "" {
+			at += ": " + p.Key
+		}
+		lines = append(lines, at+": "+p.Text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxProblems is how many problems are reported; more are no help.
+const maxProblems = 20
+
+// Parse reads a file's text on top of the defaults. path is for errors, which
+// are an *Error.
+func Parse(path string, data []byte) (Config, error) {
+	c := Default()
+	var raw map[string]any
+	if err := toml.Unmarshal(data, &raw); err != nil {
+		return c, &Error{path, []Problem{syntaxProblem(err)}}
+	}
+	d := decoder{lines: positionsIn(data)}
+	d.table(reflect.ValueOf(&c).Elem(), raw, nil)
+	if len(d.problems) == 0 {
+		for _, p := range c.relations() {
+			p.Line = d.lines[p.Key]
+			d.problems = append(d.problems, p)
+		}
+	}
+	if len(d.problems) == 0 {
+		return c, nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
+	})
+	return c, &Error{path, d.problems[:min(len(d.problems), maxProblems)]}
+}
+
+func syntaxProblem(err error) Problem {
+	text := printable(strings.TrimPrefix(err.Error(), "toml: "))
+	if where, ok := errors.AsType[*toml.DecodeError](err); ok {
+		line, column := where.Position()
+		return Problem{Line: line, Text: fmt.Sprintf("column %d: not TOML: %s", column, text)}
+	}
+	return Problem{Text: "not TOML: " + text}
+}
+
+// decoder moves what the TOML library has read into a Config.
+type decoder struct {
+	lines    positions
+	problems []Problem
+}
+
+func (d *decoder) problem(path []string, format string, args ...any) {
+	key := join(path)
+	d.problems = append(d.problems, Problem{Line: d.lines[key], Key: printable(key), Text: fmt.Sprintf(format, args...)})
+}
+
+// table sets the fields of the struct v.
+func (d *decoder) table(v reflect.Value, raw map[string]any, path []string) {
+	fields := fieldsOf(v.Type())
+	for key, value := range raw {
+		at := append(path[:len(path):len(path)], key)
+		i := slices.IndexFunc(fields, func(f field) bool { return f.key == key })
+		if i < 0 {
+			d.unknown(at, fields)
+			continue
+		}
+		d.value(v.Field(fields[i].index), &fields[i], value, at)
+	}
+}
+
+// unknown reports a key that is none, with what may have been meant: a key
+// of this table, or one of that name in another.
+func (d *decoder) unknown(path []string, fields []field) {
+	own := make([]string, len(fields))
+	for i, f := range fields {
+		own[i] = f.key
+	}
+	last := path[len(path)-1]
+	what := "there is no such key"
+	if len(path) == 1 {
+		what = "there is no such section"
+	}
+	if near := nearest(last, own); near != "" {
+		d.problem(path, "%s; did you mean %s?", what, join(append(path[:len(path)-1:len(path)-1], near)))
+		return
+	}
+	for _, k := range Keys() {
+		if strings.HasSuffix(k.Name, "."+last) {
+			d.problem(path, "%s; did you mean %s?", what, k.Name)
+			return
+		}
+	}
+	d.problem(path, "%s; there are %s", what, strings.Join(own, ", "))
+}
+
+// value sets one field.
+func (d *decoder) value(v reflect.Value, f *field, raw any, path []string) {
+	t := v.Type()
+	switch x := raw.(type) {
+	case map[string]any:
+		if t.Kind() == reflect.Struct {
+			d.table(v, x, path)
+			return
+		}
+	case []any:
+		if t.Kind() == reflect.Slice {
+			d.list(v, f, x, path)
+			return
+		}
+	case string:
+		if t == typeSize || t == typeDuration || t.Kind() == reflect.String {
+			d.text(v, f, x, path)
+			return
+		}
+	case int64:
+		if t.Kind() == reflect.Int {
+			d.number(v, f, x, path)
+			return
+		}
+	case bool:
+		if t.Kind() == reflect.Bool {
+			v.SetBool(x)
+			return
+		}
+	}
+	d.problem(path, "%s is no %s%s", shown(raw), kind(t), f.hint(t))
+}
+
+// list sets a slice anew: what the file says replaces the default.
+func (d *decoder) list(v reflect.Value, f *field, raw []any, path []string) {
+	out := reflect.MakeSlice(v.Type(), len(raw), len(raw))
+	for i, x := range raw {
+		d.value(out.Index(i), f, x, append(path[:len(path):len(path)], strconv.Itoa(i)))
+	}
+	v.Set(out)
+}
+
+func (d *decoder) text(v reflect.Value, f *field, s string, path []string) {
+	switch v.Type() {
+	case typeSize:
+		n, err := ParseSize(s)
+		if err != nil {
+			d.problem(path, "%s is no size: %v", shown(s), err)
+			return
+		}
+		d.number(v, f, int64(n), path)
+	case typeDuration:
+		n, err := ParseDuration(s)
+		if err != nil {
+			d.problem(path, "%s is no duration: %v", shown(s), err)
+			return
+		}
+		d.number(v, f, int64(n), path)
+	default:
+		if f.words != nil && !slices.Contains(f.words, s) {
+			d.problem(path, "%s must be one of %s", shown(s), f.allowed(v.Type()))
+			return
+		}
+		v.SetString(s)
+	}
+}
+
+func (d *decoder) number(v reflect.Value, f *field, n int64, path []string) {
+	if f.bounds.lo != f.bounds.hi && (n < f.bounds.lo || n > f.bounds.hi) {
+		d.problem(path, "%s is out of range: %s", literal(v.Type(), n), f.allowed(v.Type()))
+		return
+	}
+	v.SetInt(n)
+}
+
+// hint shows how a value of the type is written.
+func (f *field) hint(t reflect.Type) string {
+	switch {
+	case t == typeSize:
+		return `: write it as a string with a unit, such as "64MiB"`
+	case t == typeDuration:
+		return `: write it as a string with a unit, such as "30s"`
+	case f.allowed(t) != "":
+		return ": " + f.allowed(t)
+	}
+	return ""
+}
+
+// shown is a value as an error has it: short, and safe for a terminal.
+func shown(raw any) string {
+	switch x := raw.(type) {
+	case string:
+		return strconv.Quote(clip(x))
+	case map[string]any:
+		return "a table"
+	case []any:
+		return "a list"
+	}
+	return printable(clip(fmt.Sprint(raw)))
+}
+
+const maxShown = 60 // bytes of a value or key in an error
+
+func clip(s string) string {
+	if len(s) > maxShown {
+		return s[:maxShown] + "…"
+	}
+	return s
+}
+
+// printable makes text of the file's fit for a message.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,18 @@
+// Package config is the person's configuration file: one TOML file, read once
+// when the daemon starts.
+//
+//	c, err := config.Load(config.Path(d)) // *Error: every problem with its line
+//	pool := term.NewPool(term.Options{LogBytes: int(c.Terminals.LogBytes)})
+//
+// [Config] has one field per section, [Default] is the one place of defaults, and
+// the fields' tags are the one place of names and ranges. Reading is strict: what
+// is not understood is an error that says where, what and what would be right,
+// because a misspelt limit that is ignored is no limit.
+//
+// A section's owner adds a struct to Config, its defaults to Default and a table to
+// docs/CONFIG.md; a test compares the three. Tags: toml is the key; range "a..b" are
+// the bounds of an integer, a [Size] or a [Duration]; oneof lists the words that a
+// string may be. Besides those types a field may be a bool, a string, a slice of
+// strings, a struct (a table of its own) or a slice of structs (tables in double
+// brackets). What one key cannot say alone is for Config.relations.
+package config

@@ -1,0 +1,7 @@
+package config
+
+// For tests.
+var (
+	Distance = distance
+	Nearest  = nearest
+)

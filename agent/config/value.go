@@ -1,0 +1,81 @@
+package config
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Size is a number of bytes, written as a string with a unit: "64MiB". The
+// units are B, KiB, MiB, GiB and TiB.
+type Size int64
+
+// units from the largest to the smallest.
+var units = []struct {
+	name string
+	size Size
+}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}
+
+var errSize = errors.New(`want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`)
+
+// ParseSize reads what String writes. The number may have a fraction:
+// "1.5GiB". It is not negative.
+func ParseSize(s string) (Size, error) {
+	for _, u := range units {
+		digits, ok := strings.CutSuffix(s, u.name)
+		if !ok {
+			continue
+		}
+		if strings.Trim(digits, "0123456789.") != "" {
+			return 0, errSize // nothing of what else numbers may look like
+		}
+		f, err := strconv.ParseFloat(digits, 64)
+		if err != nil {
+			return 0, errSize
+		}
+		if f *= float64(u.size); f >= 1<<53 || f != math.Trunc(f) { // beyond, not every number has a float
+			return 0, errSize
+		}
+		return Size(f), nil
+	}
+	return 0, errSize
+}
+
+// String returns the size in the largest unit that needs no fraction.
+func (s Size) String() string {
+	for _, u := range units {
+		if s != 0 && s%u.size == 0 {
+			return strconv.FormatInt(int64(s/u.size), 10) + u.name
+		}
+	}
+	return "0B"
+}
+
+// Duration is a time span, written as a string with units: "1m30s". The units
+// are those of [time.ParseDuration].
+type Duration time.Duration
+
+var errDuration = errors.New(`want a number and a unit, such as "500ms", "30s" or "1h30m"`)
+
+// ParseDuration reads what String writes. It is not negative.
+func ParseDuration(s string) (Duration, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 || strings.HasPrefix(s, "-") {
+		return 0, errDuration
+	}
+	return Duration(d), nil
+}
+
+// String leaves out the units that are zero: "1h", not "1h0m0s".
+func (d Duration) String() string {
+	s := time.Duration(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}

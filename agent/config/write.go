@@ -1,0 +1,65 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// WriteTo writes c as a file that Parse reads to the same, every key with its
+// value. It implements io.WriterTo.
+func (c *Config) WriteTo(w io.Writer) (int64, error) {
+	var b strings.Builder
+	writeTable(&b, reflect.ValueOf(c).Elem(), "")
+	n, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	return int64(n), err
+}
+
+// writeTable writes the keys of a table before the tables in it, as TOML wants.
+func writeTable(b *strings.Builder, v reflect.Value, name string) {
+	fields := fieldsOf(v.Type())
+	for _, f := range fields {
+		if x := v.Field(f.index); !holdsTables(x.Type()) {
+			fmt.Fprintf(b, "%s = %s\n", f.key, written(x))
+		}
+	}
+	for _, f := range fields {
+		x := v.Field(f.index)
+		path := strings.TrimPrefix(name+"."+f.key, ".")
+		switch {
+		case !holdsTables(x.Type()):
+		case x.Kind() == reflect.Struct:
+			fmt.Fprintf(b, "\n[%s]\n", path)
+			writeTable(b, x, path)
+		default:
+			for i := range x.Len() {
+				fmt.Fprintf(b, "\n[[%s]]\n", path)
+				writeTable(b, x.Index(i), path)
+			}
+		}
+	}
+}
+
+func holdsTables(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+}
+
+// quoted writes a basic string of TOML 1.0.
+func quoted(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
