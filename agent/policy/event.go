@@ -1,0 +1,48 @@
+package policy
+
+import (
+	"time"
+
+	"tether/agent/term"
+)
+
+// EventType says what an Event is about.
+type EventType string
+
+// The events. Decisions, spawns and what becomes of questions are written by
+// the engine itself; what is done with terminals by the pool's observer.
+const (
+	EventDecision EventType = "decision" // of a request: allowed, asked or denied
+	EventAnswer   EventType = "answer"   // of the person to a question, or that none came
+	EventSpawn    EventType = "spawn"    // a terminal was started
+	EventFailed   EventType = "failed"   // it was allowed and could not be started
+	EventKill     EventType = "kill"     //
+	EventLend     EventType = "lend"     // announced at a host
+	EventUnlend   EventType = "unlend"   //
+	EventDispose  EventType = "dispose"  // a host ended the lending
+	EventPromote  EventType = "promote"  // an agent's terminal became the person's
+	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do
+	EventGrant    EventType = "grant"    // a standing approval began, was revoked or expired
+	EventPair     EventType = "pair"     // a host was paired
+	EventUnpair   EventType = "unpair"   //
+	EventStart    EventType = "start"    // the daemon, with the rules in force
+	EventStop     EventType = "stop"     //
+)
+
+// Event is one line of the audit log. Fields that say nothing are left out.
+// There is no field for output, input or values of the environment, and known
+// forms of credentials in commands are replaced.
+type Event struct {
+	Time     time.Time // zero means now
+	Type     EventType
+	Actor    term.Actor
+	Door     string
+	Terminal term.ID
+	Host     string // of lend, unlend, dispose, pair, unpair
+	Argv     []string
+	Line     string
+	Cwd      string
+	EnvNames []string
+	Decision Decision // zero when nothing was decided
+	Detail   string   // what else a reader should know, a sentence
+}

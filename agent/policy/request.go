@@ -1,0 +1,92 @@
+package policy
+
+import (
+	"fmt"
+
+	"tether/agent/term"
+)
+
+// The doors, as rules and the audit log name them.
+const (
+	DoorCLI = "cli" // the command line, over the local socket
+	DoorMCP = "mcp"
+	DoorACP = "acp"
+	DoorWS  = "ws"  // the local WebSocket and POST /pty/spawn
+	DoorAHP = "ahp" // the uplink: hosts
+)
+
+// Request is what a principal wants to run. The engine does not change or keep
+// its slices.
+type Request struct {
+	Door  string // one of the constants, "" for none
+	Actor term.Actor
+	Argv  []string // what is executed, or
+	Line  string   // a line for a POSIX shell, instead of Argv
+	Cwd   string   // absolute
+	// EnvNames names the variables that the request sets itself, beside those
+	// the child gets anyway. Their values are nobody's business.
+	EnvNames []string
+	// Background says that the terminal is the agent's own, which the person
+	// does not see: fewer of them may be started.
+	Background bool
+	// Approved says who has approved exactly this request at the door, such as
+	// "editor". It answers what would be asked; it does not lift a denial.
+	Approved string
+}
+
+// Effect is what is done with a request. A larger one is stricter.
+type Effect uint8
+
+// The effects.
+const (
+	Allow Effect = iota + 1
+	Ask          // the person decides
+	Deny
+)
+
+var effectNames = map[Effect]string{Allow: "allow", Ask: "ask", Deny: "deny"}
+
+func (e Effect) String() string { return effectNames[e] }
+
+// MarshalText implements encoding.TextMarshaler.
+func (e Effect) MarshalText() ([]byte, error) { return []byte(effectNames[e]), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (e *Effect) UnmarshalText(text []byte) error {
+	for effect, name := range effectNames {
+		if name == string(text) {
+			*e = effect
+			return nil
+		}
+	}
+	return fmt.Errorf("%.20q must be allow, ask or deny", text)
+}
+
+// Decision is what came of a request and why.
+type Decision struct {
+	Effect Effect `json:"effect"`
+	Rule   string `json:"rule"`   // the id of the rule that decided
+	Reason string `json:"reason"` // a sentence for whoever asked
+}
+
+// Code tells programs the kinds of refusals apart.
+type Code string
+
+// The codes of refusals.
+const (
+	CodeBlocked    Code = "blocked"       // a rule denies it
+	CodeRate       Code = "rate_limited"  // too many starts in a minute; it may be tried again later
+	CodeTooMany    Code = "too_many"      // too many at the same time
+	CodeRejected   Code = "rejected"      // the person said no
+	CodeUnanswered Code = "unanswered"    // nobody answered in time
+	CodeBusy       Code = "too_many_asks" // too many questions wait already
+)
+
+// Refusal is the error for a request that was not allowed. Its text is meant
+// for whoever asked.
+type Refusal struct {
+	Decision
+	Code Code
+}
+
+func (r *Refusal) Error() string { return r.Reason }
