@@ -1,0 +1,180 @@
+package testkit
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// FloodLine is the n-th line of the flood, from 0: its number, a checksum of the whole, and text of a length and content that follow
+// from the number, with characters of one to four bytes and colours. It ends as a pty writes the end of a line.
+func FloodLine(n int) string {
+	random := rand.New(rand.NewPCG(uint64(n), 0xf100d))
+	var b strings.Builder
+	for range random.IntN(24) {
+		b.WriteString(floodWords[random.IntN(len(floodWords))])
+	}
+	return fmt.Sprintf("%d %08x %s\r\n", n, floodSum(n, b.String()), b.String())
+}
+
+var floodWords = [...]string{"make ", "é", "目录", "🙂", "0123456789", "\x1b[31m", "\x1b[0m", "\t", "[ok] ", "a\tb", "…", "\"\\/ "}
+
+func floodSum(n int, text string) uint32 {
+	return crc32.ChecksumIEEE(fmt.Appendf(nil, "%d %s", n, text))
+}
+
+// Flood is the endless stream of all flood lines; the zero value stands at its begin. Not safe for concurrent use.
+type Flood struct {
+	next int // number of the line after rest
+	rest string
+	off  int64
+}
+
+// Offset is the position in the stream, in bytes.
+func (f *Flood) Offset() int64 { return f.off }
+
+// Next returns the next at least one, at most max bytes, not caring for characters and lines.
+func (f *Flood) Next(max int) string {
+	if f.rest == "" {
+		f.rest = FloodLine(f.next)
+		f.next++
+	}
+	p := f.rest[:min(max, len(f.rest))]
+	f.rest = f.rest[len(p):]
+	f.off += int64(len(p))
+	return p
+}
+
+// Skip moves n bytes forward.
+func (f *Flood) Skip(n int64) {
+	for n > 0 {
+		n -= int64(len(f.Next(int(min(n, 1<<20)))))
+	}
+}
+
+// FloodCheck compares what is written to it with the flood, byte for byte; the zero value expects its begin. A write after an error
+// returns that error again. Not safe for concurrent use.
+type FloodCheck struct {
+	want Flood
+	err  error
+}
+
+// Offset is the position in the flood up to which everything was as it should, in bytes.
+func (c *FloodCheck) Offset() int64 { return c.want.Offset() }
+
+// Skip expects that the next n bytes do not come.
+func (c *FloodCheck) Skip(n int64) { c.want.Skip(n) }
+
+// Write implements io.Writer. The error tells what came, and from which line it seems to be, instead of what was expected.
+func (c *FloodCheck) Write(p []byte) (int, error) {
+	for done := 0; c.err == nil && done < len(p); {
+		before := c.want
+		want := c.want.Next(len(p) - done)
+		if string(p[done:done+len(want)]) == want {
+			done += len(want)
+			continue
+		}
+		same := commonPrefix(p[done:], want)
+		c.want = before
+		c.want.Skip(int64(same))
+		c.err = fmt.Errorf("at offset %d, in line %d: got %.80q%s, want %.80q",
+			c.Offset(), before.line(), p[done+same:], cameFrom(p[done+same:]), want[same:])
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	return len(p), nil
+}
+
+// line is the number of the line that the next byte is part of.
+func (f *Flood) line() int {
+	if f.rest == "" {
+		return f.next
+	}
+	return f.next - 1
+}
+
+func commonPrefix(p []byte, s string) int {
+	n := 0
+	for n < len(p) && n < len(s) && p[n] == s[n] {
+		n++
+	}
+	return n
+}
+
+// cameFrom names the first whole line of the flood in p.
+func cameFrom(p []byte) string {
+	for line := range bytes.Lines(p) {
+		number, rest, _ := strings.Cut(string(line), " ")
+		if n, err := strconv.Atoi(number); err == nil && rest != "" && string(line) == FloodLine(n) {
+			return fmt.Sprintf(" (before line %d)", n)
+		}
+	}
+	return ""
+}
+
+// CheckFlood checks text that begins with the flood's begin and may lack parts of it where a line says how many bytes are missing, as
+// tether-host writes it. It returns the sizes of these gaps.
+func CheckFlood(text string) (gaps []int64, err error) {
+	const before, after = "\r\n[tether: ", " bytes of output are missing here]\r\n"
+	var c FloodCheck
+	for {
+		part, rest, found := strings.Cut(text, before)
+		if _, err := c.Write([]byte(part)); err != nil || !found {
+			return gaps, err
+		}
+		count, rest, _ := strings.Cut(rest, after)
+		n, err := strconv.ParseInt(count, 10, 64)
+		if err != nil {
+			return gaps, fmt.Errorf("at offset %d: a gap of %.20q bytes", c.Offset(), count)
+		}
+		gaps = append(gaps, n)
+		c.Skip(n)
+		text = rest
+	}
+}
+
+// floodWord makes Main print the flood instead of running tests.
+const floodWord = "testkit-flood"
+
+// FloodCommand is a command that prints the first lines lines of the flood, all of it if lines is 0, and exits with code. It is the
+// test program itself, whose TestMain must be Main.
+func FloodCommand(t testing.TB, lines, code int) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{self, floodWord, strconv.Itoa(lines), strconv.Itoa(code)}
+}
+
+// Main is the TestMain of a package whose tests use FloodCommand: func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }.
+func Main(m interface{ Run() int }) int {
+	if len(os.Args) != 4 || os.Args[1] != floodWord {
+		return m.Run()
+	}
+	lines, _ := strconv.Atoi(os.Args[2])
+	code, _ := strconv.Atoi(os.Args[3])
+	if printFlood(os.Stdout, lines) != nil {
+		return 1 // nobody reads any more
+	}
+	return code
+}
+
+// printFlood writes the flood to a pty, which makes the ends of its lines.
+func printFlood(w io.Writer, lines int) error {
+	b := bufio.NewWriterSize(w, 32<<10)
+	for n := 0; lines == 0 || n < lines; n++ {
+		if _, err := b.WriteString(strings.ReplaceAll(FloodLine(n), "\r\n", "\n")); err != nil {
+			return err
+		}
+	}
+	return b.Flush()
+}
