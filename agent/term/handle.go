@@ -46,6 +46,17 @@ func (a Access) List() []Handle {
 	return out
 }
 
+// Terminal returns the terminal with exactly this id, or ErrNotFound.
+func (a Access) Terminal(id ID) (Handle, error) {
+	a.pool.mu.Lock()
+	t := a.pool.terminals[id]
+	a.pool.mu.Unlock()
+	if t == nil || Allow(a.actor, OpSee, t.Info()) != nil {
+		return Handle{}, ErrNotFound
+	}
+	return Handle{t, a.actor}, nil
+}
+
 // Find returns the terminal that ref names: an id, the unique beginning of
 // one (with or without "pty-", at least three characters), or a unique name.
 // A running terminal's name hides an exited one's. Errors: ErrNotFound,
@@ -142,10 +153,10 @@ func (h Handle) Resize(s Size) error {
 // Kill ends the whole process tree and waits until the exit was recorded or
 // ctx ends. It is idempotent.
 func (h Handle) Kill(ctx context.Context) error {
-	if err := h.allow(OpKill); err != nil {
+	if err := h.t.condemn(h.actor); err != nil {
 		return err
 	}
-	return h.t.terminate(ctx)
+	return h.t.terminate(ctx, ReasonKilled)
 }
 
 // Lend announces the terminal at host.
@@ -198,5 +209,5 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
 		return false, nil
 	}
-	return true, h.t.terminate(ctx)
+	return true, h.t.terminate(ctx, ReasonKilled)
 }

@@ -36,8 +36,19 @@ func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, na
 type Exit struct {
 	Code   int    // as the system reports it; 128+n when signal n killed the leader
 	Signal string // the signal's name, "" for an ordinary exit
+	Reason ExitReason
 	At     time.Time
 }
+
+// ExitReason says who ended a terminal.
+type ExitReason string
+
+// The reasons.
+const (
+	ReasonExited ExitReason = "exited"  // the child, by itself
+	ReasonKilled ExitReason = "killed"  // Kill, a disposal or the end of the pool
+	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output
+)
 
 // Command is one command line of a shell with integration.
 type Command struct {

@@ -1,6 +1,9 @@
 package term
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // maxInput bounds the input that waits for a child which does not read, in
 // bytes: a large paste.
@@ -30,6 +33,7 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		}
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
+		t.lastInput = time.Now()
 		t.tracker.Input(p[:n])
 		p = p[n:]
 		if !q.typing && len(q.waiting) > 0 {

@@ -131,7 +131,7 @@ func (p *Pool) reserve(id ID) error {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	return &Terminal{
 		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), private: s.Private,
-		onSlow: s.OnSlow, pty: child, pool: p,
+		onSlow: s.OnSlow, idle: idleWatch{after: s.IdleTimeout}, pty: child, pool: p,
 		scanner: shellint.NewScanner(shellint.Options{Nonce: s.nonceOf(), Queries: true}),
 		log:     ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
 		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),
@@ -234,7 +234,7 @@ func (p *Pool) Close(ctx context.Context) error {
 	all := p.all()
 	errs := make([]error, len(all))
 	for i, t := range all {
-		wg.Go(func() { errs[i] = t.terminate(ctx) })
+		wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ const (
 // run waits for the child and its last output, then reports the exit once.
 func (t *Terminal) run() {
 	go t.pump()
+	t.watchIdle()
 	status := t.pty.Wait()
 	t.drain()
 	t.pty.Close()
@@ -24,11 +26,12 @@ func (t *Terminal) run() {
 
 	now := time.Now()
 	t.mu.Lock()
-	exit := Exit{Code: status.Code, Signal: status.Signal, At: now}
+	exit := Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(t.reason, ReasonExited), At: now}
 	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(status.Code), Known: true})
 	t.putCommandsLocked(events, now)
 	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.texted, Exit: exit})
 	t.input.closeLocked()
+	t.idle.stopLocked()
 	t.wakeLocked()
 	t.mu.Unlock()
 	close(t.done)

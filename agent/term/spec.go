@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"tether/platform/pty"
 )
@@ -27,7 +28,10 @@ type Spec struct {
 	Size     Size   // zero means 80x24
 	Private  bool
 	OnSlow   OnSlow
-	LendTo   []string // hosts
+	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
+	// nor be typed into before it is killed. It ends with its promotion.
+	IdleTimeout time.Duration
+	LendTo      []string // hosts
 	// Ended, if not nil, is called once when the child has ended or could
 	// not be started, to remove what was made for it.
 	Ended func()

@@ -58,6 +58,7 @@ type Terminal struct {
 	started time.Time
 	private bool
 	onSlow  OnSlow
+	idle    idleWatch
 	pty     PTY
 	pool    *Pool
 
@@ -90,7 +91,9 @@ type Terminal struct {
 	attached  int
 	input     inputQueue
 	lastByte  time.Time
-	inRead    bool // pump waits for the child
+	lastInput time.Time
+	reason    ExitReason // why it ends; "" while nobody has ended it
+	inRead    bool       // pump waits for the child
 
 	sizing chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
 	room   chan struct{} // 1 slot; a holding reader moved on
@@ -104,6 +107,10 @@ type Terminal struct {
 func (t *Terminal) Info() Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.infoLocked()
+}
+
+func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
 		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Private: t.private,
@@ -170,9 +177,24 @@ func (t *Terminal) resize(s Size) error {
 	return nil
 }
 
+// condemn notes that the terminal ends, if a may kill it: a promotion comes
+// before, and then a may not, or not at all.
+func (t *Terminal) condemn(a Actor) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := Allow(a, OpKill, t.infoLocked())
+	if err == nil && t.exit == nil {
+		t.reason = cmp.Or(t.reason, ReasonKilled)
+	}
+	return err
+}
+
 // terminate kills the process tree and waits until the exit was recorded or
-// ctx ends. Killing an exited terminal does nothing.
-func (t *Terminal) terminate(ctx context.Context) error {
+// ctx ends. Killing an exited terminal does nothing. The first reason counts.
+func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
+	t.mu.Lock()
+	t.reason = cmp.Or(t.reason, why)
+	t.mu.Unlock()
 	t.kill.Do(func() { close(t.killed) })
 	select {
 	case <-t.done:

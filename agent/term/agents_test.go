@@ -1,0 +1,151 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// background starts an agent's terminal that may be idle for after.
+func background(t *testing.T, after time.Duration) (term.Handle, *testkit.Child, *term.Pool) {
+	t.Helper()
+	f := testkit.NewChild()
+	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
+	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", IdleTimeout: after})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pool.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return h, f, pool
+}
+
+func TestIdleTimeout(t *testing.T) {
+	const limit = 5 * time.Minute
+	for _, c := range []struct {
+		name string
+		act  func(h term.Handle, f *testkit.Child) // at 4 minutes
+		want time.Duration                         // when it is killed; 0: never
+	}{
+		{"nothing happens", func(term.Handle, *testkit.Child) {}, limit},
+		{"output", func(_ term.Handle, f *testkit.Child) { f.Print("x") }, 9 * time.Minute},
+		{"input", func(h term.Handle, _ *testkit.Child) { h.Write(context.Background(), []byte("x")) }, 9 * time.Minute},
+		{"promotion", func(h term.Handle, _ *testkit.Child) { h.Promote() }, 0},
+		{"a look", func(h term.Handle, _ *testkit.Child) { h.Info(); h.Commands() }, limit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, f, _ := background(t, limit)
+				began := time.Now()
+				time.Sleep(4 * time.Minute)
+				c.act(h, f)
+				select {
+				case <-h.Done():
+					e := h.Info().Exit
+					if got := time.Since(began); got != c.want || e.Reason != term.ReasonIdle || !f.Killed() {
+						t.Errorf("ended after %v with %+v, want after %v", got, e, c.want)
+					}
+				case <-time.After(24 * time.Hour):
+					if c.want != 0 {
+						t.Errorf("still runs, want its end after %v", c.want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestPersonsTerminalsAreNeverIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, _ := start(t, term.Options{}, term.Spec{IdleTimeout: time.Minute})
+		time.Sleep(time.Hour)
+		if h.Info().Exit != nil {
+			t.Error("killed")
+		}
+	})
+}
+
+func TestPromoteTransfersOwnership(t *testing.T) {
+	h, f, pool := background(t, 0)
+	if i := h.Info(); i.Visible || i.Owner != term.Agent("a") {
+		t.Fatalf("before: %+v", i)
+	}
+	before, _ := pool.Changed(t.Context(), 0)
+	if err := h.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := pool.Changed(t.Context(), 0); now == before {
+		t.Error("watchers were not told")
+	}
+	if i := h.Info(); !i.Visible || i.Owner != term.User {
+		t.Errorf("after: %+v", i)
+	}
+	var denied *term.DeniedError
+	for name, err := range map[string]error{
+		"kill": h.Kill(t.Context()), "type": h.Write(t.Context(), []byte("x")), "signal": h.Signal("INT"), "promote": h.Promote(),
+	} {
+		if !errors.As(err, &denied) {
+			t.Errorf("%s by the agent that had it: %v, want a refusal", name, err)
+		}
+	}
+	if f.Killed() {
+		t.Error("killed all the same")
+	}
+	if own, err := pool.As(term.User).Find(string(h.ID())); err != nil || own.Promote() != nil {
+		t.Errorf("promoting the person's terminal by the person: %v, %v", own.Promote(), err)
+	}
+}
+
+func TestPromoteAndKillExclude(t *testing.T) {
+	for range 50 {
+		h, _, _ := background(t, 0)
+		killed := make(chan error, 1)
+		go func() { killed <- h.Kill(context.Background()) }()
+		promoted := h.Promote()
+		ended := <-killed
+		var denied *term.DeniedError
+		switch {
+		case promoted == nil && errors.As(ended, &denied): // was faster
+		case (promoted == nil || errors.Is(promoted, term.ErrEnding)) && ended == nil && h.Info().Exit != nil:
+			if promoted == nil && h.Info().Exit.Reason != term.ReasonKilled {
+				t.Errorf("exit %+v", h.Info().Exit)
+			}
+		default:
+			t.Fatalf("promote %v, kill %v", promoted, ended)
+		}
+	}
+}
+
+func TestExitReasons(t *testing.T) {
+	h, f, _ := background(t, 0)
+	f.End(3)
+	<-h.Done()
+	if err := h.Kill(t.Context()); err != nil { // idempotent, and changes nothing
+		t.Error(err)
+	}
+	if e := h.Info().Exit; e.Reason != term.ReasonExited || e.Code != 3 {
+		t.Errorf("by itself: %+v", e)
+	}
+	if err := h.Signal("TERM"); !errors.Is(err, term.ErrExited) {
+		t.Errorf("signal after the end: %v", err)
+	}
+	h, _, _ = background(t, 0)
+	if err := h.Signal("TERM"); !errors.Is(err, term.ErrNoSignals) {
+		t.Errorf("signal to a pty without: %v", err)
+	}
+	if err := h.Kill(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e := h.Info().Exit; e.Reason != term.ReasonKilled {
+		t.Errorf("killed: %+v", e)
+	}
+}
