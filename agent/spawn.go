@@ -28,26 +28,45 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 	if !ok {
 		return term.Spec{}, bad("on_slow %.20q must be lag or hold", r.OnSlow)
 	}
-	for _, text := range slices.Concat(r.Command, env, []string{r.Cwd}) {
+	for _, text := range slices.Concat(r.Command, env, r.SetEnv, []string{r.Cwd, r.Line}) {
 		if strings.ContainsRune(text, 0) {
 			return term.Spec{}, bad("%.40q has a NUL byte", text)
 		}
+	}
+	for _, e := range r.SetEnv {
+		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+			return term.Spec{}, bad("set_env %.40q is not of the form NAME=value", e)
+		}
+	}
+	command, err := commandOf(r)
+	if err != nil {
+		return term.Spec{}, err
 	}
 	lendTo, err := a.lendTo(r)
 	if err != nil {
 		return term.Spec{}, err
 	}
 	spec := term.Spec{
-		Command: r.Command, Env: environment(env), Name: r.Name, Cwd: r.Cwd,
+		Command: command, Env: environment(shell.Merge(env, r.SetEnv)), Name: r.Name, Cwd: r.Cwd,
 		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo,
 	}
-	if r.Shell && len(r.Command) == 0 {
-		spec.Command = []string{shell.Login()}
-	}
-	if len(spec.Command) > 0 && !r.NoIntegration {
+	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = a.integrate(&spec, r.Shell)
 	}
 	return spec, err
+}
+
+// commandOf is the argv that the request stands for.
+func commandOf(r local.SpawnRequest) ([]string, error) {
+	switch {
+	case r.Line != "" && (len(r.Command) > 0 || r.Shell):
+		return nil, bad("line goes with neither command nor shell")
+	case r.Line != "":
+		return shell.Line(r.Line), nil
+	case r.Shell && len(r.Command) == 0:
+		return []string{shell.Login()}, nil
+	}
+	return r.Command, nil
 }
 
 // Environment returns the environment of an interactive login of the person,

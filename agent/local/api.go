@@ -81,12 +81,16 @@ type SpawnRequest struct {
 	// Command is the argv. Empty with Shell set means the person's own login
 	// shell.
 	Command []string `json:"command,omitempty"`
-	Shell   bool     `json:"shell,omitempty"` // start it as a login shell
+	// Line is a line for the system's shell (sh -c) instead of a Command.
+	Line  string `json:"line,omitempty"`
+	Shell bool   `json:"shell,omitempty"` // start it as a login shell
 	// NoIntegration starts a shell without the scripts that report commands.
 	NoIntegration bool `json:"no_integration,omitempty"`
 	// Env is the whole environment, NAME=value. Absent means that of an
 	// interactive login of the person.
-	Env     []string `json:"env,omitempty"`
+	Env []string `json:"env,omitempty"`
+	// SetEnv is added to that, NAME=value; the last of a name wins.
+	SetEnv  []string `json:"set_env,omitempty"`
 	Name    string   `json:"name,omitempty"`
 	Cwd     string   `json:"cwd"` // absolute
 	Cols    uint16   `json:"cols,omitempty"`
@@ -96,6 +100,9 @@ type SpawnRequest struct {
 	// LendTo names hosts; absent means the default host, if there is one and
 	// the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
+	// Leased binds the terminal to who follows it: it is killed some seconds
+	// after the last Follow with Lease has ended, or when none begins.
+	Leased bool `json:"leased,omitempty"`
 }
 
 // Environment is that of an interactive login of the person.
@@ -128,6 +135,8 @@ type Status struct {
 	Log           string       `json:"log,omitempty"`
 	Terminals     Count        `json:"terminals"`
 	Hosts         []HostStatus `json:"hosts"`
+	// Degraded is what does not work as it should, the oldest first.
+	Degraded []Degraded `json:"degraded"`
 }
 
 // Count is how many terminals there are.

@@ -12,6 +12,7 @@
 //	GET    /v1/terminals/{ref}           POST /v1/terminals/{ref}/kill
 //	GET    /v1/terminals/{ref}/output?view=text|screen|raw&lines=N&follow=1
 //	GET    /v1/terminals/{ref}/attach?from=OFFSET|tail=BYTES  (WebSocket)
+//	GET    /v1/terminals/{ref}/events?from=OFFSET&lease=1     (lines of JSON, each an Event)
 //	POST   /v1/hosts (PairRequest)       DELETE /v1/hosts/{name}
 //	POST   /v1/shutdown
 //

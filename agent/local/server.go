@@ -72,6 +72,7 @@ type Server struct {
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
 	attached sync.WaitGroup
+	leases   leases
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -104,6 +105,7 @@ func (s *Server) Serve(l net.Listener) error {
 // from now on. It returns when they are gone.
 func (s *Server) Drain() {
 	s.drain()
+	s.leases.close()
 	s.attached.Wait()
 }
 
@@ -129,6 +131,7 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/attach":   s.attach,
+		"GET /v1/terminals/{ref}/events":   s.events,
 		"GET /v1/environment":              person(s.environment),
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),

@@ -57,6 +57,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if req.Leased {
+		s.leases.expect(h)
+	}
 	return reply(w, terminalFrom(h.Info()))
 }
 

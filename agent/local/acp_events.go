@@ -1,0 +1,132 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"tether/agent/term"
+	"tether/internal/jsonspan"
+)
+
+// EventType says what an Event is about.
+type EventType string
+
+// The events of a followed terminal. Clients ignore those they do not know.
+const (
+	EventOutput  EventType = "output"  // Data; Raw is the offset after it
+	EventLagged  EventType = "lagged"  // Lost bytes are missing before what follows
+	EventExit    EventType = "exit"    // Code, Signal, At; the last one
+	EventDropped EventType = "dropped" // Message says why; the last one, though the terminal may live
+)
+
+// Event is one line of JSON in what a terminal's followers read.
+type Event struct {
+	Type    EventType `json:"type"`
+	Raw     int64     `json:"raw,omitempty"`  // where to follow from to go on after this
+	Data    string    `json:"data,omitempty"` // text as observers see it: valid UTF-8, with escape sequences
+	Lost    int64     `json:"lost,omitempty"`
+	Code    int       `json:"code,omitempty"`
+	Signal  string    `json:"signal,omitempty"`
+	At      time.Time `json:"at,omitzero"`
+	Message string    `json:"message,omitempty"`
+}
+
+// events streams what the terminal prints from an offset on, and its exit, as
+// lines of JSON. It returns when the terminal has exited, the client has gone,
+// or the server drains.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	from, err := number(r.URL.Query(), "from", 1<<62)
+	if err != nil {
+		return err
+	}
+	rd, err := h.Reader(term.ReaderOptions{View: term.ViewText, From: from, Hold: true})
+	if err != nil {
+		return err
+	}
+	defer rd.Close()
+	if r.URL.Query().Get("lease") == "1" {
+		leave, err := s.leases.take(ActorFrom(r.Context()), h)
+		if err != nil {
+			return err
+		}
+		defer leave()
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	f := &feed{out: &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}, reader: rd}
+	if err := f.out.control.Flush(); err != nil {
+		return nil // the client is gone
+	}
+	f.run(ctx)
+	if s.draining.Err() != nil {
+		f.last(Event{Type: EventDropped, Message: "the daemon is shutting down"})
+	}
+	_ = f.out.control.SetWriteDeadline(time.Time{})
+	return nil
+}
+
+// feed sends one follower the events of a terminal. It is run's goroutine's.
+type feed struct {
+	out    *deadlined
+	reader *term.Reader
+	line   []byte // scratch
+}
+
+// run returns after the exit, when the client does not read, or with ctx.
+func (f *feed) run(ctx context.Context) {
+	buf := make([]byte, readChunk)
+	for {
+		ev, err := f.reader.Next(ctx, buf)
+		var lagged *term.LaggedError
+		switch {
+		case errors.As(err, &lagged):
+			err = f.send(appendEvent(f.line[:0], EventLagged, "lost", lagged.Lost))
+		case err != nil:
+		case len(ev.Data) > 0:
+			line := appendEvent(f.line[:0], EventOutput, "raw", ev.Raw)
+			line = append(line[:len(line)-1], `,"data":`...)
+			err = f.send(append(jsonspan.AppendQuote(line, ev.Data), '}'))
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+			exit := ev.Mark.Exit
+			f.last(Event{Type: EventExit, Raw: ev.Raw, Code: exit.Code, Signal: exit.Signal, At: exit.At})
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// appendEvent appends an event with one number.
+func appendEvent(dst []byte, kind EventType, name string, n int64) []byte {
+	dst = append(dst, `{"type":"`...)
+	dst = append(dst, kind...)
+	dst = append(dst, `","`...)
+	dst = append(dst, name...)
+	dst = append(dst, `":`...)
+	return append(strconv.AppendInt(dst, n, 10), '}')
+}
+
+func (f *feed) send(line []byte) error {
+	f.line = append(line, '\n')
+	_, err := f.out.Write(f.line)
+	return err
+}
+
+// last sends an event for which there is time.
+func (f *feed) last(e Event) {
+	if data, err := json.Marshal(e); err == nil { // strings, numbers and a time of this era always have a form
+		_ = f.send(append(f.line[:0], data...))
+	}
+}
