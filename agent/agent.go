@@ -69,6 +69,8 @@ type Agent struct {
 	level zerolog.Level
 	login func() *shell.Cache // of the login environment
 
+	degraded degraded // each part reports its own causes
+
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
 	started time.Time

@@ -1,4 +1,12 @@
 package agent
 
+import "tether/agent/local"
+
 // OpenLog is openLog.
 var OpenLog = openLog
+
+// Degraded is degraded, Report and List its methods.
+type Degraded = degraded
+
+func (d *degraded) Report(cause, text string) { d.report(cause, text) }
+func (d *degraded) List() []local.Degraded    { return d.list() }

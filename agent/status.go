@@ -12,6 +12,7 @@ func (a *Agent) Status() local.Status {
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
+		Degraded: a.degraded.list(),
 	}
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()

@@ -30,7 +30,7 @@ func statusCommand(a *app) *cobra.Command {
 			s, err := client.Status(ctx)
 			switch {
 			case asJSON && errors.Is(err, local.ErrNotRunning):
-				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}}
+				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{}}
 				return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
 			case err != nil:
 				return err
@@ -51,6 +51,9 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "           this command is version %s; tether stop, and the next one starts anew\n", versionText())
 	}
 	fmt.Fprintf(a.stdout, "terminals  %d running, of which %d lent; %d exited\n", s.Terminals.Running, s.Terminals.Lent, s.Terminals.Exited)
+	for _, d := range s.Degraded {
+		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
+	}
 	if len(s.Hosts) == 0 {
 		fmt.Fprintln(a.stdout, "hosts      none; pair with one by: tether pair URL")
 	}

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"tether/agent/local"
+)
+
+// degraded is what does not work as it should while the daemon goes on: each
+// part reports its own causes, and status shows them. The zero value is ready.
+// It is safe for concurrent use; reporting never blocks on anything.
+type degraded struct {
+	mu  sync.Mutex
+	all map[string]local.Degraded // by cause
+}
+
+// report says that something does not work. cause is one word or two that
+// stay the same ("state directory"), text what a person should know and do. The
+// same cause again replaces the text; an empty text says that all is well.
+func (d *degraded) report(cause, text string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was, there := d.all[cause]
+	switch {
+	case text == "":
+		delete(d.all, cause)
+		return
+	case d.all == nil:
+		d.all = map[string]local.Degraded{}
+	}
+	if !there {
+		was.Since = time.Now()
+	}
+	d.all[cause] = local.Degraded{Cause: cause, Text: text, Since: was.Since}
+}
+
+// list returns the causes, the oldest first.
+func (d *degraded) list() []local.Degraded {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make([]local.Degraded, 0, len(d.all))
+	for _, one := range d.all {
+		all = append(all, one)
+	}
+	slices.SortFunc(all, func(a, b local.Degraded) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Cause, b.Cause))
+	})
+	return all
+}

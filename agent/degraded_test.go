@@ -1,0 +1,39 @@
+package agent_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent"
+	"tether/agent/local"
+)
+
+func TestDegraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var d agent.Degraded
+		began := time.Now()
+		expect := func(want ...local.Degraded) {
+			t.Helper()
+			if diff := cmp.Diff(append([]local.Degraded{}, want...), d.List()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		}
+		expect()
+		d.Report("holder", "")
+		expect()
+		d.Report("state directory", "read-only")
+		time.Sleep(time.Second)
+		d.Report("holder", "cannot start")
+		d.Report("state directory", "full")
+		expect(local.Degraded{Cause: "state directory", Text: "full", Since: began},
+			local.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)})
+		d.Report("state directory", "")
+		time.Sleep(time.Second)
+		d.Report("state directory", "read-only")
+		expect(local.Degraded{Cause: "holder", Text: "cannot start", Since: began.Add(time.Second)},
+			local.Degraded{Cause: "state directory", Text: "read-only", Since: began.Add(2 * time.Second)})
+	})
+}
