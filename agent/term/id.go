@@ -15,3 +15,14 @@ func newID() ID {
 	rand.Read(b[:]) // never fails, see crypto/rand
 	return ID("pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
 }
+
+// Terminal returns the terminal with exactly this id, or ErrNotFound.
+func (a Access) Terminal(id ID) (Handle, error) {
+	a.pool.mu.Lock()
+	t := a.pool.terminals[id]
+	a.pool.mu.Unlock()
+	if t == nil || Allow(a.actor, OpSee, t.Info()) != nil {
+		return Handle{}, ErrNotFound
+	}
+	return Handle{t, a.actor}, nil
+}

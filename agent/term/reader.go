@@ -68,11 +68,17 @@ type ReaderOptions struct {
 	Tail int64
 	// Hold lets the reader slow the child, if the terminal allows it.
 	Hold bool
+	// Wake, if not nil, is what Ready returns instead of a channel of the
+	// reader's own, so that one goroutine can wait for many. It has one slot.
+	Wake chan struct{}
 }
 
 // newReader returns a reader; the caller must Close it.
 func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, ready: make(chan struct{}, 1)}
+	r := &Reader{t: t, view: o.View, ready: o.Wake}
+	if r.ready == nil {
+		r.ready = make(chan struct{}, 1)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.holds = o.Hold && t.onSlow == Hold || o.Hold && o.View != ViewText

@@ -21,6 +21,14 @@ func (r *Reader) Pending() int64 {
 	return r.t.frontierLocked(r.view) - r.pos
 }
 
+// Offset is where the reader stands, in the view's own counting: the offset
+// of the next byte it returns, unless that is trimmed before.
+func (r *Reader) Offset() int64 {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	return r.off
+}
+
 // dueLocked reports whether an armed reader has what it waits for.
 func (r *Reader) dueLocked() bool {
 	t := r.t
