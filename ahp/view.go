@@ -23,16 +23,20 @@ type Dispatch struct {
 // DecodeDispatch reads params. The error says what was wrong.
 func DecodeDispatch(params []byte) (Dispatch, error) {
 	var d Dispatch
+	if err := valid(params); err != nil {
+		return d, fmt.Errorf("dispatchAction: %w", err)
+	}
 	err := d.Decode(params)
 	return d, err
 }
 
 // Decode is DecodeDispatch for a Dispatch that is used again and again: as long as the channel stays the same, it
-// does not allocate. After an error d holds nothing of use.
+// does not allocate. params must be valid JSON, as those of a jsonrpc.Request are, because a flood is not to be walked
+// over twice. After an error d holds nothing of use.
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
 	var channel, seq []byte
-	err := jsonspan.Object(params, func(key, value []byte) error {
+	object := members(params, func(key, value []byte) {
 		switch string(key) {
 		case "channel":
 			channel = value
@@ -41,8 +45,8 @@ func (d *Dispatch) Decode(params []byte) error {
 		case "action":
 			d.Action = value
 		}
-		return nil
 	})
+	err := asObject(object)
 	if err == nil {
 		err = reuseString(&d.Channel, "channel", channel)
 	}
@@ -75,16 +79,20 @@ type EnvelopeView struct {
 // DecodeEnvelope reads the params of MethodAction. The error says what was wrong.
 func DecodeEnvelope(params []byte) (EnvelopeView, error) {
 	var v EnvelopeView
+	if err := valid(params); err != nil {
+		return v, fmt.Errorf("action: %w", err)
+	}
 	err := v.Decode(params)
 	return v, err
 }
 
 // Decode is DecodeEnvelope for a view that is used again and again: as long as channel and origin stay the same,
-// it does not allocate. After an error v holds nothing of use.
+// it does not allocate. params must be valid JSON, as those of a jsonrpc.Request are. After an error v holds nothing
+// of use.
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
 	var channel, seq, origin, reason []byte
-	err := jsonspan.Object(params, func(key, value []byte) error {
+	object := members(params, func(key, value []byte) {
 		switch string(key) {
 		case "channel":
 			channel = value
@@ -97,8 +105,8 @@ func (v *EnvelopeView) Decode(params []byte) error {
 		case "action":
 			v.Action = value
 		}
-		return nil
 	})
+	err := asObject(object)
 	if err == nil {
 		err = v.decodeHead(channel, seq, origin, reason)
 	}
@@ -234,6 +242,18 @@ func (a *actionView) setOffset(meta []byte) error {
 		return fmt.Errorf("%s: %w", a.kind, err)
 	}
 	a.offset = n
+	return nil
+}
+
+// valid finds what is no JSON object at all.
+func valid(params []byte) error {
+	return jsonspan.Object(params, func(_, _ []byte) error { return nil })
+}
+
+func asObject(is bool) error {
+	if !is {
+		return jsonspan.ErrNotObject
+	}
 	return nil
 }
 
