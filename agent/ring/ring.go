@@ -45,6 +45,21 @@ func (l *Log) End() int64 { return l.end }
 // Limit returns the bound in bytes.
 func (l *Log) Limit() int { return l.limit }
 
+// Cap returns the memory that is taken, in bytes.
+func (l *Log) Cap() int { return len(l.buf) }
+
+// SetLimit changes the bound, by the rules of [New]. Bytes that no longer fit
+// are dropped from the front and their memory is given back; a higher bound
+// takes memory only as the log grows.
+func (l *Log) SetLimit(limit int) {
+	l.limit = ceilPow2(max(limit, minSize))
+	if len(l.buf) <= l.limit {
+		return
+	}
+	l.Trim(l.end - int64(l.limit))
+	l.resize(l.limit)
+}
+
 // Append adds p at End. Bytes that no longer fit are dropped from the front;
 // of a p longer than the limit only its tail is retained. p is copied.
 func (l *Log) Append(p []byte) {
@@ -94,10 +109,14 @@ func (l *Log) Slices(offset int64, n int) (a, b []byte) {
 
 // grow makes room for need retained bytes, as far as the limit allows.
 func (l *Log) grow(need int) {
-	if need <= len(l.buf) || len(l.buf) == l.limit {
+	if need <= len(l.buf) || len(l.buf) >= l.limit {
 		return
 	}
-	size := min(max(ceilPow2(need), minSize), l.limit)
+	l.resize(min(max(ceilPow2(need), minSize), l.limit))
+}
+
+// resize moves what is retained, which fits, to a buffer of size bytes.
+func (l *Log) resize(size int) {
 	next := make([]byte, size)
 	a, b := l.Slices(l.start, len(l.buf))
 	for o, piece := l.start, a; len(piece) > 0; piece, b = b, nil {

@@ -131,3 +131,44 @@ func TestAppendNothingAtAnOffset(t *testing.T) {
 		t.Errorf("an empty log at 100 is [%d, %d) after nothing was appended", l.Start(), l.End())
 	}
 }
+
+func TestSetLimit(t *testing.T) {
+	l := ring.New(64 << 10)
+	write := func(n int) {
+		for range n {
+			l.Append([]byte{byte(l.End())})
+		}
+	}
+	check := func(what string, start, end int64, limit, most int) {
+		t.Helper()
+		if l.Start() != start || l.End() != end || l.Limit() != limit || l.Cap() > most {
+			t.Errorf("%s: [%d, %d) of at most %d in %d bytes; want [%d, %d) of at most %d in at most %d",
+				what, l.Start(), l.End(), l.Limit(), l.Cap(), start, end, limit, most)
+		}
+		buf := make([]byte, l.End()-l.Start())
+		if n := l.ReadAt(buf, l.Start()); n != len(buf) {
+			t.Errorf("%s: read %d bytes of %d", what, n, len(buf))
+		}
+		for i, b := range buf {
+			if b != byte(l.Start()+int64(i)) {
+				t.Fatalf("%s: byte %d is %d", what, l.Start()+int64(i), b)
+			}
+		}
+	}
+	l.SetLimit(1 << 10)
+	check("empty", 0, 0, 4<<10, 0)
+	l.SetLimit(64 << 10)
+	write(100_000)
+	check("full", 100_000-64<<10, 100_000, 64<<10, 64<<10)
+	l.SetLimit(10_000)
+	check("shrunk", 100_000-16<<10, 100_000, 16<<10, 16<<10)
+	write(5)
+	check("shrunk and written", 100_005-16<<10, 100_005, 16<<10, 16<<10)
+	l.Trim(100_000)
+	l.SetLimit(8 << 10)
+	check("trimmed and shrunk", 100_000, 100_005, 8<<10, 8<<10)
+	l.SetLimit(32 << 10)
+	check("raised", 100_000, 100_005, 32<<10, 8<<10)
+	write(40_000)
+	check("raised and written", 140_005-32<<10, 140_005, 32<<10, 32<<10)
+}

@@ -13,10 +13,14 @@ func (t *Terminal) ingest(p []byte) {
 	t.scanner.Scan(p, &t.result)
 	now := time.Now()
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	t.lastByte = now
 	t.log.Append(p)
 	t.recordLocked(now, false)
+	over := t.chargeLocked()
+	t.mu.Unlock()
+	if over {
+		t.pool.trim()
+	}
 }
 
 // endOutput records that nothing follows: what was held back is decided.

@@ -70,13 +70,18 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	}
 }
 
-// rememberLocked adds c to the list of commands and keeps that within its
-// bounds.
+// rememberLocked adds c to the list of commands.
 func (t *Terminal) rememberLocked(c Command) {
 	t.commands.push(c)
 	t.lineBytes += len(c.Line)
-	drop := 0
-	for n := t.commands.len(); n-drop > 1 && (n-drop > maxCommands || t.lineBytes > maxLines); drop++ {
+	t.boundCommandsLocked()
+}
+
+// boundCommandsLocked forgets the oldest commands beyond the bounds. The last
+// one is kept.
+func (t *Terminal) boundCommandsLocked() {
+	drop, lines := 0, min(maxLines, t.log.Limit())
+	for n := t.commands.len(); n-drop > 1 && (n-drop > maxCommands || t.lineBytes > lines); drop++ {
 		t.lineBytes -= len(t.commands.at(drop).Line)
 	}
 	t.commands.drop(drop)

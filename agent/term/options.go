@@ -16,6 +16,13 @@ type Options struct {
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int
+	// TotalLogBytes is how much is kept over all terminals, default 256 MiB.
+	// Beyond it exited terminals lose their oldest output first, then those
+	// that keep the most; none keeps less than 64 KiB for it.
+	TotalLogBytes int64
+	// OnSlowUser and OnSlowAgent are what ByOwner means, for the person's
+	// terminals (default Lag) and for agents' (default Hold).
+	OnSlowUser, OnSlowAgent OnSlow
 	// Stall is how long one slow reader may hold a child, default 10 s.
 	Stall time.Duration
 	// KillGrace is the time between TERM and KILL, default 3 s.
@@ -40,6 +47,8 @@ func (o Options) withDefaults() Options {
 		o.Start = func(_ ID, c pty.Command) (PTY, error) { return pty.Start(c) }
 	}
 	o.LogBytes = min(max(cmp.Or(o.LogBytes, 4<<20), minLogBytes), maxLogBytes)
+	o.TotalLogBytes = cmp.Or(o.TotalLogBytes, 256<<20)
+	o.OnSlowUser, o.OnSlowAgent = cmp.Or(o.OnSlowUser, Lag), cmp.Or(o.OnSlowAgent, Hold)
 	o.Stall = cmp.Or(o.Stall, 10*time.Second)
 	o.KillGrace = cmp.Or(o.KillGrace, 3*time.Second)
 	o.KeepExited = cmp.Or(o.KeepExited, 50)
@@ -47,6 +56,14 @@ func (o Options) withDefaults() Options {
 	o.MaxTerminals = cmp.Or(o.MaxTerminals, 200)
 	o.hostname, _ = os.Hostname()
 	return o
+}
+
+// onSlow resolves ByOwner.
+func (o *Options) onSlow(s OnSlow, owner Actor) OnSlow {
+	if owner.Role == RoleUser {
+		return cmp.Or(s, o.OnSlowUser)
+	}
+	return cmp.Or(s, o.OnSlowAgent)
 }
 
 // localHost reports whether a cwd report that names host speaks of this

@@ -18,7 +18,8 @@ import (
 // Pool owns the terminals of one daemon. It is safe for concurrent use.
 // Doors use it through As.
 type Pool struct {
-	opts Options
+	opts   Options
+	memory memory
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal
@@ -32,7 +33,8 @@ type Pool struct {
 
 // NewPool returns an empty pool. Close ends it.
 func NewPool(o Options) *Pool {
-	return &Pool{opts: o.withDefaults(), terminals: map[ID]*Terminal{}, starting: map[ID]bool{}, watch: make(chan struct{})}
+	o = o.withDefaults()
+	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]bool{}, watch: make(chan struct{})}
 }
 
 // spawn starts a terminal for owner.
@@ -131,7 +133,7 @@ func (p *Pool) reserve(id ID) error {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	return &Terminal{
 		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), private: s.Private,
-		onSlow: s.OnSlow, idle: idleWatch{after: s.IdleTimeout}, pty: child, pool: p,
+		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, pty: child, pool: p,
 		scanner: shellint.NewScanner(shellint.Options{Nonce: s.nonceOf(), Queries: true}),
 		log:     ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
 		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),
@@ -143,24 +145,28 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 // next one is too old.
 func (p *Pool) forget() {
 	p.mu.Lock()
-	before := len(p.terminals)
-	switch next := p.forgetLocked(); {
+	gone, next := p.forgetLocked()
+	switch {
 	case next == 0 || p.closed:
 	case p.aging == nil:
 		p.aging = time.AfterFunc(next, p.forget)
 	default:
 		p.aging.Reset(next)
 	}
-	forgot := len(p.terminals) < before
 	p.mu.Unlock()
-	if forgot {
-		p.changed()
+	if len(gone) == 0 {
+		return
 	}
+	for _, t := range gone {
+		t.release()
+	}
+	p.relax()
+	p.changed()
 }
 
-// forgetLocked returns how long the oldest of the exited terminals that are
-// left may be kept, 0 if there is none.
-func (p *Pool) forgetLocked() (next time.Duration) {
+// forgetLocked returns the terminals that it dropped, and how long the oldest
+// of the exited ones that are left may be kept, 0 if there is none.
+func (p *Pool) forgetLocked() (gone []*Terminal, next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {
 		if i := t.Info(); i.Exit != nil {
@@ -171,12 +177,13 @@ func (p *Pool) forgetLocked() (next time.Duration) {
 	for n, i := range exited {
 		left := p.opts.KeepFor - time.Since(i.Exit.At)
 		if n >= p.opts.KeepExited || left <= 0 {
+			gone = append(gone, p.terminals[i.ID])
 			delete(p.terminals, i.ID)
 			continue
 		}
 		next = left
 	}
-	return next
+	return gone, next
 }
 
 // changed tells the watchers that the set of terminals, their lending or

@@ -38,8 +38,10 @@ type PTY interface {
 type OnSlow uint8
 
 const (
+	// ByOwner is what the pool's options say for the terminal's owner.
+	ByOwner OnSlow = iota
 	// Lag never slows the child: a slow reader loses its place and is told.
-	Lag OnSlow = iota
+	Lag
 	// Hold lets the child wait for readers, each time for at most the pool's
 	// stall time.
 	Hold
@@ -69,6 +71,8 @@ type Terminal struct {
 
 	mu        sync.Mutex
 	log       *ring.Log
+	charged   int64 // bytes of this terminal in the pool's memory
+	released  bool  // forgotten: counts no more
 	tracker   shellint.Tracker
 	cuts      cutList
 	marks     queue[Mark]

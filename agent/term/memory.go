@@ -1,0 +1,123 @@
+package term
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// memory keeps what all terminals of a pool retain within one bound. When the
+// sum passes it, exited terminals lose their oldest output first, then the
+// terminals that keep the most. No child is stopped for it, and a reader that
+// loses its place is told, as always.
+type memory struct {
+	bound int64        // bytes; set at construction
+	used  atomic.Int64 // sum of all Terminal.charged
+
+	// trimming is held while terminals are trimmed, under no other lock.
+	// Pool.mu and Terminal.mu are taken under it.
+	trimming sync.Mutex
+}
+
+func (m *memory) over() bool { return m.used.Load() > m.bound }
+
+// chargeLocked brings the terminal's part of the sum up to date. It reports
+// whether the caller is to call Pool.trim when it holds no lock any more.
+func (t *Terminal) chargeLocked() bool {
+	now := int64(t.log.Cap() + t.cuts.items.cap()*cutCost + t.marks.cap()*markCost + t.lineBytes)
+	grown := now - t.charged
+	if grown == 0 || t.released {
+		return false
+	}
+	t.charged = now
+	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
+}
+
+// trim makes the terminals keep less until all fit, or each has the least.
+func (p *Pool) trim() {
+	p.memory.trimming.Lock()
+	defer p.memory.trimming.Unlock()
+	if !p.memory.over() {
+		return // somebody else has done it meanwhile
+	}
+	exited, running := p.holdings()
+	for _, h := range exited {
+		if p.memory.over() {
+			h.t.setLimit(minLogBytes)
+		}
+	}
+	for level := int64(maxLogBytes); level >= minLogBytes && p.memory.over(); level /= 2 {
+		for i := range running {
+			if h := &running[i]; h.charged > level && p.memory.over() {
+				h.charged = h.t.setLimit(int(level))
+			}
+		}
+	}
+}
+
+// holding is what one terminal keeps.
+type holding struct {
+	t       *Terminal
+	charged int64
+}
+
+// holdings returns the exited terminals, the oldest exit first, and the
+// running ones, the largest first.
+func (p *Pool) holdings() (exited, running []holding) {
+	ended := map[*Terminal]*Exit{}
+	for _, t := range p.all() {
+		t.mu.Lock()
+		h := holding{t, t.charged}
+		if ended[t] = t.exit; t.exit != nil {
+			exited = append(exited, h)
+		} else {
+			running = append(running, h)
+		}
+		t.mu.Unlock()
+	}
+	slices.SortFunc(exited, func(a, b holding) int { return ended[a.t].At.Compare(ended[b.t].At) })
+	slices.SortFunc(running, func(a, b holding) int { return cmp.Compare(b.charged, a.charged) })
+	return exited, running
+}
+
+// relax lets running terminals keep what the options allow again. It is called
+// when a terminal was forgotten: there is room for the others, or trim will be
+// called once more.
+func (p *Pool) relax() {
+	p.memory.trimming.Lock()
+	defer p.memory.trimming.Unlock()
+	if p.memory.over() {
+		return
+	}
+	_, running := p.holdings()
+	for _, h := range running {
+		h.t.setLimit(p.opts.LogBytes)
+	}
+}
+
+// setLimit sets the bound of the log and of what hangs on it, in bytes, and
+// returns what the terminal keeps now.
+func (t *Terminal) setLimit(limit int) int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.log.SetLimit(min(limit, t.pool.opts.LogBytes))
+	t.boundLocked()
+	t.boundCommandsLocked()
+	t.cuts.items.shrink()
+	t.marks.shrink()
+	t.chargeLocked()
+	t.wakeLocked()
+	return t.charged
+}
+
+// release takes a forgotten terminal out of the sum.
+func (t *Terminal) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.pool.memory.used.Add(-t.charged)
+	t.charged, t.released = 0, true
+}
+
+// Memory returns how many bytes all terminals retain, and how many they may.
+func (p *Pool) Memory() (used, bound int64) { return p.memory.used.Load(), p.memory.bound }

@@ -1,0 +1,250 @@
+package term_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// crowd is a pool with fake children by the terminal's name.
+type crowd struct {
+	t        *testing.T
+	pool     *term.Pool
+	mu       sync.Mutex
+	children map[term.ID]*testkit.Child
+}
+
+func newCrowd(t *testing.T, o term.Options) *crowd {
+	c := &crowd{t: t, children: map[term.ID]*testkit.Child{}}
+	o.Start = func(id term.ID, _ pty.Command) (term.PTY, error) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.children[id] = testkit.NewChild()
+		return c.children[id], nil
+	}
+	c.pool = term.NewPool(o)
+	t.Cleanup(func() {
+		if err := c.pool.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *crowd) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
+	c.t.Helper()
+	s.Command, s.Cwd = []string{"fake"}, "/"
+	h, err := c.pool.As(a).Spawn(s)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h, c.children[h.ID()]
+}
+
+// kept is what can still be read of the terminal's output.
+func kept(t *testing.T, h term.Handle) string {
+	t.Helper()
+	r := reader(t, h, term.ReaderOptions{View: term.ViewRaw, Tail: 1 << 30})
+	var b strings.Builder
+	buf := make([]byte, 64<<10)
+	for {
+		ev, ok, err := r.TryNext(buf)
+		if err == io.EOF || err == nil && !ok {
+			return b.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(ev.Data)
+	}
+}
+
+// chunk is what a flooding child writes at a time: numbered lines.
+func chunk(n int) string {
+	var b strings.Builder
+	for i := range 2048 {
+		fmt.Fprintf(&b, "%07d %07d\n", n, i)
+	}
+	return b.String() // 32 KiB
+}
+
+func TestManyFloodsStayWithinTheBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const floods, chunks, bound = 50, 96, 16 << 20 // 3 MiB each
+		c := newCrowd(t, term.Options{TotalLogBytes: bound})
+		idle, quiet := c.spawn(term.User, term.Spec{})
+		quiet.Print("$ ")
+		var wg sync.WaitGroup
+		var all []term.Handle
+		for range floods {
+			h, child := c.spawn(term.User, term.Spec{})
+			all = append(all, h)
+			wg.Go(func() {
+				for n := range chunks {
+					child.Print(chunk(n)) // blocks until it is read: nobody is stopped
+				}
+			})
+		}
+		wg.Wait()
+		synctest.Wait()
+		used, _ := c.pool.Memory()
+		if used > bound {
+			t.Errorf("%d bytes are kept, more than %d", used, bound)
+		}
+		if used < bound/4 {
+			t.Errorf("only %d bytes of %d are used", used, bound)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if limit := uint64(bound + 16<<20); m.HeapAlloc > limit {
+			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
+		}
+		whole := ""
+		for n := range chunks {
+			whole += chunk(n)
+		}
+		for _, h := range all {
+			text := kept(t, h)
+			if len(text) < 64<<10 || !strings.HasSuffix(whole, text) {
+				t.Errorf("%s keeps %d bytes, which are not the newest", h.ID(), len(text))
+			}
+		}
+		if text := kept(t, idle); text != "$ " {
+			t.Errorf("the idle terminal keeps %q", text)
+		}
+	})
+}
+
+func TestExitedTerminalsGiveWayFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 32 // chunks
+		c := newCrowd(t, term.Options{TotalLogBytes: 4<<20 + 128<<10})
+		flood := func(chunks int) (term.Handle, *testkit.Child) {
+			h, child := c.spawn(term.User, term.Spec{})
+			for n := range chunks {
+				child.Print(chunk(n))
+			}
+			synctest.Wait()
+			return h, child
+		}
+		first, child := flood(mib)
+		child.End(0)
+		time.Sleep(time.Second)
+		second, child := flood(mib)
+		child.End(0)
+		time.Sleep(time.Second)
+		running, _ := flood(mib)
+		sizes := func() string {
+			return fmt.Sprint(first.Info().Retained>>10, " ", second.Info().Retained>>10, " ", running.Info().Retained>>10)
+		}
+		if got := sizes(); got != "1024 1024 1024" {
+			t.Fatalf("kept before there is need: %s", got)
+		}
+		flood(mib + 1) // takes 2 MiB
+		if got := sizes(); got != "64 1024 1024" {
+			t.Errorf("after one more: %s KiB, want the first to give way", got)
+		}
+		flood(mib + 1)
+		if got := sizes(); got != "64 64 1024" {
+			t.Errorf("after another one: %s KiB, want the second to give way", got)
+		}
+		if text := kept(t, first); !strings.HasSuffix(chunk(mib-1), text) && !strings.HasSuffix(text, chunk(mib-1)) {
+			t.Error("what is left of the first is not its end")
+		}
+	})
+}
+
+func TestRoomIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, term.Options{TotalLogBytes: 1 << 20, LogBytes: 1 << 20, KeepExited: 1, KeepFor: time.Minute})
+		h, child := c.spawn(term.User, term.Spec{})
+		other, otherChild := c.spawn(term.User, term.Spec{})
+		for n := range 64 {
+			child.Print(chunk(n))
+			otherChild.Print(chunk(n))
+		}
+		synctest.Wait()
+		if a, b := h.Info().Retained, other.Info().Retained; a > 1<<19 || b > 1<<19 {
+			t.Errorf("two keep %d and %d bytes of 1 MiB", a, b)
+		}
+		otherChild.End(0)
+		time.Sleep(2 * time.Minute) // forgotten
+		for n := range 64 {
+			child.Print(chunk(n))
+		}
+		synctest.Wait()
+		if a := h.Info().Retained; a < 1<<19 {
+			t.Errorf("the one that is left keeps %d bytes of 1 MiB", a)
+		}
+		child.End(0)
+		time.Sleep(2 * time.Minute)
+		if used, _ := c.pool.Memory(); used != 0 {
+			t.Errorf("without terminals %d bytes are counted", used)
+		}
+	})
+}
+
+// What takes more memory than its bytes counts for what it takes.
+func TestMarksCountToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bound = 2 << 20
+		c := newCrowd(t, term.Options{TotalLogBytes: bound})
+		for range 4 {
+			_, child := c.spawn(term.User, term.Spec{AnyMarks: true})
+			marks := strings.Repeat("\x1b]0;a\a\x1b]0;b\a\xff\x1b[c", 1500)
+			for range 20 {
+				child.Print(marks)
+			}
+		}
+		synctest.Wait()
+		if used, _ := c.pool.Memory(); used > bound || used < bound/8 {
+			t.Errorf("%d bytes are kept, the bound is %d", used, bound)
+		}
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		if limit := uint64(2*bound + 16<<20); m.HeapAlloc > limit {
+			t.Errorf("the heap has %d bytes, more than %d", m.HeapAlloc, limit)
+		}
+	})
+}
+
+// A reader that held its place in a log that had to shrink is told.
+func TestTrimmedReaderIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, term.Options{TotalLogBytes: 768 << 10})
+		h, child := c.spawn(term.Agent("a"), term.Spec{})
+		r := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
+		for n := range 16 {
+			child.Print(chunk(n))
+		}
+		_, other := c.spawn(term.User, term.Spec{})
+		for n := range 64 {
+			other.Print(chunk(n))
+		}
+		synctest.Wait()
+		buf := make([]byte, 1<<20)
+		_, err := r.Next(t.Context(), buf)
+		lagged, ok := err.(*term.LaggedError)
+		if !ok {
+			t.Fatalf("error %v, want a LaggedError", err)
+		}
+		ev, err := r.Next(t.Context(), buf)
+		if err != nil || ev.Off != lagged.Lost || int64(len(ev.Data)) != 16*32<<10-lagged.Lost {
+			t.Errorf("then %d bytes at %d, %v; %d were lost", len(ev.Data), ev.Off, err, lagged.Lost)
+		}
+	})
+}
