@@ -46,17 +46,6 @@ func (a Access) List() []Handle {
 	return out
 }
 
-// Terminal returns the terminal with exactly this id, or ErrNotFound.
-func (a Access) Terminal(id ID) (Handle, error) {
-	a.pool.mu.Lock()
-	t := a.pool.terminals[id]
-	a.pool.mu.Unlock()
-	if t == nil || Allow(a.actor, OpSee, t.Info()) != nil {
-		return Handle{}, ErrNotFound
-	}
-	return Handle{t, a.actor}, nil
-}
-
 // Find returns the terminal that ref names: an id, the unique beginning of
 // one (with or without "pty-", at least three characters), or a unique name.
 // A running terminal's name hides an exited one's. Errors: ErrNotFound,
