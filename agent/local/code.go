@@ -21,6 +21,8 @@ const (
 	CodeNotFound        Code = "not_found"        // no such path or method
 	CodeForbidden       Code = "forbidden"        // a browser, or a foreign Host
 	CodeTooLarge        Code = "too_large"        // a body beyond maxBody
+	CodeUnsupportedType Code = "unsupported_type" // a body that does not say that it is JSON
+	CodeLimit           Code = "limit"            // as many as are allowed are there
 	CodeNoTerminal      Code = "no_such_terminal" //
 	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
 	CodeDenied          Code = "denied"           // not allowed for this principal
@@ -62,6 +64,8 @@ var meaning = map[Code]outcomes{
 	CodeNotFound:        {http.StatusNotFound, ExitFailure},
 	CodeForbidden:       {http.StatusForbidden, ExitDenied},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, ExitFailure},
+	CodeUnsupportedType: {http.StatusUnsupportedMediaType, ExitFailure},
+	CodeLimit:           {http.StatusTooManyRequests, ExitFailure},
 	CodeNoTerminal:      {http.StatusNotFound, ExitNoTerminal},
 	CodeAmbiguous:       {http.StatusConflict, ExitNoTerminal},
 	CodeDenied:          {http.StatusForbidden, ExitDenied},

@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"net/http/httptest"
 
 	"github.com/coder/websocket"
@@ -40,4 +41,23 @@ var (
 // SendText sends a text frame as it is.
 func (a *Attachment) SendText(ctx context.Context, text string) error {
 	return a.conn.Write(ctx, websocket.MessageText, []byte(text))
+}
+
+// HTTPClient and Header are what a client's requests are sent with.
+func (c *Client) HTTPClient() *http.Client { return &c.http }
+func (c *Client) Header() http.Header      { return c.header }
+
+// Bounds of the WebSocket for user interfaces.
+const (
+	MaxViewers  = maxViewers
+	MaxStreams  = maxStreams
+	HistorySize = historySize
+	AckWindow   = ackWindow
+	PreviewSize = previewSize
+)
+
+// ParsePty is parsePty: the type and id of a message.
+func ParsePty(data []byte) (kind, id string, err error) {
+	r, err := parsePty(data)
+	return r.Type, r.ID, err
 }

@@ -72,6 +72,7 @@ type Server struct {
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
 	attached sync.WaitGroup
+	viewers  chan struct{} // a slot for each WebSocket of a user interface
 	leases   leases
 }
 
@@ -80,7 +81,7 @@ func NewServer(o Options) *Server {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 5 * time.Minute
 	}
-	s := &Server{opts: o, log: zerolog.Nop()}
+	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers)}
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}
@@ -137,6 +138,8 @@ func (s *Server) routes() *http.ServeMux {
 		"POST /v1/hosts":                   person(s.pair),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
 		"POST /v1/shutdown":                person(s.shutdown),
+		"GET /pty":                         s.pty,
+		"POST /pty/spawn":                  person(s.spawnPty),
 		"/":                                noRoute,
 	} {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {

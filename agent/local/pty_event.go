@@ -1,0 +1,297 @@
+package local
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"tether/agent/term"
+)
+
+// previewSize and previewEvery bound what a client hears of a background
+// terminal that it is not attached to: the newest so many bytes of text at most
+// so often.
+const (
+	previewSize  = 4 << 10
+	previewEvery = time.Second
+)
+
+// eventKind is what happened to a terminal.
+type eventKind string
+
+// The events of terminals. Clients hear of those that they may see, and of
+// output only in the background: agents' terminals that the person is not
+// shown.
+const (
+	eventCreated  eventKind = "created"
+	eventPromoted eventKind = "promoted"
+	eventClosed   eventKind = "closed"
+	eventOutput   eventKind = "output"
+)
+
+// ptySession is a terminal as this protocol describes it.
+type ptySession struct {
+	ID        string   `json:"id"`
+	Cwd       string   `json:"cwd"`
+	Owner     string   `json:"owner"` // user or agent
+	Visible   bool     `json:"visible"`
+	CreatedAt int64    `json:"createdAt"` // Unix ms
+	Command   []string `json:"command"`
+	// What follows is more than the protocol knows.
+	Principal string          `json:"principal,omitempty"` // which agent, if one owns it
+	Name      string          `json:"name"`
+	Title     string          `json:"title"`
+	Cols      int             `json:"cols"`
+	Rows      int             `json:"rows"`
+	Private   bool            `json:"private,omitempty"`
+	LentTo    []string        `json:"lentTo,omitempty"`
+	ExitCode  *int            `json:"exitCode,omitempty"`
+	Signal    string          `json:"signal,omitempty"`
+	ExitedAt  int64           `json:"exitedAt,omitempty"` // Unix ms
+	Reason    term.ExitReason `json:"reason,omitempty"`   // who ended it: exited, killed, timeout
+}
+
+func sessionFrom(i term.Info) ptySession {
+	s := ptySession{
+		ID: string(i.ID), Cwd: i.Cwd, Owner: "user", Visible: i.Visible, CreatedAt: i.Started.UnixMilli(), Command: i.Command,
+		Name: i.Name, Title: i.Title, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Private: i.Private, LentTo: i.LentTo,
+	}
+	if i.Owner.Role == term.RoleAgent {
+		s.Owner, s.Principal = "agent", i.Owner.Name
+	}
+	if e := i.Exit; e != nil {
+		s.ExitCode, s.Signal, s.ExitedAt, s.Reason = &e.Code, e.Signal, e.At.UnixMilli(), e.Reason
+	}
+	return s
+}
+
+// terminalEvent tells a client of a terminal.
+type terminalEvent struct {
+	Type     string     `json:"type"` // "terminal"
+	Event    eventKind  `json:"event"`
+	Terminal ptySession `json:"terminal"`
+	Output   string     `json:"output,omitempty"` // of eventOutput, with what follows
+	Offset   *int64     `json:"offset,omitempty"` // of Output in the terminal's text
+	Missed   bool       `json:"truncated,omitempty"`
+}
+
+// ptyEvents is what a client knows of the terminals. It is run's.
+//
+// Events are the difference between that and the pool: a client that did not
+// take any for a while gets what is left of them, and none is queued for it.
+type ptyEvents struct {
+	known    map[term.ID]*knownTerminal
+	previews []*preview
+	dirty    bool // what is known is to be compared with the pool
+}
+
+type knownTerminal struct {
+	info    term.Info // as it was when it was looked at last
+	closed  bool      // the client was told, or it had ended before
+	preview *preview
+}
+
+// background reports whether the person is not shown the terminal.
+func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.Visible }
+
+// begin takes the terminals that there are for known.
+func (e *ptyEvents) begin(c *ptyClient) {
+	e.known = map[term.ID]*knownTerminal{}
+	for _, h := range c.access.List() {
+		i := h.Info()
+		e.known[i.ID] = &knownTerminal{info: i, closed: i.Exit != nil}
+	}
+	e.dirty = true
+}
+
+func (e *ptyEvents) end() {
+	for _, p := range e.previews {
+		p.reader.Close()
+	}
+	e.previews = nil
+}
+
+// attached says that the client gets the terminal's output from now on,
+// detached that it is attached to one less.
+func (e *ptyEvents) attached(id string) { e.drop(term.ID(id)) }
+func (e *ptyEvents) detached()          { e.dirty = true }
+
+// step sends the events that are due.
+func (e *ptyEvents) step(c *ptyClient) (worked bool, err error) {
+	if c.changed.Swap(false) || e.dirty {
+		e.dirty = false
+		if worked, err = e.compare(c); err != nil {
+			return worked, err
+		}
+	}
+	if len(e.previews) == 0 {
+		return worked, nil
+	}
+	now := time.Now()
+	for _, p := range e.previews {
+		if p.due.After(now) {
+			continue
+		}
+		sent, err := p.step(c)
+		if worked = worked || sent; err != nil {
+			return worked, err
+		}
+		p.due = now
+		if sent && p.known.info.Exit == nil {
+			p.due = now.Add(previewEvery)
+		}
+	}
+	e.sweep()
+	return worked || e.dirty, nil
+}
+
+// compare tells the client what has changed since it was told last.
+func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
+	tell := func(event eventKind, i term.Info) {
+		if err == nil {
+			worked, err = true, c.tell(terminalEvent{Event: event, Terminal: sessionFrom(i)})
+		}
+	}
+	there := map[term.ID]bool{}
+	for _, h := range c.access.List() {
+		i := h.Info()
+		there[i.ID] = true
+		k := e.known[i.ID]
+		switch {
+		case k == nil:
+			k = &knownTerminal{}
+			e.known[i.ID] = k
+			tell(eventCreated, i)
+		case background(k.info) && !background(i):
+			tell(eventPromoted, i)
+		}
+		k.info = i
+		_, streamed := c.stream(string(i.ID))
+		e.look(c, h, k, streamed >= 0)
+		if i.Exit != nil && !k.closed && streamed < 0 && k.preview == nil {
+			k.closed = true
+			tell(eventClosed, i)
+		}
+	}
+	for id, k := range e.known {
+		if there[id] {
+			continue
+		}
+		e.drop(id)
+		if !k.closed {
+			tell(eventClosed, k.info)
+		}
+		delete(e.known, id)
+	}
+	return worked, err
+}
+
+// look begins to preview a terminal or ends it. One that has exited is
+// previewed to its end.
+func (e *ptyEvents) look(c *ptyClient, h term.Handle, k *knownTerminal, attached bool) {
+	switch {
+	case attached || !background(k.info):
+		e.drop(k.info.ID)
+	case k.preview != nil && k.info.Exit != nil:
+		k.preview.due = time.Time{}
+	case k.preview == nil && k.info.Exit == nil:
+		p := &preview{terminal: h, known: k}
+		if p.open(c, -1) == nil {
+			k.preview = p
+			e.previews = append(e.previews, p)
+		}
+	}
+}
+
+// drop ends the preview of a terminal, if there is one.
+func (e *ptyEvents) drop(id term.ID) {
+	if k := e.known[id]; k != nil && k.preview != nil {
+		k.preview.ended = true
+		e.sweep()
+	}
+}
+
+// sweep removes the previews that have ended.
+func (e *ptyEvents) sweep() {
+	e.previews = slices.DeleteFunc(e.previews, func(p *preview) bool {
+		if !p.ended {
+			return false
+		}
+		p.reader.Close()
+		p.known.preview, e.dirty = nil, true
+		return true
+	})
+}
+
+// arm makes the previews wake the client: those that are due when there is
+// something, the others by the timer it returns, which the caller stops.
+func (e *ptyEvents) arm() (due <-chan time.Time, stop func() bool) {
+	var first time.Time
+	for _, p := range e.previews {
+		switch {
+		case !p.due.After(time.Now()):
+			p.reader.Ready(1)
+		case first.IsZero() || p.due.Before(first):
+			first = p.due
+		}
+	}
+	if first.IsZero() {
+		return nil, func() bool { return false }
+	}
+	t := time.NewTimer(time.Until(first))
+	return t.C, t.Stop
+}
+
+func (c *ptyClient) tell(e terminalEvent) error {
+	e.Type = ptyTerminal
+	frame, err := json.Marshal(e)
+	if err != nil {
+		panic(err) // strings and numbers always have a form
+	}
+	return c.send(frame)
+}
+
+// preview follows a background terminal from afar.
+type preview struct {
+	terminal term.Handle
+	known    *knownTerminal
+	reader   *term.Reader
+	due      time.Time
+	ended    bool
+	missed   bool // something was left out before what comes next
+}
+
+func (p *preview) open(c *ptyClient, tail int64) error {
+	rd, err := p.terminal.Reader(term.ReaderOptions{View: term.ViewText, Tail: tail, Wake: c.wake})
+	if err != nil {
+		return err
+	}
+	if p.reader != nil {
+		p.reader.Close()
+	}
+	p.reader = rd
+	return nil
+}
+
+// step sends what there is.
+func (p *preview) step(c *ptyClient) (sent bool, err error) {
+	if p.reader.Pending() > previewSize {
+		p.missed = true
+		if p.open(c, previewSize) != nil {
+			p.ended = true // not the client's to read any more
+			return false, nil
+		}
+	}
+	t := collect(p.reader, c.buf.text, math.MaxInt64, previewSize)
+	c.buf.text = t.Data
+	p.ended = t.exit != nil
+	if len(t.Data) == 0 {
+		return false, nil
+	}
+	out := t.newest(previewSize)
+	e := terminalEvent{Event: eventOutput, Terminal: sessionFrom(p.known.info), Output: string(out.Data), Offset: &out.Off}
+	e.Missed = p.missed || t.lagged || out.Off > t.Off
+	p.missed = false
+	return true, c.tell(e)
+}

@@ -1,0 +1,261 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"tether/agent/term"
+	"tether/internal/jsonspan"
+)
+
+// The messages of the WebSocket /pty. Type, ID, Data, History, ExitCode, Error,
+// Cols and Rows are the ones user interfaces know; every other field and type
+// is an addition that they may ignore.
+const (
+	ptyAttach = "pty:attach" // client: from now on the terminal's output, please
+	ptyDetach = "pty:detach" // client: no more
+	ptyInput  = "pty:input"  // client: Data was typed
+	ptyResize = "pty:resize" // client: Cols, Rows
+	ptyAck    = "pty:ack"    // client: it has shown what comes before End
+	ptyPing   = "ping"       // client
+
+	ptyAttached = "pty:attached" // server: History stands for all that came before
+	ptyOutput   = "pty:output"   // server: Data follows
+	ptyResized  = "pty:resized"  // server: Cols, Rows
+	ptyExit     = "pty:exit"     // server: ExitCode; nothing follows
+	ptyError    = "pty:error"    // server: Error says what of the client's was wrong
+	ptyPong     = "pong"         // server: all that came before the ping is done
+	ptyTerminal = "terminal"     // server: a TerminalEvent
+)
+
+// sessionNotFound is what clients of this protocol know an unknown id by.
+const sessionNotFound = "Session not found"
+
+// maxID bounds an id that is answered, in bytes. Ours have 12.
+const maxID = 64
+
+// ptyRequest is a message of a client's. It is one of those above; the fields
+// that its type needs are there and in range.
+type ptyRequest struct {
+	Type string  `json:"type"`
+	ID   string  `json:"id"`
+	Data *string `json:"data"`
+	Cols *uint16 `json:"cols"`
+	Rows *uint16 `json:"rows"`
+	// Since says of pty:attach that the client has what comes before this
+	// offset. Absent means that it has nothing.
+	Since *int64 `json:"since"`
+	// Ack says of pty:attach that the client will send pty:ack.
+	Ack bool  `json:"ack"`
+	End int64 `json:"end"`
+}
+
+// needs maps each type to a check of its fields: what is missing or wrong, "" if nothing.
+var needs = map[string]func(*ptyRequest) string{
+	ptyAttach: func(r *ptyRequest) string {
+		if r.Since != nil && *r.Since < 0 {
+			return "since must not be negative"
+		}
+		return ""
+	},
+	ptyDetach: func(*ptyRequest) string { return "" },
+	ptyInput: func(r *ptyRequest) string {
+		if r.Data == nil {
+			return "data is missing"
+		}
+		return ""
+	},
+	ptyResize: func(r *ptyRequest) string {
+		if r.Cols == nil || r.Rows == nil {
+			return "cols and rows are both needed"
+		}
+		return ""
+	},
+	ptyAck: func(r *ptyRequest) string {
+		if r.End < 0 {
+			return "end must not be negative"
+		}
+		return ""
+	},
+	ptyPing: func(*ptyRequest) string { return "" },
+}
+
+// parsePty reads a message. When it returns an error, the request has the id
+// to complain to, if the message had one.
+func parsePty(data []byte) (ptyRequest, error) {
+	var r ptyRequest
+	if err := json.Unmarshal(data, &r); err != nil {
+		return ptyRequest{ID: answerable(r.ID)}, badMessage("message: %s", jsonProblem(err))
+	}
+	check, ok := needs[r.Type]
+	problem := ""
+	switch {
+	case r.Type == "":
+		problem = "message without a type"
+	case !ok:
+		problem = fmt.Sprintf("type %.40q is not known", r.Type)
+	case r.Type == ptyPing:
+	case r.ID == "":
+		problem = r.Type + ": id is missing"
+	case len(r.ID) > maxID:
+		problem = fmt.Sprintf("%s: an id has at most %d bytes", r.Type, maxID)
+	default:
+		if problem = check(&r); problem != "" {
+			problem = r.Type + ": " + problem
+		}
+	}
+	if problem != "" {
+		return ptyRequest{ID: answerable(r.ID)}, badMessage("%s", problem)
+	}
+	return r, nil
+}
+
+func badMessage(format string, args ...any) *Error {
+	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+}
+
+// jsonProblem says which field had the wrong type, in the protocol's words
+// instead of Go's.
+func jsonProblem(err error) string {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return "not JSON: " + err.Error()
+	}
+	if wrong.Field == "" {
+		return "a JSON object is needed, not a " + wrong.Value
+	}
+	return fmt.Sprintf("%s must not be a %s", wrong.Field, wrong.Value)
+}
+
+// answerable is id, unless it is too long to be sent back.
+func answerable(id string) string {
+	if len(id) > maxID {
+		return ""
+	}
+	return id
+}
+
+// piece is part of a terminal's text: what is at [Off, Off+len(Data)).
+type piece struct {
+	Data []byte // valid UTF-8
+	Off  int64
+}
+
+func (p piece) end() int64 { return p.Off + int64(len(p.Data)) }
+
+// attached is all that a pty:attached says.
+type attached struct {
+	id        string
+	history   piece
+	size      term.Size
+	truncated bool  // there was output before the history that the client has not got
+	lost      int64 // bytes between what the client was sent last and the history
+}
+
+// The encoders append one message. The messages that carry output are written
+// by hand: they are as many as output is fast.
+
+func appendAttached(dst []byte, a attached) []byte {
+	dst = appendHead(dst, ptyAttached, a.id)
+	if len(a.history.Data) > 0 {
+		dst = append(dst, `,"history":`...)
+		dst = jsonspan.AppendQuote(dst, a.history.Data)
+	}
+	dst = appendRange(dst, a.history)
+	dst = appendInt(dst, "cols", int64(a.size.Cols))
+	dst = appendInt(dst, "rows", int64(a.size.Rows))
+	if a.truncated {
+		dst = append(dst, `,"truncated":true`...)
+	}
+	if a.lost > 0 {
+		dst = appendInt(dst, "lost", a.lost)
+	}
+	return append(dst, '}')
+}
+
+func appendOutput(dst []byte, id string, p piece) []byte {
+	dst = appendHead(dst, ptyOutput, id)
+	dst = append(dst, `,"data":`...)
+	dst = jsonspan.AppendQuote(dst, p.Data)
+	return append(appendRange(dst, p), '}')
+}
+
+func appendResized(dst []byte, id string, s term.Size) []byte {
+	dst = appendHead(dst, ptyResized, id)
+	dst = appendInt(dst, "cols", int64(s.Cols))
+	return append(appendInt(dst, "rows", int64(s.Rows)), '}')
+}
+
+func appendExit(dst []byte, id string, e term.Exit) []byte {
+	dst = appendHead(dst, ptyExit, id)
+	dst = appendInt(dst, "exitCode", int64(e.Code))
+	if e.Signal != "" {
+		dst = append(dst, `,"signal":`...)
+		dst = jsonspan.AppendQuoteString(dst, e.Signal)
+	}
+	return append(dst, '}')
+}
+
+func appendError(dst []byte, id string, err error) []byte {
+	e := errorFor(err)
+	text := e.Message
+	if e.Code == CodeNoTerminal {
+		text = sessionNotFound
+	}
+	dst = appendHead(dst, ptyError, id)
+	dst = append(dst, `,"error":`...)
+	dst = jsonspan.AppendQuoteString(dst, text)
+	dst = append(dst, `,"code":`...)
+	dst = jsonspan.AppendQuoteString(dst, string(e.Code))
+	if e.Hint != "" {
+		dst = append(dst, `,"hint":`...)
+		dst = jsonspan.AppendQuoteString(dst, e.Hint)
+	}
+	return append(dst, '}')
+}
+
+func appendPong(dst []byte) []byte { return append(dst, `{"type":"`+ptyPong+`"}`...) }
+
+// appendHead begins a message. kind needs no quoting.
+func appendHead(dst []byte, kind, id string) []byte {
+	dst = append(append(dst, `{"type":"`...), kind...)
+	return jsonspan.AppendQuoteString(append(dst, `","id":`...), id)
+}
+
+func appendRange(dst []byte, p piece) []byte {
+	return appendInt(appendInt(dst, "offset", p.Off), "end", p.end())
+}
+
+func appendInt(dst []byte, name string, n int64) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return strconv.AppendInt(dst, n, 10)
+}
+
+// newest returns at most the last n bytes of p, from the start of a line where
+// there is one, else of a character.
+func (p piece) newest(n int) piece {
+	if len(p.Data) <= n {
+		return p
+	}
+	cut := len(p.Data) - n
+	if next := lineStart(p.Data, cut); next < len(p.Data) {
+		cut = next
+	}
+	for cut < len(p.Data) && !utf8.RuneStart(p.Data[cut]) {
+		cut++
+	}
+	return piece{p.Data[cut:], p.Off + int64(cut)}
+}
+
+// lineStart is the start of the first line at or after i, len(p) if there is none.
+func lineStart(p []byte, i int) int {
+	for ; i < len(p); i++ {
+		if i == 0 || p[i-1] == '\n' {
+			return i
+		}
+	}
+	return i
+}

@@ -1,0 +1,68 @@
+package local
+
+import (
+	"mime"
+	"net/http"
+	"os"
+)
+
+// ptySpawn is the body of POST /pty/spawn. All of it may be left out: then it
+// starts the person's login shell in their home directory.
+type ptySpawn struct {
+	Cwd     string   `json:"cwd"`
+	Command []string `json:"command"` // argv instead of the shell
+	Name    string   `json:"name"`
+	Cols    uint16   `json:"cols"`
+	Rows    uint16   `json:"rows"`
+	Private bool     `json:"private"`
+}
+
+// ptySpawned answers it.
+type ptySpawned struct {
+	OK       bool       `json:"ok"`
+	ID       string     `json:"id"`
+	Terminal ptySession `json:"terminal"`
+}
+
+// spawnPty starts a terminal of the person's for a user interface.
+func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
+	var req ptySpawn
+	if err := decodeTyped(w, r, &req); err != nil {
+		return err
+	}
+	if req.Cwd == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return badMessage("cwd: it is needed, since there is no home directory: %v", err)
+		}
+		req.Cwd = home
+	}
+	spec, err := s.opts.Daemon.Spec(r.Context(), SpawnRequest{
+		Command: req.Command, Shell: len(req.Command) == 0, Name: req.Name, Cwd: req.Cwd, Cols: req.Cols, Rows: req.Rows, Private: req.Private,
+	})
+	if err != nil {
+		return err
+	}
+	h, err := s.access(r).Spawn(spec)
+	if err != nil {
+		return err
+	}
+	i := h.Info()
+	return reply(w, ptySpawned{OK: true, ID: string(i.ID), Terminal: sessionFrom(i)})
+}
+
+// decodeTyped is decode for a body that says that it is JSON, or that is not
+// there. No page can send such a one elsewhere without asking first.
+func decodeTyped(w http.ResponseWriter, r *http.Request, into any) error {
+	kind := r.Header.Get("Content-Type")
+	if r.ContentLength == 0 && kind == "" {
+		return nil
+	}
+	if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
+		return &Error{Code: CodeUnsupportedType, Message: "the Content-Type must be application/json"}
+	}
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return decode(w, r, into)
+}

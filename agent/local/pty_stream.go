@@ -1,0 +1,239 @@
+package local
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"tether/agent/term"
+)
+
+// ptyStream is one terminal that a ptyClient is attached to. It is run's.
+//
+// The view is that of observers: integration marks, terminal queries and
+// clipboard access stay out of it, whatever the child prints. So no interface
+// answers a query in the person's name, and none changes their clipboard.
+type ptyStream struct {
+	id       string
+	terminal term.Handle
+	leave    func() // ends the person's attachment; nil if there is none
+	reader   *term.Reader
+	sent     int64      // offset after what the client was sent
+	acks     bool       // the client acknowledges
+	acked    int64      // offset it has shown
+	exit     *term.Exit // was read already, and is to be sent next
+}
+
+// errStreamEnded: the exit was sent.
+var errStreamEnded = errors.New("the terminal has exited")
+
+// attach begins a stream, or begins it anew.
+func (c *ptyClient) attach(r ptyRequest) error {
+	h, err := c.access.Terminal(term.ID(r.ID))
+	if err != nil {
+		return err
+	}
+	st, _ := c.stream(r.ID)
+	fresh := st == nil
+	if fresh {
+		if len(c.streams) >= maxStreams {
+			return &Error{Code: CodeLimit, Message: "attached to too many terminals", Hint: "detach from one"}
+		}
+		st = &ptyStream{id: r.ID, terminal: h}
+	}
+	st.acks = r.Ack
+	said, err := st.begin(c, r.Since)
+	if err != nil {
+		return err
+	}
+	if fresh {
+		if c.access.Actor() == term.User {
+			st.leave, _ = h.Attach() // refused where they may not type
+		}
+		c.streams = append(c.streams, st)
+		c.events.attached(r.ID)
+	}
+	return c.send(appendAttached(c.buf.frame[:0], said))
+}
+
+func (c *ptyClient) detach(id string) {
+	if _, i := c.stream(id); i >= 0 {
+		c.drop(i)
+	}
+}
+
+// stream finds the stream of a terminal and its index; -1 if there is none.
+func (c *ptyClient) stream(id string) (*ptyStream, int) {
+	i := slices.IndexFunc(c.streams, func(st *ptyStream) bool { return st.id == id })
+	if i < 0 {
+		return nil, i
+	}
+	return c.streams[i], i
+}
+
+// drop ends a stream.
+func (c *ptyClient) drop(i int) {
+	st := c.streams[i]
+	st.close()
+	c.streams = slices.Delete(c.streams, i, i+1)
+	c.turns = 0
+	c.events.detached()
+}
+
+func (st *ptyStream) close() {
+	st.reader.Close()
+	if st.leave != nil {
+		st.leave()
+	}
+}
+
+// begin takes a new reader, and returns what stands for all that came before
+// it. A client that has everything before since goes on from there, if that is
+// still there.
+func (st *ptyStream) begin(c *ptyClient, since *int64) (attached, error) {
+	if since != nil {
+		if said, ok, err := st.resume(c, *since); ok || err != nil {
+			return said, err
+		}
+	}
+	until := st.terminal.Info().Bytes
+	if err := st.open(c, term.ReaderOptions{Tail: historySize}); err != nil {
+		return attached{}, err
+	}
+	t := collect(st.reader, c.buf.text, until, math.MaxInt)
+	c.buf.text, t.piece = t.Data, t.newest(historySize)
+	return st.said(t, t.Off > 0), nil
+}
+
+// resume is begin for a client that has what comes before since; ok is false
+// if that is no offset, or gone.
+func (st *ptyStream) resume(c *ptyClient, since int64) (said attached, ok bool, err error) {
+	until := st.terminal.Info().Bytes
+	if err := st.open(c, term.ReaderOptions{}); err != nil {
+		return attached{}, false, err
+	}
+	if !st.reader.SeekText(since) {
+		return attached{}, false, nil
+	}
+	t := collect(st.reader, c.buf.text, until, historySize)
+	c.buf.text = t.Data
+	return st.said(t, false), !t.lagged && t.Off == since, nil
+}
+
+func (st *ptyStream) open(c *ptyClient, o term.ReaderOptions) error {
+	o.View, o.Wake = term.ViewText, c.wake
+	rd, err := st.terminal.Reader(o)
+	if err != nil {
+		return err
+	}
+	if st.reader != nil {
+		st.reader.Close()
+	}
+	st.reader = rd
+	return nil
+}
+
+// said is what the client is told of what was read, with which it begins.
+func (st *ptyStream) said(t taken, truncated bool) attached {
+	st.sent, st.acked, st.exit = t.end(), t.Off, t.exit
+	return attached{id: st.id, history: t.piece, size: st.terminal.Info().Size, truncated: truncated}
+}
+
+// taken is what collect has read.
+type taken struct {
+	piece
+	lagged bool       // the reader lost its place; what it read before is left out
+	exit   *term.Exit // what came was the end
+}
+
+// collect reads what there is into buf: up to about the raw offset until, so
+// that a child that prints for ever does not keep it, and no more than limit
+// bytes and a chunk. Of the marks on the way only the exit counts.
+func collect(rd *term.Reader, buf []byte, until int64, limit int) taken {
+	t := taken{piece: piece{Data: buf[:0], Off: rd.Offset()}}
+	for len(t.Data) < limit {
+		n := len(t.Data)
+		t.Data = slices.Grow(t.Data, ptyChunk)
+		ev, ok, err := rd.TryNext(t.Data[n : n+ptyChunk])
+		var lost *term.LaggedError
+		switch {
+		case errors.As(err, &lost):
+			t = taken{piece: piece{Data: t.Data[:0], Off: lost.At}, lagged: true}
+			continue
+		case err != nil || !ok:
+			return t
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
+			t.exit = &ev.Mark.Exit
+			return t
+		}
+		t.Data = t.Data[:n+len(ev.Data)]
+		if ev.Raw >= until && len(ev.Data) > 0 {
+			return t
+		}
+	}
+	return t
+}
+
+// step sends the next message of the terminal, if there is one.
+func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
+	switch {
+	case st.exit != nil:
+		return true, st.end(c, *st.exit)
+	case st.full():
+		return false, nil
+	}
+	c.buf.text = slices.Grow(c.buf.text[:0], ptyChunk)
+	ev, ok, err := st.reader.TryNext(c.buf.text[:ptyChunk])
+	frame := c.buf.frame[:0]
+	var lagged *term.LaggedError
+	switch {
+	case errors.As(err, &lagged):
+		return true, st.resync(c)
+	case err != nil || !ok:
+		return false, err
+	case ev.Mark == nil:
+		st.sent = ev.Off + int64(len(ev.Data))
+		return true, c.send(appendOutput(frame, st.id, piece{ev.Data, ev.Off}))
+	case ev.Mark.Kind == term.MarkResized:
+		return true, c.send(appendResized(frame, st.id, ev.Mark.Size))
+	case ev.Mark.Kind == term.MarkExited:
+		return true, st.end(c, ev.Mark.Exit)
+	}
+	return true, nil
+}
+
+// end sends the exit.
+func (st *ptyStream) end(c *ptyClient, e term.Exit) error {
+	if err := c.send(appendExit(c.buf.frame[:0], st.id, e)); err != nil {
+		return err
+	}
+	return errStreamEnded
+}
+
+// resync goes on from the newest output after the reader lost its place: what
+// is older would only be late.
+func (st *ptyStream) resync(c *ptyClient) error {
+	sent := st.sent
+	said, err := st.begin(c, nil)
+	if err != nil { // not the client's to read any more
+		if err := c.send(appendError(c.buf.frame[:0], st.id, err)); err != nil {
+			return err
+		}
+		return errStreamEnded
+	}
+	said.lost = max(said.history.Off-sent, 0)
+	return c.send(appendAttached(c.buf.frame[:0], said))
+}
+
+// acknowledge notes what the client has shown.
+func (st *ptyStream) acknowledge(end int64) { st.acked = min(max(st.acked, end), st.sent) }
+
+// full reports whether the client has enough to show.
+func (st *ptyStream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
+
+// arm makes the reader wake the client.
+func (st *ptyStream) arm() {
+	if !st.full() {
+		st.reader.Ready(1)
+	}
+}

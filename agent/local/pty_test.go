@@ -1,0 +1,211 @@
+package local_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+// number is how JSON numbers arrive.
+func number(n int) float64 { return float64(n) }
+
+func TestSeedShapes(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("n")
+	u := w.ui()
+
+	u.ask("pty:attach", tm.ID)
+	want := said{"type": "pty:attached", "id": tm.ID, "offset": number(0), "end": number(0), "cols": number(80), "rows": number(24)}
+	if diff := cmp.Diff(want, u.nextOf("pty:attached")); diff != "" {
+		t.Errorf("attached without output (-want +got):\n%s", diff)
+	}
+	child.Print("output text")
+	want = said{"type": "pty:output", "id": tm.ID, "data": "output text", "offset": number(0), "end": number(11)}
+	if diff := cmp.Diff(want, u.next()); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	late := w.ui()
+	late.ask("pty:attach", tm.ID)
+	want = said{"type": "pty:attached", "id": tm.ID, "history": "output text", "offset": number(0), "end": number(11), "cols": number(80), "rows": number(24)}
+	if diff := cmp.Diff(want, late.next()); diff != "" {
+		t.Errorf("attached with history (-want +got):\n%s", diff)
+	}
+	u.ask("pty:input", tm.ID, "data", "ls -la\n")
+	testkit.Eventually(t, patience, "input arrives", func() bool { return child.Typed() == "ls -la\n" })
+	u.ask("pty:resize", tm.ID, "cols", 120, "rows", 40)
+	want = said{"type": "pty:resized", "id": tm.ID, "cols": number(120), "rows": number(40)}
+	for _, u := range []*ui{u, late} {
+		if diff := cmp.Diff(want, u.next()); diff != "" {
+			t.Errorf("resized (-want +got):\n%s", diff)
+		}
+	}
+	late.ask("pty:detach", tm.ID)
+	if left := late.settled(); len(left) > 0 {
+		t.Errorf("detaching is answered with %v", left)
+	}
+	child.Print("more")
+	child.End(3)
+	if got := u.next(); got["data"] != "more" {
+		t.Errorf("more output: %v", got)
+	}
+	want = said{"type": "pty:exit", "id": tm.ID, "exitCode": number(3)}
+	if diff := cmp.Diff(want, u.next()); diff != "" {
+		t.Errorf("exit (-want +got):\n%s", diff)
+	}
+	if got := late.next(); got["type"] != "terminal" || got["event"] != "closed" {
+		t.Errorf("a detached interface hears %v, want the closed event alone", got)
+	}
+	u.ask("pty:attach", "pty-nothere")
+	want = said{"type": "pty:error", "id": "pty-nothere", "error": "Session not found", "code": "no_such_terminal", "hint": "tether ls shows those there are"}
+	if diff := cmp.Diff(want, u.nextOf("pty:error")); diff != "" {
+		t.Errorf("unknown id (-want +got):\n%s", diff)
+	}
+	// What has exited is readable until it is forgotten.
+	u.ask("pty:attach", tm.ID)
+	if got := u.nextOf("pty:attached"); got["history"] != "output textmore" {
+		t.Errorf("history after the exit: %v", got)
+	}
+	if got := u.next(); got["type"] != "pty:exit" || got["exitCode"] != number(3) {
+		t.Errorf("exit after the exit: %v", got)
+	}
+}
+
+func TestEventsOfTerminals(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("before")
+	person, owner, stranger := w.ui(), w.uiOf(w.client.As("a")), w.uiOf(w.client.As("b"))
+	all := []*ui{person, owner, stranger}
+	for _, u := range all {
+		u.settled()
+	}
+	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: "/x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := <-w.children
+	session := said{"id": tm.ID, "cwd": "/x", "owner": "agent", "visible": false, "createdAt": float64(tm.Started.UnixMilli()),
+		"command": []any{"npm", "run", "dev"}, "principal": "a", "name": "dev", "title": "dev", "cols": number(80), "rows": number(24)}
+	seen := func(u *ui, event string, want said) {
+		t.Helper()
+		got := u.event(event)
+		if diff := cmp.Diff(map[string]any(want), got["terminal"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", event, diff)
+		}
+	}
+	seen(person, "created", session)
+	seen(owner, "created", session)
+	child.Print("listening\n")
+	for _, u := range []*ui{person, owner} {
+		got := u.event("output")
+		want := said{"type": "terminal", "event": "output", "terminal": map[string]any(session), "output": "listening\n", "offset": number(0)}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("output (-want +got):\n%s", diff)
+		}
+	}
+	if got := stranger.settled(); len(got) > 0 {
+		t.Errorf("another agent hears %v", got)
+	}
+	h, err := w.pool.As(term.User).Terminal(term.ID(tm.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	session["owner"], session["visible"] = "user", true
+	delete(session, "principal")
+	seen(person, "promoted", session)
+	seen(owner, "promoted", session)
+	seen(stranger, "created", session)
+	child.End(0)
+	for _, u := range all {
+		got := u.event("closed")
+		if tm := got["terminal"].(map[string]any); tm["exitCode"] != number(0) || tm["reason"] != "exited" || tm["exitedAt"] == nil {
+			t.Errorf("closed: %v", tm)
+		}
+	}
+}
+
+func TestPersonsTerminalsAlone(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	mine, mineChild := w.spawn("mine")
+	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := <-w.children
+	person, agent := w.ui(), w.uiOf(w.client.As("a"))
+	for _, c := range []struct {
+		name string
+		u    *ui
+		id   string
+	}{
+		{"the person, an agent's", person, tm.ID},
+		{"the agent, its own", agent, tm.ID},
+		{"the agent, the person's", agent, mine.ID},
+	} {
+		c.u.settled()
+		c.u.ask("pty:input", c.id, "data", "x")
+		c.u.ask("pty:resize", c.id, "cols", 5, "rows", 5)
+		for range 2 {
+			if got := c.u.nextOf("pty:error"); got["code"] != "denied" || got["id"] != c.id {
+				t.Errorf("%s: %v", c.name, got)
+			}
+		}
+		c.u.ask("pty:attach", c.id)
+		c.u.nextOf("pty:attached")
+	}
+	if child.Typed()+mineChild.Typed() != "" {
+		t.Error("something was typed")
+	}
+	if got, err := w.client.Find(t.Context(), tm.ID); err != nil || got.Cols != 80 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestOneInterfaceManyTerminals(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	u := w.ui()
+	ids := map[string]string{}
+	var children []*testkit.Child
+	for _, name := range []string{"a", "b", "c"} {
+		tm, child := w.spawn(name)
+		ids[tm.ID] = name
+		children = append(children, child)
+		u.ask("pty:attach", tm.ID)
+		u.nextOf("pty:attached")
+	}
+	for range 50 {
+		for i, c := range children {
+			c.Print(string(rune('a' + i)))
+		}
+	}
+	got := map[string]string{}
+	for len(got["a"])+len(got["b"])+len(got["c"]) < 150 {
+		m := u.nextOf("pty:output")
+		got[ids[m["id"].(string)]] += m["data"].(string)
+	}
+	want := map[string]string{"a": strings.Repeat("a", 50), "b": strings.Repeat("b", 50), "c": strings.Repeat("c", 50)}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for id := range ids {
+		if tm, err := w.client.Find(t.Context(), id); err != nil || tm.Attached != 1 {
+			t.Errorf("attached: %+v, %v", tm, err)
+		}
+	}
+	u.conn.CloseNow()
+	testkit.Eventually(t, patience, "nobody is attached", func() bool {
+		for id := range ids {
+			if tm, err := w.client.Find(t.Context(), id); err != nil || tm.Attached != 0 {
+				return false
+			}
+		}
+		return true
+	})
+}
