@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/config"
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -26,9 +28,13 @@ type Config struct {
 	// AllowRoot lets it run as root. Otherwise it refuses: every terminal, and
 	// what a local program starts through it, would be root's.
 	AllowRoot bool
-	LogLevel  string // debug, info (default), warn or error
+	// Settings is what the person configured; nil means the defaults.
+	Settings *config.Config
+	// LogLevel, if not "", comes before that of Settings.
+	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
-	Ready     func()
+	Ready func()
+	// Terminals, where not zero, comes before Settings. For tests.
 	Terminals term.Options
 }
 
@@ -65,9 +71,10 @@ const (
 // its link up, owned by links.
 type Agent struct {
 	// Set at construction.
-	cfg   Config
-	level zerolog.Level
-	login func() *shell.Cache // of the login environment
+	cfg      Config
+	settings config.Config
+	level    zerolog.Level
+	login    func() *shell.Cache // of the login environment
 
 	degraded degraded // each part reports its own causes
 
@@ -83,15 +90,17 @@ type Agent struct {
 
 // New checks the configuration. It touches nothing yet.
 func New(c Config) (*Agent, error) {
-	level := zerolog.InfoLevel
-	if c.LogLevel != "" {
-		l, err := zerolog.ParseLevel(c.LogLevel)
-		if err != nil || l < zerolog.DebugLevel || l > zerolog.ErrorLevel {
-			return nil, fmt.Errorf("log level %q must be debug, info, warn or error", c.LogLevel)
-		}
-		level = l
+	settings := config.Default()
+	if c.Settings != nil {
+		settings = *c.Settings
 	}
-	return &Agent{cfg: c, level: level, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
+	name := cmp.Or(c.LogLevel, settings.Daemon.LogLevel)
+	level, err := zerolog.ParseLevel(name)
+	if err != nil || level < zerolog.DebugLevel || level > zerolog.ErrorLevel {
+		return nil, fmt.Errorf("log level %q must be debug, info, warn or error", name)
+	}
+	c.Terminals = terminalOptions(settings.Terminals, c.Terminals)
+	return &Agent{cfg: c, settings: settings, level: level, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -128,7 +137,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	a.pool = term.NewPool(a.cfg.Terminals)
-	a.links = newLinks(a.pool, a.cfg.Version, &a.log)
+	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
 	for _, h := range a.hosts.list() {
 		a.links.start(h)
 	}

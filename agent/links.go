@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/config"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp/client"
@@ -15,9 +16,10 @@ import (
 
 // links keeps one link per paired host. It is safe for concurrent use.
 type links struct {
-	pool    *term.Pool
-	version string
-	log     *zerolog.Logger
+	pool     *term.Pool
+	version  string
+	settings config.Uplink
+	log      *zerolog.Logger
 
 	mu  sync.Mutex
 	all map[string]*running // by the host's name
@@ -30,8 +32,8 @@ type running struct {
 	done   chan struct{} // closed when Run has returned
 }
 
-func newLinks(pool *term.Pool, version string, log *zerolog.Logger) *links {
-	return &links{pool: pool, version: version, log: log, all: map[string]*running{}}
+func newLinks(pool *term.Pool, version string, settings config.Uplink, log *zerolog.Logger) *links {
+	return &links{pool: pool, version: version, settings: settings, log: log, all: map[string]*running{}}
 }
 
 // start links to a host, in place of a link of that name.
@@ -41,7 +43,7 @@ func (l *links) start(h host) {
 	r := &running{cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
 		Name: h.Name, Endpoint: client.Endpoint{URL: h.URL, Token: h.Token}, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, OnDispose: h.OnDispose,
-		AssumeClientTerminals: h.AssumeClientTerminals, Logger: l.log,
+		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r

@@ -24,7 +24,7 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 			env = os.Environ()
 		}
 	}
-	onSlow, ok := map[string]term.OnSlow{"": term.Lag, "lag": term.Lag, "hold": term.Hold}[r.OnSlow]
+	onSlow, ok := onSlows[r.OnSlow]
 	if !ok {
 		return term.Spec{}, bad("on_slow %.20q must be lag or hold", r.OnSlow)
 	}

@@ -7,6 +7,7 @@ type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Terminals Terminals `toml:"terminals"`
 	Uplink    Uplink    `toml:"uplink"`
+	Policy    Policy    `toml:"policy"`
 }
 
 // Daemon is about the process itself.
@@ -24,8 +25,8 @@ type Terminals struct {
 	// MaxRunning bounds the running terminals, KeepExited the exited ones that
 	// can still be read, KeepFor their age.
 	MaxRunning int      `toml:"max_running" range:"1..10000"`
-	KeepExited int      `toml:"keep_exited" range:"0..10000"`
-	KeepFor    Duration `toml:"keep_for" range:"0s..720h"`
+	KeepExited int      `toml:"keep_exited" range:"1..10000"`
+	KeepFor    Duration `toml:"keep_for" range:"1s..720h"`
 	// OnSlowUser and OnSlowAgent say what a slow reader does to a child, by the
 	// terminal's owner.
 	OnSlowUser  string `toml:"on_slow_user" oneof:"lag hold"`
@@ -33,7 +34,7 @@ type Terminals struct {
 	// StallTime is how long a slow reader may hold a child.
 	StallTime Duration `toml:"stall_time" range:"100ms..10m"`
 	// KillGrace is the time between TERM and KILL.
-	KillGrace Duration `toml:"kill_grace" range:"0s..1m"`
+	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
 }
 
 // Uplink is about the links to hosts.
@@ -52,6 +53,7 @@ func Default() Config {
 			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
 		},
 		Uplink: Uplink{Heartbeat: Duration(15 * time.Second)},
+		Policy: defaultPolicy(),
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/local"
 	"tether/platform/dirs"
 )
@@ -30,7 +31,7 @@ tether run and tether pair start one in the background when none runs.`,
 		},
 	}
 	c.Flags().BoolVar(&allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1)")
-	c.Flags().StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, instead of what is configured")
 	return c
 }
 
@@ -39,7 +40,11 @@ func (a *app) daemon(ctx context.Context, allowRoot bool, level string) error {
 	if err != nil {
 		return err
 	}
-	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: allowRoot, LogLevel: level,
+	settings, err := config.Load(config.Path(d))
+	if err != nil {
+		return configError(err)
+	}
+	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: allowRoot, Settings: &settings, LogLevel: level,
 		Ready: func() { fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid()) }})
 	if err != nil {
 		return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}

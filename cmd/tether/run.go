@@ -40,7 +40,7 @@ func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f.BoolVar(detach, "detach", false, "print the id and leave it running")
 	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
-	f.StringVar(&r.OnSlow, "on-slow", "lag", "when a host is slow: lag (it misses output) or hold (the command waits a while)")
+	f.StringVar(&r.OnSlow, "on-slow", "", "when a host is slow: lag (it misses output) or hold (the command waits a while); configured, lag")
 	f.Bool("login-env", false, "run it in the environment of a fresh login, not in this one; tether env shows it")
 	f.BoolVar(&r.NoIntegration, "no-integration", false, "start a shell without the scripts that report its commands")
 }

@@ -1,0 +1,26 @@
+package agent
+
+import (
+	"cmp"
+	"time"
+
+	"tether/agent/config"
+	"tether/agent/term"
+)
+
+// terminalOptions are those of the configuration, except what over has.
+func terminalOptions(c config.Terminals, over term.Options) term.Options {
+	over.LogBytes = cmp.Or(over.LogBytes, int(c.LogBytes))
+	over.TotalLogBytes = cmp.Or(over.TotalLogBytes, int64(c.TotalLogBytes))
+	over.MaxTerminals = cmp.Or(over.MaxTerminals, c.MaxRunning)
+	over.KeepExited = cmp.Or(over.KeepExited, c.KeepExited)
+	over.KeepFor = cmp.Or(over.KeepFor, time.Duration(c.KeepFor))
+	over.OnSlowUser = cmp.Or(over.OnSlowUser, onSlows[c.OnSlowUser])
+	over.OnSlowAgent = cmp.Or(over.OnSlowAgent, onSlows[c.OnSlowAgent])
+	over.Stall = cmp.Or(over.Stall, time.Duration(c.StallTime))
+	over.KillGrace = cmp.Or(over.KillGrace, time.Duration(c.KillGrace))
+	return over
+}
+
+// onSlows are the words for it, in requests and in the configuration.
+var onSlows = map[string]term.OnSlow{"": term.ByOwner, "lag": term.Lag, "hold": term.Hold}

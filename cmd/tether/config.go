@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/platform/dirs"
+)
+
+func configCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "config", Short: "show and check the configuration file", SuggestionsMinimumDistance: 2,
+		Long: `show and check the configuration file.
+
+The daemon reads it once, when it starts: after a change, tether stop, and the
+next command that needs one starts it anew. docs/CONFIG.md lists the keys.`,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(configPathCommand(a), configViewCommand(a), configCheckCommand(a))
+	return c
+}
+
+func configPathCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "path", Short: "print where it is", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, config.Path(d))
+			return err
+		}}
+}
+
+func configViewCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "view", Short: "print every key with the value that a daemon started now would use", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, settings, err := loadConfig()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(configView(path, &settings))
+			}
+			_, err = settings.WriteTo(a.stdout)
+			return err
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// configuration is what config view --json prints.
+type configuration struct {
+	SchemaVersion int         `json:"schema_version"`
+	Path          string      `json:"path"`
+	Exists        bool        `json:"exists"`
+	Keys          []configKey `json:"keys"`
+}
+
+type configKey struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"` // in TOML
+	Default string `json:"default"`
+	Kind    string `json:"kind"`
+	Allowed string `json:"allowed,omitempty"`
+}
+
+func configView(path string, settings *config.Config) configuration {
+	_, err := os.Stat(path)
+	view := configuration{SchemaVersion: local.SchemaVersion, Path: path, Exists: err == nil}
+	defaults := config.Keys()
+	for i, k := range settings.Keys() {
+		view.Keys = append(view.Keys, configKey{Name: k.Name, Value: k.Value, Default: defaults[i].Value, Kind: k.Kind, Allowed: k.Allowed})
+	}
+	return view
+}
+
+func configCheckCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "check", Short: "say whether a daemon would start with it", Args: noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			path, _, err := loadConfig()
+			if err != nil {
+				return err
+			}
+			text := "is in order"
+			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+				text = "is not there: everything is as it is by default"
+			}
+			_, err = fmt.Fprintln(a.stdout, path, text)
+			return err
+		}}
+}
+
+func loadConfig() (path string, c config.Config, err error) {
+	d, err := dirs.Get()
+	if err != nil {
+		return "", c, err
+	}
+	path = config.Path(d)
+	if c, err = config.Load(path); err != nil {
+		return path, c, configError(err)
+	}
+	return path, c, nil
+}
+
+// configError ends a command as a wrong command line does: the person is to change what they wrote.
+func configError(err error) error {
+	if e, ok := errors.AsType[*config.Error](err); ok {
+		return &usageError{message: e.Error(), hint: "correct it, or move the file away; tether config check looks again"}
+	}
+	return &usageError{message: "configuration: " + err.Error(), hint: "tether config path says where it is"}
+}
