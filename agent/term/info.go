@@ -27,6 +27,8 @@ type Info struct {
 	Bytes            int64 // raw bytes the child has written
 	Retained         int64 // of which the log still holds the newest this many
 	Attached         int   // people attached now
+	Held             bool  // the child outlives this process
+	Lost             int64 // raw bytes that nobody could record: they are counted in Bytes
 }
 
 // LentToHost reports whether the terminal is announced at the host called name.
@@ -48,6 +50,7 @@ const (
 	ReasonExited ExitReason = "exited"  // the child, by itself
 	ReasonKilled ExitReason = "killed"  // Kill, a disposal or the end of the pool
 	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output
+	ReasonLost   ExitReason = "lost"    // somebody has killed the holder: how the child ended is not known, Code is -1
 )
 
 // Command is one command line of a shell with integration.

@@ -15,7 +15,10 @@ func (t *Terminal) ingest(p []byte) {
 	t.mu.Lock()
 	t.lastByte = now
 	t.log.Append(p)
+	t.atRest = t.scanner.AtRest()
 	t.recordLocked(now, false)
+	t.noteIfDueLocked()
+	t.caughtLocked()
 	over := t.chargeLocked()
 	t.mu.Unlock()
 	if over {
@@ -176,10 +179,14 @@ func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Tim
 
 // putCommandsLocked records command boundaries.
 func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Time) {
+	if len(events) > 0 {
+		t.keepLaterLocked()
+	}
 	for _, e := range events {
 		switch e.Kind {
 		case shellint.CommandOpened:
 			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off}
+			t.recallTimesLocked(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
 		case shellint.CommandClosed:
 			open := t.commandLocked(int(e.ID))
@@ -192,6 +199,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 				code := int(e.Exit.Code)
 				c.Exit = &code
 			}
+			t.recallTimesLocked(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})
 		case shellint.CommandNamed:
 			if c := t.commandLocked(int(e.ID)); c != nil && !c.HasLine {

@@ -44,14 +44,37 @@ func (p *Pool) spawn(owner Actor, s Spec) (*Terminal, error) {
 		s.ended()
 		return nil, err
 	}
-	go func() {
-		defer p.runs.Done()
-		defer s.ended()
-		t.run()
-		p.forget()
-	}()
+	p.start(t, s.Ended)
 	p.changed()
 	return t, nil
+}
+
+// start runs t. If it exits, ended is called, if not nil.
+func (p *Pool) start(t *Terminal, ended func()) {
+	go func() {
+		defer p.runs.Done()
+		if !t.run() {
+			p.drop(t)
+			return
+		}
+		if ended != nil {
+			ended()
+		}
+		p.forget()
+		t.dismiss()
+	}()
+}
+
+// drop forgets a terminal that lives on out of the pool's hands.
+func (p *Pool) drop(t *Terminal) {
+	p.mu.Lock()
+	delete(p.starting, t.id)
+	if p.terminals[t.id] == t {
+		delete(p.terminals, t.id)
+	}
+	p.mu.Unlock()
+	t.release()
+	p.changed()
 }
 
 // begin starts the child and lists the terminal.
@@ -59,7 +82,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	if err := p.reserve(s.ID); err != nil {
+	if err := p.reserve(s.ID, p.opts.MaxTerminals); err != nil {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
@@ -70,10 +93,14 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 		return nil, fmt.Errorf("start %q: %w", s.Command[0], err)
 	}
 	t := p.newTerminal(owner, s, child)
-	if !p.list(t) {
+	err = t.introduce()
+	if err == nil && !p.list(t) {
+		err = ErrClosed
+	}
+	if err != nil {
 		discard(child, p.opts.KillGrace)
 		p.release(s.ID)
-		return nil, ErrClosed
+		return nil, err
 	}
 	return t, nil
 }
@@ -91,12 +118,6 @@ func (p *Pool) list(t *Terminal) bool {
 	return true
 }
 
-// discard ends a child that no terminal took.
-func discard(child PTY, grace time.Duration) {
-	child.Kill(context.Background(), grace)
-	child.Close()
-}
-
 // release gives back the place of a terminal that did not start.
 func (p *Pool) release(id ID) {
 	p.mu.Lock()
@@ -105,8 +126,8 @@ func (p *Pool) release(id ID) {
 	p.runs.Done()
 }
 
-// reserve takes a place for a terminal that is about to start.
-func (p *Pool) reserve(id ID) error {
+// reserve takes one of most places for a terminal that is about to start.
+func (p *Pool) reserve(id ID, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := len(p.starting)
@@ -122,7 +143,7 @@ func (p *Pool) reserve(id ID) error {
 		return ErrClosed
 	case p.terminals[id] != nil || p.starting[id]:
 		return &SpecError{"id", fmt.Errorf("%s is in use", id)}
-	case running >= p.opts.MaxTerminals:
+	case running >= most:
 		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the most that is allowed; kill one first", running)}
 	}
 	p.starting[id] = true
@@ -131,14 +152,18 @@ func (p *Pool) reserve(id ID) error {
 }
 
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
-	return &Terminal{
-		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), private: s.Private,
+	scanning := shellint.Options{Nonce: s.nonceOf(), Queries: true}
+	t := &Terminal{
+		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), startCwd: s.Cwd, private: s.Private,
 		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, pty: child, pool: p,
-		scanner: shellint.NewScanner(shellint.Options{Nonce: s.nonceOf(), Queries: true}),
-		log:     ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
+		scanning: scanning, scanner: shellint.NewScanner(scanning), atRest: true,
+		log: ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
 		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),
 		sizing: make(chan struct{}, 1), room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
+		leaving: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{}),
 	}
+	t.held, _ = child.(Held)
+	return t
 }
 
 // forget drops exited terminals beyond the bounds, and comes back when the
@@ -159,6 +184,7 @@ func (p *Pool) forget() {
 	}
 	for _, t := range gone {
 		t.release()
+		t.tellAll()
 	}
 	p.relax()
 	p.changed()
@@ -231,22 +257,35 @@ func (p *Pool) all() []*Terminal {
 
 // Close kills every terminal and returns when all have ended or ctx ends.
 func (p *Pool) Close(ctx context.Context) error {
-	p.mu.Lock()
-	p.closed = true
-	if p.aging != nil {
-		p.aging.Stop()
-	}
-	p.mu.Unlock()
+	p.shut()
 	var wg sync.WaitGroup
 	all := p.all()
 	errs := make([]error, len(all))
 	for i, t := range all {
-		wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
+		wg.Go(func() {
+			errs[i] = t.terminate(ctx, ReasonKilled)
+			t.tellAll()
+		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	return p.end(ctx)
+}
+
+// shut lets nothing start any more.
+func (p *Pool) shut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.aging != nil {
+		p.aging.Stop()
+	}
+}
+
+// end waits until no terminal runs.
+func (p *Pool) end(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() { // ends with the last terminal, also when Close gave up
 		p.runs.Wait()

@@ -28,6 +28,6 @@ func (t *Terminal) promote() error {
 	t.owner, t.visible = User, true
 	t.idle.stopLocked()
 	t.mu.Unlock()
-	t.pool.changed()
+	t.changed()
 	return nil
 }

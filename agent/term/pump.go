@@ -1,7 +1,6 @@
 package term
 
 import (
-	"cmp"
 	"sync"
 	"time"
 
@@ -15,27 +14,46 @@ const (
 	drainMax   = 5 * time.Second        // end in any case, but see drain
 )
 
-// run waits for the child and its last output, then reports the exit once.
-func (t *Terminal) run() {
+// run waits for the child and its last output, then reports the exit once. It
+// returns false, and has reported nothing, when the child runs on out of the
+// pool's hands.
+func (t *Terminal) run() bool {
+	if t.held != nil {
+		_ = t.held.StreamFrom(t.log.End()) // if it fails, so does Read
+	}
 	go t.pump()
 	t.watchIdle()
 	status := t.pty.Wait()
+	how, now := t.ended()
+	if how == stillRuns {
+		t.pty.Close()
+		<-t.pumped
+		t.mu.Lock()
+		t.idle.stopLocked()
+		t.mu.Unlock()
+		close(t.left)
+		return false
+	}
 	t.drain()
-	t.pty.Close()
+	if t.held == nil {
+		t.pty.Close()
+	}
 	<-t.pumped
+	t.endOutput()
 
-	now := time.Now()
 	t.mu.Lock()
-	exit := Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(t.reason, ReasonExited), At: now}
-	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(status.Code), Known: true})
+	exit := t.exitLocked(how, status, now)
+	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
 	t.putCommandsLocked(events, now)
 	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.texted, Exit: exit})
 	t.input.closeLocked()
 	t.idle.stopLocked()
 	t.wakeLocked()
+	t.tellLocked()
 	t.mu.Unlock()
 	close(t.done)
 	t.pool.changed()
+	return true
 }
 
 // drain returns at the end of output, or when the pty has been quiet for a
@@ -91,11 +109,10 @@ func (t *Terminal) pump() {
 			}
 			readBuffers.Put(buf)
 		}
-		if err != nil {
-			break // io.EOF, or the pty was closed: either way nothing follows
+		if err != nil && !t.gap(err) {
+			return // io.EOF, or the pty was closed: either way nothing follows
 		}
 	}
-	t.endOutput()
 }
 
 // reading reports whether the pump waits for the child, and how long ago the

@@ -62,7 +62,11 @@ type Terminal struct {
 	onSlow  OnSlow
 	idle    idleWatch
 	pty     PTY
+	held    Held // pty, if the child outlives this process
 	pool    *Pool
+
+	scanning shellint.Options // of scanner
+	startCwd string
 
 	// Owned by pump.
 	scanner *shellint.Scanner
@@ -80,6 +84,8 @@ type Terminal struct {
 	decided   int64 // raw offset up to which the scanner has judged
 	texted    int64 // raw offset up to which the text is known; <= decided
 	seen      int64 // texted as readers could see it last
+	atRest    bool  // the scanner is, at the end of the log
+	lost      int64 // raw bytes that nobody could record
 	readers   map[*Reader]struct{}
 	title     string
 	cwd       string
@@ -99,12 +105,25 @@ type Terminal struct {
 	reason    ExitReason // why it ends; "" while nobody has ended it
 	inRead    bool       // pump waits for the child
 
+	keeper   keeper
+	memos    map[string]string // by host, see Handle.Remember
+	heard    map[string]bool   // hosts that know of the exit
+	caught   chan struct{}     // closed and nil when the log reaches target: all that was there at the adoption
+	target   int64
+	recalled map[int]Command // those of before the adoption, until caught
+
 	sizing chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
 	room   chan struct{} // 1 slot; a holding reader moved on
 	killed chan struct{} // closed by Kill: no reader holds any more
 	kill   sync.Once
 	pumped chan struct{} // closed by pump at the end of output
 	done   chan struct{} // closed by run after MarkExited
+
+	leaving   chan struct{} // closed by leave
+	leaveOnce sync.Once
+	left      chan struct{} // closed by run when the child runs on out of the pool's hands
+	told      chan struct{} // closed when nobody needs the holder any more
+	toldOnce  sync.Once
 }
 
 // Info returns a snapshot.
@@ -120,7 +139,7 @@ func (t *Terminal) infoLocked() Info {
 		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Private: t.private,
 		LentTo: slices.Clone(t.lentTo), Pid: t.pty.Pid(), Started: t.started,
 		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
-		Attached: t.attached,
+		Attached: t.attached, Held: t.held != nil, Lost: t.lost,
 	}
 	if t.exit != nil {
 		e := *t.exit
@@ -228,7 +247,7 @@ func (t *Terminal) lend(host string) error {
 	case t.private:
 		return ErrPrivate
 	case !has:
-		t.pool.changed()
+		t.changed()
 	}
 	return nil
 }
@@ -239,11 +258,13 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	if was = slices.Contains(t.lentTo, host); was {
 		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
+		delete(t.memos, host)
+		t.tellLocked()
 	}
 	attached = t.attached
 	t.mu.Unlock()
 	if was {
-		t.pool.changed()
+		t.changed()
 	}
 	return attached, was
 }
@@ -252,5 +273,6 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 func (t *Terminal) attach(by int) {
 	t.mu.Lock()
 	t.attached += by
+	t.tellLocked()
 	t.mu.Unlock()
 }

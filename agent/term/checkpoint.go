@@ -1,0 +1,71 @@
+package term
+
+import (
+	"encoding/json"
+
+	"tether/shellint"
+)
+
+// note is a checkpoint: what follows from the output before a raw offset, so
+// that the output from there on can be scanned without it. It is kept as JSON
+// by the holder; the rules are those of record.
+type note struct {
+	Version int                   `json:"v"`
+	Text    int64                 `json:"text"` // text offset
+	Title   string                `json:"title,omitempty"`
+	Cwd     string                `json:"cwd,omitempty"`
+	Tracker shellint.TrackerState `json:"tracker"`
+	Open    *recordedOutput       `json:"open,omitempty"` // the command that runs
+	Lost    int64                 `json:"lost,omitempty"` // raw bytes that are missing before it
+}
+
+const noteVersion = 1
+
+// notesPerLog is how many checkpoints are made while the log fills once: as
+// much of a trimmed log as lies between two is lost to the next daemon. At
+// least one must lie in the quarter of the holder's log that it keeps of what
+// was taken.
+const notesPerLog = 8
+
+// noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and
+// then.
+func (t *Terminal) noteIfDueLocked() {
+	if t.held != nil && t.log.End()-t.keeper.noted >= int64(t.pool.opts.LogBytes/notesPerLog) {
+		t.noteLocked()
+	}
+}
+
+// noteLocked leaves a checkpoint if the scanner is at rest.
+func (t *Terminal) noteLocked() {
+	off := t.log.End()
+	if t.held == nil || !t.atRest || t.texted != off {
+		return
+	}
+	n := note{Version: noteVersion, Text: t.cuts.textAt(off), Title: t.title, Cwd: t.cwd, Tracker: t.tracker.State(), Lost: t.lost}
+	if c := t.runningLocked(off); c != nil {
+		open := outputOf(c)
+		n.Open = &open
+	}
+	data, err := json.Marshal(n)
+	if err != nil {
+		return // cannot be: strings and numbers
+	}
+	t.keeper.note, t.keeper.noteOff, t.keeper.noted = data, off, off
+	t.saveLocked()
+}
+
+// parseNote reads a checkpoint; ok is false for one that is of no use.
+func parseNote(p []byte) (n note, ok bool) {
+	return n, json.Unmarshal(p, &n) == nil && n.Version == noteVersion && n.Text >= 0
+}
+
+// restore makes a new terminal what it was at a checkpoint.
+func (t *Terminal) restore(raw, text int64, n *note) {
+	t.beginLocked(raw, text)
+	t.tracker.Restore(n.Tracker)
+	t.detected, t.title, t.lost = t.tracker.Detected(), clip(n.Title, maxTitle), n.Lost
+	if n.Cwd != "" {
+		t.cwd = clip(n.Cwd, maxCwd)
+	}
+	t.keeper.noted = raw
+}

@@ -1,0 +1,264 @@
+package term
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// record is what a holder keeps about its terminal for the daemon after this
+// one, as JSON in its meta: all that does not follow from the output.
+//
+// A daemon that is newer or older reads it. What it does not know it leaves
+// out; a field never changes its meaning. See docs/HOLDER.md.
+type record struct {
+	Version  int              `json:"v"`
+	Name     string           `json:"name"`
+	Command  []string         `json:"command"`
+	Cwd      string           `json:"cwd"` // at the start
+	Owner    recordedActor    `json:"owner"`
+	Visible  bool             `json:"visible,omitempty"`
+	Private  bool             `json:"private,omitempty"`
+	OnSlow   string           `json:"on_slow,omitempty"`
+	IdleMs   int64            `json:"idle_ms,omitempty"`
+	Nonce    string           `json:"nonce,omitempty"` // of the shell's marks
+	AnyMarks bool             `json:"any_marks,omitempty"`
+	Lent     []recordedLoan   `json:"lent,omitempty"`
+	Commands []recordedOutput `json:"commands,omitempty"` // the newest
+}
+
+const recordVersion = 1
+
+// recordedActor is an owner.
+type recordedActor struct {
+	Role string `json:"role"`
+	Name string `json:"name,omitempty"`
+}
+
+// recordedLoan is one host the terminal is lent to.
+type recordedLoan struct {
+	Host string `json:"host"`
+	Memo string `json:"memo,omitempty"` // its door's, see Handle.Remember
+}
+
+// recordedOutput is a command of a shell: what its marks do not say.
+type recordedOutput struct {
+	N       int    `json:"n"`
+	Line    string `json:"line,omitempty"`
+	HasLine bool   `json:"has_line,omitempty"`
+	Start   int64  `json:"start"`
+	End     int64  `json:"end,omitempty"`
+	Began   int64  `json:"began"`        // Unix µs
+	Took    int64  `json:"us,omitempty"` // µs
+	Exit    *int   `json:"exit,omitempty"`
+	Done    bool   `json:"done,omitempty"`
+}
+
+// Bounds of a record, in bytes. A holder takes 64 KiB.
+const (
+	maxRecord         = 60 << 10
+	maxMemo           = 1 << 10
+	maxRecordedLine   = 1 << 10
+	maxRecordedNumber = 200 // of commands
+)
+
+var roleNames = map[Role]string{RoleUser: "user", RoleAgent: "agent"}
+
+var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
+
+// recordedLocked returns the terminal's record. Commands that do not fit are
+// left out, the oldest first.
+func (t *Terminal) recordedLocked() []byte {
+	r := record{
+		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd,
+		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Private: t.private,
+		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(),
+		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "",
+	}
+	for _, host := range t.lentTo {
+		r.Lent = append(r.Lent, recordedLoan{host, t.memos[host]})
+	}
+	from := max(0, t.commands.len()-maxRecordedNumber)
+	for i := from; i < t.commands.len(); i++ {
+		r.Commands = append(r.Commands, outputOf(t.commands.at(i)))
+	}
+	for {
+		data, err := json.Marshal(r)
+		if err == nil && len(data) <= maxRecord || len(r.Commands)+len(r.Command) == 0 {
+			return data
+		}
+		if len(r.Commands) == 0 {
+			r.Command = r.Command[:len(r.Command)/2] // an argv of more than a record
+			continue
+		}
+		r.Commands = r.Commands[(len(r.Commands)+1)/2:]
+	}
+}
+
+func outputOf(c *Command) recordedOutput {
+	return recordedOutput{
+		N: c.N, Line: clip(c.Line, maxRecordedLine), HasLine: c.HasLine, Start: c.Start, End: c.End,
+		Began: c.Started.UnixMicro(), Took: c.Duration.Microseconds(), Exit: c.Exit, Done: c.Done,
+	}
+}
+
+func (o *recordedOutput) command() Command {
+	return Command{
+		N: o.N, Line: o.Line, HasLine: o.HasLine, Start: o.Start, End: o.End,
+		Started: time.UnixMicro(o.Began), Duration: time.Duration(o.Took) * time.Microsecond, Exit: o.Exit, Done: o.Done,
+	}
+}
+
+// parseRecord reads a record. Of one that cannot be read, or has another
+// version, the person's own private terminal is made: they see it, and can
+// end it.
+func parseRecord(p []byte) record {
+	var r record
+	err := json.Unmarshal(p, &r)
+	if err == nil && r.Version != recordVersion {
+		err = fmt.Errorf("version %d", r.Version)
+	}
+	if err != nil {
+		r = record{Private: true, Owner: recordedActor{Role: roleNames[RoleUser]}}
+	}
+	r.Cwd = cmp.Or(r.Cwd, "/")
+	if len(r.Command) == 0 {
+		r.Command = []string{"unknown"}
+	}
+	if r.Private {
+		r.Lent = nil
+	}
+	return r
+}
+
+// owner is the recorded owner; one of an unknown kind is the person.
+func (r *record) owner() Actor {
+	if r.Owner.Role == roleNames[RoleAgent] && r.Owner.Name != "" {
+		return Agent(r.Owner.Name)
+	}
+	return User
+}
+
+func (r *record) onSlow() OnSlow {
+	for how, name := range onSlowNames {
+		if name == r.OnSlow {
+			return how
+		}
+	}
+	return ByOwner
+}
+
+// keeper hands to the holder what it is to keep. Its goroutine, saver, exists
+// only while there is something. Guarded by the terminal's mutex.
+type keeper struct {
+	stale   bool          // the record the holder has is not what it should be
+	note    []byte        // the newest checkpoint that it does not have
+	noteOff int64         // where that is
+	running bool          // saver runs
+	kept    chan struct{} // closed when what is stale now was kept; made by who waits
+	later   *time.Timer   // runs keepLater's end
+	noted   int64         // raw offset of the last checkpoint
+}
+
+// keepWithin bounds the wait for a holder in calls that have no context: one
+// that was stopped must not stop its terminal's doors.
+const keepWithin = time.Second
+
+// keep has the record kept and returns when it is, or ctx ends.
+func (t *Terminal) keep(ctx context.Context) error {
+	t.mu.Lock()
+	if t.held == nil {
+		t.mu.Unlock()
+		return nil
+	}
+	t.staleLocked()
+	if t.keeper.kept == nil {
+		t.keeper.kept = make(chan struct{})
+	}
+	kept := t.keeper.kept
+	t.mu.Unlock()
+	select {
+	case <-kept:
+		return nil
+	case <-t.pumped:
+		return nil // it has ended, or is left, and then leave has the last word
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// changed has the record kept and tells the pool's watchers.
+func (t *Terminal) changed() {
+	ctx, cancel := context.WithTimeout(context.Background(), keepWithin)
+	defer cancel()
+	_ = t.keep(ctx) // then it is kept a little later
+	t.pool.changed()
+}
+
+// staleLocked begins to keep the record.
+func (t *Terminal) staleLocked() {
+	t.keeper.stale = true
+	t.saveLocked()
+}
+
+// keepAfter is how long commands of a shell gather before they are kept.
+const keepAfter = 200 * time.Millisecond
+
+// keepLaterLocked has the record kept soon.
+func (t *Terminal) keepLaterLocked() {
+	k := &t.keeper
+	switch {
+	case t.held == nil || k.stale:
+	case k.later == nil:
+		k.later = time.AfterFunc(keepAfter, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if t.exit == nil {
+				t.staleLocked()
+			}
+		})
+	default:
+		k.later.Reset(keepAfter)
+	}
+}
+
+func (t *Terminal) saveLocked() {
+	if t.held != nil && !t.keeper.running {
+		t.keeper.running = true
+		go t.saver()
+	}
+}
+
+// saver hands over what there is and ends. What a holder does not take, since
+// it has ended, nobody will ask for.
+func (t *Terminal) saver() {
+	for {
+		t.mu.Lock()
+		k := &t.keeper
+		note, off := k.note, k.noteOff
+		k.note = nil
+		var meta []byte
+		var kept chan struct{}
+		if k.stale {
+			meta, kept = t.recordedLocked(), k.kept
+			k.stale, k.kept = false, nil
+		}
+		if note == nil && meta == nil {
+			k.running = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		if note != nil {
+			_ = t.held.Checkpoint(off, note)
+		}
+		if meta != nil {
+			_ = t.held.SetMeta(meta)
+		}
+		if kept != nil {
+			close(kept)
+		}
+	}
+}
