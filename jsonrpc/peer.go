@@ -92,7 +92,8 @@ func (o Options) withDefaults() Options {
 //	 └───────────────────────────Close────────────────────────┘
 //
 // Goroutines: Run's caller reads and calls the handler; writeLoop, started by
-// Run and ended before it returns, is the only one that calls Channel.Send.
+// Run and ended before it returns, calls Channel.Send, except when SendRaw
+// finds it idle and does so itself.
 type Peer struct {
 	// Set once by NewPeer.
 	ch   Channel
@@ -112,7 +113,8 @@ type Peer struct {
 	control  queue
 	bulk     queue
 	pulled   queue         // holds nothing: the cost of what Source gave and is being written
-	writing  bool          // writeLoop has something in its hands
+	writing  bool          // something is being handed to the channel,
+	direct   bool          // by sendDirectly instead of writeLoop
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response
 	lastID   int64

@@ -37,6 +37,40 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	}
 }
 
+// sendDirectly sends msg on the caller's goroutine if nothing is queued and
+// nobody writes: waking writeLoop for it costs an echo a switch of threads.
+// writeLoop leaves the channel alone meanwhile. done is false if msg has to be
+// queued instead.
+func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err error) {
+	p.mu.Lock()
+	running := p.cancel != nil && p.cause == nil
+	if !running || p.writing || !p.control.empty() || !p.bulk.empty() {
+		p.mu.Unlock()
+		return false, nil
+	}
+	p.writing, p.direct = true, true
+	p.mu.Unlock()
+
+	err = p.ch.Send(context.WithoutCancel(ctx), msg)
+	if err != nil {
+		p.shut(&writeError{err}, nil)
+	} else {
+		p.count.bytesOut.Add(int64(len(msg)))
+		p.count.messagesOut.Add(1)
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writing, p.direct = false, false
+	if !p.control.empty() || !p.bulk.empty() || p.drained != nil || p.opts.Source != nil {
+		p.wakeWriter()
+	}
+	if err != nil {
+		err = p.closedLocked()
+	}
+	return true, err
+}
+
 // next takes the next message, control before bulk before what the source has.
 // If there is none it waits for one, or without wait returns one without data.
 // more reports that another one follows, unless a source changes its mind. q
@@ -48,6 +82,11 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 		if p.cause != nil {
 			p.mu.Unlock()
 			return nil, outgoing{}, false
+		}
+		if p.direct {
+			p.mu.Unlock()
+			p.awaitWake()
+			continue
 		}
 		q = &p.control
 		if q.empty() {
@@ -69,10 +108,7 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 		p.mu.Unlock()
 		switch {
 		case idle:
-			select {
-			case <-p.wake:
-			case <-p.done:
-			}
+			p.awaitWake()
 			asked = p.opts.Source == nil
 		case asked:
 			return q, outgoing{}, false
@@ -83,6 +119,13 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			}
 			asked = !more // what came meanwhile goes first
 		}
+	}
+}
+
+func (p *Peer) awaitWake() {
+	select {
+	case <-p.wake:
+	case <-p.done:
 	}
 }
 
@@ -115,11 +158,19 @@ func (p *Peer) wakeWriter() {
 	}
 }
 
-// SendRaw queues one whole encoded message, for example one from package ahp,
-// on the bulk queue and returns. msg is copied. It blocks while the queue is
-// full, until ctx is done; senders are then served in order of arrival. It
-// does not check msg.
+// SendRaw sends one whole encoded message, for example one from package ahp,
+// behind all that was sent so before. msg is not kept. While nothing else is
+// being written it goes to the channel at once, and SendRaw blocks as long as
+// the channel does. Otherwise it is copied to the bulk queue, and SendRaw
+// blocks while that is full, until ctx is done; senders are then served in
+// order of arrival. It does not check msg.
 func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
+	if len(msg) > p.opts.MaxMessage {
+		return ErrTooLarge
+	}
+	if done, err := p.sendDirectly(ctx, msg); done {
+		return err
+	}
 	return p.enqueue(ctx, &p.bulk, msg)
 }
 
