@@ -10,8 +10,8 @@ const (
 	maxCheckpointBytes = 1 << 20 // of all blobs together
 )
 
-// checkpoints are a daemon's notes, ascending by offset. The oldest that can
-// still be used and the newest always stay; in between they are thinned out.
+// checkpoints are a daemon's notes, ascending by offset. The oldest in the log
+// and the newest always stay; in between they are thinned out.
 type checkpoints struct {
 	all   []Checkpoint
 	bytes int
@@ -50,9 +50,9 @@ func (s *checkpoints) remove(i int) {
 }
 
 // trim drops those before base: what followed them is not in the log any
-// more.
+// more. The newest stays even then: it says the most of what is gone.
 func (s *checkpoints) trim(base int64) {
-	for len(s.all) > 0 && s.all[0].Off < base {
+	for len(s.all) > 1 && s.all[0].Off < base {
 		s.remove(0)
 	}
 }

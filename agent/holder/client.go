@@ -26,6 +26,7 @@ import (
 type Client struct {
 	// Set at construction.
 	id      string
+	path    string // of the socket
 	conn    net.Conn
 	process *os.Process // the holder if this process started it, else nil
 	state   state       // when connected
@@ -47,11 +48,11 @@ type Client struct {
 	lastID   uint32
 }
 
-// newClient says hello on conn and reads what the holder has. It takes conn
-// over.
-func newClient(ctx context.Context, id string, conn net.Conn, process *os.Process) (*Client, error) {
+// newClient says hello on conn, which leads to the socket at path, and reads
+// what the holder id has. It takes conn over.
+func newClient(ctx context.Context, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
-		id: id, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1),
+		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1),
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu
@@ -291,7 +292,8 @@ func (c *Client) Taken() int64 { return c.state.taken }
 func (c *Client) Size() pty.Size { return c.state.size }
 
 // Checkpoints returns the notes the holder had when the Client connected,
-// ascending by offset, none before Base. The caller must not change them.
+// ascending by offset. At most one is before Base: the newest of all, if none is
+// in the log. The caller must not change them.
 func (c *Client) Checkpoints() []Checkpoint { return c.notes }
 
 // Meta returns what Spawn or this Client's SetMeta set last.
@@ -319,7 +321,7 @@ func (c *Client) SetMeta(p []byte) error {
 
 // Checkpoint leaves a note of at most 64 KiB about the stream at off, which
 // must be in the holder's log, and returns when the holder has it. The holder
-// keeps the oldest note that is not before its log and the newest; of those
+// keeps the oldest note in its log and the newest of all; of those
 // in between it keeps, evenly spread, as many as make 64, or 1 MiB, in all.
 func (c *Client) Checkpoint(off int64, blob []byte) error {
 	if len(blob) > maxBlob {
@@ -444,6 +446,26 @@ func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
+}
+
+// Gone reports whether the holder has ended, which the end of the connection
+// alone does not say. A holder that was killed may take a moment to be gone, so
+// this waits up to a second for it. What it has left in its directory is
+// removed.
+func (c *Client) Gone() bool {
+	if err := c.Err(); err == nil || errors.Is(err, ErrReplaced) {
+		return false
+	}
+	const look = 5 * time.Millisecond
+	for end := time.Now().Add(time.Second); ; {
+		if removeDead(c.path) {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(look)
+	}
 }
 
 // Forget says that the exit was recorded: the holder removes its socket and

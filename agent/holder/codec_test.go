@@ -156,7 +156,12 @@ func TestCheckpointsAreThinned(t *testing.T) {
 		t.Errorf("the oldest that is of use is at %d", s.all[0].Off)
 	}
 	s.trim(1 << 40)
-	if len(s.all) != 0 || s.bytes != 0 {
-		t.Errorf("%d notes of %d bytes are left", len(s.all), s.bytes)
+	if len(s.all) != 1 || s.all[0].Off != 999*999 || s.bytes != 0 {
+		t.Errorf("%d notes of %d bytes are left, want the newest", len(s.all), s.bytes)
+	}
+	s.put(Checkpoint{1 << 41, nil})
+	s.trim(1 << 40)
+	if len(s.all) != 1 || s.all[0].Off != 1<<41 {
+		t.Errorf("notes %v, want the newest alone", s.all)
 	}
 }

@@ -31,5 +31,8 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("%d bytes of output were lost", e.To-e.From)
 }
 
+// Gap returns From and To.
+func (e *GapError) Gap() (from, to int64) { return e.From, e.To }
+
 // Size is the number of bytes that are missing.
 func (e *GapError) Size() int64 { return e.To - e.From }

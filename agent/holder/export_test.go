@@ -44,5 +44,5 @@ func (h *Held) Bounds() (base, end int64) {
 
 // Connect is Dial over a given connection.
 func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
-	return newClient(ctx, "test", conn, nil)
+	return newClient(ctx, "test", "", conn, nil)
 }

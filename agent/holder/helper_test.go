@@ -47,7 +47,7 @@ func options(t testing.TB) holder.Options {
 			t.Errorf("a race in a holder: %s, %v", text, err)
 		}
 	})
-	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Self: []string{self(t), "holder"}}
+	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{"tether-test", "holder"}}
 }
 
 func self(t testing.TB) string {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -18,9 +19,10 @@ type Options struct {
 	// Dir is the absolute directory of the sockets, this user's alone; it is
 	// made if missing. Dir/ID.sock must fit into ipc.MaxPath.
 	Dir string
-	// Self is the absolute path of a program that calls Main, and the
-	// arguments that make it do so.
-	Self []string
+	// Path is the absolute path of a program that calls Main, and Argv the
+	// whole argument list that makes it do so; the id is added.
+	Path string
+	Argv []string
 }
 
 // runtimeEnv is the whole environment of a holder: what its runtime reads
@@ -42,14 +44,14 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(o.Self) == 0 {
+	if o.Path == "" {
 		return nil, errors.New("holder: no program given that is to be the holder")
 	}
 	message, err := encodeSpawn(o.Dir, s)
 	if err != nil {
 		return nil, err
 	}
-	process, err := launch(ctx, append(o.Self[:len(o.Self):len(o.Self)], s.ID), message)
+	process, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), message)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,7 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 
 // launch starts the process, gives it the message and waits until it is
 // ready.
-func launch(ctx context.Context, argv []string, message []byte) (*os.Process, error) {
+func launch(ctx context.Context, path string, argv []string, message []byte) (*os.Process, error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func launch(ctx context.Context, argv []string, message []byte) (*os.Process, er
 	if err != nil {
 		return nil, errors.Join(err, spec.Close(), specW.Close())
 	}
-	process, err := proc.StartSession(argv[0], argv, runtimeEnv(), spec, statusW)
+	process, err := proc.StartSession(path, argv, runtimeEnv(), spec, statusW)
 	spec.Close()
 	statusW.Close()
 	if err != nil {
@@ -118,14 +120,15 @@ func Dial(ctx context.Context, dir, id string) (*Client, error) {
 }
 
 func dial(ctx context.Context, dir, id string, process *os.Process) (*Client, error) {
-	conn, err := ipc.Dial(ctx, socketPath(dir, id))
+	path := socketPath(dir, id)
+	conn, err := ipc.Dial(ctx, path)
 	if errors.Is(err, ipc.ErrNotRunning) {
 		return nil, fmt.Errorf("%w: %s", ErrGone, id)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return newClient(ctx, id, conn, process)
+	return newClient(ctx, id, path, conn, process)
 }
 
 // List returns the ids of the holders in dir, in alphabetical order. What
