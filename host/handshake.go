@@ -18,6 +18,9 @@ const (
 	// maxSnapshots bounds the recorded text in one reply; with many snapshots each gets its share. Well below the 32 MiB
 	// that the official Go client reads, also when much of it is escaped.
 	maxSnapshots = 8 << 20 // bytes
+	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and
+	// asks only which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
+	ownerTail = 32 << 10 // bytes
 	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
 	// lastWord is how long a refused client may take to read why.
@@ -126,7 +129,11 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 			s.endLocked()
 			continue
 		}
-		snapshots = append(snapshots, c.h.snapshotLocked(s.ch, c.client.version, maxSnapshots/len(subs)))
+		limit := maxSnapshots / len(subs)
+		if t := s.ch.term; t != nil && t.ownedBy(c) && c.client.resume {
+			limit = min(limit, ownerTail)
+		}
+		snapshots = append(snapshots, c.h.snapshotLocked(s.ch, c.client.version, limit))
 		if c.subs[s.ch.uri] == s {
 			s.startLocked()
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -330,3 +331,9 @@ func (v *viewer) answer(seq int64) ahp.Envelope {
 	})
 	return found
 }
+
+func commandExecuted(n int) ahp.Action {
+	return ahp.TerminalCommandExecuted{CommandID: fmt.Sprint(n), CommandLine: "make", Timestamp: int64(n)}
+}
+
+func commandFinished(n int) ahp.Action { return ahp.TerminalCommandFinished{CommandID: fmt.Sprint(n)} }

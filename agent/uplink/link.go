@@ -33,6 +33,8 @@ type Options struct {
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is
 	// not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
+	// DialTimeout bounds dialling and the handshake together, default 20 s.
+	DialTimeout time.Duration
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 	Logger  *zerolog.Logger // nil means silence
@@ -66,6 +68,9 @@ type resumption struct {
 func New(o Options) *Link {
 	if o.Heartbeat == 0 {
 		o.Heartbeat = 15 * time.Second
+	}
+	if o.DialTimeout == 0 {
+		o.DialTimeout = 20 * time.Second
 	}
 	if o.OnDispose == "" {
 		o.OnDispose = term.DisposeAuto
@@ -134,13 +139,10 @@ func (l *Link) connect(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// dialTimeout bounds dialling and the handshake together.
-const dialTimeout = 20 * time.Second
-
 // dial continues the last connection if there was one and the host still
 // knows it, else begins anew.
 func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	ctx, cancel := context.WithTimeout(ctx, l.opts.DialTimeout)
 	defer cancel()
 	o := client.Options{
 		ClientID: l.opts.ClientID,

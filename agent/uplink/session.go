@@ -131,6 +131,7 @@ func (s *session) heartbeat(ctx context.Context) error {
 		err := s.conn.Ping(ping)
 		cancel()
 		if err != nil {
+			_ = s.conn.Peer().Close() // now: a farewell would not be answered either
 			return fmt.Errorf("the host does not answer: %w", err)
 		}
 	}
@@ -210,8 +211,8 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) {
 	var retry backoff
 	for {
 		err := newPublisher(s, le).run(ctx)
-		if err == nil || ctx.Err() != nil || errors.Is(err, errWrongTarget) {
-			return
+		if err == nil || ctx.Err() != nil || errors.Is(err, errWrongTarget) || errors.Is(err, jsonrpc.ErrClosed) {
+			return // in the last case the session ends too
 		}
 		s.link.update(le, func(le *lending) { le.problem = clip(err.Error(), maxProblem) })
 		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
