@@ -90,7 +90,8 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 		p := jsonrpc.NewPeer(a, jsonrpc.Options{})
 		go p.Run(t.Context())
 		synctest.Wait()
-		go p.SendRaw(t.Context(), []byte(`{"n":1}`)) // stays in the channel until it is read
+		p.SendRaw(t.Context(), []byte(`{"n":0}`)) // fills the pipe
+		go p.SendRaw(t.Context(), []byte(`{"n":1}`))
 		synctest.Wait()
 		if err := p.Notify(t.Context(), "later", nil); err != nil {
 			t.Fatal(err)
@@ -103,7 +104,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 			t.Fatalf("flushed while a message was still being handed over: %v", err)
 		default:
 		}
-		for _, want := range []string{`{"n":1}`, `{"jsonrpc":"2.0","method":"later"}`} {
+		for _, want := range []string{`{"n":0}`, `{"n":1}`, `{"jsonrpc":"2.0","method":"later"}`} {
 			if got, err := b.Recv(t.Context()); err != nil || string(got) != want {
 				t.Fatalf("got %s (%v), want %s", got, err, want)
 			}
@@ -112,8 +113,11 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 			t.Error(err)
 		}
 
+		if err := p.SendRaw(t.Context(), []byte(`{"n":2}`)); err != nil { // fills the pipe
+			t.Fatal(err)
+		}
 		sent := make(chan error, 1)
-		go func() { sent <- p.SendRaw(t.Context(), []byte(`{"n":2}`)) }()
+		go func() { sent <- p.SendRaw(t.Context(), []byte(`{"n":3}`)) }()
 		synctest.Wait()
 		p.Close()
 		select {

@@ -112,7 +112,7 @@ type Peer struct {
 	cancel   func()     // ends the context of the handler; nil before Run
 	control  queue
 	bulk     queue
-	pulled   queue         // holds nothing: the cost of what Source gave and is being written
+	pulled   queue         // holds nothing: the cost of what is written without being queued
 	writing  bool          // something is being handed to the channel,
 	direct   bool          // by sendDirectly instead of writeLoop
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush

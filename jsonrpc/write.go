@@ -49,6 +49,7 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 		return false, nil
 	}
 	p.writing, p.direct = true, true
+	p.pulled.cost += len(msg) + messageCost
 	p.mu.Unlock()
 
 	err = p.ch.Send(context.WithoutCancel(ctx), msg)
@@ -62,6 +63,7 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing, p.direct = false, false
+	p.pulled.cost -= len(msg) + messageCost
 	if !p.control.empty() || !p.bulk.empty() || p.drained != nil || p.opts.Source != nil {
 		p.wakeWriter()
 	}

@@ -525,9 +525,12 @@ func TestObserverPatienceEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := observe(t, client.ObserverOptions{QueueLimit: 2000, Patience: time.Hour}, good, uri)
 				r.drain()
-				for i := range int64(3000) {
-					_ = r.host().peer.SendRaw(t.Context(), ahp.AppendData(nil, uri, 11+i, nil, []byte(`"12345678"`)))
-				}
+				h := r.host()
+				go func() {
+					for i := range int64(3000) {
+						_ = h.peer.SendRaw(t.Context(), ahp.AppendData(nil, uri, 11+i, nil, []byte(`"12345678"`)))
+					}
+				}()
 				synctest.Wait()
 				if tt.done(r) {
 					t.Fatal("nothing is held up")
