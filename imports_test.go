@@ -18,7 +18,7 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty;
+	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty, platform/roam;
 	platform/proc < platform/pty, platform/shell;
 
 	# What the person configures: structs that each part's composition reads.
@@ -30,11 +30,11 @@ const layers = `
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	jsonrpc < mcp;
 	agent/term, agent/policy, ahp/client < agent/uplink;
-	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, mcp < agent/local;
+	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/term, agent/policy, jsonrpc < agent/acp;
 
 	# Composition of the daemon.
-	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret < agent;
+	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

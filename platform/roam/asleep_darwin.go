@@ -1,0 +1,18 @@
+package roam
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// asleep is what the clock that goes on during suspend has more than the one that does not. Setting the wall clock moves neither.
+func asleep() time.Duration { return clock(unix.CLOCK_MONOTONIC) - clock(unix.CLOCK_UPTIME_RAW) }
+
+func clock(id int32) time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(id, &t) != nil {
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

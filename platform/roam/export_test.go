@@ -1,0 +1,8 @@
+package roam
+
+// For tests.
+var (
+	WatchSources = watch
+	Asleep       = asleep
+	Addresses    = addresses
+)

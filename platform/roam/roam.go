@@ -1,0 +1,91 @@
+// Package roam tells when the machine has slept or its network has changed: a connection from before may be dead without knowing, and
+// one that could not be made may be possible now.
+//
+//	err := roam.Watch(ctx, func(why roam.Change) { link.Moved() })
+//
+// It compares a few numbers every second, which costs some microseconds, and asks nobody. What it says is a hint to look, never a
+// fact about a connection: it may come late, twice, or for an address that nobody uses.
+package roam
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Change is what happened.
+type Change uint8
+
+// The changes.
+const (
+	Woke  Change = iota + 1 // the machine slept, or this process was stopped, for some seconds
+	Moved                   // the network addresses are not what they were
+)
+
+func (c Change) String() string { return [...]string{"nothing", "woke up", "network changed"}[c] }
+
+const (
+	// tick is the time between two looks: how late a change may be noticed.
+	tick = time.Second
+	// addrTicks is how many ticks there are between two looks at the addresses, which ask the system for a list.
+	addrTicks = 2
+	// stopped is how late a look must be for this process to have been stopped, and slept how much the machine must have slept.
+	stopped = 5 * time.Second
+	slept   = 2 * time.Second
+)
+
+// Watch calls changed, one call at a time, until ctx ends, and returns ctx's error.
+func Watch(ctx context.Context, changed func(Change)) error {
+	return watch(ctx, asleep, addresses, changed)
+}
+
+// watch is Watch with its sources: how long the machine has slept since some fixed moment, and the addresses it has.
+func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]string, error), changed func(Change)) error {
+	t := time.NewTicker(tick)
+	defer t.Stop()
+	last, sleep := time.Now(), asleep()
+	known, err := addrs() // err: they are not known yet
+	for n := 1; ; n++ {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		now, sleepNow := time.Now(), asleep()
+		woke := now.Sub(last) >= stopped || sleepNow-sleep >= slept
+		last, sleep = now, sleepNow
+		if woke {
+			changed(Woke)
+		}
+		if n%addrTicks != 0 && !woke {
+			continue
+		}
+		found, errNow := addrs()
+		moved := errNow == nil && err == nil && !slices.Equal(found, known)
+		if errNow == nil {
+			known, err = found, nil
+		}
+		if moved {
+			changed(Moved)
+		}
+	}
+}
+
+// addresses are those over which other machines can be reached, in a fixed order.
+func addresses() ([]string, error) {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, a := range all {
+		ip, ok := a.(*net.IPNet)
+		if ok && !ip.IP.IsLoopback() && !ip.IP.IsLinkLocalUnicast() {
+			out = append(out, ip.String())
+		}
+	}
+	slices.SortFunc(out, strings.Compare)
+	return out, nil
+}

@@ -1,0 +1,141 @@
+package roam_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/platform/roam"
+)
+
+// surroundings are a machine's, as a test changes them between two looks.
+type surroundings struct {
+	mu     sync.Mutex
+	asleep time.Duration
+	addrs  []string
+	err    error
+	seen   []roam.Change
+
+	hook func() // called before each look, if not nil
+}
+
+func (s *surroundings) watch(t *testing.T) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- roam.WatchSources(ctx, s.slept, s.list, s.note)
+	}()
+	return func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("it ended with %v", err)
+		}
+	}
+}
+
+func (s *surroundings) slept() time.Duration {
+	if s.hook != nil {
+		s.hook()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asleep
+}
+
+func (s *surroundings) list() ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addrs, s.err
+}
+
+func (s *surroundings) note(c roam.Change) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = append(s.seen, c)
+}
+
+// during returns what was noted after the change.
+func (s *surroundings) during(change func(), wait time.Duration) []roam.Change {
+	s.mu.Lock()
+	s.seen = nil
+	change()
+	s.mu.Unlock()
+	time.Sleep(wait)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.seen
+}
+
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &surroundings{asleep: time.Hour, addrs: []string{"10.0.0.2/24"}}
+		defer s.watch(t)()
+		step := func(what string, change func(), want ...roam.Change) {
+			t.Helper()
+			// Both looks come, wherever in their turn they are.
+			if seen := s.during(change, 2500*time.Millisecond); !slices.Equal(seen, want) {
+				t.Errorf("%s: %v, want %v", what, seen, want)
+			}
+		}
+		step("nothing", func() {})
+		step("a nap", func() { s.asleep += time.Second })
+		step("sleep", func() { s.asleep += time.Minute }, roam.Woke)
+		step("awake", func() {})
+		step("another network", func() { s.addrs = []string{"192.0.2.7/24"} }, roam.Moved)
+		step("no network", func() { s.addrs = nil }, roam.Moved)
+		step("unknown", func() { s.err = errors.New("too many files") })
+		step("known, and the same", func() { s.err = nil })
+		step("unknown again", func() { s.err = errors.New("too many files") })
+		step("known, and another", func() { s.err, s.addrs = nil, []string{"192.0.2.8/24"} }, roam.Moved)
+		step("sleep and another network", func() { s.asleep += time.Hour; s.addrs = []string{"10.0.0.2/24"} }, roam.Woke, roam.Moved)
+	})
+}
+
+// While this process is stopped its clock goes on and the looks do not come.
+func TestStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &surroundings{}
+		stop := make(chan time.Duration, 1)
+		s.hook = func() {
+			select {
+			case d := <-stop:
+				time.Sleep(d)
+			default:
+			}
+		}
+		defer s.watch(t)()
+		seen := s.during(func() { stop <- 10 * time.Second }, 20*time.Second)
+		if want := []roam.Change{roam.Woke}; !slices.Equal(seen, want) {
+			t.Errorf("%v, want %v", seen, want)
+		}
+	})
+}
+
+// The real sources stand still while nothing happens.
+func TestSources(t *testing.T) {
+	before := roam.Asleep()
+	if d := roam.Asleep() - before; d < -time.Second || d > time.Second {
+		t.Errorf("asleep for %v between two calls", d)
+	}
+	first, err := roam.Addresses()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := roam.Addresses()
+	if err != nil || !slices.Equal(first, again) {
+		t.Errorf("addresses %v, then %v, %v", first, again, err)
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	for b.Loop() {
+		roam.Asleep()
+		if _, err := roam.Addresses(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
