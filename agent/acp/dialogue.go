@@ -1,0 +1,188 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+)
+
+// Mode says whose terminals an agent gets.
+type Mode string
+
+// The modes.
+const (
+	Take   Mode = "take"   // ours, whatever the editor has
+	Auto   Mode = "auto"   // the editor's if it has some, else ours
+	Editor Mode = "editor" // the editor's or none: every line passes as it is
+)
+
+// maxPending bounds the requests whose answers are waited for, and maxSessions
+// those whose directory is known; who has more than that is broken.
+const (
+	maxPending  = 1000
+	maxSessions = 10_000
+)
+
+// dialogue is what was learned by listening. It is safe for concurrent use.
+type dialogue struct {
+	mode   Mode
+	notice func(string)
+
+	mu       sync.Mutex
+	taking   bool // the agent's terminals are ours
+	rich     bool // the editor shows terminals that we run, see screen
+	pending  map[string]pending
+	sessions map[string]string // session → its directory
+}
+
+// pending is a request of the editor.
+type pending struct {
+	method  string
+	session string
+	cwd     string
+}
+
+func newDialogue(m Mode, notice func(string)) *dialogue {
+	return &dialogue{mode: m, notice: notice, pending: map[string]pending{}, sessions: map[string]string{}}
+}
+
+// state returns whether terminals are taken over, and whether the editor shows
+// ours as terminals.
+func (d *dialogue) state() (taking, rich bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.taking, d.rich
+}
+
+// cwd is the directory of a session, "" if it is not known.
+func (d *dialogue) cwd(session string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.sessions[session]
+}
+
+// offer is what of InitializeRequest matters here.
+type offer struct {
+	ProtocolVersion    json.RawMessage `json:"protocolVersion"`
+	ClientCapabilities *struct {
+		Terminal json.RawMessage `json:"terminal"`
+		Meta     *struct {
+			TerminalOutput json.RawMessage `json:"terminal_output"`
+		} `json:"_meta"`
+	} `json:"clientCapabilities"`
+}
+
+// initialize decides whether to take over, and returns the line that says so,
+// nil to let it pass as it is. A newer version's offer is left alone unless
+// it has a part for version 1: there is nothing in it to add terminals to.
+func (d *dialogue) initialize(line []byte, m message) []byte {
+	var o offer
+	understood := json.Unmarshal(m.params, &o) == nil
+	has := understood && o.ClientCapabilities != nil && string(o.ClientCapabilities.Terminal) == "true"
+	take := d.mode == Take || d.mode == Auto && !has
+	if isNewer(o.ProtocolVersion) && o.ClientCapabilities == nil {
+		take = false
+	}
+	d.mu.Lock()
+	d.taking = take
+	d.rich = understood && o.ClientCapabilities != nil && o.ClientCapabilities.Meta != nil &&
+		string(o.ClientCapabilities.Meta.TerminalOutput) == "true"
+	d.mu.Unlock()
+	if !take {
+		return nil
+	}
+	d.expect(m.id, pending{method: m.method})
+	if has {
+		return nil
+	}
+	return append(withMember(line, "params", func(params []byte) []byte {
+		return withMember(params, "clientCapabilities", func(capabilities []byte) []byte {
+			return withMember(capabilities, "terminal", set([]byte("true")))
+		})
+	}), ending(line)...)
+}
+
+// isNewer reports whether the version is 2 or later: a version without
+// terminals of the client's.
+func isNewer(version json.RawMessage) bool {
+	var n float64
+	return json.Unmarshal(version, &n) == nil && n >= 2
+}
+
+// expect remembers a request for its answer.
+func (d *dialogue) expect(id []byte, p pending) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.pending) < maxPending {
+		d.pending[idKey(id)] = p
+	}
+}
+
+// request listens to what the editor asks of the agent.
+func (d *dialogue) request(m message) {
+	var p struct {
+		SessionID string `json:"sessionId"`
+		Cwd       string `json:"cwd"`
+	}
+	if json.Unmarshal(m.params, &p) != nil {
+		return // the agent says what is wrong
+	}
+	if m.method == "session/load" || m.method == "session/resume" {
+		d.learn(p.SessionID, p.Cwd) // its commands may come before its answer
+	}
+	d.expect(m.id, pending{m.method, p.SessionID, p.Cwd})
+}
+
+// listened are the requests whose answers say something about terminals.
+var listened = map[string]bool{"session/new": true, "session/load": true, "session/resume": true, "session/fork": true, "session/close": true}
+
+func (d *dialogue) learn(session, cwd string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if session != "" && cwd != "" && len(d.sessions) < maxSessions {
+		d.sessions[session] = cwd
+	}
+}
+
+// answer listens to what the agent answers. It returns the session that was
+// closed, if one was.
+func (d *dialogue) answer(m message) (closed string) {
+	d.mu.Lock()
+	if len(d.pending) == 0 {
+		d.mu.Unlock()
+		return ""
+	}
+	key := idKey(m.id)
+	p, ok := d.pending[key]
+	delete(d.pending, key)
+	d.mu.Unlock()
+	if !ok || m.failed {
+		return ""
+	}
+	var r struct {
+		ProtocolVersion json.RawMessage `json:"protocolVersion"`
+		SessionID       string          `json:"sessionId"`
+	}
+	_ = json.Unmarshal(m.result, &r) // what is missing is not learned
+	switch p.method {
+	case "initialize":
+		d.agreed(r.ProtocolVersion)
+	case "session/new", "session/fork":
+		d.learn(r.SessionID, p.cwd)
+	case "session/close":
+		return p.session
+	}
+	return ""
+}
+
+// agreed steps aside where the protocol has no terminals of the client's.
+func (d *dialogue) agreed(version json.RawMessage) {
+	if !isNewer(version) {
+		return
+	}
+	d.mu.Lock()
+	d.taking = false
+	d.mu.Unlock()
+	d.notice("the agent speaks version " + string(bytes.TrimSpace(version)) +
+		" of the protocol, in which it runs its commands itself: they are not run in tether's terminals")
+}

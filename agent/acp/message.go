@@ -1,0 +1,106 @@
+package acp
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"tether/internal/jsonspan"
+)
+
+// message is what of a line decides what becomes of it. The spans alias the
+// line.
+type message struct {
+	method string
+	id     []byte // as it was sent; nil when there is none
+	params []byte
+	result []byte
+	failed bool // an answer that is an error
+}
+
+func (m *message) isRequest() bool { return m.method != "" && m.id != nil }
+func (m *message) isAnswer() bool  { return m.method == "" && m.id != nil }
+
+// parse looks at a line. ok is false for what is no single message: the proxy
+// passes it on and lets the other side judge it.
+func parse(line []byte) (m message, ok bool) {
+	err := jsonspan.Object(line, func(key, value []byte) error {
+		switch string(key) {
+		case "method":
+			m.method = stringOf(value)
+		case "id":
+			m.id = value
+		case "params":
+			m.params = value
+		case "result":
+			m.result = value
+		case "error":
+			m.failed = true
+		}
+		return nil
+	})
+	return m, err == nil && (m.method != "" || m.id != nil)
+}
+
+// stringOf is the text of a JSON string, "" for any other value.
+func stringOf(value []byte) string {
+	var s string
+	if json.Unmarshal(value, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// idKey makes ids comparable that mean the same in another spelling: an agent
+// decodes and encodes them.
+func idKey(id []byte) string {
+	if len(id) > 0 && id[0] == '"' {
+		return `"` + stringOf(id)
+	}
+	return string(id)
+}
+
+// withMember returns the object with what edit makes of the member called
+// name, which gets nil if there is none and returns nil to leave the object as
+// it is. Everything else stays as it was sent, in its order. What is no object
+// becomes one.
+func withMember(object []byte, name string, edit func(old []byte) []byte) []byte {
+	out := []byte{'{'}
+	found := false
+	put := func(key, value []byte) {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(jsonspan.AppendQuote(out, key), ':')
+		out = append(out, value...)
+	}
+	err := jsonspan.Object(object, func(key, value []byte) error {
+		if string(key) == name {
+			found = true
+			if changed := edit(value); changed != nil {
+				value = changed
+			}
+		}
+		put(key, value)
+		return nil
+	})
+	if err != nil {
+		out = out[:1]
+	}
+	if !found {
+		if value := edit(nil); value != nil {
+			put([]byte(name), value)
+		}
+	}
+	return append(out, '}')
+}
+
+// set is an edit that puts a value in any case.
+func set(value []byte) func([]byte) []byte { return func([]byte) []byte { return value } }
+
+// ending is the white space after the message, its line end above all.
+func ending(line []byte) []byte {
+	if end := line[len(bytes.TrimRight(line, " \t\r\n")):]; len(end) > 0 {
+		return end
+	}
+	return []byte{'\n'} // the stream ended within the line
+}

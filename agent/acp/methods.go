@@ -1,0 +1,146 @@
+package acp
+
+import (
+	"context"
+	"encoding/json"
+)
+
+// reply makes the result of a request when its turn to be written has come.
+type reply func() (result []byte)
+
+// method answers one of the agent's requests in two steps: the first is
+// taken in the order in which the requests came and does not block; what it
+// returns may wait, beside other requests, until ctx ends.
+type method func(p *Proxy, params []byte) (func(ctx context.Context) (reply, error), error)
+
+// methods are those of the client side that the proxy serves.
+var methods = map[string]method{
+	"terminal/create":        (*Proxy).create,
+	"terminal/output":        (*Proxy).output,
+	"terminal/wait_for_exit": (*Proxy).waitForExit,
+	"terminal/kill":          (*Proxy).kill,
+	"terminal/release":       (*Proxy).release,
+}
+
+// fixed is a reply that is known already.
+func fixed(v any) reply {
+	data := encode(v)
+	return func() []byte { return data }
+}
+
+// createResult is CreateTerminalResponse of the schema.
+type createResult struct {
+	TerminalID string     `json:"terminalId"`
+	Meta       createMeta `json:"_meta"`
+}
+
+type createMeta struct {
+	Tether created `json:"tether"`
+}
+
+// created says how the command was understood.
+type created struct {
+	Shell bool   `json:"shell"` // as a line for the shell, not as a program
+	Cwd   string `json:"cwd"`
+}
+
+func (p *Proxy) create(params []byte) (func(context.Context) (reply, error), error) {
+	request, err := decodeCreate(params)
+	if err != nil {
+		return nil, err
+	}
+	cwd := p.dialogue.cwd(request.SessionID)
+	if request.Cwd != nil {
+		cwd = *request.Cwd
+	}
+	if cwd == "" {
+		return nil, invalid("no cwd: none was given, and that of session %.80q is not known", request.SessionID)
+	}
+	commands := request.commands(cwd)
+	_, rich := p.dialogue.state()
+	return func(ctx context.Context) (reply, error) {
+		t, ran, err := p.table.create(ctx, request, commands, rich)
+		if err != nil {
+			return nil, err
+		}
+		return fixed(createResult{t.id, createMeta{created{Shell: commands[ran].Line != "", Cwd: cwd}}}), nil
+	}, nil
+}
+
+// outputResult is TerminalOutputResponse of the schema.
+type outputResult struct {
+	Output     json.RawMessage `json:"output"`
+	Truncated  bool            `json:"truncated"`
+	ExitStatus *exitStatus     `json:"exitStatus,omitempty"`
+}
+
+func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), error) {
+	t, err := p.find(params)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) (reply, error) { return t.result, nil }, nil
+}
+
+// result is what terminal/output answers.
+func (t *terminal) result() []byte {
+	t.mu.Lock()
+	quoted, truncated, exit := t.out.snapshot(), t.out.truncated(), statusOf(t.exit)
+	t.mu.Unlock()
+	rest := encode(outputResult{Output: json.RawMessage("null"), Truncated: truncated, ExitStatus: exit})
+	const before = `{"output":`
+	out := make([]byte, 0, len(quoted)+len(rest))
+	out = append(append(out, before...), quoted...) // not through encoding/json, which would check megabytes once more
+	return append(out, rest[len(before+"null"):]...)
+}
+
+func (p *Proxy) waitForExit(params []byte) (func(context.Context) (reply, error), error) {
+	t, err := p.find(params)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (reply, error) {
+		select {
+		case <-t.ended:
+			return fixed(t.status()), nil
+		case <-t.given:
+			return nil, errReleased
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}, nil
+}
+
+func (p *Proxy) kill(params []byte) (func(context.Context) (reply, error), error) {
+	t, err := p.find(params)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) (reply, error) {
+		if err := p.table.kill(t); err != nil {
+			return nil, err
+		}
+		return fixed(struct{}{}), nil
+	}, nil
+}
+
+func (p *Proxy) release(params []byte) (func(context.Context) (reply, error), error) {
+	t, err := p.find(params)
+	if err != nil {
+		return nil, err
+	}
+	p.table.release(t)
+	return func(context.Context) (reply, error) {
+		p.table.end(t)
+		return fixed(struct{}{}), nil
+	}, nil
+}
+
+// find returns the terminal that the parameters name.
+func (p *Proxy) find(params []byte) (*terminal, error) {
+	named, err := decodeTerminal(params)
+	if err != nil {
+		return nil, err
+	}
+	return p.table.find(named.SessionID, named.TerminalID)
+}

@@ -1,0 +1,133 @@
+package acp
+
+import (
+	"bytes"
+	"slices"
+	"unicode/utf8"
+
+	"tether/agent/ring"
+	"tether/internal/jsonspan"
+)
+
+const (
+	defaultLimit = 1 << 20 // bytes of output when the agent names no limit
+	maxLimit     = 8 << 20 // bytes; what the agent asks for beyond is not kept
+)
+
+// output is what terminal/output returns: the newest text within a limit. It
+// is guarded by the terminal's mutex.
+type output struct {
+	limit int
+	ansi  bool // with escape sequences
+	plain plain
+	log   *ring.Log // finished lines; with ansi everything
+	after bool      // ansi: the last byte was CR, which is decided by the next
+
+	scratch []byte
+	quoted  []byte // what snapshot returned, nil when there was more since
+}
+
+// newOutput takes the limit as the agent gave it, nil for none.
+func newOutput(limit *uint64, ansi bool) *output {
+	o := &output{limit: defaultLimit, ansi: ansi}
+	if limit != nil {
+		o.limit = int(min(*limit, maxLimit))
+	}
+	o.log = ring.New(o.limit)
+	return o
+}
+
+func (o *output) write(p []byte) {
+	o.quoted = nil
+	if o.ansi {
+		o.scratch = o.lineEnds(o.scratch[:0], p)
+	} else {
+		o.scratch = o.plain.write(o.scratch[:0], p)
+	}
+	o.log.Append(o.scratch)
+	if cap(o.scratch) > keepSize {
+		o.scratch = nil
+	}
+}
+
+// note adds a line of our own.
+func (o *output) note(text string) {
+	if o.log.End() > 0 || len(o.plain.line) > 0 {
+		text = "\n" + text
+	}
+	o.write([]byte(text + "\n"))
+}
+
+// lineEnds appends p with LF for CR LF.
+func (o *output) lineEnds(dst, p []byte) []byte {
+	for _, c := range p {
+		if o.after && c != '\n' {
+			dst = append(dst, '\r')
+		}
+		if o.after = c == '\r'; !o.after {
+			dst = append(dst, c)
+		}
+	}
+	return dst
+}
+
+// truncated reports whether the limit has cost anything.
+func (o *output) truncated() bool { return o.log.End()+int64(len(o.plain.line)) > int64(o.limit) }
+
+// tail returns the newest text, at most n bytes of it, from a character on and
+// not from within an escape sequence.
+func (o *output) tail(n int) []byte {
+	line := o.plain.line
+	if len(line) > n {
+		line = line[len(line)-n:]
+	}
+	end := o.log.End()
+	a, b := o.log.Slices(max(end-int64(n-len(line)), o.log.Start()), n)
+	text := bytes.Join([][]byte{a, b, line}, nil)
+	if len(text) == 0 || o.log.End()+int64(len(o.plain.line)) == int64(len(text)) {
+		return text
+	}
+	for len(text) > 0 && !utf8.RuneStart(text[0]) {
+		text = text[1:]
+	}
+	if o.ansi {
+		text = text[cutSequence(text):]
+	}
+	return text
+}
+
+// cutLook is how far the end of a sequence is looked for, in bytes.
+const cutLook = 256
+
+// cutSequence is where text can begin if its beginning may lie within an
+// escape sequence: at the first line or sequence that is near, else at once.
+func cutSequence(text []byte) int {
+	near := text[:min(len(text), cutLook)]
+	if i := bytes.IndexAny(near, "\n\x1b"); i >= 0 {
+		if near[i] == '\n' {
+			i++
+		}
+		return i
+	}
+	return 0
+}
+
+// snapshot returns the text as a JSON string. It is made once for the same
+// text: agents poll. The slice is not changed any more.
+func (o *output) snapshot() []byte {
+	if o.quoted == nil {
+		o.quoted = jsonspan.AppendQuote(nil, o.tail(o.limit))
+	}
+	return o.quoted
+}
+
+// shrunk returns an output that keeps the last n bytes and takes less memory.
+func (o *output) shrunk(n int) *output {
+	s := &output{limit: n, ansi: o.ansi, plain: o.plain, log: ring.New(n), after: o.after}
+	text := o.tail(n)
+	s.plain.line = slices.Clone(o.plain.line)
+	if len(o.plain.line) <= len(text) {
+		s.log.Append(text[:len(text)-len(o.plain.line)])
+	}
+	return s
+}

@@ -1,0 +1,229 @@
+package acp
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	// maxEdited bounds how much of a line can still be changed by what follows,
+	// in bytes: progress bars are shorter, and each change may move the rest.
+	maxEdited = 4 << 10
+	maxParam  = 8 // bytes of a control sequence's parameters that are kept
+)
+
+// plain turns what a terminal prints into what a person would have read, for a
+// model: without escape sequences and control characters, with lines that end
+// in LF, and of a line that was written over (a progress bar) what it became.
+// It does not follow the cursor to other lines. It is a pure state machine:
+// pieces of any size, cut between characters, give the same.
+type plain struct {
+	line  []byte // the line that is not finished
+	col   int    // where the next character goes, in bytes of line
+	state plainState
+	param []byte // of the control sequence that is being read
+}
+
+type plainState uint8
+
+const (
+	inText   plainState = iota
+	inEscape            // after ESC
+	inCSI               // until a final byte
+	inString            // OSC, DCS, APC, PM, SOS: until BEL or ST
+	inEnd               // ESC inside a string
+)
+
+// write appends the lines that p finishes to dst.
+func (t *plain) write(dst, p []byte) []byte {
+	for len(p) > 0 {
+		if t.state != inText {
+			t.sequence(p[0])
+			p = p[1:]
+			continue
+		}
+		n := printable(p)
+		switch {
+		case n > 0 && t.col < len(t.line):
+			p = p[t.over(p[:n]):]
+		case n > 0:
+			var taken int
+			dst, taken = t.add(dst, p[:n])
+			p = p[taken:]
+		case p[0] >= utf8.RuneSelf:
+			p = p[runeAt(p):] // not for readers, see hidden
+		default:
+			dst = t.control(dst, p[0])
+			p = p[1:]
+		}
+	}
+	return dst
+}
+
+// printable is the length of the text at the start of p, at most maxEdited.
+func printable(p []byte) int {
+	i := 0
+	for i < len(p) && i < maxEdited {
+		switch c := p[i]; {
+		case c >= utf8.RuneSelf:
+			r, size := utf8.DecodeRune(p[i:])
+			if hidden(r) {
+				return i
+			}
+			i += size
+		case c < ' ' && c != '\t' || c == 0x7f:
+			return i
+		default:
+			i++
+		}
+	}
+	return i
+}
+
+// hidden tells characters that no reader sees and that can make a text mean
+// something else to a model than to a person: C1 controls, those that turn the
+// direction of text, and tags.
+func hidden(r rune) bool {
+	switch {
+	case r >= 0x80 && r < 0xa0, r == 0x200e, r == 0x200f, r == 0x061c:
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r >= 0xe0000 && r <= 0xe007f:
+		return true
+	}
+	return false
+}
+
+// add appends text to the line, as much as can be kept for changes; a full
+// line goes to dst.
+func (t *plain) add(dst, p []byte) ([]byte, int) {
+	n := min(len(p), max(maxEdited-len(t.line), 0))
+	for n > 0 && n < len(p) && !utf8.RuneStart(p[n]) {
+		n--
+	}
+	if n == 0 {
+		dst = append(dst, t.line...)
+		t.line = t.line[:0]
+	}
+	t.line = append(t.line, p[:n]...)
+	t.col = len(t.line)
+	return dst, n
+}
+
+// over writes text at the cursor over what stands there, to the end of that.
+func (t *plain) over(p []byte) (n int) {
+	end := t.col
+	for n < len(p) && end < len(t.line) {
+		n += runeAt(p[n:])
+		end += runeAt(t.line[end:])
+	}
+	t.line = slices.Replace(t.line, t.col, end, p[:n]...)
+	t.col += n
+	return n
+}
+
+// runeAt is the length of the first character of p, 0 if it is empty.
+func runeAt(p []byte) int {
+	_, size := utf8.DecodeRune(p)
+	return size
+}
+
+// control obeys a control character.
+func (t *plain) control(dst []byte, c byte) []byte {
+	switch c {
+	case '\n':
+		dst = append(append(dst, t.line...), '\n')
+		t.line, t.col = t.line[:0], 0
+	case '\r':
+		t.col = 0
+	case '\b':
+		_, size := utf8.DecodeLastRune(t.line[:t.col])
+		t.col -= size
+	case 0x1b:
+		t.state = inEscape
+	}
+	return dst
+}
+
+// sequence reads on in an escape sequence.
+func (t *plain) sequence(c byte) {
+	switch t.state {
+	case inEscape:
+		t.state, t.param = afterEscape(c), t.param[:0]
+	case inCSI:
+		switch {
+		case c >= 0x40 && c <= 0x7e:
+			t.state = inText
+			t.obey(c)
+		case len(t.param) < maxParam:
+			t.param = append(t.param, c)
+		}
+	case inString:
+		if c == 0x07 {
+			t.state = inText
+		} else if c == 0x1b {
+			t.state = inEnd
+		}
+	case inEnd:
+		t.state = inString
+		if c == '\\' {
+			t.state = inText
+		}
+	}
+}
+
+func afterEscape(c byte) plainState {
+	switch {
+	case c == '[':
+		return inCSI
+	case c == ']', c == 'P', c == '_', c == '^', c == 'X':
+		return inString
+	case c >= 0x20 && c <= 0x2f, c == 0x1b: // the final byte follows
+		return inEscape
+	}
+	return inText
+}
+
+// obey does what a control sequence does within a line: erase in line, and
+// moves of the cursor to the left and right (ECMA-48, 8.3).
+func (t *plain) obey(final byte) {
+	switch n := t.number(); final {
+	case 'K':
+		switch n {
+		case 0:
+			t.line = t.line[:t.col]
+		case 2:
+			t.line, t.col = t.line[:0], 0
+		}
+	case 'G':
+		t.moveTo(max(n, 1) - 1)
+	case 'C':
+		t.moveTo(utf8.RuneCount(t.line[:t.col]) + max(n, 1))
+	case 'D':
+		t.moveTo(max(utf8.RuneCount(t.line[:t.col])-max(n, 1), 0))
+	}
+}
+
+// number is the sequence's one parameter, 0 if there is none or it is another
+// kind.
+func (t *plain) number() int {
+	n := 0
+	for _, c := range t.param {
+		if c < '0' || c > '9' {
+			return 0
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+// moveTo puts the cursor behind the first n characters; there are blanks where
+// nothing was written.
+func (t *plain) moveTo(n int) {
+	t.col = 0
+	for n = min(n, maxEdited); n > 0; n-- {
+		if t.col == len(t.line) {
+			t.line = append(t.line, ' ')
+		}
+		t.col += runeAt(t.line[t.col:])
+	}
+}

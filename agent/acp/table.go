@@ -1,0 +1,246 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tether/agent/ring"
+)
+
+const (
+	// maxTerminals bounds the terminals that an agent has not released.
+	maxTerminals = 256
+	// maxTombs bounds the released ones that are remembered, because agents
+	// show them again with the end of their tool call.
+	maxTombs = 256
+	// tombBytes bounds the text that is kept of each.
+	tombBytes = 16 << 10
+	// killWithin bounds how long the end of a terminal is waited for: the
+	// daemon's grace and its sweep.
+	killWithin = 15 * time.Second
+	// hearWithin is how long after a kill its exit may take to be heard of.
+	hearWithin = 2 * time.Second
+	// closeWithin bounds the end of all of them.
+	closeWithin = 10 * time.Second
+)
+
+// table holds the agent's terminals.
+//
+// Goroutines: one per terminal follows it; close waits for all.
+type table struct {
+	// Set at construction.
+	terminals Terminals
+	ansi      bool
+	ctx       context.Context // of the following
+	cancel    context.CancelFunc
+	followers sync.WaitGroup
+
+	mu     sync.Mutex
+	live   map[string]*terminal
+	tombs  map[string]*terminal
+	order  []string // of tombs, the oldest first
+	closed bool
+	making sync.WaitGroup // spawns under way
+}
+
+func newTable(t Terminals, ansi bool) *table {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &table{terminals: t, ansi: ansi, ctx: ctx, cancel: cancel, live: map[string]*terminal{}, tombs: map[string]*terminal{}}
+}
+
+// create starts a command; commands are tried in turn when a program does not
+// exist. It ends with ctx, and then leaves nothing behind.
+func (tb *table) create(ctx context.Context, p *createParams, commands []Command, viewed bool) (t *terminal, ran int, err error) {
+	if err := tb.begin(); err != nil {
+		return nil, 0, err
+	}
+	defer tb.making.Done()
+	var id string
+	for i, c := range commands {
+		id, err = tb.terminals.Spawn(ctx, c)
+		var failure *Failure
+		ran = i
+		if !errors.As(err, &failure) || failure.Kind != CannotStart {
+			break
+		}
+	}
+	if err != nil {
+		return nil, ran, err
+	}
+	t = newTerminal(id, p, commands[ran].Cwd, tb.ansi, viewed)
+	if !tb.add(t) {
+		ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+		defer cancel()
+		return nil, ran, cmp.Or(tb.terminals.Kill(ctx, id), context.Canceled)
+	}
+	return t, ran, nil
+}
+
+// begin counts a spawn, unless there are too many terminals or none is wanted
+// any more.
+func (tb *table) begin() error {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if tb.closed {
+		return context.Canceled
+	}
+	if len(tb.live) >= maxTerminals {
+		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals are not released, the most that is allowed", len(tb.live)),
+			Hint: "terminal/release those that are not needed"}
+	}
+	tb.making.Add(1)
+	return nil
+}
+
+// add lists the terminal and follows it.
+func (tb *table) add(t *terminal) bool {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if tb.closed {
+		return false
+	}
+	ctx, cancel := context.WithCancel(tb.ctx)
+	t.unfollow = cancel
+	tb.live[t.id] = t
+	tb.followers.Go(func() {
+		defer cancel()
+		t.follow(ctx, tb.terminals)
+	})
+	return true
+}
+
+// find returns the terminal that a session of the agent may use.
+func (tb *table) find(session, id string) (*terminal, error) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if t := tb.live[id]; t != nil && t.session == session {
+		return t, nil
+	}
+	if t := tb.tombs[id]; t != nil && t.session == session {
+		return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("terminal %.80q was released", id)}
+	}
+	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("there is no terminal %.80q in this session", id)}
+}
+
+// shown returns the terminal for the editor's eyes, also a released one; nil
+// if it is none of ours.
+func (tb *table) shown(session, id string) *terminal {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	t := tb.live[id]
+	if t == nil {
+		t = tb.tombs[id]
+	}
+	if t == nil || t.session != session {
+		return nil
+	}
+	return t
+}
+
+// release takes the terminal from the agent; end ends it.
+func (tb *table) release(t *terminal) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	if tb.live[t.id] == nil {
+		return
+	}
+	delete(tb.live, t.id)
+	tb.tombs[t.id] = t
+	tb.order = append(tb.order, t.id)
+	if len(tb.order) > maxTombs {
+		delete(tb.tombs, tb.order[0])
+		tb.order = tb.order[1:]
+	}
+}
+
+// end kills a released terminal and returns when its end is known, or nothing
+// more will be.
+func (tb *table) end(t *terminal) {
+	if err := tb.kill(t); err != nil {
+		close(t.given)
+		t.unfollow() // the person's now, or lost: what it prints is not the agent's any more
+	}
+	t.update(t.buryLocked)
+}
+
+// buryLocked lets go of what only the agent could ask for.
+func (t *terminal) buryLocked() {
+	t.out = t.out.shrunk(tombBytes)
+	if t.view != nil && !t.streamed {
+		from := max(t.view.Start(), t.view.End()-tombView)
+		small := ring.NewAt(tombView, from)
+		a, b := t.view.Slices(from, tombView)
+		small.Append(a)
+		small.Append(b)
+		t.view = small
+	}
+}
+
+// kill ends the process tree and waits until its exit was heard of.
+func (tb *table) kill(t *terminal) error {
+	if t.hasEnded() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	defer cancel()
+	err := tb.terminals.Kill(ctx, t.id)
+	var failure *Failure
+	if errors.As(err, &failure) && failure.Kind == Gone {
+		t.lose("the daemon ended, and this command with it")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-t.ended:
+	case <-time.After(hearWithin):
+		t.lose("it was killed; its last output was not heard")
+	}
+	return nil
+}
+
+// of returns the live terminals of a session.
+func (tb *table) of(session string) (some []*terminal) {
+	tb.mu.Lock()
+	defer tb.mu.Unlock()
+	for _, t := range tb.live {
+		if t.session == session {
+			some = append(some, t)
+		}
+	}
+	return some
+}
+
+// close kills all terminals that run and ends the following.
+func (tb *table) close() {
+	tb.mu.Lock()
+	tb.closed = true
+	var all []*terminal
+	for _, set := range []map[string]*terminal{tb.live, tb.tombs} {
+		for _, t := range set {
+			all = append(all, t)
+		}
+	}
+	tb.mu.Unlock()
+	done := make(chan struct{})
+	go func() { // ends with the daemon's answers, at the latest after killWithin
+		defer close(done)
+		var wg sync.WaitGroup
+		for _, t := range all {
+			wg.Go(func() { _ = tb.kill(t) }) // what could not be killed is not ours, or nobody is there to do it
+		}
+		wg.Wait()
+		tb.making.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeWithin):
+	}
+	tb.cancel()
+	tb.followers.Wait()
+}

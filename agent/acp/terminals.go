@@ -1,0 +1,82 @@
+package acp
+
+import (
+	"context"
+	"fmt"
+)
+
+// Terminals runs commands for one agent. Methods may be called concurrently.
+// Errors that are a *Failure tell the agent what was wrong; others are reported
+// as internal.
+type Terminals interface {
+	// Spawn starts a command in a terminal of its own and returns its id. It
+	// may wait for somebody's approval; when ctx ends before it has returned,
+	// nothing is left running.
+	Spawn(context.Context, Command) (id string, err error)
+	// Follow streams what the terminal prints from an offset on, see Event.
+	// The caller must Close the stream, which ends with ctx too.
+	Follow(ctx context.Context, id string, from int64) (Stream, error)
+	// Kill ends the terminal's process tree, asking first, and returns when it
+	// is gone. It is idempotent.
+	Kill(ctx context.Context, id string) error
+	// Revive brings back what serves the terminals after it broke down.
+	Revive(context.Context) error
+}
+
+// Stream is what a terminal prints. Next is for one goroutine; it returns
+// ErrStopped when the serving side ended in order, and any other error when it
+// broke down.
+type Stream interface {
+	Next() (Event, error)
+	Close()
+}
+
+// Command is what to run.
+type Command struct {
+	Argv []string // or
+	Line string   // for the system's shell
+	Cwd  string   // absolute
+	Env  []string // NAME=value, in addition to those of a login
+	Name string   // for people
+}
+
+// Event is one of: Data, Lost, Exit.
+type Event struct {
+	Data []byte // valid UTF-8 with escape sequences; valid until the next call
+	Lost int64  // bytes that are missing before what follows
+	Exit *Exit  // the last event
+	Next int64  // offset to follow from after this event
+}
+
+// Exit is how a command ended.
+type Exit struct {
+	Code   int
+	Signal string // the signal that ended it, "" for none
+	// Lost says why nothing is known of the end; "" if it is known.
+	Lost string
+}
+
+// FailureKind says what a Failure is about.
+type FailureKind uint8
+
+// The kinds of Failure.
+const (
+	Internal    FailureKind = iota
+	Invalid                 // something else of the request is not usable
+	CannotStart             // the program or the directory is not usable
+	Gone                    // there is no such terminal
+	Denied                  // the policy, a limit or a person said no
+)
+
+// Failure is an error that the agent is told of.
+type Failure struct {
+	Kind    FailureKind
+	Message string // what was wrong
+	Hint    string // what to do, may be ""
+}
+
+func (f *Failure) Error() string { return f.Message }
+
+func invalid(format string, args ...any) *Failure {
+	return &Failure{Kind: Invalid, Message: fmt.Sprintf(format, args...)}
+}
