@@ -28,7 +28,8 @@ const layers = `
 	agent/ring, shellint, platform/pty, platform/shell < agent/term;
 	agent/term < agent/policy;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
-	jsonrpc < mcp;
+	NONE < mcp/screen;
+	mcp/screen < mcp;
 	agent/term, agent/policy, ahp/client < agent/uplink;
 	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/term, agent/policy, jsonrpc < agent/acp;

@@ -1,0 +1,69 @@
+package mcp
+
+import (
+	"context"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/mcp/screen"
+)
+
+// scheme begins the URI of a terminal: terminal:///pty-abc123.
+const scheme = "terminal:///"
+
+// addResources makes each terminal a resource. They come and go, so they are
+// listed when somebody asks.
+func (s *Server) addResources() {
+	s.server.AddResourceTemplate(&sdk.ResourceTemplate{
+		URITemplate: scheme + "{id}", Name: "terminal", Title: "Terminal", MIMEType: "text/plain",
+		Description: "The newest 64 KB of what a terminal has printed, as text. Subscribe to hear of new output and of the exit.",
+	}, s.readResource)
+	s.server.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {
+		return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+			if method == "resources/list" {
+				return s.listResources(), nil
+			}
+			return next(ctx, method, req)
+		}
+	})
+}
+
+func (s *Server) listResources() *sdk.ListResourcesResult {
+	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}}
+	out.CacheScope = "private"
+	for _, i := range s.opts.Terminals.List() {
+		state := "running"
+		if i.Exit != nil {
+			state = "exited"
+		}
+		out.Resources = append(out.Resources, &sdk.Resource{
+			URI: scheme + i.ID, Name: i.ID, Title: screen.Clean(i.Title), MIMEType: "text/plain",
+			Description: "terminal of the " + string(i.Owner) + ", " + state + ", in " + screen.Clean(i.Cwd),
+		})
+	}
+	return out
+}
+
+// readResource is read_terminal without options.
+func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+	id, ok := strings.CutPrefix(req.Params.URI, scheme)
+	if !ok {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	t, err := s.opts.Terminals.Open(id)
+	if err != nil {
+		return nil, sdk.ResourceNotFoundError(req.Params.URI)
+	}
+	r, err := query{since: -1, bytes: defaultBytes, format: formatText}.read(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	contents := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: r.History, Meta: sdk.Meta{
+		metaUntrusted: true, "tether/cursor": r.Cursor, "tether/truncated": r.Truncated, "tether/exited": r.Exited,
+	}}
+	if r.exitFields != nil {
+		contents.Meta["tether/exitCode"] = r.ExitCode
+	}
+	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{contents}}, nil
+}

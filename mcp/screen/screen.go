@@ -1,0 +1,191 @@
+package screen
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+)
+
+// MaxHistory bounds what is kept of the lines that have left the screen, in
+// bytes of text; the oldest go first.
+const MaxHistory = 1 << 20
+
+// maxSide bounds both dimensions in cells, as terminals of ours are bounded.
+const maxSide = 1000
+
+// Screen is the text of one terminal. Use New.
+type Screen struct {
+	cols, rows int
+	main, alt  grid
+	on         *grid // main or alt
+	tabs       []bool
+	history    []byte
+	dropped    bool // history has lost its beginning
+
+	pen    pen
+	saved  [2]pen // of main and alt
+	insert bool
+	wrap   bool // at the right margin a line goes on below
+	last   rune // the character that REP repeats
+
+	parser parser
+}
+
+// pen is where and how the next character is put.
+type pen struct {
+	col, row int
+	full     bool // the last column was written: the next character goes below
+	origin   bool // rows count from the scrolling region
+	charset  [4]bool
+	shift    int // which of them is used
+}
+
+// New returns an empty screen; sizes are brought into 1 to 1000.
+func New(cols, rows int) *Screen {
+	s := &Screen{}
+	s.cols, s.rows = side(cols), side(rows)
+	s.reset()
+	return s
+}
+
+func side(n int) int { return min(max(n, 1), maxSide) }
+
+func (s *Screen) reset() {
+	s.main, s.alt = newGrid(s.rows), newGrid(s.rows)
+	s.on = &s.main
+	s.pen, s.saved = pen{}, [2]pen{}
+	s.insert, s.wrap, s.last = false, true, 0
+	s.setTabs()
+}
+
+func (s *Screen) setTabs() {
+	s.tabs = make([]bool, s.cols)
+	for i := 8; i < s.cols; i += 8 {
+		s.tabs[i] = true
+	}
+}
+
+// Resize changes the size. What no longer fits above goes to the history,
+// what no longer fits to the right is cut.
+func (s *Screen) Resize(cols, rows int) {
+	cols, rows = side(cols), side(rows)
+	if cols == s.cols && rows == s.rows {
+		return
+	}
+	if off := s.pen.row - rows + 1; off > 0 {
+		s.on.top, s.on.bottom = 0, s.rows-1
+		s.scrollUp(off)
+		s.pen.row -= off
+	}
+	s.cols, s.rows = cols, rows
+	s.main.resize(cols, rows)
+	s.alt.resize(cols, rows)
+	s.pen.col, s.pen.full = min(s.pen.col, cols-1), false
+	s.setTabs()
+}
+
+// Cursor returns where the next character goes, counted from 0.
+func (s *Screen) Cursor() (col, row int) { return s.pen.col, s.pen.row }
+
+// Size returns the size in cells.
+func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
+
+// Text returns the rows of the screen without the blanks at their ends and
+// without the empty rows at the bottom, joined by newlines.
+func (s *Screen) Text() string {
+	var b []byte
+	for i := range s.on.filled() {
+		if i > 0 {
+			b = append(b, '\n')
+		}
+		b = s.on.lines[i].appendTo(b, true)
+	}
+	return string(b)
+}
+
+// History returns all text since the beginning, oldest first: lines that have
+// left the screen, what was erased from it as a whole, and what it shows. Lines
+// that were broken at the right margin are whole again. trimmed tells that
+// more than MaxHistory had left and the beginning is missing.
+func (s *Screen) History() (text string, trimmed bool) {
+	b := slices.Clone(s.history)
+	b = s.appendGrid(b, &s.main)
+	if s.on == &s.alt {
+		if len(b) > 0 && b[len(b)-1] != '\n' {
+			b = append(b, '\n')
+		}
+		b = s.appendGrid(b, &s.alt)
+	}
+	return string(b), s.dropped
+}
+
+// Keep drops all but the newest n bytes of the lines that have left the screen.
+func (s *Screen) Keep(n int) {
+	if over := len(s.history) - n; over > 0 {
+		s.history = append(s.history[:0], s.history[over:]...)
+		s.dropped = true
+	}
+}
+
+// appendGrid appends the lines of g, the last one without a newline if the
+// cursor stands on it.
+func (s *Screen) appendGrid(b []byte, g *grid) []byte {
+	n := g.filled()
+	for i := range n {
+		l := &g.lines[i]
+		b = l.appendTo(b, !l.wrapped)
+		if i < n-1 && !l.wrapped || i == n-1 && (g != s.on || s.pen.row > i) {
+			b = append(b, '\n')
+		}
+	}
+	if n == 0 && g == s.on && s.pen.row > 0 && len(b) > 0 {
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// archive appends a line to the history.
+func (s *Screen) archive(l *line) {
+	s.history = l.appendTo(s.history, !l.wrapped)
+	if !l.wrapped {
+		s.history = append(s.history, '\n')
+	}
+	if len(s.history) > 2*MaxHistory {
+		cut := len(s.history) - MaxHistory
+		if i := bytes.IndexByte(s.history[cut:], '\n'); i >= 0 {
+			cut += i + 1
+		}
+		s.history = append(s.history[:0], s.history[cut:]...)
+		s.dropped = true
+	}
+}
+
+// archiveAll keeps what the main screen shows before it is erased as a whole.
+func (s *Screen) archiveAll() {
+	if s.on != &s.main {
+		return
+	}
+	for i := range s.main.filled() {
+		s.archive(&s.main.lines[i])
+	}
+}
+
+// Render is the text of p for a reader who has no terminal: as one would see
+// it that is cols wide.
+func Render(p []byte, cols, rows int) string {
+	s := New(cols, rows)
+	s.Write(p)
+	text, _ := s.History()
+	return text
+}
+
+// Clean returns s without what text of one line should not hold: controls, and
+// what the screen leaves out. It is for titles and the like.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}

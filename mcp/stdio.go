@@ -1,0 +1,261 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxMessage bounds one message of a client, in bytes.
+const maxMessage = 1 << 20
+
+// lastAnswers is how long answers under way may take after the client has
+// closed its side.
+const lastAnswers = 2 * time.Second
+
+// ErrTooMany: the principal has as many sessions as it may have.
+var ErrTooMany = errors.New("too many sessions")
+
+// Serve runs a session over a stream of lines, one message each, as over
+// standard input and output. It returns when the client has closed the stream,
+// ctx ends or the server is closed, and closes conn. A message that is none is
+// answered and skipped.
+func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
+	defer conn.Close()
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.leave()
+	session, err := s.server.Connect(ctx, &lineTransport{conn}, nil)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
+	err = session.Wait()
+	if errors.Is(err, io.EOF) || ctx.Err() != nil || s.ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+func (s *Server) enter() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return errors.New("the server is shutting down")
+	case s.sessions >= s.opts.Sessions:
+		return fmt.Errorf("%w: %d, the most that is allowed", ErrTooMany, s.sessions)
+	}
+	s.sessions++
+	s.wg.Add(1)
+	return nil
+}
+
+func (s *Server) leave() {
+	s.mu.Lock()
+	s.sessions--
+	s.mu.Unlock()
+	s.wg.Done()
+}
+
+// lineTransport is the SDK's stdio transport with other manners: what is no
+// message is answered instead of ending the session.
+type lineTransport struct{ conn io.ReadWriteCloser }
+
+// Connect implements sdk.Transport.
+func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
+	c := &lineConn{conn: t.conn, lines: make(chan []byte), ended: make(chan struct{}), open: map[jsonrpc.ID]bool{}, idle: make(chan struct{}, 1)}
+	go c.read()
+	return c, nil
+}
+
+// lineConn reads in a goroutine of its own, since Read must end when ctx does.
+type lineConn struct {
+	conn  io.ReadWriteCloser
+	lines chan []byte   // closed by read
+	ended chan struct{} // closed by Close
+	close sync.Once
+
+	mu   sync.Mutex
+	open map[jsonrpc.ID]bool // requests without an answer
+	idle chan struct{}       // 1 slot: open has become empty
+
+	write sync.Mutex // held while a line is written
+}
+
+// read hands over lines until the end of the stream.
+func (c *lineConn) read() {
+	defer close(c.lines)
+	r := bufio.NewReaderSize(c.conn, 64<<10)
+	for {
+		line, long, err := readLine(r, maxMessage)
+		switch {
+		case long:
+			c.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has more than %d bytes", maxMessage))
+		case len(bytes.TrimSpace(line)) > 0:
+			select {
+			case c.lines <- line:
+			case <-c.ended:
+				return
+			}
+		}
+		if err != nil {
+			c.settle()
+			return
+		}
+	}
+}
+
+// readLine reads to the end of the line or stream. Of a line of more than max
+// bytes nothing is kept.
+func readLine(r *bufio.Reader, max int) (line []byte, long bool, err error) {
+	for {
+		var part []byte
+		part, err = r.ReadSlice('\n')
+		if long = long || len(line)+len(part) > max+1; long {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, long, err
+		}
+	}
+}
+
+// settle gives the answers under way a moment: a script that pipes its requests
+// in closes its side before it has read them.
+func (c *lineConn) settle() {
+	patience := time.NewTimer(lastAnswers)
+	defer patience.Stop()
+	for {
+		c.mu.Lock()
+		n := len(c.open)
+		c.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		select {
+		case <-c.idle:
+		case <-patience.C:
+			return
+		case <-c.ended:
+			return
+		}
+	}
+}
+
+// Read implements sdk.Connection.
+func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	for {
+		select {
+		case line, ok := <-c.lines:
+			if !ok {
+				return nil, io.EOF
+			}
+			if m := c.message(line); m != nil {
+				return m, nil
+			}
+		case <-c.ended:
+			return nil, io.EOF
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// message decodes a line. What is no message is answered, and nil returned.
+func (c *lineConn) message(line []byte) jsonrpc.Message {
+	var head struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if !json.Valid(line) {
+		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
+		return nil
+	}
+	m, err := jsonrpc.DecodeMessage(line)
+	if err == nil {
+		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+			c.mu.Lock()
+			c.open[r.ID] = true
+			c.mu.Unlock()
+		}
+		return m
+	}
+	why := err.Error()
+	if trimmed := bytes.TrimSpace(line); trimmed[0] == '[' {
+		why = "batches are not supported; send one message per line"
+	} else if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 {
+		head.ID = nil
+	}
+	c.refuse(head.ID, jsonrpc.CodeInvalidRequest, why)
+	return nil
+}
+
+// refuse answers what never became a request.
+func (c *lineConn) refuse(id json.RawMessage, code int64, why string) {
+	if len(id) == 0 || id[0] == '{' || id[0] == '[' {
+		id = json.RawMessage("null")
+	}
+	answer, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": why}})
+	if err == nil {
+		_ = c.send(answer)
+	}
+}
+
+// Write implements sdk.Connection.
+func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return err
+	}
+	err = c.send(line)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.answered(r.ID)
+	}
+	return err
+}
+
+func (c *lineConn) answered(id jsonrpc.ID) {
+	c.mu.Lock()
+	delete(c.open, id)
+	n := len(c.open)
+	c.mu.Unlock()
+	if n == 0 {
+		select {
+		case c.idle <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (c *lineConn) send(line []byte) error {
+	c.write.Lock()
+	defer c.write.Unlock()
+	_, err := c.conn.Write(append(line, '\n'))
+	return err
+}
+
+// Close implements sdk.Connection.
+func (c *lineConn) Close() error {
+	c.close.Do(func() { close(c.ended) })
+	return c.conn.Close()
+}
+
+// SessionID implements sdk.Connection; a stream is its own session.
+func (c *lineConn) SessionID() string { return "" }

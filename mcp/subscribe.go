@@ -1,0 +1,147 @@
+package mcp
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// updateEvery is the shortest time between two notifications about one
+	// terminal: the first comes at once, a flood is not one each.
+	updateEvery = 250 * time.Millisecond
+	// maxWatched bounds the terminals that are subscribed to at a time.
+	maxWatched = 256
+)
+
+// subscriptions are the terminals that sessions want to hear about. The
+// notifications themselves go through the SDK, which knows the sessions of
+// each URI; here is one watcher per URI.
+type subscriptions struct {
+	mu       sync.Mutex
+	watched  map[string]*watch
+	sessions map[*sdk.ServerSession]bool // whose end is waited for
+	closed   bool
+	wg       sync.WaitGroup
+}
+
+// watch is one terminal. Guarded by subscriptions.mu.
+type watch struct {
+	sessions map[*sdk.ServerSession]bool
+	cancel   context.CancelFunc
+}
+
+// subscribe is called before the SDK notes the session.
+func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
+	uri := req.Params.URI
+	id, ok := strings.CutPrefix(uri, scheme)
+	if !ok {
+		return sdk.ResourceNotFoundError(uri)
+	}
+	t, err := s.opts.Terminals.Open(id)
+	if err != nil {
+		return sdk.ResourceNotFoundError(uri)
+	}
+	q := &s.subs
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return fmt.Errorf("the server is shutting down")
+	}
+	if q.watched == nil {
+		q.watched, q.sessions = map[string]*watch{}, map[*sdk.ServerSession]bool{}
+	}
+	w := q.watched[uri]
+	if w == nil {
+		if len(q.watched) >= maxWatched {
+			return fmt.Errorf("%d terminals are subscribed to, the most that is allowed", maxWatched)
+		}
+		ctx, cancel := context.WithCancel(s.ctx)
+		w = &watch{sessions: map[*sdk.ServerSession]bool{}, cancel: cancel}
+		rd, err := t.Read(t.Info().End)
+		if err != nil {
+			cancel()
+			return err
+		}
+		q.watched[uri] = w
+		q.wg.Go(func() { s.watch(ctx, uri, rd) })
+	}
+	w.sessions[req.Session] = true
+	if !q.sessions[req.Session] {
+		q.sessions[req.Session] = true
+		q.wg.Go(func() { s.forget(req.Session) })
+	}
+	return nil
+}
+
+func (s *Server) unsubscribe(_ context.Context, req *sdk.UnsubscribeRequest) error {
+	s.subs.mu.Lock()
+	defer s.subs.mu.Unlock()
+	s.subs.leaveLocked(req.Params.URI, req.Session)
+	return nil
+}
+
+func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
+	w := q.watched[uri]
+	if w == nil {
+		return
+	}
+	if delete(w.sessions, session); len(w.sessions) == 0 {
+		w.cancel()
+		delete(q.watched, uri)
+	}
+}
+
+// forget drops what a session has subscribed to when it ends.
+func (s *Server) forget(session *sdk.ServerSession) {
+	_ = session.Wait()
+	s.subs.mu.Lock()
+	defer s.subs.mu.Unlock()
+	delete(s.subs.sessions, session)
+	for uri := range s.subs.watched {
+		s.subs.leaveLocked(uri, session)
+	}
+}
+
+// watch tells the sessions when there is something new to read, and of the
+// exit. What comes while it tells, or before it may tell again, is one
+// notification.
+func (s *Server) watch(ctx context.Context, uri string, rd Reader) {
+	defer rd.Close()
+	buf := make([]byte, 32<<10)
+	for {
+		ev, err := rd.Next(ctx, buf)
+		if err != nil {
+			return
+		}
+		ended := ev.Exited
+		for !ended {
+			more, ok, err := rd.TryNext(buf)
+			if err != nil || !ok {
+				break
+			}
+			ended = more.Exited
+		}
+		_ = s.server.ResourceUpdated(ctx, &sdk.ResourceUpdatedNotificationParams{URI: uri})
+		if ended {
+			return
+		}
+		select {
+		case <-time.After(updateEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// close waits for the watchers, whose context has ended.
+func (q *subscriptions) close() {
+	q.mu.Lock()
+	q.closed = true
+	q.mu.Unlock()
+	q.wg.Wait()
+}

@@ -1,0 +1,129 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Terminals is what one principal may see. All methods are safe for concurrent
+// use.
+type Terminals interface {
+	// List returns the terminals that the principal may see, oldest first.
+	List() []Info
+	// Open returns the terminal with exactly this id, or ErrNotFound.
+	Open(id string) (Terminal, error)
+}
+
+// Controller is a Terminals whose principal may start terminals of its own
+// and do something with those.
+type Controller interface {
+	Terminals
+	// Spawn starts a background terminal. The error's text is for the model.
+	Spawn(context.Context, SpawnRequest) (Info, error)
+	// Promote gives a terminal of the principal's to the person.
+	Promote(id string) (Info, error)
+	// Kill ends the terminal's processes and returns when they have ended or
+	// ctx ends.
+	Kill(ctx context.Context, id string) error
+	// Write types p. It may wait while the child does not read.
+	Write(ctx context.Context, id string, p []byte) error
+	// Signal sends a signal, such as "SIGINT", to the process group in the
+	// foreground.
+	Signal(id, name string) error
+}
+
+var (
+	// ErrNotFound: no such terminal, or none that the principal may see.
+	ErrNotFound = errors.New("no such terminal")
+	// ErrDenied: the principal sees the terminal but may not do this.
+	ErrDenied = errors.New("not allowed")
+	// ErrExited: the terminal's child has ended.
+	ErrExited = errors.New("the terminal has exited")
+)
+
+// SpawnRequest is what an agent wants to run in the background.
+type SpawnRequest struct {
+	Cwd     string   // as the agent gave it
+	Command []string // argv, not empty
+}
+
+// Owner says whose a terminal is.
+type Owner string
+
+// The owners, in the words of the tools.
+const (
+	OwnerUser  Owner = "user"
+	OwnerAgent Owner = "agent" // the principal itself: others' are not seen
+)
+
+// Info is a snapshot of a terminal.
+type Info struct {
+	ID        string
+	Cwd       string
+	Owner     Owner
+	Visible   bool // to the person
+	CreatedAt time.Time
+	Command   []string // argv of what an agent started; nil otherwise
+
+	Name, Title string
+	Cols, Rows  int
+	Pid         int
+	Running     string // the command line that a shell runs now
+	Detection   bool   // the shell reports its commands
+	Start, End  int64  // offsets of what can be read: [Start, End)
+	Exit        *Exit  // nil while it runs
+}
+
+// Exit is how a terminal ended.
+type Exit struct {
+	Code   int
+	Signal string // name of the signal that ended it, or ""
+	Reason string // "exited", "killed" or "timeout"
+	At     time.Time
+}
+
+// Command is one command line of a shell that reports them.
+type Command struct {
+	N          int    `json:"n"`
+	Line       string `json:"line,omitempty"` // "" when the shell did not say
+	ExitCode   *int   `json:"exitCode,omitempty"`
+	Running    bool   `json:"running,omitempty"`
+	DurationMs int64  `json:"durationMs,omitempty"`
+	Start      int64  `json:"start"` // offset of its output
+	End        int64  `json:"end"`
+}
+
+// Terminal is one terminal that the principal may read.
+type Terminal interface {
+	// Info returns a snapshot.
+	Info() Info
+	// Commands returns those that are still remembered, oldest first.
+	Commands() []Command
+	// Read returns a cursor at an offset. What is older than Info.Start gives a
+	// Lost event first. The caller must Close it.
+	Read(from int64) (Reader, error)
+}
+
+// Reader is a cursor into a terminal's output, for one goroutine.
+type Reader interface {
+	// TryNext returns the next event without waiting; ok is false if there is
+	// none yet. Data is in buf, which must hold 64 bytes. It returns io.EOF
+	// after the Exited event.
+	TryNext(buf []byte) (ev Event, ok bool, err error)
+	// Next is TryNext that waits. It returns ctx's error when that ends.
+	Next(ctx context.Context, buf []byte) (Event, error)
+	// Close ends the reader.
+	Close()
+}
+
+// Event is one step of a Reader. At most one of the fields beside Off is set;
+// an event with none is to be skipped.
+type Event struct {
+	Data     []byte   // bytes as the child wrote them
+	Off      int64    // the offset after the event
+	Lost     int64    // bytes that were dropped before they could be read
+	Finished *Command // a command of the shell has ended
+	Resized  *[2]int  // columns and rows from here on
+	Exited   bool     // the last event
+}

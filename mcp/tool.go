@@ -1,0 +1,193 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// tool is one tool: what clients are told, and what a call does. Its error's
+// text is for the model.
+type tool struct {
+	name, title, description string
+	schema                   string // JSON Schema of the arguments
+	hints                    sdk.ToolAnnotations
+	call                     func(ctx context.Context, c call) (result, error)
+}
+
+// call is one call of a tool.
+type call struct {
+	args json.RawMessage
+	req  *sdk.CallToolRequest
+}
+
+// result is what a tool answers: text is marshalled into the text content,
+// structured, if not nil, is what programs get instead. untrusted says that it
+// holds what programs printed.
+type result struct {
+	text       any
+	structured any
+	untrusted  bool
+}
+
+// metaUntrusted marks a result with text from programs, SEC-35.
+const metaUntrusted = "tether/untrusted"
+
+// addTools registers the tools that the principal may use.
+func (s *Server) addTools() {
+	tools := []tool{s.listTool(), s.readTool(), s.waitTool()}
+	if s.control != nil {
+		tools = append(tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
+	}
+	for _, t := range tools {
+		hints := t.hints
+		s.server.AddTool(&sdk.Tool{
+			Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,
+		}, t.handler())
+	}
+}
+
+// handler turns a call into the protocol's form. A tool's failure is a result
+// that the model can read, not a failure of the protocol.
+func (t *tool) handler() sdk.ToolHandler {
+	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		r, err := t.call(ctx, call{args: req.Params.Arguments, req: req})
+		if err != nil {
+			return &sdk.CallToolResult{IsError: true, Content: text(err.Error())}, nil
+		}
+		body, err := encode(r.text)
+		if err != nil {
+			return nil, err
+		}
+		out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.structured}
+		if r.structured == nil {
+			out.StructuredContent = json.RawMessage(body)
+		}
+		if r.untrusted {
+			out.Meta = sdk.Meta{metaUntrusted: true}
+		}
+		return out, nil
+	}
+}
+
+func text(s string) []sdk.Content { return []sdk.Content{&sdk.TextContent{Text: s}} }
+
+// encode is v as JSON that a model reads without trouble: <, > and & stay.
+func encode(v any) (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// decode reads the arguments of a call into a struct and says what is wrong
+// with them in words that a model can act on.
+func (c call) decode(into any) error {
+	args := c.args
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return fmt.Errorf("the arguments must be an object, not %s", wrong.Value)
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s must be %s, not %s", wrong.Field, kindOf(wrong.Type), wrong.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("there is no argument %s; there are %s", name, strings.Join(fields(into), ", "))
+	}
+	return fmt.Errorf("arguments: %w", err)
+}
+
+func kindOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a " + t.Kind().String()
+}
+
+// fields are the arguments that a struct takes.
+func fields(of any) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(of).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{"none"}
+	}
+	return names
+}
+
+// target is the argument that most tools have.
+type target struct {
+	TerminalID string `json:"terminalId"`
+}
+
+const targetSchema = `{"type":"object","properties":{"terminalId":{"type":"string","description":"id from list_terminals, such as pty-abc123"}},"required":["terminalId"],"additionalProperties":false}`
+
+func (t target) check() error {
+	if t.TerminalID == "" {
+		return errors.New("terminalId is missing; list_terminals shows those there are")
+	}
+	return nil
+}
+
+// said is an error in the words of the tools' contract, which are sentences.
+type said string
+
+func (s said) Error() string { return string(s) }
+
+// about is an error of a terminal in the tools' words.
+func about(id string, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return said(fmt.Sprintf("Terminal not found: %.60q; list_terminals shows those there are", id))
+	case errors.Is(err, ErrExited):
+		return fmt.Errorf("terminal %s has exited; read_terminal shows what it printed", id)
+	}
+	return err
+}
+
+// inRange says what is wrong with a number, if anything.
+func inRange(name string, v, lo, hi int64) error {
+	if v < lo || v > hi {
+		return fmt.Errorf("%s %d is out of range, it must be %d to %d", name, v, lo, hi)
+	}
+	return nil
+}
+
+func oneOf(name, v string, words ...string) error {
+	if !slices.Contains(words, v) {
+		return fmt.Errorf("%s %.40q must be one of %s", name, v, strings.Join(words, ", "))
+	}
+	return nil
+}
+
+func no() *bool  { return new(bool) }
+func yes() *bool { v := true; return &v }

@@ -1,0 +1,341 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/mcp/screen"
+)
+
+// Bounds of a wait.
+const (
+	defaultWait = 30 * time.Second
+	maxWait     = 10 * time.Minute
+	// progressEvery is how often a client that asked for it hears that the
+	// wait goes on, so that it does not give up.
+	progressEvery = 5 * time.Second
+	// waitText bounds the output that comes with the answer, in bytes.
+	waitText = 8 << 10
+	maxLine  = 4 << 10 // bytes of the line that matched
+)
+
+type waitArgs struct {
+	target
+	Pattern   string `json:"pattern"`
+	Exit      bool   `json:"exit"`
+	IdleMs    *int64 `json:"idleMs"`
+	Command   bool   `json:"command"`
+	Port      *int64 `json:"port"`
+	URL       string `json:"url"`
+	Since     *int64 `json:"since"`
+	TimeoutMs *int64 `json:"timeoutMs"`
+}
+
+// waitResult is the answer. Reason is one of those below.
+type waitResult struct {
+	TerminalID string   `json:"terminalId"`
+	Reason     reason   `json:"reason"`
+	ElapsedMs  int64    `json:"elapsedMs"`
+	Line       string   `json:"line,omitempty"`    // that matched the pattern
+	Command    *Command `json:"command,omitempty"` // that finished
+	Address    string   `json:"address,omitempty"` // that the port was open at
+	Status     int      `json:"status,omitempty"`  // of HTTP
+	Detail     string   `json:"detail,omitempty"`  // how the last try of a port or URL failed
+	History    string   `json:"history"`           // the last of the output that was looked at
+	Cursor     int64    `json:"cursor"`
+	Exited     bool     `json:"exited"`
+	*exitFields
+}
+
+// reason says why a wait is over.
+type reason string
+
+const (
+	reasonPattern reason = "pattern"
+	reasonExit    reason = "exit"
+	reasonIdle    reason = "idle"
+	reasonCommand reason = "command"
+	reasonPort    reason = "port"
+	reasonURL     reason = "url"
+	reasonTimeout reason = "timeout"
+)
+
+func (r reason) Error() string { return string(r) }
+
+func (s *Server) waitTool() tool {
+	local, schema := "", ""
+	if s.opts.Loopback {
+		local = ", a TCP port of this machine open (port), an HTTP URL of this machine answered with 2xx (url)"
+		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open"},` +
+			`"url":{"type":"string","description":"until this http or https URL of localhost answers with a status of 2xx"},`
+	}
+	return tool{
+		name: "wait_terminal", title: "Wait for a terminal",
+		description: "Wait until the first of these happens: a line of output matches (pattern), nothing is printed for a while (idleMs), the shell's command has finished (command)" + local +
+			", or the program exits, which always ends the wait. Returns the reason, which is \"timeout\" after timeoutMs, and the last output. Better than polling read_terminal.",
+		schema: `{"type":"object","properties":{"terminalId":{"type":"string","description":"id from list_terminals, such as pty-abc123"},` +
+			`"pattern":{"type":"string","description":"regular expression (RE2) that a line must match; (?i) ignores case"},` +
+			`"exit":{"type":"boolean","description":"for the exit alone, when nothing else is given"},` +
+			`"idleMs":{"type":"integer","minimum":1,"maximum":600000,"description":"until nothing was printed for so many milliseconds"},` +
+			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since"},` + schema +
+			`"since":{"type":"integer","minimum":0,"description":"only look at output after this cursor; default: all there is"},` +
+			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most so long, default 30000"}},` +
+			`"required":["terminalId"],"additionalProperties":false}`,
+		hints: sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no()},
+		call: func(ctx context.Context, c call) (result, error) {
+			var in waitArgs
+			if err := c.decode(&in); err != nil {
+				return result{}, err
+			}
+			w, err := s.waitFor(&in)
+			if err != nil {
+				return result{}, err
+			}
+			select {
+			case s.waits <- struct{}{}:
+				defer func() { <-s.waits }()
+			default:
+				return result{}, fmt.Errorf("%d calls of wait_terminal wait already, the most that is allowed", cap(s.waits))
+			}
+			ctx, cancel := s.callContext(ctx, c.req)
+			defer cancel()
+			defer s.progress(ctx, c.req)()
+			r, err := w.run(ctx)
+			if err != nil {
+				return result{}, about(in.TerminalID, err)
+			}
+			return result{text: r, untrusted: true}, nil
+		},
+	}
+}
+
+// wait is one wait under way.
+type wait struct {
+	terminal Terminal
+	pattern  *regexp.Regexp
+	idle     time.Duration // 0: not waited for
+	command  bool
+	probes   []probe
+	since    int64 // -1: not given
+	timeout  time.Duration
+
+	began  time.Time
+	result waitResult
+	screen *screen.Screen
+}
+
+func (s *Server) waitFor(a *waitArgs) (*wait, error) {
+	w := &wait{since: -1, timeout: defaultWait, command: a.Command}
+	if err := a.check(); err != nil {
+		return nil, err
+	}
+	var err error
+	if w.pattern, err = pattern("pattern", a.Pattern); err != nil {
+		return nil, err
+	}
+	const ms = int64(time.Millisecond)
+	if err := errors.Join(
+		optional("idleMs", a.IdleMs, 1, int64(maxWait)/ms, func(v int64) { w.idle = time.Duration(v * ms) }),
+		optional("timeoutMs", a.TimeoutMs, 0, int64(maxWait)/ms, func(v int64) { w.timeout = time.Duration(v * ms) }),
+		optional("since", a.Since, 0, 1<<53, func(v int64) { w.since = v }),
+		s.addProbes(w, a)); err != nil {
+		return nil, err
+	}
+	if w.terminal, err = s.opts.Terminals.Open(a.TerminalID); err != nil {
+		return nil, about(a.TerminalID, err)
+	}
+	i := w.terminal.Info()
+	switch {
+	case w.since > i.End:
+		return nil, fmt.Errorf("since %d lies beyond the end of the output, which is %d", w.since, i.End)
+	case w.command && !i.Detection && i.Exit == nil:
+		return nil, errors.New("this terminal reports no commands: it runs no shell, or one without integration; wait for a pattern or idleMs instead")
+	}
+	w.result.TerminalID = i.ID
+	return w, nil
+}
+
+// optional hands over a number that is there and in its range.
+func optional(name string, v *int64, lo, hi int64, set func(int64)) error {
+	if v == nil {
+		return nil
+	}
+	if err := inRange(name, *v, lo, hi); err != nil {
+		return err
+	}
+	set(*v)
+	return nil
+}
+
+// run waits. What ends it is the cause of its context, so that whoever notices
+// something first ends the one call that blocks. It returns ctx's error when
+// the caller is gone.
+func (w *wait) run(ctx context.Context) (*waitResult, error) {
+	w.began = time.Now()
+	i := w.terminal.Info()
+	w.screen = screen.New(i.Cols, i.Rows)
+	from := max(w.since, i.Start)
+	rd, err := w.terminal.Read(from)
+	if err != nil {
+		return nil, err
+	}
+	defer rd.Close()
+	w.result.Cursor = from
+	if w.command && w.since < 0 && i.Running == "" {
+		w.command = false
+		if all := w.terminal.Commands(); len(all) > 0 && all[len(all)-1].Running {
+			w.command = true // one without a line
+		} else {
+			return w.done(reasonCommand, lastOf(all)), nil
+		}
+	}
+	if w.since < 0 {
+		w.since = i.End // for commands: those that finished before are over
+	}
+	inner, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(w.timeout, func() { end(reasonTimeout) })
+	defer timer.Stop()
+	wait := w.startProbes(inner, end)
+	defer wait()
+	defer end(nil)
+	return w.follow(inner, end, rd)
+}
+
+func lastOf(all []Command) *Command {
+	if len(all) == 0 {
+		return nil
+	}
+	c := cleanCommand(all[len(all)-1])
+	return &c
+}
+
+// follow reads until something that was waited for is found or the context
+// ends.
+func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*waitResult, error) {
+	buf := make([]byte, 32<<10)
+	var idle *time.Timer
+	for {
+		ev, ok, err := rd.TryNext(buf)
+		if !ok && err == nil {
+			if idle == nil && w.idle > 0 { // all that was there was read
+				idle = time.AfterFunc(w.idle, func() { end(reasonIdle) })
+				defer idle.Stop()
+			}
+			ev, err = rd.Next(ctx, buf)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return w.done(reasonExit, nil), nil
+		case err != nil:
+			var why reason
+			if !errors.As(context.Cause(ctx), &why) {
+				return nil, err
+			}
+			return w.done(why, nil), nil
+		}
+		w.result.Cursor = ev.Off
+		if len(ev.Data) > 0 && idle != nil {
+			idle.Reset(w.idle)
+		}
+		if r := w.see(ev); r != nil {
+			return r, nil
+		}
+		if ctx.Err() != nil { // a child that never stops must not outrun the time
+			rd = &endedReader{rd}
+		}
+	}
+}
+
+// endedReader has nothing more to tell, so that follow looks at its context.
+type endedReader struct{ Reader }
+
+func (*endedReader) TryNext([]byte) (Event, bool, error) { return Event{}, false, nil }
+
+// see looks at one event. The result is nil if it is not what was waited for.
+func (w *wait) see(ev Event) *waitResult {
+	switch {
+	case ev.Exited:
+		return w.done(reasonExit, nil)
+	case ev.Resized != nil:
+		w.screen.Resize(ev.Resized[0], ev.Resized[1])
+	case ev.Finished != nil && w.command && ev.Off >= w.since:
+		c := cleanCommand(*ev.Finished)
+		return w.done(reasonCommand, &c)
+	case len(ev.Data) > 0:
+		w.screen.Write(ev.Data)
+		if w.pattern != nil {
+			return w.match()
+		}
+		w.bound()
+	}
+	return nil
+}
+
+// match looks for the pattern in the lines that have changed.
+func (w *wait) match() *waitResult {
+	text, _ := w.screen.History()
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if w.pattern.MatchString(line) {
+			w.result.Line = line[:min(len(line), maxLine)]
+			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
+			return w.done(reasonPattern, nil)
+		}
+	}
+	w.bound()
+	return nil
+}
+
+// bound keeps of what has left the screen only what is told in the end.
+func (w *wait) bound() {
+	w.screen.Keep(waitText)
+}
+
+// done fills in the answer.
+func (w *wait) done(why reason, c *Command) *waitResult {
+	r := &w.result
+	r.Reason, r.Command, r.ElapsedMs = why, c, time.Since(w.began).Milliseconds()
+	r.Cursor -= int64(w.screen.Pending())
+	r.History, _ = w.screen.History()
+	if len(r.History) > waitText {
+		r.History = newest(r.History, waitText)
+	}
+	for _, p := range w.probes {
+		p.tell(r)
+	}
+	i := w.terminal.Info()
+	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
+	return r
+}
+
+// progress tells the client from time to time that the call is alive. The
+// function it returns ends that.
+func (s *Server) progress(ctx context.Context, req *sdk.CallToolRequest) func() {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(progressEvery)
+		defer tick.Stop()
+		for n := 1.0; ; n++ {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: "waiting"})
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
