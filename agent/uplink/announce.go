@@ -53,7 +53,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
 			return err
 		}
-		p.open, p.known = 0, nil
+		p.open, p.known, p.told = 0, nil, false
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (p *publisher) guard(ctx context.Context) (ahp.TerminalState, error) {
 
 // adopt learns from the snapshot what the host shows already.
 func (p *publisher) adopt(state ahp.TerminalState) {
-	p.known = map[string]bool{}
+	p.known, p.told = map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {
 		if part.Type != ahp.PartCommand {
 			continue

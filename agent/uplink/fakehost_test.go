@@ -23,6 +23,7 @@ type fakeHost struct {
 	marker ahp.Meta            // of the answer to initialize
 	target ahp.ExecutionTarget // what snapshots say
 	mute   bool                // answers nothing after initialize
+	again  bool                // its owner may announce a terminal again
 
 	late map[string]chan struct{}  // by method: answered when this is closed
 	fail map[string]*jsonrpc.Error // by method: answered with this
@@ -95,6 +96,10 @@ func (f *fakeHost) create(r *jsonrpc.Request) {
 	var p ahp.CreateTerminalParams
 	ahp.DecodeParams(r.Params, &p)
 	for _, uri := range f.created {
+		if uri == p.Channel && f.again {
+			f.reply(r)
+			return
+		}
 		if uri == p.Channel {
 			r.ReplyError(jsonrpc.Errorf(ahp.CodeAlreadyExists, "it exists"))
 			return

@@ -28,9 +28,10 @@ type world struct {
 	link *uplink.Link
 
 	mu    sync.Mutex
-	child *testkit.Child    // of the last spawn
-	host  *host.Host        // nil while it is down
-	wires []jsonrpc.Channel // of the link, open ones last
+	child *testkit.Child                // of the last spawn
+	wrap  func(*testkit.Child) term.PTY // what the terminal gets of it, nil = itself
+	host  *host.Host                    // nil while it is down
+	wires []jsonrpc.Channel             // of the link, open ones last
 	down  bool
 	serve func(context.Context, jsonrpc.Channel) // instead of host, for fakes
 }
@@ -42,8 +43,11 @@ func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *worl
 	w.pool = term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) {
 		c := testkit.NewChild()
 		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.child = c
-		w.mu.Unlock()
+		if w.wrap != nil {
+			return w.wrap(c), nil
+		}
 		return c, nil
 	}})
 	o := uplink.Options{

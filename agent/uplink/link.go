@@ -48,7 +48,8 @@ type Link struct {
 	opts Options // set at construction
 	log  zerolog.Logger
 
-	nudge chan struct{} // 1 slot: try again now
+	nudge chan struct{}  // 1 slot: try again now
+	ends  sync.WaitGroup // disposals under way; they may outlive the connection
 
 	mu        sync.Mutex
 	status    Status
@@ -87,8 +88,10 @@ func New(o Options) *Link {
 }
 
 // Run keeps the link up until ctx ends and returns ctx's error. It then has
-// closed the connection; terminals go on running.
+// closed the connection and carried out what the host disposed of; other
+// terminals go on running.
 func (l *Link) Run(ctx context.Context) error {
+	defer l.ends.Wait()
 	var retry backoff
 	for {
 		l.setState(StateConnecting, nil, time.Time{})

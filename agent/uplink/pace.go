@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"tether/ahp"
@@ -23,9 +24,23 @@ const (
 	pause  = 2 * time.Millisecond
 )
 
+// errSilent: see publisher.patience.
+var errSilent = errors.New("the host answers but does not acknowledge what it is sent")
+
+// patience is how much longer the host may leave everything that is on its
+// way unacknowledged. One that does so for two heartbeats, while it answers
+// those, has lost an acknowledgement or the terminal: announcing that again
+// makes it say what it has.
+func (p *publisher) patience() time.Duration {
+	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
+}
+
 func (p *publisher) inflight() (int64, string) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
+	if p.le.acked != p.acked {
+		p.acked, p.heard = p.le.acked, time.Now()
+	}
 	return p.le.sent - p.le.acked, p.le.problem
 }
 
@@ -56,6 +71,15 @@ func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
 func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.Duration) error {
 	if inflight > 0 && !p.s.marker.Resume {
 		return p.barrier(ctx) // no acknowledgement comes by itself
+	}
+	if inflight > 0 {
+		left := p.patience()
+		if left <= 0 {
+			return errSilent
+		}
+		if rest == 0 || left < rest {
+			rest = left
+		}
 	}
 	var ready <-chan struct{}
 	if inflight < window {

@@ -23,9 +23,12 @@ type publisher struct {
 	burst  int       // bytes of text sent without a pause
 	sentAt time.Time // when the last of them went
 	timer  *time.Timer
+	acked  int64     // what the host had acknowledged last
+	heard  time.Time // when that changed, or text was sent with none on its way
 
 	// What the host shows, to send only changes after an interruption.
-	open  int // number of the command that is open there, 0 for none
+	open  int  // number of the command that is open there, 0 for none
+	told  bool // that there are command boundaries
 	title string
 	cwd   string
 	size  term.Size
@@ -108,8 +111,13 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 		offset = ev.Off
 	}
 	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), ev.Data, offset)
-	p.s.link.update(p.le, func(le *lending) { le.sent = ev.Off + int64(len(ev.Data)) })
 	now := time.Now()
+	p.s.link.update(p.le, func(le *lending) {
+		if le.sent == le.acked {
+			p.heard = now
+		}
+		le.sent = ev.Off + int64(len(ev.Data))
+	})
 	if now.Sub(p.sentAt) >= pause {
 		p.burst = 0
 	}
@@ -130,6 +138,8 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 			return nil
 		}
 		p.open = 0
+	case term.MarkDetection:
+		p.told = true
 	case term.MarkTitle:
 		p.title = m.Text
 	case term.MarkCwd:

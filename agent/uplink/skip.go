@@ -18,6 +18,11 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		}
 	})
 	var actions []ahp.Action
+	info := p.le.h.Info()
+	if info.CommandDetection && !p.told {
+		p.told = true
+		actions = append(actions, ahp.TerminalCommandDetectionAvailable{})
+	}
 	if p.open != 0 && (e.Open == nil || e.Open.N != p.open) {
 		actions = append(actions, p.closing())
 	}
@@ -28,7 +33,6 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	if !p.s.marker.CommandActions {
 		actions = nil
 	}
-	info := p.le.h.Info()
 	if info.Title != p.title {
 		p.title = info.Title
 		actions = append(actions, ahp.TerminalTitleChanged{Title: info.Title})

@@ -30,7 +30,7 @@ type Status struct {
 	State     State
 	Since     time.Time
 	NextRetry time.Time // zero unless waiting
-	Err       error     // why it is not online
+	Err       error     // why it is not online; fit to be shown on a terminal
 	Version   string    // of the protocol, while online
 	Server    string    // what the host calls itself
 	Resume    bool      // the host acknowledges offsets
@@ -70,6 +70,9 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 	defer l.mu.Unlock()
 	if l.status.State != s {
 		l.status.Since = time.Now()
+	}
+	if err != nil {
+		err = shownError{err}
 	}
 	l.status.State, l.status.Err, l.status.NextRetry = s, err, retry
 }

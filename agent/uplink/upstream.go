@@ -110,7 +110,7 @@ func (s *session) settle(ctx context.Context) {
 			s.publish(ctx, le)
 			continue
 		}
-		s.wg.Go(func() { s.dispose(le) })
+		s.link.ends.Go(func() { s.dispose(le) })
 	}
 }
 
@@ -128,6 +128,14 @@ const (
 	maxReason  = 200
 	maxProblem = 400 // with our own words around it
 )
+
+// shownError is an error whose text may hold words of the host's, fit to be
+// shown.
+type shownError struct{ error }
+
+func (e shownError) Error() string { return clip(e.error.Error(), maxProblem) }
+
+func (e shownError) Unwrap() error { return e.error }
 
 // clip makes a text of the host's fit for a message of ours, which a terminal
 // may show: printable and at most n bytes.
