@@ -1,0 +1,74 @@
+package installer
+
+import (
+	"fmt"
+	"strings"
+)
+
+// UnitName is the file name of the systemd unit.
+const UnitName = Name + ".service"
+
+// unit is written so that:
+//   - the processes that hold terminals outlive a restart of the daemon, so
+//     only the daemon is killed (KillMode) and one of them that runs out of
+//     memory does not stop the service (OOMPolicy);
+//   - a crash is followed by a start within two seconds, a wrong
+//     configuration (exit code 2) is not;
+//   - nothing is hardened that a program in a terminal would notice: what
+//     systemd forbids the daemon it forbids every shell in it.
+const unit = `# Made by tether service install. Removed by tether service uninstall.
+[Unit]
+Description=tether: lends terminals of this machine to agent hosts
+Documentation=man:tether(1)
+%[1]sStartLimitIntervalSec=60
+StartLimitBurst=20
+
+[Service]
+Type=notify
+NotifyAccess=main
+%[2]sExecStart=%[3]s
+Restart=on-failure
+RestartSec=1
+RestartPreventExitStatus=2
+KillMode=process
+TimeoutStopSec=5
+OOMPolicy=continue
+
+[Install]
+WantedBy=%[4]s
+`
+
+// SystemdUnit returns the unit of s: of the user's own manager, or of the
+// machine if s.System. s must have passed Check.
+func SystemdUnit(s Service) string {
+	var after, settings strings.Builder
+	target := "default.target"
+	if s.System {
+		target = "multi-user.target"
+		after.WriteString("Wants=network-online.target\nAfter=network-online.target\n")
+		fmt.Fprintf(&settings, "User=%s\n", s.User)
+		fmt.Fprintf(&settings, "WorkingDirectory=%s\n", unitPath(s.UserHome))
+	}
+	if s.Home != "" {
+		fmt.Fprintf(&settings, "Environment=%s\n", unitWord("TETHER_HOME="+s.Home))
+	}
+	// A program's path is not expanded as an argument is: a dollar stays one.
+	command := []string{strings.ReplaceAll(unitWord(s.Program), "$$", "$")}
+	for _, arg := range s.args() {
+		command = append(command, unitWord(arg))
+	}
+	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target)
+}
+
+// unitWord quotes one word as systemd.service(5), "Command lines", and
+// systemd.syntax(7) take it apart again.
+func unitWord(s string) string {
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(s)
+	if s == "" || strings.ContainsAny(s, " \t'\"\\;") {
+		return `"` + s + `"`
+	}
+	return s
+}
+
+// unitPath is a setting that is a single path and is not taken apart.
+func unitPath(s string) string { return strings.ReplaceAll(s, "%", "%%") }
