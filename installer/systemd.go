@@ -52,18 +52,15 @@ func SystemdUnit(s Service) string {
 	if s.Home != "" {
 		fmt.Fprintf(&settings, "Environment=%s\n", unitWord("TETHER_HOME="+s.Home))
 	}
-	// A program's path is not expanded as an argument is: a dollar stays one.
-	command := []string{strings.ReplaceAll(unitWord(s.Program), "$$", "$")}
-	for _, arg := range s.args() {
-		command = append(command, unitWord(arg))
-	}
+	command := append([]string{unitWord(s.Program)}, s.args()...)
 	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target)
 }
 
-// unitWord quotes one word as systemd.service(5), "Command lines", and
-// systemd.syntax(7) take it apart again.
+// unitWord quotes one word as systemd.syntax(7) takes it apart again. A dollar
+// stays one in Environment= and in the path of a program, for which alone this
+// is used.
 func unitWord(s string) string {
-	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`, `$`, `$$`).Replace(s)
+	s = strings.NewReplacer(`\`, `\\`, `"`, `\"`, `%`, `%%`).Replace(s)
 	if s == "" || strings.ContainsAny(s, " \t'\"\\;") {
 		return `"` + s + `"`
 	}
