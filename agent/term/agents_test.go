@@ -86,7 +86,7 @@ func TestPromoteTransfersOwnership(t *testing.T) {
 	if now, _ := pool.Changed(t.Context(), 0); now == before {
 		t.Error("watchers were not told")
 	}
-	if i := h.Info(); !i.Visible || i.Owner != term.User {
+	if i := h.Info(); !i.Visible || !i.Promoted || i.Owner != term.User {
 		t.Errorf("after: %+v", i)
 	}
 	var denied *term.DeniedError

@@ -16,11 +16,13 @@ type Info struct {
 	Size    Size
 	Owner   Actor
 	Visible bool // shown to the person in user interfaces
-	Private bool // neither lent nor seen by local agents
-	LentTo  []string
-	Pid     int
-	Started time.Time
-	Exit    *Exit // nil while running
+	// Promoted says that an agent has started it and it has become the person's.
+	Promoted bool
+	Private  bool // neither lent nor seen by local agents
+	LentTo   []string
+	Pid      int
+	Started  time.Time
+	Exit     *Exit // nil while running
 
 	CommandDetection bool // a trusted mark was seen, so Commands is meaningful
 	Running          *Command

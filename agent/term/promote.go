@@ -25,7 +25,7 @@ func (t *Terminal) promote() error {
 		t.mu.Unlock()
 		return ErrEnding
 	}
-	t.owner, t.visible = User, true
+	t.owner, t.visible, t.promoted = User, true, true
 	t.idle.stopLocked()
 	t.mu.Unlock()
 	t.changed()

@@ -20,6 +20,7 @@ type record struct {
 	Cwd      string           `json:"cwd"` // at the start
 	Owner    recordedActor    `json:"owner"`
 	Visible  bool             `json:"visible,omitempty"`
+	Promoted bool             `json:"promoted,omitempty"`
 	Private  bool             `json:"private,omitempty"`
 	OnSlow   string           `json:"on_slow,omitempty"`
 	IdleMs   int64            `json:"idle_ms,omitempty"`
@@ -73,7 +74,7 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd,
-		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Private: t.private,
+		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(),
 		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "",
 	}

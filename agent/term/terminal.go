@@ -92,6 +92,7 @@ type Terminal struct {
 	size      Size
 	owner     Actor
 	visible   bool
+	promoted  bool
 	lentTo    []string
 	exit      *Exit
 	detected  bool
@@ -136,7 +137,7 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
-		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Private: t.private,
+		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		LentTo: slices.Clone(t.lentTo), Pid: t.pty.Pid(), Started: t.started,
 		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
 		Attached: t.attached, Held: t.held != nil, Lost: t.lost,
@@ -259,6 +260,7 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	if was = slices.Contains(t.lentTo, host); was {
 		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
 		delete(t.memos, host)
+		t.expelLocked(host)
 		t.tellLocked()
 	}
 	attached = t.attached
@@ -267,6 +269,16 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 		t.changed()
 	}
 	return attached, was
+}
+
+// expelLocked closes the readers of a host: what the child writes from now on
+// is none of its business.
+func (t *Terminal) expelLocked(host string) {
+	for r := range t.readers {
+		if r.host == host {
+			r.closeLocked()
+		}
+	}
 }
 
 // attach counts a person in (+1) or out (-1).
