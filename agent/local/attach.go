@@ -42,12 +42,12 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	s.attached.Add(1)
 	defer s.attached.Done()
-	conn, err := websocket.Accept(w, r, nil)
+	conn, err := upgrade(w, r)
 	if err != nil {
-		return nil // Accept has answered
+		return nil // upgrade has answered
 	}
 	conn.SetReadLimit(maxFrame)
-	(&attachment{conn: conn, terminal: h, reader: rd, server: s}).run()
+	(&attachment{conn: conn, terminal: h, reader: rd, server: s}).run(r.Context())
 	return nil
 }
 
@@ -76,8 +76,11 @@ type attachment struct {
 	server   *Server
 }
 
-func (a *attachment) run() {
-	ctx, cancel := context.WithCancel(a.server.draining)
+// run returns when the terminal has exited, the client has gone, the server
+// drains, or the request's context ends, since its token was revoked.
+func (a *attachment) run(request context.Context) {
+	ctx, cancel := context.WithCancel(request)
+	defer context.AfterFunc(a.server.draining, cancel)()
 	var wg sync.WaitGroup
 	wrong := make(chan Control, 1) // what input has to tell; kept until output gets to it
 	wg.Go(func() {
@@ -92,7 +95,11 @@ func (a *attachment) run() {
 			a.conn.CloseNow()
 		}
 	})
-	if last, ok := a.output(ctx, wrong); ok {
+	last, ok := a.output(ctx, wrong)
+	if request.Err() != nil {
+		last, ok = Control{Type: ControlDropped, Message: context.Cause(request).Error()}, true
+	}
+	if ok {
 		word, done := context.WithTimeout(context.Background(), lastWord)
 		_ = a.conn.Write(word, websocket.MessageText, last.encode())
 		done()

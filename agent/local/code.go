@@ -20,10 +20,13 @@ const (
 	CodeBadRequest      Code = "bad_request"      // not understood, or a value out of range
 	CodeNotFound        Code = "not_found"        // no such path or method
 	CodeForbidden       Code = "forbidden"        // a browser, or a foreign Host
+	CodeUnauthorized    Code = "unauthorized"     // no token on TCP, or none that is valid
 	CodeTooLarge        Code = "too_large"        // a body beyond maxBody
 	CodeUnsupportedType Code = "unsupported_type" // a body that does not say that it is JSON
 	CodeLimit           Code = "limit"            // as many as are allowed are there
 	CodeNoTerminal      Code = "no_such_terminal" //
+	CodeNoToken         Code = "no_such_token"    //
+	CodeExists          Code = "exists"           // what was to be made is there
 	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
 	CodeDenied          Code = "denied"           // not allowed for this principal
 	CodeExited          Code = "exited"           // the terminal's child has ended
@@ -63,10 +66,13 @@ var meaning = map[Code]outcomes{
 	CodeBadRequest:      {http.StatusBadRequest, ExitUsage},
 	CodeNotFound:        {http.StatusNotFound, ExitFailure},
 	CodeForbidden:       {http.StatusForbidden, ExitDenied},
+	CodeUnauthorized:    {http.StatusUnauthorized, ExitDenied},
 	CodeTooLarge:        {http.StatusRequestEntityTooLarge, ExitFailure},
 	CodeUnsupportedType: {http.StatusUnsupportedMediaType, ExitFailure},
 	CodeLimit:           {http.StatusTooManyRequests, ExitFailure},
 	CodeNoTerminal:      {http.StatusNotFound, ExitNoTerminal},
+	CodeNoToken:         {http.StatusNotFound, ExitFailure},
+	CodeExists:          {http.StatusConflict, ExitFailure},
 	CodeAmbiguous:       {http.StatusConflict, ExitNoTerminal},
 	CodeDenied:          {http.StatusForbidden, ExitDenied},
 	CodeExited:          {http.StatusConflict, ExitFailure},

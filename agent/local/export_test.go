@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 
 	"github.com/coder/websocket"
+
+	"tether/agent/term"
 )
 
 // MaxConns is maxConns.
@@ -60,4 +62,15 @@ const (
 func ParsePty(data []byte) (kind, id string, err error) {
 	r, err := parsePty(data)
 	return r.Type, r.ID, err
+}
+
+// MaxTCPConns is maxTCPConns.
+const MaxTCPConns = maxTCPConns
+
+// ActorOf is who a token is for; nobody if it is none.
+func (t *Tokens) ActorOf(token string) term.Actor {
+	if g := t.find(token); g != nil {
+		return g.actor
+	}
+	return term.Actor{}
 }

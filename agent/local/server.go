@@ -9,8 +9,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -43,6 +43,10 @@ type Options struct {
 	// the socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
+	// Tokens are what ServeTCP lets in; nil if it is not used. Origins are the
+	// pages that may come in, such as "https://ui.example": none by default.
+	Tokens  *Tokens
+	Origins []string
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
@@ -67,8 +71,10 @@ const maxHeader = 16 << 10
 type Server struct {
 	opts Options
 	log  zerolog.Logger
-	http http.Server
+	http http.Server // on the socket
+	tcp  http.Server
 
+	tcpPort  atomic.Int64
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
 	attached sync.WaitGroup
@@ -86,9 +92,11 @@ func NewServer(o Options) *Server {
 		s.log = *o.Logger
 	}
 	s.draining, s.drain = context.WithCancel(context.Background())
-	s.http = http.Server{
-		Handler: s.guard(s.routes()), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(io.Discard, "", 0), // what clients send wrong is answered to them, see guard for panics
+	routes := s.unlessDraining(s.routes())
+	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
+	for _, h := range []*http.Server{&s.http, &s.tcp} {
+		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
+		h.ErrorLog = log.New(io.Discard, "", 0) // what clients send wrong is answered to them, see guard for panics
 	}
 	return s
 }
@@ -115,10 +123,13 @@ func (s *Server) Close() error {
 	s.Drain()
 	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		return s.http.Close()
+	var errs []error
+	for _, h := range []*http.Server{&s.tcp, &s.http} {
+		if h.Shutdown(ctx) != nil {
+			errs = append(errs, h.Close())
+		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *Server) routes() *http.ServeMux {
@@ -138,6 +149,10 @@ func (s *Server) routes() *http.ServeMux {
 		"POST /v1/hosts":                   person(s.pair),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
 		"POST /v1/shutdown":                person(s.shutdown),
+		"GET /v1/tokens":                   onlySocket(person(s.listTokens)),
+		"POST /v1/tokens":                  onlySocket(person(s.createToken)),
+		"DELETE /v1/tokens/{principal}":    onlySocket(person(s.revokeToken)),
+		"POST /v1/token":                   onlySocket(person(s.showToken)),
 		"GET /pty":                         s.pty,
 		"POST /pty/spawn":                  person(s.spawnPty),
 		"/":                                noRoute,
@@ -153,42 +168,6 @@ func (s *Server) routes() *http.ServeMux {
 
 func noRoute(_ http.ResponseWriter, r *http.Request) error {
 	return &Error{Code: CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
-}
-
-// guard lets nothing through that a browser could have sent, bounds what is
-// read, and keeps a bug in one request from ending the daemon.
-func (s *Server) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if v := recover(); v != nil {
-				s.log.Error().Interface("panic", v).Bytes("stack", debug.Stack()).Msg("local request")
-				fail(w, &Error{Code: CodeInternal, Message: "a bug in the daemon; its log has the details"})
-			}
-		}()
-		actor, err := s.admit(r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), actor)))
-	})
-}
-
-// admit refuses requests that no program of ours sends, and says who asks.
-func (s *Server) admit(r *http.Request) (term.Actor, *Error) {
-	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
-		if _, there := r.Header[h]; there {
-			return term.Actor{}, &Error{Code: CodeForbidden, Message: "browsers are not served here"}
-		}
-	}
-	if r.Host != Host {
-		return term.Actor{}, &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
-	}
-	if s.draining.Err() != nil {
-		return term.Actor{}, &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
-	}
-	return lowered(term.User, r.Header)
 }
 
 // decode reads one JSON object and nothing else, within bodyTimeout.

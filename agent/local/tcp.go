@@ -1,0 +1,210 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxTCPConns = 256
+	// tcpBuffer is what the system keeps for a client that does not read, in
+	// bytes. Left alone, Linux lets it grow to 4 MiB.
+	tcpBuffer = 256 << 10
+	// tokenProtocol begins the WebSocket subprotocol that carries a token for a
+	// browser, which cannot set a header. It is never answered.
+	tokenProtocol = "tether.token."
+)
+
+// ListenLoopback listens on an address such as "127.0.0.1:0", where port 0 is
+// one that is free. It refuses to listen where other machines could come from.
+func ListenLoopback(address string) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("listen address %q must be an address and a port, such as 127.0.0.1:0", address)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("listen address %q can be reached from other machines; use 127.0.0.1, [::1] or localhost", address)
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() { // whatever localhost means here
+		l.Close()
+		return nil, fmt.Errorf("listen address %q is %s, which can be reached from other machines", address, l.Addr())
+	}
+	return tcpListener{l}, nil
+}
+
+// tcpListener bounds what its connections keep in the system.
+type tcpListener struct{ net.Listener }
+
+func (l tcpListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
+		_ = tcp.SetWriteBuffer(tcpBuffer) // a bound on memory; without it everything works
+	}
+	return conn, err
+}
+
+// ServeTCP answers what comes in through l, which ListenLoopback made, until
+// Close, and closes l. Who comes shows a token of Options.Tokens.
+func (s *Server) ServeTCP(l net.Listener) error {
+	at, ok := l.Addr().(*net.TCPAddr)
+	if !ok || s.opts.Tokens == nil {
+		l.Close()
+		return errors.New("loopback TCP takes a TCP listener and tokens")
+	}
+	if _, err := s.opts.Tokens.User(); err != nil {
+		l.Close()
+		return err
+	}
+	s.tcpPort.Store(int64(at.Port))
+	err := s.tcp.Serve(newLimited(l, maxTCPConns))
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// onTCP lets in who may come through TCP, where every program of every user of
+// this machine and every page in a browser can knock. In this order: the Host
+// must be ours, so that no name that somebody else resolves to this machine gets
+// in; a browser's page must be of a listed origin; then a token says who asks.
+// Nothing is told before. What a token has opened ends when it is revoked.
+func (s *Server) onTCP(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		harden(w.Header())
+		page, err := s.admitPage(r)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		if page != "" {
+			allowPage(w.Header(), page)
+			if r.Method == http.MethodOptions {
+				w.WriteHeader(http.StatusNoContent) // what was asked is in the header
+				return
+			}
+		}
+		g := s.opts.Tokens.find(takeToken(r))
+		if g == nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			fail(w, &Error{Code: CodeUnauthorized, Message: "a valid token is needed",
+				Hint: "send Authorization: Bearer and what tether token show prints, or tether token create for an agent"})
+			return
+		}
+		actor, err := lowered(g.actor, r.Header)
+		if err != nil {
+			fail(w, err)
+			return
+		}
+		ctx, cancel := context.WithCancelCause(context.WithValue(WithActor(r.Context(), actor), tcpKey{}, true))
+		defer cancel(nil)
+		defer context.AfterFunc(g.live, func() { cancel(context.Cause(g.live)) })()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// tcpKey is where a request's context says that it came through TCP.
+type tcpKey struct{}
+
+// onlySocket is h for who comes through the socket. What manages credentials
+// is not for who has stolen one.
+func onlySocket(h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if r.Context().Value(tcpKey{}) != nil {
+			return &Error{Code: CodeDenied, Message: "this is done through the socket alone", Hint: "use the command line"}
+		}
+		return h(w, r)
+	}
+}
+
+// harden keeps browsers from making anything of an answer.
+func harden(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Vary", "Origin")
+}
+
+// ourHost reports whether a Host header is one of this listener's names.
+func (s *Server) ourHost(host string) bool {
+	port := strconv.FormatInt(s.tcpPort.Load(), 10)
+	for _, name := range []string{"localhost", "127.0.0.1", "[::1]"} {
+		if host == name+":"+port || port == "80" && host == name {
+			return true
+		}
+	}
+	return false
+}
+
+// admitPage refuses a foreign Host and what a browser sends for a page that is
+// not listed. It returns the page's origin if it is; "" if no browser sent it.
+func (s *Server) admitPage(r *http.Request) (string, *Error) {
+	if !s.ourHost(r.Host) {
+		return "", &Error{Code: CodeForbidden, Message: "this address answers to the Host localhost, 127.0.0.1 or [::1] with its port only"}
+	}
+	origins, page := r.Header["Origin"]
+	_, browser := r.Header["Sec-Fetch-Site"]
+	switch {
+	case !page && !browser:
+		return "", nil
+	case !page: // an image, a form, an address that was typed
+		return "", &Error{Code: CodeForbidden, Message: "a browser may come from a page of a listed origin only"}
+	case len(origins) != 1 || !slices.Contains(s.opts.Origins, origins[0]):
+		return "", &Error{Code: CodeForbidden, Message: "pages of this origin may not come in",
+			Hint: "list it as local.origins in config.toml, if you trust it with your terminals"}
+	}
+	return origins[0], nil
+}
+
+// allowPage lets a listed page read what is answered, and ask with what a
+// program can. Pages of other origins are told nothing of the kind.
+func allowPage(h http.Header, page string) {
+	h.Set("Access-Control-Allow-Origin", page)
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, Mcp-Protocol-Version, Mcp-Session-Id, "+PrincipalHeader)
+	h.Set("Access-Control-Expose-Headers", "Mcp-Session-Id")
+	h.Set("Access-Control-Allow-Private-Network", "true")
+	h.Set("Access-Control-Max-Age", "600")
+}
+
+// takeToken returns the token that a request shows, and removes it, so that no
+// handler can pass it on. A browser's WebSocket shows it as a subprotocol. It is
+// not looked for in the URL, which ends up in logs and histories.
+func takeToken(r *http.Request) string {
+	token := ""
+	if values := r.Header["Authorization"]; len(values) == 1 {
+		if kind, rest, ok := strings.Cut(values[0], " "); ok && strings.EqualFold(kind, "Bearer") {
+			token = strings.TrimSpace(rest)
+		}
+	}
+	_, header := r.Header["Authorization"]
+	r.Header.Del("Authorization")
+	const protocols = "Sec-Websocket-Protocol"
+	var others []string
+	for p := range strings.SplitSeq(strings.Join(r.Header[protocols], ","), ",") {
+		p = strings.TrimSpace(p)
+		shown, is := strings.CutPrefix(p, tokenProtocol)
+		switch {
+		case is && !header && token == "":
+			token = shown
+		case !is && p != "":
+			others = append(others, p)
+		}
+	}
+	r.Header.Del(protocols)
+	if len(others) > 0 {
+		r.Header.Set(protocols, strings.Join(others, ", "))
+	}
+	return token
+}

@@ -1,0 +1,432 @@
+package local_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+const listed = "https://ui.example"
+
+// door is a world that is served on loopback TCP too.
+type door struct {
+	*world
+	tokens *local.Tokens
+	token  string // the person's
+	addr   string
+	port   string
+}
+
+func serveTCP(t *testing.T) *door {
+	t.Helper()
+	tokens, err := local.OpenTokens(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &door{world: serve(t, local.Options{Tokens: tokens, Origins: []string{listed}}, term.Options{}), tokens: tokens}
+	l, err := local.ListenLoopback("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- d.server.ServeTCP(l) }()
+	t.Cleanup(func() {
+		if err := d.server.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve TCP: %v", err)
+		}
+	})
+	d.addr = l.Addr().String()
+	_, d.port, _ = net.SplitHostPort(d.addr)
+	if d.token, err = tokens.User(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ask sends raw bytes, in which PORT and TOKEN stand for those, and returns the
+// answer with its body.
+func (d *door) ask(raw string) (*http.Response, string) {
+	d.t.Helper()
+	conn, err := net.Dial("tcp", d.addr)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
+		d.t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, strings.NewReplacer("PORT", d.port, "TOKEN", d.token).Replace(raw)); err != nil {
+		d.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		d.t.Fatalf("%q: %v", raw, err)
+	}
+	var body []byte
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		body, _ = io.ReadAll(resp.Body)
+	}
+	return resp, string(body)
+}
+
+const upgradeHeaders = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+
+func TestWhoIsLetInThroughTCP(t *testing.T) {
+	d := serveTCP(t)
+	d.spawn("one")
+	const bearer = "Authorization: Bearer TOKEN\r\n"
+	const asProtocol = "Sec-WebSocket-Protocol: tether.pty.v1, tether.token.TOKEN\r\n"
+	for _, c := range []struct {
+		name, line, headers string
+		status              int
+	}{
+		{"a program", "GET /v1/terminals", "Host: 127.0.0.1:PORT\r\n" + bearer, 200},
+		{"by name", "GET /v1/terminals", "Host: localhost:PORT\r\n" + bearer, 200},
+		{"over version 6", "GET /v1/terminals", "Host: [::1]:PORT\r\n" + bearer, 200},
+		{"bearer in lower case", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: bearer TOKEN\r\n", 200},
+		{"a program's WebSocket", "GET /pty", "Host: localhost:PORT\r\n" + bearer + upgradeHeaders, 101},
+		{"a browser's WebSocket", "GET /pty", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\n" + asProtocol + upgradeHeaders, 101},
+		{"a listed page", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nSec-Fetch-Site: cross-site\r\n" + bearer, 200},
+		{"attaching a screen", "GET /v1/terminals/one/attach", "Host: localhost:PORT\r\n" + bearer + upgradeHeaders, 101},
+
+		{"no token", "GET /v1/terminals", "Host: localhost:PORT\r\n", 401},
+		{"no token on a path that is not there", "GET /nothing", "Host: localhost:PORT\r\n", 401},
+		{"no token, another method", "OPTIONS /v1/terminals", "Host: localhost:PORT\r\n", 401},
+		{"wrong token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer TOKEN-\r\n", 401},
+		{"beginning of the token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer tether_\r\n", 401},
+		{"empty token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer \r\n", 401},
+		{"another scheme", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Basic TOKEN\r\n", 401},
+		{"two tokens", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer x\r\n" + bearer, 401},
+		{"wrong header, right protocol", "GET /pty", "Host: localhost:PORT\r\nAuthorization: Bearer x\r\n" + asProtocol + upgradeHeaders, 401},
+		{"in the address", "GET /v1/terminals?token=TOKEN", "Host: localhost:PORT\r\n", 401},
+		{"in a cookie", "GET /v1/terminals", "Host: localhost:PORT\r\nCookie: token=TOKEN\r\n", 401},
+		{"a WebSocket without token", "GET /pty", "Host: localhost:PORT\r\n" + upgradeHeaders, 401},
+
+		{"a rebound name", "GET /v1/terminals", "Host: attacker.example\r\n" + bearer, 403},
+		{"a rebound name with our port", "GET /v1/terminals", "Host: attacker.example:PORT\r\n" + bearer, 403},
+		{"a rebound page", "GET /pty", "Host: attacker.example:PORT\r\nOrigin: http://attacker.example:PORT\r\n" + asProtocol + upgradeHeaders, 403},
+		{"another port", "GET /v1/terminals", "Host: localhost:1\r\n" + bearer, 403},
+		{"no port", "GET /v1/terminals", "Host: localhost\r\n" + bearer, 403},
+		{"a name below", "GET /v1/terminals", "Host: x.localhost:PORT\r\n" + bearer, 403},
+		{"a dot", "GET /v1/terminals", "Host: localhost.:PORT\r\n" + bearer, 403},
+		{"another loopback address", "GET /v1/terminals", "Host: 127.0.0.2:PORT\r\n" + bearer, 403},
+		{"the socket's name", "GET /v1/terminals", "Host: tether\r\n" + bearer, 403},
+		{"no host", "GET /v1/terminals", "Host:\r\n" + bearer, 403},
+		{"two hosts", "GET /v1/terminals", "Host: localhost:PORT\r\nHost: attacker.example\r\n" + bearer, 400},
+		{"absolute form", "GET http://attacker.example/v1/terminals", "Host: localhost:PORT\r\n" + bearer, 403},
+
+		{"a page with the token", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\n" + bearer, 403},
+		{"a page's WebSocket with the token", "GET /pty", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\n" + asProtocol + upgradeHeaders, 403},
+		{"our own origin", "GET /pty", "Host: localhost:PORT\r\nOrigin: http://localhost:PORT\r\n" + asProtocol + upgradeHeaders, 403},
+		{"listed, but http", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: http://ui.example\r\n" + bearer, 403},
+		{"listed with a port", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + ":8443\r\n" + bearer, 403},
+		{"listed as the beginning", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + ".attacker.example\r\n" + bearer, 403},
+		{"null", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: null\r\n" + bearer, 403},
+		{"empty", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin:\r\n" + bearer, 403},
+		{"two origins", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nOrigin: " + listed + "\r\n" + bearer, 403},
+		{"an address typed into a browser", "GET /v1/terminals", "Host: localhost:PORT\r\nSec-Fetch-Site: none\r\n" + bearer, 403},
+		{"an image of a page", "GET /v1/terminals", "Host: localhost:PORT\r\nSec-Fetch-Site: cross-site\r\n" + bearer, 403},
+		{"a page asks whether it may", "OPTIONS /pty/spawn", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\nAccess-Control-Request-Method: POST\r\n", 403},
+		{"a listed page asks whether it may", "OPTIONS /pty/spawn", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nAccess-Control-Request-Method: POST\r\n", 204},
+		{"a listed page without token", "POST /pty/spawn", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nContent-Length: 0\r\n", 401},
+	} {
+		resp, body := d.ask(c.line + " HTTP/1.1\r\n" + c.headers + "\r\n")
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %s %q, want %d", c.name, resp.Status, body, c.status)
+		}
+		if strings.Contains(body, d.token) || strings.Contains(fmt.Sprint(resp.Header), d.token) {
+			t.Errorf("%s: the token is sent back: %v %q", c.name, resp.Header, body)
+		}
+		page := resp.Header.Get("Access-Control-Allow-Origin")
+		if strings.Contains(c.headers, "Origin: "+listed+"\r\n") != (page == listed) && !strings.HasPrefix(c.name, "two") {
+			t.Errorf("%s: allows the origin %q", c.name, page)
+		}
+		if resp.StatusCode >= 401 && (resp.Header.Get("X-Content-Type-Options") != "nosniff" || resp.Header.Get("Content-Security-Policy") == "") {
+			t.Errorf("%s: headers %v", c.name, resp.Header)
+		}
+	}
+	if got, err := d.client.List(t.Context()); err != nil || len(got.Terminals) != 1 {
+		t.Errorf("afterwards: %+v, %v", got, err)
+	}
+}
+
+func TestTCPIsNoWayToCredentials(t *testing.T) {
+	d := serveTCP(t)
+	for _, line := range []string{"GET /v1/tokens", "POST /v1/tokens", "DELETE /v1/tokens/a", "POST /v1/token"} {
+		resp, body := d.ask(line + " HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer TOKEN\r\nContent-Length: 0\r\n\r\n")
+		if resp.StatusCode != http.StatusForbidden || !strings.Contains(body, "denied") {
+			t.Errorf("%s: %s %s", line, resp.Status, body)
+		}
+	}
+}
+
+// dialTCP opens the WebSocket with a token.
+func (d *door) dialTCP(token string) (*ui, error) {
+	ctx, cancel := context.WithTimeout(d.t.Context(), patience)
+	defer cancel()
+	conn, resp, err := websocket.Dial(ctx, "ws://"+d.addr+"/pty",
+		&websocket.DialOptions{Subprotocols: []string{"tether.pty.v1", "tether.token." + token}, HTTPHeader: http.Header{"Origin": {listed}}})
+	if err != nil {
+		if resp != nil {
+			return nil, fmt.Errorf("%s", resp.Status)
+		}
+		return nil, err
+	}
+	if got := conn.Subprotocol(); got != "tether.pty.v1" {
+		d.t.Errorf("subprotocol %q", got)
+	}
+	d.t.Cleanup(func() { conn.CloseNow() })
+	return &ui{d.t, conn}, nil
+}
+
+func TestTokensNameAgents(t *testing.T) {
+	d := serveTCP(t)
+	ctx := t.Context()
+	mine, _ := d.spawn("mine")
+	made, err := d.client.CreateToken(ctx, "agent-1")
+	if err != nil || !strings.HasPrefix(made.Token, "tether_") || len(made.Token) < 7+43 {
+		t.Fatalf("%+v, %v", made, err)
+	}
+	_, err = d.client.CreateToken(ctx, "agent-1")
+	wantCode(t, "again", err, local.CodeExists)
+	for _, bad := range []string{"", "a b", "user", strings.Repeat("x", 65)} {
+		_, err = d.client.CreateToken(ctx, bad)
+		wantCode(t, "principal "+bad, err, local.CodeBadRequest)
+	}
+	_, err = d.client.As("x").CreateToken(ctx, "y")
+	wantCode(t, "an agent makes tokens", err, local.CodeDenied)
+	if l, err := d.client.Tokens(ctx); err != nil || len(l.Tokens) != 1 || l.Tokens[0].Principal != "agent-1" {
+		t.Errorf("%+v, %v", l, err)
+	}
+
+	u, err := d.dialTCP(made.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.ask("pty:attach", mine.ID)
+	u.nextOf("pty:attached")
+	u.ask("pty:input", mine.ID, "data", "x")
+	if got := u.nextOf("pty:error"); got["code"] != "denied" {
+		t.Errorf("an agent types: %v", got)
+	}
+	as := func(header string, want int) {
+		t.Helper()
+		resp, body := d.ask("GET /v1/status HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer " + header + "\r\n\r\n")
+		if resp.StatusCode != want {
+			t.Errorf("%s %s, want %d", resp.Status, body, want)
+		}
+	}
+	as(made.Token, 200)
+	as(made.Token+"\r\nTether-Principal: agent-1", 200)
+	as(made.Token+"\r\nTether-Principal: agent-2", 403)
+	as("TOKEN\r\nTether-Principal: agent-2", 200)
+	as("TOKEN\r\nTether-Principal: a b", 400)
+
+	if err := d.client.RevokeToken(ctx, "agent-1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := closed(t, u); got.Code != websocket.StatusPolicyViolation || got.Reason != local.ErrRevoked.Error() {
+		t.Errorf("closed with %v", got)
+	}
+	as(made.Token, 401)
+	wantCode(t, "revoke again", d.client.RevokeToken(ctx, "agent-1"), local.CodeNoToken)
+}
+
+// closed waits for the end of the connection.
+func closed(t *testing.T, u *ui) websocket.CloseError {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		if _, _, err := u.conn.Read(ctx); err != nil {
+			e, _ := err.(websocket.CloseError)
+			if status := websocket.CloseStatus(err); status >= 0 {
+				e.Code = status
+			}
+			if i := strings.LastIndex(err.Error(), "reason = "); i >= 0 {
+				e.Reason = strings.Trim(err.Error()[i+len("reason = "):], `"`)
+			}
+			return e
+		}
+	}
+}
+
+func TestRenewedTokenEndsWhatTheOldOneOpened(t *testing.T) {
+	d := serveTCP(t)
+	d.spawn("a")
+	old := d.token
+	u, err := d.dialTCP(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	attached, _, err := websocket.Dial(t.Context(), "ws://"+d.addr+"/v1/terminals/a/attach", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + old}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer attached.CloseNow()
+	req, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+d.addr+"/v1/terminals/a/output?follow=1", nil)
+	req.Header.Set("Authorization", "Bearer "+old)
+	following, err := http.DefaultTransport.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer following.Body.Close()
+	if err := d.client.RevokeToken(t.Context(), "user"); err != nil {
+		t.Fatal(err)
+	}
+	closed(t, u)
+	if _, data, err := attached.Read(t.Context()); err != nil || !strings.Contains(string(data), "revoked") {
+		t.Errorf("attached: %s, %v", data, err)
+	}
+	if _, err := io.ReadAll(following.Body); err != nil {
+		t.Errorf("following: %v", err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if _, err := d.dialTCP(old); err == nil || !strings.Contains(err.Error(), "401") {
+		t.Errorf("the old token: %v", err)
+	}
+	fresh, err := d.client.UserToken(t.Context())
+	if err != nil || fresh.Token == old {
+		t.Fatalf("%+v, %v", fresh, err)
+	}
+	if _, err := d.dialTCP(fresh.Token); err != nil {
+		t.Errorf("the new token: %v", err)
+	}
+}
+
+func TestListenOnLoopbackAlone(t *testing.T) {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:0", "127.0.0.1", "", "localhost.example:0"} {
+		if l, err := local.ListenLoopback(address); err == nil {
+			l.Close()
+			t.Errorf("%q was listened to", address)
+		} else if !strings.Contains(err.Error(), "listen address") {
+			t.Errorf("%q: %v", address, err)
+		}
+	}
+	for _, address := range []string{"127.0.0.1:0", "localhost:0", "[::1]:0"} {
+		l, err := local.ListenLoopback(address)
+		if err != nil {
+			if strings.HasPrefix(address, "[") {
+				t.Logf("no version 6 here: %v", err)
+				continue
+			}
+			t.Errorf("%q: %v", address, err)
+			continue
+		}
+		l.Close()
+	}
+}
+
+func TestTokensAreKeptClosed(t *testing.T) {
+	dir := t.TempDir()
+	tokens, err := local.OpenTokens(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := tokens.User()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := tokens.Create("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, f := range files {
+		i, err := f.Info()
+		if err != nil || i.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", f.Name(), i.Mode(), err)
+		}
+		data, err := os.ReadFile(dir + "/" + f.Name())
+		if err != nil || strings.Contains(string(data), token) {
+			t.Errorf("%s holds an agent's token (%v)", f.Name(), err)
+		}
+	}
+	again, err := local.OpenTokens(dir)
+	if err != nil || len(again.List()) != 1 {
+		t.Fatalf("%v", err)
+	}
+	if same, err := again.User(); err != nil || same != user {
+		t.Errorf("the person's token is %q after a start, was %q (%v)", same, user, err)
+	}
+	if who := again.ActorOf(token); who != term.Agent("a") {
+		t.Errorf("the agent's token is %v's", who)
+	}
+	for name, content := range map[string]string{"local.token": "short\n", "tokens.json": `{"version":9}`} {
+		if err := os.WriteFile(dir+"/"+name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := again.User(); err == nil {
+		t.Error("a broken token is taken")
+	}
+	if _, err := local.OpenTokens(dir); err == nil || !strings.Contains(err.Error(), "version 9") {
+		t.Errorf("another version: %v", err)
+	}
+	if err := os.Chmod(dir+"/tokens.json", 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := local.OpenTokens(dir); err == nil || !strings.Contains(err.Error(), "chmod") {
+		t.Errorf("open to others: %v", err)
+	}
+}
+
+func TestTCPConnectionsAreBounded(t *testing.T) {
+	d := serveTCP(t)
+	var conns []net.Conn
+	for range local.MaxTCPConns {
+		c, err := net.Dial("tcp", d.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+	}
+	late, err := net.Dial("tcp", d.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := io.WriteString(late, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		if err == nil {
+			_, err = late.Read(make([]byte, 1))
+		}
+		answered <- err
+	}()
+	select {
+	case err := <-answered:
+		t.Fatalf("one too many was answered: %v", err)
+	default:
+	}
+	conns[0].Close()
+	select {
+	case err := <-answered:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("a place that is free again was not given")
+	}
+	testkit.Eventually(t, patience, "the socket is not concerned", func() bool { _, err := d.client.Status(t.Context()); return err == nil })
+}

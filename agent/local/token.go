@@ -1,0 +1,264 @@
+package local
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/agent/term"
+	"tether/platform/secret"
+)
+
+const (
+	tokenBytes  = 32 // of randomness: 256 bit
+	tokenPrefix = "tether_"
+	// maxTokens bounds those of agents.
+	maxTokens = 100
+	// userToken is the name under which the person's own token is renewed.
+	userToken = "user"
+)
+
+// ErrRevoked is the cause of the end of what a revoked token had opened.
+var ErrRevoked = errors.New("the token was revoked")
+
+// UserTokenPath is where the daemon with this state directory keeps the token
+// that acts as the person. It is there once loopback TCP was enabled or
+// Tokens.User was called.
+func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
+
+// Tokens are what opens the local door on TCP. The person's own is kept in a
+// file that only they can read, so that their programs find it; of agents'
+// tokens only hashes are kept. It is safe for concurrent use.
+type Tokens struct {
+	// Set at construction.
+	userPath, agentsPath string
+
+	mu     sync.Mutex
+	user   *grant // nil until it is needed
+	agents []*grant
+}
+
+// grant is one token that is valid.
+type grant struct {
+	tokenRecord
+	hash  [sha256.Size]byte
+	actor term.Actor
+	live  context.Context // ends with ErrRevoked
+	end   context.CancelCauseFunc
+}
+
+// tokenRecord is what is kept of an agent's token.
+type tokenRecord struct {
+	Principal string    `json:"principal"`
+	SHA256    []byte    `json:"sha256"`
+	Created   time.Time `json:"created"`
+}
+
+// tokenFile is the file of agents' tokens.
+type tokenFile struct {
+	Version int           `json:"version"`
+	Tokens  []tokenRecord `json:"tokens"`
+}
+
+const tokenFileVersion = 1
+
+// TokenInfo is an agent's token as lists show it.
+type TokenInfo struct {
+	Principal string    `json:"principal"`
+	Created   time.Time `json:"created"`
+}
+
+// OpenTokens reads the tokens kept in the state directory, if there are any.
+func OpenTokens(state string) (*Tokens, error) {
+	t := &Tokens{userPath: UserTokenPath(state), agentsPath: filepath.Join(state, "tokens.json")}
+	data, err := secret.ReadFile(t.agentsPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	var f tokenFile
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("tokens: %s: %w; repair it, or remove it and create them again", t.agentsPath, err)
+	}
+	if f.Version != tokenFileVersion {
+		return nil, fmt.Errorf("tokens: %s has version %d, this program knows %d", t.agentsPath, f.Version, tokenFileVersion)
+	}
+	for _, r := range f.Tokens {
+		if checkPrincipal(r.Principal) != nil || len(r.SHA256) != sha256.Size {
+			return nil, fmt.Errorf("tokens: %s: the entry of %.80q is not one; remove it", t.agentsPath, r.Principal)
+		}
+		t.agents = append(t.agents, newGrant(r, term.Agent(r.Principal)))
+	}
+	return t, nil
+}
+
+func newGrant(r tokenRecord, actor term.Actor) *grant {
+	g := &grant{tokenRecord: r, hash: [sha256.Size]byte(r.SHA256), actor: actor}
+	g.live, g.end = context.WithCancelCause(context.Background())
+	return g
+}
+
+// newToken makes a token and what is kept of it.
+func newToken(principal string) (string, tokenRecord) {
+	var b [tokenBytes]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
+	return token, recordOf(principal, token)
+}
+
+func recordOf(principal, token string) tokenRecord {
+	hash := sha256.Sum256([]byte(token))
+	return tokenRecord{Principal: principal, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
+}
+
+// User returns the person's own token, made and kept at the first call.
+func (t *Tokens) User() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	data, err := secret.ReadFile(t.userPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		return t.renewLocked()
+	}
+	if err != nil {
+		return "", fmt.Errorf("token: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxID {
+		return "", fmt.Errorf("token: %s does not hold one; remove it, and the daemon makes another", t.userPath)
+	}
+	if r := recordOf(userToken, token); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {
+		t.setUserLocked(r)
+	}
+	return token, nil
+}
+
+// renewLocked makes the person another token; the one before is revoked.
+func (t *Tokens) renewLocked() (string, error) {
+	token, r := newToken(userToken)
+	if err := secret.WriteFile(t.userPath, []byte(token+"\n")); err != nil {
+		return "", fmt.Errorf("token: %w", err)
+	}
+	t.setUserLocked(r)
+	return token, nil
+}
+
+func (t *Tokens) setUserLocked(r tokenRecord) {
+	if t.user != nil {
+		t.user.end(ErrRevoked)
+	}
+	t.user = newGrant(r, term.User)
+}
+
+// Create makes a token for the agent called principal, which has none yet, and
+// keeps its hash. The token cannot be had again.
+func (t *Tokens) Create(principal string) (string, error) {
+	if err := checkPrincipal(principal); err != nil {
+		return "", err
+	}
+	if principal == userToken {
+		return "", badMessage("%q is the name of your own token", principal)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case len(t.agents) >= maxTokens:
+		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, as many as are allowed", maxTokens), Hint: "revoke one"}
+	case slices.ContainsFunc(t.agents, named(principal)):
+		return "", &Error{Code: CodeExists, Message: fmt.Sprintf("agent %s has a token", principal),
+			Hint: "tether token revoke " + principal + " first, if it is lost"}
+	}
+	token, r := newToken(principal)
+	next := append(slices.Clip(t.agents), newGrant(r, term.Agent(principal)))
+	if err := t.keepLocked(next); err != nil {
+		return "", err
+	}
+	return token, nil
+}
+
+// Revoke ends the token of the agent called principal and all that it has
+// opened. Revoking "user" renews the person's own.
+func (t *Tokens) Revoke(principal string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if principal == userToken {
+		_, err := t.renewLocked()
+		return err
+	}
+	i := slices.IndexFunc(t.agents, named(principal))
+	if i < 0 {
+		return &Error{Code: CodeNoToken, Message: fmt.Sprintf("agent %.80q has no token", principal), Hint: "tether token ls shows those that have"}
+	}
+	revoked := t.agents[i]
+	if err := t.keepLocked(slices.Delete(slices.Clone(t.agents), i, i+1)); err != nil {
+		return err
+	}
+	revoked.end(ErrRevoked)
+	return nil
+}
+
+// List returns agents' tokens, the oldest first.
+func (t *Tokens) List() []TokenInfo {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]TokenInfo, 0, len(t.agents))
+	for _, g := range t.agents {
+		all = append(all, TokenInfo{Principal: g.Principal, Created: g.Created})
+	}
+	slices.SortFunc(all, func(a, b TokenInfo) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Principal, b.Principal))
+	})
+	return all
+}
+
+func named(principal string) func(*grant) bool {
+	return func(g *grant) bool { return g.Principal == principal }
+}
+
+// keepLocked makes next the tokens of agents, in the file first.
+func (t *Tokens) keepLocked(next []*grant) error {
+	f := tokenFile{Version: tokenFileVersion, Tokens: []tokenRecord{}}
+	for _, g := range next {
+		f.Tokens = append(f.Tokens, g.tokenRecord)
+	}
+	data, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := secret.WriteFile(t.agentsPath, append(data, '\n')); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	t.agents = next
+	return nil
+}
+
+// find returns who a token is for; nil if it is none. How long it takes does
+// not depend on the token, so that nobody can find one out piece by piece.
+func (t *Tokens) find(token string) *grant {
+	hash := sha256.Sum256([]byte(token))
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var found *grant
+	for _, g := range append(slices.Clip(t.agents), t.user) {
+		if g != nil && subtle.ConstantTimeCompare(g.hash[:], hash[:]) == 1 {
+			found = g
+		}
+	}
+	return found
+}
