@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -93,11 +94,16 @@ func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	return client, ensure(c.Context(), client, d)
+}
+
+// ensure starts a daemon for these directories if none runs.
+func ensure(ctx context.Context, client *local.Client, d dirs.Dirs) error {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, fmt.Errorf("find this program to start the daemon: %w", err)
+		return fmt.Errorf("find this program to start the daemon: %w", err)
 	}
-	return client, client.EnsureDaemon(c.Context(), local.Launch{
+	return client.EnsureDaemon(ctx, local.Launch{
 		Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out"),
 	})
 }

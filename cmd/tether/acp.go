@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/acp"
+)
+
+func acpCommand(a *app) *cobra.Command {
+	var o acpOptions
+	c := &cobra.Command{
+		Use: "acp [flags] -- AGENT ARGS…", Short: "stand between an editor and an ACP agent, and run the agent's commands here",
+		Long: `stand between an editor and an agent that speak the Agent Client Protocol, and
+run the agent's commands in terminals of this machine.
+
+Put it before the agent's command in the editor's settings:
+
+  "command": "tether", "args": ["acp", "--", "kimi", "acp"]
+
+The agent is told that it has terminals; they are the daemon's, so they are
+listed, can be attached to, and are lent to the default host. Everything else
+passes untouched. The exit status is the agent's.`,
+		Args: someArgs(1, -1, "an agent's command, after --"),
+		RunE: func(c *cobra.Command, argv []string) error {
+			o.argv = argv
+			return a.acp(c, o)
+		},
+	}
+	c.Flags().SetInterspersed(false) // flags after the command are the agent's
+	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "whose terminals the agent gets: take (tether's), auto (the editor's if it has some) or editor (never tether's)")
+	c.Flags().StringVar(&o.as, "as", "", "the agent's `name`, on which its rights and limits depend, instead of its command's")
+	c.Flags().BoolVar(&o.ansi, "ansi", false, "leave colours and other escape sequences in what the agent reads")
+	return c
+}
+
+type acpOptions struct {
+	mode, as string
+	ansi     bool
+	argv     []string
+}
+
+func (a *app) acp(c *cobra.Command, o acpOptions) error {
+	mode := acp.Mode(o.mode)
+	switch mode {
+	case acp.Take, acp.Auto, acp.Editor:
+	default:
+		return usage(c, "--terminal %q must be take, auto or editor", o.mode)
+	}
+	if o.as == "" {
+		o.as = agentName(o.argv[0])
+	}
+	options := acp.Options{Mode: mode, ANSI: o.ansi, Notice: func(text string) { a.notice("acp: %s", text) }}
+	if mode != acp.Editor {
+		client, d, err := a.client()
+		if err != nil {
+			return err
+		}
+		start := func(ctx context.Context) error { return ensure(ctx, client, d) }
+		if err := start(c.Context()); err != nil {
+			return err
+		}
+		options.Terminals = &agentTerminals{client: client.As(o.as), ensure: start}
+	}
+	return a.serveAgent(c.Context(), options, o.argv)
+}
+
+// agentName is a principal's name made of a program's: npx is a bad one, but better than none.
+func agentName(program string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9', strings.ContainsRune("._-", r):
+			return r
+		}
+		return '-'
+	}, filepath.Base(program))
+	return fmt.Sprintf("%.64s", name)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+
+	"tether/agent/acp"
+	"tether/platform/proc"
+)
+
+const (
+	// agentLeaves is how long an agent may take to end by itself after its editor has gone, and agentGrace after it was told to.
+	agentLeaves = 5 * time.Second
+	agentGrace  = 2 * time.Second
+	// agentDrain is how long programs that an agent has left behind may hold its output open.
+	agentDrain = 500 * time.Millisecond
+)
+
+// agentProcess is the agent. Whatever it starts ends with it.
+type agentProcess struct {
+	cmd    *exec.Cmd
+	tree   proc.Tree
+	stdin  io.WriteCloser
+	stdout *os.File
+	exited chan struct{}
+	err    error // of the process, set when exited is closed
+
+	kill sync.Once
+	dead chan struct{} // closed when the tree was killed
+}
+
+func startAgent(argv []string, stderr io.Writer) (*agentProcess, error) {
+	p := &agentProcess{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{}), dead: make(chan struct{})}
+	tag := proc.Tag("acp-" + rand.Text())
+	p.cmd.Env = append(proc.WithoutTag(os.Environ()), tag)
+	p.cmd.Stderr = stderr
+	var err error
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, in, err := os.Pipe() // not StdoutPipe, which is closed with output in it when the agent exits
+	if err != nil {
+		return nil, err
+	}
+	p.stdout, p.cmd.Stdout = out, in
+	err = p.cmd.Start()
+	in.Close()
+	if err != nil {
+		out.Close()
+		return nil, fmt.Errorf("start the agent: %w", err)
+	}
+	p.tree.Tag = tag
+	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // else it has ended, and the tag leads to what it left
+		p.tree.Leader = leader.ID
+	}
+	go func() { // ends with the agent
+		p.err = p.cmd.Wait()
+		close(p.exited)
+		time.AfterFunc(agentDrain, func() { p.end(0) })
+	}()
+	return p, nil
+}
+
+// end kills the agent and what it started, once.
+func (p *agentProcess) end(grace time.Duration) {
+	p.kill.Do(func() {
+		defer close(p.dead)
+		select {
+		case <-p.exited:
+			p.tree.Reaped = true
+		default:
+		}
+		_ = p.tree.Kill(context.Background(), grace) // what is left then is no process of ours
+	})
+	<-p.dead
+}
+
+// agentInput is the agent's input. Closing it is the last word to an agent: then it has to end.
+type agentInput struct {
+	*agentProcess
+	once sync.Once
+}
+
+func (i *agentInput) Write(b []byte) (int, error) { return i.stdin.Write(b) }
+
+func (i *agentInput) Close() error {
+	i.once.Do(func() {
+		time.AfterFunc(agentLeaves, func() { i.end(agentGrace) })
+	})
+	return i.stdin.Close()
+}
+
+// serveAgent runs the agent until it or the editor is gone.
+func (a *app) serveAgent(ctx context.Context, o acp.Options, argv []string) error {
+	agent, err := startAgent(argv, a.stderr)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { agent.end(agentGrace) }) // somebody wants this process to end: there is no time to wait
+	defer stop()
+	broke := acp.New(o).Run(ctx, acp.Pipe{In: a.stdin, Out: a.stdout}, acp.Pipe{In: agent.stdout, Out: &agentInput{agentProcess: agent}})
+	select {
+	case <-agent.exited:
+	case <-time.After(agentLeaves):
+	}
+	agent.end(agentGrace)
+	<-agent.exited
+	agent.stdout.Close()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return errors.Join(broke, agent.status())
+}
+
+// status is what the agent ended with, as this command's status.
+func (p *agentProcess) status() error {
+	var exit *exec.ExitError
+	switch {
+	case p.err == nil:
+		return nil
+	case !errors.As(p.err, &exit):
+		return p.err
+	}
+	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return exitCode(128 + int(s.Signal()))
+	}
+	return exitCode(exit.ExitCode())
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"tether/agent/acp"
+	"tether/agent/local"
+)
+
+// The size of an agent's terminals: wide enough for what tools print in a table, and what a model was trained on. ACP has no resize.
+const agentCols, agentRows = 120, 24
+
+// agentTerminals are the daemon's terminals as one agent has them, for the ACP proxy.
+type agentTerminals struct {
+	client *local.Client // acts as the agent
+	ensure func(context.Context) error
+}
+
+func (a *agentTerminals) Spawn(ctx context.Context, c acp.Command) (string, error) {
+	r := local.SpawnRequest{
+		Command: c.Argv, Line: c.Line, Cwd: c.Cwd, SetEnv: c.Env, Name: c.Name,
+		Cols: agentCols, Rows: agentRows, NoIntegration: true, Leased: true,
+	}
+	t, err := a.client.Spawn(ctx, r)
+	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil {
+		t, err = a.client.Spawn(ctx, r)
+	}
+	return t.ID, failure(err)
+}
+
+func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp.Stream, error) {
+	f, err := a.client.Follow(ctx, id, local.FollowOptions{From: from, Lease: true})
+	if err != nil {
+		return nil, failure(err)
+	}
+	return followed{f}, nil
+}
+
+func (a *agentTerminals) Kill(ctx context.Context, id string) error {
+	_, err := a.client.Kill(ctx, id)
+	return failure(err)
+}
+
+func (a *agentTerminals) Revive(ctx context.Context) error { return a.ensure(ctx) }
+
+// followed is a terminal's events in the proxy's words.
+type followed struct{ *local.Follower }
+
+func (f followed) Next() (acp.Event, error) {
+	for {
+		e, err := f.Follower.Next()
+		if err != nil {
+			return acp.Event{}, err
+		}
+		switch e.Type {
+		case local.EventOutput:
+			return acp.Event{Data: []byte(e.Data), Next: e.Raw}, nil
+		case local.EventLagged:
+			return acp.Event{Lost: e.Lost}, nil
+		case local.EventExit:
+			return acp.Event{Exit: &acp.Exit{Code: e.Code, Signal: e.Signal}, Next: e.Raw}, nil
+		case local.EventDropped:
+			return acp.Event{}, acp.ErrStopped
+		}
+	}
+}
+
+// kinds says what the daemon's refusals mean to an agent.
+var kinds = map[local.Code]acp.FailureKind{
+	local.CodeBadRequest: acp.Invalid, local.CodeTooLarge: acp.Invalid, local.CodeCannotStart: acp.CannotStart,
+	local.CodeNoTerminal: acp.Gone, local.CodeDenied: acp.Denied,
+}
+
+func failure(err error) error {
+	var e *local.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	return &acp.Failure{Kind: kinds[e.Code], Message: e.Message, Hint: e.Hint}
+}
