@@ -106,12 +106,18 @@ func (h Handle) Done() <-chan struct{} { return h.t.done }
 
 func (h Handle) allow(op Op) error { return Allow(h.actor, op, h.t.Info()) }
 
-// Reader returns a cursor into the output. The caller must Close it.
+// Reader returns a cursor into the output. The caller must Close it. That of a
+// host is closed when the terminal is withdrawn from it.
 func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
-	return h.t.newReader(o), nil
+	r := h.t.newReader(o)
+	if h.actor.Role == RoleHost && !r.bind(h.actor.Name) {
+		r.Close()
+		return nil, ErrNotFound // withdrawn meanwhile
+	}
+	return r, nil
 }
 
 // Commands returns the commands still remembered, oldest first.

@@ -49,7 +49,9 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	if n := t.marks.len(); n > 0 {
 		m.Off = max(m.Off, t.marks.at(n-1).Off)
 	}
-	t.marks.push(m)
+	if !t.resizedAgainLocked(m) {
+		t.marks.push(m)
+	}
 	switch m.Kind {
 	case MarkDetection:
 		t.detected = true
@@ -68,6 +70,26 @@ func (t *Terminal) putMarkLocked(m Mark) {
 	case MarkExited:
 		t.exit = &m.Exit
 	}
+}
+
+// resizedAgainLocked lets a size take the place of the one right before it.
+// A window that is dragged while a reader is away would otherwise push the
+// boundaries of commands out of the log. Who has read the old size reads the
+// new one.
+func (t *Terminal) resizedAgainLocked(m Mark) bool {
+	n := t.marks.len()
+	if m.Kind != MarkResized || n == 0 {
+		return false
+	}
+	last := t.marks.at(n - 1)
+	if last.Kind != MarkResized || last.Off != m.Off {
+		return false
+	}
+	*last = m
+	for r := range t.readers {
+		r.mark = min(r.mark, t.firstMark+int64(n-1))
+	}
+	return true
 }
 
 // rememberLocked adds c to the list of commands.

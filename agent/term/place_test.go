@@ -2,6 +2,7 @@ package term_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -95,15 +96,13 @@ func TestALateCommandIsBehindWhatWasReadBefore(t *testing.T) {
 // Marks alone that were dropped cost a reader no text.
 func TestDroppedMarksCostNoText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := start(t, smallLog, term.Spec{})
-		r := reader(t, h, term.ReaderOptions{})
+		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
+		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
 		f.Print("prompt$ ")
 		synctest.Wait()
 		events(t, r)
 		for i := range 300 {
-			if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: 24}); err != nil {
-				t.Fatal(err)
-			}
+			f.Print(fmt.Sprintf("\x1b]633;P;Cwd=/d%d;n0\a", i))
 		}
 		f.Print("make\r\nbuilt\r\n")
 		synctest.Wait()

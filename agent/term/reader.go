@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // minReadBuffer is the smallest buffer a Reader takes, in bytes; less could
@@ -45,6 +46,7 @@ type Reader struct {
 	view  View
 	holds bool
 	ready chan struct{} // 1 slot; the terminal sends without blocking
+	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
@@ -99,12 +101,24 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	return r
 }
 
+// bind makes the reader end with the lending to host; false if it has ended.
+func (r *Reader) bind(host string) bool {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	r.host = host
+	return slices.Contains(r.t.lentTo, host)
+}
+
 // Close ends the reader. A waiting Next returns io.ErrClosedPipe.
 func (r *Reader) Close() {
 	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	r.closeLocked()
+}
+
+func (r *Reader) closeLocked() {
 	delete(r.t.readers, r)
 	r.closed = true
-	r.t.mu.Unlock()
 	r.signal()
 	r.t.makeRoom()
 }

@@ -1,0 +1,92 @@
+package term_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"testing"
+	"testing/synctest"
+
+	"tether/agent/term"
+)
+
+// When Unlend has returned, the host has lost its right to what follows, not only when somebody has told its link.
+func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}})
+		find := func(host string) term.Handle {
+			seen, err := pool.As(term.Host(host)).Find(string(h.ID()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return seen
+		}
+		lab := find("lab")
+		r, other := reader(t, lab, term.ReaderOptions{}), reader(t, find("other"), term.ReaderOptions{})
+		f.Print("public ")
+		synctest.Wait()
+		waiting := make(chan error)
+		go func() {
+			w, err := lab.Reader(term.ReaderOptions{Tail: -1})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, err = w.Next(t.Context(), make([]byte, 64))
+			waiting <- err
+		}()
+		synctest.Wait()
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		f.Print("secret")
+		synctest.Wait()
+		if ev, _, err := r.TryNext(make([]byte, 64)); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("a reader of before reads %q, %v; want nothing", ev.Data, err)
+		}
+		if err := <-waiting; !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("a reader that waited gets %v", err)
+		}
+		if _, err := lab.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+			t.Errorf("a new reader: %v, want ErrNotFound", err)
+		}
+		if got := events(t, other); len(got) != 1 || got[0].Data != "public secret" {
+			t.Errorf("another host reads %v", got)
+		}
+	})
+}
+
+// A window that is dragged makes one mark, not hundreds that push the boundaries of commands out of the log.
+func TestSizesInARowAreOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{Nonce: nonce})
+		early, late := reader(t, h, term.ReaderOptions{View: term.ViewText}), reader(t, h, term.ReaderOptions{View: term.ViewText})
+		drag := func() {
+			for i := range 300 {
+				if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: uint16(1 + i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		f.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\aa")
+		synctest.Wait()
+		drag()
+		first := events(t, early)
+		drag() // the same size is none; the first ones of it are
+		f.Print("b")
+		synctest.Wait()
+		sizes := []item{{Mark: term.MarkDetection}, {Mark: term.MarkCommandExecuted}, {Data: "a"}, {Mark: term.MarkResized}}
+		if fmt.Sprint(first) != fmt.Sprint(sizes) {
+			t.Errorf("after a drag: %v, want %v", first, sizes)
+		}
+		if got, want := events(t, early), append(sizes[3:], item{Data: "b", Off: 1}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("who had read the first size goes on with %v, want %v", got, want)
+		}
+		if got, want := events(t, late), append(sizes, item{Data: "b", Off: 1}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("who reads late finds %v, want %v", got, want)
+		}
+		if got := h.Info().Size; got != (term.Size{Cols: 300, Rows: 300}) {
+			t.Errorf("the size is %v", got)
+		}
+	})
+}
