@@ -15,6 +15,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agent/policy"
 	"tether/agent/term"
 )
 
@@ -47,6 +48,12 @@ type Options struct {
 	// pages that may come in, such as "https://ui.example": none by default.
 	Tokens  *Tokens
 	Origins []string
+	// Policy decides what agents may run; nil means the built-in rules.
+	Policy *policy.Engine
+	// AgentIdle is how long an agent's background terminal may be without
+	// output and input, default 5 min.
+	AgentIdle time.Duration
+	Version   string // of this program, shown to agents
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
@@ -80,6 +87,7 @@ type Server struct {
 	attached sync.WaitGroup
 	viewers  chan struct{} // a slot for each WebSocket of a user interface
 	leases   leases
+	agents   agents
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -87,6 +95,7 @@ func NewServer(o Options) *Server {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 5 * time.Minute
 	}
+	o.agentDefaults()
 	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers)}
 	if o.Logger != nil {
 		s.log = *o.Logger
@@ -114,6 +123,7 @@ func (s *Server) Serve(l net.Listener) error {
 // from now on. It returns when they are gone.
 func (s *Server) Drain() {
 	s.drain()
+	s.agents.close()
 	s.leases.close()
 	s.attached.Wait()
 }
@@ -144,6 +154,8 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/attach":   s.attach,
 		"GET /v1/terminals/{ref}/events":   s.events,
+		"GET /v1/mcp":                      s.mcpLines,
+		"/mcp":                             s.mcpHTTP,
 		"GET /v1/environment":              person(s.environment),
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),

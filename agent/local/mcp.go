@@ -1,0 +1,231 @@
+package local
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/mcp"
+	"tether/platform/ipc"
+)
+
+const (
+	// DefaultAgent is the principal of an MCP client that brings none: who
+	// comes as the local user is not that, since agents may do less.
+	DefaultAgent = "mcp"
+	// mcpProtocol is what a connection is upgraded to for a session of lines.
+	mcpProtocol = "tether-mcp"
+	// maxAgents bounds the agents that are served at a time.
+	maxAgents = 256
+)
+
+// agentIdle is the time of the tools' contract.
+const agentIdle = 5 * time.Minute
+
+func (o *Options) agentDefaults() {
+	o.AgentIdle = cmp.Or(o.AgentIdle, agentIdle)
+	if o.Policy == nil {
+		o.Policy, _ = policy.New(policy.Options{}) // fails only for files, of which it has none
+	}
+}
+
+// agents are the MCP servers, one for each principal that came. The zero value
+// is ready to use.
+type agents struct {
+	mu      sync.Mutex
+	servers map[string]*mcp.Server
+	closed  bool
+}
+
+// mcpServer returns the server of the agent that asks.
+func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
+	if actor == term.User {
+		actor = term.Agent(DefaultAgent)
+	}
+	if actor.Role != term.RoleAgent {
+		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
+	}
+	a := &s.agents
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return nil, term.ErrClosed
+	}
+	if m := a.servers[actor.Name]; m != nil {
+		return m, nil
+	}
+	if a.servers == nil {
+		a.servers = map[string]*mcp.Server{}
+	}
+	if len(a.servers) >= maxAgents && !a.dropIdleLocked() {
+		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the most that is allowed", maxAgents)}
+	}
+	m := mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor)}, Version: s.opts.Version, Loopback: true})
+	a.servers[actor.Name] = m
+	return m, nil
+}
+
+// dropIdleLocked forgets the agents without a session: what they own hangs on
+// their name.
+func (a *agents) dropIdleLocked() bool {
+	before := len(a.servers)
+	for name, m := range a.servers {
+		if m.Idle() {
+			m.Close()
+			delete(a.servers, name)
+		}
+	}
+	return len(a.servers) < before
+}
+
+// close ends all sessions.
+func (a *agents) close() {
+	a.mu.Lock()
+	a.closed = true
+	servers := a.servers
+	a.servers = nil
+	a.mu.Unlock()
+	for _, m := range servers {
+		m.Close()
+	}
+}
+
+// mcpHTTP serves MCP over streamable HTTP.
+func (s *Server) mcpHTTP(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.mcpServer(ActorFrom(r.Context()))
+	if err != nil {
+		return err
+	}
+	m.ServeHTTP(w, r)
+	return nil
+}
+
+// mcpLines turns the connection into an MCP session of lines, as tether mcp
+// passes them on between its client and here.
+func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), mcpProtocol) {
+		return &Error{Code: CodeBadRequest, Message: "this path is for Upgrade: " + mcpProtocol, Hint: "use tether mcp, or POST /mcp for streamable HTTP"}
+	}
+	m, err := s.mcpServer(ActorFrom(r.Context()))
+	if err != nil {
+		return err
+	}
+	s.attached.Add(1)
+	defer s.attached.Done()
+	conn, rw, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	lines := &lineStream{conn: conn, buffered: rw.Reader, timeout: s.opts.WriteTimeout}
+	if err := conn.SetDeadline(time.Time{}); err != nil {
+		return nil // gone
+	}
+	const answer = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: " + mcpProtocol + "\r\n\r\n"
+	if _, err := lines.Write([]byte(answer)); err == nil {
+		if err := m.Serve(s.draining, lines); err != nil {
+			s.log.Debug().Err(err).Msg("mcp session")
+		}
+	}
+	return nil
+}
+
+// lineStream is a connection that HTTP has left behind. A client that does not
+// read for the timeout is given up.
+type lineStream struct {
+	conn     net.Conn
+	buffered *bufio.Reader // has what came after the request
+	timeout  time.Duration
+}
+
+func (l *lineStream) Read(p []byte) (int, error) { return l.buffered.Read(p) }
+
+func (l *lineStream) Write(p []byte) (int, error) {
+	if err := l.conn.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
+		return 0, err
+	}
+	return l.conn.Write(p)
+}
+
+func (l *lineStream) Close() error { return l.conn.Close() }
+
+// MCP opens a session of lines, one JSON-RPC message each, as the client's
+// principal; without one as DefaultAgent. ctx bounds only the opening. The
+// caller must Close it; CloseWrite says that nothing more comes.
+func (c *Client) MCP(ctx context.Context) (*MCPStream, error) {
+	conn, err := ipc.Dial(ctx, c.socket)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stream, err := c.upgrade(conn)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
+func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+Host+"/v1/mcp", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", mcpProtocol)
+	if err := req.Write(conn); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, req)
+	if err != nil {
+		return nil, fmt.Errorf("the daemon's answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer resp.Body.Close()
+		return nil, errorIn(resp)
+	}
+	return &MCPStream{conn: conn, in: in}, nil
+}
+
+// MCPStream is a session of lines. One goroutine may read while another
+// writes.
+type MCPStream struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// Read returns what the server says, io.EOF when it has ended the session.
+func (m *MCPStream) Read(p []byte) (int, error) { return m.in.Read(p) }
+
+// Write says something to the server.
+func (m *MCPStream) Write(p []byte) (int, error) { return m.conn.Write(p) }
+
+// CloseWrite says that nothing more comes; answers under way still do.
+func (m *MCPStream) CloseWrite() error {
+	if half, ok := m.conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close ends the session.
+func (m *MCPStream) Close() error { return m.conn.Close() }
+
+var _ io.ReadWriteCloser = (*MCPStream)(nil)
