@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
 	"tether/agent/config"
+	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -34,6 +36,13 @@ type Config struct {
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
 	Ready func()
+	// Holder starts the process that each terminal gets, so that it outlives
+	// this one. The zero value means that terminals run in this process;
+	// NoHolders says then why, for status.
+	Holder    Program
+	NoHolders string
+	// Replace waits for the end of a daemon that was asked to hand over.
+	Replace bool
 	// Terminals, where not zero, comes before Settings. For tests.
 	Terminals term.Options
 }
@@ -82,9 +91,12 @@ type Agent struct {
 	log     zerolog.Logger
 	started time.Time
 	pool    *term.Pool
+	holders *holders // nil if there are none
 	hosts   *hostStore
 	links   *links
 	end     context.CancelFunc
+	killing atomic.Bool   // the end is that of the terminals, too
+	kept    int           // terminals that were left running; set when Run returns
 	pairing chan struct{} // 1 slot: hosts come and go one at a time
 }
 
@@ -131,12 +143,13 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {
 		return err
 	}
-	_ = os.RemoveAll(scriptsDir(a.cfg.Dirs)) // of a daemon that was killed; shells have read theirs
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))
 	if err != nil {
 		return err
 	}
-	a.pool = term.NewPool(a.cfg.Terminals)
+	adopting, stopAdopting := context.WithCancel(ctx)
+	defer a.holdersEnd(stopAdopting)
+	a.openPool(adopting)
 	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
 	for _, h := range a.hosts.list() {
 		a.links.start(h)
@@ -144,9 +157,41 @@ func (a *Agent) Run(ctx context.Context) error {
 	return a.serve(ctx, listener)
 }
 
+// openPool makes the pool, with the terminals that outlived earlier daemons.
+// Requests wait meanwhile: what they would be told of is not all there yet.
+func (a *Agent) openPool(ctx context.Context) {
+	o := a.cfg.Terminals
+	if a.cfg.Holder.Path == "" {
+		a.pool = term.NewPool(o)
+		return
+	}
+	a.holders = &holders{
+		opts:    holder.Options{Dir: holdersDir(a.cfg.Dirs), Path: a.cfg.Holder.Path, Argv: a.cfg.Holder.Argv},
+		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, log: &a.log, report: a.degraded.report,
+	}
+	if o.Start == nil {
+		o.Start = a.holders.start
+	}
+	o.Left = a.holders.again
+	a.pool = term.NewPool(o)
+	a.holders.adopt(ctx, a.pool)
+}
+
+// holdersEnd waits until nothing is being adopted any more.
+func (a *Agent) holdersEnd(stop context.CancelFunc) {
+	stop()
+	if a.holders != nil {
+		a.holders.wg.Wait()
+	}
+}
+
 // lockPatience is how long the lock may be held by a daemon that does not
 // answer: it is about to, or it is ending and will give the lock up.
 const lockPatience = time.Second
+
+// replacePatience is the same for one that was asked to hand over: its end
+// may take 5 s.
+const replacePatience = 8 * time.Second
 
 // lock makes this the only daemon with these directories. The socket has a
 // lock too, but is there only when everything else is.
@@ -156,9 +201,13 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	}
 	var lock *ipc.Held
 	var err error
-	wait(lockPatience, func() bool {
-		lock, err = ipc.Lock(filepath.Join(a.cfg.Dirs.Runtime, "daemon.lock"))
-		return !isLocked(err) || ctx.Err() != nil || a.answers(ctx)
+	patience := lockPatience
+	if a.cfg.Replace {
+		patience = replacePatience
+	}
+	wait(patience, func() bool {
+		lock, err = ipc.Lock(lockPath(a.cfg.Dirs))
+		return !isLocked(err) || ctx.Err() != nil || !a.cfg.Replace && a.answers(ctx)
 	})
 	var locked *ipc.LockedError
 	if errors.As(err, &locked) {
@@ -197,21 +246,45 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	case err = <-failed:
 		failed <- nil
 	}
-	a.log.Info().Err(err).Msg("ending")
+	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
 	server.Drain()
-	a.closeTerminals()
-	a.links.close(hearWithin)
+	if a.killing.Load() {
+		a.closeTerminals()
+	} else {
+		a.leaveTerminals()
+	}
 	return errors.Join(err, server.Close(), <-failed)
 }
 
-// closeTerminals kills what runs.
+// closeTerminals kills what runs and gives the hosts a moment to hear of it.
 func (a *Agent) closeTerminals() {
 	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
 	defer cancel()
 	if err := a.pool.Close(ctx); err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
 	}
+	a.links.close(hearWithin, func(term.ID) bool { return true })
 }
 
-// Shutdown makes Run return soon.
-func (a *Agent) Shutdown() { a.end() }
+// leaveTerminals leaves to the next daemon what outlives this one. First the
+// links go, as if the network had: nothing is withdrawn from a host, and what
+// it does not have yet the next daemon sends.
+func (a *Agent) leaveTerminals() {
+	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	defer cancel()
+	fragile := map[term.ID]bool{}
+	for _, info := range a.pool.Fragile() {
+		fragile[info.ID] = true
+		a.log.Warn().Str("terminal", string(info.ID)).Msg("ends with this process")
+	}
+	if err := a.pool.KillFragile(ctx); err != nil {
+		a.log.Error().Err(err).Msg("terminals left behind")
+	}
+	a.links.close(hearWithin, func(id term.ID) bool { return fragile[id] })
+	kept, err := a.pool.Detach(ctx)
+	if err != nil {
+		a.log.Error().Err(err).Msg("terminals left behind")
+	}
+	a.kept = kept
+	a.log.Info().Int("terminals", kept).Msg("left to the next daemon")
+}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
@@ -22,7 +23,8 @@ func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
 // reports its commands. Anything else is left as it is: what is no shell, or
 // one that is started in an unusual way, runs without.
 func (a *Agent) integrate(spec *term.Spec, login bool) error {
-	dir, nonce := filepath.Join(scriptsDir(a.cfg.Dirs), rand.Text()), rand.Text()
+	spec.ID = cmp.Or(spec.ID, term.NewID()) // names what the next daemon is to remove
+	dir, nonce := filepath.Join(scriptsDir(a.cfg.Dirs), string(spec.ID)), rand.Text()
 	plan, err := shellint.Inject(spec.Command, shellint.InjectOptions{
 		Nonce: nonce, Dir: dir, Login: login, Getenv: func(name string) string { return lookup(spec.Env, name) },
 	})

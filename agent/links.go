@@ -77,9 +77,9 @@ func (l *links) status(name string) (uplink.Status, bool) {
 	return r.link.Status(), true
 }
 
-// close ends all links after their hosts have heard of all exits, or after
-// the time within.
-func (l *links) close(within time.Duration) {
+// close ends all links after their hosts have heard of the exits of those
+// terminals that have ended, or after the time within.
+func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	l.mu.Lock()
 	names := make([]string, 0, len(l.all))
 	for name := range l.all {
@@ -87,7 +87,7 @@ func (l *links) close(within time.Duration) {
 	}
 	l.mu.Unlock()
 	heard := func() bool {
-		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name) })
+		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name, ended) })
 	}
 	wait(within, heard)
 	for _, name := range names {
@@ -97,10 +97,10 @@ func (l *links) close(within time.Duration) {
 
 // owes reports whether the host can be told, and has not heard yet, of an
 // exit.
-func (l *links) owes(name string) bool {
+func (l *links) owes(name string, ended func(term.ID) bool) bool {
 	s, ok := l.status(name)
 	return ok && s.State == uplink.StateOnline && slices.ContainsFunc(s.Terminals, func(t uplink.TerminalStatus) bool {
-		return !t.Over && t.Problem == ""
+		return ended(t.ID) && !t.Over && t.Problem == ""
 	})
 }
 

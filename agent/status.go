@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"os"
 
 	"tether/agent/local"
@@ -14,8 +15,18 @@ func (a *Agent) Status() local.Status {
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
 		Degraded: a.degraded.list(),
 	}
+	if a.holders == nil {
+		s.Holders.Off = cmp.Or(a.cfg.NoHolders, "this daemon was started without")
+	}
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
+		switch {
+		case i.Exit != nil:
+		case i.Held:
+			s.Holders.Alive++
+		default:
+			s.Holders.InDaemon++
+		}
 		switch {
 		case i.Exit != nil:
 			s.Terminals.Exited++

@@ -8,9 +8,6 @@ import (
 // Child is what a holder holds.
 type Child = child
 
-// Window is how much may be under way to a Client.
-const Window = window
-
 // Held is a holder without a process and a socket.
 type Held struct{ h *holder }
 

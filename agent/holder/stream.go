@@ -12,6 +12,9 @@ import (
 // at most for one terminal that it does not read.
 const window = 256 << 10 // bytes
 
+// Window is how many bytes beyond Taken a daemon may have had.
+const Window = window
+
 // ackEvery is how much may be read before the holder is told, if there is
 // more to read.
 const ackEvery = window / 4 // bytes

@@ -39,6 +39,8 @@ type Terminal struct {
 	Bytes    int64     `json:"bytes"`             // written so far
 	Retained int64     `json:"retained"`          // of which the newest this many can be read
 	Attached int       `json:"attached"`          // people attached now
+	Held     bool      `json:"held"`              // outlives the daemon
+	Lost     int64     `json:"lost_bytes"`        // of what was written, recorded by nobody
 	// CommandDetection says that the shell has reported where commands begin
 	// and end, so that the list of commands means something.
 	CommandDetection bool `json:"command_detection"`
@@ -134,9 +136,17 @@ type Status struct {
 	Socket        string       `json:"socket"`
 	Log           string       `json:"log,omitempty"`
 	Terminals     Count        `json:"terminals"`
+	Holders       Holders      `json:"holders"`
 	Hosts         []HostStatus `json:"hosts"`
 	// Degraded is what does not work as it should, the oldest first.
 	Degraded []Degraded `json:"degraded"`
+}
+
+// Holders are the processes in which terminals outlive the daemon.
+type Holders struct {
+	Alive    int    `json:"alive"`
+	InDaemon int    `json:"in_daemon"`     // terminals that run without one
+	Off      string `json:"off,omitempty"` // why there are none
 }
 
 // Count is how many terminals there are.
@@ -176,7 +186,7 @@ func terminalFrom(i term.Info) Terminal {
 	t := Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
-		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached,
+		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
 		CommandDetection: i.CommandDetection,
 	}
 	if t.LentTo == nil {

@@ -30,6 +30,7 @@ const (
 	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
 	CodeDenied          Code = "denied"           // not allowed for this principal
 	CodeExited          Code = "exited"           // the terminal's child has ended
+	CodeWouldEnd        Code = "would_end"        // terminals cannot outlive the daemon
 	CodeCannotStart     Code = "cannot_start"     // the command could not be started
 	CodeNotPaired       Code = "not_paired"       // no such host, or none at all
 	CodePaired          Code = "already_paired"   // a host of that name exists
@@ -76,6 +77,7 @@ var meaning = map[Code]outcomes{
 	CodeAmbiguous:       {http.StatusConflict, ExitNoTerminal},
 	CodeDenied:          {http.StatusForbidden, ExitDenied},
 	CodeExited:          {http.StatusConflict, ExitFailure},
+	CodeWouldEnd:        {http.StatusConflict, ExitFailure},
 	CodeCannotStart:     {http.StatusUnprocessableEntity, ExitFailure},
 	CodeNotPaired:       {http.StatusNotFound, ExitNotPaired},
 	CodePaired:          {http.StatusConflict, ExitFailure},

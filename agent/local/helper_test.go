@@ -49,7 +49,10 @@ func (d *fakeDaemon) Pair(_ context.Context, r local.PairRequest) (local.HostSta
 }
 
 func (d *fakeDaemon) Unpair(_ context.Context, name string) error { return d.note("unpair " + name) }
-func (d *fakeDaemon) Shutdown()                                   { _ = d.note("shutdown") }
+func (d *fakeDaemon) HandOver(r local.HandOverRequest) (local.HandOver, error) {
+	return local.HandOver{Kept: 1}, d.note("hand over")
+}
+func (d *fakeDaemon) Shutdown() { _ = d.note("shutdown") }
 
 // world is a server on a socket, with terminals whose children the test plays.
 type world struct {

@@ -34,6 +34,9 @@ type Daemon interface {
 	Pair(context.Context, PairRequest) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) error
+	// HandOver makes the daemon end soon and leave the terminals to the next
+	// one; it does not wait.
+	HandOver(HandOverRequest) (HandOver, error)
 	// Shutdown makes the daemon end soon; it does not wait.
 	Shutdown()
 }
@@ -160,6 +163,7 @@ func (s *Server) routes() *http.ServeMux {
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
+		"POST /v1/handover":                onlySocket(person(s.handOver)),
 		"POST /v1/shutdown":                person(s.shutdown),
 		"GET /v1/tokens":                   onlySocket(person(s.listTokens)),
 		"POST /v1/tokens":                  onlySocket(person(s.createToken)),

@@ -84,6 +84,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	}
 	t := p.newTerminal(r.owner(), s, h)
 	t.started, t.visible = past.Started, r.Visible || r.owner() == User
+	t.promoted = r.Promoted
 	for _, l := range r.Lent {
 		t.lentTo = append(t.lentTo, l.Host)
 		if l.Memo != "" {
@@ -176,12 +177,9 @@ func (t *Terminal) caughtLocked() {
 // else has ended or ctx ends.
 func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
-	all := p.all()
-	errs := make([]error, len(all))
 	var wg sync.WaitGroup
-	for i, t := range all {
+	for _, t := range p.all() {
 		if t.held == nil {
-			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
 			continue
 		}
 		if t.Info().Exit == nil {
@@ -189,8 +187,9 @@ func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 		}
 		wg.Go(func() { t.handOver(ctx) })
 	}
+	err = p.KillFragile(ctx)
 	wg.Wait()
-	return kept, errors.Join(errors.Join(errs...), p.end(ctx))
+	return kept, errors.Join(err, p.end(ctx))
 }
 
 // handOver leaves a terminal to the next daemon with all that it can use.
@@ -202,6 +201,21 @@ func (t *Terminal) handOver(ctx context.Context) {
 	t.mu.Unlock()
 	_ = t.keep(ctx) // else the next one scans more, and knows less of commands
 	t.leave()
+}
+
+// KillFragile kills the terminals that run in this process, and returns when
+// they have ended or ctx ends.
+func (p *Pool) KillFragile(ctx context.Context) error {
+	var wg sync.WaitGroup
+	all := p.all()
+	errs := make([]error, len(all))
+	for i, t := range all {
+		if t.held == nil {
+			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // Fragile returns the terminals that run in this process, and so would end

@@ -94,12 +94,7 @@ func (t *Terminal) ended() (ending, time.Time) {
 	if at, _ := t.held.ExitedAt(); !at.IsZero() {
 		return exited, at
 	}
-	select {
-	case <-t.leaving:
-		return stillRuns, time.Now()
-	default:
-	}
-	if t.held.Gone() {
+	if !t.isLeaving() && t.held.Gone() {
 		return lost, time.Now()
 	}
 	return stillRuns, time.Now()
@@ -109,6 +104,15 @@ func (t *Terminal) ended() (ending, time.Time) {
 func (t *Terminal) leave() {
 	t.leaveOnce.Do(func() { close(t.leaving) })
 	t.pty.Close()
+}
+
+func (t *Terminal) isLeaving() bool {
+	select {
+	case <-t.leaving:
+		return true
+	default:
+		return false
+	}
 }
 
 // dismiss ends the holder of a terminal that has exited when nobody needs it

@@ -10,6 +10,9 @@ import (
 // eight random characters of a-z and 2-7.
 type ID string
 
+// NewID mints one.
+func NewID() ID { return newID() }
+
 func newID() ID {
 	var b [5]byte
 	rand.Read(b[:]) // never fails, see crypto/rand

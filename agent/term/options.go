@@ -13,6 +13,10 @@ import (
 type Options struct {
 	// Start runs a child on a pty; nil means platform/pty.Start.
 	Start func(id ID, c pty.Command) (PTY, error)
+	// Left, if not nil, is called when the connection to a holder was lost that
+	// lives on: the terminal is gone from the pool and may be adopted again. It
+	// must not block.
+	Left func(ID)
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

@@ -55,6 +55,9 @@ func (p *Pool) start(t *Terminal, ended func()) {
 		defer p.runs.Done()
 		if !t.run() {
 			p.drop(t)
+			if p.opts.Left != nil && !t.isLeaving() {
+				p.opts.Left(t.id)
+			}
 			return
 		}
 		if ended != nil {

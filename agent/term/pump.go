@@ -30,6 +30,10 @@ func (t *Terminal) run() bool {
 		<-t.pumped
 		t.mu.Lock()
 		t.idle.stopLocked()
+		for r := range t.readers {
+			r.closed = true
+			r.signal()
+		}
 		t.mu.Unlock()
 		close(t.left)
 		return false

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"fmt"
+
+	"tether/agent/local"
+)
+
+// Shutdown makes Run end the terminals and return soon.
+func (a *Agent) Shutdown() {
+	a.killing.Store(true)
+	a.end()
+}
+
+// HandOver makes Run return soon and leave the terminals to the next daemon.
+// Terminals that cannot be left are a reason to refuse, unless force.
+func (a *Agent) HandOver(r local.HandOverRequest) (local.HandOver, error) {
+	fragile := a.pool.Fragile()
+	if len(fragile) > 0 && !r.Force {
+		return local.HandOver{}, &local.Error{Code: local.CodeWouldEnd,
+			Message: fmt.Sprintf("%d terminals run in the daemon itself and would end with it, the first is %s", len(fragile), fragile[0].ID),
+			Hint:    "end them first, or use --force"}
+	}
+	running := a.Status().Terminals.Running
+	a.end()
+	return local.HandOver{SchemaVersion: local.SchemaVersion, Kept: running - len(fragile), Ended: len(fragile)}, nil
+}
+
+// Kept is how many terminals run on after Run has returned.
+func (a *Agent) Kept() int { return a.kept }

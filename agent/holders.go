@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/holder"
+	"tether/agent/term"
+	"tether/platform/dirs"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// Program is how this program is started as another process that calls
+// holder.Main.
+type Program struct {
+	Path string   // absolute
+	Argv []string // whole; the id is added
+}
+
+// holdersDir is where holders have their sockets. Its name says no version:
+// any daemon finds those of any other.
+func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
+
+const (
+	startWithin = 10 * time.Second // a holder until its child runs
+	adoptWithin = 3 * time.Second  // of all together, before requests are answered; who is later comes later
+	adoptRetry  = time.Second      // between two attempts, doubled each time up to adoptRetries
+	adoptRest   = time.Minute
+	reapWithin  = 10 * time.Second // what a killed holder has left
+)
+
+// holderCause is the cause in status when terminals end with the daemon.
+const holderCause = "holders"
+
+// holders starts terminals in processes of their own, and takes up those that
+// an earlier daemon has left. It is safe for concurrent use. Its goroutines, one
+// per terminal that is not adopted yet, end with the context of adopt; Run waits
+// for them.
+type holders struct {
+	// Set at construction.
+	opts     holder.Options
+	scripts  string // directory, see integrate
+	logBytes int
+	stall    time.Duration
+	log      *zerolog.Logger
+	report   func(cause, text string)
+
+	pool *term.Pool      // set before adopt
+	ctx  context.Context // of adopt
+	wg   sync.WaitGroup
+}
+
+// start starts a terminal in a holder, or, when there can be none, in this
+// process.
+func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
+		ID: string(id), Command: c, LogBytes: s.logBytes, Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
+	})
+	var wrong *pty.StartError
+	switch {
+	case err == nil:
+		s.report(holderCause, "")
+		return held{client, id}, nil
+	case errors.As(err, &wrong), errors.Is(err, holder.ErrInUse):
+		return nil, err
+	}
+	s.log.Warn().Err(err).Str("terminal", string(id)).Msg("no holder; it ends with the daemon")
+	s.report(holderCause, fmt.Sprintf("new terminals end with the daemon, since a holder could not be started: %v", err))
+	return pty.Start(c)
+}
+
+// held is a terminal's connection to its holder.
+type held struct {
+	*holder.Client
+	id term.ID
+}
+
+// Gone also ends what a killed holder has left: processes that were in its
+// terminal.
+func (h held) Gone() bool {
+	if !h.Client.Gone() {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), reapWithin)
+	defer cancel()
+	_ = proc.Tree{Tag: proc.Tag(string(h.id)), Reaped: true}.Kill(ctx, time.Second) // where there are tags
+	return true
+}
+
+// adopt takes up what earlier daemons have left. It returns when that is done,
+// or after adoptWithin: what is slower then goes on until ctx ends.
+func (s *holders) adopt(ctx context.Context, pool *term.Pool) {
+	s.pool, s.ctx = pool, ctx
+	ids, err := holder.List(s.opts.Dir)
+	if err != nil {
+		s.log.Error().Err(err).Msg("terminals of an earlier daemon")
+		s.report(holderCause, fmt.Sprintf("terminals of an earlier daemon cannot be found: %v", err))
+		return
+	}
+	s.removeScripts(ids)
+	all := make(chan struct{})
+	var first sync.WaitGroup
+	for _, id := range ids {
+		first.Add(1)
+		s.wg.Go(func() { s.adoptOne(id, first.Done) })
+	}
+	go func() { // ends with the first attempts
+		first.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(adoptWithin):
+	case <-ctx.Done():
+	}
+}
+
+// again adopts a terminal whose connection to its holder was lost.
+func (s *holders) again(id term.ID) {
+	if s.ctx.Err() == nil {
+		s.wg.Go(func() { s.adoptOne(string(id), func() {}) })
+	}
+}
+
+// adoptOne adopts a terminal, patiently. tried is called after the first
+// attempt.
+func (s *holders) adoptOne(id string, tried func()) {
+	tried = sync.OnceFunc(tried)
+	defer tried()
+	for pause := adoptRetry; ; pause = min(2*pause, adoptRest) {
+		err := s.attempt(id)
+		var version *holder.VersionError
+		switch {
+		case err == nil:
+			s.log.Info().Str("terminal", id).Msg("taken up")
+			return
+		case errors.Is(err, holder.ErrGone), errors.Is(err, term.ErrClosed), s.ctx.Err() != nil:
+			return
+		case errors.As(err, &version):
+			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be taken up: %v; a newer or older tether can", id, err))
+			s.log.Error().Err(err).Str("terminal", id).Msg("not taken up")
+			return
+		}
+		s.log.Warn().Err(err).Str("terminal", id).Dur("retry", pause).Msg("not taken up yet")
+		tried()
+		select {
+		case <-time.After(pause):
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// attempt adopts one terminal.
+func (s *holders) attempt(id string) error {
+	client, err := holder.Dial(s.ctx, s.opts.Dir, id)
+	if err != nil {
+		return err
+	}
+	past := term.Past{
+		ID: term.ID(id), Started: client.Started(), Size: client.Size(), Meta: client.Meta(),
+		Base: client.Base(), End: client.End(), Taken: client.Taken(), Window: holder.Window,
+		Ended: func() { _ = os.RemoveAll(filepath.Join(s.scripts, id)) },
+	}
+	for _, c := range client.Checkpoints() {
+		past.Notes = append(past.Notes, term.Note{Off: c.Off, Text: c.Blob})
+	}
+	return s.pool.Adopt(s.ctx, held{client, term.ID(id)}, past)
+}
+
+// removeScripts removes what shells have read that are gone.
+func (s *holders) removeScripts(alive []string) {
+	entries, err := os.ReadDir(s.scripts)
+	if err != nil {
+		return // most likely there are none
+	}
+	for _, e := range entries {
+		if !slices.Contains(alive, e.Name()) {
+			_ = os.RemoveAll(filepath.Join(s.scripts, e.Name()))
+		}
+	}
+}
+
+// LeftRunning returns the ids of the terminals that no daemon serves, if none
+// runs; the error is a *RunningError if one does.
+func LeftRunning(d dirs.Dirs) ([]string, error) {
+	lock, err := lockDaemon(d)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	return holder.List(holdersDir(d))
+}
+
+// EndLeftRunning ends the terminals that no daemon serves, with everything in
+// them, and returns how many those were. It keeps a daemon from starting until
+// it returns. Errors: a *RunningError if one runs, ctx's, what is still there.
+func EndLeftRunning(ctx context.Context, d dirs.Dirs) (int, error) {
+	lock, err := lockDaemon(d)
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Close()
+	dir := holdersDir(d)
+	ids, err := holder.List(dir)
+	if err != nil {
+		return 0, err
+	}
+	errs := make([]error, len(ids))
+	var wg sync.WaitGroup
+	for i, id := range ids {
+		wg.Go(func() { errs[i] = endHolder(ctx, dir, id) })
+	}
+	wg.Wait()
+	return len(ids), errors.Join(errs...)
+}
+
+// endHolder ends one terminal and its holder.
+func endHolder(ctx context.Context, dir, id string) error {
+	c, err := holder.Dial(ctx, dir, id)
+	if errors.Is(err, holder.ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.Kill(ctx, killGrace); err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	c.Wait()
+	return c.Forget(ctx)
+}
+
+// killGrace is the time between TERM and KILL where no configuration was read.
+const killGrace = 2 * time.Second
+
+// lockDaemon takes the lock of a daemon.
+func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
+	lock, err := ipc.Lock(lockPath(d))
+	var locked *ipc.LockedError
+	if errors.As(err, &locked) {
+		return nil, &RunningError{locked.Pid}
+	}
+	return lock, err
+}
+
+func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "daemon.lock") }
