@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,23 +18,39 @@ import (
 const allowRootVar = "TETHER_ALLOW_ROOT"
 
 func daemonCommand(a *app) *cobra.Command {
-	var allowRoot bool
-	var level string
+	var f daemonFlags
 	c := &cobra.Command{
 		Use: "daemon", Short: "run the daemon in the foreground", Args: noArgs,
 		Long: `run the daemon in the foreground, until SIGTERM or tether stop.
 
-tether run and tether pair start one in the background when none runs.`,
+tether run and tether pair start one in the background when none runs.
+
+A signal ends the daemon but not the terminals: the next daemon takes them up,
+with all that was printed. So does --replace, after an upgrade: it asks a daemon
+that runs to make way. tether stop ends the terminals, too.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.daemon(c.Context(), allowRoot || os.Getenv(allowRootVar) == "1", level)
+			f.allowRoot = f.allowRoot || os.Getenv(allowRootVar) == "1"
+			if f.replace || f.background {
+				return a.replace(c, f)
+			}
+			return a.daemon(c.Context(), f)
 		},
 	}
-	c.Flags().BoolVar(&allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1)")
-	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, instead of what is configured")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1)")
+	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error, instead of what is configured")
+	c.Flags().BoolVar(&f.replace, "replace", false, "take the place of a daemon that runs; its terminals go on")
+	c.Flags().BoolVar(&f.force, "force", false, "with --replace: also if terminals would end")
+	c.Flags().BoolVar(&f.background, "background", false, "run it in the background, and return when it is ready")
 	return c
 }
 
-func (a *app) daemon(ctx context.Context, allowRoot bool, level string) error {
+// daemonFlags say how to run a daemon.
+type daemonFlags struct {
+	allowRoot, replace, force, background bool
+	level                                 string
+}
+
+func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	d, err := dirs.Get()
 	if err != nil {
 		return err
@@ -44,12 +59,17 @@ func (a *app) daemon(ctx context.Context, allowRoot bool, level string) error {
 	if err != nil {
 		return configError(err)
 	}
-	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: allowRoot, Settings: &settings, LogLevel: level,
+	program, without := holderProgram()
+	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level,
+		Holder: program, NoHolders: without, Replace: f.replace,
 		Ready: func() { fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid()) }})
 	if err != nil {
 		return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
 	}
 	err = daemon.Run(ctx)
+	if daemon.Kept() > 0 {
+		a.notice("%s", keptText(daemon.Kept()))
+	}
 	var running *agent.RunningError
 	switch {
 	case errors.Is(err, agent.ErrRoot):
@@ -59,25 +79,4 @@ func (a *app) daemon(ctx context.Context, allowRoot bool, level string) error {
 		return &hinted{err, "tether status shows it, tether stop ends it"}
 	}
 	return err
-}
-
-// stopTimeout is how long a daemon may take to end; it gives itself 5 s.
-const stopTimeout = 8 * time.Second
-
-func stopCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "stop", Short: "end the daemon and all its terminals", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, _, err := a.client()
-			if err != nil {
-				return err
-			}
-			if err := client.Shutdown(c.Context()); err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
-			defer cancel()
-			return client.WaitGone(ctx)
-		},
-	}
 }

@@ -9,10 +9,14 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"tether/agent/holder"
 	"tether/platform/shell"
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == holderVerb { // first: such a process is small and starts fast
+		os.Exit(holder.Main(os.Args[2:]))
+	}
 	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
 		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {
 			os.Exit(1)

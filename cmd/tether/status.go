@@ -48,9 +48,17 @@ func statusCommand(a *app) *cobra.Command {
 func (a *app) printStatus(s local.Status) {
 	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != versionText() {
-		fmt.Fprintf(a.stdout, "           this command is version %s; tether stop, and the next one starts anew\n", versionText())
+		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", versionText())
 	}
 	fmt.Fprintf(a.stdout, "terminals  %d running, of which %d lent; %d exited\n", s.Terminals.Running, s.Terminals.Lent, s.Terminals.Exited)
+	switch {
+	case s.Holders.Off != "":
+		fmt.Fprintf(a.stdout, "holders    none, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
+	case s.Holders.InDaemon > 0:
+		fmt.Fprintf(a.stdout, "holders    %d alive; %d terminals end with the daemon\n", s.Holders.Alive, s.Holders.InDaemon)
+	default:
+		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
+	}
 	for _, d := range s.Degraded {
 		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
 	}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/local"
+)
+
+const (
+	// holderVerb makes this program the holder of one terminal. It is no command: it needs what agent/holder.Spawn gives it.
+	holderVerb = "holder"
+	// holdersVar says "off" where terminals are to run in the daemon itself and end with it, as for measuring without holders.
+	holdersVar = "TETHER_HOLDERS"
+)
+
+// holderProgram is how the daemon starts a holder, or why it does not.
+func holderProgram() (p agent.Program, without string) {
+	if os.Getenv(holdersVar) == "off" {
+		return p, holdersVar + " is off"
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return p, fmt.Sprintf("this program cannot be found: %v", err)
+	}
+	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, ""
+}
+
+// replace asks a daemon that runs to make way, and runs another.
+func (a *app) replace(c *cobra.Command, f daemonFlags) error {
+	client, _, err := a.client()
+	if err != nil {
+		return err
+	}
+	if f.replace {
+		if err := a.makeWay(c.Context(), client, f.force); err != nil {
+			return err
+		}
+	}
+	if !f.background {
+		return a.daemon(c.Context(), f)
+	}
+	return a.startDaemon(c, client, f)
+}
+
+// makeWay ends a daemon that runs, and leaves its terminals running. It is no error if none runs.
+func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) error {
+	left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
+	var remote *local.Error
+	switch {
+	case errors.Is(err, local.ErrNotRunning):
+		return nil
+	case errors.As(err, &remote) && remote.Code == local.CodeNotFound:
+		return &hinted{errors.New("the daemon that runs is too old to hand over its terminals"), "tether stop ends it, with them"}
+	case err != nil:
+		return err
+	}
+	a.notice("%s", keptText(left.Kept))
+	return nil
+}
+
+// startDaemon starts a daemon in the background.
+func (a *app) startDaemon(c *cobra.Command, client *local.Client, f daemonFlags) error {
+	l, err := a.launch()
+	if err != nil {
+		return err
+	}
+	if f.replace {
+		l.Argv = append(l.Argv, "--replace")
+		if err := client.WaitGone(c.Context()); err != nil {
+			return err
+		}
+	}
+	if f.allowRoot {
+		l.Argv = append(l.Argv, "--allow-root")
+	}
+	if f.level != "" {
+		l.Argv = append(l.Argv, "--log-level", f.level)
+	}
+	return client.EnsureDaemon(c.Context(), l)
+}
+
+// launch is how a daemon is started in the background.
+func (a *app) launch() (local.Launch, error) {
+	_, d, err := a.client()
+	if err != nil {
+		return local.Launch{}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return local.Launch{}, fmt.Errorf("find this program to start the daemon: %w", err)
+	}
+	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out")}, nil
+}
+
+func keptText(n int) string {
+	if n == 0 {
+		return "no terminal was running"
+	}
+	return fmt.Sprintf("%d terminals run on; the next daemon takes them up, tether stop ends them", n)
+}
+
+// stopTimeout is how long a daemon may take to end; it gives itself 5 s.
+const stopTimeout = 8 * time.Second
+
+func stopCommand(a *app) *cobra.Command {
+	var keep, force bool
+	c := &cobra.Command{
+		Use: "stop", Short: "end the daemon and all its terminals", Args: noArgs,
+		Long: `end the daemon and all its terminals, also those that were left running without a
+daemon. With --keep the terminals run on, and the next daemon takes them up.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
+			defer cancel()
+			return a.stop(ctx, keep, force)
+		},
+	}
+	c.Flags().BoolVar(&keep, "keep", false, "leave the terminals running")
+	c.Flags().BoolVar(&force, "force", false, "with --keep: also if some cannot run without the daemon")
+	return c
+}
+
+func (a *app) stop(ctx context.Context, keep, force bool) error {
+	client, d, err := a.client()
+	if err != nil {
+		return err
+	}
+	if keep {
+		left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
+		if err != nil {
+			return err
+		}
+		a.notice("%s", keptText(left.Kept))
+		return client.WaitGone(ctx)
+	}
+	running := 0
+	if s, err := client.Status(ctx); err == nil {
+		running = s.Terminals.Running
+	}
+	err = client.Shutdown(ctx)
+	if err == nil {
+		if err = client.WaitGone(ctx); err == nil && running > 0 {
+			a.notice("%d terminals were ended", running)
+		}
+		return err
+	}
+	if !errors.Is(err, local.ErrNotRunning) {
+		return err
+	}
+	n, left := agent.EndLeftRunning(ctx, d)
+	if n == 0 && left == nil {
+		return err
+	}
+	a.notice("no daemon was running; %d terminals that had been left running were ended", n)
+	return left
+}
