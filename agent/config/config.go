@@ -7,6 +7,7 @@ type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Terminals Terminals `toml:"terminals"`
 	Uplink    Uplink    `toml:"uplink"`
+	Local     Local     `toml:"local"`
 	Policy    Policy    `toml:"policy"`
 }
 
@@ -53,13 +54,14 @@ func Default() Config {
 			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
 		},
 		Uplink: Uplink{Heartbeat: Duration(15 * time.Second)},
+		Local:  Local{Origins: []string{}},
 		Policy: defaultPolicy(),
 	}
 }
 
 // relations returns what is wrong between keys that are right by themselves.
 func (c *Config) relations() []Problem {
-	var all []Problem
+	all := c.Local.problems()
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})
