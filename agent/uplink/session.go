@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -211,8 +212,15 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) {
 	var retry backoff
 	for {
 		err := newPublisher(s, le).run(ctx)
-		if err == nil || ctx.Err() != nil || errors.Is(err, errWrongTarget) || errors.Is(err, jsonrpc.ErrClosed) {
-			return // in the last case the session ends too
+		switch {
+		case err == nil, ctx.Err() != nil, errors.Is(err, errWrongTarget):
+			return
+		case errors.Is(err, jsonrpc.ErrClosed): // the session ends too
+			return
+		case errors.Is(err, term.ErrNotFound): // withdrawn: match will hear of it
+			return
+		case errors.Is(err, io.ErrClosedPipe): // withdrawn, and perhaps lent again
+			continue
 		}
 		s.link.update(le, func(le *lending) { le.problem = clip(err.Error(), maxProblem) })
 		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")

@@ -192,12 +192,10 @@ func TestACommandBeginsOnce(t *testing.T) {
 		w := newWorld(t, host.Options{}, nil)
 		w.online()
 		w.cut(true)
-		h, child := w.spawn(term.Spec{Nonce: "n0"})
+		_, child := w.spawn(term.Spec{Nonce: "n0"})
 		child.Print("\x1b]633;E;make;n0\a\x1b]633;C;n0\a")
 		for i := range 255 { // with the three marks before: one too many for the log
-			if err := h.Resize(term.Size{Cols: uint16(1 + i), Rows: 24}); err != nil {
-				t.Fatal(err)
-			}
+			child.Print(fmt.Sprintf("\x1b]633;P;Cwd=/d%d;n0\a", i))
 		}
 		child.Print("built\r\n")
 		w.mu.Lock()

@@ -1,12 +1,16 @@
 package uplink_test
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/host"
 )
 
 func unlend(t *testing.T, h term.Handle) {
@@ -61,6 +65,52 @@ func TestUnlendDuringTheAnnouncementLeavesNothing(t *testing.T) {
 		time.Sleep(time.Minute)
 		if alive := f.living(); len(alive) != 0 || len(f.text) != 0 {
 			t.Errorf("the host has %v with %q after unlend, want nothing", alive, f.text)
+		}
+	})
+}
+
+// What is printed right after Unlend has returned is not sent, even if the link has not heard of it yet.
+func TestNothingIsSentAfterUnlendHasReturned(t *testing.T) {
+	for round := range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeHost{target: ahp.TargetClient}
+			w := fakeWorld(t, f, literal)
+			h, child := w.spawn(term.Spec{})
+			child.Print("public")
+			synctest.Wait()
+			if err := h.Unlend("lab"); err != nil {
+				t.Fatal(err)
+			}
+			child.Print("secret")
+			synctest.Wait()
+			if got := f.text[f.uri(t)]; got != "public" {
+				t.Fatalf("round %d: the host has %q", round, got)
+			}
+			if err := h.Lend("lab"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := f.text[f.uri(t)]; got != "publicsecret" {
+				t.Fatalf("lent again, the host has %q", got)
+			}
+		})
+	}
+}
+
+// Withdrawn and lent again before the link has looked: it goes on.
+func TestUnlendAndLendInOneGo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		h, child := w.spawn(term.Spec{})
+		for i := range 20 {
+			child.Print(fmt.Sprintln(i))
+			if err := errors.Join(h.Unlend("lab"), h.Lend("lab")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if got := text(w.only()); !strings.HasPrefix(got, "0\n1\n") || !strings.HasSuffix(got, "18\n19\n") {
+			t.Errorf("text %q", got)
 		}
 	})
 }
