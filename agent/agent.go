@@ -233,7 +233,8 @@ func (a *Agent) answers(ctx context.Context) bool {
 
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
-	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version})
+	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version,
+		AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")

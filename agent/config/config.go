@@ -8,6 +8,7 @@ type Config struct {
 	Terminals Terminals `toml:"terminals"`
 	Uplink    Uplink    `toml:"uplink"`
 	Local     Local     `toml:"local"`
+	MCP       MCP       `toml:"mcp"`
 	Policy    Policy    `toml:"policy"`
 }
 
@@ -55,6 +56,7 @@ func Default() Config {
 		},
 		Uplink: Uplink{Heartbeat: Duration(15 * time.Second)},
 		Local:  Local{Origins: []string{}},
+		MCP:    MCP{IdleTimeout: Duration(5 * time.Minute)},
 		Policy: defaultPolicy(),
 	}
 }

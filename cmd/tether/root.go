@@ -38,7 +38,7 @@ what they print is seen there, nobody there can type.
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
-		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a), mcpCommand(a),
+		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a),
 		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), versionCommand(a))
 	return root
 }
