@@ -26,7 +26,9 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	agent/ring, shellint, platform/pty, platform/shell < agent/term;
-	agent/term < agent/policy;
+	NONE < agent/command;
+	platform/secret < agent/audit;
+	agent/term, agent/config, agent/command, agent/audit < agent/policy;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	NONE < mcp/screen;
 	mcp/screen < mcp;

@@ -2,46 +2,237 @@ package policy
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"sync"
+	"time"
 
+	"tether/agent/audit"
+	"tether/agent/config"
 	"tether/agent/term"
 )
 
 // Options configures an Engine. The zero value is an engine with the built-in
-// rules and default limits that keeps its audit log in memory.
+// rules and default limits that keeps the end of its audit log in memory.
 type Options struct {
-	Config Config
+	// Config is the section [policy]; the zero value means config.Default's.
+	Config config.Policy
+	// AuditPath is the file of the audit log, "" for none.
+	AuditPath string
+	// Home is what "~" means in the configuration; "" asks the system.
+	Home string
 }
 
-// Config is the section [policy] of the configuration.
-type Config struct{}
+// Engine decides and remembers. It is safe for concurrent use. It has no
+// goroutines.
+type Engine struct {
+	// Set at construction.
+	config    config.Policy
+	book      *rulebook
+	log       *audit.Log // nil without a file
+	limits    limits
+	questions questions
+	flood     flood
 
-// Engine decides and remembers. It is safe for concurrent use.
-type Engine struct{}
+	mu     sync.Mutex
+	recent []Record // the newest events, oldest first; only without a file
+}
 
-// New returns an engine. Close ends it.
-func New(Options) (*Engine, error) { return &Engine{}, nil }
+// New returns an engine, or says everything that is wrong with the
+// configuration. Close ends it.
+func New(o Options) (*Engine, error) {
+	if o.Config.BlockList == "" {
+		o.Config = config.Default().Policy
+	}
+	if o.Home == "" {
+		o.Home, _ = os.UserHomeDir() // without one, "~" is no absolute path, and said to be wrong
+	}
+	book, err := newRulebook(o.Config, o.Home)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{config: o.Config, book: book, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, flood: flood{seen: map[term.Actor]*burst{}}}
+	if o.AuditPath != "" {
+		e.log = audit.New(audit.Options{Path: o.AuditPath, MaxBytes: int64(o.Config.AuditBytes)})
+	}
+	return e, nil
+}
 
-// Close writes down what is left to write. Questions that wait are denied.
-func (e *Engine) Close() error { return nil }
+// Close closes the audit log. What waits for an answer is left to its context.
+func (e *Engine) Close() error {
+	if e.log == nil {
+		return nil
+	}
+	return e.log.Close()
+}
 
 // Check applies the rules alone: nothing is counted, asked or written.
-func (e *Engine) Check(Request) Decision { return Decision{Effect: Allow, Rule: "default"} }
+func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
-// Admit decides about a request that starts no terminal. Rules come first, then limits;
-// what is to be asked waits for an answer, for ctx or for the time of
-// Config.AskTimeout. The decision, and the answer, are audited. The error is a *Refusal, or ctx's.
-func (e *Engine) Admit(_ context.Context, r Request) (Decision, error) { return e.Check(r), nil }
-
-// Spawn is Admit followed by start, which starts the terminal. The terminal
-// takes one of the principal's places until it has exited or was promoted.
-// Errors: a *Refusal, ctx's, or what start returned.
-func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
-	if _, err := e.Admit(ctx, r); err != nil {
-		return term.Handle{}, err
+// Admit decides about a request that starts no terminal, or whose terminal
+// takes no place: the starts in a minute are counted, not what runs. Rules come
+// first, then limits; what is to be asked waits for an answer, at most for the
+// configured time. The decision, and the answer, are audited. The error is a
+// *Refusal, or ctx's.
+func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
+	d, p, err := e.admit(ctx, r)
+	if err == nil {
+		e.limits.leave(p)
 	}
-	return start()
+	return d, err
 }
 
-// Audit writes an event down. It does not wait for a disk that is slow for
-// long; what could not be written is counted and shown in the status.
-func (e *Engine) Audit(Event) {}
+// Spawn is Admit followed by start, which starts the terminal. The terminal
+// takes one of the principal's places until it has exited or was promoted; if
+// start fails, nothing is counted. Errors: a *Refusal, ctx's, or what start
+// returned.
+func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
+	d, p, err := e.admit(ctx, r)
+	if err != nil {
+		return term.Handle{}, err
+	}
+	h, err := start()
+	ev := r.event(EventSpawn, d)
+	if err != nil {
+		e.limits.give(p)
+		ev.Type, ev.Detail = EventFailed, err.Error()
+		e.Audit(ev)
+		return term.Handle{}, err
+	}
+	e.limits.hold(p, h)
+	ev.Terminal = h.ID()
+	e.Audit(ev)
+	return h, nil
+}
+
+// Adopt counts an agent's terminal that was started by a daemon before this
+// one. Others it ignores.
+func (e *Engine) Adopt(h term.Handle) {
+	if h.Info().Owner.Role == term.RoleAgent {
+		e.limits.adopt(h)
+	}
+}
+
+// admit decides, and takes a place when the answer is yes.
+func (e *Engine) admit(ctx context.Context, r Request) (Decision, *place, error) {
+	d := e.Check(r)
+	if d.Effect == Deny {
+		return d, nil, e.refuse(r, &Refusal{d, CodeBlocked})
+	}
+	p, refused := e.limits.reserve(account{r.Actor, r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background))
+	if refused != nil {
+		return refused.Decision, nil, e.refuse(r, refused)
+	}
+	if d.Effect == Ask {
+		var err error
+		if d, err = e.ask(ctx, r, d); err != nil {
+			e.limits.give(p)
+			return d, nil, err
+		}
+	}
+	e.Audit(r.event(EventDecision, d))
+	return d, p, nil
+}
+
+func (e *Engine) refuse(r Request, refused *Refusal) error {
+	ev := r.event(EventDecision, refused.Decision)
+	ev.Detail = string(refused.Code)
+	e.Audit(ev)
+	return refused
+}
+
+// ask lets the person decide about r. The decision that it returns is final.
+func (e *Engine) ask(ctx context.Context, r Request, why Decision) (Decision, error) {
+	if r.Approved != "" {
+		return Decision{Allow, why.Rule, "approved by " + clip(r.Approved)}, nil
+	}
+	if g, ok := e.questions.granted(r); ok {
+		return Decision{Allow, why.Rule, "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID}, nil
+	}
+	patience := time.Duration(e.config.AskTimeout)
+	p, ok := e.questions.put(r, why, patience, e.config.Limits.Questions)
+	if !ok {
+		return why, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "it has to be approved, and too many other questions wait for an answer: " + why.Reason}, CodeBusy})
+	}
+	ev := r.event(EventDecision, why)
+	ev.Detail = p.ID
+	e.Audit(ev)
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case a := <-p.answer:
+		return answered(why, p, a)
+	case <-timer.C:
+		if !e.questions.take(p, true) {
+			return answered(why, p, <-p.answer)
+		}
+	case <-ctx.Done():
+		if !e.questions.take(p, false) {
+			return answered(why, p, <-p.answer)
+		}
+		ev.Type, ev.Decision, ev.Detail = EventAnswer, Decision{Deny, why.Rule, "whoever asked is gone"}, p.ID
+		e.Audit(ev)
+		return why, context.Cause(ctx)
+	}
+	d := Decision{Deny, why.Rule, fmt.Sprintf("%s; it has to be approved, and nobody answered within %s. To allow the next attempt: tether approve %s",
+		why.Reason, e.config.AskTimeout, p.ID)}
+	ev.Type, ev.Decision = EventAnswer, d
+	e.Audit(ev)
+	return d, &Refusal{d, CodeUnanswered}
+}
+
+// answered is what came of the person's answer; Answer has written it down.
+func answered(why Decision, p *pending, a Answer) (Decision, error) {
+	if a.Allow {
+		return Decision{Allow, why.Rule, "approved as " + p.ID}, nil
+	}
+	d := Decision{Deny, why.Rule, why.Reason + "; the person said no"}
+	return d, &Refusal{d, CodeRejected}
+}
+
+// Questions returns what waits for the person, oldest first, then what nobody
+// answered in time, and the grants in force. The version changes with them.
+func (e *Engine) Questions() (asked []Question, grants []Grant, version uint64) {
+	return e.questions.list()
+}
+
+// Changed returns the version of Questions as soon as it is not since, or
+// ctx's error.
+func (e *Engine) Changed(ctx context.Context, since uint64) (uint64, error) {
+	return e.questions.changed(ctx, since)
+}
+
+// Waiting counts the questions that wait: the actor's own, or all for the user.
+func (e *Engine) Waiting(a term.Actor) int { return e.questions.waitingFor(a) }
+
+// Answer answers a question in the name of the person. The grant is nil unless
+// the answer made one. Errors: ErrNoQuestion, ErrTooLong.
+func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
+	q, g, err := e.questions.answer(id, a)
+	if err != nil {
+		return q, nil, err
+	}
+	d := Decision{Deny, q.Why.Rule, "the person said no"}
+	if a.Allow {
+		d = Decision{Allow, q.Why.Rule, "the person said yes"}
+	}
+	ev := q.Request.event(EventAnswer, d)
+	ev.Detail = q.ID
+	e.Audit(ev)
+	if g != nil {
+		ev.Type, ev.Detail = EventGrant, fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))
+		e.Audit(ev)
+	}
+	return q, g, nil
+}
+
+// Revoke ends a grant. The error is ErrNoQuestion.
+func (e *Engine) Revoke(id string) (Grant, error) {
+	g, err := e.questions.revoke(id)
+	if err == nil {
+		ev := g.Request.event(EventGrant, Decision{Effect: Ask, Rule: "revoked", Reason: "the person revoked the approval"})
+		ev.Detail = g.ID
+		e.Audit(ev)
+	}
+	return g, err
+}

@@ -21,7 +21,8 @@ type Request struct {
 	Door  string // one of the constants, "" for none
 	Actor term.Actor
 	Argv  []string // what is executed, or
-	Line  string   // a line for a POSIX shell, instead of Argv
+	Line  string   // a line for a shell, instead of Argv
+	Shell string   // which one, by name or path; "" means a POSIX shell
 	Cwd   string   // absolute
 	// EnvNames names the variables that the request sets itself, beside those
 	// the child gets anyway. Their values are nobody's business.

@@ -82,6 +82,11 @@ func OpenAppend(path string) (*os.File, error) {
 	return open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)
 }
 
+// OpenWrite opens the file for reading and writing in place and makes it if it is missing. It follows no link.
+func OpenWrite(path string) (*os.File, error) {
+	return open(path, os.O_RDWR|os.O_CREATE)
+}
+
 // open opens a regular file of this user's that is closed to others.
 func open(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|noFollow, 0o600)

@@ -1,0 +1,241 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+)
+
+// Problem is one thing that shows that a log is not as it was written.
+type Problem struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"` // from 1; 0 for the file
+	Text string `json:"text"`
+}
+
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+}
+
+// Report is what Verify found.
+type Report struct {
+	Records  int64     `json:"records"`  // read and intact
+	First    int64     `json:"first"`    // number of the oldest
+	Last     Head      `json:"last"`     // the newest
+	Problems []Problem `json:"problems"` // at most maxProblems
+}
+
+// maxProblems is how many problems are reported. After a change, all lines
+// that follow may be wrong.
+const maxProblems = 20
+
+// Verify reads the log at path with its older files. live is the head that
+// the daemon which writes it knows, nil if there is none: it also finds lines
+// cut off together with the file beside the log. The error is about reading.
+func Verify(path string, live *Head) (Report, error) {
+	v := verifier{report: Report{Problems: []Problem{}}, seen: map[int64]string{}}
+	head, headErr := ReadHead(path)
+	if headErr != nil {
+		v.problem(path+".head", 0, "%v", headErr)
+	}
+	v.want = [2]Head{head, deref(live)}
+	for _, file := range files(path) {
+		if err := v.file(file); err != nil {
+			return v.report, err
+		}
+	}
+	v.finish(path)
+	return v.report, nil
+}
+
+func deref(h *Head) Head {
+	if h == nil {
+		return Head{}
+	}
+	return *h
+}
+
+// files returns the files of a log, oldest first.
+func files(path string) []string {
+	var all []string
+	for n := maxKeep; n >= 0; n-- {
+		if _, err := os.Lstat(nth(path, n)); err == nil {
+			all = append(all, nth(path, n))
+		}
+	}
+	return all
+}
+
+// maxKeep is up to which number files are looked for.
+const maxKeep = 100
+
+// verifier follows one chain.
+type verifier struct {
+	report Report
+	begun  bool
+	head   Head
+	oldest int64 // what the last rotation left, 0 if there was none
+	first  Problem
+	want   [2]Head          // ends known from elsewhere
+	seen   map[int64]string // hashes of the lines that these name
+}
+
+func (v *verifier) problem(file string, line int, format string, args ...any) {
+	if len(v.report.Problems) < maxProblems {
+		v.report.Problems = append(v.report.Problems, Problem{file, line, fmt.Sprintf(format, args...)})
+	}
+}
+
+func (v *verifier) file(name string) error {
+	line := 0
+	for text, err := range lines(name) {
+		if err != nil {
+			return err
+		}
+		line++
+		v.line(name, line, text)
+	}
+	return nil
+}
+
+func (v *verifier) line(file string, line int, text []byte) {
+	if !bytes.HasSuffix(text, []byte("\n")) {
+		v.problem(file, line, "it is cut off")
+		return
+	}
+	r, err := Parse(text)
+	if err != nil {
+		v.problem(file, line, "%v", err)
+		return
+	}
+	if !v.begun {
+		v.begun, v.report.First, v.first = true, r.N, Problem{File: file, Line: line}
+		v.head = Head{r.N - 1, r.Prev}
+		if r.N == 1 {
+			v.head.Hash = origin
+		}
+	}
+	if err := r.follows(v.head); err != nil {
+		v.problem(file, line, "%v", err)
+	} else {
+		v.report.Records++
+	}
+	if r.N >= v.head.N {
+		v.head = Head{r.N, r.Hash}
+	}
+	for _, w := range v.want {
+		if r.N == w.N {
+			v.seen[r.N] = r.Hash
+		}
+	}
+	var n note
+	if json.Unmarshal(r.Fields, &n) == nil && n.Event == "rotated" {
+		v.oldest = n.Oldest
+	}
+}
+
+// finish compares both ends with what is known of them.
+func (v *verifier) finish(path string) {
+	v.report.Last = v.head
+	if oldest := max(v.oldest, 1); v.begun && v.report.First > oldest {
+		v.problem(v.first.File, v.first.Line, "records %d to %d are missing before it", oldest, v.report.First-1)
+	}
+	for i, name := range []string{"the file beside it", "the running daemon"} {
+		w := v.want[i]
+		hash, ok := v.seen[w.N]
+		switch {
+		case w.N == 0, ok && hash == w.Hash:
+		case w.N > v.head.N:
+			v.problem(path, 0, "records %d to %d are missing at the end: %s knows of them", v.head.N+1, w.N, name)
+		default:
+			v.problem(path, 0, "record %d is not the one that %s knows", w.N, name)
+		}
+	}
+}
+
+// lines yields the lines of a file with their newlines. A line beyond
+// maxRecord comes without its end.
+func lines(name string) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		f, err := os.Open(name)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		defer f.Close()
+		r := bufio.NewReaderSize(f, maxRecord)
+		for {
+			line, err := r.ReadSlice('\n')
+			if len(line) > 0 && !yield(line, nil) {
+				return
+			}
+			switch {
+			case errors.Is(err, bufio.ErrBufferFull):
+				if !skipLine(r) {
+					return
+				}
+			case errors.Is(err, io.EOF):
+				return
+			case err != nil:
+				yield(nil, err)
+				return
+			}
+		}
+	}
+}
+
+// skipLine reads up to the end of the line and reports whether there is one.
+func skipLine(r *bufio.Reader) bool {
+	for {
+		_, err := r.ReadSlice('\n')
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return err == nil
+		}
+	}
+}
+
+// firstRecord returns the first intact line of a file.
+func firstRecord(name string) (Record, bool) {
+	for line, err := range lines(name) {
+		if err != nil {
+			return Record{}, false
+		}
+		if r, err := Parse(bytes.Clone(line)); err == nil {
+			return r, true
+		}
+	}
+	return Record{}, false
+}
+
+// Read yields all lines of the log with its older files, oldest first. Those
+// that are not records come as an error with the text of the problem, and
+// reading goes on.
+func Read(path string) iter.Seq2[Record, error] {
+	return func(yield func(Record, error) bool) {
+		for _, file := range files(path) {
+			n := 0
+			for line, err := range lines(file) {
+				n++
+				var r Record
+				if err == nil {
+					r, err = Parse(bytes.Clone(line))
+				}
+				if err != nil && !errors.Is(err, fs.ErrNotExist) {
+					err = fmt.Errorf("%s:%d: %w", file, n, err)
+				}
+				if !yield(r, err) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,279 @@
+package command
+
+import (
+	"errors"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// input is where a command's standard input comes from.
+type input struct {
+	pipe bool // another command
+	file bool // a file
+	// text is a here-document or -string.
+	text *Word
+}
+
+// fed reports whether a program without arguments would read its code there.
+func (in input) fed() bool { return in.pipe || in.file || in.text != nil }
+
+// reader fills one Reading. It is used by one goroutine.
+type reader struct {
+	out   *Reading
+	depth int  // of commands behind commands
+	full  bool // maxCommands were met
+}
+
+// deeper runs f one level down, unless that is too deep.
+func (r *reader) deeper(what string, f func()) {
+	if r.depth >= maxDepth {
+		r.out.find(Unparsed, "too many commands behind one another: "+what)
+		return
+	}
+	r.depth++
+	f()
+	r.depth--
+}
+
+// line reads the text that a shell would run.
+func (r *reader) line(text string, in input) {
+	if len(text) > maxLine {
+		r.out.find(Unparsed, "the line is too long")
+		return
+	}
+	if strings.ContainsRune(text, 0) {
+		r.out.find(Unparsed, "the line has a NUL byte")
+		return
+	}
+	r.out.Lines++
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		r.out.find(Unparsed, parseProblem(err))
+		return
+	}
+	r.node(file, in)
+}
+
+func parseProblem(err error) string {
+	var p syntax.ParseError
+	if errors.As(err, &p) {
+		return p.Text
+	}
+	return err.Error()
+}
+
+// node reads everything below n. Commands in it have the input in, unless
+// something nearer says otherwise.
+func (r *reader) node(n syntax.Node, in input) {
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			r.stmt(n, in)
+			return false
+		case *syntax.CmdSubst:
+			r.out.find(Substitution, source(n))
+		case *syntax.ProcSubst:
+			r.out.find(Substitution, source(n))
+		case *syntax.DeclClause:
+			r.sets(n.Args)
+		}
+		return true
+	})
+}
+
+// stmt reads a command with its redirections.
+func (r *reader) stmt(s *syntax.Stmt, in input) {
+	for _, redirect := range s.Redirs {
+		in = r.redirect(redirect, in)
+	}
+	switch c := s.Cmd.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		r.call(c, in)
+	case *syntax.BinaryCmd:
+		r.stmt(c.X, in)
+		if c.Op == syntax.Pipe || c.Op == syntax.PipeAll {
+			in = input{pipe: true}
+		}
+		r.stmt(c.Y, in)
+	case *syntax.CoprocClause:
+		r.node(c, input{pipe: true})
+	default:
+		r.node(c, in)
+	}
+}
+
+// redirect notes what is written, and returns the input after it.
+func (r *reader) redirect(d *syntax.Redirect, in input) input {
+	for _, w := range []*syntax.Word{d.Word, d.Hdoc} {
+		if w != nil {
+			r.node(w, in)
+		}
+	}
+	stdin := d.N == nil || d.N.Value == "0"
+	switch d.Op {
+	case syntax.RdrIn, syntax.DplIn:
+		if stdin {
+			return input{file: true}
+		}
+	case syntax.WordHdoc:
+		text := fixed(d.Word)
+		return input{text: &text}
+	case syntax.Hdoc, syntax.DashHdoc:
+		text := Word{Fixed: true}
+		if d.Hdoc != nil {
+			text = document(d.Hdoc)
+		}
+		return input{text: &text}
+	case syntax.DplOut:
+		if target := fixed(d.Word); !target.Fixed || strings.Trim(target.Text, "0123456789-") != "" {
+			r.out.Writes = append(r.out.Writes, target)
+		}
+	default: // >, >>, >|, <>, &>, &>> and what may be added
+		r.out.Writes = append(r.out.Writes, fixed(d.Word))
+	}
+	return in
+}
+
+// call reads a simple command.
+func (r *reader) call(c *syntax.CallExpr, in input) {
+	r.sets(c.Assigns)
+	for _, a := range c.Assigns {
+		r.node(a, in)
+	}
+	words := make([]Word, len(c.Args))
+	for i, w := range c.Args {
+		r.node(w, in)
+		words[i] = fixed(w)
+	}
+	if len(words) > maxWords {
+		r.out.find(Unparsed, "too many words")
+		words = words[:maxWords]
+	}
+	if len(words) > 0 {
+		r.command(words, in)
+	}
+}
+
+func (r *reader) sets(all []*syntax.Assign) {
+	for _, a := range all {
+		switch {
+		case a.Name != nil:
+			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, fixed(a.Value)})
+		case a.Value != nil && !fixed(a.Value).Fixed: // export $X
+			r.out.find(Dynamic, source(a.Value))
+		}
+	}
+}
+
+// source is the node as it was written, more or less.
+func source(n syntax.Node) string {
+	var b strings.Builder
+	_ = syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, n) // what it cannot print is not shown
+	return b.String()
+}
+
+// fixed returns the word's value, if the text alone decides it.
+func fixed(w *syntax.Word) Word {
+	if w == nil {
+		return Word{Fixed: true}
+	}
+	var b, bare strings.Builder
+	for _, part := range w.Parts {
+		if lit, ok := part.(*syntax.Lit); ok {
+			bare.WriteString(unescaped(lit.Value))
+		}
+		if !value(&b, part, false) {
+			return Word{Text: source(w)}
+		}
+	}
+	if expands(bare.String()) {
+		return Word{Text: source(w)}
+	}
+	return Word{b.String(), true}
+}
+
+// expands reports whether unquoted text stands for names of files or for
+// several words.
+func expands(s string) bool {
+	if strings.ContainsAny(s, "*?[") {
+		return true
+	}
+	open := strings.IndexByte(s, '{')
+	return open >= 0 && strings.IndexByte(s[open:], '}') > 0 && (strings.Contains(s[open:], ",") || strings.Contains(s[open:], ".."))
+}
+
+// document is the text of a here-document.
+func document(w *syntax.Word) Word {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		if !value(&b, part, true) {
+			return Word{Text: source(w)}
+		}
+	}
+	return Word{b.String(), true}
+}
+
+// value appends what the part of a word stands for.
+func value(b *strings.Builder, part syntax.WordPart, quoted bool) bool {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		b.WriteString(unquote(p.Value, quoted))
+	case *syntax.SglQuoted:
+		if !p.Dollar {
+			b.WriteString(p.Value)
+			return true
+		}
+		s, _, err := expand.Format(nil, p.Value, nil)
+		if err != nil {
+			return false
+		}
+		s, _, _ = strings.Cut(s, "\x00")
+		b.WriteString(s)
+	case *syntax.DblQuoted:
+		if p.Dollar {
+			return false // a translation
+		}
+		for _, inner := range p.Parts {
+			if !value(b, inner, true) {
+				return false
+			}
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// unquote takes away backslashes as the shell does.
+func unquote(s string, quoted bool) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) || quoted && !strings.ContainsRune("$`\"\\\n", rune(s[i+1])) {
+			b.WriteByte(s[i])
+			continue
+		}
+		if i++; s[i] != '\n' {
+			b.WriteByte(s[i])
+		}
+	}
+	return b.String()
+}
+
+// unescaped is s without what a backslash protects.
+func unescaped(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, `\`)
+		b.WriteString(before)
+		if !found || after == "" {
+			return b.String()
+		}
+		s = after[1:]
+	}
+}

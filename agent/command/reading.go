@@ -1,0 +1,157 @@
+package command
+
+import "strings"
+
+// Word is one word of a command.
+type Word struct {
+	Text string // its value, or its source when that is not known
+	// Fixed says that Text is the value. The value of other words depends on
+	// variables, files or other commands, and may be none or several words.
+	Fixed bool
+}
+
+// Command is one program and its arguments, or a builtin of the shell.
+type Command struct {
+	Words []Word // at least one
+}
+
+// Name is what the first word names: without directory, in lower case, since
+// that is how some file systems find it. "" if it is not known.
+func (c Command) Name() string {
+	if len(c.Words) == 0 || !c.Words[0].Fixed {
+		return ""
+	}
+	return baseName(c.Words[0].Text)
+}
+
+// String joins the words with blanks, for people.
+func (c Command) String() string {
+	texts := make([]string, len(c.Words))
+	for i, w := range c.Words {
+		texts[i] = w.Text
+	}
+	return strings.Join(texts, " ")
+}
+
+func baseName(path string) string {
+	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
+		path = path[i+1:]
+	}
+	return strings.TrimSuffix(strings.ToLower(path), ".exe")
+}
+
+// Kind is a kind of Finding.
+type Kind string
+
+// The findings.
+const (
+	Unparsed     Kind = "unparsed"     // it cannot be read, or is too large or too deep to be
+	Dynamic      Kind = "dynamic"      // which program runs is decided when it runs
+	Substitution Kind = "substitution" // the output of a command becomes text of the line: $(…), `…`, <(…)
+	PipeToShell  Kind = "pipe"         // a shell runs what another command prints
+	Eval         Kind = "eval"         // text is run as a command
+	InlineCode   Kind = "code"         // an interpreter runs code that is an argument or its input
+	Script       Kind = "script"       // a shell runs a file
+	Interactive  Kind = "interactive"  // a shell or interpreter runs what is typed
+)
+
+// Finding is something that a reader of the request should know.
+type Finding struct {
+	Kind Kind
+	Text string // where: the command, or what is wrong with it
+	// Command is what it is about, without words if it is about the line.
+	Command Command
+}
+
+// Reading is what a request would run. The slices may share memory with one
+// another, not with the request.
+type Reading struct {
+	// Commands are those that are run for their own sake, in the order of the
+	// text.
+	Commands []Command
+	// Outer are those that run one of the others: sh -c, env, xargs.
+	Outer    []Command
+	Findings []Finding
+	// Writes are the files that are opened for writing by redirections.
+	Writes []Word
+	// Sets are the variables that are set for commands.
+	Sets []Setting
+	// Moves are the directories to which the shell changes.
+	Moves []Word
+	Lines int // texts that were read as lines for a shell
+}
+
+// Setting gives a variable a value.
+type Setting struct {
+	Name  string
+	Value Word
+}
+
+// Has reports whether there is a finding of that kind.
+func (r *Reading) Has(k Kind) bool {
+	for _, f := range r.Findings {
+		if f.Kind == k {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: clip(text)}) }
+
+func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, clip(c.String()), c}) }
+
+// add keeps a finding. Of too many the last is that there are too many: none
+// may hide behind others.
+func (r *Reading) add(f Finding) {
+	if len(r.Findings) == maxFindings {
+		r.Findings[maxFindings-1] = Finding{Kind: Unparsed, Text: "too much to look at"}
+		return
+	}
+	r.Findings = append(r.Findings, f)
+}
+
+// Bounds of what is read. Beyond them a request counts as unparsed.
+const (
+	maxLine     = 64 << 10 // bytes
+	maxWords    = 4096     // of one argv
+	maxCommands = 1000
+	maxDepth    = 8   // of commands behind commands
+	maxFindings = 100 // the first ones are kept
+	maxText     = 120 // bytes of a finding's text
+)
+
+func clip(s string) string {
+	if len(s) <= maxText {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxText], "") + "…"
+}
+
+// Argv reads words that are executed as they are.
+func Argv(argv []string) *Reading {
+	r := reader{out: &Reading{}}
+	words := make([]Word, min(len(argv), maxWords))
+	for i := range words {
+		words[i] = Word{argv[i], true}
+	}
+	if len(argv) > maxWords {
+		r.out.find(Unparsed, "too many words")
+	}
+	if len(argv) == 0 {
+		r.out.find(Unparsed, "no command")
+		return r.out
+	}
+	r.command(words, input{})
+	return r.out
+}
+
+// Line reads a line, or several, for a POSIX shell or bash.
+func Line(line string) *Reading {
+	r := reader{out: &Reading{}}
+	r.line(line, input{})
+	if len(r.out.Commands)+len(r.out.Outer)+len(r.out.Findings)+len(r.out.Writes) == 0 {
+		r.out.find(Unparsed, "no command")
+	}
+	return r.out
+}

@@ -1,0 +1,59 @@
+package command
+
+import "strings"
+
+// shells read the language that Line reads, or nearly so.
+var shells = []string{"sh", "bash", "rbash", "dash", "ash", "zsh", "ksh", "ksh93", "mksh", "yash"}
+
+// IsShell reports whether a program of that name, or path, reads the language
+// of Line.
+func IsShell(name string) bool {
+	name = baseName(name)
+	for _, s := range shells {
+		if s == name {
+			return true
+		}
+	}
+	return false
+}
+
+// openShell reads what a shell runs: a line, its input, or a file, of which
+// nothing is known.
+func openShell(r *reader, c Command, in input) bool {
+	met, rest := options{short: "oO", long: []string{"rcfile", "init-file"}, plus: true}.parse(c.Words[1:])
+	for _, m := range met {
+		if m.name == "rcfile" || m.name == "init-file" {
+			r.out.findIn(Script, c)
+		}
+	}
+	_, isLine := valueOf(met, "c")
+	_, isInput := valueOf(met, "s")
+	switch {
+	case isLine && len(rest) > 0:
+		r.lineIn(rest[0], in)
+		return true
+	case len(rest) > 0 && !isInput:
+		r.scriptOf(c, rest[0])
+		return false
+	case in.text != nil:
+		r.lineIn(*in.text, input{file: true})
+		return true
+	case in.pipe:
+		r.out.findIn(PipeToShell, c)
+	case in.file:
+		r.out.findIn(Script, c)
+	default:
+		r.out.findIn(Interactive, c)
+	}
+	return false
+}
+
+// scriptOf says what running the file means. What a substitution prints is
+// no file.
+func (r *reader) scriptOf(c Command, file Word) {
+	if !file.Fixed && strings.HasPrefix(file.Text, "<(") || strings.HasPrefix(file.Text, "/dev/") || strings.HasPrefix(file.Text, "/proc/") {
+		r.out.findIn(PipeToShell, c)
+		return
+	}
+	r.out.findIn(Script, c)
+}

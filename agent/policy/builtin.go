@@ -1,0 +1,243 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tether/agent/command"
+	"tether/agent/config"
+)
+
+// Blocked is the sentence of the block list, word for word as agents know it
+// from its document.
+const Blocked = "Command blocked for security reasons"
+
+// The built-in rules, by the names that they have in the configuration and in
+// decisions.
+const (
+	ruleCommands     = "builtin.commands"
+	rulePatterns     = "builtin.patterns"
+	ruleSubstitution = "builtin.substitution"
+	ruleUnparsed     = "builtin.unparsed"
+	ruleDynamic      = "builtin.dynamic"
+	ruleCode         = "builtin.code"
+	ruleScript       = "builtin.script"
+	ruleInteractive  = "builtin.interactive"
+	ruleDestructive  = "builtin.destructive"
+	ruleElevation    = "builtin.elevation"
+	ruleEnvironment  = "builtin.environment"
+	ruleFiles        = "builtin.files"
+	ruleTether       = "builtin.tether"
+	ruleRoots        = "roots"
+	ruleDefault      = "default"
+	ruleUser         = "user"
+)
+
+// blockedCommands is the block list's own list of commands.
+var blockedCommands = []string{"rm", "sudo", "chmod", "chown", "mkfs", "dd", "fdisk", "shutdown", "reboot", "halt", "poweroff",
+	"kill", "killall", "pkill"}
+
+// builtin is the effects of the built-in rules at one door.
+type builtin map[string]Effect
+
+func parseBuiltin(c config.PolicyBuiltin) builtin {
+	b := builtin{}
+	for rule, text := range map[string]string{
+		ruleCommands: c.Commands, rulePatterns: c.Patterns, ruleSubstitution: c.Substitution, ruleUnparsed: c.Unparsed,
+		ruleDynamic: c.Dynamic, ruleCode: c.Code, ruleScript: c.Script, ruleInteractive: c.Interactive, ruleDestructive: c.Destructive,
+		ruleElevation: c.Elevation, ruleEnvironment: c.Environment, ruleFiles: c.Files, ruleTether: c.Tether,
+	} {
+		var e Effect
+		if e.UnmarshalText([]byte(text)) != nil {
+			e = Deny // the configuration has checked it
+		}
+		b[rule] = e
+	}
+	return b
+}
+
+func (b builtin) decide(rule, format string, args ...any) Decision {
+	return Decision{b[rule], rule, fmt.Sprintf(format, args...)}
+}
+
+func (b builtin) blocked(rule string) Decision { return Decision{b[rule], rule, Blocked} }
+
+// onCommand judges one command by its words. outer says that it only runs
+// another one.
+func (b builtin) onCommand(c command.Command, outer bool) []Decision {
+	name := c.Name()
+	var all []Decision
+	if slices.Contains(blockedCommands, name) || strings.HasPrefix(name, "mkfs.") {
+		all = append(all, b.blocked(ruleCommands))
+	}
+	if name == "tether" && !harmlessTether(c) {
+		all = append(all, b.decide(ruleTether, "%s: an agent may not use tether's own command line", clip(c.String())))
+	}
+	for _, group := range ownLists {
+		for _, p := range group.patterns {
+			if p.fits(c, false) != unlike {
+				all = append(all, b.decide(group.rule, "%s %s", clip(c.String()), group.what))
+				break
+			}
+		}
+	}
+	if !outer && len(all) == 0 && c.Words[0].Fixed && strings.ContainsAny(c.Words[0].Text, "\n\x00") {
+		all = append(all, b.decide(ruleUnparsed, "the name of the program has control characters"))
+	}
+	return all
+}
+
+// harmlessTether are the verbs that neither change nor show anything.
+func harmlessTether(c command.Command) bool {
+	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
+}
+
+var evalWord = regexp.MustCompile(`\beval\b`)
+
+// onFinding judges what the reader pointed out.
+func (b builtin) onFinding(f command.Finding) Decision {
+	switch f.Kind {
+	case command.Substitution:
+		return b.blocked(ruleSubstitution)
+	case command.PipeToShell, command.Eval:
+		return b.blocked(rulePatterns)
+	case command.InlineCode:
+		if evalWord.MatchString(f.Text) {
+			return b.blocked(rulePatterns)
+		}
+		return b.decide(ruleCode, "%s runs code that nobody has read", f.Text)
+	case command.Script:
+		return b.decide(ruleScript, "%s runs a script that nobody has read", f.Text)
+	case command.Interactive:
+		return b.decide(ruleInteractive, "%s runs whatever is typed into it", f.Text)
+	case command.Dynamic:
+		return b.decide(ruleDynamic, "%s: what runs is only known when it runs", f.Text)
+	}
+	return b.decide(ruleUnparsed, "this command cannot be read: %s", f.Text)
+}
+
+// onWrite judges a redirection into the file, as seen from cwd. moved says
+// that the line leaves cwd for a place that is not below it.
+func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
+	if !file.Fixed {
+		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is not known before: %s", clip(file.Text))}
+	}
+	path := absolute(file.Text, cwd)
+	switch {
+	case strings.HasPrefix(path, "/dev/") && !harmlessDevice.MatchString(path):
+		return []Decision{b.blocked(rulePatterns)}
+	case strings.HasPrefix(path, "/dev/"), within(path, "/tmp"), within(path, "/var/tmp"):
+		return nil
+	case moved && !filepath.IsAbs(file.Text), cwd == "", !within(path, cwd), strings.HasPrefix(file.Text, "~"):
+		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", clip(file.Text))}
+	}
+	return nil
+}
+
+var harmlessDevice = regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
+
+// onSettings judges variables that make programs run something else.
+func (b builtin) onSettings(sets []command.Setting, names []string) []Decision {
+	var all []Decision
+	add := func(name string) {
+		all = append(all, b.decide(ruleEnvironment, "it sets %s, by which programs are made to run others", clip(name)))
+	}
+	for _, s := range sets {
+		if loads(s.Name) || opens(s.Name) && !(s.Value.Fixed && slices.Contains(harmlessPagers, s.Value.Text)) {
+			add(s.Name)
+		}
+	}
+	for _, name := range names {
+		if loads(name) {
+			add(name)
+		}
+	}
+	return all
+}
+
+var harmlessPagers = []string{"", "cat", "less", "more", "true", ":", "vi", "vim", "nano"}
+
+// loads reports whether the variable makes programs load or run code.
+func loads(name string) bool {
+	name = strings.ToUpper(name)
+	for _, prefix := range []string{"LD_", "DYLD_", "BASH_FUNC_", "GIT_SSH", "GIT_CONFIG", "NPM_CONFIG_", "TETHER_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"PATH", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "IFS", "PS4", "PROMPT_COMMAND", "PYTHONSTARTUP",
+		"PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "GIT_EXTERNAL_DIFF",
+		"GIT_EXEC_PATH", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "LESSOPEN", "LESSCLOSE", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
+		"SSH_ASKPASS", "SUDO_ASKPASS", "SHELL", "COMSPEC", "ZDOTDIR"}, name)
+}
+
+// opens reports whether the variable names a program that others start.
+func opens(name string) bool {
+	name = strings.ToUpper(name)
+	return strings.HasSuffix(name, "PAGER") || strings.HasSuffix(name, "EDITOR") || name == "VISUAL" || name == "BROWSER"
+}
+
+// asLine reads words that were given as an argv, and are executed as such, as
+// the line that they may have been meant to be: "|" or "$(id)" among them has
+// no meaning there, and an agent that sends it means another thing.
+func (b builtin) asLine(r Request) []Decision {
+	meant := func(w string) bool {
+		return strings.Contains(w, "`") || strings.Contains(w, "$(") || slices.Contains([]string{"|", "|&", ">", ">>", ">|", "&>", "<("}, w)
+	}
+	if !slices.ContainsFunc(r.Argv, meant) {
+		return nil
+	}
+	read := command.Line(strings.Join(r.Argv, " "))
+	var all []Decision
+	for _, f := range read.Findings {
+		switch f.Kind {
+		case command.Substitution, command.PipeToShell, command.Eval:
+			all = append(all, b.onFinding(f))
+		case command.Unparsed:
+			all = append(all, b.blocked(ruleSubstitution))
+		}
+	}
+	for _, w := range read.Writes {
+		if w.Fixed && strings.HasPrefix(absolute(w.Text, r.Cwd), "/dev/") {
+			all = append(all, b.onWrite(w, r.Cwd, false)...)
+		}
+	}
+	for _, c := range read.Commands {
+		if slices.Contains(blockedCommands, c.Name()) {
+			all = append(all, b.blocked(ruleCommands))
+		}
+	}
+	return all
+}
+
+// blockedPatterns is the block list's own list of patterns.
+var blockedPatterns = []string{"rm -rf /", "> /dev/", "| sh", "| bash", "eval", "`", "$("}
+
+// onText applies the block list as it is written: to the first word and to any
+// part of the text.
+func (b builtin) onText(r Request) []Decision {
+	text := cmp.Or(r.Line, strings.Join(r.Argv, " "))
+	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
+	if slices.Contains(blockedCommands, first) {
+		return []Decision{b.blocked(ruleCommands)}
+	}
+	for _, p := range blockedPatterns {
+		if strings.Contains(text, p) {
+			return []Decision{b.blocked(rulePatterns)}
+		}
+	}
+	return nil
+}
+
+// clip makes text of a request's short enough for a sentence.
+func clip(s string) string {
+	const most = 120 // bytes
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

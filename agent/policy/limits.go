@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"tether/agent/config"
+	"tether/agent/term"
+)
+
+// window is the time over which starts are counted.
+const window = time.Minute
+
+// bound is what one principal may start in one way.
+type bound struct{ perMinute, atOnce int }
+
+// boundsOf returns those of the actor's terminals in the background, or of its
+// others. Zero values bound nothing.
+func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool) bound {
+	if a.Role != term.RoleAgent {
+		return bound{}
+	}
+	own := b.identityOf(a).config
+	if background {
+		return bound{cmp.Or(own.SpawnsPerMinute, l.SpawnsPerMinute), cmp.Or(own.Background, l.Background)}
+	}
+	return bound{cmp.Or(own.CommandsPerMinute, l.CommandsPerMinute), cmp.Or(own.Commands, l.Commands)}
+}
+
+// limits counts what principals start. It is safe for concurrent use.
+type limits struct {
+	mu    sync.Mutex
+	usage map[account]*usage
+}
+
+// account is what is counted together.
+type account struct {
+	actor      term.Actor
+	background bool
+}
+
+// usage is what was started lately, and what runs.
+type usage struct {
+	starts []time.Time // within the window, oldest first
+	places map[*place]struct{}
+}
+
+// place is leave to run one terminal. It is taken before the terminal is
+// started, so that two requests at once cannot both be the last.
+type place struct {
+	account account
+	at      time.Time
+	// Guarded by limits.mu.
+	terminal term.Handle
+	started  bool // terminal is known
+}
+
+// reserve takes a place, or says why there is none.
+func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	l.sweepLocked(now)
+	u := l.usage[a]
+	if u == nil {
+		u = &usage{places: map[*place]struct{}{}}
+	}
+	switch {
+	case b.perMinute > 0 && len(u.starts) >= b.perMinute:
+		return nil, &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("Spawn rate limit exceeded (max %d/minute)", b.perMinute)}, CodeRate}
+	case b.atOnce > 0 && len(u.places) >= b.atOnce:
+		return nil, &Refusal{Decision{Deny, "limits.places", fmt.Sprintf("Maximum concurrent agent terminals reached (%d)", b.atOnce)}, CodeTooMany}
+	}
+	p := &place{account: a, at: now}
+	u.starts = append(u.starts, now)
+	u.places[p] = struct{}{}
+	l.usage[a] = u
+	return p, nil
+}
+
+// sweepLocked forgets what is over.
+func (l *limits) sweepLocked(now time.Time) {
+	for a, u := range l.usage {
+		for len(u.starts) > 0 && now.Sub(u.starts[0]) >= window {
+			u.starts = u.starts[1:]
+		}
+		for p := range u.places {
+			if p.started && !holds(p.terminal, a) {
+				delete(u.places, p)
+			}
+		}
+		if len(u.starts)+len(u.places) == 0 {
+			delete(l.usage, a)
+		}
+	}
+}
+
+// give gives a place back that was not used, as if it had not been taken.
+func (l *limits) give(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.usage[p.account]
+	if u == nil {
+		return
+	}
+	delete(u.places, p)
+	for i, at := range u.starts {
+		if at.Equal(p.at) {
+			u.starts = append(u.starts[:i:i], u.starts[i+1:]...)
+			break
+		}
+	}
+}
+
+// leave ends the use of a place; the start stays counted.
+func (l *limits) leave(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.usage[p.account]; u != nil {
+		delete(u.places, p)
+	}
+}
+
+// hold says what terminal has the place.
+func (l *limits) hold(p *place, h term.Handle) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.terminal, p.started = h, true
+}
+
+// adopt takes a place, whatever the limits, for a terminal that runs already.
+func (l *limits) adopt(h term.Handle) {
+	i := h.Info()
+	p := &place{account: account{i.Owner, !i.Visible}, terminal: h, started: true}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	u := l.usage[p.account]
+	if u == nil {
+		u = &usage{places: map[*place]struct{}{}}
+		l.usage[p.account] = u
+	}
+	u.places[p] = struct{}{}
+}
+
+// holds reports whether the terminal runs, and is still the actor's as it was:
+// a promoted one is the person's.
+func holds(h term.Handle, a account) bool {
+	i := h.Info()
+	return i.Exit == nil && i.Owner == a.actor
+}

@@ -1,0 +1,75 @@
+package policy
+
+import "strings"
+
+// ownList is patterns of commands that share a rule.
+type ownList struct {
+	rule, what string
+	patterns   []pattern
+}
+
+// ownLists are the built-in lists beside the block list: what does the same by
+// another name. A line is a pattern: the first words, and after ".." words that
+// must come somewhere. See docs/POLICY.md.
+var ownLists = []ownList{
+	{ruleDestructive, "destroys files or work", patterns(`
+		unlink|shred|srm|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
+		del|erase|rd|format|diskpart|remove-item
+		find|gfind .. -delete|-fprint*|-fls
+		fd|fdfind .. rm
+		git clean .. -*f*|--force
+		git reset .. --hard|--merge|--keep
+		git checkout|restore|switch .. -f|--force|.|--discard-changes
+		git push .. -f|--force*|--delete|--mirror|+*
+		git branch .. -D
+		git stash drop|clear
+		git filter-branch|filter-repo|update-ref|gc|prune
+		git worktree remove
+		git rm
+		rsync .. --delete*|--remove-source-files
+		tee|cp|mv|install|ln|cat .. /dev/sd*|/dev/nvme*|/dev/vd*|/dev/hd*|/dev/mmcblk*|/dev/disk*|/dev/mem|/dev/kmem
+		mv .. /dev/null
+		docker|podman system|volume|image|container|network|builder prune|rm
+		docker|podman rm|rmi|kill
+		kubectl|oc delete|drain
+		terraform|tofu destroy
+		shx rm
+		npm unpublish
+		dropdb|dropuser
+		redis-cli .. flushall|FLUSHALL|flushdb|FLUSHDB
+	`)},
+	{ruleElevation, "runs something with other rights, or where nobody looks", patterns(`
+		doas|su|pkexec|runuser|run0|gosu|su-exec|setpriv
+		systemd-run|at|batch|crontab|launchctl|schtasks|sc
+		nsenter|chroot|unshare
+		systemctl .. poweroff|reboot|halt|suspend|hibernate|kexec|rescue|emergency|stop|disable|mask|kill|isolate
+		init|telinit 0|1|6
+		loginctl .. terminate-*|kill-*
+		skill|snice|xkill|slay|taskkill|stop-process|spps
+		fuser .. -*k*|--kill
+		chgrp|setfacl|chattr|icacls|takeown|chflags|setcap
+		passwd|chpasswd|usermod|useradd|userdel|groupmod|visudo|vipw|chsh
+		mount|umount|losetup|swapoff|modprobe|insmod|rmmod|sysctl|kexec
+		iptables|ip6tables|nft|ufw
+		tar|gtar|bsdtar .. --checkpoint-action*|--to-command*|--use-compress-program*|-I|--rmt-command*|--rsh-command*
+		zip .. -T*|-TT*|--unzip-command*
+	`)},
+}
+
+// patterns reads such lists. They are constants: what is wrong with one is
+// found by any test.
+func patterns(text string) []pattern {
+	var all []pattern
+	for line := range strings.Lines(text) {
+		argv, has, _ := strings.Cut(line, " .. ")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		p, err := parsePattern(strings.Fields(argv), strings.Fields(has))
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}

@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tether/agent/command"
+	"tether/agent/term"
+)
+
+// subject is how configuration names an actor.
+func subject(a term.Actor) string {
+	switch a.Role {
+	case term.RoleUser:
+		return "user"
+	case term.RoleAgent:
+		return "agent:" + a.Name
+	case term.RoleHost:
+		return "host:" + a.Name
+	}
+	return "nobody"
+}
+
+// glob reports whether s is pattern, in which "*" stands for any text.
+func glob(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	first, last := parts[0], parts[len(parts)-1]
+	if len(parts) == 1 {
+		return s == pattern
+	}
+	if !strings.HasPrefix(s, first) || !strings.HasSuffix(s[len(first):], last) {
+		return false
+	}
+	s = s[len(first) : len(s)-len(last)]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(s, part)
+		if !found {
+			return false
+		}
+		s = after
+	}
+	return true
+}
+
+// element is one word of a rule: alternatives, each a glob.
+type element []string
+
+func parseElement(s string) (element, error) {
+	e := element(strings.Split(s, "|"))
+	if slices.Contains(e, "") {
+		return nil, fmt.Errorf("%q has an empty alternative", s)
+	}
+	return e, nil
+}
+
+func (e element) is(s string) bool {
+	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
+}
+
+// fit is how a command compares with a pattern.
+type fit uint8
+
+const (
+	unlike  fit = iota
+	perhaps     // it depends on words that are not known before it runs
+	alike
+)
+
+// pattern is what commands a rule is about.
+type pattern struct {
+	argv []element // the first words
+	has  []element // words after them, in any order
+}
+
+func parsePattern(argv, has []string) (pattern, error) {
+	var p pattern
+	if len(argv) == 0 {
+		return p, errors.New("argv is missing: the words with which the command begins")
+	}
+	for _, s := range argv {
+		e, err := parseElement(s)
+		if err != nil {
+			return p, fmt.Errorf("argv: %w", err)
+		}
+		p.argv = append(p.argv, e)
+	}
+	for _, s := range has {
+		e, err := parseElement(s)
+		if err != nil {
+			return p, fmt.Errorf("has: %w", err)
+		}
+		p.has = append(p.has, e)
+	}
+	return p, nil
+}
+
+// fits compares. A program counts as the one that the pattern names when its
+// path ends so, unless exact is set: then a program of the same name in some
+// directory is another one.
+func (p *pattern) fits(c command.Command, exact bool) fit {
+	if len(c.Words) < len(p.argv) {
+		if len(c.Words) > 0 && !c.Words[len(c.Words)-1].Fixed {
+			return p.begins(c, exact)
+		}
+		return unlike
+	}
+	return min(p.begins(c, exact), p.contains(c.Words[len(p.argv):]))
+}
+
+func (p *pattern) begins(c command.Command, exact bool) fit {
+	best := alike
+	for i, e := range p.argv {
+		if i >= len(c.Words) {
+			return min(best, perhaps)
+		}
+		w := c.Words[i]
+		switch {
+		case !w.Fixed:
+			return min(best, perhaps) // it may be several words
+		case e.is(w.Text), i == 0 && !exact && e.is(c.Name()):
+		default:
+			return unlike
+		}
+	}
+	return best
+}
+
+func (p *pattern) contains(words []command.Word) fit {
+	best := alike
+	for _, e := range p.has {
+		found := unlike
+		for _, w := range words {
+			switch {
+			case !w.Fixed:
+				found = max(found, perhaps)
+			case e.is(w.Text):
+				found = alike
+			}
+		}
+		best = min(best, found)
+	}
+	return best
+}
+
+// within reports whether dir is root or below it. Both are clean.
+func within(dir, root string) bool {
+	rel, err := filepath.Rel(root, dir)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
+}

@@ -1,0 +1,273 @@
+package policy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tether/agent/command"
+	"tether/agent/config"
+	"tether/agent/term"
+)
+
+// rulebook is the configuration in the form in which requests are judged. It
+// does not change.
+type rulebook struct {
+	literal, off bool // how the built-in rules read
+	fallback     Effect
+	builtin, acp builtin
+	rules        []rule
+	identities   []identity
+}
+
+// identity is what is special about some principals.
+type identity struct {
+	pattern  string
+	fallback Effect // 0: the rulebook's
+	roots    []string
+	config   config.PolicyIdentity
+}
+
+// newRulebook reports everything that is wrong with c. home is the directory
+// that "~" stands for.
+func newRulebook(c config.Policy, home string) (*rulebook, error) {
+	b := &rulebook{literal: c.BlockList == "literal", off: c.BlockList == "off", builtin: parseBuiltin(c.Builtin), acp: parseBuiltin(c.ACP)}
+	var errs []error
+	if err := b.fallback.UnmarshalText([]byte(c.Default)); err != nil {
+		errs = append(errs, fmt.Errorf("policy.default: %w", err))
+	}
+	rules, err := parseRules(c.Rules)
+	b.rules, errs = rules, append(errs, err)
+	for i, p := range c.Principals {
+		id, err := parseIdentity(p, home)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("policy.principals, number %d (%.40q): %w", i+1, p.Name, err))
+		}
+		b.identities = append(b.identities, id)
+	}
+	return b, errors.Join(errs...)
+}
+
+func parseIdentity(c config.PolicyIdentity, home string) (identity, error) {
+	id := identity{pattern: c.Name, config: c}
+	if !strings.HasPrefix(c.Name, "agent:") || c.Name == "agent:" {
+		return id, errors.New("name must be agent:NAME, where * stands for any text")
+	}
+	if c.Default != "" {
+		if err := id.fallback.UnmarshalText([]byte(c.Default)); err != nil {
+			return id, fmt.Errorf("default: %w", err)
+		}
+	}
+	for _, dir := range c.Roots {
+		root, err := expandHome(dir, home)
+		if err != nil {
+			return id, fmt.Errorf("roots: %w", err)
+		}
+		id.roots = append(id.roots, resolved(root))
+	}
+	for _, dir := range c.Writable {
+		if _, err := expandHome(dir, home); err != nil {
+			return id, fmt.Errorf("writable: %w", err)
+		}
+	}
+	return id, nil
+}
+
+// expandHome returns dir as an absolute path.
+func expandHome(dir, home string) (string, error) {
+	if rest, ok := strings.CutPrefix(dir, "~"); ok && (rest == "" || rest[0] == '/') {
+		dir = filepath.Join(home, rest)
+	}
+	if !filepath.IsAbs(dir) {
+		return "", fmt.Errorf("%.80q must be an absolute path or begin with ~/", dir)
+	}
+	return filepath.Clean(dir), nil
+}
+
+// resolved follows links as far as the path exists.
+func resolved(path string) string {
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// identityOf returns what is special about the actor: the first entry that
+// matches.
+func (b *rulebook) identityOf(a term.Actor) identity {
+	for _, id := range b.identities {
+		if glob(id.pattern, subject(a)) {
+			return id
+		}
+	}
+	return identity{}
+}
+
+// check applies the rules.
+func (b *rulebook) check(r Request) Decision {
+	switch {
+	case r.Actor.Role == term.RoleUser:
+		return b.checkUser(r)
+	case r.Actor.Role != term.RoleAgent:
+		return Decision{Deny, ruleDefault, fmt.Sprintf("%s may not run anything here", r.Actor)}
+	case len(r.Argv) == 0 && r.Line == "":
+		return Decision{Deny, ruleUnparsed, "no command was given"}
+	case len(r.Argv) > 0 && r.Line != "":
+		return Decision{Deny, ruleUnparsed, "both an argv and a line were given"}
+	}
+	var j judgement
+	read := read(r)
+	b.onRoots(&j, r, read)
+	for _, c := range read.Outer {
+		j.add(b.onCommand(r, c, true))
+	}
+	unspoken := len(read.Commands) == 0
+	for _, c := range read.Commands {
+		d := b.onCommand(r, c, false)
+		unspoken = unspoken || d.Effect == 0
+		j.add(d)
+	}
+	if !b.off {
+		b.onReading(&j, r, read)
+	}
+	if unspoken {
+		j.add(Decision{cmp.Or(b.identityOf(r.Actor).fallback, b.fallback), ruleDefault, "no rule speaks of it"})
+	}
+	return j.Decision
+}
+
+// judgement is the strictest of several decisions, the first of them.
+type judgement struct{ Decision }
+
+func (j *judgement) add(all ...Decision) {
+	for _, d := range all {
+		if d.Effect > j.Effect {
+			j.Decision = d
+		}
+	}
+}
+
+// checkUser asks only the rules that name the user: who sits here needs no
+// permission.
+func (b *rulebook) checkUser(r Request) Decision {
+	j := judgement{Decision{Allow, ruleUser, "the person at this machine"}}
+	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
+		return j.Decision
+	}
+	read := read(r)
+	for _, c := range slices.Concat(read.Commands, read.Outer) {
+		j.add(b.ownRules(r, c, false))
+	}
+	return j.Decision
+}
+
+// read reads the request's command.
+func read(r Request) *command.Reading {
+	if r.Line == "" {
+		return command.Argv(r.Argv)
+	}
+	if r.Shell != "" && !command.IsShell(r.Shell) {
+		return &command.Reading{Findings: []command.Finding{{Kind: command.Unparsed, Text: "it is a line for " + clip(r.Shell)}}}
+	}
+	return command.Line(r.Line)
+}
+
+// ownRules is the strictest of the person's rules about the command.
+func (b *rulebook) ownRules(r Request, c command.Command, outer bool) Decision {
+	var j judgement
+	for i := range b.rules {
+		if x := &b.rules[i]; x.concerns(r.Actor, r.Door) {
+			j.add(x.decide(x.effectOn(c, outer)))
+		}
+	}
+	return j.Decision
+}
+
+// onCommand judges one command: the person's rules come before the built-in
+// ones. The zero decision means that nothing speaks of it.
+func (b *rulebook) onCommand(r Request, c command.Command, outer bool) Decision {
+	own := b.ownRules(r, c, outer)
+	if own.Effect != 0 || b.off {
+		return own
+	}
+	var j judgement
+	j.add(b.at(r.Door).onCommand(c, outer)...)
+	return j.Decision
+}
+
+// onReading judges what is to be said of the request beside its commands.
+func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
+	at := b.at(r.Door)
+	for _, f := range read.Findings {
+		if !b.known(r, f) {
+			j.add(at.onFinding(f))
+		}
+	}
+	j.add(at.onSettings(read.Sets, r.EnvNames)...)
+	moved := slices.ContainsFunc(read.Moves, func(w command.Word) bool { return !w.Fixed || !within(absolute(w.Text, r.Cwd), r.Cwd) })
+	for _, w := range read.Writes {
+		j.add(at.onWrite(w, r.Cwd, moved)...)
+	}
+	if len(r.Argv) > 0 && read.Lines == 0 {
+		j.add(at.asLine(r)...)
+	}
+	if b.literal {
+		j.add(at.onText(r)...)
+	}
+}
+
+// known reports whether the finding is in a command of which a rule of the
+// person's speaks, who then knows that it runs code.
+func (b *rulebook) known(r Request, f command.Finding) bool {
+	switch f.Kind {
+	case command.InlineCode, command.Script, command.Interactive:
+		return b.ownRules(r, f.Command, false).Effect != 0
+	}
+	return false
+}
+
+// onRoots judges where the command starts, and where its line goes from there.
+func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
+	roots := b.identityOf(r.Actor).roots
+	if len(roots) == 0 {
+		return
+	}
+	inside := func(dir string) bool {
+		return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) })
+	}
+	if dir := resolved(r.Cwd); !filepath.IsAbs(r.Cwd) || !inside(dir) {
+		j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, clip(dir))})
+	}
+	for _, w := range read.Moves {
+		switch dir := resolved(absolute(w.Text, r.Cwd)); {
+		case !w.Fixed:
+			j.add(Decision{Ask, ruleRoots, "it changes to a directory that is not known before: " + clip(w.Text)})
+		case strings.HasPrefix(w.Text, "~"), w.Text == "-", !inside(dir):
+			j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, clip(w.Text))})
+		}
+	}
+}
+
+func absolute(path, cwd string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(cwd, path)
+}
+
+// at returns the effects of the built-in rules at a door.
+func (b *rulebook) at(door string) builtin {
+	if door == DoorACP {
+		return b.acp
+	}
+	return b.builtin
+}

@@ -1,0 +1,118 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"tether/agent/audit"
+	"tether/agent/term"
+)
+
+// maxRecent is how many events an engine without a file keeps.
+const maxRecent = 1000
+
+// Audit writes an event down. What could not be written is counted, and said
+// in Degraded and, as soon as that is possible, in the log. Of a flood of
+// refusals to one principal only the first in a minute are written, and then
+// how many more there were: an agent must not be able to push the rest of the
+// log out.
+func (e *Engine) Audit(ev Event) {
+	if ev.Type == EventRefusal || ev.Decision.Effect == Deny {
+		more, drop := e.flood.count(ev.Actor, time.Now())
+		if drop {
+			return
+		}
+		if more > 0 {
+			ev.Detail = join(ev.Detail, fmt.Sprintf("%d more refusals before this one were not written", more))
+		}
+	}
+	r := ev.record()
+	if e.log != nil {
+		_ = e.log.Append(r) // counted there
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recent = append(e.recent, r)
+	e.recent = e.recent[max(0, len(e.recent)-maxRecent):]
+}
+
+func join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + "; " + b
+}
+
+// Recent returns the newest events of an engine without a file, oldest first:
+// at most 1000.
+func (e *Engine) Recent() []Record {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.recent)
+}
+
+// AuditHead is the end of the audit log's chain, zero without a file.
+func (e *Engine) AuditHead() audit.Head {
+	if e.log == nil {
+		return audit.Head{}
+	}
+	return e.log.Head()
+}
+
+// Degraded says what does not work, for the status: "" if all is well.
+func (e *Engine) Degraded() string {
+	if e.log == nil {
+		return ""
+	}
+	lost, err := e.log.Trouble()
+	if err == nil {
+		return ""
+	}
+	return fmt.Sprintf("the audit log cannot be written, %d events are lost so far: %v", lost, err)
+}
+
+// maxRefusals is how many refusals to one principal are written in a minute.
+const maxRefusals = 60
+
+// flood counts refusals. It is safe for concurrent use.
+type flood struct {
+	mu   sync.Mutex
+	seen map[term.Actor]*burst
+}
+
+// burst is the refusals to one principal in one minute.
+type burst struct {
+	since   time.Time
+	written int
+	dropped int
+}
+
+// count counts a refusal. drop says that it is not to be written, more how many
+// before it were not.
+func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for other, b := range f.seen {
+		if now.Sub(b.since) >= window && (other != a && b.dropped == 0) {
+			delete(f.seen, other)
+		}
+	}
+	b := f.seen[a]
+	if b == nil {
+		b = &burst{since: now}
+		f.seen[a] = b
+	}
+	if now.Sub(b.since) >= window {
+		more = b.dropped
+		*b = burst{since: now}
+	}
+	if b.written >= maxRefusals {
+		b.dropped++
+		return 0, true
+	}
+	b.written++
+	return more, false
+}
