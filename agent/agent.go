@@ -85,7 +85,8 @@ type Agent struct {
 	level    zerolog.Level
 	login    func() *shell.Cache // of the login environment
 
-	degraded degraded // each part reports its own causes
+	degraded degraded               // each part reports its own causes
+	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
 
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
@@ -233,10 +234,12 @@ func (a *Agent) answers(ctx context.Context) bool {
 
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
+	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version,
-		AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
+		Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
+	defer a.serveTCP(server, tokens)() // ends when the server is closed
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()

@@ -18,6 +18,9 @@ func (a *Agent) Status() local.Status {
 	if a.holders == nil {
 		s.Holders.Off = cmp.Or(a.cfg.NoHolders, "this daemon was started without")
 	}
+	if address := a.tcp.Load(); address != nil {
+		s.TCP = *address
+	}
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
 		switch {

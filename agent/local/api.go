@@ -134,6 +134,7 @@ type Status struct {
 	Pid           int          `json:"pid,omitempty"`
 	Started       time.Time    `json:"started,omitzero"`
 	Socket        string       `json:"socket"`
+	TCP           string       `json:"tcp,omitempty"` // address of loopback TCP, if it is served
 	Log           string       `json:"log,omitempty"`
 	Terminals     Count        `json:"terminals"`
 	Holders       Holders      `json:"holders"`

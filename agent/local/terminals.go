@@ -12,7 +12,7 @@ import (
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
 	if ActorFrom(r.Context()) != term.User {
-		status.Hosts, status.Terminals, status.Log = []HostStatus{}, Count{}, ""
+		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
 		for _, h := range s.access(r).List() {
 			status.Terminals.count(h.Info())
 		}

@@ -50,6 +50,9 @@ func (a *app) printStatus(s local.Status) {
 	if s.Version != versionText() {
 		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", versionText())
 	}
+	if s.TCP != "" {
+		fmt.Fprintf(a.stdout, "serves     http://%s, with a token\n", s.TCP)
+	}
 	fmt.Fprintf(a.stdout, "terminals  %d running, of which %d lent; %d exited\n", s.Terminals.Running, s.Terminals.Lent, s.Terminals.Exited)
 	switch {
 	case s.Holders.Off != "":
