@@ -196,28 +196,31 @@ func (s *holders) removeScripts(alive []string) {
 // LeftRunning returns the ids of the terminals that no daemon serves, if none
 // runs; the error is a *RunningError if one does.
 func LeftRunning(d dirs.Dirs) ([]string, error) {
+	ids, err := holder.List(holdersDir(d))
+	if len(ids) == 0 || err != nil {
+		return nil, err
+	}
 	lock, err := lockDaemon(d)
 	if err != nil {
 		return nil, err
 	}
-	defer lock.Close()
-	return holder.List(holdersDir(d))
+	return ids, lock.Close()
 }
 
 // EndLeftRunning ends the terminals that no daemon serves, with everything in
 // them, and returns how many those were. It keeps a daemon from starting until
 // it returns. Errors: a *RunningError if one runs, ctx's, what is still there.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (int, error) {
+	dir := holdersDir(d)
+	ids, err := holder.List(dir)
+	if len(ids) == 0 || err != nil {
+		return 0, err
+	}
 	lock, err := lockDaemon(d)
 	if err != nil {
 		return 0, err
 	}
 	defer lock.Close()
-	dir := holdersDir(d)
-	ids, err := holder.List(dir)
-	if err != nil {
-		return 0, err
-	}
 	errs := make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {

@@ -135,9 +135,9 @@ func (t *Terminal) dismiss() {
 }
 
 // tellLocked notes when the exit has been told to everyone it concerns: each
-// host the terminal is lent to, and each person at it.
+// host the terminal is lent to, each person at it, and whoever kills it.
 func (t *Terminal) tellLocked() {
-	if t.exit == nil || t.attached > 0 {
+	if t.exit == nil || t.attached+t.kills > 0 {
 		return
 	}
 	for _, host := range t.lentTo {

@@ -104,6 +104,7 @@ type Terminal struct {
 	lastByte  time.Time
 	lastInput time.Time
 	reason    ExitReason // why it ends; "" while nobody has ended it
+	kills     int        // calls of terminate under way
 	inRead    bool       // pump waits for the child
 
 	keeper   keeper
@@ -218,7 +219,14 @@ func (t *Terminal) condemn(a Actor) error {
 func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	t.mu.Lock()
 	t.reason = cmp.Or(t.reason, why)
+	t.kills++ // the holder is needed until its Kill has returned
 	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		t.kills--
+		t.tellLocked()
+		t.mu.Unlock()
+	}()
 	t.kill.Do(func() { close(t.killed) })
 	select {
 	case <-t.done:
