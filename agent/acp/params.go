@@ -86,14 +86,10 @@ func decodeCreate(params []byte) (*createParams, error) {
 	return &p, nil
 }
 
-// quiet are the variables with which programs do not wait for a person at a
-// terminal. The agent's own come after them.
-var quiet = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
-
 // commands are what the request may mean, in the order in which to try them.
 // Real agents send whole shell lines in command, without args.
 func (p *createParams) commands(cwd string) []Command {
-	c := Command{Cwd: cwd, Env: slices.Clone(quiet), Name: p.name()}
+	c := Command{Cwd: cwd, Name: p.name()}
 	for _, v := range p.Env {
 		c.Env = append(c.Env, *v.Name+"="+*v.Value)
 	}

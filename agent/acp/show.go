@@ -73,7 +73,7 @@ func (s *screen) stream(key callKey, shown string, t *terminal) {
 			t.update(func() { t.view = nil })
 			return
 		}
-		if len(data) == 0 && !s.pause(changed, richPause) {
+		if len(data) == 0 && !s.pause(t, changed, richPause) {
 			return
 		}
 	}
@@ -121,9 +121,9 @@ func partial(p []byte) int {
 	return len(p)
 }
 
-// pause waits for a change and then a little for more. It returns false when
-// the proxy ends.
-func (s *screen) pause(changed <-chan struct{}, more time.Duration) bool {
+// pause waits for a change of t and then a little for more, unless that was its
+// end. It returns false when the proxy ends.
+func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration) bool {
 	select {
 	case <-changed:
 	case <-s.ctx.Done():
@@ -131,6 +131,8 @@ func (s *screen) pause(changed <-chan struct{}, more time.Duration) bool {
 	}
 	select {
 	case <-time.After(more):
+		return true
+	case <-t.ended:
 		return true
 	case <-s.ctx.Done():
 		return false
@@ -144,7 +146,7 @@ func (s *screen) refresh(key callKey, c *call, t *terminal) {
 		t.mu.Lock()
 		changed, ended := t.changedLocked(), t.exit != nil
 		t.mu.Unlock()
-		if !ended && !s.pause(changed, textPause) {
+		if !ended && !s.pause(t, changed, textPause) {
 			return
 		}
 		last = t.hasEnded()

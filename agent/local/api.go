@@ -105,6 +105,9 @@ type SpawnRequest struct {
 	// Leased binds the terminal to who follows it: it is killed some seconds
 	// after the last Follow with Lease has ended, or when none begins.
 	Leased bool `json:"leased,omitempty"`
+	// Door says where an agent's request came in, for the policy: "cli" (the
+	// default) or "acp".
+	Door string `json:"door,omitempty"`
 }
 
 // Environment is that of an interactive login of the person.

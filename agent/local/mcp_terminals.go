@@ -48,7 +48,7 @@ func (a *agentTerminals) find(id string) (term.Handle, error) {
 
 // agentEnv is what programs must be told that nobody watches: a pager would
 // wait for a key.
-var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "AWS_PAGER=", "GIT_TERMINAL_PROMPT=0"}
+var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
 
 // Spawn implements mcp.Controller.
 func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Info, error) {

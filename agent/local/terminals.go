@@ -1,7 +1,6 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 
@@ -44,16 +43,22 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	if ActorFrom(r.Context()) != term.User {
-		if err := req.background(); err != nil {
+	start := func() (term.Handle, error) {
+		spec, err := s.opts.Daemon.Spec(r.Context(), req)
+		if err != nil {
+			return term.Handle{}, err
+		}
+		return s.access(r).Spawn(spec)
+	}
+	if actor := ActorFrom(r.Context()); actor != term.User {
+		asked, err := req.asAgent(actor)
+		if err != nil {
 			return err
 		}
+		admitted := start
+		start = func() (term.Handle, error) { return s.opts.Policy.Spawn(r.Context(), asked, admitted) }
 	}
-	spec, err := s.opts.Daemon.Spec(r.Context(), req)
-	if err != nil {
-		return err
-	}
-	h, err := s.access(r).Spawn(spec)
+	h, err := start()
 	if err != nil {
 		return err
 	}
@@ -61,19 +66,6 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		s.leases.expect(h)
 	}
 	return reply(w, terminalFrom(h.Info()))
-}
-
-// background makes the request an agent's: what is the person's to decide is
-// refused, and the child waits for readers, since nobody sits before it.
-func (r *SpawnRequest) background() error {
-	switch {
-	case r.Private:
-		return &Error{Code: CodeDenied, Message: "an agent's terminal cannot be private"}
-	case len(r.LendTo) > 0:
-		return &Error{Code: CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
-	}
-	r.OnSlow = cmp.Or(r.OnSlow, "hold")
-	return nil
 }
 
 // find returns the terminal of the path.

@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/acp"
 	"tether/agent/local"
+	"tether/agent/policy"
 )
 
 // The size of an agent's terminals: wide enough for what tools print in a table, and what a model was trained on. ACP has no resize.
@@ -20,7 +21,7 @@ type agentTerminals struct {
 func (a *agentTerminals) Spawn(ctx context.Context, c acp.Command) (string, error) {
 	r := local.SpawnRequest{
 		Command: c.Argv, Line: c.Line, Cwd: c.Cwd, SetEnv: c.Env, Name: c.Name,
-		Cols: agentCols, Rows: agentRows, NoIntegration: true, Leased: true,
+		Cols: agentCols, Rows: agentRows, NoIntegration: true, Leased: true, Door: policy.DoorACP,
 	}
 	t, err := a.client.Spawn(ctx, r)
 	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil {
