@@ -87,8 +87,11 @@ func isRuntimes(stack string) bool {
 		strings.Contains(stack, "testkit.look(")
 }
 
-// addDescriptors does nothing where /dev/fd does not exist (Windows).
+// addDescriptors does nothing on Windows, whose handles have no names: what Wine shows there are its own.
 func (s scene) addDescriptors() {
+	if os.PathSeparator != '/' {
+		return
+	}
 	fds, err := os.ReadDir("/dev/fd")
 	if err != nil {
 		return

@@ -13,10 +13,8 @@ import (
 )
 
 const (
-	sweepBound = 5 * time.Second       // how long a sweep tries; only a process stuck in the kernel lasts that long
-	sweepLooks = 20                    // and how often at least: on a starved machine one look may take a second
-	pauseFirst = time.Millisecond      // between two looks at the process table, doubled each time
-	pauseLast  = 50 * time.Millisecond // up to this: a look costs some milliseconds of CPU
+	sweepBound = 5 * time.Second // how long a sweep tries; only a process stuck in the kernel lasts that long
+	sweepLooks = 20              // and how often at least: on a starved machine one look may take a second
 )
 
 // Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both
@@ -222,17 +220,5 @@ func (h *hunt) isRoot(p Info) bool {
 		yes, unsure := tagged(p.Pid, t.Tag)
 		h.unsure = h.unsure || unsure
 		return yes
-	}
-}
-
-// wait pauses; false means that ctx was done first.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -28,6 +28,16 @@ type Size struct{ Cols, Rows uint16 }
 // DefaultSize is used where a Command leaves a dimension 0: what terminals without a known size have been since the VT100.
 var DefaultSize = Size{Cols: 80, Rows: 24}
 
+func (s Size) orDefault() Size {
+	if s.Cols == 0 {
+		s.Cols = DefaultSize.Cols
+	}
+	if s.Rows == 0 {
+		s.Rows = DefaultSize.Rows
+	}
+	return s
+}
+
 // Command says what to run. The caller may change it after Start has returned.
 type Command struct {
 	// Path of the program. Without a slash it is searched for in the PATH of Env (not of this process); a relative one counts from

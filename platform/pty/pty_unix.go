@@ -57,16 +57,6 @@ func Start(c Command) (*PTY, error) {
 	return p, nil
 }
 
-func (s Size) orDefault() Size {
-	if s.Cols == 0 {
-		s.Cols = DefaultSize.Cols
-	}
-	if s.Rows == 0 {
-		s.Rows = DefaultSize.Rows
-	}
-	return s
-}
-
 // run starts the program on tty and the goroutine that waits for it.
 func (p *PTY) run(c Command, path string, tty *os.File) error {
 	p.reader.init(p.master, p.conn)

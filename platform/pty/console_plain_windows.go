@@ -1,0 +1,6 @@
+//go:build !wine
+
+package pty
+
+// onConsole leaves a command as it is: Windows gives a program on a console its standard handles.
+func onConsole(application, line string) (string, string, error) { return application, line, nil }

@@ -1,0 +1,109 @@
+package pty
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf16"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+var setConsoleCtrlHandler = windows.NewLazySystemDLL("kernel32.dll").NewProc("SetConsoleCtrlHandler")
+
+// spawn starts the program on p's console and in p's job, from its first instruction on.
+func (p *PTY) spawn(c Command, path, line string) (windows.Handle, error) {
+	application := path
+	if isBatch(path) {
+		system, err := windows.GetSystemDirectory()
+		if err != nil {
+			return 0, &StartError{What: "program", Name: path, Err: err}
+		}
+		application = filepath.Join(system, "cmd.exe")
+	}
+	application, line, err := onConsole(application, line)
+	if err != nil {
+		return 0, &StartError{What: "program", Name: path, Err: explain(err)}
+	}
+	list, err := p.attributes()
+	if err != nil {
+		return 0, &StartError{What: "terminal", Err: err}
+	}
+	defer list.Delete()
+	info := windows.StartupInfoEx{ProcThreadAttributeList: list.List()}
+	info.Cb = uint32(unsafe.Sizeof(info))
+	// No standard handles, and explicitly so: else those of this process would be the program's, if they are redirected
+	// (microsoft/terminal #4585). The console then gives its own.
+	info.Flags = windows.STARTF_USESTDHANDLES
+	process, err := create(application, line, c.Dir, c.Env, &info)
+	if err != nil {
+		return 0, &StartError{What: "program", Name: path, Err: explain(err)}
+	}
+	_ = windows.CloseHandle(process.Thread)
+	p.pid = int(process.ProcessId)
+	return process.Process, nil
+}
+
+// attributes are what CreateProcess is told beside its arguments: the console and the job.
+func (p *PTY) attributes() (*windows.ProcThreadAttributeListContainer, error) {
+	list, err := windows.NewProcThreadAttributeList(2)
+	if err != nil {
+		return nil, err
+	}
+	job := p.job.Handle()
+	err = p.console.attribute(list)
+	if err == nil {
+		err = list.Update(attributeJobList, unsafe.Pointer(&job), unsafe.Sizeof(job))
+	}
+	if err != nil {
+		list.Delete()
+		return nil, err
+	}
+	return list, nil
+}
+
+// attributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST of <WinBase.h>: since Windows 10.
+const attributeJobList = 0x0002000d
+
+// create is CreateProcess. It is not for a process group of its own: in one, Ctrl+C does nothing (MicrosoftDocs/Console-Docs #348).
+// Nor does it where this process was started to ignore it, which children inherit, so that is undone.
+func create(application, line, dir string, env []string, info *windows.StartupInfoEx) (*windows.ProcessInformation, error) {
+	app, err := windows.UTF16PtrFromString(application)
+	if err != nil {
+		return nil, err
+	}
+	text, err := windows.UTF16FromString(line)
+	if err != nil {
+		return nil, err
+	}
+	var in *uint16
+	if dir != "" {
+		if in, err = windows.UTF16PtrFromString(dir); err != nil {
+			return nil, err
+		}
+	}
+	_, _, _ = setConsoleCtrlHandler.Call(0, 0) // without a console there is nothing to undo
+	block := envBlock(foldEnv(env, os.Getenv("SystemRoot")))
+	process := new(windows.ProcessInformation)
+	err = windows.CreateProcess(app, &text[0], nil, nil, false,
+		windows.CREATE_UNICODE_ENVIRONMENT|windows.EXTENDED_STARTUPINFO_PRESENT, &block[0], in, &info.StartupInfo, process)
+	return process, err
+}
+
+// envBlock is the environment as CreateProcess takes it.
+func envBlock(env []string) []uint16 {
+	if len(env) == 0 {
+		return []uint16{0, 0}
+	}
+	return utf16.Encode([]rune(strings.Join(env, "\x00") + "\x00\x00"))
+}
+
+// explain says in words of this package what Windows says of a file that is not a program.
+func explain(err error) error {
+	if errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) {
+		return errors.New("Windows cannot start it: it is not a program; give the program that runs it")
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+#!/bin/bash
+# Wine 10 in a root of its own below bin/tools/wine, for `make test-windows`. It comes from Debian 13, because Debian 12's own Wine 8
+# cannot run programs built with Go 1.26 (no bcryptprimitives.dll; os.RemoveAll fails).
+#
+#   wine.sh setup           installs it once: about 200 MB to fetch, 2 GB on disk, half a minute
+#   wine.sh start | stop    keeps one idle program alive around a test run, see keep below
+#   wine.sh PROG.exe ARGS…  runs a Windows program; also as go test -exec. Folders are seen under their own names, on drive Z:
+#
+# It takes root: the root is entered with unshare(1), and folders are mounted into it in a private mount namespace, so that removing
+# it later cannot reach them.
+set -euo pipefail
+dir=$(realpath -m "$(dirname "$(realpath "$0")")/../bin/tools/wine")
+root=$dir/root
+
+fail() {
+	echo "wine.sh: $*" >&2
+	exit 1
+}
+
+setup() {
+	[ ! -e "$dir/ok" ] || return 0
+	[ "$(id -u)" = 0 ] || fail "Wine cannot be set up: this takes root; run make test-windows as root once"
+	command -v apt-get >/dev/null || fail "Wine cannot be set up: this takes a Debian system (apt-get is missing)"
+	if ! command -v mmdebstrap >/dev/null; then
+		apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends mmdebstrap >/dev/null ||
+			fail "Wine cannot be set up: apt-get cannot install mmdebstrap"
+	fi
+	local mirror key=/usr/share/keyrings/debian-archive-keyring.gpg
+	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' | head -1)
+	[ -n "$mirror" ] || fail "Wine cannot be set up: apt knows no Debian mirror"
+	rm -rf --one-file-system "$dir"
+	mkdir -p "$dir"
+	mmdebstrap --quiet --variant=essential --include=wine64,wine trixie "$root" "deb [signed-by=$key] $mirror trixie main" ||
+		fail "Wine cannot be set up: $mirror did not give a Debian 13 with Wine"
+	(run wineboot -i) >"$dir/wineboot.log" 2>&1 || fail "Wine cannot be set up: wineboot, see $dir/wineboot.log"
+	touch "$dir/ok"
+}
+
+# top prints the top folders of the paths.
+top() {
+	local p
+	for p in "$@"; do realpath -m "$p"; done | cut -d/ -f1,2 | sort -u
+}
+
+run() {
+	export WINEPREFIX=$dir/prefix WINEDEBUG=${WINEDEBUG:--all} WINEDLLOVERRIDES='mscoree,mshtml='
+	export WINELOADER=/usr/lib/wine/wine64 WINESERVER=/usr/lib/wine/wineserver64 XDG_RUNTIME_DIR=$dir
+	unset DISPLAY
+	local binds
+	binds=$(top "$PWD" "$dir" "${TMPDIR:-/tmp}" "${GOCACHE:-${HOME:-/root}}")
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	exec unshare -m --propagation private bash -c '
+set -e
+root=$0 binds=$1
+shift
+for d in /proc /sys /dev $binds; do
+	mkdir -p "$root$d"
+	mount --rbind "$d" "$root$d"
+done
+if [ "$1" = wineserver ]; then
+	shift
+	exec unshare --root="$root" --wd=/ "$WINESERVER" "$@"
+fi
+exec unshare --root="$root" --wd="$PWD" "$WINELOADER" "$@"' "$root" "$binds" "$@"
+}
+
+# keep starts an idle program. Without one the first program starts Wine's background processes, which inherit its output, so that a
+# reader of that output waits for ever; and each later program starts and stops them again: 2.5 s instead of 0.05 s.
+keep() {
+	setsid "$0" ping -n 1000000 127.0.0.1 </dev/null >/dev/null 2>&1 &
+	for _ in $(seq 60); do
+		timeout 20 "$0" cmd /c exit 0 </dev/null >/dev/null 2>&1 && return
+		sleep 0.5
+	done
+	fail "Wine does not run a program; remove $dir and try again"
+}
+
+case ${1:-} in
+setup) setup ;;
+start) keep ;;
+stop) (run wineserver -k) || true ;;
+"") fail "usage: wine.sh setup | start | stop | PROG.exe ARGS…" ;;
+*) run "$@" ;;
+esac
