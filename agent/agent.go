@@ -162,6 +162,10 @@ func (a *Agent) Run(ctx context.Context) error {
 // Requests wait meanwhile: what they would be told of is not all there yet.
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
+	o.Lendable = func(name string) bool {
+		_, paired := a.hosts.find(name)
+		return paired
+	}
 	if a.cfg.Holder.Path == "" {
 		a.pool = term.NewPool(o)
 		return

@@ -38,7 +38,8 @@ const hostFileVersion = 1
 
 // hostStore is the list of paired hosts. It is safe for concurrent use.
 type hostStore struct {
-	path string
+	path    string
+	writing sync.Mutex // held by update: two changes must not overtake each other
 
 	mu  sync.Mutex
 	all []host // in the order of pairing; replaced, never changed
@@ -137,17 +138,18 @@ func (s *hostStore) remove(name string) error {
 	})
 }
 
-// update writes what change makes of a copy of the list. The lock is held
-// while the file is written: two changes must not overtake each other, and
-// readers of the list are rare.
+// update writes what change makes of a copy of the list, and puts it in the
+// place of the list.
 func (s *hostStore) update(change func([]host) []host) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := change(slices.Clone(s.all))
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	all := change(slices.Clone(s.list()))
 	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Hosts: all}, "", "\t")
 	if err = cmp.Or(err, secret.WriteFile(s.path, append(data, '\n'))); err != nil {
 		return fmt.Errorf("keep paired hosts: %w", err)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.all = all
 	return nil
 }

@@ -13,10 +13,12 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/ahp"
 	"tether/internal/testkit"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
+	"tether/platform/pty"
 )
 
 // plainHost is a host that knows nothing of client-executed terminals, or speaks only an unknown version.
@@ -201,6 +203,42 @@ func TestPairedHostsAreKept(t *testing.T) {
 	}
 	if s, _ := a.client.Status(t.Context()); len(s.Hosts) != 1 || !s.Hosts[0].Default {
 		t.Errorf("the last one left is the default: %+v", s.Hosts)
+	}
+}
+
+// A terminal that starts while its host is unpaired must not be lent to whoever gets that name later.
+func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
+	url := startHost(t, "")
+	starting, goOn := make(chan bool), make(chan bool)
+	a := start(t, agent.Config{Dirs: home(t), Terminals: term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) {
+		starting <- true
+		<-goOn
+		return testkit.NewChild(), nil
+	}}})
+	pair := func(url string) {
+		t.Helper()
+		if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Name: "lab"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pair(url)
+	spawned := make(chan error)
+	go func() {
+		_, err := a.client.Spawn(context.Background(), local.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: "/", Name: "mine"})
+		spawned <- err
+	}()
+	<-starting
+	if err := a.client.Unpair(t.Context(), "lab"); err != nil {
+		t.Fatal(err)
+	}
+	goOn <- true
+	if err := <-spawned; err != nil {
+		t.Fatal(err)
+	}
+	pair(startHost(t, ""))
+	got, err := a.client.Find(t.Context(), "mine")
+	if err != nil || len(got.LentTo) > 0 {
+		t.Errorf("lent to %v, %v; want to nobody", got.LentTo, err)
 	}
 }
 

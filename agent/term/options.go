@@ -17,6 +17,11 @@ type Options struct {
 	// lives on: the terminal is gone from the pool and may be adopted again. It
 	// must not block.
 	Left func(ID)
+	// Lendable, if not nil, says whether terminals may be lent to the host of
+	// that name: whether it is paired, at this moment. It must not block. A
+	// pairing that ends is complete when, after Lendable says no, every terminal
+	// in the pool was withdrawn: one that is being started is not lent then.
+	Lendable func(host string) bool
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

@@ -118,8 +118,13 @@ func (p *Pool) list(t *Terminal) bool {
 	}
 	delete(p.starting, t.id)
 	p.terminals[t.id] = t
+	t.mu.Lock()
+	t.lentTo = slices.DeleteFunc(t.lentTo, func(host string) bool { return !p.lendable(host) })
+	t.mu.Unlock()
 	return true
 }
+
+func (p *Pool) lendable(host string) bool { return p.opts.Lendable == nil || p.opts.Lendable(host) }
 
 // release gives back the place of a terminal that did not start.
 func (p *Pool) release(id ID) {

@@ -244,10 +244,11 @@ func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	}
 }
 
-// lend announces the terminal at host.
+// lend announces the terminal at host. At the end of the pairing it does
+// nothing, as if it had come before.
 func (t *Terminal) lend(host string) error {
 	t.mu.Lock()
-	has := slices.Contains(t.lentTo, host)
+	has := slices.Contains(t.lentTo, host) || !t.pool.lendable(host)
 	if !has && !t.private {
 		t.lentTo = append(t.lentTo, host)
 	}

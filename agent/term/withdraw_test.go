@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/pty"
 )
 
 // When Unlend has returned, the host has lost its right to what follows, not only when somebody has told its link.
@@ -52,6 +55,47 @@ func TestAWithdrawnHostReadsNothingMore(t *testing.T) {
 		}
 		if got := events(t, other); len(got) != 1 || got[0].Data != "public secret" {
 			t.Errorf("another host reads %v", got)
+		}
+	})
+}
+
+// The end of a pairing, seen by the pool: no terminal is lent to that host, neither one that starts in this moment nor one that somebody
+// lends then, and it is not lent when another host gets the name.
+func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var paired atomic.Bool
+		paired.Store(true)
+		starting := make(chan bool)
+		f := testkit.NewChild()
+		pool := term.NewPool(term.Options{
+			Lendable: func(host string) bool { return host != "lab" || paired.Load() },
+			Start:    func(term.ID, pty.Command) (term.PTY, error) { <-starting; return f, nil },
+		})
+		defer pool.Close(t.Context())
+		started := make(chan term.Handle)
+		go func() {
+			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", LendTo: []string{"lab", "other"}})
+			if err != nil {
+				t.Error(err)
+			}
+			started <- h
+		}()
+		synctest.Wait()
+		paired.Store(false)
+		for _, h := range pool.As(term.User).List() {
+			h.Unlend("lab")
+		}
+		starting <- true
+		h := <-started
+		if err := h.Lend("lab"); err != nil {
+			t.Error(err)
+		}
+		paired.Store(true)
+		if got := h.Info().LentTo; len(got) != 1 || got[0] != "other" {
+			t.Errorf("lent to %v, want only the host that was there all the time", got)
+		}
+		if err := h.Lend("lab"); err != nil || !h.Info().LentToHost("lab") {
+			t.Errorf("lent on purpose: %v, %v", err, h.Info().LentTo)
 		}
 	})
 }
