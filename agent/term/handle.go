@@ -104,8 +104,6 @@ func (h Handle) Info() Info { return h.t.Info() }
 // Done is closed when the exit was recorded.
 func (h Handle) Done() <-chan struct{} { return h.t.done }
 
-func (h Handle) allow(op Op) error { return Allow(h.actor, op, h.t.Info()) }
-
 // Reader returns a cursor into the output. The caller must Close it. That of a
 // host is closed when the terminal is withdrawn from it.
 func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
@@ -148,10 +146,12 @@ func (h Handle) Resize(s Size) error {
 // Kill ends the whole process tree and waits until the exit was recorded or
 // ctx ends. It is idempotent.
 func (h Handle) Kill(ctx context.Context) error {
-	if err := h.t.condemn(h.actor); err != nil {
-		return err
+	over := h.Info().Exit != nil
+	err := h.kill(ctx)
+	if over && err == nil {
+		return nil // nothing was done
 	}
-	return h.t.terminate(ctx, ReasonKilled)
+	return h.did(Act{Kind: ActKill}, err)
 }
 
 // Lend announces the terminal at host.
@@ -159,7 +159,7 @@ func (h Handle) Lend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	return h.t.lend(host)
+	return h.did(Act{Kind: ActLend, Host: host}, h.t.lend(host))
 }
 
 // Unlend withdraws the terminal from host.
@@ -167,7 +167,9 @@ func (h Handle) Unlend(host string) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	h.t.withdraw(host)
+	if _, was := h.t.withdraw(host); was {
+		return h.did(Act{Kind: ActUnlend, Host: host}, nil)
+	}
 	return nil
 }
 
@@ -202,7 +204,7 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 		return false, ErrNotFound // withdrawn by somebody else meanwhile
 	}
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
-		return false, nil
+		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it goes on here"}, nil)
 	}
-	return true, h.t.terminate(ctx, ReasonKilled)
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it was killed"}, h.t.terminate(ctx, ReasonKilled))
 }

@@ -52,7 +52,8 @@ func (t *Terminal) endIdle() {
 	if ends {
 		ctx, cancel := context.WithTimeout(context.Background(), idleKill)
 		defer cancel()
-		_ = t.terminate(ctx, ReasonIdle) // what survives KILL for that long is out of reach
+		err := t.terminate(ctx, ReasonIdle) // what survives KILL for that long is out of reach
+		t.observe(Act{Kind: ActKill, Detail: "it was idle", Err: err})
 	}
 }
 

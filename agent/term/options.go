@@ -22,6 +22,9 @@ type Options struct {
 	// pairing that ends is complete when, after Lendable says no, every terminal
 	// in the pool was withdrawn: one that is being started is not lent then.
 	Lendable func(host string) bool
+	// Observe, if not nil, hears of what is done with terminals and what is
+	// refused, from whoever did it and after it. It must not block for long.
+	Observe func(Act)
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

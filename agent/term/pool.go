@@ -63,6 +63,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 		if ended != nil {
 			ended()
 		}
+		t.observe(Act{Kind: ActExit})
 		p.forget()
 		t.dismiss()
 	}()

@@ -12,7 +12,10 @@ func (h Handle) Promote() error {
 	if err := h.allow(OpPromote); err != nil {
 		return err
 	}
-	return h.t.promote()
+	if h.Info().Owner == User {
+		return nil
+	}
+	return h.did(Act{Kind: ActPromote}, h.t.promote())
 }
 
 func (t *Terminal) promote() error {

@@ -25,5 +25,5 @@ func (h Handle) Signal(name string) error {
 	if !ok {
 		return ErrNoSignals
 	}
-	return s.Signal(name)
+	return h.did(Act{Kind: ActSignal, Detail: name}, s.Signal(name))
 }

@@ -1,0 +1,69 @@
+package term
+
+import (
+	"context"
+	"errors"
+)
+
+// ActKind says what an Act is.
+type ActKind string
+
+// The acts that an observer hears of.
+const (
+	ActKill    ActKind = "kill"
+	ActSignal  ActKind = "signal"
+	ActLend    ActKind = "lend"
+	ActUnlend  ActKind = "unlend"
+	ActDispose ActKind = "dispose" // by a host
+	ActPromote ActKind = "promote"
+	ActRefusal ActKind = "refusal" // something else that the actor may not do
+	ActExit    ActKind = "exit"
+)
+
+// Act is something that was done with a terminal, or was refused.
+type Act struct {
+	Kind     ActKind
+	Actor    Actor // nobody for what the daemon does by itself, and for exits
+	Terminal Info  // after it
+	Host     string
+	Detail   string // a few words, "" if there is nothing to add
+	// Err is why it was not done: a *DeniedError for a refusal. Nil if it was.
+	Err error
+}
+
+// observe tells the observer of an act. No lock is held.
+func (t *Terminal) observe(a Act) {
+	if t.pool.opts.Observe != nil {
+		a.Terminal = t.Info()
+		t.pool.opts.Observe(a)
+	}
+}
+
+// did tells of something that the actor did or tried, and returns err.
+func (h Handle) did(a Act, err error) error {
+	var denied *DeniedError
+	a.Actor, a.Err = h.actor, err
+	if errors.As(err, &denied) {
+		a.Kind, a.Detail = ActRefusal, err.Error()
+	}
+	h.t.observe(a)
+	return err
+}
+
+// allow decides whether the actor may do op.
+func (h Handle) allow(op Op) error {
+	err := Allow(h.actor, op, h.t.Info())
+	var denied *DeniedError
+	if errors.As(err, &denied) {
+		return h.did(Act{}, err)
+	}
+	return err
+}
+
+// kill is Kill without the observer.
+func (h Handle) kill(ctx context.Context) error {
+	if err := h.t.condemn(h.actor); err != nil {
+		return err
+	}
+	return h.t.terminate(ctx, ReasonKilled)
+}
