@@ -44,6 +44,10 @@ func (a *Agent) serveTCP(server *local.Server, tokens *local.Tokens) (ended func
 		a.log.Error().Err(err).Msg("loopback TCP")
 		a.degraded.report(tcpCause, err.Error()+"; see [local] in config.toml")
 	}
+	if _, err := tokens.User(); err != nil { // made now, so that it is there with the address
+		failed(err)
+		return none
+	}
 	l, err := local.ListenLoopback(a.settings.Local.Listen)
 	if err != nil {
 		failed(err)
@@ -62,9 +66,7 @@ func (a *Agent) serveTCP(server *local.Server, tokens *local.Tokens) (ended func
 			failed(err)
 		}
 		a.tcp.Store(nil)
-	}()
-	return func() {
-		<-done
 		_ = os.Remove(AddressPath(a.cfg.Dirs)) // stale otherwise, which harms nobody
-	}
+	}()
+	return func() { <-done }
 }

@@ -44,8 +44,8 @@ func listenProblem(address string) string {
 	} else if n > 0 && n < 1024 {
 		return fmt.Sprintf("port %d is the system's: use 0 or one from 1024 on", n)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return shown(address) + " can be reached from other machines: use 127.0.0.1, [::1] or localhost"
+	if ip := net.ParseIP(host); host != "localhost" && host != "127.0.0.1" && !ip.Equal(net.IPv6loopback) {
+		return shown(address) + " is not this machine alone: use 127.0.0.1, [::1] or localhost"
 	}
 	return ""
 }

@@ -28,8 +28,8 @@ func ListenLoopback(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen address %q must be an address and a port, such as 127.0.0.1:0", address)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("listen address %q can be reached from other machines; use 127.0.0.1, [::1] or localhost", address)
+	if host != "localhost" && host != "127.0.0.1" && !net.ParseIP(host).Equal(net.IPv6loopback) {
+		return nil, fmt.Errorf("listen address %q is not this machine alone; use 127.0.0.1, [::1] or localhost", address)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {

@@ -311,7 +311,7 @@ func TestRenewedTokenEndsWhatTheOldOneOpened(t *testing.T) {
 }
 
 func TestListenOnLoopbackAlone(t *testing.T) {
-	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:0", "127.0.0.1", "", "localhost.example:0"} {
+	for _, address := range []string{"0.0.0.0:0", ":0", "[::]:0", "192.0.2.1:0", "example.org:0", "127.0.0.1", "", "localhost.example:0", "127.0.0.2:0"} {
 		if l, err := local.ListenLoopback(address); err == nil {
 			l.Close()
 			t.Errorf("%q was listened to", address)

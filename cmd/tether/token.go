@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func tokenCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "token", Short: "make and revoke tokens for what comes in through HTTP", SuggestionsMinimumDistance: 2,
+		Long: `make and revoke tokens for what comes in through HTTP.
+
+Where local.listen is configured, browsers and agents can reach the daemon through
+loopback TCP with a token. Your own token may do all that you may; an agent's may
+see your terminals and run its own in the background. docs/LOCAL-API.md says how
+to send one.`,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(tokenCreateCommand(a), tokenListCommand(a), tokenRevokeCommand(a), tokenShowCommand(a))
+	return c
+}
+
+func tokenCreateCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "create AGENT", Short: "make a token for an agent and print it, this once", Args: someArgs(1, 1, "the agent's name"),
+		Long: `make a token for an agent and print it, this once: only a hash is kept.
+
+AGENT is the name under which it acts, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -`,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			t, err := client.CreateToken(c.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.printToken(t, asJSON)
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func tokenShowCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "show", Short: "print your own token", Args: noArgs,
+		Long: `print your own token, which is made the first time.
+
+Whoever has it can type into your terminals. tether token revoke user replaces it.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			t, err := client.UserToken(c.Context())
+			if err != nil {
+				return err
+			}
+			return a.printToken(t, asJSON)
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printToken(t local.NewToken, asJSON bool) error {
+	if asJSON {
+		return a.printJSON(t)
+	}
+	_, err := fmt.Fprintln(a.stdout, t.Token)
+	return err
+}
+
+func tokenListCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "list the agents that have a token", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			all, err := client.Tokens(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(all)
+			}
+			if len(all.Tokens) == 0 {
+				a.notice("no agent has a token; make one with: tether token create AGENT")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "AGENT\tSINCE")
+			for _, t := range all.Tokens {
+				fmt.Fprintf(w, "%s\t%s\n", t.Principal, ago(time.Since(t.Created)))
+			}
+			return w.Flush()
+		}}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func tokenRevokeCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "revoke AGENT", Short: "end an agent's token, and what it has opened", Args: someArgs(1, 1, "the agent's name"),
+		Long: `end an agent's token, and what it has opened. Its terminals run on.
+
+tether token revoke user replaces your own token by another.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			if err := client.RevokeToken(c.Context(), args[0]); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, "revoked the token of", printable(args[0], 0))
+			return err
+		}}
+}
