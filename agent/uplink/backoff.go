@@ -6,28 +6,60 @@ import (
 )
 
 // Bounds of the time between two attempts. Full jitter spreads the return of
-// many daemons after a host's restart over the whole interval.
+// many daemons after a host's restart over the whole interval: of a thousand, a
+// hundred come in the busiest tenth of a second, while they all have just lost
+// it, and thirty when it comes back after a while.
 const (
-	firstRetry   = 500 * time.Millisecond
+	firstRetry   = time.Second
 	maxRetry     = 30 * time.Second
 	patientRetry = 5 * time.Minute // where only a person or an upgrade can help
 	healthyAfter = time.Minute     // a connection this long resets the interval
 )
 
+// The same after a move, when it is this machine that comes back, and soon.
+const (
+	firstEager = 250 * time.Millisecond
+	maxEager   = time.Second
+)
+
 // backoff is the interval for the next attempt; the zero value starts over.
-type backoff struct{ ceiling time.Duration }
+type backoff struct {
+	ceiling time.Duration
+	waits   int
+}
+
+// mood is how soon to try again.
+type mood uint8
+
+const (
+	usual   mood = iota
+	patient      // trying again soon is pointless
+	eager        // the network is about to be back
+)
 
 // next returns how long to wait: up to a ceiling that doubles each time.
-func (b *backoff) next(patient bool) time.Duration {
-	limit := maxRetry
-	if patient {
-		limit = patientRetry
+func (b *backoff) next(m mood) time.Duration {
+	first, most := firstRetry, maxRetry
+	switch m {
+	case patient:
+		first, most = maxRetry, patientRetry
+	case eager:
+		first, most = firstEager, maxEager
 	}
-	b.ceiling = min(max(2*b.ceiling, firstRetry), limit)
-	if patient {
-		b.ceiling = max(b.ceiling, maxRetry)
-	}
+	b.waits++
+	b.ceiling = min(max(2*b.ceiling, first), most)
 	return rand.N(b.ceiling) + time.Millisecond
 }
 
-func (b *backoff) reset() { b.ceiling = 0 }
+// eagerTimeouts bound the first attempts after a move: what was sent before
+// the network was back is lost, and would be sent again only after longer and
+// longer pauses.
+var eagerTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
+
+// timeout bounds the next attempt: by most, or what is right after a move.
+func (b *backoff) timeout(m mood, most time.Duration) time.Duration {
+	if m == eager && b.waits < len(eagerTimeouts) {
+		return min(eagerTimeouts[b.waits], most)
+	}
+	return most
+}

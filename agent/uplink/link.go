@@ -50,6 +50,7 @@ type Link struct {
 
 	nudge chan struct{}  // 1 slot: try again now
 	ends  sync.WaitGroup // disposals under way; they may outlive the connection
+	moves moves
 
 	mu        sync.Mutex
 	status    Status
@@ -93,25 +94,30 @@ func New(o Options) *Link {
 func (l *Link) Run(ctx context.Context) error {
 	defer l.ends.Wait()
 	var retry backoff
+	_, moves := l.moves.wait()
 	for {
 		l.setState(StateConnecting, nil, time.Time{})
 		began := time.Now()
-		err := l.connect(ctx)
+		err := l.connect(ctx, retry.timeout(l.mood(""), l.opts.DialTimeout))
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if time.Since(began) > healthyAfter {
-			retry.reset()
+		moved, now := l.moves.wait()
+		if now != moves || time.Since(began) > healthyAfter {
+			retry, moves = backoff{}, now
 		}
 		state := stateFor(err)
-		wait := retry.next(state.patient())
+		wait := retry.next(l.mood(state))
 		if errors.Is(err, errWrongTarget) {
-			wait = wrongTargetRetry
+			wait, moved = wrongTargetRetry, nil
 		}
 		l.setState(state, err, time.Now().Add(wait))
 		l.log.Warn().Err(err).Str("state", string(state)).Dur("retry", wait).Msg("link down")
 		select {
 		case <-time.After(wait):
+		case <-moved:
+			retry = backoff{}
+			moves++
 		case <-l.nudge:
 		case <-ctx.Done():
 			return ctx.Err()
@@ -119,8 +125,24 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 }
 
-// Nudge ends the waiting between two attempts: the network is back, or the
-// person asks.
+// mood says how soon to try again in a state.
+func (l *Link) mood(s State) mood {
+	switch {
+	case s.patient():
+		return patient
+	case l.moves.recent():
+		return eager
+	}
+	return usual
+}
+
+// Moved says that the machine has slept or its network has changed. A
+// connection is probed at once; without one the next attempt follows now, one
+// under way is soon given up for another, and for a minute attempts come
+// quickly. It does not block.
+func (l *Link) Moved() { l.moves.note() }
+
+// Nudge ends the waiting between two attempts: the person asks.
 func (l *Link) Nudge() {
 	select {
 	case l.nudge <- struct{}{}:
@@ -128,12 +150,12 @@ func (l *Link) Nudge() {
 	}
 }
 
-// connect opens one connection and serves it until it ends.
-func (l *Link) connect(ctx context.Context) error {
+// connect opens one connection, within that time, and serves it until it ends.
+func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1)}
-	conn, err := l.dial(ctx, s)
+	s := &session{link: l, log: l.log, wake: make(chan struct{}, 1), made: time.Now()}
+	conn, err := l.dial(ctx, s, within)
 	if err != nil {
 		return err
 	}
@@ -144,9 +166,9 @@ func (l *Link) connect(ctx context.Context) error {
 
 // dial continues the last connection if there was one and the host still
 // knows it, else begins anew.
-func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.opts.DialTimeout)
-	defer cancel()
+func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*client.Conn, error) {
+	ctx, end := l.attempt(ctx, within)
+	defer end()
 	o := client.Options{
 		ClientID: l.opts.ClientID,
 		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version},
@@ -161,6 +183,9 @@ func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
 		if err == nil || errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrUnauthorized) {
 			return conn, err
 		}
+		if ctx.Err() != nil && within < l.opts.DialTimeout {
+			return nil, err // the time was short
+		}
 		l.forgetResume() // a host that spoils reconnect would do so for ever
 		if !errors.Is(err, client.ErrNotResumed) {
 			return nil, err
@@ -168,6 +193,33 @@ func (l *Link) dial(ctx context.Context, s *session) (*client.Conn, error) {
 		o.Resume = nil
 	}
 	return l.opts.Connect(ctx, l.opts.Endpoint, o)
+}
+
+// overtaken is how long an attempt may go on after a move: what was sent
+// before that may be lost.
+const overtaken = time.Second
+
+// attempt bounds an attempt to connect. The caller calls end.
+func (l *Link) attempt(ctx context.Context, within time.Duration) (_ context.Context, end func()) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	moved, _ := l.moves.wait()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-time.After(overtaken):
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, func() {
+		cancel()
+		wg.Wait()
+	}
 }
 
 func (l *Link) forgetResume() {

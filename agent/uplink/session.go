@@ -19,13 +19,14 @@ import (
 
 // session is one connection to the host.
 //
-// Goroutines: run announces and withdraws as the pool changes; heartbeat
-// pings; one publisher per lent terminal. The connection's read goroutine
+// Goroutines: run announces and withdraws as the pool changes; heartbeat and
+// probe ping; one publisher per lent terminal. The connection's read goroutine
 // calls onEnvelope and onNotification, which never block.
 type session struct {
 	link *Link
 	log  zerolog.Logger
 	conn *client.Conn
+	made time.Time               // before it was dialled
 	fail context.CancelCauseFunc // ends run with this error; set by run
 
 	marker  ahp.ClientTerminals // set by run before any publisher starts
@@ -33,6 +34,7 @@ type session struct {
 	again   bool                // not the first connection of the link
 	live    atomic.Bool         // envelopes are news, not a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
+	heard   atomic.Int64        // when something came last, in nanoseconds since made
 
 	mu    sync.Mutex
 	ended []*lending    // terminals that the host says have ended
@@ -63,6 +65,7 @@ func (s *session) run(ctx context.Context) error {
 	defer s.wg.Wait()
 	defer cancel(nil)
 	s.wg.Go(func() { cancel(s.heartbeat(ctx)) })
+	s.wg.Go(func() { cancel(s.probe(ctx)) })
 	s.wg.Go(func() {
 		select {
 		case <-s.conn.Done():
@@ -114,26 +117,6 @@ func (s *session) leave() {
 		}
 		if s.marker.Resume && le.exited {
 			le.over = false // the next connection looks whether the host still has it
-		}
-	}
-}
-
-// heartbeat returns when the host does not answer any more.
-func (s *session) heartbeat(ctx context.Context) error {
-	tick := time.NewTicker(s.link.opts.Heartbeat)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		ping, cancel := context.WithTimeout(ctx, s.link.opts.Heartbeat)
-		err := s.conn.Ping(ping)
-		cancel()
-		if err != nil {
-			_ = s.conn.Peer().Close() // now: a farewell would not be answered either
-			return fmt.Errorf("the host does not answer: %w", err)
 		}
 	}
 }
@@ -225,7 +208,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) {
 		s.link.update(le, func(le *lending) { le.problem = clip(err.Error(), maxProblem) })
 		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
-		case <-time.After(retry.next(true)):
+		case <-time.After(retry.next(patient)):
 		case <-ctx.Done():
 			return
 		}

@@ -13,6 +13,7 @@ import (
 // onNotification takes acknowledgements of a host with resume. It runs on the
 // connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
+	s.hearing()
 	if method != ahp.MethodAck || !s.live.Load() || !s.marker.Resume {
 		return
 	}
@@ -29,6 +30,7 @@ func (s *session) onNotification(method string, params []byte) {
 // it is obeyed but the end: observers may look, and dispose. It runs on the
 // connection's read goroutine.
 func (s *session) onEnvelope(v ahp.EnvelopeView) {
+	s.hearing()
 	s.lastSeq.Store(max(s.lastSeq.Load(), v.ServerSeq))
 	le := s.link.byURI(v.Channel)
 	if le == nil {

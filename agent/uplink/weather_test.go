@@ -1,0 +1,124 @@
+package uplink_test
+
+import (
+	"context"
+	"net"
+	"sync"
+	"time"
+
+	"tether/agent/uplink"
+	"tether/ahp/client"
+	"tether/jsonrpc"
+)
+
+// weather is what lies between a link and its host: it may be fair, or refuse or swallow attempts, and kill connections without a word.
+// It replaces uplink.Options.Connect.
+type weather struct {
+	open chan struct{} // closed when dial is set
+	dial func() (jsonrpc.Channel, error)
+
+	mu       sync.Mutex
+	forbids  bool // attempts find the door locked
+	refuses  bool // attempts fail at once
+	swallows bool // attempts get no answer
+	attempts []time.Time
+	wires    []*wire
+}
+
+func newWeather() *weather { return &weather{open: make(chan struct{})} }
+
+// over says what the weather is over.
+func (w *weather) over(dial func() (jsonrpc.Channel, error)) {
+	w.dial = dial
+	close(w.open)
+}
+
+func (w *weather) connect(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
+	<-w.open
+	w.mu.Lock()
+	w.attempts = append(w.attempts, time.Now())
+	forbids, refuses, swallows := w.forbids, w.refuses, w.swallows
+	w.mu.Unlock()
+	switch {
+	case forbids:
+		return nil, client.ErrUnauthorized
+	case refuses:
+		return nil, errDown
+	case swallows:
+		<-ctx.Done()
+		return nil, errDown
+	}
+	ch, err := w.dial()
+	if err != nil {
+		return nil, err
+	}
+	c := &wire{Channel: ch, dead: make(chan struct{}), closed: make(chan struct{})}
+	w.mu.Lock()
+	w.wires = append(w.wires, c)
+	w.mu.Unlock()
+	return client.ConnectChannel(ctx, c, o)
+}
+
+// turn changes the weather; bad weather takes all connections with it, and neither end is told.
+func (w *weather) turn(refuses, swallows bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuses, w.swallows = refuses, swallows
+	if refuses || swallows {
+		w.kill()
+	}
+}
+
+func (w *weather) kill() {
+	for _, c := range w.wires {
+		c.die.Do(func() { close(c.dead) })
+	}
+	w.wires = nil
+}
+
+// tries returns the attempts since then, and how many there were.
+func (w *weather) tries() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]time.Time(nil), w.attempts...)
+}
+
+// in is for newWorld.
+func (w *weather) in(o *uplink.Options) { o.Connect = w.connect }
+
+// wire is a channel that may die: then what is sent is lost and nothing comes.
+type wire struct {
+	jsonrpc.Channel
+	dead, closed chan struct{}
+	die, close   sync.Once
+
+	drops func(msg []byte) bool // what is lost while it lives; nil for nothing
+}
+
+func (c *wire) Send(ctx context.Context, msg []byte) error {
+	select {
+	case <-c.dead:
+		return nil
+	default:
+	}
+	if c.drops != nil && c.drops(msg) {
+		return nil
+	}
+	return c.Channel.Send(ctx, msg)
+}
+
+func (c *wire) Recv(ctx context.Context) ([]byte, error) {
+	msg, err := c.Channel.Recv(ctx)
+	select {
+	case <-c.dead:
+		<-c.closed
+		return nil, net.ErrClosed
+	default:
+		return msg, err
+	}
+}
+
+func (c *wire) Close() error {
+	c.close.Do(func() { close(c.closed) })
+	return c.Channel.Close()
+}
