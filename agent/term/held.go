@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"tether/agent/ring"
@@ -196,18 +197,24 @@ func discard(child PTY, grace time.Duration) {
 // Remember keeps a text of at most 1 KiB for the actor, a host's door, for as
 // long as the terminal is lent there: also for the daemon after this one, if
 // the terminal outlives this one. It returns when that is certain, or ctx
-// ends.
+// ends; ErrNotFound if the terminal is not lent there.
 func (h Handle) Remember(ctx context.Context, text string) error {
 	t := h.t
 	t.mu.Lock()
-	same := t.memos[h.actor.Name] == text
-	if !same {
+	lent, same := slices.Contains(t.lentTo, h.actor.Name), t.memos[h.actor.Name] == text
+	if lent && !same {
 		if t.memos == nil {
 			t.memos = map[string]string{}
 		}
 		t.memos[h.actor.Name] = text[:min(len(text), maxMemo)]
 	}
 	t.mu.Unlock()
+	switch {
+	case !lent:
+		return ErrNotFound
+	case same:
+		return nil
+	}
 	return t.keep(ctx)
 }
 

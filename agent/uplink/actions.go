@@ -23,6 +23,9 @@ func actionFor(m *term.Mark, commandActions bool) ahp.Action {
 	case term.MarkResized:
 		return resized(m.Size)
 	case term.MarkExited:
+		if m.Exit.Reason == term.ReasonLost {
+			return ahp.TerminalExited{} // nobody knows
+		}
 		code := int64(m.Exit.Code)
 		return ahp.TerminalExited{ExitCode: &code}
 	}

@@ -19,6 +19,9 @@ const ackTimeout = 5 * time.Second
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := p.le.h.Remember(ctx, p.le.uri); err != nil { // before the host knows of it
+		return fmt.Errorf("keep the terminal's URI: %w", err)
+	}
 	info := p.le.h.Info()
 	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
@@ -45,7 +48,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		return err
 	}
 	if p.s.marker.Resume && state.Lifecycle.Exited() && info.Exit != nil {
-		p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+		p.over()
 		return nil // the exit was the last that we sent
 	}
 	p.adopt(state)

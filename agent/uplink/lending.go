@@ -3,6 +3,7 @@ package uplink
 import (
 	"crypto/rand"
 	"fmt"
+	"slices"
 
 	"tether/agent/term"
 	"tether/ahp"
@@ -25,16 +26,26 @@ type lending struct {
 	problem string // why it is not published
 }
 
-// lend returns the lending of h, making it at first.
+// lend returns the lending of h, making it at first. A terminal that the daemon
+// before this one has lent keeps its URI there.
 func (l *Link) lend(h term.Handle) *lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.lendings[h.ID()]
 	if le == nil {
-		le = &lending{h: h, uri: ahp.NewTerminalURI(newUUID()), acks: make(chan struct{}, 1)}
+		le = &lending{h: h, uri: h.Remembered(), acks: make(chan struct{}, 1)}
+		if le.created = le.uri != ""; !le.created {
+			le.uri = ahp.NewTerminalURI(newUUID())
+		}
 		l.lendings[h.ID()] = le
 	}
 	return le
+}
+
+// inherits reports whether the daemon before this one has lent terminals to the
+// host: then the host may discover the loss of that one's connection late.
+func (l *Link) inherits() bool {
+	return slices.ContainsFunc(l.opts.Terminals.List(), func(h term.Handle) bool { return h.Remembered() != "" })
 }
 
 // retire forgets the lendings that are not lent any more and returns what the

@@ -164,6 +164,12 @@ func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err
 	}
-	p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+	p.over()
 	return nil
+}
+
+// over notes that the host knows of the exit.
+func (p *publisher) over() {
+	p.s.link.update(p.le, func(le *lending) { le.over, le.exited = true, true })
+	p.le.h.Heard()
 }

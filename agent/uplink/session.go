@@ -86,10 +86,11 @@ func (s *session) greet() error {
 	}
 	s.marker = marker
 	s.lastSeq.Store(max(s.lastSeq.Load(), r.ServerSeq))
+	inherits := s.link.inherits()
 	s.link.mu.Lock()
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
-	s.again = s.link.connected
+	s.again = s.link.connected || inherits
 	s.link.connected = true
 	s.link.mu.Unlock()
 	s.live.Store(true)
