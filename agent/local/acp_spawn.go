@@ -7,7 +7,6 @@ import (
 
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/platform/shell"
 )
 
 // doors are those through which a program may say that its request came.
@@ -26,13 +25,8 @@ func (r *SpawnRequest) asAgent(actor term.Actor) (policy.Request, error) {
 	case !slices.Contains(doors, door):
 		return policy.Request{}, &Error{Code: CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
 	}
-	asked := policy.Request{
-		Door: door, Actor: actor, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, EnvNames: names(slices.Concat(r.Env, r.SetEnv)),
-		Background: door != policy.DoorACP, // its commands end with their tool call, and the editor shows them
-	}
-	if r.Shell && len(r.Command) == 0 {
-		asked.Argv = []string{shell.Login()}
-	}
+	asked := r.asked(actor, door)
+	asked.Background = door != policy.DoorACP // its commands end with their tool call, and the editor shows them
 	r.OnSlow = cmp.Or(r.OnSlow, "hold")
 	r.SetEnv = slices.Concat(agentEnv, r.SetEnv)
 	return asked, nil

@@ -57,6 +57,7 @@ type Exit struct {
 type TerminalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Terminals     []Terminal `json:"terminals"`
+	Waiting       int        `json:"approvals_waiting"` // questions for the person
 }
 
 // Command is one command line of a shell with integration.
@@ -108,6 +109,8 @@ type SpawnRequest struct {
 	// Door says where an agent's request came in, for the policy: "cli" (the
 	// default) or "acp".
 	Door string `json:"door,omitempty"`
+	// Approved says who has approved exactly this request at that door.
+	Approved string `json:"approved,omitempty"`
 }
 
 // Environment is that of an interactive login of the person.
@@ -140,8 +143,10 @@ type Status struct {
 	TCP           string       `json:"tcp,omitempty"` // address of loopback TCP, if it is served
 	Log           string       `json:"log,omitempty"`
 	Terminals     Count        `json:"terminals"`
+	Logs          LogMemory    `json:"logs"`
 	Holders       Holders      `json:"holders"`
 	Hosts         []HostStatus `json:"hosts"`
+	Waiting       int          `json:"approvals_waiting"` // questions for the person
 	// Degraded is what does not work as it should, the oldest first.
 	Degraded []Degraded `json:"degraded"`
 }
@@ -160,6 +165,12 @@ type Count struct {
 	Lent    int `json:"lent"`   // running ones
 }
 
+// LogMemory is what all terminals keep of their output.
+type LogMemory struct {
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"max_bytes"`
+}
+
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
 	Name      string    `json:"name"`
@@ -167,13 +178,20 @@ type HostStatus struct {
 	Default   bool      `json:"default"`
 	State     string    `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since     time.Time `json:"since"`
+	DownSince time.Time `json:"down_since,omitzero"` // absent while online
 	NextRetry time.Time `json:"next_retry,omitzero"`
-	Error     string    `json:"error,omitempty"`
-	Protocol  string    `json:"protocol,omitempty"`
+	Error     string    `json:"error,omitempty"`    // of the last attempt, while not online
+	Protocol  string    `json:"protocol,omitempty"` // this and the next two only while online
 	Server    string    `json:"server,omitempty"`
 	Resume    bool      `json:"resume"`
 	Refused   int64     `json:"refused_actions"`
-	Lent      []Lent    `json:"lent"`
+	// Unacked is how many bytes of text the host is not known to have, over
+	// all lent terminals. Gaps is how often bytes were dropped before they
+	// could be sent, since the daemon's start, and GapBytes how many.
+	Unacked  int64  `json:"unacked_bytes"`
+	Gaps     int    `json:"gaps"`
+	GapBytes int64  `json:"gap_bytes"`
+	Lent     []Lent `json:"lent"`
 }
 
 // Lent is one terminal at one host.

@@ -63,7 +63,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 			return term.Handle{}, err
 		}
 		spec.IdleTimeout = opts.AgentIdle
-		return a.access.Spawn(spec)
+		return a.server.launch(a.access, spec)
 	}
 	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: policy.DoorMCP, Actor: a.access.Actor(), Argv: r.Command, Cwd: cwd, Background: true}, start)
 	if err != nil {

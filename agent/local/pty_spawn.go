@@ -4,6 +4,8 @@ import (
 	"mime"
 	"net/http"
 	"os"
+
+	"tether/agent/policy"
 )
 
 // ptySpawn is the body of POST /pty/spawn. All of it may be left out: then it
@@ -37,13 +39,10 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 		}
 		req.Cwd = home
 	}
-	spec, err := s.opts.Daemon.Spec(r.Context(), SpawnRequest{
+	spawn := SpawnRequest{
 		Command: req.Command, Shell: len(req.Command) == 0, Name: req.Name, Cwd: req.Cwd, Cols: req.Cols, Rows: req.Rows, Private: req.Private,
-	})
-	if err != nil {
-		return err
 	}
-	h, err := s.access(r).Spawn(spec)
+	h, err := s.start(r.Context(), spawn.asked(ActorFrom(r.Context()), policy.DoorWS), spawn)
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,9 @@ type Options struct {
 	Origins []string
 	// Policy decides what agents may run; nil means the built-in rules.
 	Policy *policy.Engine
+	// Confine, if not nil, changes what an agent runs so that it runs in the
+	// sandbox that is configured for it.
+	Confine func(term.Actor, *term.Spec) error
 	// AgentIdle is how long an agent's background terminal may be without
 	// output and input, default 5 min.
 	AgentIdle time.Duration
@@ -169,6 +172,10 @@ func (s *Server) routes() *http.ServeMux {
 		"POST /v1/tokens":                  onlySocket(person(s.createToken)),
 		"DELETE /v1/tokens/{principal}":    onlySocket(person(s.revokeToken)),
 		"POST /v1/token":                   onlySocket(person(s.showToken)),
+		"GET /v1/approvals":                person(s.approvals),
+		"POST /v1/approvals/{id}":          person(s.approve),
+		"DELETE /v1/approvals/{id}":        person(s.revoke),
+		"GET /v1/audit/head":               person(s.auditHead),
 		"GET /pty":                         s.pty,
 		"POST /pty/spawn":                  person(s.spawnPty),
 		"/":                                noRoute,

@@ -4,12 +4,14 @@ import (
 	"context"
 	"net/http"
 
+	"tether/agent/policy"
 	"tether/agent/term"
 )
 
 // status tells an agent nothing of hosts, nor of terminals it does not see.
 func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	status := s.opts.Daemon.Status()
+	status.Waiting = s.waiting(r)
 	if ActorFrom(r.Context()) != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
 		for _, h := range s.access(r).List() {
@@ -31,7 +33,7 @@ func (c *Count) count(i term.Info) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}}
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r)}
 	for _, h := range s.access(r).List() {
 		all.Terminals = append(all.Terminals, terminalFrom(h.Info()))
 	}
@@ -43,22 +45,16 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	start := func() (term.Handle, error) {
-		spec, err := s.opts.Daemon.Spec(r.Context(), req)
-		if err != nil {
-			return term.Handle{}, err
-		}
-		return s.access(r).Spawn(spec)
-	}
-	if actor := ActorFrom(r.Context()); actor != term.User {
-		asked, err := req.asAgent(actor)
-		if err != nil {
+	actor := ActorFrom(r.Context())
+	asked := req.asked(actor, policy.DoorCLI)
+	if actor != term.User {
+		var err error
+		if asked, err = req.asAgent(actor); err != nil {
 			return err
 		}
-		admitted := start
-		start = func() (term.Handle, error) { return s.opts.Policy.Spawn(r.Context(), asked, admitted) }
+		asked.EnvNames = append(asked.EnvNames, s.changedEnv(r.Context(), req.Env)...)
 	}
-	h, err := start()
+	h, err := s.start(r.Context(), asked, req)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (f followed) Next() (acp.Event, error) {
 // kinds says what the daemon's refusals mean to an agent.
 var kinds = map[local.Code]acp.FailureKind{
 	local.CodeBadRequest: acp.Invalid, local.CodeTooLarge: acp.Invalid, local.CodeCannotStart: acp.CannotStart,
-	local.CodeNoTerminal: acp.Gone, local.CodeDenied: acp.Denied,
+	local.CodeNoTerminal: acp.Gone, local.CodeDenied: acp.Denied, local.CodeLimit: acp.Denied,
 }
 
 func failure(err error) error {
