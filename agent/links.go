@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp/client"
+	"tether/platform/roam"
 )
 
 // links keeps one link per paired host. It is safe for concurrent use.
@@ -20,9 +22,11 @@ type links struct {
 	version  string
 	settings config.Uplink
 	log      *zerolog.Logger
+	watch    func(context.Context, func(roam.Change)) error // roam.Watch
 
-	mu  sync.Mutex
-	all map[string]*running // by the host's name
+	mu      sync.Mutex
+	all     map[string]*running // by the host's name
+	watcher *running            // tells all links of moves; nil before the first link
 }
 
 // running is a link with the goroutine that keeps it up.
@@ -33,7 +37,32 @@ type running struct {
 }
 
 func newLinks(pool *term.Pool, version string, settings config.Uplink, log *zerolog.Logger) *links {
-	return &links{pool: pool, version: version, settings: settings, log: log, all: map[string]*running{}}
+	return &links{pool: pool, version: version, settings: settings, log: log, watch: roam.Watch, all: map[string]*running{}}
+}
+
+// watchMovesLocked begins to tell the links that the machine has slept or its
+// network has changed. Without links nobody wants to know.
+func (l *links) watchMovesLocked() {
+	if l.watcher != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &running{cancel: cancel, done: make(chan struct{})}
+	l.watcher = w
+	go func() {
+		defer close(w.done)
+		_ = l.watch(ctx, l.moved) // ctx's error
+	}()
+}
+
+func (l *links) moved(why roam.Change) {
+	l.mu.Lock()
+	all := slices.Collect(maps.Values(l.all))
+	l.mu.Unlock()
+	l.log.Info().Stringer("why", why).Msg("links are probed")
+	for _, r := range all {
+		r.link.Moved()
+	}
 }
 
 // start links to a host, in place of a link of that name.
@@ -47,6 +76,7 @@ func (l *links) start(h host) {
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
+	l.watchMovesLocked()
 	l.mu.Unlock()
 	go func() {
 		defer close(r.done)
@@ -92,6 +122,13 @@ func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	wait(within, heard)
 	for _, name := range names {
 		l.stop(name)
+	}
+	l.mu.Lock()
+	w := l.watcher
+	l.mu.Unlock()
+	if w != nil {
+		w.cancel()
+		<-w.done
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"os"
+	"time"
 
 	"tether/agent/local"
 	"tether/agent/term"
@@ -21,6 +22,7 @@ func (a *Agent) Status() local.Status {
 	if address := a.tcp.Load(); address != nil {
 		s.TCP = *address
 	}
+	s.Logs.Bytes, s.Logs.MaxBytes = a.pool.Memory()
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
 		switch {
@@ -53,7 +55,11 @@ func (a *Agent) hostStatus(h host) local.HostStatus {
 	if !ok {
 		return s // being paired or unpaired just now
 	}
-	s.State, s.Since, s.NextRetry = string(link.State), link.Since, link.NextRetry
+	s.State, s.Since, s.DownSince = string(link.State), link.Since, link.DownSince
+	s.Unacked, s.Gaps, s.GapBytes = link.Unacked, link.Gaps, link.GapBytes
+	if !link.NextRetry.IsZero() {
+		s.NextRetry = time.Now().Add(time.Until(link.NextRetry)) // also when the wall clock was set meanwhile
+	}
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
 	if link.Err != nil {
 		s.Error = link.Err.Error()

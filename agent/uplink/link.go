@@ -84,7 +84,7 @@ func New(o Options) *Link {
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}
-	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now()}
+	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now(), DownSince: time.Now()}
 	return l
 }
 

@@ -13,6 +13,10 @@ import (
 func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	p.s.link.update(p.le, func(le *lending) {
 		le.lost += e.Lost
+		if e.Lost > 0 {
+			p.s.link.status.Gaps++
+			p.s.link.status.GapBytes += e.Lost
+		}
 		if !p.s.marker.Resume {
 			le.sent, le.acked = e.At, e.At
 		}

@@ -23,18 +23,23 @@ const (
 // patient reports whether trying again soon is pointless.
 func (s State) patient() bool { return s == StateRefused || s == StateUnsupported }
 
-// Status is a link as it is now.
+// Status is a link as it is now. What is known only of a connection is zero
+// without one.
 type Status struct {
 	Name      string
 	URL       string
 	State     State
-	Since     time.Time
+	Since     time.Time // in this state
+	DownSince time.Time // when it was lost, or New was called; zero while online
 	NextRetry time.Time // zero unless waiting
-	Err       error     // why it is not online; fit to be shown on a terminal
-	Version   string    // of the protocol, while online
+	Err       error     // why it is not online, nil before the first attempt failed; fit to be shown on a terminal
+	Version   string    // of the protocol
 	Server    string    // what the host calls itself
 	Resume    bool      // the host acknowledges offsets
 	Refused   int64     // actions from upstream that were not obeyed
+	Gaps      int       // since New: how often output was dropped before it was sent
+	GapBytes  int64     // and how many bytes of text that were
+	Unacked   int64     // sum over Terminals
 	Terminals []TerminalStatus
 }
 
@@ -42,24 +47,31 @@ type Status struct {
 type TerminalStatus struct {
 	ID      term.ID
 	URI     string
-	Unacked int64  // text bytes sent and not yet known to have arrived
+	Unacked int64  // text bytes that the host is not known to have, sent or not
 	Lost    int64  // text bytes that the log dropped before they were sent
 	Over    bool   // the host knows of its exit
 	Problem string // why it is not shown at the host, "" if it is
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot. It asks nobody.
 func (l *Link) Status() Status {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	s := l.status
+	var handles []term.Handle
 	for id, le := range l.lendings {
 		if le.over {
 			continue // nothing of it is on its way any more
 		}
+		handles = append(handles, le.h)
 		s.Terminals = append(s.Terminals, TerminalStatus{
-			ID: id, URI: le.uri, Unacked: le.sent - le.acked, Lost: le.lost, Over: le.over, Problem: le.problem,
+			ID: id, URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, Problem: le.problem,
 		})
+	}
+	l.mu.Unlock()
+	for i, h := range handles { // a terminal's lock may be held for a while
+		t := &s.Terminals[i]
+		t.Unacked = max(t.Unacked+h.TextEnd(), 0)
+		s.Unacked += t.Unacked
 	}
 	slices.SortFunc(s.Terminals, func(a, b TerminalStatus) int { return strings.Compare(string(a.ID), string(b.ID)) })
 	return s
@@ -68,11 +80,24 @@ func (l *Link) Status() Status {
 func (l *Link) setState(s State, err error, retry time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.status.State != s {
-		l.status.Since = time.Now()
+	now, st := time.Now(), &l.status
+	if st.State != s {
+		st.Since = now
 	}
-	if err != nil {
-		err = shownError{err}
+	switch {
+	case s == StateOnline:
+		st.DownSince = time.Time{}
+	case st.DownSince.IsZero():
+		st.DownSince = now
 	}
-	l.status.State, l.status.Err, l.status.NextRetry = s, err, retry
+	if s != StateOnline {
+		st.Version, st.Server, st.Resume = "", "", false
+	}
+	switch {
+	case err != nil:
+		st.Err = shownError{err}
+	case s != StateConnecting: // which does not make the last failure undone
+		st.Err = nil
+	}
+	st.State, st.NextRetry = s, retry
 }

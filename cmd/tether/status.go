@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -80,6 +81,9 @@ func (a *app) printHost(h local.HostStatus) {
 	}
 	fmt.Fprintf(a.stdout, "host       %s at %s\n", name, printable(h.URL, 0))
 	line := fmt.Sprintf("%s for %s", h.State, ago(time.Since(h.Since)))
+	if !h.DownSince.IsZero() && h.Since.Sub(h.DownSince) > time.Second {
+		line += ", down for " + ago(time.Since(h.DownSince))
+	}
 	if h.Server != "" && h.State == "online" {
 		line += fmt.Sprintf(", %s, protocol %s", printable(h.Server, 60), printable(h.Protocol, 20))
 	}
@@ -90,9 +94,24 @@ func (a *app) printHost(h local.HostStatus) {
 	if !h.NextRetry.IsZero() && h.State != "online" {
 		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
 	}
+	if backlog := backlogText(h); backlog != "" {
+		fmt.Fprintln(a.stdout, "          ", backlog)
+	}
 	for _, l := range h.Lent {
 		fmt.Fprintf(a.stdout, "           %s %s%s\n", cmp.Or(lendVerbs[h.State], "lends"), l.ID, lentTrouble(l))
 	}
+}
+
+// backlogText says what the host does not have, "" if it has everything.
+func backlogText(h local.HostStatus) string {
+	var parts []string
+	if h.Unacked > 0 {
+		parts = append(parts, fmt.Sprintf("%d bytes not acknowledged", h.Unacked))
+	}
+	if h.Gaps > 0 {
+		parts = append(parts, fmt.Sprintf("%d gaps so far, %d bytes lost", h.Gaps, h.GapBytes))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // lendVerbs say what becomes of a lent terminal while the link is in a state.
@@ -103,7 +122,7 @@ var lendVerbs = map[string]string{"online": "lends", "connecting": "will lend", 
 func lentTrouble(l local.Lent) string {
 	text := ""
 	if l.Unacked > 0 {
-		text += fmt.Sprintf(", %d bytes on their way", l.Unacked)
+		text += fmt.Sprintf(", %d bytes not acknowledged", l.Unacked)
 	}
 	if l.Lost > 0 {
 		text += fmt.Sprintf(", %d bytes lost", l.Lost)
