@@ -79,6 +79,37 @@ func OffersExtension(m Meta) bool {
 	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
 }
 
+// TerminalMeta is what the extension adds to a terminal, in the _meta of its state and of its entry in the catalogue.
+type TerminalMeta struct {
+	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
+	Missing int64  `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
+}
+
+// UnmarshalJSON ignores what makes no sense: other programs' keys are theirs.
+func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
+	var all Meta
+	if json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	*m = TerminalMeta{Former: FindFormer(all)}
+	if n := int64(0); json.Unmarshal(all[MissingKey], &n) == nil && n > 0 {
+		m.Missing = n
+	}
+	return nil
+}
+
+// NewFormerMeta returns the _meta of a CreateTerminalParams whose terminal was called former at the host before.
+func NewFormerMeta(former string) Meta { return Meta{FormerKey: marshal(former)} }
+
+// FindFormer returns the URI in NewFormerMeta, "" if there is none.
+func FindFormer(m Meta) string {
+	var uri string
+	if json.Unmarshal(m[FormerKey], &uri) != nil || CheckURI(uri) != nil {
+		return ""
+	}
+	return uri
+}
+
 // AckParams is the params of MethodAck.
 type AckParams struct {
 	Channel string `json:"channel"`

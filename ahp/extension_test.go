@@ -2,6 +2,8 @@ package ahp_test
 
 import (
 	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -66,5 +68,37 @@ func TestMarkersMeetEachOther(t *testing.T) {
 	}
 	if ahp.OffersExtension(nil) {
 		t.Error("no _meta offers the extension")
+	}
+}
+
+func TestTerminalMeta(t *testing.T) {
+	for _, c := range []struct {
+		meta string
+		want ahp.TerminalMeta
+	}{
+		{`{"tether/formerTerminal":"ahp-terminal:/a","tether/missingBytes":7}`, ahp.TerminalMeta{Former: "ahp-terminal:/a", Missing: 7}},
+		{`{"tether/formerTerminal":"no URI","tether/missingBytes":-7}`, ahp.TerminalMeta{}},
+		{`{"tether/formerTerminal":7,"tether/missingBytes":"7"}`, ahp.TerminalMeta{}},
+		{`{"theirs":{}}`, ahp.TerminalMeta{}},
+		{`"a string"`, ahp.TerminalMeta{}},
+		{`null`, ahp.TerminalMeta{}},
+	} {
+		var s ahp.TerminalState
+		var i ahp.TerminalInfo
+		raw := `{"title":"x","content":[],"claim":{"kind":"client","clientId":"c"},"_meta":` + c.meta + `}`
+		if err := errors.Join(json.Unmarshal([]byte(raw), &s), json.Unmarshal([]byte(raw), &i)); err != nil || s.Meta != c.want || i.Meta != c.want {
+			t.Errorf("%s: %+v and %+v, %v; want %+v", c.meta, s.Meta, i.Meta, err, c.want)
+		}
+		again := ahp.TerminalState{}
+		out, err := json.Marshal(s)
+		if err == nil {
+			err = json.Unmarshal(out, &again)
+		}
+		if err != nil || again.Meta != c.want || c.want == (ahp.TerminalMeta{}) && strings.Contains(string(out), "_meta") {
+			t.Errorf("%s: encoded as %s, %v", c.meta, out, err)
+		}
+	}
+	if got := ahp.FindFormer(ahp.NewFormerMeta("ahp-terminal:/b")); got != "ahp-terminal:/b" {
+		t.Errorf("former = %q", got)
 	}
 }

@@ -38,6 +38,15 @@ const MethodAck = "x-tether/ack"
 const (
 	MarkerKey = "tether/clientTerminals" // in InitializeResult and InitializeParams
 	OffsetKey = "tether/offset"          // in a terminal/output action: position of its first byte, UTF-8 bytes
+
+	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same
+	// terminal before it ended there.
+	FormerKey = "tether/formerTerminal"
+	// MissingKey is in a terminal's state: how many bytes of its stream never reached the host; and in the terminal/data action
+	// that shows a gap: how many are missing there.
+	MissingKey = "tether/missingBytes"
+	// SkippedKey is in the terminal/data action that shows a subscriber what it missed: how many bytes.
+	SkippedKey = "tether/skippedBytes"
 )
 
 // Kinds of root actions.

@@ -39,6 +39,7 @@ type TerminalInfo struct {
 	Claim           Claim           `json:"claim"`
 	Lifecycle       Lifecycle       `json:"lifecycle"`
 	ExecutionTarget ExecutionTarget `json:"executionTarget,omitempty"`
+	Meta            TerminalMeta    `json:"_meta,omitzero"`
 }
 
 type infoFields TerminalInfo
@@ -107,6 +108,7 @@ type TerminalState struct {
 	SupportsCommandDetection bool            `json:"supportsCommandDetection,omitempty"`
 	IsPty                    *bool           `json:"isPty,omitempty"` // false = plain text without control sequences
 	ExecutionTarget          ExecutionTarget `json:"executionTarget,omitempty"`
+	Meta                     TerminalMeta    `json:"_meta,omitzero"`
 }
 
 type stateFields TerminalState

@@ -86,7 +86,8 @@ func (h *Host) admitTerminalLocked(cl *client) error {
 // stateOf is the first state of a terminal that was asked for.
 func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	isPty := true
-	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer}
+	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer,
+		Meta: ahp.TerminalMeta{Former: ahp.FindFormer(p.Meta)}}
 	if s.Title == "" {
 		s.Title = defaultTitle
 	}

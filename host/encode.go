@@ -46,6 +46,14 @@ func envelopeParams(msg []byte) []byte {
 	return msg[len(envelopePrefix) : len(msg)-len(envelopeSuffix)]
 }
 
+// appendNote appends a terminal/data notification with a line of the host's own about n bytes that are not there, and
+// says in its _meta under key how many.
+func appendNote(channel string, seq int64, line, key string, n int64) []byte {
+	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
+	dst = append(dst[:len(dst)-len("}}}")], `,"_meta":{"`+key+`":`...)
+	return append(strconv.AppendInt(dst, n, 10), "}}}}"...)
+}
+
 // dataText is where the text between the quotes lies in a terminal/data notification that ends with quoted.
 func dataText(msg, quoted []byte) []byte {
 	end := len(msg) - len(`"}}}`)
@@ -60,19 +68,15 @@ func appendAck(dst []byte, channel string, applied int64) []byte {
 	return append(strconv.AppendInt(dst, applied, 10), `}}`...)
 }
 
-// missingKey is the member of a terminal state's _meta that tells how many bytes of the stream never reached the host.
-const missingKey = "tether/missingBytes"
-
 // snapshot is the state of a channel at one serverSeq, taken under the lock and encoded without it.
 type snapshot struct {
 	uri     string
 	seq     int64
 	version string
 
-	root    *ahp.RootState // the root's; else a terminal's:
-	state   ahp.TerminalState
-	parts   []part
-	missing int64
+	root  *ahp.RootState // the root's; else a terminal's:
+	state ahp.TerminalState
+	parts []part
 }
 
 // size is about how long the encoded snapshot will be, in bytes.
@@ -103,19 +107,14 @@ func (s *snapshot) append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// appendState puts the content and the count of missing bytes into the state that ahp writes without them. The empty
-// content cannot be mistaken: inside a string its quotes would be escaped.
+// appendState puts the content into the state that ahp writes without it. The empty content cannot be mistaken: inside a
+// string its quotes would be escaped.
 func (s *snapshot) appendState(dst []byte) []byte {
 	head, tail, _ := bytes.Cut(s.state.MarshalFor(s.version), []byte(`"content":[]`))
 	dst = append(dst, head...)
 	dst = append(dst, `"content":`...)
 	dst = appendContent(dst, s.parts)
-	dst = append(dst, tail[:len(tail)-1]...)
-	if s.missing > 0 {
-		dst = append(dst, `,"_meta":{"`+missingKey+`":`...)
-		dst = append(strconv.AppendInt(dst, s.missing, 10), '}')
-	}
-	return append(dst, '}')
+	return append(dst, tail...)
 }
 
 // appendSnapshots writes a JSON array of snapshots.

@@ -145,7 +145,7 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 func (h *Host) snapshotLocked(ch *channel, version string, limit int) snapshot {
 	s := snapshot{uri: ch.uri, seq: h.seq, version: version}
 	if t := ch.term; t != nil {
-		s.state, s.missing = t.state, t.missing
+		s.state = t.state
 		s.parts, _ = t.content.view(limit)
 	} else {
 		s.root = &ahp.RootState{Terminals: h.infosLocked()}

@@ -41,7 +41,8 @@ func (h *Host) infosLocked() []ahp.TerminalInfo {
 	infos := make([]ahp.TerminalInfo, len(h.order))
 	for i, t := range h.order {
 		infos[i] = ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
-			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget}
+			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
+			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former}}
 	}
 	return infos
 }

@@ -1,12 +1,87 @@
 package host_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"tether/ahp"
 	"tether/host"
 )
+
+// Whoever followed a terminal to its end can find it again where it was created anew.
+func TestTheFormerTerminalIsNamed(t *testing.T) {
+	for _, test := range []struct{ name, meta, want string }{
+		{"a URI", `{"tether/formerTerminal":"ahp-terminal:/old"}`, "ahp-terminal:/old"},
+		{"none", `{}`, ""},
+		{"no URI", `{"tether/formerTerminal":"\u001b[2J"}`, ""},
+		{"no string", `{"tether/formerTerminal":{"a":1}}`, ""},
+		{"somebody else's key", `{"x":1}`, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			h := testHost(t, host.Options{})
+			owner := connect(t, h, "laptop", viewOptions{resume: true})
+			p := clientTerminal(uri, "laptop")
+			if err := json.Unmarshal([]byte(test.meta), &p.Meta); err != nil {
+				t.Fatal(err)
+			}
+			if err := owner.call(ahp.MethodCreateTerminal, p, nil); err != nil {
+				t.Fatal(err)
+			}
+			owner.output(uri, "later", 100)
+			owner.ping()
+			watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI, uri}})
+			if got, want := watcher.state(uri).Meta, (ahp.TerminalMeta{Former: test.want, Missing: 100}); got != want {
+				t.Errorf("the state says %+v, want %+v", got, want)
+			}
+			if got, want := watcher.root.Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); got != want {
+				t.Errorf("the catalogue says %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A gap is a line for people and a field for programs.
+func TestGapsAreFieldsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{LogBytes: 4000})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		owner.create(uri)
+		watcher := connect(t, h, "watcher", viewOptions{subs: []string{uri}})
+		slow, g := slowViewer(t, h, "slow", uri)
+		owner.output(uri, "before", 0)
+		owner.output(uri, "after\r\n", 106)
+		watcher.awaitText(uri, "after\r\n")
+		for i := range 1000 {
+			owner.output(uri, fmt.Sprintf("line %d\r\n", i), -1)
+		}
+		owner.ping()
+		g.openUp()
+		slow.awaitText(uri, "line 999\r\n")
+		find := func(v *viewer, key string) (said int64, line string) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			for _, e := range v.envelopes {
+				var a struct {
+					Type, Data string
+					Meta       map[string]int64 `json:"_meta"`
+				}
+				if err := json.Unmarshal(e.Action, &a); err == nil && a.Type == ahp.ActionTerminalData && a.Meta[key] > 0 {
+					return a.Meta[key], a.Data
+				}
+			}
+			return 0, ""
+		}
+		if n, line := find(watcher, "tether/missingBytes"); n != 100 || line != "\r\n[tether: 100 bytes of output are missing here]\r\n" {
+			t.Errorf("a gap of 100 bytes is shown as %q with the field %d", line, n)
+		}
+		if n, line := find(slow, "tether/skippedBytes"); n == 0 || !strings.HasPrefix(line, fmt.Sprintf("[tether-host: %d bytes skipped", n)) {
+			t.Errorf("what a slow viewer missed is shown as %q with the field %d", line, n)
+		}
+	})
+}
 
 // An owner that resumes knows what it wrote. Were it sent all of that on each connection, it could not go on over links that break
 // often: one snapshot is more than they carry.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"tether/ahp"
-	"tether/internal/jsonspan"
 )
 
 // resyncLocked brings back a subscription whose cursor has fallen off the log: the root's catalogue is state anyway; for a
@@ -50,7 +49,8 @@ func (r *resync) text(s *subscription) {
 	r.act(ahp.TerminalCleared{})
 	if skipped := from - max(s.pos, r.t.content.base); skipped > 0 {
 		line := fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
-		r.data(jsonspan.AppendQuoteString(nil, line))
+		seq := r.h.nextSeqLocked()
+		r.entries = append(r.entries, entry{seq: seq, msg: appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped)})
 	}
 	for i := range parts {
 		r.part(&parts[i])

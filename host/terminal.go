@@ -21,7 +21,6 @@ type terminal struct {
 	bound   *conn       // the connection through which the owner serves it; nil while orphaned
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
-	missing int64       // bytes of that stream that never came
 	ack     ackState
 
 	proc ServerProcess // of a server-executed terminal, once started

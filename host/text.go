@@ -66,9 +66,8 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		offset = t.applied
 	}
 	if gap := offset - t.applied; gap > 0 {
-		t.missing += gap
 		t.applied = offset
-		h.noteLocked(t, fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", gap))
+		h.missingLocked(t, gap)
 	}
 	end, overlap := offset+int64(size), t.applied-offset
 	if overlap >= int64(size) {
@@ -103,9 +102,16 @@ func (h *Host) textLocked(t *terminal, buf, quoted []byte, size int, from *clien
 	t.addLocked(e)
 }
 
-// noteLocked shows a line of the host's own in the terminal's output.
-func (h *Host) noteLocked(t *terminal, line string) {
-	h.textLocked(t, nil, jsonspan.AppendQuoteString(nil, line), len(line), nil)
+// missingLocked shows in the terminal's output that n bytes are missing there, and counts them in its state.
+func (h *Host) missingLocked(t *terminal, n int64) {
+	t.state.Meta.Missing += n
+	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
+	quoted := jsonspan.AppendQuoteString(nil, line)
+	e := entry{seq: h.nextSeqLocked()}
+	e.msg = appendNote(t.uri, e.seq, line, ahp.MissingKey, n)
+	t.content.appendText(quoted[1:len(quoted)-1], len(line), false)
+	e.pos = t.content.end
+	t.addLocked(e)
 }
 
 // elided is a refused action as it is repeated to everyone: without text, which is nobody else's business and could be
