@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -141,4 +142,139 @@ func TestSignal(t *testing.T) {
 	if err := p.Signal("KILL"); !errors.Is(err, pty.ErrExited) {
 		t.Errorf("Signal after the end: %v, want ErrExited", err)
 	}
+}
+
+// A byte read ahead by WaitReadable must not change what is read, however the two are mixed and whatever the size of the buffer.
+func TestWaitReadableKeepsTheStream(t *testing.T) {
+	testkit.Leaks(t)
+	const lines = 500
+	var want strings.Builder
+	for i := range lines {
+		fmt.Fprintf(&want, "line %d.\n", i)
+	}
+	for _, size := range []int{1, 2, 7, 4096, 65536} {
+		p := start(t, "lines", strconv.Itoa(lines))
+		var got []byte
+		b := make([]byte, size)
+		var err error
+		for i := 0; err == nil; i++ {
+			if i%3 != 0 {
+				if err := p.WaitReadable(); err != nil && err != io.EOF {
+					t.Fatal(err)
+				}
+			}
+			var n int
+			n, err = p.Read(b)
+			got = append(got, b[:n]...)
+		}
+		if err != io.EOF || text(got) != want.String() {
+			t.Errorf("buffer of %d: %v after %d bytes, or other ones than printed", size, err, len(got))
+		}
+		if err := p.WaitReadable(); err != io.EOF {
+			t.Errorf("WaitReadable at the end: %v", err)
+		}
+	}
+}
+
+func TestCloseWakes(t *testing.T) {
+	testkit.Leaks(t)
+	for name, wait := range map[string]func(p *term) error{
+		"Read":         func(p *term) error { _, err := p.Read(make([]byte, 10)); return err },
+		"WaitReadable": func(p *term) error { return p.WaitReadable() },
+		"Write": func(p *term) error {
+			for line := []byte(strings.Repeat("x", 4096)); ; {
+				if _, err := p.Write(line); err != nil {
+					return err
+				}
+			}
+		},
+	} {
+		p := start(t, "hang")
+		p.until("ready")
+		waiting, result := make(chan struct{}), make(chan error, 1)
+		go func() {
+			close(waiting)
+			err := wait(p)
+			for err == nil { // what the console had still painted
+				err = wait(p)
+			}
+			result <- err
+		}()
+		<-waiting
+		for range 2 { // the second time does nothing
+			if err := p.Close(); err != nil {
+				t.Errorf("%s: Close: %v", name, err)
+			}
+		}
+		select {
+		case err := <-result:
+			if !errors.Is(err, os.ErrClosed) {
+				t.Errorf("%s, closed: %v, want os.ErrClosed", name, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s was not woken by Close", name)
+		}
+		if err := p.Resize(pty.Size{Cols: 80, Rows: 24}); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("Resize after Close: %v, want os.ErrClosed", err)
+		}
+		if _, err := p.Write([]byte("x")); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("Write after Close: %v, want os.ErrClosed", err)
+		}
+	}
+}
+
+// What the terminal's program left behind is found by a Kill after Close, too.
+func TestKillAfterClose(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, "tree", "1")
+	p.until("pid ")
+	p.Close()
+	if err := p.Kill(t.Context(), 0); err != nil {
+		t.Error(err)
+	}
+	p.wantEnd()
+}
+
+// The console's escape sequences of programs arrive unchanged and in order. BEL as their end is not tested: Wine drops it.
+func TestSequencesArrive(t *testing.T) {
+	testkit.Leaks(t)
+	const seq = "\x1b]633;A\x1b\\one\x1b]133;C\x1b\\two\x1b]0;title\x1b\\three\x1b]633;D;7\x1b\\"
+	c := helper("print")
+	c.Env = append(c.Env, "TEXT="+seq)
+	p := run(t, c)
+	got, err := io.ReadAll(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := -1
+	for _, want := range []string{"\x1b]633;A\x1b\\", "one", "\x1b]133;C\x1b\\", "two", "\x1b]0;title\x1b\\", "three", "\x1b]633;D;7\x1b\\"} {
+		next := strings.Index(string(got), want)
+		if next <= at {
+			t.Fatalf("%q is missing or too early in %q", want, got)
+		}
+		at = next
+	}
+}
+
+func TestManyAtOnce(t *testing.T) {
+	testkit.Leaks(t)
+	const together = 20
+	var all sync.WaitGroup
+	for i := range together {
+		all.Go(func() {
+			p, err := pty.Start(helper("code", strconv.Itoa(i)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer p.Close()
+			if _, err := io.Copy(io.Discard, p); err != nil {
+				t.Error(err)
+			}
+			if got := p.Wait(); got.Code != i {
+				t.Errorf("program %d: exit %+v", i, got)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -1,7 +1,6 @@
 package pty
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -84,6 +83,3 @@ func (c *console) close() {
 		close(c.closed)
 	})
 }
-
-// isNotImplemented reports whether err is what Wine 10 says to calls it has not written.
-func isNotImplemented(err error) bool { return errors.Is(err, windows.Errno(0x80004001)) }

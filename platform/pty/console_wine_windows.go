@@ -31,8 +31,8 @@ func onConsole(application, line string) (string, string, error) {
 		return "", "", err
 	}
 	var kind uint32
-	if ok, _, err := getBinaryType.Call(uintptr(unsafe.Pointer(app)), uintptr(unsafe.Pointer(&kind))); ok == 0 {
-		return "", "", err
+	if ok, _, _ := getBinaryType.Call(uintptr(unsafe.Pointer(app)), uintptr(unsafe.Pointer(&kind))); ok == 0 {
+		return "", "", windows.ERROR_BAD_EXE_FORMAT
 	}
 	return self, `"` + self + `" ` + trampoline + " " + hex.EncodeToString([]byte(application)) + " " + line, nil
 }

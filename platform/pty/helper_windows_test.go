@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/windows"
+
 	"tether/platform/pty"
 )
 
@@ -25,11 +27,12 @@ var helpers = map[string]func(){
 	"echo":  echo,
 	"env":   printEnv,
 	"hang":  func() { fmt.Println("ready"); hang() },
+	"line":  func() { fmt.Printf("<%x>\n", windows.UTF16PtrToString(windows.GetCommandLine())) },
 	"late":  func() { <-time.After(300 * time.Millisecond); fmt.Println("late news") },
 	"leave": func() { must(self("late").Start()); os.Exit(7) },
 	"lines": printLines,
 	"tree":  growTree,
-	"cwd":   func() { dir, _ := os.Getwd(); fmt.Println(dir) },
+	"print": func() { fmt.Print(os.Getenv("TEXT")) },
 }
 
 func TestMain(m *testing.M) {

@@ -148,6 +148,11 @@ func (p *PTY) Resize(s Size) error {
 	if s.Cols == 0 || s.Rows == 0 {
 		return fmt.Errorf("resize terminal to %d columns and %d rows: must be at least 1", s.Cols, s.Rows)
 	}
+	select {
+	case <-p.closed:
+		return fmt.Errorf("resize terminal: %w", os.ErrClosed)
+	default:
+	}
 	if err := p.console.resize(s); err != nil {
 		return fmt.Errorf("resize terminal: %w", err)
 	}
