@@ -58,10 +58,15 @@ const (
 	PreviewSize = previewSize
 )
 
-// ParsePty is parsePty: the type and id of a message.
-func ParsePty(data []byte) (kind, id string, err error) {
+// ParsePty is parsePty: the type and id of a message, and what it would be
+// answered with if it were refused.
+func ParsePty(data []byte) (kind, id string, answer []byte, err error) {
 	r, err := parsePty(data)
-	return r.Type, r.ID, err
+	refused := err
+	if refused == nil {
+		refused = term.ErrNotFound
+	}
+	return r.Type, r.ID, appendError(nil, answerable(r.ID), refused), err
 }
 
 // MaxTCPConns is maxTCPConns.

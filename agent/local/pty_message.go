@@ -125,9 +125,9 @@ func jsonProblem(err error) string {
 		return "not JSON: " + err.Error()
 	}
 	if wrong.Field == "" {
-		return "a JSON object is needed, not a " + wrong.Value
+		return "a JSON object is needed, not " + wrong.Value
 	}
-	return fmt.Sprintf("%s must not be a %s", wrong.Field, wrong.Value)
+	return fmt.Sprintf("%s cannot be %s", wrong.Field, wrong.Value)
 }
 
 // answerable is id, unless it is too long to be sent back.

@@ -1,0 +1,265 @@
+package local_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+func TestBadMessagesAreAnswered(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	foreign, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-w.children
+	person, agent := w.ui(), w.uiOf(w.client.As("b"))
+	const none = "Session not found"
+	for _, c := range []struct {
+		name, message string
+		u             *ui
+		id, code      string
+		error         string // contained in the error
+	}{
+		{"not JSON", `hello`, person, "", "bad_request", "not JSON"},
+		{"empty", ``, person, "", "bad_request", "not JSON"},
+		{"half a message", `{"type":"pty:attach","id":"` + tm.ID, person, "", "bad_request", "not JSON"},
+		{"two messages", `{"type":"ping"}{"type":"ping"}`, person, "", "bad_request", "not JSON"},
+		{"a list", `[1]`, person, "", "bad_request", "a JSON object is needed, not array"},
+		{"a string", `"pty:attach"`, person, "", "bad_request", "a JSON object is needed"},
+		{"null", `null`, person, "", "bad_request", "without a type"},
+		{"no type", `{"id":"x"}`, person, "x", "bad_request", "without a type"},
+		{"unknown type", `{"type":"pty:nothing","id":"x"}`, person, "x", "bad_request", `type "pty:nothing" is not known`},
+		{"a server's type", `{"type":"pty:output","id":"x","data":"y"}`, person, "x", "bad_request", "is not known"},
+		{"type as number", `{"type":1,"id":"x"}`, person, "x", "bad_request", "type cannot be number"},
+		{"no id", `{"type":"pty:attach"}`, person, "", "bad_request", "pty:attach: id is missing"},
+		{"id as number", `{"type":"pty:attach","id":5}`, person, "", "bad_request", "id cannot be number"},
+		{"long id", `{"type":"pty:attach","id":"` + strings.Repeat("x", 100) + `"}`, person, "", "bad_request", "at most 64 bytes"},
+		{"unknown id", `{"type":"pty:attach","id":"pty-nothing"}`, person, "pty-nothing", "no_such_terminal", none},
+		{"beginning of an id", `{"type":"pty:attach","id":"` + tm.ID[:8] + `"}`, person, tm.ID[:8], "no_such_terminal", none},
+		{"a name", `{"type":"pty:attach","id":"a"}`, person, "a", "no_such_terminal", none},
+		{"odd id", `{"type":"pty:attach","id":"\u0000\ud800\"\u2028"}`, person, "\u0000\ufffd\"\u2028", "no_such_terminal", none},
+		{"a private one's id", `{"type":"pty:attach","id":"` + foreign.ID + `"}`, agent, foreign.ID, "no_such_terminal", none},
+		{"input into a private one", `{"type":"pty:input","id":"` + foreign.ID + `","data":"x"}`, agent, foreign.ID, "no_such_terminal", none},
+		{"resizing a private one", `{"type":"pty:resize","id":"` + foreign.ID + `","cols":1,"rows":1}`, agent, foreign.ID, "no_such_terminal", none},
+		{"input without data", `{"type":"pty:input","id":"` + tm.ID + `"}`, person, tm.ID, "bad_request", "data is missing"},
+		{"input as number", `{"type":"pty:input","id":"` + tm.ID + `","data":7}`, person, tm.ID, "bad_request", "data cannot be number"},
+		{"input nowhere", `{"type":"pty:input","id":"x","data":"y"}`, person, "x", "no_such_terminal", none},
+		{"resize without size", `{"type":"pty:resize","id":"` + tm.ID + `"}`, person, tm.ID, "bad_request", "cols and rows are both needed"},
+		{"half a size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":80}`, person, tm.ID, "bad_request", "both needed"},
+		{"size of nothing", `{"type":"pty:resize","id":"` + tm.ID + `","cols":0,"rows":24}`, person, tm.ID, "bad_request", "0x24 is out of range"},
+		{"large size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":1001,"rows":24}`, person, tm.ID, "bad_request", "out of range"},
+		{"huge size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":70000,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number 70000"},
+		{"negative size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":-1,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number -1"},
+		{"size in text", `{"type":"pty:resize","id":"` + tm.ID + `","cols":"80","rows":"24"}`, person, tm.ID, "bad_request", "cannot be string"},
+		{"broken size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":80.5,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number 80.5"},
+		{"since before the start", `{"type":"pty:attach","id":"` + tm.ID + `","since":-1}`, person, tm.ID, "bad_request", "since must not be negative"},
+		{"since as text", `{"type":"pty:attach","id":"` + tm.ID + `","since":"0"}`, person, tm.ID, "bad_request", "since cannot be string"},
+		{"a negative end", `{"type":"pty:ack","id":"` + tm.ID + `","end":-5}`, person, tm.ID, "bad_request", "end must not be negative"},
+		{"deep", `{"type":"pty:attach","id":` + strings.Repeat("[", 20000) + `}`, person, "", "bad_request", "not JSON"},
+	} {
+		c.u.send(c.message)
+		got := c.u.nextOf("pty:error")
+		text, _ := got["error"].(string)
+		if got["code"] != c.code || got["id"] != c.id || !strings.Contains(text, c.error) {
+			t.Errorf("%s: %v, want id %q, code %s, error with %q", c.name, got, c.id, c.code, c.error)
+		}
+	}
+	if err := person.conn.Write(t.Context(), websocket.MessageBinary, []byte(`{"type":"ping"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got := person.nextOf("pty:error"); got["code"] != "bad_request" || !strings.Contains(got["error"].(string), "text frames") {
+		t.Errorf("a binary message: %v", got)
+	}
+	// What is silent: unknown fields, and what makes no difference.
+	for _, message := range []string{
+		`{"type":"pty:detach","id":"` + tm.ID + `"}`, `{"type":"pty:detach","id":"pty-nothing"}`,
+		`{"type":"pty:ack","id":"pty-nothing","end":1}`,
+	} {
+		person.send(message)
+	}
+	if left := streamed(person.settled()); len(left) > 0 {
+		t.Errorf("answered with %v", left)
+	}
+	// And everything still works.
+	person.ask("pty:input", tm.ID, "data", "typed", "future", true)
+	testkit.Eventually(t, patience, "input arrives", func() bool { return child.Typed() == "typed" })
+	child.End(0)
+	testkit.Eventually(t, patience, "it exited", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Exit != nil
+	})
+	person.settled()
+	person.ask("pty:input", tm.ID, "data", "x")
+	person.ask("pty:resize", tm.ID, "cols", 9, "rows", 9)
+	for range 2 {
+		if got := person.nextOf("pty:error"); got["code"] != "exited" || got["id"] != tm.ID {
+			t.Errorf("into an exited one: %v", got)
+		}
+	}
+}
+
+func TestOversizedMessageEndsItsClientAlone(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, _ := w.spawn("a")
+	u, other := w.ui(), w.ui()
+	big := `{"type":"pty:input","id":"` + tm.ID + `","data":"` + strings.Repeat("x", 10<<20) + `"}`
+	go func() { _ = u.conn.Write(t.Context(), websocket.MessageText, []byte(big)) }() // fails when it is not taken
+	if got := closed(t, u); got.Code != websocket.StatusMessageTooBig {
+		t.Errorf("closed with %v", got)
+	}
+	other.ask("pty:attach", tm.ID)
+	other.nextOf("pty:attached")
+}
+
+func TestSpawnForInterfaces(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{MaxTerminals: 3})
+	u := w.ui()
+	post := func(kind, body string) *http.Response {
+		t.Helper()
+		header := ""
+		if kind != "" {
+			header = "Content-Type: " + kind + "\r\n"
+		}
+		resp := ask(t, w, fmt.Sprintf("POST /pty/spawn HTTP/1.1\r\nHost: tether\r\n%sContent-Length: %d\r\n\r\n%s", header, len(body), body))
+		if resp == nil {
+			t.Fatal("no answer")
+		}
+		return resp
+	}
+	const isJSON = "application/json"
+	for _, c := range []struct {
+		name, kind, body string
+		status           int
+		code             local.Code
+	}{
+		{"another type", "text/plain", `{}`, 415, local.CodeUnsupportedType},
+		{"a form", "application/x-www-form-urlencoded", `cwd=/`, 415, local.CodeUnsupportedType},
+		{"no type", "", `{}`, 415, local.CodeUnsupportedType},
+		{"not JSON", isJSON, `{`, 400, local.CodeBadRequest},
+		{"unknown field", isJSON, `{"cwdd":"/"}`, 400, local.CodeBadRequest},
+		{"wrong type of field", isJSON, `{"cwd":1}`, 400, local.CodeBadRequest},
+		{"relative directory", isJSON, `{"cwd":"x"}`, 400, local.CodeBadRequest},
+		{"size", isJSON, `{"cwd":"/","cols":2000,"rows":2}`, 400, local.CodeBadRequest},
+		{"missing program", isJSON, `{"cwd":"/","command":["missing"]}`, 422, local.CodeCannotStart},
+		{"oversized", isJSON, `{"cwd":"/` + strings.Repeat("x", 1<<20) + `"}`, 413, local.CodeTooLarge},
+	} {
+		resp := post(c.kind, c.body)
+		if resp.StatusCode != c.status {
+			t.Errorf("%s: %s, want %d", c.name, resp.Status, c.status)
+		} else if got := codeOf(t, resp); got != c.code {
+			t.Errorf("%s: %s, want %s", c.name, got, c.code)
+		}
+	}
+	for _, c := range []struct{ kind, body, cwd string }{
+		{isJSON, `{"cwd":"/tmp","cols":100,"rows":50,"name":"n","command":["x"]}`, "/tmp"},
+		{"application/json; charset=utf-8", `{"command":["x"]}`, ""},
+		{isJSON, `{"cwd":"/","command":["x"],"private":true}`, "/"},
+	} {
+		resp := post(c.kind, c.body)
+		var got struct {
+			OK       bool
+			ID       string
+			Terminal map[string]any
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&got); err != nil {
+			t.Fatal(err)
+		}
+		if !got.OK || got.ID == "" || got.Terminal["id"] != got.ID || got.Terminal["owner"] != "user" || got.Terminal["visible"] != true ||
+			c.cwd != "" && got.Terminal["cwd"] != c.cwd {
+			t.Errorf("%s: %+v", c.body, got)
+		}
+		if e := u.event("created"); e["terminal"].(map[string]any)["id"] != got.ID {
+			t.Errorf("event %v", e)
+		}
+	}
+	resp := post(isJSON, `{"command":["x"]}`)
+	if resp.StatusCode != http.StatusTooManyRequests || codeOf(t, resp) != local.CodeLimit {
+		t.Errorf("one too many: %s", resp.Status)
+	}
+	resp = ask(t, w, "POST /pty/spawn HTTP/1.1\r\nHost: tether\r\nTether-Principal: a\r\nContent-Length: 0\r\n\r\n")
+	if codeOf(t, resp) != local.CodeDenied {
+		t.Errorf("an agent spawns a terminal of the person's: %s", resp.Status)
+	}
+	if l, err := w.client.List(t.Context()); err != nil || len(l.Terminals) != 3 {
+		t.Errorf("afterwards %d terminals, %v", len(l.Terminals), err)
+	}
+}
+
+func TestInterfacesAreBounded(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for range local.MaxViewers {
+		w.ui()
+	}
+	_, resp, err := websocket.Dial(t.Context(), "ws://"+local.Host+"/pty", &websocket.DialOptions{HTTPClient: w.client.HTTPClient()})
+	if err == nil || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+func TestVanishedClientsLeaveNothing(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("a")
+	for i := range 50 {
+		conn := w.dial()
+		raw := "GET /pty HTTP/1.1\r\nHost: tether\r\n" + upgradeHeaders + "\r\n"
+		if i%2 == 0 {
+			raw += "\x81\xfe" // the first two bytes of a frame
+		}
+		if _, err := io.WriteString(conn, raw); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			buf := make([]byte, 64)
+			if _, err := conn.Read(buf); err != nil {
+				t.Fatal(err)
+			}
+		}
+		conn.Close()
+		u := w.ui()
+		u.ask("pty:attach", tm.ID)
+		u.conn.CloseNow()
+	}
+	child.Print("x")
+	testkit.Eventually(t, patience, "nobody is attached", func() bool {
+		got, err := w.client.Find(t.Context(), tm.ID)
+		return err == nil && got.Attached == 0 && got.Bytes == 1
+	})
+}
+
+func FuzzPtyMessages(f *testing.F) {
+	for _, seed := range []string{
+		`{"type":"pty:attach","id":"pty-abc123","since":5,"ack":true}`, `{"type":"pty:detach","id":"pty-abc123"}`,
+		`{"type":"pty:input","id":"pty-abc123","data":"ls -la\n"}`, `{"type":"pty:resize","id":"pty-abc123","cols":120,"rows":40}`,
+		`{"type":"pty:ack","id":"x","end":9}`, `{"type":"ping"}`, `{"type":"`, `[]`, `{"type":1}`, `{"TYPE":"ping"}`, "\x00", `{"type":"pty:input","id":"x","data":null}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		kind, id, answer, err := local.ParsePty(data)
+		if err == nil && (kind == "" || kind != "ping" && id == "") {
+			t.Errorf("%q was taken as %q for %q", data, kind, id)
+		}
+		if err != nil && kind != "" {
+			t.Errorf("%q is wrong (%v) and has the type %q", data, err, kind)
+		}
+		if len(id) > 64 && kind != "ping" {
+			t.Errorf("an id of %d bytes is answered", len(id))
+		}
+		var m map[string]any
+		if err := json.Unmarshal(answer, &m); err != nil || m["type"] != "pty:error" || m["id"] == nil || m["error"] == "" || !utf8.Valid(answer) {
+			t.Errorf("%q is answered with %q: %v", data, answer, err)
+		}
+	})
+}
