@@ -16,6 +16,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -83,6 +84,7 @@ type Agent struct {
 	cfg      Config
 	settings config.Config
 	level    zerolog.Level
+	policy   *policy.Engine
 	login    func() *shell.Cache // of the login environment
 
 	degraded degraded               // each part reports its own causes
@@ -113,7 +115,11 @@ func New(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("log level %q must be debug, info, warn or error", name)
 	}
 	c.Terminals = terminalOptions(settings.Terminals, c.Terminals)
-	return &Agent{cfg: c, settings: settings, level: level, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
+	engine, err := policy.New(c.policyOptions())
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{cfg: c, settings: settings, level: level, policy: engine, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -141,6 +147,8 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	defer logFile.Close()
 	a.log = zerolog.New(logFile).Level(a.level).With().Timestamp().Logger()
+	a.auditStart()
+	defer a.auditEnd()
 	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {
 		return err
 	}
@@ -162,6 +170,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // Requests wait meanwhile: what they would be told of is not all there yet.
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
+	o.Observe = a.acted
 	o.Lendable = func(name string) bool {
 		_, paired := a.hosts.find(name)
 		return paired
@@ -172,7 +181,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	}
 	a.holders = &holders{
 		opts:    holder.Options{Dir: holdersDir(a.cfg.Dirs), Path: a.cfg.Holder.Path, Argv: a.cfg.Holder.Argv},
-		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, log: &a.log, report: a.degraded.report,
+		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, log: &a.log, report: a.degraded.report, adopted: a.adopted,
 	}
 	if o.Start == nil {
 		o.Start = a.holders.start
@@ -240,7 +249,7 @@ func (a *Agent) answers(ctx context.Context) bool {
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version,
-		Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
+		Policy: a.policy, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed

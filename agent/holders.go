@@ -54,6 +54,7 @@ type holders struct {
 	stall    time.Duration
 	log      *zerolog.Logger
 	report   func(cause, text string)
+	adopted  func(term.ID) // called for each terminal that was taken up
 
 	pool *term.Pool      // set before adopt
 	ctx  context.Context // of adopt
@@ -177,7 +178,11 @@ func (s *holders) attempt(id string) error {
 	for _, c := range client.Checkpoints() {
 		past.Notes = append(past.Notes, term.Note{Off: c.Off, Text: c.Blob})
 	}
-	return s.pool.Adopt(s.ctx, held{client, term.ID(id)}, past)
+	if err := s.pool.Adopt(s.ctx, held{client, term.ID(id)}, past); err != nil {
+		return err
+	}
+	s.adopted(term.ID(id))
+	return nil
 }
 
 // removeScripts removes what shells have read that are gone.

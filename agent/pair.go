@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -48,6 +49,7 @@ func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus
 		return local.HostStatus{}, err
 	}
 	a.links.start(h)
+	a.auditHost(policy.EventPair, h.Name, h.URL)
 	a.log.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
 	return a.hostStatus(h), nil
 }
@@ -224,6 +226,7 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 		return !ok || s.State != "online" || len(s.Terminals) == 0
 	})
 	a.links.stop(name)
+	a.auditHost(policy.EventUnpair, name, "")
 	a.log.Info().Str("host", name).Msg("unpaired")
 	return nil
 }

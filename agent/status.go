@@ -11,6 +11,7 @@ import (
 
 // Status is what is known at this moment; nobody is asked.
 func (a *Agent) Status() local.Status {
+	a.reportPolicy()
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},

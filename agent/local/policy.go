@@ -11,8 +11,12 @@ import (
 	"tether/platform/shell"
 )
 
-// start starts what the request asks for, if the policy admits it.
+// start starts what the request asks for, if the policy admits it. It may wait
+// for the person's answer, but not longer than the daemon is there.
 func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnRequest) (term.Handle, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	return s.opts.Policy.Spawn(ctx, asked, func() (term.Handle, error) {
 		spec, err := s.opts.Daemon.Spec(ctx, req)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,13 +101,13 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 		return term.Handle{}, err
 	}
 	e.limits.hold(p, h)
-	ev.Terminal = h.ID()
+	ev.Terminal, ev.Host = h.ID(), strings.Join(h.Info().LentTo, ",")
 	e.Audit(ev)
 	return h, nil
 }
 
-// Adopt counts an agent's terminal that was started by a daemon before this
-// one. Others it ignores.
+// Adopt counts an agent's terminal that runs already: it was started by a
+// daemon before this one, or left and taken up again. Others it ignores.
 func (e *Engine) Adopt(h term.Handle) {
 	if h.Info().Owner.Role == term.RoleAgent {
 		e.limits.adopt(h)

@@ -15,8 +15,10 @@ const (
 	EventDecision EventType = "decision" // of a request: allowed, asked or denied
 	EventAnswer   EventType = "answer"   // of the person to a question, or that none came
 	EventSpawn    EventType = "spawn"    // a terminal was started
-	EventFailed   EventType = "failed"   // it was allowed and could not be started
+	EventFailed   EventType = "failed"   // something allowed that went wrong, as starting it
+	EventExit     EventType = "exit"     // a terminal's child has ended
 	EventKill     EventType = "kill"     //
+	EventSignal   EventType = "signal"   //
 	EventLend     EventType = "lend"     // announced at a host
 	EventUnlend   EventType = "unlend"   //
 	EventDispose  EventType = "dispose"  // a host ended the lending
@@ -38,7 +40,7 @@ type Event struct {
 	Actor    term.Actor
 	Door     string
 	Terminal term.ID
-	Host     string // of lend, unlend, dispose, pair, unpair
+	Host     string // of lend, unlend, dispose, pair, unpair, and of a spawn that is lent at once
 	Argv     []string
 	Line     string
 	Cwd      string

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -131,11 +132,15 @@ func (l *limits) hold(p *place, h term.Handle) {
 }
 
 // adopt takes a place, whatever the limits, for a terminal that runs already.
+// One that was adopted again has no other.
 func (l *limits) adopt(h term.Handle) {
 	i := h.Info()
 	p := &place{account: account{i.Owner, !i.Visible}, terminal: h, started: true}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, u := range l.usage {
+		maps.DeleteFunc(u.places, func(p *place, _ struct{}) bool { return p.started && p.terminal.ID() == h.ID() })
+	}
 	u := l.usage[p.account]
 	if u == nil {
 		u = &usage{places: map[*place]struct{}{}}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/platform/dirs"
+)
+
+// AuditPath is the current file of the audit log.
+func AuditPath(d dirs.Dirs) string { return filepath.Join(d.State, "audit.jsonl") }
+
+// auditCause is the cause in status when the audit log cannot be written.
+const auditCause = "audit log"
+
+// policyOptions are those of the policy as configured, for the daemon that
+// writes the log.
+func (c *Config) policyOptions() policy.Options {
+	o := policy.Options{AuditPath: AuditPath(c.Dirs)}
+	if c.Settings != nil {
+		o.Config = c.Settings.Policy
+	}
+	return o
+}
+
+// auditStart notes the daemon's start and the rules that are in force.
+func (a *Agent) auditStart() {
+	p := a.settings.Policy
+	a.policy.Audit(policy.Event{Type: policy.EventStart, Detail: fmt.Sprintf("version %s; block list %s, default %s, %d rules, %d principals",
+		a.cfg.Version, p.BlockList, p.Default, len(p.Rules), len(p.Principals))})
+}
+
+// auditEnd notes the end and closes the log.
+func (a *Agent) auditEnd() {
+	a.policy.Audit(policy.Event{Type: policy.EventStop})
+	if err := a.policy.Close(); err != nil {
+		a.log.Error().Err(err).Msg("audit log")
+	}
+}
+
+// acts are the events that the pool's acts become.
+var acts = map[term.ActKind]policy.EventType{
+	term.ActKill: policy.EventKill, term.ActSignal: policy.EventSignal, term.ActLend: policy.EventLend, term.ActUnlend: policy.EventUnlend,
+	term.ActDispose: policy.EventDispose, term.ActPromote: policy.EventPromote, term.ActRefusal: policy.EventRefusal, term.ActExit: policy.EventExit,
+}
+
+// acted writes down what was done with a terminal, and what was refused.
+func (a *Agent) acted(act term.Act) {
+	ev := policy.Event{Type: acts[act.Kind], Actor: act.Actor, Terminal: act.Terminal.ID, Host: act.Host, Detail: act.Detail}
+	switch {
+	case act.Kind == term.ActExit && act.Terminal.Exit != nil:
+		ev.Detail = fmt.Sprintf("code %d", act.Terminal.Exit.Code)
+		if act.Terminal.Exit.Signal != "" {
+			ev.Detail = "by signal " + act.Terminal.Exit.Signal
+		}
+	case act.Err != nil && act.Kind != term.ActRefusal:
+		ev.Detail = act.Err.Error()
+		ev.Type = policy.EventFailed
+	}
+	a.policy.Audit(ev)
+}
+
+// adopted counts a terminal of an agent's that outlived an earlier daemon.
+func (a *Agent) adopted(id term.ID) {
+	if h, err := a.pool.As(term.User).Find(string(id)); err == nil {
+		a.policy.Adopt(h)
+	}
+}
+
+// auditHost notes that a host came or went.
+func (a *Agent) auditHost(t policy.EventType, name, url string) {
+	a.policy.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
+}
+
+// reportPolicy puts what does not work with the policy among what status shows.
+func (a *Agent) reportPolicy() { a.degraded.report(auditCause, a.policy.Degraded()) }
