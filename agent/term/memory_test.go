@@ -82,7 +82,7 @@ func chunk(n int) string {
 
 func TestManyFloodsStayWithinTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const floods, chunks, bound = 50, 96, 16 << 20 // 3 MiB each
+		const floods, chunks, bound = 50, 12, 5 << 20 // 384 KiB each
 		c := newCrowd(t, term.Options{TotalLogBytes: bound})
 		idle, quiet := c.spawn(term.User, term.Spec{})
 		quiet.Print("$ ")
@@ -130,7 +130,7 @@ func TestManyFloodsStayWithinTheBound(t *testing.T) {
 
 func TestExitedTerminalsGiveWayFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const mib = 32 // chunks
+		const mib = 32 // chunks that fill a log of 1 MiB
 		c := newCrowd(t, term.Options{TotalLogBytes: 4<<20 + 128<<10})
 		flood := func(chunks int) (term.Handle, *testkit.Child) {
 			h, child := c.spawn(term.User, term.Spec{})

@@ -69,6 +69,17 @@ func (w *weather) turn(refuses, swallows bool) {
 	}
 }
 
+// cut ends all connections, and both ends are told; while refuses, no new ones come about.
+func (w *weather) cut(refuses bool) {
+	w.mu.Lock()
+	wires := w.wires
+	w.wires, w.refuses = nil, refuses
+	w.mu.Unlock()
+	for _, c := range wires {
+		c.Close()
+	}
+}
+
 func (w *weather) kill() {
 	for _, c := range w.wires {
 		c.die.Do(func() { close(c.dead) })

@@ -1,0 +1,72 @@
+package term_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+)
+
+// How long a reader that never reads may keep a child waiting follows from who owns the terminal, unless somebody said otherwise.
+func TestSlowReadersByOwner(t *testing.T) {
+	const stall = 5 * time.Second
+	for _, c := range []struct {
+		name    string
+		owner   term.Actor
+		options term.Options
+		spec    term.OnSlow
+		want    time.Duration
+	}{
+		{"the person's", term.User, term.Options{}, term.ByOwner, 0},
+		{"an agent's", term.Agent("a"), term.Options{}, term.ByOwner, stall},
+		{"the person's, said", term.User, term.Options{}, term.Hold, stall},
+		{"an agent's, said", term.Agent("a"), term.Options{}, term.Lag, 0},
+		{"the person's, configured", term.User, term.Options{OnSlowUser: term.Hold}, term.ByOwner, stall},
+		{"an agent's, configured", term.Agent("a"), term.Options{OnSlowAgent: term.Lag}, term.ByOwner, 0},
+		{"said against the configuration", term.User, term.Options{OnSlowUser: term.Hold}, term.Lag, 0},
+		{"configured for the others", term.User, term.Options{OnSlowAgent: term.Hold, OnSlowUser: term.Lag}, term.ByOwner, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.options.LogBytes, c.options.Stall = 64<<10, stall
+				crowd := newCrowd(t, c.options)
+				h, child := crowd.spawn(c.owner, term.Spec{OnSlow: c.spec})
+				reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true}) // as an uplink has it
+				began := time.Now()
+				for n := range 8 {
+					child.Print(chunk(n))
+				}
+				child.End(0)
+				<-h.Done()
+				if took := time.Since(began); took != c.want {
+					t.Errorf("the child waited for %v, want %v", took, c.want)
+				}
+			})
+		})
+	}
+}
+
+func TestTextEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, child, pool := start(t, term.Options{}, term.Spec{})
+		child.Print("a\xff\x1b[cb")
+		synctest.Wait()
+		if got := h.TextEnd(); got != int64(len("a\uFFFDb")) {
+			t.Errorf("the text ends at %d", got)
+		}
+		if err := h.Lend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		if seen := pool.As(term.Host("other")).List(); len(seen) != 0 {
+			t.Fatalf("another host sees %d terminals", len(seen))
+		}
+		seen := pool.As(term.Host("lab")).List()
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		if got := seen[0].TextEnd(); got != 0 {
+			t.Errorf("a host that may not read hears of %d bytes", got)
+		}
+	})
+}
