@@ -19,17 +19,27 @@ const ackTimeout = 5 * time.Second
 func (p *publisher) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	seen, err := p.lookup(ctx)
+	if err != nil {
+		return err
+	}
 	if err := p.le.h.Remember(ctx, p.le.uri); err != nil { // before the host knows of it
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
 	info := p.le.h.Info()
-	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
+	var meta ahp.Meta
+	p.s.link.update(p.le, func(le *lending) {
+		le.created, le.ackSeen, le.problem = true, false, ""
+		if le.former != "" {
+			meta = ahp.NewFormerMeta(le.former)
+		}
+	})
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
 	p.title, p.cwd, p.size = info.Title, fileURI(info.Cwd), info.Size
 	replay := false
-	err := p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
+	err = p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
 		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
-		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient,
+		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient, Meta: meta,
 	})
 	switch {
 	case exists(err) && p.s.marker.Resume:
@@ -43,7 +53,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("announce: %w", err)
 	}
-	state, err := p.guard(ctx)
+	state, err := p.guard(ctx, seen)
 	if err != nil {
 		return err
 	}
@@ -61,12 +71,43 @@ func (p *publisher) announce(ctx context.Context) error {
 	return nil
 }
 
+// lookup returns what the host has of a terminal that an earlier connection
+// announced, nil if that is not known. If the host has ended it, it gets
+// another URI: everybody there was told that this one has exited. A host that
+// has merely forgotten everything told nobody; there it stays what it was.
+func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
+	p.s.link.mu.Lock()
+	before := p.le.before
+	p.s.link.mu.Unlock()
+	if !before {
+		return nil, nil
+	}
+	state, err := p.read(ctx)
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	switch {
+	case err == nil:
+		return &state, nil
+	case errors.Is(err, jsonrpc.ErrClosed), ctx.Err() != nil:
+		return nil, err
+	case !ok || refused.Code != ahp.CodeNotFound:
+		return nil, nil // if something is wrong, announcing it will tell
+	}
+	_, knows := p.s.conn.Resumed()
+	grace := time.Duration(p.s.marker.GraceMs) * time.Millisecond
+	ended := knows || p.s.left.IsZero() || p.s.began.Sub(p.s.left) >= grace
+	p.s.link.update(p.le, func(le *lending) {
+		le.before = false
+		if ended {
+			le.former = le.uri
+			le.renewLocked()
+		}
+	})
+	return nil, nil
+}
+
 // rename gives the terminal another URI for the next attempt.
 func (p *publisher) rename() {
-	p.s.link.update(p.le, func(le *lending) {
-		le.uri, le.created = ahp.NewTerminalURI(newUUID()), false
-		le.acked, le.sent = 0, 0
-	})
+	p.s.link.update(p.le, func(le *lending) { le.renewLocked() })
 }
 
 func exists(err error) bool {
@@ -74,14 +115,23 @@ func exists(err error) bool {
 	return errors.As(err, &e) && e.Code == ahp.CodeAlreadyExists
 }
 
-// guard reads the terminal back. A host that does not know executionTarget
-// ignores it and starts a shell of its own: that must not live on.
-func (p *publisher) guard(ctx context.Context) (ahp.TerminalState, error) {
-	var state ahp.TerminalState
+// read returns what the host has of the terminal now.
+func (p *publisher) read(ctx context.Context) (state ahp.TerminalState, err error) {
 	r, err := p.s.conn.Subscribe(ctx, p.le.uri)
 	if err == nil && r.Snapshot != nil {
 		err = json.Unmarshal(r.Snapshot.State, &state)
 	}
+	return state, err
+}
+
+// guard reads the terminal back, unless a host with resume has given up just
+// what it was seen to have. A host that does not know executionTarget ignores
+// it and starts a shell of its own: that must not live on.
+func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.TerminalState, error) {
+	if seen != nil && p.s.marker.Resume && seen.ExecutionTarget == ahp.TargetClient {
+		return *seen, nil
+	}
+	state, err := p.read(ctx)
 	if err == nil && state.ExecutionTarget == ahp.TargetClient {
 		return state, nil
 	}
@@ -152,6 +202,7 @@ func (p *publisher) place(ctx context.Context) error {
 // ever printed: what is sent there would be dropped as known already.
 func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
+	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })
 	p.rename()
 	return errors.Join(fmt.Errorf("the host claims to have %d bytes, more than were printed; it gets them anew", claimed), err)
 }

@@ -32,6 +32,7 @@ type fakeHost struct {
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection
 	created  []string
+	former   []string // of those created, "" for none
 	disposed []string
 	text     map[string]string // by URI
 	cleared  int
@@ -78,6 +79,10 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 	case ahp.MethodSubscribe:
 		var p ahp.SubscribeParams
 		ahp.DecodeParams(r.Params, &p)
+		if !slices.Contains(f.created, p.Channel) {
+			r.ReplyError(jsonrpc.Errorf(ahp.CodeNotFound, "there is no such channel"))
+			return
+		}
 		state, _ := json.Marshal(ahp.TerminalState{Title: "x", Claim: ahp.ClientClaim("laptop"), ExecutionTarget: f.target})
 		r.Reply(ahp.SubscribeResult{Snapshot: &ahp.Snapshot{Resource: p.Channel, State: state}})
 	case ahp.MethodDisposeTerminal:
@@ -105,7 +110,7 @@ func (f *fakeHost) create(r *jsonrpc.Request) {
 			return
 		}
 	}
-	f.created = append(f.created, p.Channel)
+	f.created, f.former = append(f.created, p.Channel), append(f.former, ahp.FindFormer(p.Meta))
 	f.reply(r)
 }
 

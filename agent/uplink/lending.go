@@ -16,6 +16,8 @@ type lending struct {
 	acks chan struct{} // 1 slot: acked has grown
 
 	uri     string
+	former  string // URI at the host before it was lost there, "" if it was not
+	before  bool   // an earlier connection announced uri: the host has it still, or has ended it
 	created bool   // the host may have it: an announcement was sent
 	acked   int64  // text offset up to which the host has the output
 	ackSeen bool   // an acknowledgement came since the last announcement
@@ -37,9 +39,18 @@ func (l *Link) lend(h term.Handle) *lending {
 		if le.created = le.uri != ""; !le.created {
 			le.uri = ahp.NewTerminalURI(newUUID())
 		}
+		le.before = le.created
 		l.lendings[h.ID()] = le
 	}
 	return le
+}
+
+// renewLocked gives the terminal another URI, under which the host gets
+// everything from the start.
+func (le *lending) renewLocked() {
+	le.uri, le.before, le.created = ahp.NewTerminalURI(newUUID()), false, false
+	le.acked, le.sent = 0, 0
+	le.over, le.exited = false, false
 }
 
 // inherits reports whether the daemon before this one has lent terminals to the

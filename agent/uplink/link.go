@@ -58,6 +58,7 @@ type Link struct {
 	retired   []string    // URIs that hosts may have and that are lent no more
 	resume    *resumption // how to continue the last connection, nil if there is none
 	connected bool        // there was one
+	left      time.Time   // when the last one ended
 }
 
 // resumption is what `reconnect` needs of the connection before.

@@ -30,6 +30,7 @@ type session struct {
 	fail context.CancelCauseFunc // ends run with this error; set by run
 
 	marker  ahp.ClientTerminals // set by run before any publisher starts
+	left    time.Time           // when the connection before ended, zero if unknown; likewise
 	began   time.Time           // set by run
 	again   bool                // not the first connection of the link
 	live    atomic.Bool         // envelopes are news, not a replay
@@ -90,7 +91,7 @@ func (s *session) greet() error {
 	s.link.mu.Lock()
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
-	s.again = s.link.connected || inherits
+	s.again, s.left = s.link.connected || inherits, s.link.left
 	s.link.connected = true
 	s.link.mu.Unlock()
 	s.live.Store(true)
@@ -111,8 +112,10 @@ func (s *session) leave() {
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
 	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
+	s.link.left = time.Now()
 	for _, le := range s.link.lendings {
 		le.sent = max(le.acked, 0)
+		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal
 		}

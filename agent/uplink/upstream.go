@@ -100,7 +100,8 @@ func (s *session) settle(ctx context.Context) {
 		s.link.update(le, func(le *lending) {
 			le.created, le.over = false, !late
 			if late {
-				le.uri = ahp.NewTerminalURI(newUUID())
+				le.former = le.uri
+				le.renewLocked()
 			}
 		})
 		p := s.publishers[le.h.ID()]
