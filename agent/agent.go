@@ -20,6 +20,7 @@ import (
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/roam"
 	"tether/platform/secret"
 	"tether/platform/shell"
 )
@@ -46,6 +47,8 @@ type Config struct {
 	Replace bool
 	// Terminals, where not zero, comes before Settings. For tests.
 	Terminals term.Options
+	// Watch replaces roam.Watch in tests.
+	Watch func(context.Context, func(roam.Change)) error
 }
 
 // SocketPath is where the daemon with these directories listens.
@@ -160,6 +163,9 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)
 	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
+	if a.cfg.Watch != nil {
+		a.links.watch = a.cfg.Watch
+	}
 	for _, h := range a.hosts.list() {
 		a.links.start(h)
 	}

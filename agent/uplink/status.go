@@ -55,22 +55,23 @@ type TerminalStatus struct {
 
 // Status returns a snapshot. It asks nobody.
 func (l *Link) Status() Status {
+	lent := l.opts.Terminals.List()
 	l.mu.Lock()
 	s := l.status
-	var handles []term.Handle
-	for id, le := range l.lendings {
-		if le.over {
-			continue // nothing of it is on its way any more
+	for _, h := range lent {
+		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
+		if le := l.lendings[h.ID()]; le != nil {
+			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, Problem: le.problem}
 		}
-		handles = append(handles, le.h)
-		s.Terminals = append(s.Terminals, TerminalStatus{
-			ID: id, URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, Problem: le.problem,
-		})
+		s.Terminals = append(s.Terminals, t)
 	}
 	l.mu.Unlock()
-	for i, h := range handles { // a terminal's lock may be held for a while
+	for i, h := range lent { // a terminal's lock may be held for a while
 		t := &s.Terminals[i]
 		t.Unacked = max(t.Unacked+h.TextEnd(), 0)
+	}
+	s.Terminals = slices.DeleteFunc(s.Terminals, func(t TerminalStatus) bool { return t.Over }) // nothing of it is on its way any more
+	for _, t := range s.Terminals {
 		s.Unacked += t.Unacked
 	}
 	slices.SortFunc(s.Terminals, func(a, b TerminalStatus) int { return strings.Compare(string(a.ID), string(b.ID)) })

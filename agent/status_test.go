@@ -1,0 +1,179 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/roam"
+	"tether/platform/secret"
+)
+
+// silentHost accepts connections and says nothing.
+func silentHost(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var conns []net.Conn
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	return "ws://" + l.Addr().String()
+}
+
+// pairedWith writes the store of a daemon that has these hosts, by name.
+func pairedWith(t *testing.T, state string, urls map[string]string) {
+	t.Helper()
+	type host struct {
+		Name     string `json:"name"`
+		URL      string `json:"url"`
+		ClientID string `json:"client_id"`
+		Default  bool   `json:"default"`
+	}
+	var all []host
+	for name, url := range urls {
+		all = append(all, host{Name: name, URL: url, ClientID: "laptop-" + name, Default: name == "silent"})
+	}
+	data, err := json.Marshal(map[string]any{"version": 1, "hosts": all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := secret.Dir(state); err != nil {
+		t.Fatal(err)
+	}
+	if err := secret.WriteFile(filepath.Join(state, "hosts.json"), data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever the network does, status asks nobody: it answers within 200 ms, and shows a link as it is.
+func TestStatusIsQuickAndTrue(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	pairedWith(t, d.State, map[string]string{"silent": silentHost(t), "closed": "ws://127.0.0.1:1", "nowhere": "wss://nowhere.invalid"})
+	a := start(t, agent.Config{Dirs: d})
+	for range 2 {
+		if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: "/"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := a.status("failures of those that fail at once, and output that waits", func(s local.Status) bool {
+		failed, waits := 0, false
+		for _, h := range s.Hosts {
+			if h.Error != "" && !h.NextRetry.IsZero() {
+				failed++
+			}
+			waits = waits || h.Name == "silent" && h.Unacked > 0
+		}
+		return failed >= 1 && waits
+	})
+	for _, h := range s.Hosts {
+		if h.State == "online" || h.Server != "" || h.Protocol != "" || h.DownSince.IsZero() {
+			t.Errorf("%s, which nobody reaches, is shown as %+v", h.Name, h)
+		}
+	}
+	if s.Logs.Bytes == 0 || s.Logs.MaxBytes != int64(config.Default().Terminals.TotalLogBytes) {
+		t.Errorf("the output kept is %+v", s.Logs)
+	}
+	var took []time.Duration
+	for range 21 {
+		began := time.Now()
+		if _, err := a.client.Status(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		took = append(took, time.Since(began))
+	}
+	slices.Sort(took)
+	if median := took[len(took)/2]; median > 200*time.Millisecond { // the slowest is the machine's
+		t.Errorf("status takes %v", median)
+	}
+	t.Logf("status takes %v, at most %v", took[len(took)/2], took[len(took)-1])
+}
+
+// What is configured arrives where it has an effect.
+func TestSettings(t *testing.T) {
+	d := home(t)
+	c := config.Default()
+	c.Terminals.TotalLogBytes, c.Terminals.LogBytes, c.Terminals.MaxRunning = 32<<20, 64<<10, 1
+	a := start(t, agent.Config{Dirs: d, Settings: &c})
+	spawn := func() (local.Terminal, error) {
+		return a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: "/"})
+	}
+	one, err := spawn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spawn(); err == nil {
+		t.Error("a second terminal was started, one is allowed")
+	}
+	s := a.status("a log that is full", func(s local.Status) bool { return s.Logs.Bytes >= 64<<10 })
+	if s.Logs.MaxBytes != 32<<20 {
+		t.Errorf("the bound is %d", s.Logs.MaxBytes)
+	}
+	testkit.Eventually(t, patience, "everything printed", func() bool {
+		i, err := a.client.Find(t.Context(), one.ID)
+		return err == nil && i.Bytes == 1000000 && i.Retained == 64<<10
+	})
+}
+
+// The machine's moves reach the links: a host that is back is found at once.
+func TestMovesReachTheLinks(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close() // nobody is there yet
+	pairedWith(t, d.State, map[string]string{"lab": "ws://" + address})
+	moves := make(chan roam.Change)
+	a := start(t, agent.Config{Dirs: d, Watch: func(ctx context.Context, moved func(roam.Change)) error {
+		for {
+			select {
+			case c := <-moves:
+				moved(c)
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}})
+	before := a.status("a failure", func(s local.Status) bool { return s.Hosts[0].State == "waiting" }).Hosts[0]
+	for range 3 { // each begins an attempt at once
+		moves <- roam.Moved
+		a.status("another attempt", func(s local.Status) bool {
+			h := s.Hosts[0]
+			again := h.State == "waiting" && h.Since.After(before.Since)
+			if again {
+				before = h
+			}
+			return again
+		})
+	}
+}
