@@ -25,6 +25,7 @@ type piece struct {
 // that passing it on copies nothing.
 type lineReader struct {
 	r     io.Reader
+	limit int // maxInspect; less in tests
 	buf   []byte
 	start int // of what was not handed out
 	seen  int // no newline in buf[start:seen]
@@ -46,7 +47,7 @@ func (l *lineReader) next() (piece, error) {
 			return piece{}, l.err
 		case l.err != nil:
 			return l.take(l.end, true), nil
-		case l.end-l.start >= maxInspect:
+		case l.end-l.start >= l.limit:
 			l.long = true
 		}
 		if l.long && l.end > l.start {

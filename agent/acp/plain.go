@@ -38,8 +38,7 @@ const (
 func (t *plain) write(dst, p []byte) []byte {
 	for len(p) > 0 {
 		if t.state != inText {
-			t.sequence(p[0])
-			p = p[1:]
+			p = p[t.sequence(p):]
 			continue
 		}
 		n := printable(p)
@@ -144,10 +143,15 @@ func (t *plain) control(dst []byte, c byte) []byte {
 	return dst
 }
 
-// sequence reads on in an escape sequence.
-func (t *plain) sequence(c byte) {
+// sequence reads on in an escape sequence, one character, and returns its
+// length.
+func (t *plain) sequence(p []byte) int {
+	c, size := p[0], runeAt(p)
 	switch t.state {
 	case inEscape:
+		if c >= utf8.RuneSelf {
+			size = 0 // it is text: there is no such sequence
+		}
 		t.state, t.param = afterEscape(c), t.param[:0]
 	case inCSI:
 		switch {
@@ -169,6 +173,7 @@ func (t *plain) sequence(c byte) {
 			t.state = inText
 		}
 	}
+	return size
 }
 
 func afterEscape(c byte) plainState {

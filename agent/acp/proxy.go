@@ -106,7 +106,7 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 // decides about each line: what to pass on, nil for nothing, and what to do
 // when that was written.
 func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []byte, then func())) error {
-	lines := &lineReader{r: from}
+	lines := &lineReader{r: from, limit: maxInspect}
 	held := false // within a line: no other may come between, or after a half one
 	defer func() {
 		if held {

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -41,6 +42,8 @@ type screen struct {
 	out   *writer
 	shows sync.WaitGroup
 
+	refreshed atomic.Int32 // texts that are kept up to date
+
 	mu    sync.Mutex
 	calls map[callKey]*call
 	order []callKey // the oldest first
@@ -71,15 +74,25 @@ type toolUpdate struct {
 	Content       []json.RawMessage `json:"content"`
 }
 
+// A large update is not decoded unless one of these is in it.
 var (
 	mentionsCall     = []byte(`"tool_call"`)
+	mentionsUpdate   = []byte(`"tool_call_update"`)
 	mentionsTerminal = []byte(`"terminal"`)
 )
+
+// matters reports whether the parameters of a session/update may have to do
+// with terminals: they show one, they may have to announce one, or they may
+// take one away.
+func (s *screen) matters(params []byte, rich bool) bool {
+	return bytes.Contains(params, mentionsTerminal) || rich && bytes.Contains(params, mentionsCall) ||
+		s.refreshed.Load() > 0 && bytes.Contains(params, mentionsUpdate)
+}
 
 // update sees a session/update. It returns what is to be sent to the editor
 // for its parameters, nil if they pass as they are, and what to do after that.
 func (s *screen) update(m message, rich bool) (params []byte, then func()) {
-	if !bytes.Contains(m.params, mentionsTerminal) && !(rich && bytes.Contains(m.params, mentionsCall)) {
+	if !s.matters(m.params, rich) {
 		return nil, nil
 	}
 	var p struct {
@@ -144,6 +157,7 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 		c.content = content // with our ids where there is text
 		if !c.texts[t.id] {
 			c.texts[t.id] = true
+			s.refreshed.Add(1)
 			shows = append(shows, func() { s.refresh(key, c, t) })
 		}
 	}

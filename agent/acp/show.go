@@ -142,6 +142,7 @@ func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration)
 // refresh sends the call's content with the terminal's text as long as that
 // changes, and the agent shows it.
 func (s *screen) refresh(key callKey, c *call, t *terminal) {
+	defer s.refreshed.Add(-1)
 	for last := false; !last; {
 		t.mu.Lock()
 		changed, ended := t.changedLocked(), t.exit != nil

@@ -1,0 +1,71 @@
+package acp
+
+import (
+	"errors"
+	"io"
+)
+
+// Piece is what a lineReader hands out.
+type Piece struct {
+	Data  string
+	Whole bool
+}
+
+// Pieces reads everything there is, with lines of up to limit bytes in one
+// piece.
+func Pieces(r io.Reader, limit int) (all []Piece, err error) {
+	l := &lineReader{r: r, limit: limit}
+	for {
+		p, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, Piece{string(p.data), p.whole})
+	}
+}
+
+// Plain is what a model reads of the pieces: the finished lines, and the last.
+func Plain(pieces ...string) (lines, last string) {
+	var p plain
+	var out []byte
+	for _, piece := range pieces {
+		out = p.write(out, []byte(piece))
+	}
+	return string(out), string(p.line)
+}
+
+// Output is what terminal/output would return after the pieces.
+func Output(limit *uint64, ansi bool, pieces ...string) (quoted string, truncated bool) {
+	o := newOutput(limit, ansi)
+	for _, p := range pieces {
+		o.write([]byte(p))
+	}
+	return string(o.snapshot()), o.truncated()
+}
+
+// Commands is what a terminal/create may mean in a directory.
+func Commands(params, cwd string) ([]Command, error) {
+	p, err := decodeCreate([]byte(params))
+	if err != nil {
+		return nil, err
+	}
+	return p.commands(cwd), nil
+}
+
+// WithMember replaces or adds a member of an object.
+func WithMember(object, name, value string) string {
+	return string(withMember([]byte(object), name, set([]byte(value))))
+}
+
+// The bounds that tests reach.
+const (
+	MaxTerminals = maxTerminals
+	MaxTombs     = maxTombs
+	MaxCalls     = maxCalls
+	MaxEdited    = maxEdited
+	LostAfter    = lostAfter
+	TextPause    = textPause
+)

@@ -1,0 +1,128 @@
+package acp_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"tether/agent/acp"
+)
+
+func TestPlain(t *testing.T) {
+	for _, c := range []struct{ name, in, lines, last string }{
+		{"lines of a terminal", "one\r\ntwo\r\n", "one\ntwo\n", ""},
+		{"no line end yet", "one\r\ntwo", "one\n", "two"},
+		{"colours", "\x1b[1;31mred\x1b[0m plain\r\n", "red plain\n", ""},
+		{"a lone escape before a character", "\x1b末\n", "末\n", ""},
+		{"characters in sequences", "\x1b[末1mx\x1b]末\x1b末\x07y\n", "xy\n", ""},
+		{"a title", "\x1b]0;title\x07a\x1b]2;t\x1b\\b\r\n", "ab\n", ""},
+		{"a hyperlink", "\x1b]8;;https://x.example\x1b\\text\x1b]8;;\x1b\\\n", "text\n", ""},
+		{"other strings", "\x1bPq#0\x1b\\a\x1b_x\x1b\\b\x1b(Bc\x1b=d\n", "abcd\n", ""},
+		{"progress", "10%\r50%\r100%\r\n", "100%\n", ""},
+		{"progress that gets shorter", "downloading\rdone\x1b[K\r\n", "done\n", ""},
+		{"written over without erasing", "downloading\rdone\r\n", "doneloading\n", ""},
+		{"erased line", "working\x1b[2K\rdone\r\n", "done\n", ""},
+		{"backspace", "abc\b\bX\r\n", "aXc\n", ""},
+		{"backspace over a wide character", "a端\bX\r\n", "aX\n", ""},
+		{"columns", "a\x1b[5Gb\x1b[2Dc\x1b[3Cd\r\n", "a  cb  d\n", ""},
+		{"a hostile column", "\x1b[99999999Gx\r\n", strings.Repeat(" ", acp.MaxEdited) + "x\n", ""},
+		{"tabs stay", "a\tb\n", "a\tb\n", ""},
+		{"control characters", "a\x00b\x07c\x7fd\x0ee\n", "abcde\n", ""},
+		{"C1 controls, direction and tags", "a\u0085\u009bb\u202ec\u2066d\U000e0041e\u200f\n", "abcde\n", ""},
+		{"joined emoji stay", "👩\u200d💻\n", "👩\u200d💻\n", ""},
+		{"a line longer than can be edited", strings.Repeat("x", acp.MaxEdited+10) + "\ry\n", strings.Repeat("x", acp.MaxEdited) + "y" + strings.Repeat("x", 9) + "\n", ""},
+	} {
+		lines, last := acp.Plain(c.in)
+		if lines != c.lines || last != c.last {
+			t.Errorf("%s: %.200q gives %.200q and %.200q, want %.200q and %.200q", c.name, c.in, lines, last, c.lines, c.last)
+		}
+	}
+}
+
+// Pieces that end at characters give the same as the whole, which has no
+// control characters.
+func FuzzPlain(f *testing.F) {
+	for _, s := range []string{"10%\r\x1b[K50%\r\n", "\x1b]0;t\x07a\b\u202eb\x1b[3Dc", strings.Repeat("abc端", 900) + "\r\x1b[2C!\n"} {
+		f.Add(s, uint8(1))
+		f.Add(s, uint8(7))
+	}
+	f.Fuzz(func(t *testing.T, in string, size uint8) {
+		if !utf8.ValidString(in) {
+			t.Skip("what comes is text")
+		}
+		lines, last := acp.Plain(in)
+		var pieces []string
+		for rest := in; rest != ""; {
+			n := min(int(size)+1, len(rest))
+			for !utf8.ValidString(rest[:n]) {
+				n++
+			}
+			pieces, rest = append(pieces, rest[:n]), rest[n:]
+		}
+		if l, r := acp.Plain(pieces...); l != lines || r != last {
+			t.Errorf("in %d pieces %.200q gives %.200q and %.200q, at once %.200q and %.200q", len(pieces), in, l, r, lines, last)
+		}
+		if !utf8.ValidString(lines + last) {
+			t.Errorf("%.200q gives %.200q, which is no text", in, lines+last)
+		}
+		for _, r := range lines + last {
+			if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+				t.Errorf("%.200q gives %q in %.200q", in, r, lines+last)
+			}
+		}
+	})
+}
+
+func limitOf(n uint64) *uint64 { return &n }
+
+func TestOutputLimit(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		limit     *uint64
+		ansi      bool
+		in        []string
+		want      string
+		truncated bool
+	}{
+		{"nothing", nil, false, nil, "", false},
+		{"no limit", nil, false, []string{"a\r\n", "b"}, "a\nb", false},
+		{"zero", limitOf(0), false, []string{"a\r\n"}, "", true},
+		{"zero of nothing", limitOf(0), false, nil, "", false},
+		{"fits", limitOf(4), false, []string{"abc\r\n"}, "abc\n", false},
+		{"from the front", limitOf(4), false, []string{"abcdef\r\n"}, "def\n", true},
+		{"at a character", limitOf(5), false, []string{"端末\r\n"}, "末\n", true},
+		{"within a line", limitOf(3), false, []string{"abcdef"}, "def", true},
+		{"larger than int64", limitOf(1<<64 - 1), false, []string{"a"}, "a", false},
+		{"with escape sequences", nil, true, []string{"\x1b[31mred\x1b[0m\r", "\nx\ry"}, "\x1b[31mred\x1b[0m\nx\ry", false},
+		{"not within a sequence", limitOf(12), true, []string{"\x1b[31mred\x1b[0mand\r\n"}, "\x1b[0mand\n", true},
+		{"erased in time", limitOf(4), false, []string{"abcdef\r\x1b[K"}, "", false},
+	} {
+		quoted, truncated := acp.Output(c.limit, c.ansi, c.in...)
+		var got string
+		if err := json.Unmarshal([]byte(quoted), &got); err != nil {
+			t.Errorf("%s: %q: %v", c.name, quoted, err)
+		}
+		if got != c.want || truncated != c.truncated {
+			t.Errorf("%s: %q, truncated %v, want %q, %v", c.name, got, truncated, c.want, c.truncated)
+		}
+	}
+}
+
+// What is kept is the end of everything, within the limit, and text.
+func FuzzOutputLimit(f *testing.F) {
+	f.Add("abc\r\n端末\x1b[1mx", uint16(5), false)
+	f.Add("abc\r\n端末\x1b[1mx", uint16(5), true)
+	f.Fuzz(func(t *testing.T, in string, limit uint16, ansi bool) {
+		in = strings.ToValidUTF8(in, "")
+		all, _ := acp.Output(nil, ansi, in)
+		quoted, truncated := acp.Output(limitOf(uint64(limit)), ansi, in)
+		var whole, got string
+		if json.Unmarshal([]byte(all), &whole) != nil || json.Unmarshal([]byte(quoted), &got) != nil {
+			t.Fatalf("no JSON: %.100q, %.100q", all, quoted)
+		}
+		if !strings.HasSuffix(whole, got) || len(got) > int(limit) || !utf8.ValidString(got) || truncated != (len(whole) > int(limit)) || !truncated && got != whole {
+			t.Errorf("limit %d of %.200q: %.200q, truncated %v", limit, whole, got, truncated)
+		}
+	})
+}
