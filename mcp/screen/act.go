@@ -18,13 +18,14 @@ func (s *Screen) print(r rune) {
 // put writes a character of w cells and moves the cursor.
 func (s *Screen) put(r rune, w int) {
 	w = min(w, s.cols)
-	if s.pen.full || s.pen.col+w > s.cols {
+	if s.pen.col+w > s.cols {
 		if s.wrap {
+			s.on.lines[s.pen.row].erase(s.pen.col, s.cols) // one column, before a wide character
 			s.on.lines[s.pen.row].wrapped = true
-			s.pen.col, s.pen.full = 0, false
+			s.pen.col = 0
 			s.lineFeed()
-		} else {
-			s.pen.col, s.pen.full = s.cols-w, false
+		} else if s.pen.col = s.cols - 1; w == 2 {
+			return // there is no room for it
 		}
 	}
 	l := &s.on.lines[s.pen.row]
@@ -37,18 +38,13 @@ func (s *Screen) put(r rune, w int) {
 		l.cells[s.pen.col+1].r = tail
 	}
 	s.last = r
-	if s.pen.col += w; s.pen.col >= s.cols {
-		s.pen.col, s.pen.full = s.cols-1, true
-	}
+	s.pen.col += w
 }
 
 // combine adds r to the character before the cursor.
 func (s *Screen) combine(r rune) {
 	l := &s.on.lines[s.pen.row]
 	i := s.pen.col - 1
-	if s.pen.full {
-		i = s.pen.col
-	}
 	if i > 0 && i < len(l.cells) && l.cells[i].r == tail {
 		i--
 	}
@@ -62,16 +58,16 @@ func (s *Screen) combine(r rune) {
 
 // c0 does what a control character means.
 func (s *Screen) c0(c byte) {
+	s.last = 0
 	switch c {
 	case '\b':
-		s.pen.full = false
-		s.pen.col = max(s.pen.col-1, 0)
+		s.column(min(s.pen.col, s.cols-1) - 1)
 	case '\t':
 		s.tab(1)
 	case '\n', '\v', '\f':
 		s.lineFeed()
 	case '\r':
-		s.pen.col, s.pen.full = 0, false
+		s.pen.col = 0
 	case 0x0e:
 		s.pen.shift = 1
 	case 0x0f:
@@ -82,6 +78,9 @@ func (s *Screen) c0(c byte) {
 // tab moves to the n-th tab stop to the right, or to the left if n is negative.
 func (s *Screen) tab(n int) {
 	step := 1
+	if s.pen.col >= s.cols {
+		return
+	}
 	if n < 0 {
 		step, n = -1, -n
 	}
@@ -101,7 +100,7 @@ func (s *Screen) tab(n int) {
 
 // lineFeed moves down, or the region up.
 func (s *Screen) lineFeed() {
-	s.pen.full = false
+	s.column(s.pen.col)
 	switch {
 	case s.pen.row == s.on.bottom:
 		s.scrollUp(1)
@@ -111,7 +110,7 @@ func (s *Screen) lineFeed() {
 }
 
 func (s *Screen) reverseLineFeed() {
-	s.pen.full = false
+	s.column(s.pen.col)
 	switch {
 	case s.pen.row == s.on.top:
 		s.on.rotate(s.on.top, s.on.bottom, -1)
@@ -138,10 +137,12 @@ func (s *Screen) escapeFinal(c byte) {
 	more := k.state == escapeMore
 	k.state = ground
 	if more {
-		if set := k.inter - '('; k.inter >= '(' && set < 4 {
-			s.pen.charset[set] = c == '0'
-		}
+		s.last = 0
+		s.choose(k.inter, c)
 		return
+	}
+	if c != '[' {
+		s.last = 0
 	}
 	switch c {
 	case '[':
@@ -162,7 +163,7 @@ func (s *Screen) escapeFinal(c byte) {
 	case 'M':
 		s.reverseLineFeed()
 	case 'H':
-		s.tabs[s.pen.col] = true
+		s.tabs[min(s.pen.col, s.cols-1)] = true
 	case 'n':
 		s.pen.shift = 2
 	case 'o':
@@ -170,6 +171,16 @@ func (s *Screen) escapeFinal(c byte) {
 	case 'c':
 		s.archiveAll()
 		s.reset()
+	}
+}
+
+// choose selects a set of characters.
+func (s *Screen) choose(inter, c byte) {
+	switch {
+	case inter >= '(' && inter < '('+4:
+		s.pen.charset[inter-'('] = c == '0'
+	case inter == '%': // UTF-8, or another encoding, which is not supported
+		s.pen.charset[0], s.pen.shift = false, 0
 	}
 }
 

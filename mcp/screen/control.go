@@ -1,7 +1,10 @@
 package screen
 
+import "strings"
+
 // control does what a control sequence with the final byte c means.
 func (s *Screen) control(c byte) {
+	defer func() { s.last = 0 }()
 	k := &s.parser
 	switch {
 	case k.prefix == '?' && k.inter == 0 && (c == 'h' || c == 'l'):
@@ -12,6 +15,7 @@ func (s *Screen) control(c byte) {
 		s.pen.origin, s.insert, s.wrap = false, false, true
 		s.on.top, s.on.bottom = 0, s.rows-1
 		s.pen.charset, s.pen.shift = [4]bool{}, 0
+		s.saved[s.which()] = pen{}
 	case k.prefix != 0 && (k.prefix != '?' || c != 'J' && c != 'K') || k.inter != 0:
 	case !s.move(c) && !s.edit(c):
 		s.set(c)
@@ -25,12 +29,15 @@ func (s *Screen) move(c byte) bool {
 	switch c {
 	case 'A':
 		s.vertical(-n)
-	case 'B', 'e':
+	case 'B':
 		s.vertical(n)
+	case 'e':
+		p.row = min(p.row+n, s.rows-1)
+		s.column(p.col)
 	case 'C', 'a':
 		s.column(p.col + n)
 	case 'D':
-		s.column(p.col - n)
+		s.column(min(p.col, s.cols-1) - n)
 	case 'E':
 		s.vertical(n)
 		s.column(0)
@@ -57,7 +64,7 @@ func (s *Screen) move(c byte) bool {
 	return true
 }
 
-func (s *Screen) column(col int) { s.pen.col, s.pen.full = min(max(col, 0), s.cols-1), false }
+func (s *Screen) column(col int) { s.pen.col = min(max(col, 0), s.cols-1) }
 
 // vertical moves by n rows, but not over a border of the scrolling region.
 func (s *Screen) vertical(n int) {
@@ -68,7 +75,8 @@ func (s *Screen) vertical(n int) {
 	if s.pen.row <= s.on.bottom {
 		hi = s.on.bottom
 	}
-	s.pen.row, s.pen.full = min(max(s.pen.row+n, lo), hi), false
+	s.pen.row = min(max(s.pen.row+n, lo), hi)
+	s.column(s.pen.col)
 }
 
 // goTo moves to a row and column counted from 0.
@@ -86,6 +94,9 @@ func (s *Screen) edit(c byte) bool {
 	n := s.parser.param(0, 1)
 	p, g := &s.pen, s.on
 	l := &g.lines[p.row]
+	if strings.IndexByte("@PXLM", c) >= 0 {
+		s.column(p.col)
+	}
 	switch c {
 	case '@':
 		l.insert(p.col, min(n, s.cols-p.col), s.cols)
@@ -117,12 +128,15 @@ func (s *Screen) edit(c byte) bool {
 	return true
 }
 
-// repeat prints the last character again, at most as often as fits a row.
+// maxRepeat bounds what eight bytes can make a screen do.
+const maxRepeat = 256
+
+// repeat prints the last character again.
 func (s *Screen) repeat(n int) {
 	if s.last == 0 {
 		return
 	}
-	for range min(n, s.cols) {
+	for range min(n, maxRepeat) {
 		s.put(s.last, width(s.last))
 	}
 }
@@ -138,7 +152,6 @@ func (s *Screen) eraseLine(how int) {
 	case 2:
 		l.clear()
 	}
-	s.pen.full = false
 }
 
 func (s *Screen) eraseDisplay(how int) {
@@ -181,7 +194,7 @@ func (s *Screen) set(c byte) {
 	case 'g':
 		switch k.param(0, 0) {
 		case 0:
-			s.tabs[s.pen.col] = false
+			s.tabs[min(s.pen.col, s.cols-1)] = false
 		case 3:
 			clear(s.tabs)
 		}

@@ -26,8 +26,12 @@ func (l *line) clear() { l.cells, l.wrapped = l.cells[:0], false }
 // appendTo appends the text; trim leaves out the blanks at the end.
 func (l *line) appendTo(b []byte, trim bool) []byte {
 	end := len(b)
-	for _, c := range l.cells {
+	for i := range l.cells {
+		c := &l.cells[i]
 		switch {
+		case c.r > ' ' && c.r < utf8.RuneSelf && c.more == "":
+			b = append(b, byte(c.r))
+			end = len(b)
 		case c.r == tail:
 		case c.r == 0 || c.r == ' ':
 			b = append(b, ' ')
@@ -43,15 +47,17 @@ func (l *line) appendTo(b []byte, trim bool) []byte {
 	return b
 }
 
-// blank reports whether nothing can be seen in the line.
-func (l *line) blank() bool {
-	for _, c := range l.cells {
-		if c.r != 0 && c.r != ' ' {
-			return false
-		}
+// width is the number of columns up to the last that is not blank.
+func (l *line) width() int {
+	n := len(l.cells)
+	for n > 0 && (l.cells[n-1].r == 0 || l.cells[n-1].r == ' ') {
+		n--
 	}
-	return true
+	return n
 }
+
+// blank reports whether nothing can be seen in the line.
+func (l *line) blank() bool { return l.width() == 0 }
 
 // put writes r at col, over half a wide character if need be.
 func (l *line) put(col int, r rune) {
@@ -61,6 +67,18 @@ func (l *line) put(col int, r rune) {
 	l.split(col)
 	l.split(col + 1)
 	l.cells[col] = cell{r: r}
+}
+
+// putRun writes ASCII at col.
+func (l *line) putRun(col int, p []byte) {
+	l.split(col)
+	l.split(col + len(p))
+	for len(l.cells) < col+len(p) {
+		l.cells = append(l.cells, cell{})
+	}
+	for i, c := range p {
+		l.cells[col+i] = cell{r: rune(c)}
+	}
 }
 
 // split blanks a wide character that the border before col would cut.
@@ -89,6 +107,7 @@ func (l *line) insert(col, n, cols int) {
 	}
 	l.split(col)
 	kept := min(len(l.cells), cols-n)
+	l.split(kept)
 	for range n {
 		l.cells = append(l.cells, cell{})
 	}

@@ -73,8 +73,17 @@ func (s *Screen) plain(p []byte) int {
 	for n < len(p) && p[n] >= ' ' && p[n] < 0x7f {
 		n++
 	}
-	for _, c := range p[:n] {
-		s.put(rune(c), 1)
+	for run := p[:n]; len(run) > 0; {
+		if s.pen.col >= s.cols { // over the margin, where put knows what to do
+			s.put(rune(run[0]), 1)
+			run = run[1:]
+			continue
+		}
+		k := min(len(run), s.cols-s.pen.col)
+		s.on.lines[s.pen.row].putRun(s.pen.col, run[:k])
+		s.pen.col += k
+		s.last = rune(run[k-1])
+		run = run[k:]
 	}
 	return n
 }
@@ -104,7 +113,7 @@ func (s *Screen) rune(r rune) {
 	k := &s.parser
 	switch {
 	case r == 0x18 || r == 0x1a: // CAN, SUB
-		k.state = ground
+		k.state, s.last = ground, 0
 	case r == 0x1b:
 		k.begin(escape)
 	case r >= 0x80 && r < 0xa0:

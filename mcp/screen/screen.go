@@ -26,15 +26,14 @@ type Screen struct {
 	saved  [2]pen // of main and alt
 	insert bool
 	wrap   bool // at the right margin a line goes on below
-	last   rune // the character that REP repeats
+	last   rune // the character just printed, which REP repeats, or 0
 
 	parser parser
 }
 
 // pen is where and how the next character is put.
 type pen struct {
-	col, row int
-	full     bool // the last column was written: the next character goes below
+	col, row int  // col is cols when the last column was written: the next character goes below
 	origin   bool // rows count from the scrolling region
 	charset  [4]bool
 	shift    int // which of them is used
@@ -80,12 +79,12 @@ func (s *Screen) Resize(cols, rows int) {
 	s.cols, s.rows = cols, rows
 	s.main.resize(cols, rows)
 	s.alt.resize(cols, rows)
-	s.pen.col, s.pen.full = min(s.pen.col, cols-1), false
+	s.pen.col = min(s.pen.col, cols-1)
 	s.setTabs()
 }
 
 // Cursor returns where the next character goes, counted from 0.
-func (s *Screen) Cursor() (col, row int) { return s.pen.col, s.pen.row }
+func (s *Screen) Cursor() (col, row int) { return min(s.pen.col, s.cols-1), s.pen.row }
 
 // Size returns the size in cells.
 func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
@@ -127,19 +126,38 @@ func (s *Screen) Keep(n int) {
 	}
 }
 
-// appendGrid appends the lines of g, the last one without a newline if the
-// cursor stands on it.
+// appendGrid appends the lines of g. The one that the cursor stands on, if it
+// is the last, has no newline, but the blanks before the cursor: what comes
+// next may be a part of it.
 func (s *Screen) appendGrid(b []byte, g *grid) []byte {
 	n := g.filled()
+	here := -1 // the cursor's row
+	if g == s.on {
+		here = s.pen.row
+	}
 	for i := range n {
 		l := &g.lines[i]
 		b = l.appendTo(b, !l.wrapped)
-		if i < n-1 && !l.wrapped || i == n-1 && (g != s.on || s.pen.row > i) {
+		switch {
+		case i == n-1 && i == here:
+			b = pad(b, s.pen.col-l.width())
+		case !l.wrapped || i == n-1:
 			b = append(b, '\n')
 		}
 	}
-	if n == 0 && g == s.on && s.pen.row > 0 && len(b) > 0 {
+	switch {
+	case here == n: // a blank line
+		b = pad(b, s.pen.col)
+	case n == 0 && here > 0:
 		b = append(b, '\n')
+	}
+	return b
+}
+
+// pad appends n blanks, if any.
+func pad(b []byte, n int) []byte {
+	for ; n > 0; n-- {
+		b = append(b, ' ')
 	}
 	return b
 }
