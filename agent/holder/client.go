@@ -25,15 +25,16 @@ import (
 // started the holder, with the holder, for which it then waits.
 type Client struct {
 	// Set at construction.
-	id      string
-	path    string // of the socket
-	conn    net.Conn
-	process *os.Process // the holder if this process started it, else nil
-	state   state       // when connected
-	notes   []Checkpoint
-	over    chan struct{} // closed by readLoop when the connection has ended
-	reaped  chan struct{} // closed when process was waited for, if there is one
-	typing  chan struct{} // 1 slot: one piece of input at a time
+	id       string
+	path     string // of the socket
+	conn     net.Conn
+	process  *os.Process // the holder if this process started it, else nil
+	features uint64      // agreed
+	state    state       // when connected
+	notes    []Checkpoint
+	over     chan struct{} // closed by readLoop when the connection has ended
+	reaped   chan struct{} // closed when process was waited for, if there is one
+	typing   chan struct{} // 1 slot: one piece of input at a time
 
 	wmu sync.Mutex // serialises writes to conn; held across a write, which Close unblocks
 
@@ -87,6 +88,7 @@ func (c *Client) handshake() (*frames, error) {
 	if _, err := theirs.agree(); err != nil {
 		return nil, err
 	}
+	c.features = theirs.features & features
 	for ready := false; !ready; {
 		if ready, err = c.readFirst(in); err != nil {
 			return nil, err
@@ -332,6 +334,38 @@ func (c *Client) Checkpoint(off int64, blob []byte) error {
 	})
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Keep says from which offset on output is needed although Read has returned
+// it, or, if it is KeepNothing, that none is. Without it what the holder has of
+// such output, when this Client is gone, is what happens to be left. A holder
+// that is full of what is needed makes the child wait as it does for output that
+// was not read. It does not wait; a holder of an older program takes no notice.
+func (c *Client) Keep(off int64) error {
+	if c.features&featureKeep == 0 {
+		return nil
+	}
+	return c.send(appendKeep(nil, off))
+}
+
+// KeepNothing is for Keep.
+const KeepNothing int64 = keepNothing
+
+// Signal sends a signal, by its name with or without SIG, to the process group
+// in the foreground, as pty.PTY.Signal does. ErrNoSignal is returned when the
+// holder is of an older program.
+func (c *Client) Signal(name string) error {
+	if c.features&featureSignal == 0 {
+		return ErrNoSignal
+	}
+	if len(name) > maxSignal {
+		return fmt.Errorf("no signal is called %.40q", name)
+	}
+	err := c.ask(kindSignal, func(frame []byte) []byte { return append(frame, name...) })
+	if err != nil {
+		return fmt.Errorf("signal: %w", err)
 	}
 	return nil
 }

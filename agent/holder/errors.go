@@ -13,6 +13,8 @@ var (
 	ErrGone = errors.New("there is no such holder")
 	// ErrRunning is returned by Forget before the exit.
 	ErrRunning = errors.New("the terminal's program has not ended")
+	// ErrNoSignal is returned by Signal for a holder that knows of none.
+	ErrNoSignal = errors.New("this terminal's holder is too old to send signals")
 	// ErrReplaced is the end of a Client in whose place another daemon came.
 	ErrReplaced = errors.New("another daemon has taken over this terminal")
 	// ErrLost is the end of a Client whose holder ended without a word.

@@ -53,6 +53,7 @@ type holder struct {
 	meta     []byte
 	size     pty.Size
 	taken    int64    // the furthest any daemon has taken
+	keep     int64    // from where on bytes are needed although they were taken
 	session  *session // the connected daemon
 	exit     *exitRecord
 	free     bool      // the log was full for too long: the oldest bytes go until a daemon takes some
@@ -67,7 +68,7 @@ func newHolder(spec Spec, c child, door func() error) *holder {
 		spec: spec, child: c, started: time.Now(), door: door, meta: spec.Meta, size: spec.Command.Size,
 		room: make(chan struct{}, 1), inputs: make(chan input, 1),
 		pumped: make(chan struct{}), ending: make(chan struct{}), over: make(chan struct{}),
-		log: ring.New(spec.LogBytes),
+		log: ring.New(spec.LogBytes), keep: keepNothing,
 	}
 	h.end = sync.OnceFunc(func() { close(h.ending) })
 	ctx, cancel := context.WithCancel(context.Background())
@@ -212,6 +213,14 @@ type input struct {
 	from    *session
 	request uint32
 	data    []byte
+}
+
+// signal sends a signal to what is in the foreground.
+func (h *holder) signal(name string) error {
+	if c, ok := h.child.(interface{ Signal(name string) error }); ok {
+		return c.Signal(name)
+	}
+	return errors.New("this terminal takes no signals")
 }
 
 // resize changes the size of the pty.

@@ -3,7 +3,6 @@ package holder
 import (
 	"errors"
 	"net"
-	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -13,10 +12,10 @@ import (
 	"tether/platform/pty"
 )
 
-// Descriptors that Spawn hands to a new holder.
+// Files that Spawn hands to a new holder, see proc.Inherited. They are descriptors 3 and 4 where there are descriptors.
 const (
-	specFD   = 3 // it reads what to run
-	statusFD = 4 // it says whether that runs
+	specFile   = 0 // it reads what to run
+	statusFile = 1 // it says whether that runs
 )
 
 // Main is the holder's program: what runs when a process is started as Spawn
@@ -26,8 +25,7 @@ const (
 // list of processes.
 func Main(args []string) int {
 	stop := proc.StopSignals()
-	spec, err := os.NewFile(specFD, "spec"), error(nil)
-	status := os.NewFile(statusFD, "status")
+	spec, status := proc.Inherited(specFile), proc.Inherited(statusFile)
 	if spec == nil || status == nil {
 		return 2
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"time"
 )
 
 // smallFrame is the size of a frame for which no pooled buffer is taken.
@@ -17,8 +18,10 @@ var dataBuffers = sync.Pool{New: func() any { return new([dataHead + maxData]byt
 // for which there may be something yet.
 func (s *session) publish() {
 	var small [smallFrame]byte
+	rested := time.NewTimer(0)
+	defer rested.Stop()
 	for {
-		control, n, closing := s.due()
+		control, n, rest, closing := s.due()
 		var err error
 		switch {
 		case len(control) > 0:
@@ -29,8 +32,14 @@ func (s *session) publish() {
 		case n > 0:
 			err = s.writeData(small[:], n)
 		default:
+			var over <-chan time.Time
+			if rest > 0 {
+				rested.Reset(rest)
+				over = rested.C
+			}
 			select {
 			case <-s.wake:
+			case <-over:
 			case <-s.gone:
 				return
 			}
@@ -45,37 +54,54 @@ func (s *session) publish() {
 }
 
 // due returns what is to be written now: control frames, or that n bytes of
-// output are.
-func (s *session) due() (control [][]byte, n int, closing bool) {
+// output are. If there is output that waits for more, rest is how long.
+func (s *session) due() (control [][]byte, n int, rest time.Duration, closing bool) {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	if len(s.control) > 0 {
 		control, s.control = s.control, nil
-		return control, 0, false
+		return control, 0, 0, false
 	}
 	if s.closing || !s.streaming {
-		return nil, 0, s.closing
+		return nil, 0, 0, s.closing
 	}
-	return nil, s.dueBytesLocked(), false
+	n, rest = s.dueBytesLocked()
+	s.resting = rest > 0
+	return nil, n, rest, false
 }
 
-// dueBytesLocked decides whether output is sent now. Acknowledgements are the
-// clock: there is no timer.
-func (s *session) dueBytesLocked() int {
+// grownLocked wakes publish if the log's growth is a reason for it.
+func (s *session) grownLocked() {
+	if n, rest := s.dueBytesLocked(); n > 0 || rest > 0 && !s.resting {
+		s.poke()
+	}
+}
+
+// dueBytesLocked decides how much output is sent now. Acknowledgements are the
+// clock; only after a burst that none of them holds back there is a rest.
+func (s *session) dueBytesLocked() (int, time.Duration) {
 	log := s.h.log
 	underway := s.next - s.taken
 	if s.next < log.Start() {
 		if underway > 0 {
-			return 0 // the gap comes when all before it was taken
+			return 0, 0 // the gap comes when all before it was taken
 		}
 		s.next = log.Start()
 		s.taken = s.next
 	}
 	n := min(log.End()-s.next, s.window-underway, maxData)
-	if underway > fewUnderway && n < fullEnough {
-		return 0
+	switch {
+	case n <= 0:
+		return 0, 0
+	case n >= fullEnough:
+	case underway > fewUnderway:
+		return 0, 0
+	case s.burst > fewUnderway:
+		if rest := pause - time.Since(s.sentAt); rest > 0 {
+			return 0, rest
+		}
 	}
-	return int(max(n, 0))
+	return int(n), 0
 }
 
 // writeData sends up to n bytes of output as one frame with one write.
@@ -90,6 +116,11 @@ func (s *session) writeData(small []byte, n int) error {
 	off := s.next
 	n = s.h.log.ReadAt(buf[dataHead:dataHead+n], off)
 	s.next += int64(n)
+	now := time.Now()
+	if now.Sub(s.sentAt) >= pause {
+		s.burst = 0
+	}
+	s.burst, s.sentAt = s.burst+int64(n), now
 	s.h.mu.Unlock()
 	if n == 0 {
 		return nil // overtaken since: due finds the gap

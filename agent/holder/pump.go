@@ -1,6 +1,9 @@
 package holder
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // readSize is what one read takes from the pty: Linux gives at most 4,095
 // bytes, macOS less. It is held also while the child is silent, so it is no
@@ -38,7 +41,7 @@ func (h *holder) put(p []byte) {
 	for !h.free && !h.fitsLocked(len(p)) {
 		left := h.patienceLocked()
 		if left <= 0 {
-			h.free = true
+			h.free, h.keep = true, keepNothing
 			break
 		}
 		h.holding = true
@@ -50,8 +53,8 @@ func (h *holder) put(p []byte) {
 	h.log.Append(p)
 	h.lastByte = time.Now()
 	h.notes.trim(h.log.Start())
-	if s := h.session; s != nil && s.streaming && s.dueBytesLocked() > 0 {
-		s.poke()
+	if s := h.session; s != nil && s.streaming {
+		s.grownLocked()
 	}
 	h.mu.Unlock()
 }
@@ -62,14 +65,17 @@ func (h *holder) fitsLocked(n int) bool {
 
 // floorLocked is the offset from which on bytes must not be dropped. A
 // quarter of the log is for what was taken: a daemon may be killed before it
-// could do anything with it.
+// could do anything with it. What it needs for longer it says by keep.
 func (h *holder) floorLocked() int64 {
 	taken := h.taken
 	if h.session != nil {
 		taken = h.session.taken
 	}
-	return max(taken-int64(h.log.Limit()/4), h.log.Start())
+	return max(min(taken-int64(h.log.Limit()/4), h.keep), h.log.Start())
 }
+
+// keepNothing is the keep of a daemon that needs nothing of what it has taken.
+const keepNothing = math.MaxInt64
 
 // patienceLocked is how much longer a full log may hold the child.
 func (h *holder) patienceLocked() time.Duration {

@@ -23,8 +23,13 @@ func (s *session) handle(k kind, p []byte) error {
 	case kindTaken:
 		return s.took(f.offset(), f.err)
 	}
-	if k == kindCancel {
+	switch {
+	case k == kindCancel:
 		return s.cancel(f.u32(), f.err)
+	case k == kindKeep && s.features&featureKeep != 0:
+		return s.keep(f.offset(), f.err)
+	case k == kindKeep, k == kindSignal && s.features&featureSignal == 0:
+		return errFrame
 	}
 	request := f.u32()
 	if f.bad {
@@ -50,6 +55,11 @@ func (s *session) handle(k kind, p []byte) error {
 func (s *session) change(k kind, request uint32, f *fields) error {
 	var err error
 	switch k {
+	case kindSignal:
+		name := string(f.rest(maxSignal))
+		if !f.bad {
+			err = s.h.signal(name)
+		}
 	case kindResize:
 		size := pty.Size{Cols: f.u16(), Rows: f.u16()}
 		if !f.bad {
@@ -120,6 +130,21 @@ func (s *session) took(off int64, check func() error) error {
 	h.free = false
 	h.movedLocked()
 	s.poke()
+	return nil
+}
+
+// keep moves the other bound of the floor.
+func (s *session) keep(off int64, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session == s && off != h.keep {
+		h.keep, h.free = off, false
+		h.movedLocked()
+	}
 	return nil
 }
 

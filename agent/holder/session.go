@@ -13,9 +13,13 @@ const (
 	flushTime = time.Second     // for the last frames of a connection
 
 	// Sending is clocked by what the daemon says it has taken: while little is
-	// under way output goes out at once, else in larger frames.
+	// under way output goes out at once, else in larger frames. The daemon
+	// takes a small frame before the child has written the next one; so what
+	// was sent without a pause counts too, or a flood would cost it a frame
+	// and a switch of threads for each read of the pty.
 	fewUnderway = 1 << 10  // bytes
 	fullEnough  = 32 << 10 // bytes
+	pause       = 2 * time.Millisecond
 	minWindow   = 64 << 10 // bytes
 	maxWindow   = 16 << 20 // bytes
 
@@ -25,10 +29,11 @@ const (
 
 // session is one connected daemon. serve is its reader, publish its writer.
 type session struct {
-	h    *holder
-	conn net.Conn
-	wake chan struct{} // 1 slot: there may be something to write
-	gone chan struct{} // closed by serve when the connection ended
+	h        *holder
+	conn     net.Conn
+	features uint64        // agreed
+	wake     chan struct{} // 1 slot: there may be something to write
+	gone     chan struct{} // closed by serve when the connection ended
 
 	// Guarded by h.mu.
 	control   [][]byte // encoded frames, written before output
@@ -37,6 +42,9 @@ type session struct {
 	next      int64 // offset of the next byte to send
 	taken     int64 // offset up to which the daemon has taken; before it streams, the log's start as it was told
 	window    int64 // bytes that may be under way
+	burst     int64 // bytes sent without a pause
+	sentAt    time.Time
+	resting   bool // publish looks again by itself when the rest is over
 	kills     map[uint32]func()
 }
 
@@ -44,38 +52,40 @@ type session struct {
 func (h *holder) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 1<<10)
-	if err := greet(conn, r); err != nil {
+	agreed, err := greet(conn, r)
+	if err != nil {
 		return
 	}
 	s := &session{
-		h: h, conn: conn, wake: make(chan struct{}, 1), gone: make(chan struct{}),
+		h: h, conn: conn, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
 		kills: map[uint32]func(){},
 	}
 	h.adopt(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindForget }})
+	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep }})
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()
 }
 
-// greet exchanges hellos; the daemon speaks first.
-func greet(conn net.Conn, r *bufio.Reader) error {
+// greet exchanges hellos, the daemon speaks first, and returns the features of
+// both.
+func greet(conn net.Conn, r *bufio.Reader) (agreed uint64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
-		return err
+		return 0, err
 	}
 	theirs, err := readHello(r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := conn.Write(ourHello().append(nil)); err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := theirs.agree(); err != nil {
-		return err
+		return 0, err
 	}
-	return conn.SetDeadline(time.Time{})
+	return theirs.features & features, conn.SetDeadline(time.Time{})
 }
 
 // adopt makes s the connected daemon and tells the one before.
@@ -88,6 +98,9 @@ func (h *holder) adopt(s *session) {
 	}
 	h.session = s
 	h.free = false
+	if s.features&featureKeep == 0 {
+		h.keep = keepNothing // it would never take that back
+	}
 	s.taken = h.log.Start()
 	s.controlLocked(state{
 		base: h.log.Start(), end: h.log.End(), taken: h.taken, started: h.started,

@@ -17,7 +17,10 @@ const (
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program
 	// has. A side uses one only when both have it.
-	features uint64 = 0
+	features = featureSignal | featureKeep
+
+	featureSignal uint64 = 1 << 0 // kindSignal
+	featureKeep   uint64 = 1 << 1 // kindKeep
 
 	helloHead = len(magic) + 2 // bytes before the part that may grow
 	helloBody = 2 + 2 + 8      // bytes of that part in version 1
@@ -41,6 +44,8 @@ const (
 	kindSetMeta    kind = 0x07 // request u32, bytes
 	kindCheckpoint kind = 0x08 // request u32, offset u64, bytes
 	kindForget     kind = 0x09 // request u32
+	kindSignal     kind = 0x0a // request u32, name; with featureSignal
+	kindKeep       kind = 0x0b // offset u64; with featureKeep
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 

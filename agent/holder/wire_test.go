@@ -12,6 +12,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -71,6 +72,20 @@ func inverted(err error) error {
 type scene struct {
 	step              string
 	daemon, theHolder []byte
+}
+
+// plain is s without the features that a hello says: those come and go, and
+// version 1 is what is left without them.
+func (s scene) plain() scene {
+	if s.step == "hello" {
+		s.daemon, s.theHolder = withoutFeatures(s.daemon), withoutFeatures(s.theHolder)
+	}
+	return s
+}
+
+func withoutFeatures(hello []byte) []byte {
+	const at, n = 14, 8
+	return slices.Concat(hello[:at], make([]byte, n), hello[at+n:])
 }
 
 func (s scene) String() string {
@@ -165,7 +180,7 @@ func TestTranscript(t *testing.T) {
 	if *record {
 		var text strings.Builder
 		for _, s := range played {
-			text.WriteString(s.String())
+			text.WriteString(s.plain().String())
 		}
 		if err := os.WriteFile(transcript, []byte(text.String()), 0o600); err != nil {
 			t.Fatal(err)
@@ -176,7 +191,7 @@ func TestTranscript(t *testing.T) {
 		t.Fatalf("%d scenes, %d are recorded", len(played), len(recorded))
 	}
 	for i, want := range recorded {
-		if got := played[i]; got.String() != want.String() {
+		if got := played[i].plain(); got.String() != want.String() {
 			t.Errorf("got\n%swant\n%s", got, want)
 		}
 	}
@@ -204,7 +219,11 @@ func TestTranscriptAgainstHolder(t *testing.T) {
 					}
 				})
 				got := make([]byte, len(s.theHolder))
-				if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, s.theHolder) {
+				_, err := io.ReadFull(conn, got)
+				if s.step == "hello" {
+					got = withoutFeatures(got)
+				}
+				if err != nil || !bytes.Equal(got, s.theHolder) {
 					t.Fatalf("%s in pieces of %d: got %x, %v, want %x", s.step, size, got, err, s.theHolder)
 				}
 				<-wrote
@@ -230,7 +249,11 @@ func TestTranscriptAgainstClient(t *testing.T) {
 				defer conn.Close()
 				for s := range next {
 					got := make([]byte, len(s.daemon))
-					if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, s.daemon) {
+					_, err := io.ReadFull(conn, got)
+					if s.step == "hello" {
+						got = withoutFeatures(got)
+					}
+					if err != nil || !bytes.Equal(got, s.daemon) {
 						t.Errorf("%s: the daemon said %x, %v, want %x", s.step, got, err, s.daemon)
 						return
 					}
@@ -294,7 +317,7 @@ func TestNewerDaemon(t *testing.T) {
 			_, _ = conn.Write(frame(0xff, ""))
 		})
 		got := make([]byte, len(scenes[0].theHolder))
-		if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, scenes[0].theHolder) {
+		if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(withoutFeatures(got), scenes[0].theHolder) {
 			t.Fatalf("said %x, %v", got, err)
 		}
 		b.child.Print("hello\r\n")
