@@ -67,7 +67,7 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
-		ID: string(id), Command: c, LogBytes: s.logBytes, Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
+		ID: string(id), Command: c, LogBytes: term.HolderLogBytes(s.logBytes), Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
 	})
 	var wrong *pty.StartError
 	switch {
@@ -86,6 +86,15 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 type held struct {
 	*holder.Client
 	id term.ID
+}
+
+// Signal says in the terminal's words that a holder cannot.
+func (h held) Signal(name string) error {
+	err := h.Client.Signal(name)
+	if errors.Is(err, holder.ErrNoSignal) {
+		return fmt.Errorf("%w: %w", term.ErrNoSignals, err)
+	}
+	return err
 }
 
 // Gone also ends what a killed holder has left: processes that were in its

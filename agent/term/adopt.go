@@ -71,7 +71,28 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 	default:
 	}
 	p.changed()
+	time.AfterFunc(returnWithin, t.endReturn)
 	return nil
+}
+
+// returnWithin is how long after an adoption the child waits, when the log is
+// full, for people and hosts to come back. Where slow hosts hold it anyway it
+// waits for them as long as it does else.
+const returnWithin = 3 * time.Second
+
+// endReturn ends the wait.
+func (t *Terminal) endReturn() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range maxPeople {
+		t.arrivedLocked(awaitedPerson(i))
+	}
+	for _, host := range t.lentTo {
+		if t.onSlow != Hold {
+			t.arrivedLocked(awaitedHost(host))
+		}
+	}
+	t.needLocked()
 }
 
 // adopted makes the terminal as it was at the oldest place in the holder's log
@@ -87,6 +108,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	t.promoted = r.Promoted
 	for _, l := range r.Lent {
 		t.lentTo = append(t.lentTo, l.Host)
+		t.awaitLocked(awaitedHost(l.Host), 0)
 		if l.Memo != "" {
 			if t.memos == nil {
 				t.memos = map[string]string{}
@@ -94,8 +116,13 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 			t.memos[l.Host] = l.Memo
 		}
 	}
+	for i := range min(r.Attached, maxPeople) {
+		t.awaitLocked(awaitedPerson(i), 0)
+	}
+	t.keeper.keep = -1
 	t.caught, t.target = make(chan struct{}), past.End
-	if raw, text, n := past.place(); raw > 0 {
+	raw, text, n := past.place()
+	if raw > 0 {
 		for _, c := range r.Commands {
 			if raw == past.Base && c.Start < raw {
 				n.Tracker.IDs = max(n.Tracker.IDs, int64(c.N)) // also of commands that are lost: a number names one
@@ -103,6 +130,9 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 		}
 		t.restore(raw, text, &n)
 		t.recall(r.Commands, &n)
+	}
+	for who := range t.awaited {
+		t.awaited[who] = raw
 	}
 	return t
 }
@@ -169,6 +199,7 @@ func (t *Terminal) caughtLocked() {
 		close(t.caught)
 		t.caught = nil
 		t.recalled = nil
+		t.needLocked()
 	}
 }
 

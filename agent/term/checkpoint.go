@@ -21,16 +21,15 @@ type note struct {
 
 const noteVersion = 1
 
-// notesPerLog is how many checkpoints are made while the log fills once: as
-// much of a trimmed log as lies between two is lost to the next daemon. At
-// least one must lie in the quarter of the holder's log that it keeps of what
-// was taken.
-const notesPerLog = 8
+// notesPerLog is how many checkpoints are made while the holder's log fills
+// once: as much of a trimmed log as lies between two is lost to the next
+// daemon.
+const notesPerLog = 16
 
 // noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and
 // then.
 func (t *Terminal) noteIfDueLocked() {
-	if t.held != nil && t.log.End()-t.keeper.noted >= int64(t.pool.opts.LogBytes/notesPerLog) {
+	if t.held != nil && t.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()
 	}
 }

@@ -35,6 +35,9 @@ type Held interface {
 	// offset; each at most 64 KiB. They return when the holder has it.
 	SetMeta(p []byte) error
 	Checkpoint(off int64, note []byte) error
+	// Keep says from which raw offset on output is needed although it was
+	// read; none if it is the largest there is. It does not wait.
+	Keep(off int64) error
 	// Forget says that nobody needs the holder any more, after the exit. It
 	// returns when that has ended. Close alone leaves it to the next daemon.
 	Forget(ctx context.Context) error

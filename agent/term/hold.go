@@ -22,6 +22,7 @@ func (t *Terminal) hold(n int) {
 			for r := range t.readers {
 				r.stalled = r.stalled || t.blocksLocked(r, n)
 			}
+			t.giveUpLocked(n)
 			t.mu.Unlock()
 			return
 		}
@@ -31,12 +32,15 @@ func (t *Terminal) hold(n int) {
 func (t *Terminal) blocked(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.caught != nil {
+		return false // what the holder has is read to its end
+	}
 	for r := range t.readers {
 		if t.blocksLocked(r, n) {
 			return true
 		}
 	}
-	return false
+	return t.absentLocked(n)
 }
 
 // blocksLocked reports whether r holds the child back from n more bytes.

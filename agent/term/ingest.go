@@ -18,6 +18,7 @@ func (t *Terminal) ingest(p []byte) {
 	t.atRest = t.scanner.AtRest()
 	t.recordLocked(now, false)
 	t.noteIfDueLocked()
+	t.needLocked()
 	t.caughtLocked()
 	over := t.chargeLocked()
 	t.mu.Unlock()

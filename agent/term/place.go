@@ -43,6 +43,10 @@ func (r *Reader) SeekText(text int64) bool {
 	}
 	r.mark = t.firstMark + int64(i)
 	r.ended = false
+	if r.holds {
+		t.needLocked()
+		t.makeRoom()
+	}
 	return known
 }
 

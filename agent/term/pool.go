@@ -172,6 +172,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		leaving: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{}),
 	}
 	t.held, _ = child.(Held)
+	t.keeper.keep = keepNothing
 	return t
 }
 

@@ -106,6 +106,8 @@ func (r *Reader) bind(host string) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	r.host = host
+	r.t.arrivedLocked(awaitedHost(host))
+	r.t.needLocked()
 	return slices.Contains(r.t.lentTo, host)
 }
 
@@ -117,7 +119,12 @@ func (r *Reader) Close() {
 }
 
 func (r *Reader) closeLocked() {
-	delete(r.t.readers, r)
+	t := r.t
+	delete(t.readers, r)
+	if r.holds && !r.closed && t.exit == nil && slices.Contains(t.lentTo, r.host) {
+		t.awaitLocked(awaitedHost(r.host), r.pos) // a link was lost
+	}
+	t.needLocked()
 	r.closed = true
 	r.signal()
 	r.t.makeRoom()
@@ -149,6 +156,9 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	before := r.pos
 	ev, ok, err = r.nextLocked(buf)
 	moved := r.pos > before // also over what its view does not show
+	if r.holds && moved {
+		r.t.needLocked()
+	}
 	r.t.mu.Unlock()
 	if r.holds && moved {
 		r.t.makeRoom()

@@ -27,6 +27,7 @@ type record struct {
 	Nonce    string           `json:"nonce,omitempty"` // of the shell's marks
 	AnyMarks bool             `json:"any_marks,omitempty"`
 	Lent     []recordedLoan   `json:"lent,omitempty"`
+	Attached int              `json:"attached,omitempty"` // people
 	Commands []recordedOutput `json:"commands,omitempty"` // the newest
 }
 
@@ -76,7 +77,7 @@ func (t *Terminal) recordedLocked() []byte {
 		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd,
 		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(),
-		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "",
+		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached,
 	}
 	for _, host := range t.lentTo {
 		r.Lent = append(r.Lent, recordedLoan{host, t.memos[host]})
@@ -161,6 +162,9 @@ type keeper struct {
 	kept    chan struct{} // closed when what is stale now was kept; made by who waits
 	later   *time.Timer   // runs keepLater's end
 	noted   int64         // raw offset of the last checkpoint
+
+	keep      int64 // what the holder was told to keep; -1: not known
+	keepStale bool  // it was not told yet
 }
 
 // keepWithin bounds the wait for a holder in calls that have no context: one
@@ -246,7 +250,9 @@ func (t *Terminal) saver() {
 			meta, kept = t.recordedLocked(), k.kept
 			k.stale, k.kept = false, nil
 		}
-		if note == nil && meta == nil {
+		keep, tell := k.keep, k.keepStale
+		k.keepStale = false
+		if note == nil && meta == nil && !tell {
 			k.running = false
 			t.mu.Unlock()
 			return
@@ -254,6 +260,9 @@ func (t *Terminal) saver() {
 		t.mu.Unlock()
 		if note != nil {
 			_ = t.held.Checkpoint(off, note)
+		}
+		if tell { // after the checkpoint that lies before it
+			_ = t.held.Keep(keep)
 		}
 		if meta != nil {
 			_ = t.held.SetMeta(meta)

@@ -110,6 +110,7 @@ type Terminal struct {
 	keeper   keeper
 	memos    map[string]string // by host, see Handle.Remember
 	heard    map[string]bool   // hosts that know of the exit
+	awaited  map[string]int64  // raw offsets of those who are expected back
 	caught   chan struct{}     // closed and nil when the log reaches target: all that was there at the adoption
 	target   int64
 	recalled map[int]Command // those of before the adoption, until caught
@@ -269,6 +270,8 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	if was = slices.Contains(t.lentTo, host); was {
 		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
 		delete(t.memos, host)
+		t.arrivedLocked(awaitedHost(host))
+		t.needLocked()
 		t.expelLocked(host)
 		t.tellLocked()
 	}
@@ -294,6 +297,16 @@ func (t *Terminal) expelLocked(host string) {
 func (t *Terminal) attach(by int) {
 	t.mu.Lock()
 	t.attached += by
+	for i := 0; i < maxPeople && by > 0; i++ {
+		if _, ok := t.awaited[awaitedPerson(i)]; ok {
+			t.arrivedLocked(awaitedPerson(i))
+			break
+		}
+	}
+	if t.held != nil && t.exit == nil {
+		t.staleLocked()
+	}
+	t.needLocked()
 	t.tellLocked()
 	t.mu.Unlock()
 }
