@@ -39,12 +39,15 @@ type road struct {
 	proxy  *testkit.Proxy
 	calm   atomic.Bool // new connections have no faults
 	random *rand.Rand  // of the writer
+	lossy  bool        // gaps may come; set before the terminal is lent
 
 	mu    sync.Mutex
 	moved chan struct{} // closed and replaced when seen has changed
 	seen  testkit.FloodCheck
 	wrong error
 	exits []int64 // exit codes that the observer saw
+	gaps  int     // that it was told of
+	lost  int64   // bytes in them
 
 	child    *testkit.Child
 	flood    testkit.Flood
@@ -190,8 +193,18 @@ func (r *road) see(v ahp.EnvelopeView) {
 	defer r.mu.Unlock()
 	switch v.Kind {
 	case ahp.ActionTerminalData:
+		var a struct {
+			Meta map[string]int64 `json:"_meta"`
+		}
 		text, err := jsonspan.AppendUnquote(nil, v.Data)
 		if err == nil {
+			err = json.Unmarshal(v.Action, &a)
+		}
+		switch gap := a.Meta[ahp.MissingKey]; {
+		case gap > 0 && r.lossy:
+			r.gaps, r.lost = r.gaps+1, r.lost+gap
+			r.seen.Skip(gap)
+		case err == nil:
 			_, err = r.seen.Write(text)
 		}
 		r.wrong = errors.Join(r.wrong, err)
@@ -382,6 +395,40 @@ func TestNothingIsLostOverBrokenConnections(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 			defer cancel()
 			newRoad(t, uint64(round), true, nil, testkit.SeededFaults(uint64(round), 256<<10)).drive(ctx, each)
+		})
+	}
+}
+
+// A child that cares for nobody prints more than the log holds while the link is down. All that is missing is counted, at its place.
+func TestGapsOverBrokenConnectionsAreExact(t *testing.T) {
+	const each = 30
+	for round := range testkit.Rounds(t, 1, 40) {
+		synctest.Test(t, func(t *testing.T) {
+			seed := uint64(5000 + round)
+			quick := func(o *uplink.Options) { o.Heartbeat, o.DialTimeout = 400*time.Millisecond, time.Second }
+			r := newRoad(t, seed, true, quick, testkit.SeededFaults(seed, 256<<10))
+			r.lossy = true
+			r.lend()
+			r.watch(r.announced)
+			for r.proxy.Faults() < each {
+				for n := r.flood.Offset() + 30<<10; r.flood.Offset() < n; {
+					r.child.Print(r.flood.Next(1 + r.random.IntN(3000)))
+				}
+				time.Sleep(time.Duration(r.random.IntN(100)) * time.Millisecond)
+				r.link.Nudge()
+			}
+			r.calm.Store(true)
+			r.proxy.Cut()
+			r.child.End(3)
+			if err := r.await(t.Context(), func() bool { return len(r.exits) > 0 }); err != nil {
+				t.Fatal(err)
+			}
+			_, state, err := r.only()
+			if err != nil || r.seen.Offset() != r.flood.Offset() || state.Meta.Missing != r.lost || r.gaps == 0 || !slices.Equal(r.exits, []int64{3}) {
+				t.Errorf("%v; %d of %d bytes accounted for, %d gaps of %d bytes, the state says %d; exits %v",
+					err, r.seen.Offset(), r.flood.Offset(), r.gaps, r.lost, state.Meta.Missing, r.exits)
+			}
+			t.Logf("%d bytes, %d of them in %d gaps, faults: %v", r.flood.Offset(), r.lost, r.gaps, r.proxy.Struck())
 		})
 	}
 }
