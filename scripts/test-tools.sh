@@ -34,6 +34,27 @@ for nu in "$modules"/@nushell/*/bin/nu; do
 	[ ! -x "$nu" ] || { mkdir -p "$node/bin" && ln -sf "$nu" "$node/bin/nu"; }
 done
 
+# Node 22 is what real MCP and ACP programs want.
+node22=bin/tools/node22
+if [ ! -x "$node22/node_modules/node/bin/node" ]; then
+	rm -rf "$node22"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$node22" --no-save --silent node@22.23.3 >/dev/null 2>&1; then
+		rm -rf "$node22"
+		echo "not installed: Node 22 (it takes npm and a network)"
+	fi
+fi
+
+# An ACP agent's library, and an ACP agent.
+acp=bin/tools/acp
+if [ ! -d "$acp/node_modules/@moonshot-ai/kimi-code" ]; then
+	rm -rf "$acp"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$acp" --no-save --ignore-scripts --omit=optional --silent \
+		@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 >/dev/null 2>&1; then
+		rm -rf "$acp"
+		echo "not installed, so their tests are skipped: the ACP SDK, Kimi Code (they take npm and a network)"
+	fi
+fi
+
 # A real agent host that nobody here wrote.
 peer=../shared/peers/vscode-host.sh host=bin/tools/vscode-host
 if [ -f "$peer" ] && [ ! -d "$host/vs/out" ]; then
