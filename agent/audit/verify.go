@@ -83,6 +83,7 @@ type verifier struct {
 	report Report
 	begun  bool
 	head   Head
+	broken int64 // lines since head that are no records
 	oldest int64 // what the last rotation left, 0 if there was none
 	first  Problem
 	want   [2]Head          // ends known from elsewhere
@@ -115,8 +116,13 @@ func (v *verifier) line(file string, line int, text []byte) {
 	r, err := Parse(text)
 	if err != nil {
 		v.problem(file, line, "%v", err)
+		v.broken++
 		return
 	}
+	if v.begun && v.broken > 0 && r.N == v.head.N+v.broken+1 {
+		v.head = Head{r.N - 1, r.Prev} // the lines between are there, though not as they were
+	}
+	v.broken = 0
 	if !v.begun {
 		v.begun, v.report.First, v.first = true, r.N, Problem{File: file, Line: line}
 		v.head = Head{r.N - 1, r.Prev}

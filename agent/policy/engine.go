@@ -124,14 +124,16 @@ func (e *Engine) admit(ctx context.Context, r Request) (Decision, *place, error)
 	if refused != nil {
 		return refused.Decision, nil, e.refuse(r, refused)
 	}
-	if d.Effect == Ask {
+	switch {
+	case d.Effect == Ask:
 		var err error
 		if d, err = e.ask(ctx, r, d); err != nil {
 			e.limits.give(p)
 			return d, nil, err
 		}
+	case d.Rule != ruleUser: // that the person may is no decision
+		e.Audit(r.event(EventDecision, d))
 	}
-	e.Audit(r.event(EventDecision, d))
 	return d, p, nil
 }
 
@@ -142,52 +144,61 @@ func (e *Engine) refuse(r Request, refused *Refusal) error {
 	return refused
 }
 
-// ask lets the person decide about r. The decision that it returns is final.
+// ask lets the person decide about r, unless that has been done. The decision
+// that it returns is final.
 func (e *Engine) ask(ctx context.Context, r Request, why Decision) (Decision, error) {
-	if r.Approved != "" {
-		return Decision{Allow, why.Rule, "approved by " + clip(r.Approved)}, nil
-	}
+	known := ""
 	if g, ok := e.questions.granted(r); ok {
-		return Decision{Allow, why.Rule, "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID}, nil
+		known = "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID
+	} else if r.Approved != "" {
+		known = "approved by " + clip(r.Approved)
 	}
-	patience := time.Duration(e.config.AskTimeout)
-	p, ok := e.questions.put(r, why, patience, e.config.Limits.Questions)
+	if known != "" {
+		d := Decision{Allow, why.Rule, known}
+		e.Audit(r.event(EventDecision, d))
+		return d, nil
+	}
+	p, ok := e.questions.put(r, why, time.Duration(e.config.AskTimeout), e.config.Limits.Questions)
 	if !ok {
 		return why, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "it has to be approved, and too many other questions wait for an answer: " + why.Reason}, CodeBusy})
 	}
 	ev := r.event(EventDecision, why)
 	ev.Detail = p.ID
 	e.Audit(ev)
-	timer := time.NewTimer(patience)
+	d, err := e.wait(ctx, p)
+	ev.Type, ev.Decision = EventAnswer, d
+	e.Audit(ev)
+	return d, err
+}
+
+// wait returns what becomes of a question.
+func (e *Engine) wait(ctx context.Context, p *pending) (Decision, error) {
+	timer := time.NewTimer(time.Until(p.Expires))
 	defer timer.Stop()
 	select {
 	case a := <-p.answer:
-		return answered(why, p, a)
+		return answered(p, a)
 	case <-timer.C:
 		if !e.questions.take(p, true) {
-			return answered(why, p, <-p.answer)
+			return answered(p, <-p.answer)
 		}
+		d := Decision{Deny, p.Why.Rule, fmt.Sprintf("%s; it has to be approved, and nobody answered within %s. To allow the next attempt: tether approve %s",
+			p.Why.Reason, e.config.AskTimeout, p.ID)}
+		return d, &Refusal{d, CodeUnanswered}
 	case <-ctx.Done():
 		if !e.questions.take(p, false) {
-			return answered(why, p, <-p.answer)
+			return answered(p, <-p.answer)
 		}
-		ev.Type, ev.Decision, ev.Detail = EventAnswer, Decision{Deny, why.Rule, "whoever asked is gone"}, p.ID
-		e.Audit(ev)
-		return why, context.Cause(ctx)
+		return Decision{Deny, p.Why.Rule, "whoever asked is gone"}, context.Cause(ctx)
 	}
-	d := Decision{Deny, why.Rule, fmt.Sprintf("%s; it has to be approved, and nobody answered within %s. To allow the next attempt: tether approve %s",
-		why.Reason, e.config.AskTimeout, p.ID)}
-	ev.Type, ev.Decision = EventAnswer, d
-	e.Audit(ev)
-	return d, &Refusal{d, CodeUnanswered}
 }
 
-// answered is what came of the person's answer; Answer has written it down.
-func answered(why Decision, p *pending, a Answer) (Decision, error) {
+// answered is what came of the person's answer.
+func answered(p *pending, a Answer) (Decision, error) {
 	if a.Allow {
-		return Decision{Allow, why.Rule, "approved as " + p.ID}, nil
+		return Decision{Allow, p.Why.Rule, "the person said yes"}, nil
 	}
-	d := Decision{Deny, why.Rule, why.Reason + "; the person said no"}
+	d := Decision{Deny, p.Why.Rule, p.Why.Reason + "; the person said no"}
 	return d, &Refusal{d, CodeRejected}
 }
 
@@ -213,16 +224,14 @@ func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 	if err != nil {
 		return q, nil, err
 	}
-	d := Decision{Deny, q.Why.Rule, "the person said no"}
-	if a.Allow {
-		d = Decision{Allow, q.Why.Rule, "the person said yes"}
-	}
-	ev := q.Request.event(EventAnswer, d)
-	ev.Detail = q.ID
-	e.Audit(ev)
-	if g != nil {
-		ev.Type, ev.Detail = EventGrant, fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))
+	ev := q.Request.event(EventAnswer, Decision{Deny, q.Why.Rule, "the person said no, too late"})
+	switch {
+	case g != nil:
+		ev.Type, ev.Decision = EventGrant, Decision{Allow, q.Why.Rule, "the person approved " + q.ID}
+		ev.Detail = fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))
 		e.Audit(ev)
+	case q.Expired:
+		e.Audit(ev) // others are written by who waits for the answer
 	}
 	return q, g, nil
 }

@@ -125,7 +125,7 @@ func (b *rulebook) check(r Request) Decision {
 		return Decision{Deny, ruleUnparsed, "both an argv and a line were given"}
 	}
 	var j judgement
-	read := read(r)
+	read := Read(r)
 	b.onRoots(&j, r, read)
 	for _, c := range read.Outer {
 		j.add(b.onCommand(r, c, true))
@@ -163,15 +163,15 @@ func (b *rulebook) checkUser(r Request) Decision {
 	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
 		return j.Decision
 	}
-	read := read(r)
+	read := Read(r)
 	for _, c := range slices.Concat(read.Commands, read.Outer) {
 		j.add(b.ownRules(r, c, false))
 	}
 	return j.Decision
 }
 
-// read reads the request's command.
-func read(r Request) *command.Reading {
+// Read returns what the rules see of the request's command.
+func Read(r Request) *command.Reading {
 	if r.Line == "" {
 		return command.Argv(r.Argv)
 	}

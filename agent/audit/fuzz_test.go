@@ -1,0 +1,51 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tether/agent/audit"
+)
+
+// FuzzParse: what Parse takes is a JSON object whose text decides its hash, so
+// that no other text of that number and predecessor passes.
+func FuzzParse(f *testing.F) {
+	path := filepath.Join(f.TempDir(), "a")
+	l := audit.New(audit.Options{Path: path})
+	for _, v := range []any{struct{}{}, map[string]any{"event": "x", "argv": []string{"a", "\x00", "é\u2028"}}, map[string]string{"prev": "x", "hash": "y"}} {
+		if err := l.Append(v); err != nil {
+			f.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		f.Fatal(err)
+	}
+	for line := range bytes.Lines(data) {
+		f.Add(line)
+	}
+	f.Add([]byte(`{"n":1,"prev":"","hash":""}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := audit.Parse(line)
+		if err != nil {
+			return
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(r.Fields, &fields); err != nil {
+			t.Fatalf("%q is no object: %v", r.Fields, err)
+		}
+		if r.N <= 0 || len(r.Hash) != 64 || len(r.Prev) != 64 {
+			t.Fatalf("%+v", r)
+		}
+		for i := range len(r.Fields) {
+			changed := bytes.Clone(r.Fields)
+			changed[i] ^= 1
+			if _, err := audit.Parse(changed); err == nil {
+				t.Fatalf("%q passes as well as %q", changed, r.Fields)
+			}
+		}
+	})
+}

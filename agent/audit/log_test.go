@@ -1,0 +1,245 @@
+package audit_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/audit"
+)
+
+func TestAppendGoesOn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	for i := range 5 {
+		written(t, 3, audit.Options{Path: path})
+		intact(t, path, int64(3*(i+1)))
+	}
+	for _, name := range []string{path, path + ".head"} {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v; want mode 600", name, info, err)
+		}
+	}
+}
+
+func TestRefusedObjects(t *testing.T) {
+	l := audit.New(audit.Options{Path: filepath.Join(t.TempDir(), "a")})
+	for _, v := range []any{"text", 1, nil, []int{1}, make(chan int), map[string]string{"x": strings.Repeat("x", 1<<20)}} {
+		if err := l.Append(v); err == nil {
+			t.Errorf("%.40v was written", v)
+		}
+	}
+	if err := l.Append(struct{}{}); err != nil {
+		t.Errorf("empty object: %v", err)
+	}
+}
+
+func TestRotationKeepsTheChain(t *testing.T) {
+	const keep = 3
+	path := written(t, 500, audit.Options{MaxBytes: 4 << 10, Keep: keep})
+	r := verified(t, path, nil)
+	if len(r.Problems) > 0 || r.First == 1 || r.Last.N < 500 {
+		t.Fatalf("%+v", r)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != keep+2 {
+		t.Fatalf("%d files, %v; want %d", len(entries), err, keep+2)
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err != nil || info.Size() > 5<<10 || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", e.Name(), info, err)
+		}
+	}
+	for _, lost := range []string{path + ".3", path + ".1"} {
+		t.Run("without "+filepath.Base(lost), func(t *testing.T) {
+			data, err := os.ReadFile(lost)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(lost); err != nil {
+				t.Fatal(err)
+			}
+			if r := verified(t, path, nil); len(r.Problems) == 0 || !strings.Contains(r.Problems[0].Text, "are missing before it") {
+				t.Errorf("problems %v", r.Problems)
+			}
+			writeLines(t, lost, data)
+		})
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if r := verified(t, path, nil); len(r.Problems) == 0 {
+		t.Error("the current file was removed and not missed")
+	}
+}
+
+func TestResume(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, path string)
+		want string // problem after two more records, "" for none
+	}{
+		{"half a line", func(t *testing.T, p string) {
+			lines := readLines(t, p)
+			writeLines(t, p, append(lines[:10], lines[9][:30])...)
+		}, ""},
+		{"crash before the head", func(t *testing.T, p string) {
+			lines := readLines(t, p)
+			r, err := audit.Parse(lines[8])
+			if err != nil {
+				t.Fatal(err)
+			}
+			writeLines(t, p+".head", fmt.Appendf(nil, "%020d %s\n", 9, r.Hash))
+		}, ""},
+		{"lines cut off", func(t *testing.T, p string) { writeLines(t, p, readLines(t, p)[:7]...) }, "records 8 to 10 are missing"},
+		{"file removed", func(t *testing.T, p string) {
+			if err := os.Remove(p); err != nil {
+				t.Fatal(err)
+			}
+		}, "records 1 to 10 are missing"},
+		{"last line changed", func(t *testing.T, p string) {
+			lines := readLines(t, p)
+			lines[9][10] ^= 1
+			writeLines(t, p, lines...)
+		}, ":10: "},
+		{"head removed", func(t *testing.T, p string) {
+			if err := os.Remove(p + ".head"); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := written(t, 10, audit.Options{})
+			c.do(t, path)
+			written(t, 2, audit.Options{Path: path})
+			r := verified(t, path, nil)
+			if r.Last.N != 12 {
+				t.Errorf("the last record has number %d, want 12", r.Last.N)
+			}
+			switch {
+			case c.want == "" && len(r.Problems) > 0:
+				t.Errorf("problems %v, want none", r.Problems)
+			case c.want != "" && (len(r.Problems) == 0 || !strings.Contains(r.Problems[0].String(), c.want)):
+				t.Errorf("problems %v, want %q", r.Problems, c.want)
+			}
+		})
+	}
+}
+
+// A disk that takes nothing loses records, but not the count of them, and is
+// not tried all the time.
+func TestNoDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "later")
+		l := audit.New(audit.Options{Path: filepath.Join(dir, "audit.jsonl")})
+		for range 3 {
+			if err := l.Append(entry{"test", "lost"}); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("append: %v", err)
+			}
+		}
+		if lost, err := l.Trouble(); lost != 3 || err == nil {
+			t.Errorf("trouble: %d, %v", lost, err)
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Append(entry{"test", "too early"}); err == nil {
+			t.Error("it was tried again at once")
+		}
+		time.Sleep(time.Minute)
+		if err := l.Append(entry{"test", "kept"}); err != nil {
+			t.Fatal(err)
+		}
+		if lost, err := l.Trouble(); lost != 0 || err != nil {
+			t.Errorf("trouble: %d, %v", lost, err)
+		}
+		lines := readLines(t, filepath.Join(dir, "audit.jsonl"))
+		if len(lines) != 3 || !strings.Contains(string(lines[0]), `"event":"lost","count":4`) || !strings.Contains(string(lines[1]), "kept") {
+			t.Errorf("the log is %q", lines)
+		}
+		intact(t, filepath.Join(dir, "audit.jsonl"), 2)
+	})
+}
+
+func TestRefusesFilesOfOthers(t *testing.T) {
+	path := written(t, 1, audit.Options{})
+	if err := os.Chmod(path, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := audit.New(audit.Options{Path: path})
+	if err := l.Append(entry{}); err == nil || !strings.Contains(err.Error(), "chmod 600") {
+		t.Errorf("append to an open file: %v", err)
+	}
+}
+
+func TestConcurrentAppends(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	l := audit.New(audit.Options{Path: path, MaxBytes: 8 << 10, Keep: 50})
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 50 {
+				if err := l.Append(entry{"test", fmt.Sprint(i, n)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	head := l.Head()
+	if r := verified(t, path, &head); len(r.Problems) > 0 || r.Last != head || r.First != 1 {
+		t.Errorf("%+v, head %+v", r, head)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestReadAndTail(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	early, err := audit.NewTail(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer early.Close()
+	l := audit.New(audit.Options{Path: path, MaxBytes: 2 << 10, Keep: 9})
+	var tailed []int64
+	for range 40 {
+		if err := l.Append(entry{"test", "x"}); err != nil {
+			t.Fatal(err)
+		}
+		records, err := early.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			tailed = append(tailed, r.N)
+		}
+	}
+	var all []int64
+	for r, err := range audit.Read(path) {
+		if err != nil {
+			t.Error(err)
+		}
+		all = append(all, r.N)
+	}
+	for i, n := range all {
+		if n != int64(i+1) || i >= len(tailed) || tailed[i] != n {
+			t.Fatalf("read %v\ntail %v", all, tailed)
+		}
+	}
+	late, err := audit.NewTail(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer late.Close()
+	if records, err := late.Next(); len(records) > 0 || err != nil {
+		t.Errorf("a new tail has %v, %v", records, err)
+	}
+}
