@@ -9,6 +9,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/mcp"
+	"tether/platform/pty"
 )
 
 // agentTerminals is what one agent may see and do, as the MCP server wants it.
@@ -55,6 +56,9 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 	if !filepath.IsAbs(r.Cwd) {
 		return mcp.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(a.server.draining, func() { cancel(term.ErrClosed) })()
 	opts := &a.server.opts
 	cwd := filepath.Clean(r.Cwd)
 	start := func() (term.Handle, error) {
@@ -114,11 +118,17 @@ func (a *agentTerminals) Signal(id, name string) error {
 // mcpError is an error in words for a model.
 func mcpError(err error) error {
 	var denied *term.DeniedError
+	var refused *policy.Refusal
+	var failed *pty.StartError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &refused):
+		return refused // its reason is meant for whoever asked
 	case errors.As(err, &denied):
 		return mcp.ErrDenied
+	case errors.As(err, &failed) && failed.What == "directory":
+		return fmt.Errorf("cwd: %w", failed)
 	case errors.Is(err, term.ErrNotFound):
 		return mcp.ErrNotFound
 	case errors.Is(err, term.ErrExited):
