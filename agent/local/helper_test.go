@@ -72,13 +72,8 @@ func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 	testkit.Leaks(t)
 	w := &world{t: t, daemon: &fakeDaemon{}, children: make(chan *testkit.Child, 64)}
 	w.socket = filepath.Join(testkit.Home(t), "run", "daemon.sock")
-	terminals.Start = func(_ term.ID, c pty.Command) (term.PTY, error) {
-		if c.Path == "missing" {
-			return nil, &pty.StartError{What: "program", Name: c.Path, Err: context.Canceled}
-		}
-		child := testkit.NewChild()
-		w.children <- child
-		return child, nil
+	if terminals.Start == nil {
+		terminals.Start = w.start
 	}
 	w.pool = term.NewPool(terminals)
 	o.Access, o.Daemon = w.pool.As, w.daemon
@@ -105,6 +100,16 @@ func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 		}
 	})
 	return w
+}
+
+// start gives a terminal a child that the test plays.
+func (w *world) start(_ term.ID, c pty.Command) (term.PTY, error) {
+	if c.Path == "missing" {
+		return nil, &pty.StartError{What: "program", Name: c.Path, Err: context.Canceled}
+	}
+	child := testkit.NewChild()
+	w.children <- child
+	return child, nil
 }
 
 // spawn starts a terminal called name.

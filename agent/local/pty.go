@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -30,7 +32,7 @@ const (
 
 	// inputPatience is how long input waits for a child that does not read. It
 	// holds up everything else that this client sends.
-	inputPatience = 5 * time.Second
+	inputPatience = 2 * time.Second
 )
 
 // uiProtocol is the WebSocket subprotocol that is chosen for a client which
@@ -47,6 +49,7 @@ type ptyClient struct {
 	// Set at construction.
 	server *Server
 	conn   *websocket.Conn
+	raw    net.Conn // under conn
 	access term.Access
 	wake   chan struct{} // 1 slot: a reader or the pool has something
 	asked  chan ptyAsk   // from read to run, in order
@@ -82,12 +85,13 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	}
 	s.attached.Add(1)
 	defer s.attached.Done()
-	conn, err := upgrade(w, r)
+	raw := &hijacked{ResponseWriter: w}
+	conn, err := upgrade(raw, r)
 	if err != nil {
 		return nil // upgrade has answered
 	}
 	conn.SetReadLimit(maxFrame)
-	c := &ptyClient{server: s, conn: conn, access: s.access(r), wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
+	c := &ptyClient{server: s, conn: conn, raw: raw.conn, access: s.access(r), wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
 	c.serve(r.Context())
 	return nil
 }
@@ -110,14 +114,8 @@ func (c *ptyClient) serve(request context.Context) {
 		c.read(ctx)
 	})
 	wg.Go(func() { c.watch(ctx) })
-	finished := make(chan struct{})
-	defer close(finished)
-	stop := context.AfterFunc(ctx, func() { // a write that blocks must not hold up the end
-		select {
-		case <-finished:
-		case <-time.After(lastWord):
-			c.conn.CloseNow()
-		}
+	stop := context.AfterFunc(ctx, func() { // neither a write that blocks nor a farewell must hold up the end
+		time.AfterFunc(lastWord, func() { c.raw.Close() })
 	})
 	defer stop()
 	c.run(ctx)
@@ -130,6 +128,20 @@ func (c *ptyClient) serve(request context.Context) {
 	cancel()
 	c.conn.CloseNow()
 	wg.Wait()
+}
+
+// hijacked keeps hold of the connection that a handler takes over: closing a
+// websocket.Conn waits for whoever is reading or closing it already.
+type hijacked struct {
+	http.ResponseWriter
+	conn net.Conn
+}
+
+// Hijack implements http.Hijacker.
+func (h *hijacked) Hijack() (conn net.Conn, rw *bufio.ReadWriter, err error) {
+	conn, rw, err = http.NewResponseController(h.ResponseWriter).Hijack()
+	h.conn = conn
+	return conn, rw, err
 }
 
 // run answers and sends until ctx ends or the client does not take it.
