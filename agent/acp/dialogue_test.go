@@ -123,10 +123,10 @@ func TestSessionDirectories(t *testing.T) {
 	}
 	ask := func(w *world, method, params, answer string) {
 		w.editor.says(`{"jsonrpc":"2.0","id":"q\u0031","method":"` + method + `","params":` + params + `}`)
-		w.agent.hears()
+		<-w.agent.lines
 		if answer != "" {
 			w.agent.says(`{"jsonrpc":"2.0","id":"q1",` + answer + `}`)
-			w.editor.hears()
+			<-w.editor.lines
 		}
 	}
 	bubble(t, "", func(t *testing.T, w *world) {

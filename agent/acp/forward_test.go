@@ -88,7 +88,7 @@ func TestHalfMessages(t *testing.T) {
 		w.asks("9", "wait_for_exit", `"terminalId":"`+w.creates(`"command":"sleep 9"`).id+`"`)
 		const half = `{"jsonrpc":"2.0","meth`
 		io.WriteString(w.editor.in, half)
-		w.end()
+		w.editor.in.Close()
 		if got := <-w.agent.lines; got != half {
 			t.Errorf("the agent hears %q", got)
 		}

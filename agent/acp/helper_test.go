@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tether/agent/acp"
+	"tether/internal/acpschema"
 )
 
 var errBroken = errors.New("broken")
@@ -183,7 +184,7 @@ type side struct {
 	in    *io.PipeWriter // to the proxy
 	out   *io.PipeWriter // its end of what it says
 	lines chan string    // from it, with their ends
-	checks
+	heard acpschema.Conversation
 }
 
 // start runs a proxy that ends with the test.
@@ -205,7 +206,6 @@ func start(t *testing.T, o acp.Options) *world {
 	var editor, agent acp.Pipe
 	w.editor, editor = newSide(t, "editor")
 	w.agent, agent = newSide(t, "agent")
-	w.editor.checks, w.agent.checks = checks{toEditor: true}, checks{}
 	ctx, cancel := context.WithCancel(t.Context())
 	w.cancel = cancel
 	go func() { w.done <- acp.New(o).Run(ctx, editor, agent) }()
@@ -259,7 +259,12 @@ func (s *side) hears() string {
 	if !ok {
 		s.t.Fatalf("the %s hears nothing more", s.name)
 	}
-	s.check(s.t, line)
+	if err := s.heard.Hears([]byte(line)); err != nil {
+		s.t.Errorf("the %s hears: %v", s.name, err)
+	}
+	if s.name == "editor" && strings.Contains(line, `"method":"terminal/`) {
+		s.t.Errorf("the editor hears %s", line)
+	}
 	return strings.TrimSuffix(line, "\n")
 }
 
@@ -318,7 +323,7 @@ func (w *world) asks(id, method, params string) {
 		params = "," + params
 	}
 	w.agent.says(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"terminal/%s","params":{"sessionId":"s"%s}}`, id, method, params))
-	w.agent.expect(id, "terminal/"+method)
+	w.agent.heard.Asked(id, "terminal/"+method)
 }
 
 // creates starts a terminal for the agent.

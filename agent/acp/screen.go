@@ -145,7 +145,11 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 	}
 	content := make([]json.RawMessage, len(u.Content))
 	copy(content, u.Content)
-	for i, t := range ours {
+	for i := range content {
+		t := ours[i]
+		if t == nil {
+			continue
+		}
 		if c.announced != "" && (c.inside == "" || c.inside == t.id) {
 			content[i] = withMember(content[i], "terminalId", set(encode(c.announced)))
 			if c.inside == "" {
