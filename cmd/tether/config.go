@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/platform/dirs"
 )
 
@@ -106,6 +107,9 @@ func loadConfig() (path string, c config.Config, err error) {
 	path = config.Path(d)
 	if c, err = config.Load(path); err != nil {
 		return path, c, configError(err)
+	}
+	if _, err = policy.New(policy.Options{Config: c.Policy}); err != nil {
+		return path, c, configError(fmt.Errorf("%s: %w", path, err))
 	}
 	return path, c, nil
 }

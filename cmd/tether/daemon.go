@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
-	"tether/agent/config"
 	"tether/agent/local"
 	"tether/platform/dirs"
 )
@@ -55,11 +54,12 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if err != nil {
 		return err
 	}
-	settings, err := config.Load(config.Path(d))
+	_, settings, err := loadConfig()
 	if err != nil {
-		return configError(err)
+		return err
 	}
 	program, without := holderProgram()
+	limitMemory(settings)
 	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level,
 		Holder: program, NoHolders: without, Replace: f.replace,
 		Ready: func() { fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid()) }})

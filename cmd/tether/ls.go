@@ -27,6 +27,9 @@ func lsCommand(a *app) *cobra.Command {
 			if asJSON {
 				return a.printJSON(all)
 			}
+			if all.Waiting > 0 {
+				a.notice("%d of an agent's commands wait for your approval: tether approvals", all.Waiting)
+			}
 			return a.printTerminals(all.Terminals)
 		},
 	}

@@ -39,7 +39,8 @@ what they print is seen there, nobody there can type.
 	root.SetErr(a.stderr)
 	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
 		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a),
-		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), tokenCommand(a), versionCommand(a))
+		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), tokenCommand(a),
+		approvalsCommand(a), approveCommand(a), auditCommand(a), policyCommand(a), versionCommand(a))
 	return root
 }
 

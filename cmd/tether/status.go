@@ -63,6 +63,9 @@ func (a *app) printStatus(s local.Status) {
 	default:
 		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
 	}
+	if s.Waiting > 0 {
+		fmt.Fprintf(a.stdout, "approvals  %d wait for you: tether approvals\n", s.Waiting)
+	}
 	for _, d := range s.Degraded {
 		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
 	}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func approvalsCommand(a *app) *cobra.Command {
+	var asJSON, watch bool
+	c := &cobra.Command{
+		Use: "approvals [ID]", Short: "list what agents want to run and wait for you", Args: someArgs(0, 1, ""),
+		Long: `list what agents want to run and wait for you.
+
+A question is denied when nobody answers it in time; it stays in the list for a
+while as expired, and approving it then lets the agent's next attempt through.
+With an ID all of one question is shown. --watch asks you about each question as
+it comes. tether approve answers one.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			if watch {
+				return a.watchApprovals(c.Context(), client)
+			}
+			all, err := client.Approvals(c.Context(), nil)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				if all.Approvals, err = approvalCalled(all.Approvals, args[0]); err != nil {
+					return err
+				}
+			}
+			switch {
+			case asJSON:
+				return a.printJSON(all)
+			case len(args) == 1:
+				a.printApproval(all.Approvals[0])
+				return nil
+			}
+			return a.printApprovals(all.Approvals)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for questions and ask about each")
+	return c
+}
+
+func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
+	for _, x := range all {
+		if x.ID == id {
+			return []local.Approval{x}, nil
+		}
+	}
+	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("there is no question or approval %q", printable(id, 40)),
+		Hint: "tether approvals shows those there are"}
+}
+
+func (a *app) printApprovals(all []local.Approval) error {
+	if len(all) == 0 {
+		a.notice("nothing waits for you, and no approval stands")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tSTATE\tWHO\tUNTIL\tCOMMAND\tIN")
+	for _, x := range all {
+		until := "-"
+		if x.State != local.ApprovalExpired {
+			until = x.Expires.Local().Format(time.TimeOnly)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, printable(x.Actor, 40), until, printable(approvalLine(x), 60), printable(x.Cwd, 40))
+	}
+	return w.Flush()
+}
+
+// approvalLine is the command as a person would type it.
+func approvalLine(x local.Approval) string {
+	if x.Line != "" {
+		return x.Line
+	}
+	return shellLine(x.Argv)
+}
+
+// maxShown bounds what is shown of one command, in bytes.
+const maxShown = 8 << 10
+
+// printApproval shows everything about one, so that nothing can hide in a long command.
+func (a *app) printApproval(x local.Approval) {
+	fmt.Fprintf(a.stdout, "%s  %s, %s wants to run in %s:\n", x.ID, x.State, printable(x.Actor, 80), printable(x.Cwd, 0))
+	text := approvalLine(x)
+	if len(text) > maxShown {
+		text = text[:maxShown] + fmt.Sprintf("\n… and %d bytes more", len(text)-maxShown)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		fmt.Fprintln(a.stdout, "  |", printable(line, 0))
+	}
+	if len(x.Env) > 0 {
+		fmt.Fprintln(a.stdout, "  setting", printable(strings.Join(x.Env, ", "), 0))
+	}
+	if x.Reason != "" {
+		fmt.Fprintf(a.stdout, "  %s (%s)\n", printable(x.Reason, 0), printable(x.Rule, 0))
+	}
+}

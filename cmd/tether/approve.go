@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func approveCommand(a *app) *cobra.Command {
+	var standing time.Duration
+	var deny bool
+	c := &cobra.Command{
+		Use: "approve ID", Short: "let an agent run what it has asked for", Args: someArgs(1, 1, "the ID of a question; tether approvals shows them"),
+		Long: `let an agent run what it has asked for.
+
+The approval is for this once, or with --for for the same command in the same
+directory for so long. --deny says no; with the ID of an approval that stands,
+it ends that.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if standing < 0 || standing > 0 && standing < time.Second || deny && standing > 0 {
+				return usage(c, "--for takes a time of at least 1s, and does not go with --deny")
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			return a.approve(c.Context(), client, args[0], !deny, standing)
+		},
+	}
+	c.Flags().DurationVar(&standing, "for", 0, "approve the same for so `long`, such as 10m, at most 24h")
+	c.Flags().BoolVar(&deny, "deny", false, "say no, or end an approval that stands")
+	return c
+}
+
+func (a *app) approve(ctx context.Context, client *local.Client, id string, allow bool, standing time.Duration) error {
+	if !allow && strings.HasPrefix(id, "g-") {
+		if err := client.Revoke(ctx, id); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(a.stdout, "ended", id)
+		return err
+	}
+	done, err := client.Approve(ctx, id, allow, standing)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !done.Allow:
+		fmt.Fprintln(a.stdout, "denied", id)
+	case done.Grant != nil:
+		fmt.Fprintf(a.stdout, "approved %s until %s, as %s\n", id, done.Grant.Expires.Local().Format(time.TimeOnly), done.Grant.ID)
+	default:
+		fmt.Fprintln(a.stdout, "approved", id)
+	}
+	return nil
+}
+
+// watchApprovals asks about each question until ctx ends or there is no more input.
+func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lists, failed := make(chan local.ApprovalList), make(chan error, 1) // both sent to by followApprovals
+	go func() { failed <- followApprovals(ctx, client, lists) }()
+	lines := make(chan string) // closed by readLines
+	go readLines(ctx, a.stdin, lines)
+	a.notice("waiting for questions; the end of input or ^C ends this")
+	w := approvalWatch{app: a, client: client, passed: map[string]bool{}}
+	for {
+		var err error
+		select {
+		case list := <-lists:
+			w.list(list)
+		case line, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			err = w.answer(ctx, strings.ToLower(strings.TrimSpace(line)))
+		case err = <-failed:
+		case <-ctx.Done():
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func followApprovals(ctx context.Context, client *local.Client, lists chan<- local.ApprovalList) error {
+	var since *uint64
+	for {
+		list, err := client.Approvals(ctx, since)
+		if err != nil {
+			return err
+		}
+		since = &list.Version
+		select {
+		case lists <- list:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func readLines(ctx context.Context, r io.Reader, lines chan<- string) {
+	defer close(lines)
+	for s := bufio.NewScanner(r); s.Scan(); {
+		select {
+		case lines <- s.Text():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// approvalWatch is one question at a time. It is used by one goroutine.
+type approvalWatch struct {
+	app     *app
+	client  *local.Client
+	waiting []local.Approval
+	asked   string          // the question before the person, "" for none
+	passed  map[string]bool // questions left for later
+}
+
+func (w *approvalWatch) list(l local.ApprovalList) {
+	w.waiting = w.waiting[:0]
+	here := false
+	for _, x := range l.Approvals {
+		if x.State == local.ApprovalWaiting && !w.passed[x.ID] {
+			w.waiting = append(w.waiting, x)
+			here = here || x.ID == w.asked
+		}
+	}
+	if w.asked != "" && !here {
+		fmt.Fprintf(w.app.stdout, "\n%s is over\n", w.asked)
+		w.asked = ""
+	}
+	w.next()
+}
+
+// next asks about the oldest question, unless one is before the person.
+func (w *approvalWatch) next() {
+	if w.asked != "" || len(w.waiting) == 0 {
+		return
+	}
+	w.asked = w.waiting[0].ID
+	w.app.printApproval(w.waiting[0])
+	fmt.Fprint(w.app.stdout, "allow? [y]es, this once; for [t]en minutes; [n]o; [l]ater: ")
+}
+
+func (w *approvalWatch) answer(ctx context.Context, line string) error {
+	id := w.asked
+	if id == "" {
+		return nil
+	}
+	var err error
+	switch line {
+	case "y", "yes":
+		err = w.app.approve(ctx, w.client, id, true, 0)
+	case "t", "ten":
+		err = w.app.approve(ctx, w.client, id, true, 10*time.Minute)
+	case "n", "no":
+		err = w.app.approve(ctx, w.client, id, false, 0)
+	case "l", "later":
+	default:
+		fmt.Fprint(w.app.stdout, "y, t, n or l: ")
+		return nil
+	}
+	w.asked, w.passed[id] = "", true
+	if e, ok := err.(*local.Error); ok && e.Code == local.CodeNotFound {
+		w.app.notice("%s", e.Message)
+		err = nil
+	}
+	w.waiting = w.waiting[min(1, len(w.waiting)):]
+	w.next()
+	return err
+}

@@ -1,0 +1,230 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/audit"
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/platform/dirs"
+)
+
+// auditPoll is how often a log that is followed is looked at.
+const auditPoll = 250 * time.Millisecond
+
+func auditCommand(a *app) *cobra.Command {
+	var asJSON, follow bool
+	var last int
+	c := &cobra.Command{
+		Use: "audit", Short: "show what was run, killed, lent and refused", Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		SuggestionsMinimumDistance: 2,
+		Long: `show what was run, killed, lent and refused.
+
+The log holds no output, no input and no values of variables. It is in the state
+directory; its lines are chained, so that tether audit verify finds changes.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			return a.audit(c.Context(), agent.AuditPath(d), auditFlags{asJSON, follow, last})
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print the lines of the log, one JSON object each")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
+	c.Flags().IntVarP(&last, "lines", "n", 0, "only the last `N`; 0 means all")
+	c.AddCommand(auditVerifyCommand(a))
+	return c
+}
+
+type auditFlags struct {
+	asJSON, follow bool
+	last           int
+}
+
+func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
+	tail, err := audit.NewTail(path) // before reading: what is added meanwhile is shown twice or not at all, and the number tells which
+	if err != nil {
+		return err
+	}
+	defer tail.Close()
+	newest, err := a.printRecords(lastOf(audit.Read(path), f.last), f.asJSON)
+	if err != nil || !f.follow {
+		return err
+	}
+	ticker := time.NewTicker(auditPoll)
+	defer ticker.Stop()
+	for {
+		records, err := tail.Next()
+		if err != nil {
+			return err
+		}
+		for _, r := range records {
+			if r.N > newest {
+				newest = r.N
+				if err := a.printRecord(r, f.asJSON); err != nil {
+					return err
+				}
+			}
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// lastOf yields the last n, or all if n is 0.
+func lastOf(all iter.Seq2[audit.Record, error], n int) iter.Seq2[audit.Record, error] {
+	if n <= 0 {
+		return all
+	}
+	type item struct {
+		r   audit.Record
+		err error
+	}
+	return func(yield func(audit.Record, error) bool) {
+		var ring []item
+		for r, err := range all {
+			if ring = append(ring, item{r, err}); len(ring) > 2*n {
+				ring = append(ring[:0], ring[len(ring)-n:]...)
+			}
+		}
+		for _, x := range ring[max(0, len(ring)-n):] {
+			if !yield(x.r, x.err) {
+				return
+			}
+		}
+	}
+}
+
+func (a *app) printRecords(all iter.Seq2[audit.Record, error], asJSON bool) (newest int64, err error) {
+	for r, bad := range all {
+		if bad != nil {
+			a.notice("%v", bad)
+			continue
+		}
+		newest = r.N
+		if err := a.printRecord(r, asJSON); err != nil {
+			return newest, err
+		}
+	}
+	return newest, nil
+}
+
+func (a *app) printRecord(r audit.Record, asJSON bool) error {
+	if asJSON {
+		_, err := fmt.Fprintf(a.stdout, "%s\n", r.Fields)
+		return err
+	}
+	var ev policy.Record
+	if err := json.Unmarshal(r.Fields, &ev); err != nil {
+		a.notice("record %d: %v", r.N, err)
+		return nil
+	}
+	_, err := fmt.Fprintf(a.stdout, "%s  %-8s  %s\n", ev.Time.Local().Format("01-02 15:04:05"), ev.Event, recordText(ev))
+	return err
+}
+
+// recordText is an event in one line.
+func recordText(ev policy.Record) string {
+	var parts []string
+	add := func(prefix, s string, most int) {
+		if s != "" {
+			parts = append(parts, prefix+printable(s, most))
+		}
+	}
+	add("", ev.Actor, 40)
+	add("by ", ev.Door, 10)
+	add("", ev.Effect, 10)
+	add("", ev.Terminal, 40)
+	add("at ", ev.Host, 40)
+	add("$ ", cmp.Or(ev.Line, shellLine(ev.Argv)), 100)
+	add("in ", ev.Cwd, 60)
+	add("by rule ", ev.Rule, 40)
+	add("", cmp.Or(ev.Detail, ev.Reason), 120)
+	if ev.Count > 0 {
+		parts = append(parts, fmt.Sprintf("%d events could not be written", ev.Count))
+	}
+	return strings.Join(parts, "  ")
+}
+
+func auditVerifyCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "verify", Short: "find what was changed in the log", Args: noArgs,
+		Long: `find what was changed in the log: edited, removed, added or exchanged lines.
+
+A daemon that runs knows the end of its log, so that lines cut off are found,
+too. Whoever has all your rights can still write another log: to find that, keep
+the printed hash elsewhere. The exit status is 1 if anything is wrong.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, d, err := a.client()
+			if err != nil {
+				return err
+			}
+			live, err := liveHead(c.Context(), client)
+			if err != nil {
+				return err
+			}
+			report, err := audit.Verify(agent.AuditPath(d), live)
+			if err != nil {
+				return err
+			}
+			return a.printReport(report, live != nil, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// liveHead asks the daemon for the end of the log, nil if none runs.
+func liveHead(ctx context.Context, client *local.Client) (*audit.Head, error) {
+	head, err := client.AuditHead(ctx)
+	if errors.Is(err, local.ErrNotRunning) {
+		return nil, nil
+	}
+	return &head, err
+}
+
+// verified is what audit verify --json prints.
+type verified struct {
+	SchemaVersion int  `json:"schema_version"`
+	Intact        bool `json:"intact"`
+	Daemon        bool `json:"daemon"` // one runs, and was asked
+	audit.Report
+}
+
+func (a *app) printReport(r audit.Report, asked, asJSON bool) error {
+	intact := len(r.Problems) == 0
+	var status error
+	if !intact {
+		status = exitCode(local.ExitFailure)
+	}
+	if asJSON {
+		return errors.Join(a.printJSON(verified{local.SchemaVersion, intact, asked, r}), status)
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintln(a.stdout, printable(p.String(), 0))
+	}
+	switch {
+	case !intact:
+		fmt.Fprintf(a.stdout, "the log was changed, or damaged: %d records are intact\n", r.Records)
+	case r.Records == 0:
+		fmt.Fprintln(a.stdout, "the log is empty")
+	default:
+		fmt.Fprintf(a.stdout, "intact: %d records, %d to %d\n%s\n", r.Records, r.First, r.Last.N, r.Last.Hash)
+	}
+	return status
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/agent/term"
+)
+
+func policyCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "policy", Short: "explain what agents may run", SuggestionsMinimumDistance: 2,
+		Long: `explain what agents may run.
+
+The rules are built in or yours, in [policy] of the configuration file; nothing
+in a project's directory changes them. docs/POLICY.md has them all.`,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(policyCheckCommand(a))
+	return c
+}
+
+// policyCheck is the flags of the command.
+type policyCheck struct {
+	as, cwd, door string
+	line, asJSON  bool
+}
+
+func policyCheckCommand(a *app) *cobra.Command {
+	f := policyCheck{}
+	c := &cobra.Command{
+		Use: "check [flags] -- CMD…", Short: "say what would become of a command, and why", Args: someArgs(1, -1, "a command, after --"),
+		Long: `say what would become of a command, and why. Nothing is run, and no daemon is asked.
+
+The exit status is 0 if it would be allowed, 1 if you would be asked, and 6 if it
+would be denied.`,
+		RunE: func(c *cobra.Command, args []string) error { return a.checkPolicy(c, f, args) },
+	}
+	c.Flags().SetInterspersed(false) // flags after the command are the command's
+	c.Flags().StringVar(&f.as, "as", "agent", "the `NAME` of an agent, or user")
+	c.Flags().StringVar(&f.cwd, "cwd", "", "the `directory` in which it would run, instead of this one")
+	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "where it would come in: mcp, acp, cli or ws")
+	c.Flags().BoolVar(&f.line, "line", false, "CMD is a line for a shell")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+	return c
+}
+
+// checked is what policy check --json prints.
+type checked struct {
+	SchemaVersion int `json:"schema_version"`
+	policy.Decision
+	Commands []string `json:"commands"` // those that would run, as far as can be read
+	Config   string   `json:"config"`   // the file with the rules
+}
+
+func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error {
+	path, settings, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	engine, err := policy.New(policy.Options{Config: settings.Policy})
+	if err != nil {
+		return err
+	}
+	dir, err := directory(f.cwd)
+	if err != nil {
+		return err
+	}
+	r := policy.Request{Door: f.door, Actor: term.Agent(f.as), Cwd: dir, Argv: args, Background: true}
+	switch f.door {
+	case policy.DoorMCP, policy.DoorACP, policy.DoorCLI, policy.DoorWS:
+	default:
+		return usage(c, "--door %q must be mcp, acp, cli or ws", f.door)
+	}
+	if f.as == "user" {
+		r.Actor = term.User
+	}
+	if f.line {
+		r.Line, r.Argv = strings.Join(args, " "), nil
+	}
+	read := policy.Read(r)
+	out := checked{SchemaVersion: local.SchemaVersion, Decision: engine.Check(r), Commands: []string{}, Config: path}
+	for _, x := range read.Commands {
+		out.Commands = append(out.Commands, x.String())
+	}
+	status := map[policy.Effect]error{policy.Ask: exitCode(local.ExitFailure), policy.Deny: exitCode(local.ExitDenied)}[out.Effect]
+	if f.asJSON {
+		return errors.Join(a.printJSON(out), status)
+	}
+	fmt.Fprintf(a.stdout, "%s by %s: %s\n", out.Effect, out.Rule, printable(out.Reason, 0))
+	if len(out.Commands) > 1 || len(read.Outer) > 0 {
+		for _, x := range out.Commands {
+			fmt.Fprintln(a.stdout, "  it would run:", printable(x, 200))
+		}
+	}
+	return status
+}
