@@ -21,11 +21,12 @@ type settings struct {
 	keys      int           // per place
 	starts    int           // of the programs
 	idle      time.Duration // of idle terminals
+	floods    time.Duration // of many floods at once
 }
 
 var (
-	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, idle: idleSpan}
-	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, idle: 5 * time.Second}
+	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, idle: idleSpan, floods: 15 * time.Second}
+	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, idle: 5 * time.Second, floods: 5 * time.Second}
 )
 
 // part measures one thing.
@@ -38,6 +39,7 @@ var parts = []part{
 	{"scanner", scannerPart},
 	{"start", startPart},
 	{"idle", memoryPart},
+	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},
 	{"shells", shellsPart},

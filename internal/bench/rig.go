@@ -48,7 +48,10 @@ const (
 )
 
 // newRig starts the programs and pairs them. The caller must close it.
-func newRig(ctx context.Context, p programs) (*rig, error) {
+func newRig(ctx context.Context, p programs) (*rig, error) { return newRigWith(ctx, p, "") }
+
+// newRigWith is newRig with a configuration file for the daemon.
+func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	home, err := os.MkdirTemp(shortTemp(), "tb")
@@ -56,6 +59,10 @@ func newRig(ctx context.Context, p programs) (*rig, error) {
 		return nil, err
 	}
 	r := &rig{home: home, env: append(os.Environ(), dirs.HomeVar+"="+home)}
+	if err := r.writeConfig(config); err != nil {
+		r.close()
+		return nil, err
+	}
 	for _, start := range []func(context.Context, programs) error{r.startHost, r.startDaemon, r.pair} {
 		if err := start(ctx, p); err != nil {
 			r.close()
@@ -202,7 +209,7 @@ func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err er
 			if l.ID == t.ID && l.Problem != "" {
 				return "", errors.New(l.Problem)
 			}
-			if l.ID == t.ID {
+			if l.ID == t.ID && l.URI != "" {
 				return l.URI, nil
 			}
 		}
