@@ -1,0 +1,14 @@
+package main
+
+import (
+	"testing"
+
+	"tether/agent/config"
+)
+
+func TestCapIsWhatIsConfigured(t *testing.T) {
+	c, err := config.Parse("f", []byte(capConfig))
+	if err != nil || c.Terminals.TotalLogBytes != cappedLogs || c.Terminals.MaxRunning < cappedFloods {
+		t.Errorf("%+v, %v", c.Terminals, err)
+	}
+}
