@@ -65,6 +65,7 @@ func (s *surroundings) during(change func(), wait time.Duration) []roam.Change {
 	change()
 	s.mu.Unlock()
 	time.Sleep(wait)
+	synctest.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.seen
