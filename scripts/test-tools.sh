@@ -20,6 +20,14 @@ fi
 want=$(missing)
 [ -z "$want" ] || echo "not installed, so their tests are skipped: $want"
 
+# A real browser tries the local door as pages do.
+browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
+if ! browser && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	echo "installing Chromium"
+	{ apt-get update -q && DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -q --no-install-recommends chromium-headless-shell; } >/dev/null 2>&1 || true
+fi
+browser || echo "not installed, so its tests are skipped: Chromium (it takes apt and a network)"
+
 # xterm.js is the oracle for the scanner, the grammar reads the script for PowerShell, nu is a shell.
 node=bin/tools/node modules=$PWD/bin/tools/node/node_modules
 if [ ! -d "$modules/@xterm/headless" ]; then
@@ -52,6 +60,17 @@ if [ ! -d "$acp/node_modules/@moonshot-ai/kimi-code" ]; then
 		@agentclientprotocol/sdk@2.4.0 @moonshot-ai/kimi-code@2.1.0 >/dev/null 2>&1; then
 		rm -rf "$acp"
 		echo "not installed, so their tests are skipped: the ACP SDK, Kimi Code (they take npm and a network)"
+	fi
+fi
+
+# The official conformance suite of MCP, and its Inspector, an independent client.
+mcp=bin/tools/mcp
+if [ ! -d "$mcp/node_modules/@modelcontextprotocol/inspector" ]; then
+	rm -rf "$mcp"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$mcp" --no-save --ignore-scripts --silent \
+		@modelcontextprotocol/conformance@0.1.16 @modelcontextprotocol/inspector@2.12.0 >/dev/null 2>&1; then
+		rm -rf "$mcp"
+		echo "not installed, so their tests are skipped: MCP's conformance suite and Inspector (they take npm and a network)"
 	fi
 fi
 

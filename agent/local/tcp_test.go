@@ -30,13 +30,15 @@ type door struct {
 	port   string
 }
 
-func serveTCP(t *testing.T) *door {
+func serveTCP(t *testing.T) *door { return serveTCPFor(t, listed) }
+
+func serveTCPFor(t *testing.T, origin string) *door {
 	t.Helper()
 	tokens, err := local.OpenTokens(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{world: serve(t, local.Options{Tokens: tokens, Origins: []string{listed}}, term.Options{}), tokens: tokens}
+	d := &door{world: serve(t, local.Options{Tokens: tokens, Origins: []string{origin}}, term.Options{}), tokens: tokens}
 	l, err := local.ListenLoopback("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
