@@ -101,31 +101,27 @@ func parsePattern(argv, has []string) (pattern, error) {
 // path ends so, unless exact is set: then a program of the same name in some
 // directory is another one.
 func (p *pattern) fits(c command.Command, exact bool) fit {
-	if len(c.Words) < len(p.argv) {
-		if len(c.Words) > 0 && !c.Words[len(c.Words)-1].Fixed {
-			return p.begins(c, exact)
-		}
-		return unlike
+	if b := p.begins(c, exact); b != alike {
+		return b
 	}
-	return min(p.begins(c, exact), p.contains(c.Words[len(p.argv):]))
+	return p.contains(c.Words[len(p.argv):])
 }
 
 func (p *pattern) begins(c command.Command, exact bool) fit {
-	best := alike
 	for i, e := range p.argv {
 		if i >= len(c.Words) {
-			return min(best, perhaps)
+			return unlike
 		}
 		w := c.Words[i]
 		switch {
 		case !w.Fixed:
-			return min(best, perhaps) // it may be several words
+			return perhaps // it may be several words, and those that are looked for
 		case e.is(w.Text), i == 0 && !exact && e.is(c.Name()):
 		default:
 			return unlike
 		}
 	}
-	return best
+	return alike
 }
 
 func (p *pattern) contains(words []command.Word) fit {
