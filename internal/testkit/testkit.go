@@ -11,6 +11,7 @@ package testkit
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -63,7 +64,7 @@ func Home(t testing.TB) string {
 
 // shortTemp prefers /tmp to the temporary directory macOS gives each user, whose path alone is about 50 bytes.
 func shortTemp() string {
-	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() {
+	if info, err := os.Stat("/tmp"); err == nil && info.IsDir() && filepath.IsAbs("/tmp") {
 		return "/tmp"
 	}
 	return os.TempDir()

@@ -23,16 +23,16 @@ var ErrUnsupported = errors.New("processes cannot be listed on this system")
 // ID names one process unambiguously for as long as the system runs: numbers are reused, numbers with a start time are not.
 type ID struct {
 	Pid   int
-	Start uint64 // when it started: clock ticks since boot on Linux, microseconds since 1970 on macOS
+	Start uint64 // when it started: clock ticks since boot on Linux, microseconds since 1970 on macOS, 100 ns since 1601 on Windows
 }
 
 // Info is one row of the process table at the moment it was read.
 type Info struct {
 	ID
 	Parent  int  // pid of the parent
-	Group   int  // process group
-	Session int  // session, 0 when it could not be read
-	Zombie  bool // has ended, waits for its parent
+	Group   int  // process group, 0 on Windows
+	Session int  // session, 0 when it could not be read and on Windows
+	Zombie  bool // has ended, waits for its parent; on Windows for whoever has a handle of it
 }
 
 // Tag is the environment entry that marks the processes of the terminal with this id.
@@ -65,7 +65,8 @@ func List() ([]Info, error) {
 func Lookup(pid int) (Info, error) { return lookup(pid) }
 
 // Tagged returns the processes of our user that were started with this entry in their environment, see Tag. It is how strays of a
-// daemon that was killed are found. On macOS, where environments cannot be relied on, it returns ErrUnsupported.
+// daemon that was killed are found. It returns ErrUnsupported on macOS, where environments cannot be relied on, and on Windows, where a
+// killed daemon leaves none, see Job.
 func Tagged(tag string) ([]Info, error) {
 	if !hasTags {
 		return nil, ErrUnsupported

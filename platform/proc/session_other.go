@@ -1,4 +1,4 @@
-//go:build !linux && !darwin
+//go:build !linux && !darwin && !windows
 
 package proc
 
@@ -8,6 +8,9 @@ import "os"
 func StartSession(string, []string, []string, ...*os.File) (*os.Process, error) {
 	return nil, ErrUnsupported
 }
+
+// Inherited returns nil.
+func Inherited(int) *os.File { return nil }
 
 // StopSignals returns a channel that gets nothing.
 func StopSignals() <-chan os.Signal { return nil }

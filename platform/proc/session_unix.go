@@ -14,7 +14,7 @@ import (
 )
 
 // StartSession starts a program that lives on when this process and its terminal are gone, as StartDetached does, but without a log:
-// it reads nothing, its output goes nowhere, and it gets extra as descriptors 3 and up. path is absolute; argv is the whole argument
+// it reads nothing, its output goes nowhere, and it gets extra as descriptors 3 and up, see Inherited. path is absolute; argv is the whole argument
 // list; env is the whole environment. The caller may Wait, to learn of its end, or Release.
 func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) {
@@ -36,6 +36,15 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 		return nil, fmt.Errorf("start in a session of its own: %w", err)
 	}
 	return p, nil
+}
+
+// Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started; nil if there cannot
+// be one.
+func Inherited(i int) *os.File {
+	if i < 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(3+i), "inherited")
 }
 
 // StopSignals is for a process in a session of its own: it makes hang-up, interrupt and broken pipes harmless, and returns a channel

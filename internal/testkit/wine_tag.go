@@ -1,0 +1,5 @@
+//go:build wine
+
+package testkit
+
+const onWine = true

@@ -1,0 +1,362 @@
+package ipc
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+// On Windows the door is a named pipe that only this user's programs may open: Windows itself refuses others, before they reach us.
+// Unix sockets are there as well, but who may connect to one is decided by the folder's rights alone, and nobody can ask who did.
+// The pipe has a name that cannot be guessed; a file at the path of the socket tells it, and is there exactly when a socket would be.
+
+// MaxPath is the longest path in bytes; Windows without long paths takes no more than 259 UTF-16 units.
+const MaxPath = 259
+
+// pipePrefix begins the name of each pipe of ours.
+const pipePrefix = `\\.\pipe\tether-`
+
+// maxName bounds what is read of a file that tells a name, in bytes.
+const maxName = 200
+
+// pipeBuffer is how much the kernel keeps each way, in bytes, before a writer waits.
+const pipeBuffer = 64 << 10
+
+// Listener accepts connections of this user's programs only. It is a net.Listener; its methods are safe for concurrent use.
+type Listener struct {
+	path, name string
+	rights     *windows.SecurityAttributes
+	lock       *Held
+	stop       windows.Handle // event: Close was called
+	closed     chan struct{}
+	once       sync.Once
+	err        error // of Close
+
+	accepting sync.Mutex     // one Accept at a time
+	next      windows.Handle // the instance that the next client gets; there is always one, so that the name stays ours
+}
+
+// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing. The lock path+".lock" is
+// held until Close, so that a second Listen gets a *LockedError; what a killed process has left is replaced under that lock.
+func Listen(path string) (*Listener, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	if err := makeDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	lock, err := Lock(path + ".lock")
+	if err != nil {
+		return nil, err
+	}
+	l, err := bind(path)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	l.lock = lock
+	return l, nil
+}
+
+func makeDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make the socket's directory: %w", err)
+	}
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", dir)
+	}
+	return err
+}
+
+func bind(path string) (l *Listener, err error) {
+	if err := removeStale(path); err != nil {
+		return nil, err
+	}
+	l = &Listener{path: path, name: pipePrefix + rand.Text(), closed: make(chan struct{})}
+	if l.rights, err = onlyUser(); err != nil {
+		return nil, err
+	}
+	if l.stop, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	if l.next, err = l.instance(windows.FILE_FLAG_FIRST_PIPE_INSTANCE); err == nil {
+		err = os.WriteFile(path, []byte(l.name), 0o600)
+	}
+	if err != nil {
+		l.release()
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return l, nil
+}
+
+// removeStale removes what a killed process has left. It dials first: a process that serves the path without knowing our lock must not
+// lose its door. Whatever does not tell a name stays.
+func removeStale(path string) error {
+	_, err := readName(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	conn, err := Dial(context.Background(), path)
+	if err == nil {
+		conn.Close()
+		return fmt.Errorf("%s is served by another process that does not hold its lock", path)
+	}
+	if !errors.Is(err, ErrNotRunning) {
+		return fmt.Errorf("look at old socket: %w", err)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove old socket: %w", err)
+	}
+	return nil
+}
+
+// readName returns the name that the file tells.
+func readName(path string) (string, error) {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return "", err
+	}
+	text := []byte(nil)
+	if info.Mode().IsRegular() && info.Size() <= maxName {
+		if text, err = os.ReadFile(path); err != nil {
+			return "", err
+		}
+	}
+	rest, ok := strings.CutPrefix(string(text), pipePrefix)
+	if !ok || strings.ContainsAny(rest, `\/`) {
+		return "", fmt.Errorf("%s is in the way: it is not a socket", path)
+	}
+	return string(text), nil
+}
+
+// onlyUser are the rights of the pipe: this user owns it and may do everything, nobody else anything. Inheritance is off.
+func onlyUser() (*windows.SecurityAttributes, error) {
+	sid, err := userSID()
+	if err != nil {
+		return nil, err
+	}
+	s, err := windows.SecurityDescriptorFromString(fmt.Sprintf("O:%[1]vD:P(A;;GA;;;%[1]v)", sid))
+	if err != nil {
+		return nil, fmt.Errorf("rights of the socket: %w", err)
+	}
+	rights := &windows.SecurityAttributes{SecurityDescriptor: s}
+	rights.Length = uint32(unsafe.Sizeof(*rights))
+	return rights, nil
+}
+
+func userSID() (*windows.SID, error) {
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return nil, fmt.Errorf("who runs this process: %w", err)
+	}
+	return user.User.Sid, nil
+}
+
+// instance makes the place for one client.
+func (l *Listener) instance(flags uint32) (windows.Handle, error) {
+	name, err := windows.UTF16PtrFromString(l.name)
+	if err != nil {
+		return 0, err
+	}
+	return windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED|flags,
+		windows.PIPE_TYPE_BYTE|windows.PIPE_REJECT_REMOTE_CLIENTS, windows.PIPE_UNLIMITED_INSTANCES, pipeBuffer, pipeBuffer, 0, l.rights)
+}
+
+// Accept waits for the next connection of a program of this user. After Close it returns an error that is net.ErrClosed. It holds a
+// thread while it waits.
+func (l *Listener) Accept() (net.Conn, error) {
+	l.accepting.Lock()
+	defer l.accepting.Unlock()
+	for {
+		if l.isClosed() {
+			return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: net.ErrClosed}
+		}
+		err := l.connect()
+		if l.isClosed() {
+			continue
+		}
+		if errors.Is(err, windows.ERROR_NO_DATA) { // the client has gone again
+			_ = windows.CloseHandle(l.next)
+			if l.next, err = l.instance(0); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
+		}
+		return l.take()
+	}
+}
+
+func (l *Listener) isClosed() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// connect waits until a client has opened l.next, or Close was called.
+func (l *Listener) connect() error {
+	done, err := windows.CreateEvent(nil, 1, 0, nil)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(done)
+	pending := windows.Overlapped{HEvent: done}
+	err = windows.ConnectNamedPipe(l.next, &pending)
+	switch {
+	case err == nil, errors.Is(err, windows.ERROR_PIPE_CONNECTED):
+		return nil
+	case !errors.Is(err, windows.ERROR_IO_PENDING):
+		return err
+	}
+	which, err := windows.WaitForMultipleObjects([]windows.Handle{done, l.stop}, false, windows.INFINITE)
+	if err == nil && which == windows.WAIT_OBJECT_0 {
+		var n uint32
+		return windows.GetOverlappedResult(l.next, &pending, &n, false)
+	}
+	_ = windows.CancelIoEx(l.next, &pending)
+	var n uint32
+	_ = windows.GetOverlappedResult(l.next, &pending, &n, true) // until then the kernel may write into pending
+	return errors.Join(err, net.ErrClosed)
+}
+
+// take makes the instance that has a client a connection, and a new one for the next client.
+func (l *Listener) take() (net.Conn, error) {
+	taken := l.next
+	var err error
+	if l.next, err = l.instance(0); err != nil {
+		l.next = taken // tried again with the next Accept
+		_ = windows.DisconnectNamedPipe(taken)
+		return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
+	}
+	return newConn(taken, l.name), nil
+}
+
+// Refused is how many connections were not let in: none that this process knows of, since Windows refuses them.
+func (l *Listener) Refused() int64 { return 0 }
+
+// Addr is the address of the door.
+func (l *Listener) Addr() net.Addr { return addr(l.path) }
+
+// Close stops listening, wakes Accept, removes the file and then gives up the lock. Accepted connections stay.
+func (l *Listener) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		_ = windows.SetEvent(l.stop)
+		l.accepting.Lock() // Accept has returned
+		defer l.accepting.Unlock()
+		if err := os.Remove(l.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			l.err = err
+		}
+		l.release()
+		l.err = errors.Join(l.err, l.lock.Close())
+	})
+	return l.err
+}
+
+func (l *Listener) release() {
+	_ = windows.CloseHandle(l.stop)
+	if l.next != 0 && l.next != windows.InvalidHandle {
+		_ = windows.CloseHandle(l.next)
+	}
+}
+
+// busyLook is how long Dial waits between two tries when a client has just taken the place that was free.
+const busyLook = 2 * time.Millisecond
+
+// Dial connects to the door at path. The error is ErrNotRunning when there is none or nobody serves it. It makes sure that the pipe
+// belongs to this user, and lets the other side know who this is but not act as it.
+func Dial(ctx context.Context, path string) (net.Conn, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		conn, err := dial(path)
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, windows.ERROR_PIPE_BUSY):
+			timer := time.NewTimer(busyLook)
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%w at %s", ErrNotRunning, path)
+		default:
+			return nil, err
+		}
+	}
+}
+
+func dial(path string) (net.Conn, error) {
+	name, err := readName(path)
+	if err != nil {
+		return nil, err
+	}
+	wide, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		return nil, err
+	}
+	h, err := windows.CreateFile(wide, windows.GENERIC_READ|windows.GENERIC_WRITE, 0, nil, windows.OPEN_EXISTING,
+		windows.FILE_FLAG_OVERLAPPED|windows.SECURITY_SQOS_PRESENT|windows.SECURITY_IDENTIFICATION, 0)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "pipe", Addr: addr(path), Err: err}
+	}
+	if err := checkOwner(h); err != nil {
+		_ = windows.CloseHandle(h)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return newConn(h, path), nil
+}
+
+// checkOwner asks Windows whose pipe this is.
+func checkOwner(h windows.Handle) error {
+	rights, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
+	if err != nil {
+		return fmt.Errorf("ask whose the other end is: %w", err)
+	}
+	owner, _, err := rights.Owner()
+	if err != nil {
+		return fmt.Errorf("ask whose the other end is: %w", err)
+	}
+	user, err := userSID()
+	if err != nil {
+		return err
+	}
+	if !owner.Equals(user) {
+		return fmt.Errorf("the other end belongs to user %v, not %v", owner, user)
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("socket path %q is not absolute", path)
+	}
+	if len(path) > MaxPath {
+		return fmt.Errorf("socket path %q has %d bytes, this system allows %d", path, len(path), MaxPath)
+	}
+	return nil
+}

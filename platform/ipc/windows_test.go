@@ -1,0 +1,175 @@
+//go:build windows
+
+package ipc_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+)
+
+// wantPrivate fails the test unless only this user may open the pipe.
+func wantPrivate(t *testing.T, path string) {
+	t.Helper()
+	name, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := windows.UTF16PtrFromString(string(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := windows.CreateFile(wide, windows.READ_CONTROL, 0, nil, windows.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer windows.CloseHandle(h)
+	rights, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if owner, _, err := rights.Owner(); err != nil || !owner.Equals(user.User.Sid) {
+		t.Errorf("the pipe belongs to %v, %v; want %v", owner, err, user.User.Sid)
+	}
+	list, _, err := rights.DACL()
+	if err != nil || list == nil || list.AceCount != 1 {
+		t.Fatalf("rights %v, %v; want one entry", list, err)
+	}
+	var entry *windows.ACCESS_ALLOWED_ACE
+	if err := windows.GetAce(list, 0, &entry); err != nil {
+		t.Fatal(err)
+	}
+	if who := (*windows.SID)(unsafe.Pointer(&entry.SidStart)); !who.Equals(user.User.Sid) {
+		t.Errorf("%v may open the pipe, want %v", who, user.User.Sid)
+	}
+}
+
+func TestNeverRemovesWhatLives(t *testing.T) {
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	for name, text := range map[string]string{
+		"file": "precious", "long": `\\.\pipe\tether-` + strings.Repeat("x", 1000), "elsewhere": `\\.\pipe\tether-..\x`, "remote": `\\host\pipe\tether-x`,
+	} {
+		path := filepath.Join(home, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "in the way") {
+			l.Close()
+			t.Errorf("took the place of %s: %v", path, err)
+		}
+		if conn, err := ipc.Dial(t.Context(), path); err == nil || errors.Is(err, ipc.ErrNotRunning) {
+			t.Errorf("Dial of %s: %v, %v", path, conn, err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("%s is changed: %v", path, err)
+		}
+	}
+}
+
+func TestPlacesThatAreRefused(t *testing.T) {
+	testkit.Leaks(t)
+	home := testkit.Home(t)
+	for _, c := range []struct{ path, says string }{
+		{`relative\s`, "not absolute"},
+		{filepath.Join(home, strings.Repeat("x", 300)), "bytes, this system allows"},
+	} {
+		l, err := ipc.Listen(c.path)
+		if err == nil {
+			l.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("Listen(%q): %v, want %q", c.path, err, c.says)
+		}
+	}
+}
+
+// What net/http and the WebSocket library rely on: the last bytes arrive after Close, deadlines are net.Errors, Close wakes.
+func TestConnIsANetConn(t *testing.T) {
+	testkit.Leaks(t)
+	l := listen(t, filepath.Join(testkit.Home(t), "d.sock"))
+	accepted := make(chan net.Conn, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		accepted <- conn
+	}()
+	here, err := ipc.Dial(t.Context(), l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := <-accepted
+
+	var ne net.Error
+	if err := here.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := here.Read(make([]byte, 1)); !errors.As(err, &ne) || !ne.Timeout() || !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Read after the deadline: %v", err)
+	}
+	if err := here.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	const text = "the last bytes"
+	if _, err := there.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := there.Close(); err != nil {
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(here); string(got) != text || err != nil {
+		t.Errorf("after Close the other side reads %q, %v", got, err)
+	}
+	here.Close()
+	if _, err := here.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Write after Close: %v", err)
+	}
+}
+
+func TestHTTP(t *testing.T) {
+	testkit.Leaks(t)
+	l := listen(t, filepath.Join(testkit.Home(t), "d.sock"))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		w.Write(text)
+	})}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return ipc.Dial(t.Context(), l.Addr().String()) }}
+	client := &http.Client{Transport: transport}
+	for size := 1; size <= 1<<20; size *= 4 {
+		want := strings.Repeat("x", size)
+		r, err := client.Post("http://local/", "text/plain", strings.NewReader(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r.Body); string(got) != want || err != nil {
+			t.Errorf("%d bytes came back of %d, %v", len(got), size, err)
+		}
+		r.Body.Close()
+	}
+	transport.CloseIdleConnections()
+	server.Close()
+	<-served
+}

@@ -1,0 +1,143 @@
+package proc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	signals "os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/windows"
+)
+
+// StartDetached starts a program that lives on when this process and its console are gone: without a window, in the root directory of
+// the system's drive (so that it keeps no other busy), reading nothing, with all its output appended to logFile. path is absolute; argv
+// is the whole argument list, the program's own name first; env is its whole environment, without the mark of a terminal it may have
+// been started from. It inherits no other handles. The caller may Wait, to learn of an early end, or Release.
+//
+// Where this process is in a job that lets nobody out, as it is in a terminal of ours, the program is in it, too, and ends with it.
+func StartDetached(path string, argv, env []string, logFile string) (*os.Process, error) {
+	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
+		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
+	}
+	if err := os.MkdirAll(filepath.Dir(logFile), 0o700); err != nil {
+		return nil, fmt.Errorf("make the log's directory: %w", err)
+	}
+	log, err := os.OpenFile(logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open log: %w", err)
+	}
+	defer log.Close()
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	p, err := startHidden(path, argv, WithoutTag(env), []*os.File{null, log, log})
+	if err != nil {
+		return nil, fmt.Errorf("start detached: %w", err)
+	}
+	return p, nil
+}
+
+// maxExtra is how many files StartSession hands over on Windows: in the place of the standard ones, which nobody reads there.
+const maxExtra = 3
+
+// StartSession starts a program that lives on when this process and its console are gone, as StartDetached does, but without a log: it
+// reads nothing, its output goes nowhere, and it gets extra, at most three, which it finds by Inherited. path is absolute; argv is the
+// whole argument list; env is the whole environment. The caller may Wait, to learn of its end, or Release.
+func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Process, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("start %q: the path must be absolute", path)
+	}
+	if len(extra) > maxExtra {
+		return nil, fmt.Errorf("start %q with %d files: at most %d", path, len(extra), maxExtra)
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	files := append(slices.Clone(extra), null, null, null)
+	p, err := startHidden(path, argv, env, files[:maxExtra])
+	if err != nil {
+		return nil, fmt.Errorf("start in a session of its own: %w", err)
+	}
+	return p, nil
+}
+
+// Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started.
+func Inherited(i int) *os.File {
+	std := []*os.File{os.Stdin, os.Stdout, os.Stderr}
+	if i < 0 || i >= len(std) {
+		return nil
+	}
+	return std[i]
+}
+
+// startHidden starts a program with a console that nobody sees, out of this process's job if that lets it. It is not for a process
+// group of its own: what is started in one ignores Ctrl+C, and so do its children.
+func startHidden(path string, argv, env []string, files []*os.File) (*os.Process, error) {
+	start := func(flags uint32) (*os.Process, error) {
+		return os.StartProcess(path, argv, &os.ProcAttr{
+			Dir: filepath.VolumeName(os.Getenv("SystemRoot")) + `\`, Env: env, Files: files,
+			Sys: &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NO_WINDOW | flags},
+		})
+	}
+	p, err := start(windows.CREATE_BREAKAWAY_FROM_JOB)
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		p, err = start(0)
+	}
+	return p, err
+}
+
+// stopEvent is the name of the event by which a process is asked to end. It is there while the process is.
+func stopEvent(pid int) (*uint16, error) {
+	return windows.UTF16PtrFromString(`Local\tether-stop-` + strconv.Itoa(pid))
+}
+
+// StopSignals is for a process that StartSession has started: it makes Ctrl+C harmless and returns a channel that gets a value when the
+// process is asked to end (Terminate), or the person logs off. It is for the whole process and for good.
+func StopSignals() <-chan os.Signal {
+	stop := make(chan os.Signal, 1)
+	signals.Notify(stop, syscall.SIGTERM) // closed console, logging off, shutting down
+	signals.Notify(make(chan os.Signal, 1), os.Interrupt)
+	name, err := stopEvent(os.Getpid())
+	if err != nil {
+		return stop
+	}
+	event, err := windows.CreateEvent(nil, 1, 0, name)
+	if event == 0 {
+		return stop // then Terminate ends the process
+	}
+	_ = err     // that it existed already
+	go func() { // ends with the process
+		if _, err := windows.WaitForSingleObject(event, windows.INFINITE); err == nil {
+			select {
+			case stop <- syscall.SIGTERM:
+			default:
+			}
+		}
+	}()
+	return stop
+}
+
+// Terminate asks a process to end. One that does not listen (StopSignals) is ended. One that has ended is no error.
+func Terminate(p *os.Process) error {
+	name, err := stopEvent(p.Pid)
+	if err != nil {
+		return err
+	}
+	event, err := windows.OpenEvent(windows.EVENT_MODIFY_STATE, false, name)
+	if err == nil {
+		defer windows.CloseHandle(event)
+		return windows.SetEvent(event)
+	}
+	if err := p.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.EINVAL) { // EINVAL: it was waited for
+		return fmt.Errorf("end process %d: %w", p.Pid, err)
+	}
+	return nil
+}

@@ -1,0 +1,284 @@
+//go:build windows
+
+package proc_test
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// helperVar makes the test binary run one of helpers instead of the tests.
+const helperVar = "PROC_TEST_HELPER"
+
+var helpers = map[string]func(){
+	"hang": hang,
+	"detached": func() {
+		in, _ := io.ReadAll(os.Stdin)
+		fmt.Printf("%s%s-%s\n", in, os.Getenv("A"), os.Getenv(proc.TagVar))
+		fmt.Fprintln(os.Stderr, "wrong")
+		os.Exit(4)
+	},
+	"session": func() {
+		stop := proc.StopSignals()
+		in, out := proc.Inherited(0), proc.Inherited(1)
+		text, _ := io.ReadAll(in)
+		fmt.Fprintf(out, "got %s", text)
+		out.Close()
+		<-stop
+		os.Exit(9)
+	},
+	"parent": func() {
+		child := self("hang")
+		if err := child.Start(); err != nil {
+			os.Exit(1)
+		}
+		hang()
+	},
+}
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv(helperVar); name != "" {
+		helpers[name]()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func hang() {
+	for {
+		<-time.After(time.Hour)
+	}
+}
+
+func self(name string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	return cmd
+}
+
+const patience = 20 * time.Second
+
+func TestSeesItselfAndItsChild(t *testing.T) {
+	testkit.Leaks(t)
+	child := self("hang")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	all, err := proc.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[int]proc.Info{}
+	for _, p := range all {
+		rows[p.Pid] = p
+	}
+	me, it := rows[os.Getpid()], rows[child.Process.Pid]
+	if me.Pid == 0 || me.Start == 0 || me.Zombie {
+		t.Errorf("this process: %+v", me)
+	}
+	if it.Parent != me.Pid || it.Start < me.Start || it.Zombie {
+		t.Errorf("its child: %+v, beside %+v", it, me)
+	}
+	if again, err := proc.Lookup(it.Pid); err != nil || again.ID != it.ID {
+		t.Errorf("Lookup(%d) = %+v, %v; List had %+v", it.Pid, again, err, it)
+	}
+	child.Process.Kill()
+	testkit.Eventually(t, patience, "the child has ended", func() bool {
+		p, err := proc.Lookup(it.Pid)
+		return err != nil || p.Zombie
+	})
+	if p, err := proc.Lookup(0x7ffffff0); err == nil {
+		t.Errorf("a number nobody has: %+v", p)
+	}
+	if left, err := proc.Tagged(proc.Tag("x")); err != proc.ErrUnsupported {
+		t.Errorf("Tagged: %v, %v", left, err)
+	}
+}
+
+// inJob starts a helper in a job.
+func inJob(t *testing.T, j *proc.Job, name string) *exec.Cmd {
+	t.Helper()
+	cmd := self(name)
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h, err := windows.OpenProcess(windows.PROCESS_ALL_ACCESS, false, uint32(cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer windows.CloseHandle(h)
+	if err := windows.AssignProcessToJobObject(j.Handle(), h); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, _ := windows.NewLazySystemDLL("ntdll.dll").NewProc("NtResumeProcess").Call(uintptr(h)); status != 0 {
+		t.Fatalf("resume: %x", status)
+	}
+	return cmd
+}
+
+func TestJobHoldsTheTree(t *testing.T) {
+	for _, how := range []string{"kill", "close", "spare"} {
+		t.Run(how, func(t *testing.T) { testJob(t, how) })
+	}
+}
+
+func testJob(t *testing.T, how string) {
+	if how == "spare" {
+		testkit.NotOnWine(t, "its server crashes when a job is closed that spares its members")
+	}
+	testkit.Leaks(t)
+	j, err := proc.NewJob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if empty, err := j.Empty(); !empty || err != nil {
+		t.Errorf("a new job is empty: %t, %v", empty, err)
+	}
+	cmd := inJob(t, j, "parent")
+	var pids []int
+	testkit.Eventually(t, patience, "parent and child are in the job", func() bool {
+		pids, err = j.Pids()
+		return err != nil || len(pids) == 2
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := func() bool {
+		for _, pid := range pids {
+			if p, err := proc.Lookup(pid); err == nil && !p.Zombie {
+				return false
+			}
+		}
+		return true
+	}
+	switch how {
+	case "kill":
+		if err := j.Kill(3); err != nil {
+			t.Error(err)
+		}
+		if empty, err := j.Empty(); !empty || err != nil {
+			t.Errorf("after Kill the job is empty: %t, %v", empty, err)
+		}
+	case "spare":
+		if err := j.Spare(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	if how == "spare" {
+		if ended() {
+			t.Error("members of a job that was told to spare them are gone")
+		}
+		for _, pid := range pids {
+			if p, err := os.FindProcess(pid); err == nil {
+				p.Kill()
+			}
+		}
+	}
+	testkit.Eventually(t, patience, how+": parent and child have ended", ended)
+	if err := cmd.Wait(); how == "kill" && cmd.ProcessState.ExitCode() != 3 {
+		t.Errorf("killed: %v, want status 3", err)
+	}
+}
+
+func TestStartDetached(t *testing.T) {
+	testkit.Leaks(t)
+	log := filepath.Join(t.TempDir(), "deep", "log")
+	env := append(os.Environ(), helperVar+"=detached", "A=1", proc.Tag("x"))
+	for i := 1; i <= 2; i++ { // the second time the log is there already
+		p, err := proc.StartDetached(os.Args[0], []string{"x"}, env, log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		state, err := p.Wait()
+		if err != nil || state.ExitCode() != 4 {
+			t.Errorf("ended with %v, %v; want 4", state, err)
+		}
+		got, err := os.ReadFile(log)
+		if want := strings.Repeat("1-\nwrong\n", i); err != nil || string(got) != want {
+			t.Errorf("log is %q, %v; want %q", got, err, want)
+		}
+	}
+	for name, c := range map[string][2]string{
+		"relative program": {"x.exe", log}, "relative log": {os.Args[0], "log"}, "missing program": {`C:\no\such.exe`, log},
+		"log is directory": {os.Args[0], t.TempDir()},
+	} {
+		if p, err := proc.StartDetached(c[0], []string{"x"}, env, c[1]); err == nil {
+			p.Kill()
+			p.Wait()
+			t.Errorf("%s: started", name)
+		}
+	}
+}
+
+func TestStartSession(t *testing.T) {
+	testkit.Leaks(t)
+	in, inW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, outW, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	p, err := proc.StartSession(os.Args[0], []string{"x"}, append(os.Environ(), helperVar+"=session"), in, outW)
+	in.Close()
+	outW.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(inW, "hello")
+	inW.Close()
+	if got, err := io.ReadAll(out); string(got) != "got hello" || err != nil {
+		t.Errorf("it says %q, %v", got, err)
+	}
+	if err := proc.Terminate(p); err != nil {
+		t.Fatal(err)
+	}
+	if state, err := p.Wait(); err != nil || state.ExitCode() != 9 {
+		t.Errorf("asked to end: %v, %v; want its own 9", state, err)
+	}
+	if err := proc.Terminate(p); err != nil {
+		t.Errorf("after its end: %v", err)
+	}
+	if _, err := proc.StartSession("x.exe", nil, nil); err == nil {
+		t.Error("a relative path was accepted")
+	}
+	if _, err := proc.StartSession(os.Args[0], nil, nil, in, in, in, in); err == nil {
+		t.Error("four files were accepted")
+	}
+	if f := proc.Inherited(3); f != nil {
+		t.Errorf("a fourth file: %v", f.Name())
+	}
+}
+
+// A process that does not listen is ended.
+func TestTerminateTheDeaf(t *testing.T) {
+	testkit.Leaks(t)
+	cmd := self("hang")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := proc.Terminate(cmd.Process); err != nil {
+		t.Error(err)
+	}
+	cmd.Wait()
+}

@@ -1,0 +1,7 @@
+package shell
+
+import "context"
+
+func runLogin(context.Context, string, []string, []string) ([]byte, error) {
+	return nil, ErrUnsupported
+}

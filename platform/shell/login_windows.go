@@ -1,0 +1,12 @@
+package shell
+
+import "os"
+
+// login returns the command interpreter: accounts have no shell here.
+func login() string {
+	usable := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && info.Mode().IsRegular()
+	}
+	return choose(usable, `C:\Windows\System32\cmd.exe`, func() string { return os.Getenv("COMSPEC") })
+}
