@@ -12,6 +12,8 @@ import (
 //
 //	bench child CORPUS BLOCKS   print so many blocks after a line was typed; 0 = for ever
 //	bench child observe URL URI watch a terminal at the host
+//	bench child view SOCKET ID N STALLED
+//	                            N user interfaces that show a terminal
 //	bench child daemon PROFILE  be the daemon, and write what it used the CPU for
 //	bench child host PROFILE    likewise the host
 const childArg = "child"
@@ -32,6 +34,8 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return profile(args[1], serveDaemon)
 	case "host":
 		return profile(args[1], serveHost)
+	case "view":
+		return view(args[1:], in, out)
 	case "observe":
 		return observeForever(args[1], args[len(args)-1])
 	}

@@ -42,6 +42,7 @@ var parts = []part{
 	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},
+	{"viewers", viewersPart},
 	{"shells", shellsPart},
 }
 

@@ -21,8 +21,9 @@ import (
 // rig is a daemon and a host, each a process of its own, paired, in a home of their own.
 type rig struct {
 	home   string
-	env    []string // of the processes
-	door   *local.Client
+	env    []string      // of the processes
+	socket string        // of the daemon
+	door   *local.Client // on it
 	host   client.Endpoint
 	daemon *exec.Cmd
 	server *exec.Cmd
@@ -128,7 +129,8 @@ func (r *rig) startDaemon(ctx context.Context, p programs) error {
 	if err != nil {
 		return err
 	}
-	r.door = local.NewClient(agent.SocketPath(where))
+	r.socket = agent.SocketPath(where)
+	r.door = local.NewClient(r.socket)
 	cmd := r.command(p.daemon)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+
+	"tether/agent/local"
+)
+
+const (
+	viewers          = 50
+	stalledViewers   = 5
+	floorPerViewer   = 64.0 // KiB of the daemon's memory, for one that shows a silent terminal
+	floorPerFlooded  = 512.0
+	floorBesideFlood = 10.0 // ms until a key at another terminal is back, p99
+	viewerSpan       = 5 * time.Second
+)
+
+// viewersPart measures user interfaces on the local WebSocket: what each costs, and what many of one flooding terminal do to it and to
+// another terminal.
+func viewersPart(ctx context.Context, s settings) ([]row, error) {
+	const part = "local interfaces"
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	silent, err := r.private(ctx, "sleep", "1000")
+	if err != nil {
+		return nil, err
+	}
+	empty, err := r.settled()
+	if err != nil {
+		return nil, err
+	}
+	idle, err := r.show(silent, viewers, false)
+	if err != nil {
+		return nil, err
+	}
+	with, err := r.settled()
+	idle.stop()
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{row{Part: part, Name: fmt.Sprintf("memory per viewer, of %d of a silent terminal", viewers), Unit: "KiB",
+		Value: float64(with.rss-empty.rss) / 1024 / viewers}.most(floorPerViewer)}
+	flooded, err := r.viewFlood(ctx, s, empty)
+	return append(rows, flooded...), err
+}
+
+// viewFlood measures viewers of a flood.
+func (r *rig) viewFlood(ctx context.Context, s settings, empty memory) ([]row, error) {
+	const part = "local interfaces"
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	id, err := r.private(ctx, self, childArg, "coloured", "0")
+	if err == nil {
+		err = r.typeLine(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	alone, _, err := r.over(ctx, id, viewerSpan)
+	if err != nil {
+		return nil, err
+	}
+	many, err := r.show(id, viewers, false)
+	if err != nil {
+		return nil, err
+	}
+	defer many.stop()
+	stalled, err := r.show(id, stalledViewers, true)
+	if err != nil {
+		return nil, err
+	}
+	defer stalled.stop()
+	before, err := many.count()
+	if err != nil {
+		return nil, err
+	}
+	rate, cpu, err := r.over(ctx, id, viewerSpan)
+	if err != nil {
+		return nil, err
+	}
+	after, err := many.count()
+	if err != nil {
+		return nil, err
+	}
+	echoes, err := r.keysAt(ctx, s.keys/4)
+	if err != nil {
+		return nil, err
+	}
+	now, err := memoryOf(r.daemon.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	shown := float64(after.Bytes-before.Bytes) / 1e6 / viewerSpan.Seconds()
+	log := float64(4 << 20) // of the flooding terminal
+	rows := []row{
+		{Part: part, Name: "flood without a viewer", Value: alone, Unit: "MB/s"},
+		{Part: part, Name: fmt.Sprintf("flood with %d, and %d that do not read", viewers, stalledViewers), Value: rate, Unit: "MB/s",
+			Note: fmt.Sprintf("the daemon used %s of a core", digits(cpu))},
+		{Part: part, Name: "JSON to all viewers", Value: shown, Unit: "MB/s",
+			Note: fmt.Sprintf("each was brought up to date %s times a second", digits(float64(after.Attached-before.Attached)/viewers/viewerSpan.Seconds()))},
+		row{Part: part, Name: "memory per viewer of a flood", Value: max(0, float64(now.rss-empty.rss)-log) / 1024 / (viewers + stalledViewers), Unit: "KiB"}.most(floorPerFlooded),
+	}
+	keys := quantiles(part, "key at another terminal meanwhile", echoes)
+	keys[2] = keys[2].most(floorBesideFlood)
+	return append(rows, keys...), nil
+}
+
+// private starts a terminal that no host sees and that waits for nobody.
+func (r *rig) private(ctx context.Context, argv ...string) (string, error) {
+	t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, Private: true, OnSlow: "lag"})
+	return t.ID, err
+}
+
+// over is how fast the terminal prints in MB/s, and how much of a core the daemon uses.
+func (r *rig) over(ctx context.Context, id string, span time.Duration) (rate, cores float64, err error) {
+	first, err := r.door.Find(ctx, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	before, err := r.usage()
+	if err != nil {
+		return 0, 0, err
+	}
+	began := time.Now()
+	time.Sleep(span)
+	last, err := r.door.Find(ctx, id)
+	if err != nil {
+		return 0, 0, err
+	}
+	took := time.Since(began).Seconds()
+	after, err := r.usage()
+	return float64(last.Bytes-first.Bytes) / 1e6 / took, (after.daemon - before.daemon).Seconds() / took, err
+}
+
+// keysAt types keys at a terminal of its own and returns how long each took to come back, in ms.
+func (r *rig) keysAt(ctx context.Context, keys int) ([]float64, error) {
+	id, err := r.private(ctx, echoing...)
+	if err != nil {
+		return nil, err
+	}
+	k := &lentKeyboard{rig: r, id: id, nearCame: make(chan arrival, 64)}
+	if k.near, err = r.door.Attach(ctx, id, local.AttachOptions{FromStart: true}); err != nil {
+		return nil, err
+	}
+	defer k.near.Close()
+	go k.readNear()
+	if _, err := await(k.nearCame, "ready"); err != nil {
+		return nil, err
+	}
+	var all []float64
+	for n := range keys {
+		typed := key(n)
+		began := time.Now()
+		if err := k.near.Write(ctx, []byte{typed}); err != nil {
+			return nil, err
+		}
+		at, err := await(k.nearCame, string(typed))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, millis(at.Sub(began)))
+	}
+	return all, nil
+}
+
+// audience is a process with viewers of one terminal.
+type audience struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *json.Decoder
+}
+
+// show starts viewers of a terminal, and returns when each has been shown what there was.
+func (r *rig) show(id string, n int, stalled bool) (*audience, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{self, childArg, "view", r.socket, id, fmt.Sprint(n), fmt.Sprint(stalled)}
+	a := &audience{cmd: r.command(argv)}
+	if a.in, err = a.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := a.cmd.Start(); err != nil {
+		return nil, err
+	}
+	a.out = json.NewDecoder(bufio.NewReader(out))
+	var ready shown
+	if err := a.out.Decode(&ready); err != nil {
+		a.stop()
+		return nil, fmt.Errorf("viewers: %w", err)
+	}
+	return a, nil
+}
+
+// count is what the viewers were shown so far.
+func (a *audience) count() (shown, error) {
+	var s shown
+	if _, err := io.WriteString(a.in, "\n"); err != nil {
+		return s, err
+	}
+	return s, a.out.Decode(&s)
+}
+
+func (a *audience) stop() {
+	a.in.Close()
+	if err := a.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
+		_ = a.cmd.Process.Kill()
+	}
+}
