@@ -13,8 +13,8 @@ import (
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
 // asAgent makes the request an agent's: what is the person's to decide is
-// refused, the child waits for readers and does not wait for keys, since nobody
-// sits before it. It returns what the policy is to judge.
+// refused, and the child does not wait for keys, since nobody sits before it. It
+// returns what the policy is to judge.
 func (r *SpawnRequest) asAgent(actor term.Actor) (policy.Request, error) {
 	door := cmp.Or(r.Door, policy.DoorCLI)
 	switch {
@@ -27,7 +27,6 @@ func (r *SpawnRequest) asAgent(actor term.Actor) (policy.Request, error) {
 	}
 	asked := r.asked(actor, door)
 	asked.Background = door != policy.DoorACP // its commands end with their tool call, and the editor shows them
-	r.OnSlow = cmp.Or(r.OnSlow, "hold")
 	r.SetEnv = slices.Concat(agentEnv, r.SetEnv)
 	return asked, nil
 }

@@ -99,7 +99,7 @@ type SpawnRequest struct {
 	Cols    uint16   `json:"cols,omitempty"`
 	Rows    uint16   `json:"rows,omitempty"`
 	Private bool     `json:"private,omitempty"`
-	OnSlow  string   `json:"on_slow,omitempty"` // "lag" (default) or "hold"
+	OnSlow  string   `json:"on_slow,omitempty"` // "lag" or "hold"; absent means what is configured for the owner
 	// LendTo names hosts; absent means the default host, if there is one and
 	// the terminal is not private.
 	LendTo []string `json:"lend_to,omitempty"`
