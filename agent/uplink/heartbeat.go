@@ -70,6 +70,9 @@ func (s *session) ping(ctx context.Context, within time.Duration) error {
 			continue
 		}
 		_ = s.conn.Peer().Close() // now: a farewell would not be answered either
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("the host did not answer within %v", within)
+		}
 		return fmt.Errorf("the host does not answer: %w", err)
 	}
 }
