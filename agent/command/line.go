@@ -198,7 +198,10 @@ func fixed(w *syntax.Word) Word {
 // expands reports whether unquoted text stands for names of files or for
 // several words.
 func expands(s string) bool {
-	if strings.ContainsAny(s, "*?[") {
+	if strings.ContainsAny(s, "*?") {
+		return true
+	}
+	if open := strings.IndexByte(s, '['); open >= 0 && strings.IndexByte(s[open:], ']') > 0 { // else it is one: the command [
 		return true
 	}
 	open := strings.IndexByte(s, '{')
