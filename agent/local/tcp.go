@@ -115,11 +115,14 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 // tcpKey is where a request's context says that it came through TCP.
 type tcpKey struct{}
 
+// overTCP reports whether a request came through TCP.
+func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
+
 // onlySocket is h for who comes through the socket. What manages credentials
 // is not for who has stolen one.
 func onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if r.Context().Value(tcpKey{}) != nil {
+		if overTCP(r) {
 			return &Error{Code: CodeDenied, Message: "this is done through the socket alone", Hint: "use the command line"}
 		}
 		return h(w, r)

@@ -269,6 +269,23 @@ func closed(t *testing.T, u *ui) websocket.CloseError {
 	}
 }
 
+// An agent on TCP is not our own proxy, whose word for the person's approval
+// counts.
+func TestAgentsOnTCPDoNotApproveThemselves(t *testing.T) {
+	d := serveTCP(t)
+	made, err := d.client.CreateToken(t.Context(), "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, extra := range []string{`"approved":"the person"`, `"door":"acp"`} {
+		body := `{"command":["x"],"cwd":"/",` + extra + `}`
+		resp, text := d.ask(fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", made.Token, len(body), body))
+		if resp.StatusCode != http.StatusForbidden || !strings.Contains(text, "denied") {
+			t.Errorf("%s: %s %s", extra, resp.Status, text)
+		}
+	}
+}
+
 func TestRenewedTokenEndsWhatTheOldOneOpened(t *testing.T) {
 	d := serveTCP(t)
 	d.spawn("a")

@@ -48,6 +48,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	actor := ActorFrom(r.Context())
 	asked := req.asked(actor, policy.DoorCLI)
 	if actor != term.User {
+		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
+			return &Error{Code: CodeDenied, Message: "door and approved are for the socket alone"}
+		}
 		var err error
 		if asked, err = req.asAgent(actor); err != nil {
 			return err
