@@ -87,8 +87,11 @@ type decoder struct {
 }
 
 func (d *decoder) problem(path []string, format string, args ...any) {
-	key := join(path)
-	d.problems = append(d.problems, Problem{Line: d.lines[key], Key: printable(key), Text: fmt.Sprintf(format, args...)})
+	line := 0
+	for n := len(path); n > 0 && line == 0; n-- { // an element of a list stands where the list begins
+		line = d.lines[join(path[:n])]
+	}
+	d.problems = append(d.problems, Problem{Line: line, Key: printable(join(path)), Text: fmt.Sprintf(format, args...)})
 }
 
 // table sets the fields of the struct v.

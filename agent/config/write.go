@@ -20,7 +20,7 @@ func (c *Config) WriteTo(w io.Writer) (int64, error) {
 func writeTable(b *strings.Builder, v reflect.Value, name string) {
 	fields := fieldsOf(v.Type())
 	for _, f := range fields {
-		if x := v.Field(f.index); !holdsTables(x.Type()) {
+		if x := v.Field(f.index); !holdsTables(x.Type()) && !unset(x, &f) {
 			fmt.Fprintf(b, "%s = %s\n", f.key, written(x))
 		}
 	}
@@ -39,6 +39,12 @@ func writeTable(b *strings.Builder, v reflect.Value, name string) {
 			}
 		}
 	}
+}
+
+// unset reports whether a key of a table in a list was left out, and has no
+// default that could stand there.
+func unset(v reflect.Value, f *field) bool {
+	return v.Kind() == reflect.Slice && v.IsNil() || f.words != nil && v.IsZero()
 }
 
 func holdsTables(t reflect.Type) bool {
