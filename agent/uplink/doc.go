@@ -8,12 +8,15 @@
 // nothing: the link comes back with jittered back-off, announces the same
 // terminals under the same URIs and goes on where the host says it is.
 //
+// A connection counts as lost when nothing came from the host for two
+// heartbeats. After a move, see [Link.Moved], it is asked at once.
+//
 // Only output goes up. Whatever a host sends back about a terminal of ours is
 // refused, except that it was disposed.
 //
 // The life of a link:
 //
-//	connecting ──▶ online ──(connection lost)──▶ waiting ──(back-off)──▶ connecting
+//	connecting ──▶ online ──(connection lost)──▶ waiting ──(back-off, a move)──▶ connecting
 //	     │            └─(host lends no client terminals)──▶ unsupported ──(rarely)──▶ connecting
 //	     ├─(401, 403)──▶ refused ──(rarely)──▶ connecting
 //	     └─(no answer)──▶ waiting
