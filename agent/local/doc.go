@@ -1,27 +1,21 @@
-// Package local is the door for the person's own programs on this machine: the
-// commands, and later user interfaces. [Server] serves the terminals of a daemon
-// over a socket that only this user reaches (platform/ipc); [Client] is its other
-// end.
+// Package local is the door for what runs on this machine: the person's own
+// programs, user interfaces and agents. [Server] serves the terminals of a daemon
+// over a socket that only this user reaches (platform/ipc), and on loopback TCP
+// to who has a token; [Client] is the socket's other end.
 //
 // The language is HTTP with JSON bodies under versioned paths, because every
-// program can speak it (curl --unix-socket), and a WebSocket for an attached
-// terminal:
+// program can speak it (curl --unix-socket), a WebSocket for an attached terminal
+// (/v1/terminals/{ref}/attach) and one for user interfaces (/pty). docs/LOCAL-API.md
+// is the contract.
 //
-//	GET    /v1/status
-//	GET    /v1/terminals                 POST /v1/terminals (SpawnRequest)
-//	GET    /v1/terminals/{ref}           POST /v1/terminals/{ref}/kill
-//	GET    /v1/terminals/{ref}/output?view=text|screen|raw&lines=N&follow=1
-//	GET    /v1/terminals/{ref}/attach?from=OFFSET|tail=BYTES  (WebSocket)
-//	GET    /v1/terminals/{ref}/events?from=OFFSET&lease=1     (lines of JSON, each an Event)
-//	POST   /v1/hosts (PairRequest)       DELETE /v1/hosts/{name}
-//	POST   /v1/shutdown
-//
-// A ref is an id, the beginning of one, or a name. On the WebSocket binary frames
-// are the terminal's bytes, both ways; text frames are a [Control]. Errors are
+// A ref is an id, the beginning of one, or a name. Errors are
 // {"error":{"code","message","hint"}}; code.go holds every code.
 //
-// Browsers have no business here: a request that a page could have caused, by
-// its Host or Origin, is refused before anything else is looked at.
+// Who asks is found out before anything else (guard.go, tcp.go) and is in the
+// request's context, see [ActorFrom]; what they may do is decided by agent/term.
+// On the socket browsers have no business: a request that a page could have
+// caused, by its Host or Origin, is refused. On TCP the Host must be ours, the page
+// listed, and a token shown.
 //
 //	s := local.NewServer(local.Options{Access: pool.As, Daemon: d})
 //	go s.Serve(listener)

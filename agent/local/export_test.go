@@ -3,8 +3,10 @@ package local
 import (
 	"bytes"
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 
 	"github.com/coder/websocket"
 
@@ -79,3 +81,6 @@ func (t *Tokens) ActorOf(token string) term.Actor {
 	}
 	return term.Actor{}
 }
+
+// Patterns are those of everything that is served.
+func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers())) }

@@ -150,7 +150,19 @@ func (s *Server) Close() error {
 
 func (s *Server) routes() *http.ServeMux {
 	mux := http.NewServeMux()
-	for pattern, h := range map[string]handler{
+	for pattern, h := range s.handlers() {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				fail(w, errorFor(err))
+			}
+		})
+	}
+	return mux
+}
+
+// handlers is what is served, by the patterns of http.ServeMux.
+func (s *Server) handlers() map[string]handler {
+	return map[string]handler{
 		"GET /v1/status":                   s.status,
 		"GET /v1/terminals":                s.list,
 		"POST /v1/terminals":               s.spawn,
@@ -160,7 +172,7 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"GET /v1/terminals/{ref}/attach":   s.attach,
 		"GET /v1/terminals/{ref}/events":   s.events,
-		"GET /v1/mcp":                      s.mcpLines,
+		"GET /v1/mcp":                      onlySocket(s.mcpLines),
 		"/mcp":                             s.mcpHTTP,
 		"GET /v1/environment":              person(s.environment),
 		"POST /v1/environment":             person(s.environment),
@@ -179,14 +191,7 @@ func (s *Server) routes() *http.ServeMux {
 		"GET /pty":                         s.pty,
 		"POST /pty/spawn":                  person(s.spawnPty),
 		"/":                                noRoute,
-	} {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := h(w, r); err != nil {
-				fail(w, errorFor(err))
-			}
-		})
 	}
-	return mux
 }
 
 func noRoute(_ http.ResponseWriter, r *http.Request) error {
