@@ -224,10 +224,10 @@ func herd(t *testing.T, n int, down time.Duration) {
 	defer cancel()
 	links := make([]*uplink.Link, n)
 	for i := range links {
-		links[i] = uplink.New(uplink.Options{Name: "lab", ClientID: fmt.Sprint(i), Terminals: pool.As(term.Host("lab")), Connect: sky.connect})
+		links[i] = uplink.New(uplink.Options{Name: "lab", ClientID: fmt.Sprint(i), Terminals: pool.As(term.Host("lab")), Connect: sky.connect, Heartbeat: time.Hour})
 		wg.Go(func() { links[i].Run(ctx) })
 	}
-	time.Sleep(2 * time.Minute) // healthy
+	time.Sleep(61 * time.Second) // healthy
 	synctest.Wait()
 
 	lost := time.Now()
