@@ -57,6 +57,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		}
 		asked.EnvNames = append(asked.EnvNames, s.changedEnv(r.Context(), req.Env)...)
 	}
+	if overTCP(r) {
+		asked.Door = policy.DoorWS
+	}
 	h, err := s.start(r.Context(), asked, req)
 	if err != nil {
 		return err
