@@ -12,11 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noFollow keeps from following a link.
-const noFollow = unix.O_NOFOLLOW | noWait
-
 // noWait keeps from waiting for the other end of a pipe.
 const noWait = unix.O_NONBLOCK
+
+func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
+
+// openFile opens or makes a file, closed to others if it makes it. It follows no link.
+func openFile(path string, flags int) (*os.File, error) {
+	return os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
+}
+
+// createTemp makes a file of a new name that begins with prefix.
+func createTemp(dir, prefix string) (*os.File, error) { return os.CreateTemp(dir, prefix+"*") } // 0600 and O_EXCL
 
 func check(path string, info fs.FileInfo, fix string) error {
 	stat, ok := info.Sys().(*syscall.Stat_t)
@@ -39,6 +46,8 @@ func checkOwned(path string, info fs.FileInfo) error {
 	}
 	return nil
 }
+
+func replace(from, to string) error { return os.Rename(from, to) }
 
 // syncDir makes a rename last through a loss of power.
 func syncDir(path string) error {

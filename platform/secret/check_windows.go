@@ -1,15 +1,201 @@
 package secret
 
-import "io/fs"
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+	"unsafe"
 
-// noFollow and noWait have no counterpart here.
-const noFollow, noWait = 0, 0
+	"golang.org/x/sys/windows"
+)
 
-// check relies on the places that package dirs names: the user's profile is closed to others by inheritance.
-func check(string, fs.FileInfo, string) error { return nil }
+// noWait has no counterpart here.
+const noWait = 0
 
-// checkOwned likewise.
-func checkOwned(string, fs.FileInfo) error { return nil }
+// Rights that let somebody learn what is in a file or directory, or change it.
+const (
+	mayRead  = windows.GENERIC_ALL | windows.GENERIC_READ | windows.FILE_READ_DATA
+	mayWrite = windows.GENERIC_ALL | windows.GENERIC_WRITE | windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | fileDeleteChild |
+		windows.DELETE | windows.WRITE_DAC | windows.WRITE_OWNER
+	fileDeleteChild = 0x40
+)
+
+// trusted are those who reach every file anyway, as root does elsewhere: the system, administrators, and the placeholders for whoever
+// creates and owns a file.
+var trusted = []windows.WELL_KNOWN_SID_TYPE{
+	windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid, windows.WinCreatorOwnerSid, windows.WinCreatorOwnerRightsSid,
+}
+
+func check(path string, _ fs.FileInfo, _ string) error {
+	return closed(path, mayRead|mayWrite, "open to")
+}
+
+func checkOwned(path string, _ fs.FileInfo) error { return closed(path, mayWrite, "can be changed by") }
+
+// closed makes sure that the file is this user's, or a trusted one's, and that nobody else has one of these rights.
+func closed(path string, rights windows.ACCESS_MASK, what string) error {
+	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
+		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
+	if err != nil {
+		return &fs.PathError{Op: "ask for the rights of", Path: path, Err: err}
+	}
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return fmt.Errorf("who runs this process: %w", err)
+	}
+	isOurs := func(sid *windows.SID) bool { return sid.Equals(user.User.Sid) || isTrusted(sid) }
+	owner, _, err := descriptor.Owner()
+	if err != nil || !isOurs(owner) {
+		return errors.Join(fmt.Errorf("%s belongs to another user", path), err)
+	}
+	list, _, err := descriptor.DACL()
+	if err != nil || list == nil { // no list lets everybody in
+		return errors.Join(openTo(path, what, "everybody"), err)
+	}
+	for i := range uint32(list.AceCount) {
+		var entry *windows.ACCESS_ALLOWED_ACE
+		if err := windows.GetAce(list, i, &entry); err != nil {
+			return fmt.Errorf("rights of %s: %w", path, err)
+		}
+		sid := (*windows.SID)(unsafe.Pointer(&entry.SidStart))
+		if entry.Header.AceType == windows.ACCESS_ALLOWED_ACE_TYPE && entry.Header.AceFlags&windows.INHERIT_ONLY_ACE == 0 &&
+			entry.Mask&rights != 0 && !isOurs(sid) {
+			return openTo(path, what, nameOf(sid))
+		}
+	}
+	return nil
+}
+
+func openTo(path, what, who string) error {
+	return fmt.Errorf(`%s %s %s; close it: icacls "%s" /inheritance:r /grant:r "%%USERNAME%%:F"`, path, what, who, path)
+}
+
+func isTrusted(sid *windows.SID) bool {
+	for _, kind := range trusted {
+		if sid.IsWellKnown(kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// nameOf is what people call a user or group.
+func nameOf(sid *windows.SID) string {
+	name, domain, _, err := sid.LookupAccount("")
+	switch {
+	case err != nil:
+		return sid.String()
+	case domain == "":
+		return name
+	}
+	return domain + `\` + name
+}
+
+// onlyUser are the rights of what is made here: this user's, administrators' and the system's, also of what will be in a directory,
+// whatever the directory above gives to others.
+func onlyUser() (*windows.SecurityAttributes, error) {
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return nil, fmt.Errorf("who runs this process: %w", err)
+	}
+	s, err := windows.SecurityDescriptorFromString(fmt.Sprintf("D:P(A;OICI;FA;;;%v)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", user.User.Sid))
+	if err != nil {
+		return nil, err
+	}
+	rights := &windows.SecurityAttributes{SecurityDescriptor: s}
+	rights.Length = uint32(unsafe.Sizeof(*rights))
+	return rights, nil
+}
+
+// makeDir makes the directory and its parents, all of them closed to others.
+func makeDir(path string) error {
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", path)
+		}
+		return nil
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if err := makeDir(parent); err != nil {
+			return err
+		}
+	}
+	rights, err := onlyUser()
+	if err != nil {
+		return err
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	if err := windows.CreateDirectory(name, rights); err != nil && !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		return &fs.PathError{Op: "mkdir", Path: path, Err: err}
+	}
+	return nil
+}
+
+// openFile opens or makes a file, closed to others if it makes it. It follows no link: those are taken for what they are.
+func openFile(path string, flags int) (*os.File, error) {
+	access, how := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
+	switch {
+	case flags&os.O_APPEND != 0:
+		access = windows.FILE_APPEND_DATA | windows.FILE_READ_ATTRIBUTES | windows.SYNCHRONIZE
+	case flags&(os.O_WRONLY|os.O_RDWR) != 0:
+		access |= windows.GENERIC_WRITE | windows.DELETE
+	}
+	switch {
+	case flags&os.O_EXCL != 0:
+		how = windows.CREATE_NEW
+	case flags&os.O_CREATE != 0:
+		how = windows.OPEN_ALWAYS
+	}
+	rights, err := onlyUser()
+	if err != nil {
+		return nil, err
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	h, err := windows.CreateFile(name, access, windows.FILE_SHARE_READ|windows.FILE_SHARE_WRITE|windows.FILE_SHARE_DELETE, rights, how,
+		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_OPEN_REPARSE_POINT|windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	var info windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(h, &info); err == nil && info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
+		_ = windows.CloseHandle(h)
+		return nil, fmt.Errorf("%s is a link", path)
+	}
+	return os.NewFile(uintptr(h), path), nil
+}
+
+// createTemp makes a file of a new name that begins with prefix.
+func createTemp(dir, prefix string) (*os.File, error) {
+	return openFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL)
+}
+
+// replaceTime is how long replace waits for whoever has the file open: Windows lets nobody replace it meanwhile, but readers and virus
+// scanners are soon done.
+const (
+	replaceTime = time.Second
+	replaceLook = 10 * time.Millisecond
+)
+
+// replace renames from to to, which may exist.
+func replace(from, to string) error {
+	for end := time.Now().Add(replaceTime); ; time.Sleep(replaceLook) {
+		err := os.Rename(from, to)
+		busy := errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
+		if !busy || time.Now().After(end) {
+			return err
+		}
+	}
+}
 
 // syncDir does nothing: directories cannot be synced here, a rename is journaled.
 func syncDir(string) error { return nil }

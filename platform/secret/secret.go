@@ -25,7 +25,7 @@ var ErrTooLarge = errors.New("larger than 1 MiB")
 
 // Dir makes the directory with its parents, closed to others, or makes sure that it is one, is this user's and is closed to others.
 func Dir(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeDir(path); err != nil {
 		return err
 	}
 	info, err := os.Lstat(path) // a link could be turned elsewhere by its owner
@@ -89,7 +89,7 @@ func OpenWrite(path string) (*os.File, error) {
 
 // open opens a regular file of this user's that is closed to others.
 func open(path string, flags int) (*os.File, error) {
-	f, err := os.OpenFile(path, flags|noFollow, 0o600)
+	f, err := openFile(path, flags)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func open(path string, flags int) (*os.File, error) {
 
 // WriteFile replaces the file as a whole: after a crash it holds either the old data or the new. Its directory must exist.
 func WriteFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600 and O_EXCL
+	f, err := createTemp(filepath.Dir(path), "."+filepath.Base(path)+".")
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func WriteFile(path string, data []byte) error {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+		err = replace(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
