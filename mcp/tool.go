@@ -105,7 +105,8 @@ func (c call) decode(into any) error {
 	case errors.As(err, &wrong) && wrong.Field == "":
 		return fmt.Errorf("the arguments must be an object, not %s", wrong.Value)
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s must be %s, not %s", wrong.Field, kindOf(wrong.Type), wrong.Value)
+		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct's
+		return fmt.Errorf("%s must be %s, not %s", name, kindOf(wrong.Type), wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return fmt.Errorf("there is no argument %s; there are %s", name, strings.Join(fields(into), ", "))

@@ -217,11 +217,15 @@ func lastOf(all []Command) *Command {
 }
 
 // follow reads until something that was waited for is found or the context
-// ends.
+// ends. What was there when the wait began is looked at in any case.
 func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*waitResult, error) {
 	buf := make([]byte, 32<<10)
+	there := w.terminal.Info().End
 	var idle *time.Timer
 	for {
+		if ctx.Err() != nil && (w.result.Cursor >= there || !isReason(context.Cause(ctx))) {
+			return w.over(ctx)
+		}
 		ev, ok, err := rd.TryNext(buf)
 		if !ok && err == nil {
 			if idle == nil && w.idle > 0 { // all that was there was read
@@ -233,12 +237,10 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 		switch {
 		case errors.Is(err, io.EOF):
 			return w.done(reasonExit, nil), nil
+		case err != nil && ctx.Err() != nil:
+			return w.over(ctx)
 		case err != nil:
-			var why reason
-			if !errors.As(context.Cause(ctx), &why) {
-				return nil, err
-			}
-			return w.done(why, nil), nil
+			return nil, err
 		}
 		w.result.Cursor = ev.Off
 		if len(ev.Data) > 0 && idle != nil {
@@ -247,16 +249,23 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 		if r := w.see(ev); r != nil {
 			return r, nil
 		}
-		if ctx.Err() != nil { // a child that never stops must not outrun the time
-			rd = &endedReader{rd}
-		}
 	}
 }
 
-// endedReader has nothing more to tell, so that follow looks at its context.
-type endedReader struct{ Reader }
+// over is the end of a wait whose context has ended: because of what was
+// waited for, or because nobody waits any more.
+func (w *wait) over(ctx context.Context) (*waitResult, error) {
+	var why reason
+	if !errors.As(context.Cause(ctx), &why) {
+		return nil, ctx.Err()
+	}
+	return w.done(why, nil), nil
+}
 
-func (*endedReader) TryNext([]byte) (Event, bool, error) { return Event{}, false, nil }
+func isReason(err error) bool {
+	var why reason
+	return errors.As(err, &why)
+}
 
 // see looks at one event. The result is nil if it is not what was waited for.
 func (w *wait) see(ev Event) *waitResult {

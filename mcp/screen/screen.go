@@ -118,12 +118,22 @@ func (s *Screen) History() (text string, trimmed bool) {
 	return string(b), s.dropped
 }
 
-// Keep drops all but the newest n bytes of the lines that have left the screen.
+// Keep drops all but the newest lines, at most n bytes, of those that have left
+// the screen.
 func (s *Screen) Keep(n int) {
-	if over := len(s.history) - n; over > 0 {
-		s.history = append(s.history[:0], s.history[over:]...)
-		s.dropped = true
+	cut := len(s.history) - n
+	if cut <= 0 {
+		return
 	}
+	if s.history[cut-1] != '\n' {
+		i := bytes.IndexByte(s.history[cut:], '\n')
+		if i < 0 {
+			i = len(s.history) - cut - 1
+		}
+		cut += i + 1
+	}
+	s.history = append(s.history[:0], s.history[cut:]...)
+	s.dropped = true
 }
 
 // appendGrid appends the lines of g. The one that the cursor stands on, if it
@@ -169,12 +179,7 @@ func (s *Screen) archive(l *line) {
 		s.history = append(s.history, '\n')
 	}
 	if len(s.history) > 2*MaxHistory {
-		cut := len(s.history) - MaxHistory
-		if i := bytes.IndexByte(s.history[cut:], '\n'); i >= 0 {
-			cut += i + 1
-		}
-		s.history = append(s.history[:0], s.history[cut:]...)
-		s.dropped = true
+		s.Keep(MaxHistory)
 	}
 }
 

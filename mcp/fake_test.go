@@ -1,0 +1,280 @@
+package mcp_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"tether/mcp"
+)
+
+// fakeTerminals is what one principal sees: terminals whose children the test
+// plays.
+type fakeTerminals struct {
+	mu      sync.Mutex
+	all     []*fakeTerminal
+	refuse  error         // the answer to Spawn, if not nil
+	killing time.Duration // how long Kill takes
+}
+
+// add makes a terminal.
+func (f *fakeTerminals) add(id string, owner mcp.Owner) *fakeTerminal {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &fakeTerminal{changed: make(chan struct{}), info: mcp.Info{
+		ID: id, Cwd: "/project", Owner: owner, Visible: owner == mcp.OwnerUser, CreatedAt: time.UnixMilli(1706234567890),
+		Name: "sh", Title: "sh", Cols: 80, Rows: 24, Pid: 7,
+	}}
+	f.all = append(f.all, t)
+	return t
+}
+
+func (f *fakeTerminals) find(id string) (*fakeTerminal, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, t := range f.all {
+		if t.info.ID == id {
+			return t, nil
+		}
+	}
+	return nil, mcp.ErrNotFound
+}
+
+// own finds a terminal that its principal may change.
+func (f *fakeTerminals) own(id string) (*fakeTerminal, error) {
+	t, err := f.find(id)
+	if err == nil && t.Info().Owner != mcp.OwnerAgent {
+		return nil, mcp.ErrDenied
+	}
+	return t, err
+}
+
+func (f *fakeTerminals) List() []mcp.Info {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []mcp.Info
+	for _, t := range f.all {
+		out = append(out, t.Info())
+	}
+	return out
+}
+
+func (f *fakeTerminals) Open(id string) (mcp.Terminal, error) { return f.find(id) }
+
+// readOnly is what a host's agents see.
+type readOnly struct{ f *fakeTerminals }
+
+func (r readOnly) List() []mcp.Info                     { return r.f.List() }
+func (r readOnly) Open(id string) (mcp.Terminal, error) { return r.f.Open(id) }
+
+func (f *fakeTerminals) Spawn(_ context.Context, r mcp.SpawnRequest) (mcp.Info, error) {
+	if f.refuse != nil {
+		return mcp.Info{}, f.refuse
+	}
+	t := f.add("pty-xyz789", mcp.OwnerAgent)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.info.Cwd, t.info.Command = r.Cwd, r.Command
+	return t.info, nil
+}
+
+func (f *fakeTerminals) Promote(id string) (mcp.Info, error) {
+	t, err := f.own(id)
+	if err != nil {
+		return mcp.Info{}, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.info.Owner, t.info.Visible = mcp.OwnerUser, true
+	return t.info, nil
+}
+
+func (f *fakeTerminals) Kill(ctx context.Context, id string) error {
+	t, err := f.own(id)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-time.After(f.killing):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	t.exit(mcp.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
+	return nil
+}
+
+func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {
+	t, err := f.own(id)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.info.Exit != nil {
+		return mcp.ErrExited
+	}
+	t.typed += string(p)
+	return nil
+}
+
+func (f *fakeTerminals) Signal(id, name string) error {
+	t, err := f.own(id)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.signal = name
+	return nil
+}
+
+// fakeTerminal keeps its output as a list of events.
+type fakeTerminal struct {
+	mu       sync.Mutex
+	info     mcp.Info
+	events   []mcp.Event // in order; Off is after each
+	commands []mcp.Command
+	typed    string
+	signal   string
+	changed  chan struct{} // closed and replaced at each event
+	readers  int           // open ones
+}
+
+func (t *fakeTerminal) add(ev mcp.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.info.End += int64(len(ev.Data))
+	ev.Off = t.info.End
+	t.events = append(t.events, ev)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+func (t *fakeTerminal) print(s string) { t.add(mcp.Event{Data: []byte(s)}) }
+
+func (t *fakeTerminal) exit(e mcp.Exit) {
+	t.mu.Lock()
+	over := t.info.Exit != nil
+	if !over {
+		t.info.Exit = &e
+	}
+	t.mu.Unlock()
+	if !over {
+		t.add(mcp.Event{Exited: true})
+	}
+}
+
+// drop forgets the output before an offset.
+func (t *fakeTerminal) drop(before int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.info.Start = before
+}
+
+func (t *fakeTerminal) finish(c mcp.Command) {
+	t.mu.Lock()
+	t.info.Detection, t.info.Running = true, ""
+	t.commands = append(t.commands, c)
+	t.mu.Unlock()
+	t.add(mcp.Event{Finished: &c})
+}
+
+func (t *fakeTerminal) Info() mcp.Info {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.info
+}
+
+func (t *fakeTerminal) Commands() []mcp.Command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.commands)
+}
+
+func (t *fakeTerminal) open() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readers
+}
+
+func (t *fakeTerminal) Read(from int64) (mcp.Reader, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.readers++
+	r := &fakeReader{t: t, pos: from}
+	for r.next < len(t.events) && t.events[r.next].Off < from || r.next < len(t.events) && t.events[r.next].Off == from && len(t.events[r.next].Data) > 0 {
+		r.next++
+	}
+	return r, nil
+}
+
+type fakeReader struct {
+	t    *fakeTerminal
+	pos  int64
+	next int
+}
+
+func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+	if len(buf) < 64 {
+		return mcp.Event{}, false, io.ErrShortBuffer
+	}
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.pos < t.info.Start {
+		ev := mcp.Event{Lost: t.info.Start - r.pos, Off: t.info.Start}
+		r.pos = t.info.Start
+		for r.next < len(t.events) && t.events[r.next].Off <= r.pos {
+			r.next++
+		}
+		return ev, true, nil
+	}
+	if r.next == len(t.events) {
+		if t.info.Exit != nil {
+			return mcp.Event{}, false, io.EOF
+		}
+		return mcp.Event{}, false, nil
+	}
+	ev := t.events[r.next]
+	if len(ev.Data) > 0 {
+		rest := ev.Data[int64(len(ev.Data))-(ev.Off-r.pos):]
+		n := copy(buf, rest)
+		r.pos += int64(n)
+		if n == len(rest) {
+			r.next++
+		}
+		return mcp.Event{Data: buf[:n], Off: r.pos}, true, nil
+	}
+	r.next++
+	return ev, true, nil
+}
+
+func (r *fakeReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+	for {
+		r.t.mu.Lock()
+		changed := r.t.changed
+		r.t.mu.Unlock()
+		ev, ok, err := r.TryNext(buf)
+		if ok || err != nil {
+			return ev, err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return mcp.Event{}, ctx.Err()
+		}
+	}
+}
+
+func (r *fakeReader) Close() {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	r.t.readers--
+}
+
+// sentence is a refusal of the policy's.
+type sentence string
+
+func (s sentence) Error() string { return string(s) }

@@ -1,0 +1,270 @@
+package mcp_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/mcp"
+)
+
+func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
+	t.Helper()
+	args["terminalId"] = "pty-a"
+	text, isError := "", false
+	done := make(chan struct{})
+	go func() { // not under answer's patience, which is time of a bubble
+		defer close(done)
+		res, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: args})
+		if err != nil {
+			text, isError = err.Error(), true
+			return
+		}
+		text, isError = res.Content[0].(*sdk.TextContent).Text, res.IsError
+	}()
+	<-done
+	if isError {
+		t.Fatalf("wait %v: %s", args, text)
+	}
+	unmarshal(t, text, &r)
+	return r
+}
+
+// What ends a wait, and when: after is the time at which a script is played.
+func TestWait(t *testing.T) {
+	code := 3
+	for _, c := range []struct {
+		name   string
+		before func(*fakeTerminal)
+		after  []func(*fakeTerminal) // one a second
+		args   m
+		want   string // reason
+		at     time.Duration
+		check  func(readAnswer) bool
+	}{
+		{"a line that comes", nil, []func(*fakeTerminal){say("starting\r\n"), say("Local: http://localhost:51"), say("73/\r\n")},
+			m{"pattern": `localhost:(\d{4})`}, "pattern", 3 * time.Second, func(r readAnswer) bool { return r.Line == "Local: http://localhost:5173/" }},
+		{"a line that is there", say("ready\r\n$ "), nil, m{"pattern": "^ready$"}, "pattern", 0, func(r readAnswer) bool { return r.Line == "ready" && r.Cursor > 0 }},
+		{"a prompt without an end of line", nil, []func(*fakeTerminal){say("Password: ")}, m{"pattern": "Password: $"}, "pattern", time.Second, nil},
+		{"a coloured line", nil, []func(*fakeTerminal){say("\x1b[32mrea\x1b[1mdy\x1b[0m in 5 ms\r\n")}, m{"pattern": "^ready in"}, "pattern", time.Second, nil},
+		{"a line before since does not count", say("ready\r\n"), []func(*fakeTerminal){say("x\r\n")}, m{"pattern": "ready", "since": 7, "timeoutMs": 2000}, "timeout", 2 * time.Second,
+			func(r readAnswer) bool { return r.History == "x\n" }},
+		{"nothing", nil, nil, m{"pattern": "x"}, "timeout", 30 * time.Second, nil},
+		{"nothing, and no time", say("a"), nil, m{"pattern": "b", "timeoutMs": 0}, "timeout", 0, func(r readAnswer) bool { return r.History == "a" && r.Cursor == 1 }},
+		{"the exit", say("out\r\n"), []func(*fakeTerminal){nop, exits(3)}, m{}, "exit", 2 * time.Second, func(r readAnswer) bool {
+			return r.Exited && *r.ExitCode == 3 && r.History == "out\n"
+		}},
+		{"the exit ends a wait for a line", nil, []func(*fakeTerminal){say("crash\r\n"), exits(1)}, m{"pattern": "ready"}, "exit", 2 * time.Second,
+			func(r readAnswer) bool { return r.History == "crash\n" && *r.ExitCode == 1 }},
+		{"an exit that has happened", func(x *fakeTerminal) { say("crash\r\n")(x); exits(1)(x) }, nil, m{"exit": true}, "exit", 0, nil},
+		{"a line before an exit that has happened", func(x *fakeTerminal) { say("ready\r\n")(x); exits(0)(x) }, nil, m{"pattern": "ready"}, "pattern", 0, nil},
+		{"silence", say("old"), nil, m{"idleMs": 1500}, "idle", 1500 * time.Millisecond, nil},
+		{"silence after noise", say("old"), []func(*fakeTerminal){say("a"), say("b")}, m{"idleMs": 1500, "pattern": "never"}, "idle", 3500 * time.Millisecond, nil},
+		{"a command that runs", running("make"), []func(*fakeTerminal){say("cc\r\n"), finishes(mcp.Command{N: 1, Line: "make", ExitCode: &code})}, m{"command": true}, "command", 2 * time.Second,
+			func(r readAnswer) bool {
+				return r.Command != nil && r.Command.Line == "make" && *r.Command.ExitCode == 3
+			}},
+		{"no command runs", finishes(mcp.Command{N: 1, Line: "ls"}), nil, m{"command": true}, "command", 0, func(r readAnswer) bool { return r.Command.Line == "ls" }},
+		{"one that has finished since", func(x *fakeTerminal) { say("$ ")(x); finishes(mcp.Command{N: 1, Line: "ls"})(x); running("cat")(x) }, nil, m{"command": true, "since": 1}, "command", 0,
+			func(r readAnswer) bool { return r.Command.Line == "ls" }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeTerminals{}
+				x := f.add("pty-a", mcp.OwnerUser)
+				if c.before != nil {
+					c.before(x)
+				}
+				session := one(t, f)
+				played := make(chan struct{})
+				go func() {
+					defer close(played)
+					for _, act := range c.after {
+						time.Sleep(time.Second)
+						act(x)
+					}
+				}()
+				began := time.Now()
+				r := wait(t, session, c.args)
+				if took := time.Since(began); r.Reason != c.want || took != c.at {
+					t.Errorf("%s after %v, want %s after %v: %+v", r.Reason, took, c.want, c.at, r)
+				}
+				if c.check != nil && !c.check(r) {
+					t.Errorf("the answer is %+v", r)
+				}
+				<-played
+				synctest.Wait()
+				if n := x.open(); n != 0 {
+					t.Errorf("%d readers are left open", n)
+				}
+			})
+		})
+	}
+}
+
+func say(s string) func(*fakeTerminal) { return func(x *fakeTerminal) { x.print(s) } }
+func nop(*fakeTerminal)                {}
+func exits(code int) func(*fakeTerminal) {
+	return func(x *fakeTerminal) { x.exit(mcp.Exit{Code: code, Reason: "exited"}) }
+}
+func finishes(c mcp.Command) func(*fakeTerminal) { return func(x *fakeTerminal) { x.finish(c) } }
+func running(line string) func(*fakeTerminal) {
+	return func(x *fakeTerminal) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.info.Detection, x.info.Running = true, line
+	}
+}
+
+// A flood does not make a wait miss its time or its line.
+func TestWaitInFlood(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", mcp.OwnerUser)
+	session := one(t, f)
+	var stop atomic.Bool
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := 0; n < 50_000 && !stop.Load(); n++ { // all of it is kept
+			x.print(strings.Repeat("flood "+strconv.Itoa(n)+"\r\n", 100))
+		}
+	}()
+	defer func() { stop.Store(true); <-ended }()
+	if r := wait(t, session, m{"pattern": "never", "timeoutMs": 300}); r.Reason != "timeout" || len(r.History) > 8<<10 || r.History == "" {
+		t.Errorf("%s with %d bytes", r.Reason, len(r.History))
+	}
+	if r := wait(t, session, m{"pattern": "^flood \\d+5$", "since": x.Info().End}); r.Reason != "pattern" {
+		t.Errorf("%+v", r.Reason)
+	}
+}
+
+// A client that goes away, or cancels, frees what it waited with.
+func TestWaitIsFreed(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(cancel context.CancelFunc, conn net.Conn)
+	}{
+		{"cancelled", func(cancel context.CancelFunc, _ net.Conn) { cancel() }},
+		{"gone", func(_ context.CancelFunc, conn net.Conn) { conn.Close() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &fakeTerminals{}
+			x := f.add("pty-a", mcp.OwnerUser)
+			session, conn := dial(t, newServer(t, mcp.Options{Terminals: f, Waits: 1}), nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := session.CallTool(ctx, &sdk.CallToolParams{Name: "wait_terminal", Arguments: m{"terminalId": "pty-a", "timeoutMs": 600000}})
+				ended <- err
+			}()
+			eventually(t, "the wait reads", func() bool { return x.open() == 1 })
+			if text, isError := answer(t, session, "wait_terminal", m{"terminalId": "pty-a"}); !isError || text != "1 calls of wait_terminal wait already, the most that is allowed" {
+				t.Errorf("one wait too many: %q", text)
+			}
+			c.end(cancel, conn)
+			<-ended
+			eventually(t, "the wait is freed", func() bool { return x.open() == 0 })
+		})
+	}
+}
+
+func TestWaitTellsProgress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeTerminals{}
+		f.add("pty-a", mcp.OwnerUser)
+		var told atomic.Int32
+		session := connect(t, newServer(t, mcp.Options{Terminals: f}), &sdk.ClientOptions{
+			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
+				if r.Params.ProgressToken == "mine" {
+					told.Add(1)
+				}
+			},
+		})
+		params := &sdk.CallToolParams{Name: "wait_terminal", Arguments: m{"terminalId": "pty-a", "timeoutMs": 21000}}
+		params.SetProgressToken("mine")
+		if _, err := session.CallTool(t.Context(), params); err != nil {
+			t.Fatal(err)
+		}
+		if n := told.Load(); n != 4 {
+			t.Errorf("told %d times in 21 s, want 4", n)
+		}
+	})
+}
+
+func TestWaitForPort(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", mcp.OwnerAgent)
+	session := one(t, f)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	if r := wait(t, session, m{"port": port, "timeoutMs": 300}); r.Reason != "timeout" || r.Address != "" {
+		t.Errorf("a port that is closed: %+v", r)
+	}
+	got := make(chan readAnswer, 1)
+	go func() { got <- wait(t, session, m{"port": port}) }()
+	eventually(t, "the wait reads", func() bool { return x.open() == 1 })
+	if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
+		t.Skipf("somebody else took port %d: %v", port, err)
+	}
+	defer l.Close()
+	if r := <-got; r.Reason != "port" || r.Address != l.Addr().String() {
+		t.Errorf("a port that opens: %+v", r)
+	}
+	x.exit(mcp.Exit{Code: 1})
+	if r := wait(t, session, m{"port": 1}); r.Reason != "exit" {
+		t.Errorf("a program that exits without: %+v", r)
+	}
+}
+
+func TestWaitForURL(t *testing.T) {
+	f := &fakeTerminals{}
+	f.add("pty-a", mcp.OwnerAgent)
+	session := one(t, f)
+	var status atomic.Int32
+	status.Store(503)
+	elsewhere := ""
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/moved":
+			http.Redirect(w, r, "/there", http.StatusFound)
+		case "/away":
+			http.Redirect(w, r, elsewhere, http.StatusFound)
+		case "/there":
+		default:
+			w.WriteHeader(int(status.Load()))
+		}
+	}))
+	defer srv.Close()
+	tls := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer tls.Close()
+	elsewhere = "http://example.com/"
+	if r := wait(t, session, m{"url": srv.URL, "timeoutMs": 300}); r.Reason != "timeout" || r.Status != 503 || r.Detail != "it answers 503" {
+		t.Errorf("not ready: %+v", r)
+	}
+	if r := wait(t, session, m{"url": srv.URL + "/away", "timeoutMs": 300}); r.Reason != "timeout" || !strings.Contains(r.Detail, "it must be localhost") {
+		t.Errorf("sent to another machine: %+v", r)
+	}
+	for _, url := range []string{srv.URL + "/moved", tls.URL, strings.Replace(srv.URL, "127.0.0.1", "app.localhost", 1) + "/there"} {
+		if r := wait(t, session, m{"url": url}); r.Reason != "url" || r.Status != 200 {
+			t.Errorf("%s: %+v", url, r)
+		}
+	}
+	time.AfterFunc(150*time.Millisecond, func() { status.Store(204) })
+	if r := wait(t, session, m{"url": srv.URL + "/", "port": 1}); r.Reason != "url" || r.Status != 204 {
+		t.Errorf("becomes ready: %+v", r)
+	}
+}
