@@ -19,18 +19,24 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/proc"
 )
 
 func TestMain(m *testing.M) {
 	os.Setenv(raceVar, quickRace)
-	testscript.Main(m, map[string]func(){
+	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 	})
 }
+
+// flooding is the tests, whose program is also testkit.FloodCommand.
+type flooding struct{ m *testing.M }
+
+func (f flooding) Run() int { return testkit.Main(f.m) }
 
 // A program with the race detector waits a second at its end, in case a race comes late. With hundreds of commands that is too long.
 const (
@@ -85,6 +91,12 @@ func endDaemon(t testing.TB, home string) {
 		if err := client.WaitGone(ctx); err != nil {
 			t.Errorf("the daemon of %s does not end: %v", home, err)
 		}
+	}
+	if _, err := agent.EndLeftRunning(ctx, d); err != nil {
+		t.Errorf("terminals in %s: %v", home, err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(d.Runtime, "h")); len(left) > 0 {
+		t.Errorf("holders left in %s: %v", home, left)
 	}
 	printed, _ := os.ReadFile(filepath.Join(d.State, "daemon.out")) // not there when the test started the daemon itself
 	for _, bad := range []string{"DATA RACE", "panic:", "goroutine "} {

@@ -1,0 +1,287 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/internal/jsonspan"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/platform/proc"
+)
+
+// mortal is a daemon process in a home of its own, to be killed and started again, paired with a host at which somebody watches.
+type mortal struct {
+	t      *testing.T
+	door   *local.Client
+	host   *host.Host
+	daemon *exec.Cmd
+	said   strings.Builder // on standard error
+}
+
+func newMortal(t *testing.T) *mortal {
+	t.Helper()
+	m := &mortal{t: t}
+	t.Cleanup(func() { // after that of the home, which ends it
+		if m.daemon != nil {
+			m.daemon.Wait()
+		}
+	})
+	home := newHome(t)
+	m.door = local.NewClient(agent.SocketPath(dirsOf(home)))
+	// The observer is never to lag behind what the host remembers: all of it is compared.
+	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: 64 << 20, LogCount: 1 << 20, Scrollback: 512 << 10})
+	server := httptest.NewServer(m.host)
+	t.Cleanup(func() {
+		m.door.Close()
+		m.host.Close()
+		server.CloseClientConnections()
+		server.Close()
+	})
+	m.start("daemon")
+	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "lab", URL: strings.Replace(server.URL, "http", "ws", 1)}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// start starts a daemon and waits until it answers.
+func (m *mortal) start(args ...string) {
+	m.t.Helper()
+	before := m.daemon
+	m.daemon = exec.Command("tether", args...)
+	m.daemon.Stderr = &m.said
+	if err := m.daemon.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.await("a daemon answers", func(s local.Status) bool { return s.Pid == m.daemon.Process.Pid })
+	if before != nil {
+		before.Wait()
+	}
+}
+
+// kill is kill -9.
+func (m *mortal) kill() {
+	m.t.Helper()
+	if err := m.daemon.Process.Kill(); err != nil {
+		m.t.Fatal(err)
+	}
+	if err := m.daemon.Wait(); err == nil || m.daemon.ProcessState.Exited() {
+		m.t.Fatalf("before it could be killed the daemon had ended: %v\n%s", m.daemon.ProcessState, m.said.String())
+	}
+}
+
+// await waits until the daemon's status is as cond wants it.
+func (m *mortal) await(what string, cond func(local.Status) bool) {
+	m.t.Helper()
+	var last local.Status
+	testkit.Eventually(m.t, patience, what, func() bool {
+		var err error
+		last, err = m.door.Status(m.t.Context())
+		return err == nil && cond(last)
+	})
+}
+
+// spawn starts a terminal that is lent to the host.
+func (m *mortal) spawn(r local.SpawnRequest) local.Terminal {
+	m.t.Helper()
+	r.Cwd, r.Env = "/", os.Environ()
+	t, err := m.door.Spawn(m.t.Context(), r)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return t
+}
+
+// find returns the terminal as the daemon knows it.
+func (m *mortal) find(id string) local.Terminal {
+	m.t.Helper()
+	t, err := m.door.Find(m.t.Context(), id)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return t
+}
+
+// uri waits until the terminal is at the host.
+func (m *mortal) uri(id string) (uri string) {
+	m.t.Helper()
+	m.await("the terminal is at the host", func(s local.Status) bool {
+		for _, l := range s.Hosts[0].Lent {
+			if l.ID == id && l.Problem == "" {
+				uri = l.URI
+			}
+		}
+		return uri != "" && slices.Contains(m.listed(), uri)
+	})
+	return uri
+}
+
+// listed are the terminals at the host.
+func (m *mortal) listed() (uris []string) {
+	m.t.Helper()
+	near, far := jsonrpc.Pipe()
+	go m.host.ServeChannel(m.t.Context(), far)
+	c, err := client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	defer c.Close()
+	var root ahp.RootState
+	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, info := range root.Terminals {
+		uris = append(uris, info.Resource)
+	}
+	return uris
+}
+
+// watcher is somebody at the host who watches one terminal and compares what comes with the flood.
+type watcher struct {
+	mu    sync.Mutex
+	seen  testkit.FloodCheck
+	text  strings.Builder // if all is kept
+	keep  bool
+	wrong error
+	exits []int64
+}
+
+// watch begins with what is at the host already.
+func (m *mortal) watch(uri string, keep bool) *watcher {
+	m.t.Helper()
+	w := &watcher{keep: keep}
+	near, far := jsonrpc.Pipe()
+	go m.host.ServeChannel(context.Background(), far)
+	c, err := client.ConnectChannel(m.t.Context(), near, client.Options{ClientID: "watcher", OnEnvelope: func(v ahp.EnvelopeView) {
+		if v.Channel == uri && !v.Rejected {
+			w.see(v)
+		}
+	}})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(c.Close)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, err := c.Subscribe(m.t.Context(), uri)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	var state ahp.TerminalState
+	if err := json.Unmarshal(r.Snapshot.State, &state); err != nil {
+		m.t.Fatal(err)
+	}
+	for _, part := range state.Content {
+		w.takeLocked([]byte(part.Value))
+	}
+	return w
+}
+
+func (w *watcher) see(v ahp.EnvelopeView) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch v.Kind {
+	case ahp.ActionTerminalData:
+		text, err := jsonspan.AppendUnquote(nil, v.Data)
+		w.wrong = errors.Join(w.wrong, err)
+		w.takeLocked(text)
+	case ahp.ActionTerminalExited:
+		a, _ := ahp.DecodeAction(v.Action)
+		code := int64(-99) // none was given
+		if c := a.(ahp.TerminalExited).ExitCode; c != nil {
+			code = *c
+		}
+		w.exits = append(w.exits, code)
+	}
+}
+
+func (w *watcher) takeLocked(text []byte) {
+	if w.keep {
+		w.text.Write(text)
+		return
+	}
+	if w.wrong == nil {
+		_, w.wrong = w.seen.Write(text)
+	}
+}
+
+func (w *watcher) state() (offset int64, exits []int64, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Offset(), slices.Clone(w.exits), w.wrong
+}
+
+func (w *watcher) shown() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// alive reports whether the process runs.
+func alive(pid int) bool {
+	p, err := proc.Lookup(pid)
+	return err == nil && !p.Zombie
+}
+
+// The promise: the daemon is killed again and again in the middle of a flood, and somebody who watches at the host sees every byte once
+// and in order, and the exit at the end. The child never notices.
+func TestKilledUnderFlood(t *testing.T) {
+	m := newMortal(t)
+	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
+	uri := m.uri(flood.ID)
+	w := m.watch(uri, false)
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	t.Logf("seed %d", seed)
+	for round := range testkit.Rounds(t, 20, 200) {
+		if random.IntN(3) > 0 { // else at once: while it takes the terminals up, or connects
+			before, _, _ := w.state()
+			more := int64(random.IntN(256 << 10))
+			testkit.Eventually(t, patience, "the observer sees more", func() bool {
+				now, _, err := w.state()
+				return err != nil || now > before+more
+			})
+		}
+		if _, exits, err := w.state(); err != nil || len(exits) > 0 {
+			t.Fatalf("round %d: exits %v, %v", round, exits, err)
+		}
+		m.kill()
+		if !alive(flood.Pid) {
+			t.Fatalf("round %d: the child is gone", round)
+		}
+		m.start("daemon")
+		if now := m.find(flood.ID); now.Pid != flood.Pid || now.Lost != 0 || now.Name != flood.Name || !now.Held {
+			t.Fatalf("round %d: the terminal is %+v, was %+v", round, now, flood)
+		}
+	}
+	if now := m.uri(flood.ID); now != uri {
+		t.Errorf("at the host it is %s, was %s", now, uri)
+	}
+	if _, err := m.door.Kill(t.Context(), flood.ID); err != nil {
+		t.Fatal(err)
+	}
+	end := m.find(flood.ID)
+	testkit.Eventually(t, patience, "the observer sees the exit", func() bool { _, exits, err := w.state(); return err != nil || len(exits) > 0 })
+	got, exits, err := w.state()
+	if err != nil || got != end.Bytes || len(exits) != 1 || exits[0] != int64(end.Exit.Code) || end.Lost != 0 {
+		t.Errorf("%d bytes seen of %d, exits %v, want one of %+v; %v", got, end.Bytes, exits, end.Exit, err)
+	}
+	t.Logf("%d bytes", got)
+}
+
