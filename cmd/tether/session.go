@@ -199,10 +199,11 @@ func (a *app) size() (cols, rows uint16) {
 func (s *session) typed(ctx context.Context) {
 	var e escapes
 	var send []byte
+	keys := tty.Keys(s.app.stdin)
 	buf := make([]byte, 16<<10)
 	last := byte('\n')
 	for {
-		n, err := s.app.stdin.Read(buf)
+		n, err := keys.Read(buf)
 		for in := buf[:n]; len(in) > 0; {
 			action := escapeNone
 			send = append(send[:0], in...)

@@ -4,6 +4,4 @@ package shell
 
 import "context"
 
-func runLogin(context.Context, string, []string, []string) ([]byte, error) {
-	return nil, ErrUnsupported
-}
+func environment(context.Context, string, string) ([]string, error) { return nil, ErrUnsupported }

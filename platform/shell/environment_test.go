@@ -135,3 +135,11 @@ func TestCacheAsksOnceAndOnRequest(t *testing.T) {
 		}
 	}
 }
+
+func TestLine(t *testing.T) {
+	argv := shell.Line(`printf '%s|' "a b" $((1+1)) | tr '|' '\n'`)
+	out, err := exec.Command(argv[0], argv[1:]...).Output()
+	if string(out) != "a b\n2\n" || err != nil {
+		t.Errorf("%q printed %q, %v", argv, out, err)
+	}
+}

@@ -18,6 +18,8 @@ func login() string {
 	return choose(usable, "/bin/sh", account, func() string { return os.Getenv("SHELL") })
 }
 
+func find(name string) string { return name }
+
 func usable(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && unix.Access(path, unix.X_OK) == nil

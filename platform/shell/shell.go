@@ -13,7 +13,14 @@ import (
 // Login returns the absolute path of the user's login shell: what the account says, else SHELL, else a shell that every system of
 // this kind has. What is not an executable file, or is there to keep people out (nologin), is passed over. It may ask a name service
 // on the network, for at most two seconds.
+//
+// On Windows, where accounts have no shell, it is SHELL if that is a program there, else the first there is of PowerShell 7, Windows
+// PowerShell and cmd.exe.
 func Login() string { return login() }
+
+// Find returns the path of the shell that is called by a bare name, where that is not simply the first on PATH: on Windows pwsh,
+// powershell, cmd, and bash, which is Git's and not the one that starts Linux. What it does not know it returns as it is.
+func Find(name string) string { return find(name) }
 
 // choose returns the first usable shell of those named.
 func choose(usable func(path string) bool, last string, candidates ...func() string) string {

@@ -24,15 +24,6 @@ func Size(f *os.File) (cols, rows int, ok bool) {
 	return cols, rows, err == nil && cols > 0 && rows > 0
 }
 
-// Raw hands every key to the program: none is echoed, edited or turned into a signal. restore undoes it and may be called twice.
-func Raw(f *os.File) (restore func(), err error) {
-	state, err := term.MakeRaw(int(f.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	return func() { _ = term.Restore(int(f.Fd()), state) }, nil // nothing helps when the terminal is gone
-}
-
 // ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on
 // in the background until a line is typed, so the program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
