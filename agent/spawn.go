@@ -65,6 +65,8 @@ func commandOf(r local.SpawnRequest) ([]string, error) {
 		return shell.Line(r.Line), nil
 	case r.Shell && len(r.Command) == 0:
 		return []string{shell.Login()}, nil
+	case r.Shell:
+		return append([]string{shell.Find(r.Command[0])}, r.Command[1:]...), nil
 	}
 	return r.Command, nil
 }
