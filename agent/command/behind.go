@@ -214,7 +214,7 @@ func openEval(r *reader, c Command, in input) bool {
 
 func openTrap(r *reader, c Command, in input) bool {
 	_, rest := options{}.parse(c.Words[1:])
-	if len(rest) > 1 {
+	if len(rest) > 1 && rest[0].Text != "-" {
 		r.lineIn(rest[0], in)
 	}
 	return false

@@ -22,8 +22,9 @@ func (in input) fed() bool { return in.pipe || in.file || in.text != nil }
 // reader fills one Reading. It is used by one goroutine.
 type reader struct {
 	out   *Reading
-	depth int  // of commands behind commands
-	full  bool // maxCommands were met
+	text  string // the line that is being read
+	depth int    // of commands behind commands
+	full  bool   // maxCommands were met
 }
 
 // deeper runs f one level down, unless that is too deep.
@@ -43,17 +44,39 @@ func (r *reader) line(text string, in input) {
 		r.out.find(Unparsed, "the line is too long")
 		return
 	}
-	if strings.ContainsRune(text, 0) {
-		r.out.find(Unparsed, "the line has a NUL byte")
+	if strings.ContainsAny(text, "\x00\r") { // which the parser and shells take differently
+		r.out.find(Unparsed, "the line has a NUL byte or a carriage return")
 		return
 	}
 	r.out.Lines++
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(text), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		r.out.find(Unparsed, parseProblem(err))
 		return
 	}
+	if !commentsStand(file, text) {
+		r.out.find(Unparsed, "a comment begins within a word")
+		return
+	}
+	outer := r.text
+	r.text = text
 	r.node(file, in)
+	r.text = outer
+}
+
+// commentsStand reports whether each comment begins where a word could. In a
+// subshell mvdan.cc/sh 3.14.1 takes the # of "(a``#; rm x" for the beginning of
+// a comment, which hides what shells run.
+func commentsStand(file *syntax.File, text string) bool {
+	stand := true
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.Comment); ok {
+			at := c.Hash.Offset()
+			stand = stand && (at == 0 || at <= uint(len(text)) && strings.IndexByte(" \t\n;&|(", text[at-1]) >= 0)
+		}
+		return stand
+	})
+	return stand
 }
 
 func parseProblem(err error) string {
@@ -73,9 +96,9 @@ func (r *reader) node(n syntax.Node, in input) {
 			r.stmt(n, in)
 			return false
 		case *syntax.CmdSubst:
-			r.out.find(Substitution, source(n))
+			r.out.find(Substitution, r.source(n))
 		case *syntax.ProcSubst:
-			r.out.find(Substitution, source(n))
+			r.out.find(Substitution, r.source(n))
 		case *syntax.DeclClause:
 			r.sets(n.Args)
 		}
@@ -119,20 +142,20 @@ func (r *reader) redirect(d *syntax.Redirect, in input) input {
 			return input{file: true}
 		}
 	case syntax.WordHdoc:
-		text := fixed(d.Word)
+		text := r.fixed(d.Word)
 		return input{text: &text}
 	case syntax.Hdoc, syntax.DashHdoc:
 		text := Word{Fixed: true}
 		if d.Hdoc != nil {
-			text = document(d.Hdoc)
+			text = r.document(d.Hdoc)
 		}
 		return input{text: &text}
 	case syntax.DplOut:
-		if target := fixed(d.Word); !target.Fixed || strings.Trim(target.Text, "0123456789-") != "" {
+		if target := r.fixed(d.Word); !target.Fixed || strings.Trim(target.Text, "0123456789-") != "" {
 			r.out.Writes = append(r.out.Writes, target)
 		}
 	default: // >, >>, >|, <>, &>, &>> and what may be added
-		r.out.Writes = append(r.out.Writes, fixed(d.Word))
+		r.out.Writes = append(r.out.Writes, r.fixed(d.Word))
 	}
 	return in
 }
@@ -146,7 +169,7 @@ func (r *reader) call(c *syntax.CallExpr, in input) {
 	words := make([]Word, len(c.Args))
 	for i, w := range c.Args {
 		r.node(w, in)
-		words[i] = fixed(w)
+		words[i] = r.fixed(w)
 	}
 	if len(words) > maxWords {
 		r.out.find(Unparsed, "too many words")
@@ -161,22 +184,24 @@ func (r *reader) sets(all []*syntax.Assign) {
 	for _, a := range all {
 		switch {
 		case a.Name != nil:
-			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, fixed(a.Value)})
-		case a.Value != nil && !fixed(a.Value).Fixed: // export $X
-			r.out.find(Dynamic, source(a.Value))
+			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, r.fixed(a.Value)})
+		case a.Value != nil && !r.fixed(a.Value).Fixed: // export $X
+			r.out.find(Dynamic, r.source(a.Value))
 		}
 	}
 }
 
-// source is the node as it was written, more or less.
-func source(n syntax.Node) string {
-	var b strings.Builder
-	_ = syntax.NewPrinter(syntax.SingleLine(true)).Print(&b, n) // what it cannot print is not shown
-	return b.String()
+// source is the node as it is written.
+func (r *reader) source(n syntax.Node) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if from > to || to > uint(len(r.text)) {
+		return "…"
+	}
+	return r.text[from:to]
 }
 
 // fixed returns the word's value, if the text alone decides it.
-func fixed(w *syntax.Word) Word {
+func (r *reader) fixed(w *syntax.Word) Word {
 	if w == nil {
 		return Word{Fixed: true}
 	}
@@ -186,11 +211,11 @@ func fixed(w *syntax.Word) Word {
 			bare.WriteString(unescaped(lit.Value))
 		}
 		if !value(&b, part, false) {
-			return Word{Text: source(w)}
+			return Word{Text: r.source(w)}
 		}
 	}
 	if expands(bare.String()) {
-		return Word{Text: source(w)}
+		return Word{Text: r.source(w)}
 	}
 	return Word{b.String(), true}
 }
@@ -209,11 +234,11 @@ func expands(s string) bool {
 }
 
 // document is the text of a here-document.
-func document(w *syntax.Word) Word {
+func (r *reader) document(w *syntax.Word) Word {
 	var b strings.Builder
 	for _, part := range w.Parts {
 		if !value(&b, part, true) {
-			return Word{Text: source(w)}
+			return Word{Text: r.source(w)}
 		}
 	}
 	return Word{b.String(), true}

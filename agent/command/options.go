@@ -59,7 +59,7 @@ func (o options) isOption(s string) bool {
 	if s == "-" {
 		return o.dash
 	}
-	return strings.HasPrefix(s, "-") || o.plus && strings.HasPrefix(s, "+")
+	return strings.HasPrefix(s, "-") || o.plus && len(s) > 1 && s[0] == '+'
 }
 
 func (o options) parseLong(s string, args []Word) ([]option, []Word) {

@@ -150,7 +150,7 @@ func Argv(argv []string) *Reading {
 func Line(line string) *Reading {
 	r := reader{out: &Reading{}}
 	r.line(line, input{})
-	if len(r.out.Commands)+len(r.out.Outer)+len(r.out.Findings)+len(r.out.Writes) == 0 {
+	if len(r.out.Commands)+len(r.out.Outer)+len(r.out.Findings)+len(r.out.Writes)+len(r.out.Sets) == 0 {
 		r.out.find(Unparsed, "no command")
 	}
 	return r.out
