@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -84,3 +85,16 @@ func (t *Tokens) ActorOf(token string) term.Actor {
 
 // Patterns are those of everything that is served.
 func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers())) }
+
+// Bulk is bulk.
+type Bulk = bulk
+
+// Reserve is reserve.
+func (b *Bulk) Reserve(n int, now time.Time) time.Time { return b.reserve(n, now) }
+
+// Bounds of Bulk.
+const (
+	BulkRate  = bulkRate
+	BulkBurst = bulkBurst
+	BulkLeast = bulkLeast
+)

@@ -198,11 +198,19 @@ func (c *ptyClient) turn() (worked bool, err error) {
 
 // wait returns when there may be something to do.
 func (c *ptyClient) wait(ctx context.Context) error {
+	now := time.Now()
+	first := c.events.arm(now)
 	for _, st := range c.streams {
-		st.arm()
+		if due := st.arm(now); first.IsZero() || !due.IsZero() && due.Before(first) {
+			first = due
+		}
 	}
-	timer, stop := c.events.arm()
-	defer stop()
+	var timer <-chan time.Time
+	if !first.IsZero() {
+		t := time.NewTimer(first.Sub(now))
+		defer t.Stop()
+		timer = t.C
+	}
 	select {
 	case <-c.wake:
 	case <-timer:

@@ -224,23 +224,18 @@ func (e *ptyEvents) sweep() {
 	})
 }
 
-// arm makes the previews wake the client: those that are due when there is
-// something, the others by the timer it returns, which the caller stops.
-func (e *ptyEvents) arm() (due <-chan time.Time, stop func() bool) {
-	var first time.Time
+// arm makes the previews that are due wake the client when there is something,
+// and returns when the first of the others is; zero if there is none.
+func (e *ptyEvents) arm(now time.Time) (first time.Time) {
 	for _, p := range e.previews {
 		switch {
-		case !p.due.After(time.Now()):
+		case !p.due.After(now):
 			p.reader.Ready(1)
 		case first.IsZero() || p.due.Before(first):
 			first = p.due
 		}
 	}
-	if first.IsZero() {
-		return nil, func() bool { return false }
-	}
-	t := time.NewTimer(time.Until(first))
-	return t.C, t.Stop
+	return first
 }
 
 func (c *ptyClient) tell(e terminalEvent) error {

@@ -381,6 +381,49 @@ func TestInterfacesHearOfTheEnd(t *testing.T) {
 	}
 }
 
+func TestFloodsShareARate(t *testing.T) {
+	var b local.Bulk
+	now := time.Now()
+	const piece = 32 << 10
+	sent := 0
+	for !b.Reserve(piece, now).After(now) {
+		sent += piece
+	}
+	if sent < local.BulkBurst-2*piece || sent > local.BulkBurst+2*piece {
+		t.Errorf("%d bytes at once, want %d", sent, local.BulkBurst)
+	}
+	if due := b.Reserve(local.BulkLeast-1, now); !due.IsZero() {
+		t.Errorf("an echo waits for a flood until %v", due.Sub(now))
+	}
+	// Many that ask as soon as they may get equal parts of the rate.
+	const streams, span = 50, time.Second
+	var due [streams]time.Time
+	var got [streams]int
+	for at := now; at.Before(now.Add(span)); at = at.Add(time.Millisecond) {
+		for i := range due {
+			if !due[i].After(at) {
+				due[i] = b.Reserve(piece, at)
+				got[i] += piece
+			}
+		}
+	}
+	total := 0
+	for i, n := range got {
+		total += n
+		if n < local.BulkRate/streams*8/10 || n > local.BulkRate/streams*12/10 {
+			t.Errorf("stream %d got %d bytes of %d", i, n, local.BulkRate)
+		}
+	}
+	if total < local.BulkRate*9/10 || total > local.BulkRate*11/10 {
+		t.Errorf("%d bytes in a second, want %d", total, local.BulkRate)
+	}
+	// Who has been quiet may burst again, but not save up more than that.
+	late := now.Add(time.Hour)
+	if due := b.Reserve(local.BulkBurst+piece, late); due.Before(late) || due.After(late.Add(time.Millisecond)) {
+		t.Errorf("after an hour: %v", due.Sub(late))
+	}
+}
+
 // deaf is a child that does not read its input.
 type deaf struct{ *testkit.Child }
 

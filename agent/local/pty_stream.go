@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"tether/agent/term"
 )
@@ -21,6 +22,7 @@ type ptyStream struct {
 	sent     int64      // offset after what the client was sent
 	acks     bool       // the client acknowledges
 	acked    int64      // offset it has shown
+	due      time.Time  // when it may be sent more, see bulk
 	exit     *term.Exit // was read already, and is to be sent next
 }
 
@@ -179,7 +181,7 @@ func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
 	switch {
 	case st.exit != nil:
 		return true, st.end(c, *st.exit)
-	case st.full():
+	case st.full(), time.Now().Before(st.due):
 		return false, nil
 	}
 	c.buf.text = slices.Grow(c.buf.text[:0], ptyChunk)
@@ -193,6 +195,7 @@ func (st *ptyStream) step(c *ptyClient) (worked bool, err error) {
 		return false, err
 	case ev.Mark == nil:
 		st.sent = ev.Off + int64(len(ev.Data))
+		st.due = c.server.bulk.reserve(len(ev.Data), time.Now())
 		return true, c.send(appendOutput(frame, st.id, piece{ev.Data, ev.Off}))
 	case ev.Mark.Kind == term.MarkResized:
 		return true, c.send(appendResized(frame, st.id, ev.Mark.Size))
@@ -222,6 +225,7 @@ func (st *ptyStream) resync(c *ptyClient) error {
 		return errStreamEnded
 	}
 	said.lost = max(said.history.Off-sent, 0)
+	st.due = c.server.bulk.reserve(len(said.history.Data), time.Now())
 	return c.send(appendAttached(c.buf.frame[:0], said))
 }
 
@@ -231,9 +235,13 @@ func (st *ptyStream) acknowledge(end int64) { st.acked = min(max(st.acked, end),
 // full reports whether the client has enough to show.
 func (st *ptyStream) full() bool { return st.acks && st.sent-st.acked >= ackWindow }
 
-// arm makes the reader wake the client.
-func (st *ptyStream) arm() {
-	if !st.full() {
+// arm makes the reader wake the client, or returns when there may be more.
+func (st *ptyStream) arm(now time.Time) (due time.Time) {
+	switch {
+	case st.due.After(now):
+		return st.due
+	case !st.full():
 		st.reader.Ready(1)
 	}
+	return time.Time{}
 }

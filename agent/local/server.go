@@ -88,10 +88,12 @@ type Server struct {
 	tcp  http.Server
 
 	tcpPort  atomic.Int64
+	keeping  atomic.Bool     // draining, and the terminals go on
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
 	attached sync.WaitGroup
 	viewers  chan struct{} // a slot for each WebSocket of a user interface
+	bulk     bulk          // what those are sent
 	leases   leases
 	agents   agents
 }
