@@ -3,7 +3,6 @@ package local_test
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"testing"
 
@@ -18,7 +17,7 @@ type ui struct {
 	conn *websocket.Conn
 }
 
-// dialUI connects to the socket.
+// ui connects as the person.
 func (w *world) ui() *ui { return w.uiOf(w.client) }
 
 // uiOf connects as whoever c is.
@@ -106,7 +105,7 @@ func (u *ui) settled() (all []said) {
 	}
 }
 
-// quiet is settled without what belongs to no terminal's stream.
+// streamed leaves out the events of terminals.
 func streamed(all []said) (out []said) {
 	for _, m := range all {
 		if m["type"] != "terminal" {
@@ -130,7 +129,7 @@ func text(all []said) string {
 	return out
 }
 
-// shown reads messages until what they show is want.
+// shows reads messages until what they show is want.
 func (u *ui) shows(want string) []said {
 	u.t.Helper()
 	var all []said
@@ -139,5 +138,3 @@ func (u *ui) shows(want string) []said {
 	}
 	return all
 }
-
-var _ = http.StatusOK
