@@ -65,7 +65,7 @@ func (r *reader) line(text string, in input) {
 }
 
 // commentsStand reports whether each comment begins where a word could. In a
-// subshell mvdan.cc/sh 3.14.1 takes the # of "(a``#; rm x" for the beginning of
+// subshell mvdan.cc/sh 3.14.1 takes the # of "(a“#; rm x" for the beginning of
 // a comment, which hides what shells run.
 func commentsStand(file *syntax.File, text string) bool {
 	stand := true

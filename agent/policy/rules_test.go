@@ -92,9 +92,15 @@ func TestWrongConfiguration(t *testing.T) {
 			c.Rules = []config.PolicyRule{{Name: "x", Effect: "ask", Argv: []string{"a"}}, {Name: "x", Effect: "ask", Argv: []string{"b"}}}
 		}, `number 2: there is another rule called "x"`},
 		{"principal without agent", func(c *config.Policy) { c.Principals = []config.PolicyIdentity{{Name: "bob"}} }, `number 1 ("bob"): name must be agent:NAME`},
-		{"relative root", func(c *config.Policy) { c.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"src"}}} }, `roots: "src" must be an absolute path`},
-		{"root of another home", func(c *config.Policy) { c.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"~bob"}}} }, `roots: "~bob" must be`},
-		{"relative writable", func(c *config.Policy) { c.Principals = []config.PolicyIdentity{{Name: "agent:*", Writable: []string{"."}}} }, `writable: "." must be`},
+		{"relative root", func(c *config.Policy) {
+			c.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"src"}}}
+		}, `roots: "src" must be an absolute path`},
+		{"root of another home", func(c *config.Policy) {
+			c.Principals = []config.PolicyIdentity{{Name: "agent:*", Roots: []string{"~bob"}}}
+		}, `roots: "~bob" must be`},
+		{"relative writable", func(c *config.Policy) {
+			c.Principals = []config.PolicyIdentity{{Name: "agent:*", Writable: []string{"."}}}
+		}, `writable: "." must be`},
 		{"wrong default", func(c *config.Policy) { c.Default = "maybe" }, "policy.default: \"maybe\" must be"},
 		{"several", func(c *config.Policy) {
 			c.Rules = []config.PolicyRule{{Name: "x"}, {Name: "y"}}
