@@ -270,10 +270,11 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 		failed <- nil
 	}
 	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
-	server.Drain()
 	if a.killing.Load() {
+		server.Drain()
 		a.closeTerminals()
 	} else {
+		server.DrainKeeping()
 		a.leaveTerminals()
 	}
 	return errors.Join(err, server.Close(), <-failed)

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/holder"
+	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -274,4 +275,4 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 	return lock, err
 }
 
-func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, "daemon.lock") }
+func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, local.LockName) }

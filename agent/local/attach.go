@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net/http"
 	"net/url"
@@ -42,14 +43,26 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	s.attached.Add(1)
 	defer s.attached.Done()
+	offsets := r.URL.Query().Get("offsets") == "1"
+	if offsets {
+		w.Header().Set(offsetsHeader, "1")
+	}
 	conn, err := upgrade(w, r)
 	if err != nil {
 		return nil // upgrade has answered
 	}
 	conn.SetReadLimit(maxFrame)
-	(&attachment{conn: conn, terminal: h, reader: rd, server: s}).run(r.Context())
+	(&attachment{conn: conn, terminal: h, reader: rd, server: s, offsets: offsets}).run(r.Context())
 	return nil
 }
+
+// offsetsHeader in the answer says that each binary message begins with the raw
+// offset after its data, as 8 bytes, big-endian, so that the client can go on
+// from there with another daemon. It asks for that by offsets=1.
+const (
+	offsetsHeader = "Tether-Offsets"
+	offsetBytes   = 8
+)
 
 // parseStart reads where the client wants to begin: from=OFFSET, or the last
 // tail=BYTES, or now.
@@ -74,6 +87,7 @@ type attachment struct {
 	terminal term.Handle
 	reader   *term.Reader
 	server   *Server
+	offsets  bool // messages begin with them
 }
 
 // run returns when the terminal has exited, the client has gone, the server
@@ -114,9 +128,9 @@ func (a *attachment) run(request context.Context) {
 // output sends the terminal's stream until its end and returns the last word
 // for the client; ok is false when the client is not there to hear it.
 func (a *attachment) output(ctx context.Context, wrong <-chan Control) (last Control, ok bool) {
-	buf := make([]byte, attachChunk)
+	buf := make([]byte, offsetBytes+attachChunk)
 	for {
-		ev, ready, err := a.reader.TryNext(buf)
+		ev, ready, err := a.reader.TryNext(buf[offsetBytes:])
 		if err == nil && !ready {
 			select {
 			case <-a.reader.Ready(1):
@@ -132,7 +146,12 @@ func (a *attachment) output(ctx context.Context, wrong <-chan Control) (last Con
 			err = a.send(websocket.MessageText, Control{Type: ControlLagged, Lost: lagged.Lost}.encode())
 		case err != nil:
 		case len(ev.Data) > 0:
-			err = a.send(websocket.MessageBinary, ev.Data)
+			data := ev.Data
+			if a.offsets {
+				binary.BigEndian.PutUint64(buf, uint64(ev.Raw))
+				data = buf[:offsetBytes+len(ev.Data)]
+			}
+			err = a.send(websocket.MessageBinary, data)
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
 			return Control{Type: ControlExit, Code: ev.Mark.Exit.Code, Signal: ev.Mark.Exit.Signal}, true
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
@@ -152,6 +171,9 @@ func (a *attachment) output(ctx context.Context, wrong <-chan Control) (last Con
 func (a *attachment) dropped() (Control, bool) {
 	if a.server.draining.Err() == nil {
 		return Control{}, false
+	}
+	if a.server.keeping.Load() && a.terminal.Info().Held {
+		return Control{Type: ControlDropped, Message: "another daemon takes over", Keep: true}, true
 	}
 	return Control{Type: ControlDropped, Message: "the daemon is shutting down"}, true
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"tether/platform/ipc"
 )
@@ -32,7 +33,7 @@ type Client struct {
 // NewClient returns a client for the socket at the absolute path. It does not
 // connect yet. Close gives its idle connections back.
 func NewClient(socket string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return ipc.Dial(ctx, socket) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
 	return &Client{socket: socket, http: http.Client{
 		Transport:     &http.Transport{DialContext: dial, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -147,13 +148,12 @@ func terminalPath(ref, rest string) string { return "/v1/terminals/" + url.PathE
 
 // do sends in as JSON unless it is nil, and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return err
 		}
-		body = bytes.NewReader(data)
 	}
 	resp, err := c.send(ctx, method, path, body)
 	if err != nil {
@@ -166,8 +166,24 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 	return nil
 }
 
-// send returns the daemon's answer if it is not an error.
-func (c *Client) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
+// send returns the daemon's answer if it is not an error. A daemon that is
+// making way is asked again: the next one answers.
+func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	for end := time.Now().Add(handOverPatience); ; {
+		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
+		var closing *Error
+		if !errors.As(err, &closing) || closing.Code != CodeClosing || time.Now().After(end) {
+			return resp, err
+		}
+		select {
+		case <-time.After(secondLook):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+Host+path, body)
 	if err != nil {
 		return nil, err

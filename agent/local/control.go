@@ -27,6 +27,7 @@ type Control struct {
 	Code    int         `json:"code,omitempty"`
 	Signal  string      `json:"signal,omitempty"`
 	Message string      `json:"message,omitempty"`
+	Keep    bool        `json:"keep,omitempty"` // dropped: the terminal goes on, and the next daemon has it
 }
 
 func (c Control) encode() []byte {

@@ -26,6 +26,13 @@ func (c *Client) HandOver(ctx context.Context, r HandOverRequest) (HandOver, err
 	return h, c.do(ctx, http.MethodPost, "/v1/handover", r, &h)
 }
 
+// DrainKeeping is Drain where the terminals go on: attached clients are told, and
+// look for the next daemon.
+func (s *Server) DrainKeeping() {
+	s.keeping.Store(true)
+	s.Drain()
+}
+
 func (s *Server) handOver(w http.ResponseWriter, r *http.Request) error {
 	var req HandOverRequest
 	if err := decode(w, r, &req); err != nil {

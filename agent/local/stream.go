@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/http"
@@ -19,19 +20,23 @@ var ErrDropped = errors.New("the daemon closed the connection")
 type AttachOptions struct {
 	FromStart bool  // with all that is kept
 	Tail      int64 // with at most this many bytes before now, from the start of a line
+	From      int64 // if not 0: from this raw offset on, such as Message.Raw
 }
 
 // Attachment is a terminal at the hands of its person. Next is for one
 // goroutine; Write and Resize may be called from any.
 type Attachment struct {
-	conn *websocket.Conn
+	conn    *websocket.Conn
+	offsets bool // the daemon says them
 }
 
 // Attach opens the terminal that ref names. ctx bounds only the opening. The
 // caller must Close it.
 func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Attachment, error) {
-	q := url.Values{}
+	q := url.Values{"offsets": {"1"}}
 	switch {
+	case o.From > 0:
+		q.Set("from", strconv.FormatInt(o.From, 10))
 	case o.FromStart:
 		q.Set("from", "0")
 	case o.Tail > 0:
@@ -42,7 +47,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 	switch {
 	case err == nil:
 		conn.SetReadLimit(maxFrame)
-		return &Attachment{conn}, nil
+		return &Attachment{conn, resp.Header.Get(offsetsHeader) == "1"}, nil
 	case resp != nil && resp.StatusCode != http.StatusSwitchingProtocols:
 		return nil, errorIn(resp)
 	}
@@ -52,6 +57,7 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 // Message is what the terminal sends: Data, or a Control.
 type Message struct {
 	Data    []byte // valid until the next call
+	Raw     int64  // raw offset after Data; 0 where the daemon does not say
 	Control *Control
 }
 
@@ -67,13 +73,27 @@ func (a *Attachment) Next(ctx context.Context) (Message, error) {
 		return Message{}, fmt.Errorf("%w: %w", ErrDropped, err)
 	}
 	if kind == websocket.MessageBinary {
-		return Message{Data: data}, nil
+		return a.data(data)
 	}
 	c, err := parseControl(data)
 	if err != nil {
 		return Message{}, err
 	}
 	return Message{Control: &c}, nil
+}
+
+// SaysOffsets reports whether messages have a raw offset.
+func (a *Attachment) SaysOffsets() bool { return a.offsets }
+
+// data takes a binary message apart.
+func (a *Attachment) data(p []byte) (Message, error) {
+	switch {
+	case !a.offsets:
+		return Message{Data: p}, nil
+	case len(p) < offsetBytes:
+		return Message{}, fmt.Errorf("%w: it sent a message of %d bytes without an offset", ErrDropped, len(p))
+	}
+	return Message{Data: p[offsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }
 
 // Write sends what was typed. It waits while the child does not read and much

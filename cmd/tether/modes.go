@@ -107,6 +107,11 @@ func (m *modes) set(mode int, changed bool) {
 	}
 }
 
+// wholeScreen reports whether a program has the alternate screen.
+func (m *modes) wholeScreen() bool {
+	return slices.ContainsFunc(m.changed, func(n int) bool { return n == 47 || n == 1047 || n == 1049 })
+}
+
 // restore returns what puts the terminal back, the last change first. An unfinished sequence is cancelled (CAN).
 func (m *modes) restore() []byte {
 	var out []byte

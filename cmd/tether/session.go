@@ -23,7 +23,7 @@ type session struct {
 	app    *app
 	client *local.Client
 	id     string
-	att    *local.Attachment
+	att    *lifeline
 	owns   bool // the terminal was started for this session
 
 	interactive bool
@@ -35,13 +35,14 @@ type session struct {
 
 // attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or what went wrong.
 func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o local.AttachOptions, owns bool) error {
-	att, err := client.Attach(ctx, id, o)
+	s := &session{app: a, client: client, id: id, owns: owns,
+		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
+	att, err := attachLife(ctx, client, id, o, s.notice)
 	if err != nil {
 		return &cannotAttach{err}
 	}
 	defer att.Close()
-	s := &session{app: a, client: client, id: id, att: att, owns: owns,
-		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
+	s.att = att
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(s.signals)
 	if !s.interactive {
@@ -86,6 +87,13 @@ func (s *session) run() error {
 				return err
 			}
 		}
+	}
+}
+
+// notice tells the person something, unless a program has the whole screen: that would be in its picture.
+func (s *session) notice(format string, args ...any) {
+	if !s.modes.wholeScreen() {
+		s.app.notice(format, args...)
 	}
 }
 
@@ -174,9 +182,8 @@ func (s *session) unread(err error) error {
 // follow gives the terminal the size of the person's.
 func (s *session) follow(ctx context.Context, resized <-chan os.Signal) {
 	for {
-		if cols, rows := s.app.size(); s.att.Resize(ctx, cols, rows) != nil {
-			return
-		}
+		cols, rows := s.app.size()
+		s.att.Resize(ctx, cols, rows)
 		select {
 		case <-resized:
 		case <-ctx.Done():

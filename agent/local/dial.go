@@ -1,0 +1,51 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"time"
+
+	"tether/platform/ipc"
+)
+
+// LockName is the file beside the socket that a daemon holds locked from its
+// start to its end.
+const LockName = "daemon.lock"
+
+const (
+	// handOverPatience is how long a client waits while one daemon makes way for
+	// another, or starts.
+	handOverPatience = 5 * time.Second
+	// secondLook is when a client looks again, in case it looked between the end
+	// of one daemon and the start of the next.
+	secondLook = 10 * time.Millisecond
+)
+
+// dialPatiently connects to the daemon. Where there is none, but one is about
+// to be, it waits for it.
+func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
+	pause := secondLook
+	for end, looks := time.Now().Add(handOverPatience), 0; ; looks++ {
+		conn, err := ipc.Dial(ctx, socket)
+		if !errors.Is(err, ipc.ErrNotRunning) || looks > 0 && !locked(socket) || time.Now().After(end) {
+			return conn, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// locked reports whether a daemon starts or ends.
+func locked(socket string) bool {
+	lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), LockName))
+	var held *ipc.LockedError
+	if err == nil {
+		lock.Close()
+	}
+	return errors.As(err, &held)
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tether/agent/local"
+)
+
+// lifeline is an attachment that outlives the daemon: when that is killed or replaced, the terminal goes on, and so does the lifeline
+// when the next daemon answers, at the byte where it was. Next is for one goroutine; it is the one that comes back. The others may be
+// called from any; they wait meanwhile.
+//
+//	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
+//	    └──────(exit, last word)──────┴──(nobody comes)──▶ over
+type lifeline struct {
+	client *local.Client
+	id     string
+	notice func(format string, args ...any)
+
+	from local.AttachOptions // where to begin, or to go on; owned by Next's goroutine
+
+	mu      sync.Mutex
+	att     *local.Attachment // nil while away
+	changed chan struct{}     // closed and replaced when att changes
+	closed  bool
+	cols    uint16 // the size that was asked for last, 0 if none was
+	rows    uint16
+}
+
+const (
+	// awayPatience is how long an attached command waits for the next daemon.
+	awayPatience = 15 * time.Second
+	// missingPatience is how long it waits for the terminal when a daemon is there: it may be taken up late.
+	missingPatience = 5 * time.Second
+	// lookFirst and lookLast are the pauses between two looks for a daemon.
+	lookFirst = 5 * time.Millisecond
+	lookLast  = 100 * time.Millisecond
+)
+
+// attachLife opens the terminal.
+func attachLife(ctx context.Context, client *local.Client, id string, o local.AttachOptions, notice func(string, ...any)) (*lifeline, error) {
+	att, err := client.Attach(ctx, id, o)
+	if err != nil {
+		return nil, err
+	}
+	return &lifeline{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
+}
+
+// Next returns the next message. What it returns when the daemon is gone for good is local.ErrDropped.
+func (l *lifeline) Next(ctx context.Context) (local.Message, error) {
+	for {
+		l.mu.Lock()
+		att := l.att
+		l.mu.Unlock()
+		if att == nil {
+			return local.Message{}, local.ErrDropped
+		}
+		m, err := att.Next(ctx)
+		goesOn := err == nil && m.Control != nil && m.Control.Type == local.ControlDropped && m.Control.Keep
+		switch {
+		case err == nil && !goesOn:
+			if m.Raw > 0 {
+				l.from = local.AttachOptions{From: m.Raw}
+			}
+			return m, nil
+		case ctx.Err() != nil, l.isClosed(), !att.SaysOffsets():
+			return m, err
+		}
+		if err := l.comeBack(ctx); err != nil {
+			return local.Message{}, err
+		}
+	}
+}
+
+// comeBack waits for the next daemon and attaches to it where the last one stopped.
+func (l *lifeline) comeBack(ctx context.Context) error {
+	l.swap(nil)
+	began := time.Now()
+	var answered time.Time
+	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+		att, err := l.client.Attach(ctx, l.id, l.from)
+		if err == nil {
+			l.swap(att)
+			l.notice("the daemon was gone for %s; %s goes on where it was\r", round(time.Since(began)), l.id)
+			return nil
+		}
+		var remote *local.Error
+		if errors.As(err, &remote) && remote.Code != local.CodeClosing && answered.IsZero() {
+			answered = time.Now()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case l.isClosed():
+			return local.ErrDropped
+		case !answered.IsZero() && time.Since(answered) > missingPatience:
+			return fmt.Errorf("%w: the daemon that came after it does not have %s: %w", local.ErrDropped, l.id, err)
+		case time.Since(began) > awayPatience:
+			return &hinted{fmt.Errorf("%w, and none has come back within %v; %s runs on", local.ErrDropped, awayPatience, l.id),
+				"start one and go on: tether daemon --background; tether attach " + l.id}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
+
+// swap puts another attachment in place, nil for none, and gives it the size.
+func (l *lifeline) swap(att *local.Attachment) {
+	l.mu.Lock()
+	old, cols, rows := l.att, l.cols, l.rows
+	if l.closed && att != nil {
+		old, att = att, nil
+	}
+	l.att = att
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.mu.Unlock()
+	if old != nil {
+		old.Close()
+	}
+	if att != nil && cols > 0 {
+		_ = att.Resize(context.Background(), cols, rows) // if it fails, Next comes back again
+	}
+}
+
+// Write sends what was typed. While the daemon is away it waits. What it was sending in that moment may be lost with the daemon, or
+// be typed twice if that had just passed it on.
+func (l *lifeline) Write(ctx context.Context, p []byte) error {
+	for {
+		l.mu.Lock()
+		att, changed, closed := l.att, l.changed, l.closed
+		l.mu.Unlock()
+		if closed {
+			return local.ErrDropped
+		}
+		if att != nil {
+			if err := att.Write(ctx, p); err == nil || ctx.Err() != nil {
+				return err
+			}
+		}
+		select {
+		case <-changed: // Next has noticed
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Resize gives the terminal a size, also when the daemon is back.
+func (l *lifeline) Resize(ctx context.Context, cols, rows uint16) {
+	l.mu.Lock()
+	att := l.att
+	l.cols, l.rows = cols, rows
+	l.mu.Unlock()
+	if att != nil {
+		_ = att.Resize(ctx, cols, rows)
+	}
+}
+
+// Close leaves the terminal.
+func (l *lifeline) Close() {
+	l.mu.Lock()
+	att := l.att
+	l.closed, l.att = true, nil
+	close(l.changed)
+	l.changed = make(chan struct{})
+	l.mu.Unlock()
+	if att != nil {
+		att.Close()
+	}
+}
+
+func (l *lifeline) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
