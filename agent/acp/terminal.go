@@ -116,7 +116,7 @@ func (t *terminal) lose(why string) {
 // may break down and come back in between.
 func (t *terminal) follow(ctx context.Context, from Terminals) {
 	var at int64
-	var revived bool
+	var stopped bool // in order, by somebody who wants no other
 	deadline, pause := time.Now().Add(lostAfter), firstRetry
 	for {
 		next, err := t.followOnce(ctx, from, at)
@@ -124,9 +124,10 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 			return
 		}
 		if next > at {
-			at, revived = next, false
+			at, stopped = next, false
 			deadline, pause = time.Now().Add(lostAfter), firstRetry
 		}
+		stopped = stopped || errors.Is(err, ErrStopped)
 		var failure *Failure
 		switch {
 		case errors.As(err, &failure) && failure.Kind == Gone:
@@ -135,9 +136,8 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 		case time.Now().After(deadline):
 			t.lose(fmt.Sprintf("the daemon does not answer, nothing more is known of this command: %v", err))
 			return
-		case !revived && !errors.Is(err, ErrStopped):
-			revived = true
-			_ = from.Revive(ctx) // if it cannot be, the deadline ends this
+		case !stopped:
+			_ = from.Revive(ctx) // again and again, as the old one may seem to be there while it dies; the deadline ends this
 		}
 		select {
 		case <-time.After(pause):
