@@ -135,6 +135,7 @@ type fakeTerminal struct {
 	mu       sync.Mutex
 	info     mcp.Info
 	events   []mcp.Event // in order; Off is after each
+	base     int         // how many were dropped before them
 	commands []mcp.Command
 	typed    string
 	signal   string
@@ -142,12 +143,20 @@ type fakeTerminal struct {
 	readers  int           // open ones
 }
 
+// maxEvents is how many events a terminal keeps.
+const maxEvents = 20_000
+
 func (t *fakeTerminal) add(ev mcp.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.info.End += int64(len(ev.Data))
 	ev.Off = t.info.End
 	t.events = append(t.events, ev)
+	if n := len(t.events) - maxEvents; n > maxEvents { // as a log that is full does
+		t.info.Start = t.events[n-1].Off
+		t.events = slices.Clone(t.events[n:])
+		t.base += n
+	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
@@ -203,8 +212,11 @@ func (t *fakeTerminal) Read(from int64) (mcp.Reader, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.readers++
-	r := &fakeReader{t: t, pos: from}
-	for r.next < len(t.events) && t.events[r.next].Off < from || r.next < len(t.events) && t.events[r.next].Off == from && len(t.events[r.next].Data) > 0 {
+	r := &fakeReader{t: t, pos: from, next: t.base}
+	for i := range t.events {
+		if ev := &t.events[i]; ev.Off > from || ev.Off == from && len(ev.Data) == 0 {
+			break
+		}
 		r.next++
 	}
 	return r, nil
@@ -226,18 +238,19 @@ func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
 	if r.pos < t.info.Start {
 		ev := mcp.Event{Lost: t.info.Start - r.pos, Off: t.info.Start}
 		r.pos = t.info.Start
-		for r.next < len(t.events) && t.events[r.next].Off <= r.pos {
+		r.next = max(r.next, t.base)
+		for r.next < t.base+len(t.events) && t.events[r.next-t.base].Off <= r.pos {
 			r.next++
 		}
 		return ev, true, nil
 	}
-	if r.next == len(t.events) {
+	if r.next == t.base+len(t.events) {
 		if t.info.Exit != nil {
 			return mcp.Event{}, false, io.EOF
 		}
 		return mcp.Event{}, false, nil
 	}
-	ev := t.events[r.next]
+	ev := t.events[r.next-t.base]
 	if len(ev.Data) > 0 {
 		rest := ev.Data[int64(len(ev.Data))-(ev.Off-r.pos):]
 		n := copy(buf, rest)

@@ -38,7 +38,7 @@ func dial(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), there) }()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, o)
-	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, nil)
+	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: here, Writer: here}, &sdk.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,6 +57,10 @@ func one(t *testing.T, f *fakeTerminals) *sdk.ClientSession {
 	t.Helper()
 	return connect(t, newServer(t, mcp.Options{Terminals: f, Loopback: true}), nil)
 }
+
+// version is that of the protocol in sessions over a pipe, unless a test says
+// otherwise.
+const version = "2025-11-25"
 
 // answer calls a tool and returns the text of its answer.
 func answer(t *testing.T, session *sdk.ClientSession, tool string, args any) (text string, isError bool) {

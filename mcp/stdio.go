@@ -28,7 +28,7 @@ var ErrTooMany = errors.New("too many sessions")
 // Serve runs a session over a stream of lines, one message each, as over
 // standard input and output. It returns when the client has closed the stream,
 // ctx ends or the server is closed, and closes conn. A message that is none is
-// answered and skipped.
+// answered and skipped. Errors: ErrTooMany, or that the server is closed.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer conn.Close()
 	if err := s.enter(); err != nil {
@@ -42,11 +42,8 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
-	err = session.Wait()
-	if errors.Is(err, io.EOF) || ctx.Err() != nil || s.ctx.Err() != nil {
-		return nil
-	}
-	return err
+	_ = session.Wait() // how a stream ends is the client's business
+	return nil
 }
 
 func (s *Server) enter() error {

@@ -1,0 +1,242 @@
+package mcp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/mcp"
+)
+
+// rawClient speaks lines without the SDK.
+type rawClient struct {
+	t    *testing.T
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// raw opens a session in which the handshake is over.
+func raw(t *testing.T, s *mcp.Server) *rawClient {
+	t.Helper()
+	here, there := net.Pipe()
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), there) }()
+	t.Cleanup(func() {
+		here.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	if err := here.SetDeadline(time.Now().Add(patience)); err != nil {
+		t.Fatal(err)
+	}
+	c := &rawClient{t: t, conn: here, in: bufio.NewReader(here)}
+	c.send(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	c.receive()
+	c.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+func (c *rawClient) send(lines ...string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c.conn, strings.Join(lines, "\n")+"\n"); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// message is what a server says.
+type message struct {
+	JSONRPC string `json:"jsonrpc"`
+	ID      any    `json:"id"`
+	Error   *struct {
+		Code    int
+		Message string
+	} `json:"error"`
+	Result json.RawMessage `json:"result"`
+}
+
+func (c *rawClient) receive() message {
+	c.t.Helper()
+	line, err := c.in.ReadBytes('\n')
+	if err != nil {
+		c.t.Fatalf("after %q: %v", line, err)
+	}
+	var m message
+	if err := json.Unmarshal(line, &m); err != nil || m.JSONRPC != "2.0" {
+		c.t.Fatalf("%v in %q", err, line)
+	}
+	return m
+}
+
+const listCall = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"list_terminals"}}`
+
+// What is no request is answered, and the session goes on.
+func TestBadLines(t *testing.T) {
+	for _, c := range []struct {
+		name, line string
+		code       int
+		id         any
+		want       string
+	}{
+		{"no JSON", "{bad", -32700, nil, "a line is not JSON"},
+		{"not UTF-8", "\xff\xfe", -32700, nil, "a line is not JSON"},
+		{"half a message", `{"jsonrpc":"2.0","id":1,"method":"tools/c`, -32700, nil, "a line is not JSON"},
+		{"two messages", listCall + listCall, -32700, nil, "a line is not JSON"},
+		{"a number", "7", -32600, nil, ""},
+		{"a string", `"x"`, -32600, nil, ""},
+		{"a batch", "[" + listCall + "]", -32600, nil, "batches are not supported; send one message per line"},
+		{"an empty batch", "[]", -32600, nil, "batches are not supported; send one message per line"},
+		{"another protocol", `{"jsonrpc":"1.0","id":3,"method":"ping"}`, -32600, 3.0, ""},
+		{"an id that is none", `{"jsonrpc":"2.0","id":{"a":1},"method":"ping"}`, -32600, nil, ""},
+		{"a method that does not exist", `{"jsonrpc":"2.0","id":5,"method":"tools/kill"}`, -32601, 5.0, ""},
+		{"parameters that are none", `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":[1]}`, -32602, 6.0, ""},
+		{"a second handshake", `{"jsonrpc":"2.0","id":8,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, 0, 8.0, "duplicate"},
+		{"10 MiB", `{"jsonrpc":"2.0","id":9,"method":"ping","x":"` + strings.Repeat("x", 10<<20) + `"}`, -32600, nil, "a message has more than 1048576 bytes"},
+		{"10 MiB of nothing", strings.Repeat(" ", 10<<20), -32600, nil, "a message has more than 1048576 bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+			go func() { // a pipe has no room
+				io.WriteString(client.conn, c.line+"\n\n \r\n"+listCall+"\n")
+			}()
+			got := client.receive()
+			if got.Error == nil || got.Error.Code != c.code || got.ID != c.id || !strings.Contains(got.Error.Message, c.want) {
+				t.Errorf("answer %+v %+v", got, got.Error)
+			}
+			if next := client.receive(); next.ID != 7.0 || next.Error != nil {
+				t.Errorf("the next request: %+v", next)
+			}
+		})
+	}
+}
+
+// A notification is never answered, whatever is wrong with it.
+func TestBadNotifications(t *testing.T) {
+	client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+	client.send(`{"jsonrpc":"2.0","method":"no/such"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`,
+		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}`, `{"jsonrpc":"2.0","id":3,"result":{}}`, `{"jsonrpc":"2.0","id":4}`, listCall)
+	if m := client.receive(); m.ID != 7.0 || m.Error != nil {
+		t.Errorf("first answer %+v", m)
+	}
+}
+
+// Before the handshake nothing is served but a ping.
+func TestNothingBeforeHandshake(t *testing.T) {
+	here, there := net.Pipe()
+	s := newServer(t, mcp.Options{Terminals: &fakeTerminals{}})
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(context.Background(), there) }()
+	c := &rawClient{t: t, conn: here, in: bufio.NewReader(here)}
+	c.send(listCall)
+	if m := c.receive(); m.Error == nil || !strings.Contains(m.Error.Message, "initialization") {
+		t.Errorf("answer %+v", m)
+	}
+	here.Close()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// halfConn is a pipe whose client can close its own side alone.
+type halfConn struct {
+	io.Reader
+	io.Writer
+	close func()
+}
+
+func (h halfConn) Close() error { h.close(); return nil }
+
+// A script that pipes its requests in, and closes its side, gets its answers.
+func TestAnswersAfterEnd(t *testing.T) {
+	f := &fakeTerminals{killing: 100 * time.Millisecond}
+	f.add("pty-a", mcp.OwnerAgent)
+	s := newServer(t, mcp.Options{Terminals: f})
+	requests := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"kill_terminal","arguments":{"terminalId":"pty-a"}}}`,
+		listCall, // without an end of line after it
+	}, "\n")
+	out, answers := io.Pipe()
+	go s.Serve(context.Background(), halfConn{strings.NewReader(requests), answers, func() { answers.Close() }})
+	var ids []any
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		var m message
+		unmarshal(t, lines.Text(), &m)
+		ids = append(ids, m.ID)
+	}
+	slices.SortFunc(ids, func(a, b any) int { return int(a.(float64) - b.(float64)) })
+	if len(ids) != 3 || ids[0] != 1.0 || ids[1] != 2.0 || ids[2] != 7.0 {
+		t.Errorf("answers to %v", ids)
+	}
+}
+
+func TestSessionsAreBounded(t *testing.T) {
+	s := newServer(t, mcp.Options{Terminals: &fakeTerminals{}, Sessions: 2})
+	connect(t, s, nil)
+	_, conn := dial(t, s, nil)
+	_, there := net.Pipe()
+	if err := s.Serve(t.Context(), there); !errors.Is(err, mcp.ErrTooMany) {
+		t.Errorf("a third session: %v", err)
+	}
+	conn.Close()
+	eventually(t, "a place is free", func() bool {
+		here, there := net.Pipe()
+		here.Close()
+		return s.Serve(t.Context(), there) == nil
+	})
+}
+
+// Close ends what waits.
+func TestCloseEndsSessions(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", mcp.OwnerUser)
+	s := mcp.New(mcp.Options{Terminals: f})
+	client := raw(t, s)
+	client.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"terminal:///pty-a"}}`)
+	client.receive()
+	client.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","timeoutMs":600000}}}`)
+	eventually(t, "both read", func() bool { return x.open() == 2 })
+	s.Close()
+	if n := x.open(); n != 0 {
+		t.Errorf("%d readers are left", n)
+	}
+	if _, there := net.Pipe(); s.Serve(t.Context(), there) == nil {
+		t.Error("a closed server serves")
+	}
+}
+
+// FuzzLines sends anything: each line is answered or is a notification, what
+// comes back is JSON, and the session still works.
+func FuzzLines(f *testing.F) {
+	for _, s := range []string{
+		listCall, "{}", "[]", "null", "{bad", `{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":null,"method":"ping"}`, "\x00", " ",
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_terminal","arguments":{"terminalId":"pty-a","since":1e3}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","timeoutMs":0}}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"terminal:///pty-a"}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"x"}}`, `{"jsonrpc":"2.0","id":1,"result":null}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if bytes.Contains(data, []byte("timeoutMs")) && !bytes.Contains(data, []byte(`"timeoutMs":0`)) || bytes.Contains(data, []byte("notifications/cancelled")) {
+			t.Skip("it may wait for long, or end what follows")
+		}
+		terminals := &fakeTerminals{}
+		terminals.add("pty-a", mcp.OwnerAgent).print("out\r\n")
+		s := mcp.New(mcp.Options{Terminals: terminals})
+		defer s.Close()
+		client := raw(t, s)
+		go io.WriteString(client.conn, string(data)+"\n"+`{"jsonrpc":"2.0","id":"last","method":"ping"}`+"\n")
+		for client.receive().ID != "last" {
+		}
+	})
+}
