@@ -20,6 +20,7 @@ const layers = `
 	# Systems. They know nothing of terminals that are lent.
 	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty, platform/roam;
 	platform/proc < platform/pty, platform/shell;
+	NONE < platform/sandbox;
 
 	# What the person configures: structs that each part's composition reads.
 	platform/dirs, platform/secret < agent/config;
@@ -37,7 +38,7 @@ const layers = `
 	agent/term, agent/policy, jsonrpc < agent/acp;
 
 	# Composition of the daemon.
-	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/roam < agent;
+	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

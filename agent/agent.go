@@ -141,10 +141,10 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close() // last: then there is no daemon any more
-	if err := secret.Dir(a.cfg.Dirs.State); err != nil {
+	if err := a.openState(); err != nil {
 		return err
 	}
-	logFile, err := openLog(LogPath(a.cfg.Dirs), maxLog)
+	logFile, err := openLog(LogPath(a.cfg.Dirs), maxLog, func(trouble string) { a.degraded.report(logCause, trouble) })
 	if err != nil {
 		return err
 	}
@@ -170,6 +170,25 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.links.start(h)
 	}
 	return a.serve(ctx, listener)
+}
+
+// Causes in status of what the system does not let the daemon write.
+const (
+	stateCause = "state directory"
+	logCause   = "log"
+)
+
+// openState makes the state directory. Where the disk is full or cannot be
+// written, the daemon does its work without: only what is new is not kept.
+func (a *Agent) openState() error {
+	err := secret.Dir(a.cfg.Dirs.State)
+	if err != nil && !isTrouble(err) {
+		return err
+	}
+	if err != nil {
+		a.degraded.report(stateCause, fmt.Sprintf("it cannot be made, so nothing is kept for the next daemon: %v", err))
+	}
+	return nil
 }
 
 // openPool makes the pool, with the terminals that outlived earlier daemons.
@@ -255,7 +274,7 @@ func (a *Agent) answers(ctx context.Context) bool {
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version,
-		Policy: a.policy, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
+		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed

@@ -20,6 +20,12 @@ fi
 want=$(missing)
 [ -z "$want" ] || echo "not installed, so their tests are skipped: $want"
 
+# bubblewrap is the other sandbox.
+if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends bubblewrap >/dev/null 2>&1 || true
+fi
+command -v bwrap >/dev/null || echo "not installed, so its tests are skipped: bubblewrap"
+
 # A real browser tries the local door as pages do.
 browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
 if ! browser && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -106,6 +106,20 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 	return h, nil
 }
 
+// Sandbox returns the kind of sandbox in which the actor's commands run, "" for
+// none, and what they may change there beside their own directory. The paths
+// are absolute.
+func (e *Engine) Sandbox(a term.Actor) (kind string, writable []string) {
+	if a.Role != term.RoleAgent {
+		return "", nil
+	}
+	id := e.book.identityOf(a)
+	if id.config.Sandbox == "none" {
+		return "", nil
+	}
+	return id.config.Sandbox, id.writable
+}
+
 // Adopt counts an agent's terminal that runs already: it was started by a
 // daemon before this one, or left and taken up again. Others it ignores.
 func (e *Engine) Adopt(h term.Handle) {

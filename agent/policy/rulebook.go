@@ -28,6 +28,7 @@ type identity struct {
 	pattern  string
 	fallback Effect // 0: the rulebook's
 	roots    []string
+	writable []string
 	config   config.PolicyIdentity
 }
 
@@ -69,9 +70,11 @@ func parseIdentity(c config.PolicyIdentity, home string) (identity, error) {
 		id.roots = append(id.roots, resolved(root))
 	}
 	for _, dir := range c.Writable {
-		if _, err := expandHome(dir, home); err != nil {
+		path, err := expandHome(dir, home)
+		if err != nil {
 			return id, fmt.Errorf("writable: %w", err)
 		}
+		id.writable = append(id.writable, path)
 	}
 	return id, nil
 }

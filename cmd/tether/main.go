@@ -10,12 +10,16 @@ import (
 	"syscall"
 
 	"tether/agent/holder"
+	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == holderVerb { // first: such a process is small and starts fast
 		os.Exit(holder.Main(os.Args[2:]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
+		os.Exit(sandbox.Main(os.Args[2:]))
 	}
 	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
 		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {

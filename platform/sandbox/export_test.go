@@ -1,0 +1,4 @@
+package sandbox
+
+// BwrapArgv is bwrapArgv.
+var BwrapArgv = bwrapArgv

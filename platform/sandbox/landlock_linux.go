@@ -1,0 +1,121 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+const hasBwrap = true
+
+// leastABI is the version of Landlock that also bounds truncation (Linux 6.2); before it files could be emptied.
+const leastABI = 3
+
+// abi is the version of Landlock that the kernel has.
+var abi = sync.OnceValues(func() (int, error) {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0, fmt.Errorf("%w: Landlock: %w", ErrUnsupported, errno)
+	}
+	return int(v), nil
+})
+
+// landlockMissing says why Landlock cannot be used, if it cannot.
+func landlockMissing() error {
+	v, err := abi()
+	if err == nil && v < leastABI {
+		err = fmt.Errorf("%w: Landlock has version %d, from version %d (Linux 6.2) on it is used", ErrUnsupported, v, leastABI)
+	}
+	return err
+}
+
+// What is refused outside of the profile, and what may be done with a file of it.
+const (
+	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	fileChanges = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
+)
+
+// devices are what programs write to that is no file.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"}
+
+// scopeABI is the version from which on signals to processes outside can be refused (Linux 6.12).
+const scopeABI = 6
+
+// confine gives up, for this thread, the right to change what is not in the profile. The thread is not given back: become ends it.
+func confine(p Profile) error {
+	if err := landlockMissing(); err != nil {
+		return err
+	}
+	runtime.LockOSThread()
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: changes}
+	if v, _ := abi(); v >= scopeABI {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if errno != 0 {
+		return fmt.Errorf("landlock_create_ruleset: %w", errno)
+	}
+	ruleset := int(fd)
+	defer unix.Close(ruleset)
+	for _, path := range p.Writable {
+		if err := allow(ruleset, path, changes); err != nil {
+			return err
+		}
+	}
+	for _, path := range devices {
+		if err := allow(ruleset, path, unix.LANDLOCK_ACCESS_FS_WRITE_FILE); err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("no_new_privs: %w", err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(ruleset), 0, 0); errno != 0 {
+		return fmt.Errorf("landlock_restrict_self: %w", errno)
+	}
+	return nil
+}
+
+// allow lets path, with what is below it, be changed. What is not there is left out.
+func allow(ruleset int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= fileChanges
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0)
+	if errno != 0 {
+		return fmt.Errorf("%s: landlock_add_rule: %w", path, errno)
+	}
+	return nil
+}
+
+// become executes the program in place of this one, from the thread that confine has confined.
+func become(path string, argv []string) error {
+	if !strings.Contains(path, "/") {
+		path = "./" + path
+	}
+	return syscall.Exec(path, argv, os.Environ())
+}
