@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/term"
+	"tether/mcp"
 )
 
 // MaxConns is maxConns.
@@ -98,3 +99,6 @@ const (
 	BulkBurst = bulkBurst
 	BulkLeast = bulkLeast
 )
+
+// MCPServer is mcpServer.
+func (s *Server) MCPServer(actor term.Actor) (*mcp.Server, error) { return s.mcpServer(actor) }

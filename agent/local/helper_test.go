@@ -22,6 +22,7 @@ const patience = 20 * time.Second
 type fakeDaemon struct {
 	mu    sync.Mutex
 	asked []string
+	specs []local.SpawnRequest
 	err   error // the answer to Pair and Unpair
 }
 
@@ -41,6 +42,9 @@ func (d *fakeDaemon) Environment(context.Context, bool) ([]string, error) {
 }
 
 func (d *fakeDaemon) Spec(_ context.Context, r local.SpawnRequest) (term.Spec, error) {
+	d.mu.Lock()
+	d.specs = append(d.specs, r)
+	d.mu.Unlock()
 	return term.Spec{Command: r.Command, Name: r.Name, Cwd: r.Cwd, Env: r.Env, Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private}, nil
 }
 
