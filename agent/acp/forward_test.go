@@ -73,6 +73,7 @@ func TestHalfMessages(t *testing.T) {
 		const half = `{"jsonrpc":"2.0","meth`
 		io.WriteString(w.agent.in, half)
 		w.agent.in.Close()
+		synctest.Wait()
 		f.print("not shown any more")
 		w.end()
 		w.editor.out.Close()

@@ -57,6 +57,11 @@ func (p *Proxy) create(params []byte) (func(context.Context) (reply, error), err
 		return nil, invalid("no cwd: none was given, and that of session %.80q is not known", request.SessionID)
 	}
 	commands := request.commands(cwd)
+	for i, c := range commands {
+		commands[i].Ask = func(ctx context.Context, reason string) (bool, error) {
+			return p.asker.ask(ctx, request.SessionID, c, reason)
+		}
+	}
 	_, rich := p.dialogue.state()
 	return func(ctx context.Context) (reply, error) {
 		t, ran, err := p.table.create(ctx, request, commands, rich)

@@ -2,6 +2,7 @@ package acp
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io"
 	"sync"
@@ -45,6 +46,7 @@ type Proxy struct {
 	// Set by Run.
 	toEditor, toAgent *writer
 	screen            *screen
+	asker             *asker
 	ctx               context.Context // of the answers
 	answers           sync.WaitGroup
 
@@ -77,6 +79,7 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	p.ctx, cancel = context.WithCancel(context.Background())
 	defer cancel()
 	p.screen = newScreen(p.ctx, p.table, p.dialogue.cwd, p.toEditor)
+	p.asker = newAsker("tether-"+rand.Text()+"-", p.toEditor)
 
 	hangUp := sync.OnceFunc(func() { // once: it is the end of the input, ctx's or Run's
 		go func() { // not by its caller: a line to an agent that does not read has to fail first
@@ -151,7 +154,12 @@ func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 		return line, nil
 	}
 	m, ok := parse(line)
-	if !ok || !m.isRequest() {
+	switch {
+	case !ok:
+		return line, nil
+	case m.isAnswer() && p.asker.heard(m):
+		return nil, nil
+	case !m.isRequest():
 		return line, nil
 	}
 	if m.method == "initialize" {

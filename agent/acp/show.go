@@ -31,13 +31,7 @@ type (
 	}
 )
 
-// notification is a session/update with a tool_call_update of ours.
-type notification struct {
-	JSONRPC string             `json:"jsonrpc"`
-	Method  string             `json:"method"`
-	Params  notificationParams `json:"params"`
-}
-
+// notificationParams is a session/update with a tool_call_update of ours.
 type notificationParams struct {
 	SessionID string         `json:"sessionId"`
 	Update    toolCallUpdate `json:"update"`
@@ -46,13 +40,14 @@ type notificationParams struct {
 type toolCallUpdate struct {
 	SessionUpdate string            `json:"sessionUpdate"`
 	ToolCallID    string            `json:"toolCallId"`
+	Status        string            `json:"status,omitempty"`
 	Content       []json.RawMessage `json:"content,omitempty"`
 	Meta          *toolMeta         `json:"_meta,omitempty"`
 }
 
 func (k callKey) line(u toolCallUpdate) []byte {
 	u.SessionUpdate, u.ToolCallID = "tool_call_update", k.id
-	return append(encode(notification{"2.0", "session/update", notificationParams{k.session, u}}), '\n')
+	return rpcLine("session/update", "", notificationParams{k.session, u})
 }
 
 // stream feeds the editor's terminal called shown with what t prints, and its
@@ -180,17 +175,13 @@ func (t *terminal) asText() json.RawMessage {
 		text = append(p.write(nil, text), p.line...)
 	}
 	body := strings.TrimRight(string(text), "\n")
-	fence := "```"
-	for strings.Contains(body, fence) {
-		fence += "`"
-	}
 	switch {
 	case body == "" && exit == nil:
 		body = "(no output yet)"
 	case body == "":
 		body = "(no output)"
 	default:
-		body = fence + "\n" + body + "\n" + fence
+		body = fenced(body)
 	}
 	switch {
 	case exit == nil || exit.Lost != "":
@@ -199,5 +190,19 @@ func (t *terminal) asText() json.RawMessage {
 	case exit.Code != 0:
 		body += fmt.Sprintf("\n\nexit status %d", exit.Code)
 	}
-	return encode(map[string]any{"type": "content", "content": map[string]string{"type": "text", "text": body}})
+	return textBlock(body)
+}
+
+// fenced is text as Markdown that shows it as it is.
+func fenced(text string) string {
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	return fence + "\n" + text + "\n" + fence
+}
+
+// textBlock is a ToolCallContent of the schema.
+func textBlock(text string) json.RawMessage {
+	return encode(map[string]any{"type": "content", "content": map[string]string{"type": "text", "text": text}})
 }

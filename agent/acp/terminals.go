@@ -10,7 +10,7 @@ import (
 // as internal.
 type Terminals interface {
 	// Spawn starts a command in a terminal of its own and returns its id. It
-	// may wait for somebody's approval; when ctx ends before it has returned,
+	// may wait for the person's approval, and use Command.Ask for it; when ctx ends before it has returned,
 	// nothing is left running.
 	Spawn(context.Context, Command) (id string, err error)
 	// Follow streams what the terminal prints from an offset on, see Event.
@@ -38,6 +38,10 @@ type Command struct {
 	Cwd  string   // absolute
 	Env  []string // NAME=value, in addition to those of a login
 	Name string   // for people
+	// Ask, if not nil, asks the person whether the command may run, and says
+	// why it is asked. It waits for the answer or ctx. An error means that
+	// nobody wants the command any more.
+	Ask func(ctx context.Context, reason string) (allowed bool, err error)
 }
 
 // Event is one of: Data, Lost, Exit.

@@ -64,7 +64,7 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 		if err := start(c.Context()); err != nil {
 			return err
 		}
-		options.Terminals = &agentTerminals{client: client.As(o.as), ensure: start}
+		options.Terminals = &agentTerminals{name: o.as, client: client.As(o.as), person: client, ensure: start}
 	}
 	return a.serveAgent(c.Context(), options, o.argv)
 }

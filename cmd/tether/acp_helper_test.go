@@ -63,6 +63,9 @@ type editor struct {
 	heard   acpschema.Conversation
 	calls   int
 	session string
+	asked   string            // the last request for permission
+	refuse  bool              // refuse the next ones
+	silent  bool              // do not answer the next ones
 	updates []json.RawMessage // the parameters of session/update, since they were last looked at
 }
 
@@ -218,9 +221,17 @@ func (e *editor) next() (m message) {
 	return m
 }
 
-// allow chooses what allows a thing once.
+// allow chooses what allows a thing once, or what the test wants.
 func (e *editor) allow(m message) {
 	e.t.Helper()
+	e.asked = string(m.Params)
+	if e.silent {
+		return
+	}
+	kind := "allow_once"
+	if e.refuse {
+		kind = "reject_once"
+	}
 	var p struct {
 		Options []struct{ OptionID, Kind string }
 	}
@@ -228,7 +239,7 @@ func (e *editor) allow(m message) {
 		e.t.Fatal(err)
 	}
 	for _, o := range p.Options {
-		if o.Kind == "allow_once" {
+		if o.Kind == kind {
 			e.send(object{"jsonrpc": "2.0", "id": m.ID, "result": object{"outcome": object{"outcome": "selected", "optionId": o.OptionID}}})
 			return
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"tether/agent/acp"
 	"tether/agent/local"
@@ -14,20 +15,45 @@ const agentCols, agentRows = 120, 24
 
 // agentTerminals are the daemon's terminals as one agent has them, for the ACP proxy.
 type agentTerminals struct {
+	name   string        // of the agent
 	client *local.Client // acts as the agent
+	person *local.Client
 	ensure func(context.Context) error
+
+	mu      sync.Mutex
+	claimed map[string]bool // questions that the editor was asked
 }
 
 func (a *agentTerminals) Spawn(ctx context.Context, c acp.Command) (string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if c.Ask != nil {
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if err := a.approved(ctx, c); err != nil {
+				cancel(err)
+			}
+		})
+		defer asking.Wait()
+		defer cancel(nil) // before that
+	}
+	id, err := a.spawn(ctx, c)
+	if cause := context.Cause(ctx); cause != nil && err != nil {
+		err = cause
+	}
+	return id, failure(err)
+}
+
+func (a *agentTerminals) spawn(ctx context.Context, c acp.Command) (string, error) {
 	r := local.SpawnRequest{
 		Command: c.Argv, Line: c.Line, Cwd: c.Cwd, SetEnv: c.Env, Name: c.Name,
-		Cols: agentCols, Rows: agentRows, NoIntegration: true, Leased: true, Door: policy.DoorACP,
+		Cols: agentCols, Rows: agentRows, OnSlow: "hold", NoIntegration: true, Leased: true, Door: policy.DoorACP,
 	}
 	t, err := a.client.Spawn(ctx, r)
 	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil {
 		t, err = a.client.Spawn(ctx, r)
 	}
-	return t.ID, failure(err)
+	return t.ID, err
 }
 
 func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp.Stream, error) {
@@ -40,6 +66,9 @@ func (a *agentTerminals) Follow(ctx context.Context, id string, from int64) (acp
 
 func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	_, err := a.client.Kill(ctx, id)
+	if errors.Is(err, local.ErrNotRunning) && a.ensure(ctx) == nil { // its terminals live on without it
+		_, err = a.client.Kill(ctx, id)
+	}
 	return failure(err)
 }
 

@@ -277,3 +277,36 @@ func TestACPNewerProtocol(t *testing.T) {
 		t.Errorf("%s", m.Error)
 	}
 }
+
+// What the policy wants to have approved, the editor's person is asked; so may anybody be who watches tether approvals.
+func TestACPApproval(t *testing.T) {
+	argv, env := sdkAgent(t)
+	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})
+	if err := os.Mkdir(filepath.Join(e.work, "build"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e.runs(object{"command": "rm -r build"})
+	if _, err := os.Stat(filepath.Join(e.work, "build")); err == nil || !strings.Contains(e.asked, "rm -r build") {
+		t.Errorf("%v after the editor was asked %s", err, e.asked)
+	}
+	e.refuse = true
+	if r := e.does(object{"do": "create", "params": object{"command": "rm -r other"}}); !strings.Contains(string(r[0]), "-32603") || !strings.Contains(string(r[0]), "the person said no") {
+		t.Errorf("refused: %s", r)
+	}
+	e.silent = true
+	id := e.asks("session/prompt", prompt(e.session, `[{"do":"create","params":{"command":"rm -rf third"}},{"do":"wait"},{"do":"release"}]`))
+	for !strings.Contains(e.asked, "third") {
+		e.next()
+	}
+	l, err := e.client.Approvals(t.Context(), nil)
+	if err != nil || len(l.Approvals) != 1 || l.Approvals[0].Actor != "agent tester" {
+		t.Fatalf("waiting: %+v, %v", l, err)
+	}
+	if _, err := e.client.Approve(t.Context(), l.Approvals[0].ID, true, 0); err != nil {
+		t.Fatal(err)
+	}
+	e.answered(id)
+	if r := e.results(3); !strings.Contains(string(r[1]), `"exitCode":0`) {
+		t.Errorf("approved elsewhere: %s", r)
+	}
+}

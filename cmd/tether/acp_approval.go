@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"tether/agent/acp"
+	"tether/agent/local"
+	"tether/agent/policy"
+)
+
+// askAfter is how long a spawn may take before the daemon is asked whether it waits for the person.
+const askAfter = 100 * time.Millisecond
+
+// approved waits for the question that the daemon asks about c, if it does, and has the person at the editor answer it. Others may answer
+// it too, by tether approve; then ctx ends. The error means that nobody wants the command any more.
+func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
+	select {
+	case <-time.After(askAfter):
+	case <-ctx.Done():
+		return nil
+	}
+	for since := (*uint64)(nil); ; {
+		l, err := a.person.Approvals(ctx, since)
+		if err != nil {
+			return nil // the spawn says what is wrong
+		}
+		for _, q := range l.Approvals {
+			if a.isAbout(q, c) && a.claim(q.ID) {
+				return a.answer(ctx, c, q)
+			}
+		}
+		since = &l.Version
+	}
+}
+
+// isAbout reports whether the question is about the command of this agent.
+func (a *agentTerminals) isAbout(q local.Approval, c acp.Command) bool {
+	return q.State == local.ApprovalWaiting && q.Actor == "agent "+a.name && q.Door == policy.DoorACP &&
+		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv)
+}
+
+// claim makes sure that two spawns of the same command are two questions.
+func (a *agentTerminals) claim(question string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.claimed[question] {
+		return false
+	}
+	if a.claimed == nil {
+		a.claimed = map[string]bool{}
+	}
+	a.claimed[question] = true
+	return true
+}
+
+func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q local.Approval) error {
+	allowed, err := c.Ask(ctx, q.Reason)
+	if err != nil {
+		return err
+	}
+	_, _ = a.person.Approve(ctx, q.ID, allowed, 0) // fails when somebody else was faster
+	return nil
+}
