@@ -62,7 +62,8 @@ func parseTree(t *testing.T) []*file {
 			return err
 		}
 		if d.IsDir() {
-			if base := d.Name(); base == "testdata" || base == "node_modules" || base != "." && base[0] == '.' {
+			base := d.Name()
+			if base == "testdata" || base == "node_modules" || base != "." && base[0] == '.' || name == "bin" || name == "dist" {
 				return fs.SkipDir
 			}
 			return nil

@@ -129,7 +129,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	exits, shown := observe(t, url, "told")
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: "/", Name: "told"}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
 		t.Fatal(err)
 	}
 	<-shown
@@ -156,7 +156,7 @@ func TestLogHoldsNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.status("the host is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
-	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: "/"})
+	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "read x; echo out-canary"}, Env: append(os.Environ(), "E=env-canary"), Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}

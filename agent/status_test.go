@@ -79,7 +79,7 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 	pairedWith(t, d.State, map[string]string{"silent": silentHost(t), "closed": "ws://127.0.0.1:1", "nowhere": "wss://nowhere.invalid"})
 	a := start(t, agent.Config{Dirs: d})
 	for range 2 {
-		if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: "/"}); err != nil {
+		if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "while :; do echo flood; done"}, Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestSettings(t *testing.T) {
 	c.Terminals.TotalLogBytes, c.Terminals.LogBytes, c.Terminals.MaxRunning = 32<<20, 64<<10, 1
 	a := start(t, agent.Config{Dirs: d, Settings: &c})
 	spawn := func() (local.Terminal, error) {
-		return a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: "/"})
+		return a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "head -c 1000000 /dev/zero; exec sleep 1000"}, Env: os.Environ(), Cwd: testkit.Abs("/")})
 	}
 	one, err := spawn()
 	if err != nil {

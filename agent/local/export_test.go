@@ -102,3 +102,16 @@ const (
 
 // MCPServer is mcpServer.
 func (s *Server) MCPServer(actor term.Actor) (*mcp.Server, error) { return s.mcpServer(actor) }
+
+// Leases is leases.
+type Leases struct{ leases }
+
+// Expect, Take and Close are its methods.
+func (l *Leases) Expect(h term.Handle) { l.expect(h) }
+func (l *Leases) Take(actor term.Actor, h term.Handle) (func(), error) {
+	return l.take(actor, h)
+}
+func (l *Leases) Close() { l.close() }
+
+// LeaseGrace is leaseGrace.
+const LeaseGrace = leaseGrace

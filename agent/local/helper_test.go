@@ -119,7 +119,7 @@ func (w *world) start(_ term.ID, c pty.Command) (term.PTY, error) {
 // spawn starts a terminal called name.
 func (w *world) spawn(name string) (local.Terminal, *testkit.Child) {
 	w.t.Helper()
-	tm, err := w.client.Spawn(w.t.Context(), local.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: "/"})
+	tm, err := w.client.Spawn(w.t.Context(), local.SpawnRequest{Command: []string{"x", "-y"}, Name: name, Cwd: testkit.Abs("/")})
 	if err != nil {
 		w.t.Fatal(err)
 	}

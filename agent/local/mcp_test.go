@@ -276,7 +276,7 @@ func TestOwnershipIsThePrincipals(t *testing.T) {
 
 func TestPrivateTerminalsAreInvisible(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
-	secret, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Private: true})
+	secret, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,12 @@ func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
 	w.spawn("persons")
-	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: "/", Private: true}); err != nil {
+	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "secret", Cwd: testkit.Abs("/"), Private: true}); err != nil {
 		t.Fatal(err)
 	}
 	<-w.children
 	one, two := w.client.As("agent-1"), w.client.As("agent:2@x")
-	own, err := one.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: "/"})
+	own, err := one.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "own", Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,8 +103,8 @@ func TestAgentMayNotAdminister(t *testing.T) {
 	_, env := a.Environment(ctx, false)
 	_, fresh := a.Environment(ctx, true)
 	_, pair := a.Pair(ctx, local.PairRequest{Name: "n", URL: "u"})
-	_, private := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Private: true})
-	_, lend := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", LendTo: []string{"n"}})
+	_, private := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	_, lend := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"n"}})
 	for what, err := range map[string]error{
 		"environment": env, "environment anew": fresh, "pair": pair, "unpair": a.Unpair(ctx, "n"), "shutdown": a.Shutdown(ctx),
 		"a private terminal": private, "a terminal lent to a host of its choice": lend,

@@ -19,7 +19,7 @@ import (
 func TestBadMessagesAreAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	foreign, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Private: true})
+	foreign, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	if err != nil {
 		t.Fatal(err)
 	}

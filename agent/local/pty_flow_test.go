@@ -125,7 +125,7 @@ func streamText(u *ui, n int) string {
 func TestQueriesAndClipboardStayInside(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
-	if _, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}); err != nil {
+	if _, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	background := <-w.children
@@ -353,14 +353,14 @@ func TestTooManyAttachments(t *testing.T) {
 	}()
 	u := w.ui()
 	for range local.MaxStreams {
-		tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"})
+		tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}
 		u.ask("pty:attach", tm.ID)
 		u.nextOf("pty:attached")
 	}
-	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"})
+	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,7 +436,7 @@ func (d deaf) Write(p []byte) (int, error) {
 // holds no other client up.
 func TestInputThatIsNotTaken(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return deaf{testkit.NewChild()}, nil }})
-	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"})
+	tm, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestEventsOfTerminals(t *testing.T) {
 	for _, u := range all {
 		u.settled()
 	}
-	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: "/x"})
+	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"npm", "run", "dev"}, Name: "dev", Cwd: testkit.Abs("/x")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestEventsOfTerminals(t *testing.T) {
 func TestPersonsTerminalsAlone(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	mine, mineChild := w.spawn("mine")
-	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/"})
+	tm, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}

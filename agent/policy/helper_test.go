@@ -51,7 +51,7 @@ func pool(t *testing.T) *term.Pool {
 // spawn admits the request and starts a terminal for it.
 func spawn(ctx context.Context, e *policy.Engine, p *term.Pool, r policy.Request) (term.Handle, error) {
 	return e.Spawn(ctx, r, func() (term.Handle, error) {
-		return p.As(r.Actor).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+		return p.As(r.Actor).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	})
 }
 

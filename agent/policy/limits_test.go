@@ -11,6 +11,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 func TestSpawnRate(t *testing.T) {
@@ -174,11 +175,11 @@ func TestLimitsOfSomePrincipals(t *testing.T) {
 func TestAdoptedTerminalsTakePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, settings(func(c *config.Policy) { c.Limits.Background = 2 })), pool(t)
-		old, err := p.As(agent).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+		old, err := p.As(agent).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}
-		persons, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+		persons, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}

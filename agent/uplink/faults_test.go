@@ -281,7 +281,7 @@ func (r *road) only() (uri string, state ahp.TerminalState, err error) {
 // lend starts the terminal.
 func (r *road) lend() {
 	r.t.Helper()
-	if _, err := r.pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", Nonce: "n0", LendTo: []string{"lab"}}); err != nil {
+	if _, err := r.pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), Nonce: "n0", LendTo: []string{"lab"}}); err != nil {
 		r.t.Fatal(err)
 	}
 }

@@ -69,3 +69,13 @@ func shortTemp() string {
 	}
 	return os.TempDir()
 }
+
+// Abs makes a path that is absolute elsewhere, such as "/" or "/src", absolute on this system: on Windows it gets the drive of the
+// working directory. Nothing needs to be there.
+func Abs(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		panic(err) // the working directory is gone
+	}
+	return abs
+}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -81,9 +82,16 @@ func Inherited(i int) *os.File {
 // startHidden starts a program with a console that nobody sees, out of this process's job if that lets it. It is not for a process
 // group of its own: what is started in one ignores Ctrl+C, and so do its children.
 func startHidden(path string, argv, env []string, files []*os.File) (*os.Process, error) {
+	root, err := windows.GetSystemWindowsDirectory()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.ContainsFunc(env, func(e string) bool { return len(e) > 11 && strings.EqualFold(e[:11], "SystemRoot=") }) {
+		env = append(slices.Clip(env), "SystemRoot="+root) // without it programs cannot load their libraries
+	}
 	start := func(flags uint32) (*os.Process, error) {
 		return os.StartProcess(path, argv, &os.ProcAttr{
-			Dir: filepath.VolumeName(os.Getenv("SystemRoot")) + `\`, Env: env, Files: files,
+			Dir: filepath.VolumeName(root) + `\`, Env: env, Files: files,
 			Sys: &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NO_WINDOW | flags},
 		})
 	}

@@ -52,9 +52,9 @@ func startOnConsole() uint32 {
 	if err != nil {
 		return 250
 	}
-	info := windows.StartupInfo{Flags: windows.STARTF_USESTDHANDLES, StdInput: openConsole("CONIN$"), StdOutput: openConsole("CONOUT$")}
+	info := windows.StartupInfo{Flags: windows.STARTF_USESTDHANDLES, StdInput: openConsole("CONIN$")}
+	info.StdOutput, info.StdErr = openConsole("CONOUT$"), openConsole("CONOUT$") // two: a program may close one
 	info.Cb = uint32(unsafe.Sizeof(info))
-	info.StdErr = info.StdOutput
 	app, _ := windows.UTF16PtrFromString(string(application))
 	text, _ := windows.UTF16FromString(line)
 	var p windows.ProcessInformation

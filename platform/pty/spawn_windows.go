@@ -2,7 +2,6 @@ package pty
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"unicode/utf16"
@@ -85,7 +84,11 @@ func create(application, line, dir string, env []string, info *windows.StartupIn
 		}
 	}
 	_, _, _ = setConsoleCtrlHandler.Call(0, 0) // without a console there is nothing to undo
-	block := envBlock(foldEnv(env, os.Getenv("SystemRoot")))
+	root, err := windows.GetSystemWindowsDirectory() // this process may have no SystemRoot itself
+	if err != nil {
+		return nil, err
+	}
+	block := envBlock(foldEnv(env, root))
 	process := new(windows.ProcessInformation)
 	err = windows.CreateProcess(app, &text[0], nil, nil, false,
 		windows.CREATE_UNICODE_ENVIRONMENT|windows.EXTENDED_STARTUPINFO_PRESENT, &block[0], in, &info.StartupInfo, process)
