@@ -17,7 +17,7 @@ func background(t *testing.T, after time.Duration) (term.Handle, *testkit.Child,
 	t.Helper()
 	f := testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
-	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", IdleTimeout: after})
+	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), IdleTimeout: after})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func start(t *testing.T, o term.Options, s term.Spec) (term.Handle, *testkit.Chi
 		s.Command = []string{"fake"}
 	}
 	if s.Cwd == "" {
-		s.Cwd = "/"
+		s.Cwd = testkit.Abs("/")
 	}
 	h, err := pool.As(term.User).Spawn(s)
 	if err != nil {

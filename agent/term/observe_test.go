@@ -97,11 +97,11 @@ func TestObserver(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var heard acts
 				pool := term.NewPool(term.Options{Observe: heard.hear, Start: func(term.ID, pty.Command) (term.PTY, error) { return testkit.NewChild(), nil }})
-				own, err := pool.As(agent).Spawn(term.Spec{ID: "pty-own", Command: []string{"x"}, Cwd: "/", IdleTimeout: time.Minute})
+				own, err := pool.As(agent).Spawn(term.Spec{ID: "pty-own", Command: []string{"x"}, Cwd: testkit.Abs("/"), IdleTimeout: time.Minute})
 				if err != nil {
 					t.Fatal(err)
 				}
-				persons, err := pool.As(term.User).Spawn(term.Spec{ID: "pty-persons", Command: []string{"x"}, Cwd: "/"})
+				persons, err := pool.As(term.User).Spawn(term.Spec{ID: "pty-persons", Command: []string{"x"}, Cwd: testkit.Abs("/")})
 				if err != nil {
 					t.Fatal(err)
 				}

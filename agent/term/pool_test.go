@@ -32,12 +32,12 @@ func TestSpecErrorsNameTheField(t *testing.T) {
 		spec term.Spec
 		want string
 	}{
-		{term.Spec{Cwd: "/"}, "command: no command was given"},
+		{term.Spec{Cwd: testkit.Abs("/")}, "command: no command was given"},
 		{term.Spec{Command: []string{"x"}, Cwd: "src"}, `directory: "src" is not an absolute path`},
-		{term.Spec{Command: []string{"x"}, Cwd: "/", Size: term.Size{Cols: 80}}, "size: 80x0 is out of range, each side must be 1 to 1000"},
-		{term.Spec{Command: []string{"x"}, Cwd: "/", Size: term.Size{Cols: 65535, Rows: 24}}, "size: 65535x24 is out of range, each side must be 1 to 1000"},
-		{term.Spec{Command: []string{"x"}, Cwd: "/", Name: "a\x1b[2J"}, `name: "a\x1b[2J" must be at most 256 bytes without control characters`},
-		{term.Spec{Command: []string{"x"}, Cwd: "/", Private: true, LendTo: []string{"h"}}, "private: the terminal is private"},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 80}}, "size: 80x0 is out of range, each side must be 1 to 1000"},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 65535, Rows: 24}}, "size: 65535x24 is out of range, each side must be 1 to 1000"},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "a\x1b[2J"}, `name: "a\x1b[2J" must be at most 256 bytes without control characters`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true, LendTo: []string{"h"}}, "private: the terminal is private"},
 	} {
 		_, err := p.As(term.User).Spawn(c.spec)
 		var e *term.SpecError
@@ -49,14 +49,14 @@ func TestSpecErrorsNameTheField(t *testing.T) {
 
 func TestFailedStartLeavesNothing(t *testing.T) {
 	p := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return nil, errors.New("no pty left") }})
-	_, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+	_, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 	if err == nil || err.Error() != `start "x": no pty left` {
 		t.Errorf("error = %v", err)
 	}
 	if err := p.Close(t.Context()); err != nil || len(p.As(term.User).List()) != 0 {
 		t.Errorf("Close = %v with %d terminals", err, len(p.As(term.User).List()))
 	}
-	if _, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"}); !errors.Is(err, term.ErrClosed) {
+	if _, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}); !errors.Is(err, term.ErrClosed) {
 		t.Errorf("Spawn on a closed pool = %v, want ErrClosed", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestFind(t *testing.T) {
 		p, last := fakes(t, term.Options{})
 		user := p.As(term.User)
 		spawn := func(id term.ID, name string) {
-			if _, err := user.Spawn(term.Spec{ID: id, Name: name, Command: []string{"x"}, Cwd: "/"}); err != nil {
+			if _, err := user.Spawn(term.Spec{ID: id, Name: name, Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +102,7 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 		p, last := fakes(t, term.Options{KeepExited: 3, KeepFor: time.Hour})
 		user := p.As(term.User)
 		spawn := func() {
-			if _, err := user.Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"}); err != nil {
+			if _, err := user.Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -133,7 +133,7 @@ func TestExitedTerminalsAreKeptWithinBounds(t *testing.T) {
 func TestMaxTerminals(t *testing.T) {
 	p, _ := fakes(t, term.Options{MaxTerminals: 2})
 	for i := range 3 {
-		_, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+		_, err := p.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
 		if (err != nil) != (i == 2) {
 			t.Errorf("spawn %d: %v", i, err)
 		}
@@ -151,7 +151,7 @@ func TestChangedFollowsThePool(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, change := range map[string]func(){
-			"spawn": func() { p.As(term.User).Spawn(term.Spec{ID: "pty-a", Command: []string{"x"}, Cwd: "/"}) },
+			"spawn": func() { p.As(term.User).Spawn(term.Spec{ID: "pty-a", Command: []string{"x"}, Cwd: testkit.Abs("/")}) },
 		} {
 			change()
 			next, err := p.Changed(t.Context(), v)

@@ -49,7 +49,7 @@ func startGated(t *testing.T, g *gated) term.Handle {
 	g.Child = testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return g, nil }})
 	t.Cleanup(func() { pool.Close(context.Background()) })
-	h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/"})
+	h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +132,7 @@ func TestCloseDuringSpawnLeavesNothing(t *testing.T) {
 		spawned := make(chan error, 1)
 		ended := false
 		go func() {
-			_, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", Ended: func() { ended = true }})
+			_, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), Ended: func() { ended = true }})
 			spawned <- err
 		}()
 		synctest.Wait()
@@ -162,7 +162,7 @@ func TestCloseEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})
 		pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { <-goOn; return nil, io.EOF }})
-		go pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/"})
+		go pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -189,7 +189,7 @@ func TestTwoSpawnsWithOneIDAreOne(t *testing.T) {
 		errs := make(chan error, 2)
 		for range 2 {
 			go func() {
-				_, err := pool.As(term.User).Spawn(term.Spec{ID: "pty-same", Command: []string{"fake"}, Cwd: "/"})
+				_, err := pool.As(term.User).Spawn(term.Spec{ID: "pty-same", Command: []string{"fake"}, Cwd: testkit.Abs("/")})
 				errs <- err
 			}()
 		}

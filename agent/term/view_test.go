@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 const nonce = "n0"
@@ -128,7 +129,7 @@ func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 
 func TestReportsNeedTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce, Cwd: "/home"})
+		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: nonce, Cwd: testkit.Abs("/home")})
 		f.Print("\x1b]633;P;Cwd=/evil\a\x1b]7;file:///evil\a\x1b]633;P;Cwd=/src;n0\a")
 		f.Print("\x1b]0;a \x1b]2;title\a" + "\x1b]2;" + strings.Repeat("é", 4000) + "\a")
 		synctest.Wait()

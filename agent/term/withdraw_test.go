@@ -74,7 +74,7 @@ func TestNothingIsLentToAHostThatIsGone(t *testing.T) {
 		defer pool.Close(t.Context())
 		started := make(chan term.Handle)
 		go func() {
-			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: "/", LendTo: []string{"lab", "other"}})
+			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab", "other"}})
 			if err != nil {
 				t.Error(err)
 			}
