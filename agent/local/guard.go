@@ -31,6 +31,9 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 			fail(w, err)
 			return
 		}
+		if actor == term.User {
+			actor = origin(r.Context())
+		}
 		next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), actor)))
 	})
 }
