@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// fakeModel speaks as much of the interface for chat completions as Kimi Code needs: it wants one command run, and is content with what
+// comes of it.
+type fakeModel struct {
+	command string
+	mu      sync.Mutex
+	results []string // what the model was told that commands printed
+}
+
+func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages []struct {
+			Role    string
+			Content json.RawMessage
+		}
+		Tools []json.RawMessage
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	ran := false
+	for _, said := range body.Messages {
+		if said.Role == "tool" {
+			ran = true
+			m.mu.Lock()
+			m.results = append(m.results, string(said.Content))
+			m.mu.Unlock()
+		}
+	}
+	delta, finish := object{"role": "assistant", "content": "Done."}, "stop"
+	if !ran && len(body.Tools) > 0 {
+		arguments, _ := json.Marshal(object{"command": m.command, "description": "a test"})
+		delta, finish = object{"role": "assistant", "tool_calls": []any{object{"index": 0, "id": "call_1", "type": "function",
+			"function": object{"name": "Bash", "arguments": string(arguments)}}}}, "tool_calls"
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, choice := range []object{{"index": 0, "delta": delta, "finish_reason": nil}, {"index": 0, "delta": object{}, "finish_reason": finish}} {
+		chunk, _ := json.Marshal(object{"id": "x", "object": "chat.completion.chunk", "created": 1, "model": "fake", "choices": []any{choice}})
+		fmt.Fprintf(w, "data: %s\n\n", chunk)
+	}
+	io.WriteString(w, "data: [DONE]\n\n")
+}
+
+// kimi is Kimi Code with a model that wants a command run.
+func kimi(t *testing.T, command string) (m *fakeModel, argv, env []string) {
+	t.Helper()
+	program := acpTool(t, "acp/node_modules/@moonshot-ai/kimi-code/dist/main.mjs")
+	m = &fakeModel{command: command}
+	server := httptest.NewServer(m)
+	t.Cleanup(server.Close)
+	home := t.TempDir()
+	config := fmt.Sprintf("default_model = \"fake\"\n[providers.fake]\ntype = \"openai\"\nbase_url = \"%s/v1\"\napi_key = \"none\"\n"+
+		"[models.fake]\nprovider = \"fake\"\nmodel = \"fake\"\nmax_context_size = 100000\n", server.URL)
+	if err := os.WriteFile(filepath.Join(home, "config.toml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return m, []string{node(t), program, "acp"}, []string{"KIMI_CODE_HOME=" + home, "HOME=" + home}
+}
+
+// TestACPKimi is a turn of an agent that nobody here wrote: it asks its editor for permission, runs the command in the daemon, polls its
+// output, and tells its model what came of it.
+func TestACPKimi(t *testing.T) {
+	for name, c := range map[string]struct {
+		capabilities object
+		want         []string
+	}{
+		"rich": {object{"_meta": object{"terminal_output": true}}, []string{"terminal_info", `"data":"from kimi\r\n"`, `"exit_code":4`}},
+		"text": {object{}, []string{"from kimi", "exit status 4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			model, argv, env := kimi(t, "echo from kimi; sleep 0.6; pwd; exit 4")
+			e := editAs(t, "", []string{"--as", "kimi"}, argv, env).opens(c.capabilities)
+			e.call("session/prompt", prompt(e.session, "go on"))
+			for len(e.updates) > 0 && !strings.Contains(e.seen(), c.want[len(c.want)-1]) {
+				e.next() // the end of the terminal may come after that of the turn
+			}
+			for _, want := range c.want {
+				if !strings.Contains(e.seen(), want) {
+					t.Errorf("the editor does not see %s in\n%s", want, e.seen())
+				}
+			}
+			if !strings.Contains(e.asked, "echo from kimi") {
+				t.Errorf("the editor was asked %s", e.asked)
+			}
+			model.mu.Lock()
+			told := strings.Join(model.results, "\n")
+			model.mu.Unlock()
+			if !strings.Contains(told, `from kimi\n`+e.work+`\n`) || !strings.Contains(told, "exit code: 4") {
+				t.Errorf("the model was told %s", told)
+			}
+			l, err := e.client.List(t.Context())
+			if err != nil || len(l.Terminals) != 1 || l.Terminals[0].Owner != "agent kimi" || l.Terminals[0].Exit.Code != 4 {
+				t.Errorf("listed: %+v, %v", l, err)
+			}
+			if status := e.leaves(); status != 0 {
+				t.Errorf("exit status %d: %s", status, e.stderr.String())
+			}
+		})
+	}
+}
