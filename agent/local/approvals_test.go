@@ -1,0 +1,317 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+// judged starts a server with a policy of its own.
+func judged(t *testing.T, change func(*config.Policy)) (*world, *policy.Engine) {
+	t.Helper()
+	c := config.Default().Policy
+	if change != nil {
+		change(&c)
+	}
+	e, err := policy.New(policy.Options{Config: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, local.Options{Policy: e}, term.Options{}), e
+}
+
+// code is that of the door's error, "" for none.
+func code(err error) local.Code {
+	var e *local.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	if err != nil {
+		return local.Code(err.Error())
+	}
+	return ""
+}
+
+// ask starts something that is asked about, and returns the question and where
+// the outcome comes.
+func (w *world) ask(as string, r local.SpawnRequest) (local.Approval, <-chan error) {
+	w.t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.client.As(as).Spawn(context.Background(), r)
+		done <- err
+	}()
+	var found local.Approval
+	testkit.Eventually(w.t, patience, "a question", func() bool {
+		all, err := w.client.Approvals(w.t.Context(), nil)
+		for _, x := range all.Approvals {
+			if x.State == local.ApprovalWaiting {
+				found = x
+			}
+		}
+		return err == nil && found.ID != ""
+	})
+	return found, done
+}
+
+var codeRequest = local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: "/", SetEnv: []string{"CI=secret"}}
+
+func TestApprove(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		allow bool
+		long  time.Duration
+		want  local.Code
+	}{
+		{"once", true, 0, ""}, {"for a while", true, time.Hour, ""}, {"no", false, 0, local.CodeDenied},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := judged(t, nil)
+			q, done := w.ask("bob", codeRequest)
+			if q.Actor != "agent bob" || q.Rule != "builtin.code" || strings.Join(q.Argv, " ") != "python3 -c 1" || len(q.Env) != 1 || q.Env[0] != "CI" {
+				t.Errorf("the question is %+v", q)
+			}
+			if l, err := w.client.List(t.Context()); err != nil || l.Waiting != 1 {
+				t.Errorf("a list says that %d wait, %v", l.Waiting, err)
+			}
+			if s, err := w.client.Status(t.Context()); err != nil || s.Waiting != 1 {
+				t.Errorf("status says that %d wait, %v", s.Waiting, err)
+			}
+			if l, err := w.client.As("other").List(t.Context()); err != nil || l.Waiting != 0 {
+				t.Errorf("another agent hears that %d wait, %v", l.Waiting, err)
+			}
+			done2, err := w.client.Approve(t.Context(), q.ID, c.allow, c.long)
+			if err != nil || (done2.Grant != nil) != (c.long > 0) {
+				t.Fatalf("%+v, %v", done2, err)
+			}
+			if err := <-done; code(err) != c.want {
+				t.Errorf("the agent is told %v, want %q", err, c.want)
+			}
+			if _, err := w.client.Approve(t.Context(), q.ID, c.allow, c.long); code(err) != local.CodeNotFound {
+				t.Errorf("a second answer: %v", err)
+			}
+			if done2.Grant == nil {
+				return
+			}
+			if _, err := w.client.As("bob").Spawn(t.Context(), codeRequest); err != nil {
+				t.Errorf("the same again: %v", err)
+			}
+			if err := w.client.Revoke(t.Context(), done2.Grant.ID); err != nil {
+				t.Error(err)
+			}
+			if err := w.client.Revoke(t.Context(), done2.Grant.ID); code(err) != local.CodeNotFound {
+				t.Errorf("revoked twice: %v", err)
+			}
+		})
+	}
+}
+
+// Approvals are the person's alone.
+func TestAgentsDoNotAnswer(t *testing.T) {
+	w, _ := judged(t, nil)
+	q, done := w.ask("bob", codeRequest)
+	bob := w.client.As("bob")
+	if _, err := bob.Approvals(t.Context(), nil); code(err) != local.CodeDenied {
+		t.Errorf("list: %v", err)
+	}
+	if _, err := bob.Approve(t.Context(), q.ID, true, 0); code(err) != local.CodeDenied {
+		t.Errorf("approve: %v", err)
+	}
+	if err := bob.Revoke(t.Context(), q.ID); code(err) != local.CodeDenied {
+		t.Errorf("revoke: %v", err)
+	}
+	if _, err := bob.AuditHead(t.Context()); code(err) != local.CodeDenied {
+		t.Errorf("audit head: %v", err)
+	}
+	if _, err := w.client.Approve(t.Context(), q.ID, false, 0); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+func TestBadAnswers(t *testing.T) {
+	w, _ := judged(t, nil)
+	q, done := w.ask("bob", codeRequest)
+	for _, c := range []struct{ name, method, path, body, want string }{
+		{"no JSON", "POST", q.ID, "x", "bad_request"},
+		{"unknown field", "POST", q.ID, `{"allow":true,"until":1}`, "bad_request"},
+		{"wrong type", "POST", q.ID, `{"allow":"yes"}`, "bad_request"},
+		{"too long", "POST", q.ID, `{"allow":true,"for_seconds":99999999}`, "bad_request"},
+		{"negative", "POST", q.ID, `{"allow":true,"for_seconds":-1}`, "bad_request"},
+		{"overflow", "POST", q.ID, `{"allow":true,"for_seconds":9223372036854775807}`, "bad_request"},
+		{"unknown id", "POST", "q-nothere", `{"allow":true}`, "not_found"},
+		{"a question is no grant", "DELETE", q.ID, ``, "not_found"},
+		{"since is no number", "GET", "?since=x", ``, "bad_request"},
+	} {
+		path := "/v1/approvals/" + c.path
+		if strings.HasPrefix(c.path, "?") {
+			path = "/v1/approvals" + c.path
+		}
+		_, answer := w.request(c.method, path, c.body)
+		if !strings.Contains(answer, `"code":"`+c.want+`"`) {
+			t.Errorf("%s: %s, want %s", c.name, answer, c.want)
+		}
+	}
+	if _, err := w.client.Approve(t.Context(), q.ID, false, 0); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; code(err) != local.CodeDenied {
+		t.Errorf("the agent is told %v", err)
+	}
+}
+
+// request sends a bare request and returns the answer.
+func (w *world) request(method, path, body string) (status int, answer string) {
+	w.t.Helper()
+	conn := w.dial()
+	req, err := http.NewRequest(method, "http://"+local.Host+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Close = true
+	if err := req.Write(conn); err != nil {
+		w.t.Fatal(err)
+	}
+	data := make([]byte, 0, 4096)
+	for buf := make([]byte, 4096); ; {
+		n, err := conn.Read(buf)
+		data = append(data, buf[:n]...)
+		if err != nil {
+			return 0, string(data)
+		}
+	}
+}
+
+// A list can be waited for.
+func TestApprovalsLongPoll(t *testing.T) {
+	w, _ := judged(t, nil)
+	first, err := w.client.Approvals(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan local.ApprovalList, 1)
+	go func() {
+		l, err := w.client.Approvals(context.Background(), &first.Version)
+		if err != nil {
+			t.Error(err)
+		}
+		changed <- l
+	}()
+	q, done := w.ask("bob", codeRequest)
+	l := <-changed
+	if len(l.Approvals) != 1 || l.Approvals[0].ID != q.ID {
+		t.Errorf("after the change: %+v", l)
+	}
+	if _, err := w.client.Approve(t.Context(), q.ID, false, 0); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
+
+// Who asked and is gone leaves no question behind.
+func TestAskerGoes(t *testing.T) {
+	w, e := judged(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.client.As("bob").Spawn(ctx, codeRequest)
+		done <- err
+	}()
+	testkit.Eventually(t, patience, "a question", func() bool { return e.Waiting(term.User) == 1 })
+	cancel()
+	<-done
+	testkit.Eventually(t, patience, "that it is withdrawn", func() bool { return e.Waiting(term.User) == 0 })
+}
+
+// A daemon that ends does not wait for answers.
+func TestDrainEndsQuestions(t *testing.T) {
+	w, _ := judged(t, nil)
+	_, done := w.ask("bob", codeRequest)
+	w.server.Drain()
+	if err := <-done; code(err) != local.CodeClosing {
+		t.Errorf("the agent is told %v", err)
+	}
+}
+
+func TestPolicyAtTheSocket(t *testing.T) {
+	w, e := judged(t, func(c *config.Policy) { c.Limits.CommandsPerMinute = 3 })
+	bob := w.client.As("bob")
+	for _, c := range []struct {
+		name   string
+		client *local.Client
+		r      local.SpawnRequest
+		want   local.Code
+	}{
+		{"blocked", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}, local.CodeDenied},
+		{"the person may", w.client, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}, ""},
+		{"first", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
+		{"second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
+		{"third", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
+		{"fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, local.CodeLimit},
+		{"acp, first", bob, local.SpawnRequest{Command: []string{"x", "$(y)"}, Cwd: "/", Door: "acp"}, ""},
+		{"acp, second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "acp"}, ""},
+		{"acp, approved in the editor", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"}, ""},
+		{"acp, fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "acp"}, local.CodeLimit},
+		{"another door", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "mcp"}, local.CodeBadRequest},
+	} {
+		if _, err := c.client.Spawn(t.Context(), c.r); code(err) != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+	var spawned int
+	for _, r := range e.Recent() {
+		if r.Event == policy.EventSpawn {
+			spawned++
+		}
+	}
+	if spawned != 7 {
+		t.Errorf("the log has %d spawns, want 7", spawned)
+	}
+}
+
+// What an agent sets of its environment counts, not what a login has anyway.
+func TestChangedEnvironment(t *testing.T) {
+	w, _ := judged(t, func(c *config.Policy) { c.Builtin.Environment = "deny" })
+	bob := w.client.As("bob")
+	for _, c := range []struct {
+		env  []string
+		want local.Code
+	}{
+		{[]string{"A=1"}, ""}, // as at a login, see fakeDaemon
+		{[]string{"A=1", "B=2"}, ""},
+		{[]string{"A=1", "LD_PRELOAD=x"}, local.CodeDenied},
+	} {
+		if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Env: c.env}); code(err) != c.want {
+			t.Errorf("%q: %v, want %q", c.env, err, c.want)
+		}
+	}
+}
+
+func TestConfine(t *testing.T) {
+	var confined []term.Actor
+	w := serve(t, local.Options{Confine: func(a term.Actor, s *term.Spec) error {
+		confined = append(confined, a)
+		if s.Command[0] == "no" {
+			return &local.Error{Code: local.CodeCannotStart, Message: "no sandbox"}
+		}
+		return nil
+	}}, term.Options{})
+	if _, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: "/"}); err != nil {
+		t.Errorf("the person: %v", err)
+	}
+	if _, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: "/"}); code(err) != local.CodeCannotStart {
+		t.Errorf("bob: %v", err)
+	}
+	if len(confined) != 1 || confined[0] != term.Agent("bob") {
+		t.Errorf("confined %v", confined)
+	}
+}
