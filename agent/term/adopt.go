@@ -105,6 +105,9 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	}
 	t := p.newTerminal(r.owner(), s, h)
 	t.started, t.visible = past.Started, r.Visible || r.owner() == User
+	if r.Started > 0 {
+		t.started = time.Unix(0, r.Started)
+	}
 	t.promoted = r.Promoted
 	for _, l := range r.Lent {
 		t.lentTo = append(t.lentTo, l.Host)
@@ -129,8 +132,8 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 			}
 		}
 		t.restore(raw, text, &n)
-		t.recall(r.Commands, &n)
 	}
+	t.recall(r.Commands, &n)
 	for who := range t.awaited {
 		t.awaited[who] = raw
 	}

@@ -17,7 +17,8 @@ type record struct {
 	Version  int              `json:"v"`
 	Name     string           `json:"name"`
 	Command  []string         `json:"command"`
-	Cwd      string           `json:"cwd"` // at the start
+	Cwd      string           `json:"cwd"`     // at the start
+	Started  int64            `json:"started"` // Unix ns
 	Owner    recordedActor    `json:"owner"`
 	Visible  bool             `json:"visible,omitempty"`
 	Promoted bool             `json:"promoted,omitempty"`
@@ -74,7 +75,7 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 // left out, the oldest first.
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
-		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd,
+		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd, Started: t.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(),
 		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached,

@@ -100,6 +100,10 @@ func (a *app) launch() (local.Launch, error) {
 	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out")}, nil
 }
 
+func leftText(n int) string {
+	return fmt.Sprintf("%d terminals run without a daemon; the next one takes them up, tether stop ends them", n)
+}
+
 func keptText(n int) string {
 	if n == 0 {
 		return "no terminal was running"

@@ -1,20 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"tether/agent"
+	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -28,10 +33,14 @@ import (
 // mortal is a daemon process in a home of its own, to be killed and started again, paired with a host at which somebody watches.
 type mortal struct {
 	t      *testing.T
+	home   string
+	socket string
 	door   *local.Client
 	host   *host.Host
+	proxy  *testkit.Proxy // between the daemon and the host
+	away   atomic.Bool    // the proxy lets nobody through
 	daemon *exec.Cmd
-	said   strings.Builder // on standard error
+	said   chatter // on standard error
 }
 
 func newMortal(t *testing.T) *mortal {
@@ -42,19 +51,26 @@ func newMortal(t *testing.T) *mortal {
 			m.daemon.Wait()
 		}
 	})
-	home := newHome(t)
-	m.door = local.NewClient(agent.SocketPath(dirsOf(home)))
+	m.home = newHome(t)
+	m.socket = agent.SocketPath(dirsOf(m.home))
+	m.door = local.NewClient(m.socket)
 	// The observer is never to lag behind what the host remembers: all of it is compared.
 	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: 64 << 20, LogCount: 1 << 20, Scrollback: 512 << 10})
 	server := httptest.NewServer(m.host)
+	m.proxy = testkit.NewProxy(t, func() (net.Conn, error) {
+		if m.away.Load() {
+			return nil, net.ErrClosed
+		}
+		return net.Dial("tcp", server.Listener.Addr().String())
+	}, func(int) testkit.Fault { return testkit.Fault{} })
 	t.Cleanup(func() {
 		m.door.Close()
+		m.proxy.Close()
 		m.host.Close()
-		server.CloseClientConnections()
 		server.Close()
 	})
 	m.start("daemon")
-	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "lab", URL: strings.Replace(server.URL, "http", "ws", 1)}); err != nil {
+	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "lab", URL: "ws://" + m.proxy.Listen(t)}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -73,6 +89,16 @@ func (m *mortal) start(args ...string) {
 	if before != nil {
 		before.Wait()
 	}
+}
+
+// holders are the ids of those that live.
+func (m *mortal) holders() []string {
+	m.t.Helper()
+	ids, err := holder.List(filepath.Join(m.home, "run", "h"))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return ids
 }
 
 // kill is kill -9.
@@ -233,6 +259,30 @@ func (w *watcher) shown() string {
 	return w.text.String()
 }
 
+// chatter is what a program printed.
+type chatter struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (c *chatter) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.Write(p)
+}
+
+func (c *chatter) String() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
+func (c *chatter) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.text.Reset()
+}
+
 // alive reports whether the process runs.
 func alive(pid int) bool {
 	p, err := proc.Lookup(pid)
@@ -250,9 +300,9 @@ func TestKilledUnderFlood(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
 	for round := range testkit.Rounds(t, 20, 200) {
-		if random.IntN(3) > 0 { // else at once: while it takes the terminals up, or connects
+		if round%3 > 0 { // else at once: while it takes the terminals up, or connects
 			before, _, _ := w.state()
-			more := int64(random.IntN(256 << 10))
+			more := int64(random.IntN(64 << 10))
 			testkit.Eventually(t, patience, "the observer sees more", func() bool {
 				now, _, err := w.state()
 				return err != nil || now > before+more
@@ -273,6 +323,13 @@ func TestKilledUnderFlood(t *testing.T) {
 	if now := m.uri(flood.ID); now != uri {
 		t.Errorf("at the host it is %s, was %s", now, uri)
 	}
+	m.endFlood(flood, w)
+}
+
+// endFlood kills the flood and compares what the observer saw with what it wrote.
+func (m *mortal) endFlood(flood local.Terminal, w *watcher) {
+	t := m.t
+	t.Helper()
 	if _, err := m.door.Kill(t.Context(), flood.ID); err != nil {
 		t.Fatal(err)
 	}
@@ -284,4 +341,3 @@ func TestKilledUnderFlood(t *testing.T) {
 	}
 	t.Logf("%d bytes", got)
 }
-

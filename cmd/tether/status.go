@@ -29,10 +29,19 @@ func statusCommand(a *app) *cobra.Command {
 			ctx, cancel := context.WithTimeout(c.Context(), statusTimeout)
 			defer cancel()
 			s, err := client.Status(ctx)
+			left := 0
+			if errors.Is(err, local.ErrNotRunning) {
+				ids, _ := agent.LeftRunning(d) // what cannot be looked at is not what was asked for
+				left = len(ids)
+			}
 			switch {
 			case asJSON && errors.Is(err, local.ErrNotRunning):
-				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{}}
+				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
+					Holders: local.Holders{Alive: left}}
 				return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
+			case left > 0:
+				fmt.Fprintf(a.stdout, "holders    %s\n", leftText(left))
+				return err
 			case err != nil:
 				return err
 			case asJSON:

@@ -1,0 +1,440 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// An upgrade in place under a flood: an observer misses nothing, and no command meets a closed door.
+func TestReplacedUnderFlood(t *testing.T) {
+	m := newMortal(t)
+	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
+	w := m.watch(m.uri(flood.ID), false)
+	ctx, stop := context.WithCancel(t.Context())
+	var asking sync.WaitGroup
+	asked := 0
+	asking.Go(func() {
+		for ; ctx.Err() == nil; asked++ {
+			c := local.NewClient(m.socket)
+			if _, err := c.Find(ctx, flood.ID); err != nil && ctx.Err() == nil {
+				t.Errorf("request %d: %v", asked, err)
+			}
+			c.Close()
+		}
+	})
+	for range testkit.Rounds(t, 5, 100) {
+		old := m.daemon
+		m.start("daemon", "--replace")
+		if !old.ProcessState.Success() {
+			t.Errorf("the daemon that made way: %v", old.ProcessState)
+		}
+		before, _, _ := w.state()
+		testkit.Eventually(t, patience, "the observer sees more", func() bool { now, _, err := w.state(); return err != nil || now > before })
+	}
+	stop()
+	asking.Wait()
+	m.endFlood(flood, w)
+	t.Logf("%d requests", asked)
+}
+
+// A script at a terminal reads every byte once and gets the exit status, however often the daemon is killed meanwhile.
+func TestScriptOutlivesDaemons(t *testing.T) {
+	m := newMortal(t)
+	flood := testkit.FloodCommand(t, 0, 0)
+	c := exec.Command("tether", append([]string{"run", "--private", "--name", "script", "--"}, flood...)...)
+	in, err := c.StdinPipe() // its end would be typed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var seen progress
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &seen, &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for range testkit.Rounds(t, 5, 50) {
+		before, _ := seen.state()
+		testkit.Eventually(t, patience, "more is printed", func() bool { now, err := seen.state(); return now > before || err != nil })
+		m.kill()
+		m.start("daemon")
+	}
+	x, err := m.door.Kill(t.Context(), "script")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Wait()
+	if got, wrong := seen.state(); c.ProcessState.ExitCode() != x.Exit.Code || wrong != nil || got != x.Bytes {
+		t.Errorf("%v of %+v, %d of %d bytes, %v\n%s", err, x.Exit, got, x.Bytes, wrong, said.String())
+	}
+	t.Logf("%d bytes", x.Bytes)
+	if !strings.Contains(said.String(), "goes on where it was") {
+		t.Errorf("the person was told %q", said.String())
+	}
+}
+
+// progress compares what a script reads with the flood.
+type progress struct {
+	mu    sync.Mutex
+	check testkit.FloodCheck
+	wrong error
+}
+
+func (p *progress) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wrong == nil {
+		_, p.wrong = p.check.Write(b)
+	}
+	return len(b), nil
+}
+
+func (p *progress) state() (offset int64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.check.Offset(), p.wrong
+}
+
+// A person goes on typing at the same terminal, whose size they may have changed meanwhile.
+func TestPersonOutlivesDaemons(t *testing.T) {
+	m := newMortal(t)
+	p := sit(t, "run", "--private", "--", "sh", "-c", `stty -echo; while read x; do echo "<$x>" $(stty size); done`)
+	p.types("one\r")
+	p.sees("<one> 30 100")
+	m.kill()
+	p.types("two\r") // while there is none
+	if err := p.pty.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
+		t.Fatal(err)
+	}
+	m.start("daemon")
+	p.sees("tether: the daemon was gone for", "goes on where it was", "<two>")
+	p.types("three\r")
+	p.sees("<three> 20 90")
+	m.start("daemon", "--replace")
+	p.types("four\r")
+	p.sees("<four>")
+	if n := strings.Count(p.shown(), "<"); n != 0 {
+		t.Errorf("something was repeated: %q", p.shown())
+	}
+	p.types("\x04")
+	p.exits(0)
+}
+
+// When nobody starts another daemon, the person is told, and what they left runs on.
+func TestPersonIsToldThatNobodyCame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits as long as a person would")
+	}
+	m := newMortal(t)
+	p := sit(t, "run", "--private", "--name", "left", "--", "sh", "-c", `echo ready; exec sleep 1000`)
+	p.sees("ready")
+	m.kill()
+	p.sees("none has come back", "runs on", "tether daemon --background; tether attach pty-")
+	p.exits(254)
+	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminals run without a daemon") {
+		t.Errorf("status %d: %s", status, out)
+	}
+	m.start("daemon")
+	if out, _ := command(t, "ls"); !strings.Contains(out, "left") || !strings.Contains(out, "running") {
+		t.Errorf("listed:\n%s", out)
+	}
+}
+
+// What happened while there was no daemon is told once, after the last byte, with the code.
+func TestExitWhileTheDaemonIsDown(t *testing.T) {
+	m := newMortal(t)
+	flag := filepath.Join(t.TempDir(), "go")
+	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `echo one; until test -e "$0"; do sleep 0.01; done; echo two; exit 9`, flag}})
+	w := m.watch(m.uri(x.ID), true)
+	testkit.Eventually(t, patience, "the first line is at the host", func() bool { return strings.Contains(w.shown(), "one") })
+	m.kill()
+	if err := os.WriteFile(flag, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the child has ended", func() bool { return !alive(x.Pid) })
+	down := time.Now()
+	m.start("daemon")
+	testkit.Eventually(t, patience, "the exit is at the host", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
+	now := m.find(x.ID)
+	_, exits, err := w.state()
+	if text := w.shown(); text != "one\r\ntwo\r\n" || !slices.Equal(exits, []int64{9}) || err != nil {
+		t.Errorf("the host was told %q, exits %v, %v", text, exits, err)
+	}
+	if now.Exit == nil || now.Exit.Code != 9 || now.Exit.At.After(down.Add(time.Second)) {
+		t.Errorf("here it is %+v, down since %v", now.Exit, down)
+	}
+	m.await("the holder is gone", func(local.Status) bool { return len(m.holders()) == 0 })
+	m.kill() // nobody needs it any more, so it does not come back
+	m.start("daemon")
+	if all, err := m.door.List(t.Context()); err != nil || len(all.Terminals) != 0 {
+		t.Errorf("after the next kill: %+v, %v", all.Terminals, err)
+	}
+}
+
+// A holder is kept until the host has heard of the exit, over kills of the daemon.
+func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; read x; exit 5"}})
+	w := m.watch(m.uri(x.ID), true)
+	m.away.Store(true)
+	m.proxy.Cut()
+	m.await("the link is down", func(s local.Status) bool { return s.Hosts[0].State != "online" })
+	a, err := m.door.Attach(t.Context(), x.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Write(t.Context(), []byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	m.await("it has exited", func(local.Status) bool { return m.find(x.ID).Exit != nil })
+	a.Close()
+	for range 2 {
+		m.kill()
+		m.start("daemon")
+		if now := m.find(x.ID); now.Exit == nil || now.Exit.Code != 5 {
+			t.Fatalf("exit %+v", now.Exit)
+		}
+	}
+	m.away.Store(false)
+	testkit.Eventually(t, patience, "the exit is at the host", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
+	if _, exits, _ := w.state(); !slices.Equal(exits, []int64{5}) {
+		t.Errorf("exits %v", exits)
+	}
+	m.await("the holder is gone", func(local.Status) bool { return len(m.holders()) == 0 })
+}
+
+// All that a list says of a terminal is the same after a kill: who owns it, what it is called, whom it is lent to, its commands.
+func TestNothingIsForgotten(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs bash: ", err)
+	}
+	m := newMortal(t)
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("PS1", "$ ")
+	t.Setenv("SHELL", bash)
+	m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
+	m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "mine", Private: true})
+	a, err := m.door.As("robot").Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := m.spawn(local.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
+	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, line := range []string{"true", "(exit 3)", "sleep 0.3", "cd /tmp", "sleep 1000"} {
+		m.await("a prompt", func(local.Status) bool {
+			l, err := m.door.Commands(t.Context(), shell.ID)
+			return err == nil && l.CommandDetection && len(l.Commands) == n && (n == 0 || !l.Commands[n-1].Running)
+		})
+		if err := hand.Write(t.Context(), []byte(line+"\r")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.await("the last command runs", func(local.Status) bool { return m.find(shell.ID).Running == "sleep 1000" })
+	hand.Close()
+	m.await("all are lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 3 && m.find(shell.ID).Attached == 0 })
+	<-time.After(time.Second / 2) // the last command's beginning is kept a little later
+	before, commands := m.all(shell.ID)
+	for range 2 {
+		m.kill()
+		m.start("daemon")
+		after, again := m.all(shell.ID)
+		if diff := cmp.Diff(before, after); diff != "" {
+			t.Errorf("terminals (-before +after):\n%s", diff)
+		}
+		if diff := cmp.Diff(commands, again, cmpopts.EquateApproxTime(time.Millisecond)); diff != "" {
+			t.Errorf("commands (-before +after):\n%s", diff)
+		}
+	}
+	if seen, err := m.door.As("robot").List(t.Context()); err != nil || !slices.ContainsFunc(seen.Terminals, func(x local.Terminal) bool { return x.ID == a.ID }) {
+		t.Errorf("the agent sees %v, %v", seen.Terminals, err)
+	}
+}
+
+// all returns what there is, and the commands of one terminal.
+func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
+	m.t.Helper()
+	all, err := m.door.List(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	commands, err := m.door.Commands(m.t.Context(), shell)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return all, commands
+}
+
+// Two daemons started at once: one has the terminals, the other says that there is one.
+func TestTwoDaemonsAtOnce(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	for round := range testkit.Rounds(t, 25, 500) {
+		m.kill()
+		both := []*exec.Cmd{exec.Command("tether", "daemon"), exec.Command("tether", "daemon")}
+		said := make([]bytes.Buffer, len(both))
+		ended := make(chan int, len(both))
+		for i, c := range both {
+			c.Stderr = &said[i]
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				c.Wait()
+				ended <- i
+			}()
+		}
+		loser := <-ended
+		if code := both[loser].ProcessState.ExitCode(); code != 1 || !strings.Contains(said[loser].String(), "a daemon runs already") {
+			t.Fatalf("round %d: one ended with %d:\n%s", round, code, said[loser].String())
+		}
+		m.await("the other has the terminal", func(s local.Status) bool {
+			return s.Pid == both[1-loser].Process.Pid && m.find(x.ID).Pid == x.Pid
+		})
+		if err := both[1-loser].Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		<-ended
+		m.start("daemon")
+	}
+}
+
+// A signal to the daemon, as a service manager sends to restart it, leaves the terminals running.
+func TestSignalLeavesTerminals(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		old := m.daemon
+		if err := old.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminals run on") {
+			t.Errorf("%v: %v\n%s", sig, err, m.said.String())
+		}
+		m.said.reset()
+		m.daemon = nil
+		m.start("daemon")
+		if now := m.find(x.ID); now.Pid != x.Pid || now.Exit != nil {
+			t.Errorf("%v: %+v", sig, now)
+		}
+	}
+}
+
+// A holder that is killed takes its terminal with it. That is said, and nothing of it stays.
+func TestHolderKilled(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `trap '' HUP; echo $PPID; sleep 1000`}})
+	w := m.watch(m.uri(x.ID), true)
+	var pid int
+	testkit.Eventually(t, patience, "it says who holds it", func() bool {
+		return json.Unmarshal([]byte(strings.TrimSpace(w.shown())), &pid) == nil
+	})
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the host is told", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
+	if _, exits, _ := w.state(); !slices.Equal(exits, []int64{-99}) {
+		t.Errorf("exits %v, want one without a code", exits)
+	}
+	if now := m.find(x.ID); now.Exit == nil || now.Exit.Code != -1 {
+		t.Errorf("exit %+v", now.Exit)
+	}
+	testkit.Eventually(t, patience, "the child is gone", func() bool { return !alive(x.Pid) })
+	if left := m.holders(); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Without a place for holders, terminals run in the daemon, which says so, and does not end behind one's back.
+func TestWithoutHolders(t *testing.T) {
+	m := newMortal(t)
+	if err := os.WriteFile(filepath.Join(m.home, "run", "h"), nil, 0o600); err != nil { // in the way of the directory
+		t.Fatal(err)
+	}
+	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	out, _ := command(t, "status")
+	for _, want := range []string{"holders    0 alive; 1 terminals end with the daemon", "degraded   holders"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("status does not say %q:\n%s", want, out)
+		}
+	}
+	for _, args := range [][]string{{"stop", "--keep"}, {"daemon", "--replace"}} {
+		c := exec.Command("tether", args...)
+		out, _ := c.CombinedOutput()
+		if c.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "would end with it, the first is "+x.ID) || !strings.Contains(string(out), "--force") {
+			t.Errorf("%v: %d, %s", args, c.ProcessState.ExitCode(), out)
+		}
+	}
+	if err := os.Remove(filepath.Join(m.home, "run", "h")); err != nil {
+		t.Fatal(err)
+	}
+	y := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	if out, _ := command(t, "status"); strings.Contains(out, "degraded") {
+		t.Errorf("it is well again, but status says:\n%s", out)
+	}
+	if _, status := command(t, "stop", "--keep", "--force"); status != 0 {
+		t.Errorf("forced: %d", status)
+	}
+	testkit.Eventually(t, patience, "one has ended", func() bool { return !alive(x.Pid) })
+	if !alive(y.Pid) {
+		t.Error("the other has ended, too")
+	}
+	if _, status := command(t, "stop"); status != 0 || alive(y.Pid) {
+		t.Errorf("stop without a daemon: %d, alive: %t", status, alive(y.Pid))
+	}
+}
+
+// Terminals come and go, and nothing is left: no process, no file, and in the daemon no descriptor and no goroutine.
+func TestManyComeAndGo(t *testing.T) {
+	m := newMortal(t)
+	descriptors := func() int {
+		open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(m.daemon.Process.Pid), "fd"))
+		if err != nil {
+			t.Skip("this system does not show descriptors: ", err)
+		}
+		return len(open)
+	}
+	cycle := func() {
+		x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+		if _, err := m.door.Kill(t.Context(), x.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		cycle()
+	}
+	before := descriptors()
+	var wg sync.WaitGroup
+	for range testkit.Rounds(t, 25, 1250) {
+		for range 8 {
+			wg.Go(cycle)
+		}
+		wg.Wait()
+	}
+	m.await("no holder is left", func(s local.Status) bool { return s.Holders.Alive == 0 && len(m.holders()) == 0 })
+	testkit.Eventually(t, patience, "no descriptor is left", func() bool { return descriptors() <= before+2 })
+	if scripts, err := os.ReadDir(filepath.Join(m.home, "run", "sh")); len(scripts) > 0 {
+		t.Errorf("scripts left: %v, %v", scripts, err)
+	}
+}
