@@ -23,6 +23,9 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 			a.log.Warn().Err(err).Msg("login environment unknown; a terminal gets the daemon's")
 			env = os.Environ()
 		}
+		if r.Agent {
+			env = changed(env, nil, a.settings.Policy.HideEnv)
+		}
 	}
 	onSlow, ok := onSlows[r.OnSlow]
 	if !ok {

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Policy says what agents may run. See docs/POLICY.md.
 type Policy struct {
@@ -12,7 +15,9 @@ type Policy struct {
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
 	// AuditBytes bounds one file of the audit log, of which there are four.
-	AuditBytes Size             `toml:"audit_bytes" range:"64KiB..1GiB"`
+	AuditBytes Size `toml:"audit_bytes" range:"64KiB..1GiB"`
+	// HideEnv names variables of a login that agents' commands do not get.
+	HideEnv    []string         `toml:"hide_env"`
 	Limits     PolicyLimits     `toml:"limits"`
 	Builtin    PolicyBuiltin    `toml:"builtin"` // at all doors but ACP
 	ACP        PolicyBuiltin    `toml:"acp"`
@@ -78,6 +83,11 @@ type PolicyIdentity struct {
 	Writable []string `toml:"writable"`
 }
 
+// agentMarkers are set by agents for what they run. A daemon that was started
+// by one would hand them on to all others.
+var agentMarkers = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED",
+	"CURSOR_AGENT", "CURSOR_TRACE_ID", "GEMINI_CLI", "OPENCODE", "AI_AGENT"}
+
 func defaultPolicy() Policy {
 	builtin := PolicyBuiltin{
 		Commands: "deny", Patterns: "deny", Substitution: "deny", Unparsed: "ask", Dynamic: "ask", Code: "ask", Script: "ask",
@@ -87,7 +97,7 @@ func defaultPolicy() Policy {
 	acp.Commands, acp.Patterns, acp.Substitution = "ask", "ask", "allow"
 	acp.Code, acp.Script, acp.Interactive = "allow", "allow", "allow"
 	return Policy{
-		BlockList: "parsed", Default: "allow", AskTimeout: Duration(45 * time.Second), AuditBytes: 8 << 20,
+		HideEnv: slices.Clone(agentMarkers), BlockList: "parsed", Default: "allow", AskTimeout: Duration(45 * time.Second), AuditBytes: 8 << 20,
 		Limits:  PolicyLimits{SpawnsPerMinute: 3, Background: 5, CommandsPerMinute: 120, Commands: 32, Questions: 3},
 		Builtin: builtin, ACP: acp,
 	}

@@ -27,7 +27,7 @@ func (r *SpawnRequest) asAgent(actor term.Actor) (policy.Request, error) {
 	}
 	asked := r.asked(actor, door)
 	asked.Background = door != policy.DoorACP // its commands end with their tool call, and the editor shows them
-	r.SetEnv = slices.Concat(agentEnv, r.SetEnv)
+	r.SetEnv, r.Agent = slices.Concat(agentEnv, r.SetEnv), true
 	return asked, nil
 }
 

@@ -1,0 +1,72 @@
+package agent_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/platform/shell"
+)
+
+// TestMain lets a login shell ask this program for its environment, as it does with tether.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == shell.PrintVerb {
+		if err := shell.PrintEnvironment(os.Stdout, os.Args[2]); err != nil {
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// printed runs a request to its end and returns what it printed.
+func printed(t *testing.T, c *local.Client, r local.SpawnRequest) string {
+	t.Helper()
+	r.Cwd = "/"
+	tm, err := c.Spawn(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	out, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+func TestLinesAndVariables(t *testing.T) {
+	settings := config.Default()
+	settings.Policy.HideEnv = []string{"HOME", "OLD"}
+	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
+	own := local.SpawnRequest{Line: `echo "[$A$B]"; env | grep -c '^HOME='`, Env: []string{"PATH=/usr/bin:/bin", "A=1", "HOME=/h"}, SetEnv: []string{"A=2", "B=3", "B=4"}}
+	if got := printed(t, d.client, own); got != "[24]\r\n1\r\n" {
+		t.Errorf("the person's line printed %q", got)
+	}
+	agents := local.SpawnRequest{Line: `echo "[$HOME$OLD$NEW]"; env | grep -c '^PAGER=cat'`, SetEnv: []string{"NEW=n", "OLD=o"}, Door: "acp"}
+	if got := printed(t, d.client.As("a"), agents); got != "[on]\r\n1\r\n" {
+		t.Errorf("an agent's line printed %q", got)
+	}
+	for name, r := range map[string]local.SpawnRequest{
+		"a line and a command": {Line: "a", Command: []string{"a"}}, "a line and a shell": {Line: "a", Shell: true},
+		"a NUL in a line": {Line: "a\x00b"}, "no name": {Line: "a", SetEnv: []string{"=1"}}, "no value": {Line: "a", SetEnv: []string{"A"}},
+	} {
+		r.Cwd = "/"
+		var e *local.Error
+		if _, err := d.client.Spawn(t.Context(), r); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if l, err := d.client.List(t.Context()); err != nil || len(l.Terminals) != 2 || !strings.HasPrefix(strings.Join(l.Terminals[0].Command, " "), "/bin/sh -c ") {
+		t.Errorf("listed %+v, %v", l, err)
+	}
+}
