@@ -33,9 +33,12 @@ func (a *Agent) integrate(spec *term.Spec, login bool) error {
 	}
 	if len(plan.Files) > 0 {
 		spec.Ended = func() { _ = os.RemoveAll(dir) } // what it misses goes at the next start
-		if err := writeScripts(dir, plan.Files); err != nil {
+		err := writeScripts(dir, plan.Files)
+		a.reportScripts(err)
+		if err != nil {
 			spec.Ended()
-			return fmt.Errorf("write the shell's scripts: %w", err)
+			spec.Ended = nil
+			return nil
 		}
 	}
 	spec.Argv, spec.Env = plan.Argv, changed(spec.Env, plan.Env, plan.Unset)
@@ -43,6 +46,20 @@ func (a *Agent) integrate(spec *term.Spec, login bool) error {
 		spec.Nonce = nonce
 	}
 	return nil
+}
+
+// scriptsCause is the cause in status when shells run without integration.
+const scriptsCause = "shell integration"
+
+// reportScripts tells status that a shell starts without what could not be
+// written for it, or that all is well again.
+func (a *Agent) reportScripts(err error) {
+	if err == nil {
+		a.degraded.report(scriptsCause, "")
+		return
+	}
+	a.log.Warn().Err(err).Msg("a shell starts without integration")
+	a.degraded.report(scriptsCause, fmt.Sprintf("the last shell was started without, its scripts could not be written: %v", err))
 }
 
 // writeScripts makes the folder, for this user alone, and fills it.

@@ -14,7 +14,7 @@ import (
 func TestLogIsBounded(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	const max = 1000
-	l, err := agent.OpenLog(name, max)
+	l, err := agent.OpenLog(name, max, func(trouble string) { t.Errorf("trouble: %s", trouble) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Errorf("the newest file has %q", data)
 	}
 
-	again, err := agent.OpenLog(name, max)
+	again, err := agent.OpenLog(name, max, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,251 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/platform/dirs"
+)
+
+// diskVariable holds, in the process that has a small file system of its own, where that is.
+const diskVariable = "TETHER_TEST_DISK"
+
+// onSmallDisk runs the test again, where a file system of 1 MiB is mounted, and reports whether this is that run.
+func onSmallDisk(t *testing.T) (disk string, there bool) {
+	t.Helper()
+	if disk := os.Getenv(diskVariable); disk != "" {
+		return disk, true
+	}
+	disk = testkit.Home(t)
+	how := "-rm" // a namespace in which even a plain user may mount
+	if os.Geteuid() == 0 {
+		how = "-m"
+	}
+	if out, err := exec.Command("unshare", how, "mount", "-t", "tmpfs", "none", disk).CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted for it: %v: %s", err, out)
+	}
+	cmd := exec.Command("unshare", how, "sh", "-c", `mount -t tmpfs -o size=1m,mode=700 none "$1" && exec "$0" -test.run="^$2\$"`,
+		os.Args[0], disk, t.Name())
+	cmd.Env = append(os.Environ(), diskVariable+"="+disk)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return "", false
+}
+
+// troubled is a daemon on a small disk, with a terminal that ticks at a host.
+type troubled struct {
+	*daemon
+	t     *testing.T
+	where dirs.Dirs
+	disk  string
+	url   string
+	proxy *testkit.Proxy
+}
+
+// ticking starts the terminal that ticks.
+func (d *troubled) ticking() {
+	d.t.Helper()
+	tick := []string{"sh", "-c", "n=0; while sleep 0.02; do n=$((n+1)); echo $n; done"}
+	if _, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: "ticks"}); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// ticks is how often the terminal has ticked as the host knows it.
+func (d *troubled) ticks() int {
+	c, err := client.Connect(d.t.Context(), client.Endpoint{URL: d.url}, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer c.Close()
+	var root ahp.RootState
+	if err := json.Unmarshal(c.Result().Snapshots[0].State, &root); err != nil {
+		d.t.Fatal(err)
+	}
+	for _, i := range root.Terminals {
+		var s ahp.TerminalState
+		r, err := c.Subscribe(d.t.Context(), i.Resource)
+		if err != nil || i.Title != "ticks" || i.Lifecycle.Exited() || json.Unmarshal(r.Snapshot.State, &s) != nil {
+			continue
+		}
+		lines := strings.Fields(s.Text())
+		if len(lines) == 0 {
+			return 0
+		}
+		n, err := strconv.Atoi(lines[len(lines)-1])
+		if err != nil {
+			d.t.Errorf("the host shows %q", s.Text())
+		}
+		return n
+	}
+	return 0
+}
+
+// goesOn checks that the terminal is seen to go on, that another one can be started, and whether status tells of trouble with cause.
+func (d *troubled) goesOn(when, cause string) {
+	d.t.Helper()
+	before := d.ticks()
+	d.proxy.Cut() // which is worth a line in the log
+	testkit.Eventually(d.t, patience, when+": the terminal ticks at the host", func() bool { return d.ticks() > before+3 })
+	tm, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: []string{"sh", "-i"}, Env: os.Environ(), Cwd: "/"})
+	if err == nil {
+		_, err = d.client.Kill(d.t.Context(), tm.ID)
+	}
+	if err != nil {
+		d.t.Errorf("%s: starting and killing a shell: %v", when, err)
+	}
+	d.status(when+": status tells of "+cause, func(s local.Status) bool {
+		for _, one := range s.Degraded {
+			if one.Cause == cause && cause != "" {
+				return true
+			}
+		}
+		return cause == "" && len(s.Degraded) == 0
+	})
+}
+
+// mount changes how the disk is mounted.
+func (d *troubled) mount(how string) {
+	d.t.Helper()
+	if out, err := exec.Command("mount", "-o", "remount,"+how, d.disk).CombinedOutput(); err != nil {
+		d.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// fill leaves no room on the disk.
+func (d *troubled) fill() (filler string) {
+	filler = filepath.Join(d.disk, "filler")
+	_ = os.WriteFile(filler, make([]byte, 2<<20), 0o600) // as far as it goes
+	f, err := os.OpenFile(agent.LogPath(d.where), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	_, _ = f.Write([]byte(strings.Repeat("filler\n", 1<<10))) // the rest of its last block
+	return filler
+}
+
+// pairs tries to pair with another host, and wants the reason why that cannot be kept, or "".
+func (d *troubled) pairs(name, want string) {
+	d.t.Helper()
+	_, err := d.client.Pair(d.t.Context(), local.PairRequest{URL: startHost(d.t, ""), Name: name})
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		d.t.Errorf("pairing with %s: %v, want %q", name, err, want)
+	}
+}
+
+// A disk that is full or cannot be written stops no terminal, and status says what is wrong.
+func TestTerminalsGoOnWithoutADisk(t *testing.T) {
+	disk, there := onSmallDisk(t)
+	if !there {
+		return
+	}
+	h := host.New(host.Options{})
+	t.Cleanup(h.Close)
+	url := serveHTTP(t, h)
+	d := &troubled{t: t, disk: disk, url: url}
+	d.proxy = testkit.NewProxy(t, func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(url, "ws://")) }, nil)
+	where := home(t)
+	where.State = filepath.Join(disk, "state")
+	d.where = where
+	d.daemon = start(t, agent.Config{Dirs: where})
+	if _, err := d.client.Pair(t.Context(), local.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
+		t.Fatal(err)
+	}
+	d.ticking()
+	d.goesOn("at first", "")
+
+	filler := d.fill()
+	d.goesOn("with a full disk", "log")
+	d.pairs("other", "no space left")
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	d.pairs("other", "")
+	d.goesOn("with room again", "")
+
+	d.end()
+	testReadOnly(t, d, where)
+}
+
+// testReadOnly starts daemons that cannot write their state from the start.
+func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
+	d.mount("ro")
+	d.daemon = start(t, agent.Config{Dirs: where})
+	s := d.status("status tells of the log", func(s local.Status) bool { return len(s.Degraded) > 0 && s.Degraded[0].Cause == "log" })
+	if len(s.Hosts) != 2 {
+		t.Errorf("it knows %+v, want the two hosts of before", s.Hosts)
+	}
+	d.ticking()
+	d.goesOn("with a disk that cannot be written", "log")
+	d.pairs("third", "read-only")
+	d.end()
+	where.State = filepath.Join(d.disk, "none")
+	d.daemon = start(t, agent.Config{Dirs: where})
+	d.status("status tells of the directory", func(s local.Status) bool {
+		return len(s.Degraded) > 0 && strings.Contains(s.Degraded[0].Text, "read-only")
+	})
+	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: "/"}); err != nil {
+		t.Error(err)
+	}
+	d.end()
+	d.mount("rw")
+	if err := os.Mkdir(where.State, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(where.State, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true})
+	if err == nil {
+		err = a.Run(t.Context())
+	}
+	var running *agent.RunningError
+	if err == nil || errors.As(err, &running) || !strings.Contains(err.Error(), "open to other users") {
+		t.Errorf("a directory that is open to others: %v; want it refused", err)
+	}
+}
+
+// A shell whose scripts cannot be written starts without them.
+func TestShellsStartWithoutTheirScripts(t *testing.T) {
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("bash is not installed")
+	}
+	where := home(t)
+	d := start(t, agent.Config{Dirs: where})
+	scripts := filepath.Join(where.Runtime, "sh")
+	if err := os.WriteFile(scripts, nil, 0o600); err != nil { // in the way of the folder
+		t.Fatal(err)
+	}
+	shell := func() {
+		t.Helper()
+		r := local.SpawnRequest{Command: []string{"bash", "--norc"}, Env: os.Environ(), Cwd: "/", Shell: true}
+		if _, err := d.client.Spawn(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shell()
+	s := d.status("status tells of the scripts", func(s local.Status) bool { return len(s.Degraded) == 1 })
+	if s.Degraded[0].Cause != "shell integration" || !strings.Contains(s.Degraded[0].Text, scripts) {
+		t.Errorf("status says %+v", s.Degraded)
+	}
+	if err := os.Remove(scripts); err != nil {
+		t.Fatal(err)
+	}
+	shell()
+	d.status("all is well again", func(s local.Status) bool { return len(s.Degraded) == 0 })
+}
