@@ -45,10 +45,10 @@ func (a *app) pipe(ctx context.Context, session *local.MCPStream) error {
 	sent := make(chan error, 1) // 1: its end may come when nobody waits any more
 	go func() {
 		_, err := io.Copy(session, a.stdin)
+		sent <- err // first: the daemon may end the session as soon as it hears
 		if err == nil {
-			err = session.CloseWrite()
+			_ = session.CloseWrite() // where the session is gone, there is nothing to say
 		}
-		sent <- err
 	}()
 	_, err := io.Copy(a.stdout, session)
 	session.Close()

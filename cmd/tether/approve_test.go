@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/policy"
+)
+
+// printing returns an app and what it has printed so far.
+func printing(t *testing.T) (*app, func() string) {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return &app{stdout: f, stderr: f}, func() string {
+		data, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+}
+
+func waiting(ids ...string) local.ApprovalList {
+	var l local.ApprovalList
+	for _, id := range ids {
+		l.Approvals = append(l.Approvals, local.Approval{ID: id, State: local.ApprovalWaiting, Actor: "agent bob", Cwd: "/", Argv: []string{"run-" + id}})
+	}
+	return l
+}
+
+func TestPromptsOneByOne(t *testing.T) {
+	a, printed := printing(t)
+	w := approvalWatch{app: a, passed: map[string]bool{}}
+	answer := func(line string) {
+		t.Helper()
+		if err := w.answer(t.Context(), line); err != nil {
+			t.Error(err)
+		}
+	}
+	answer("y") // nothing is asked yet, so nobody is asked for an answer
+	w.list(waiting("q-1", "q-2"))
+	if got := printed(); !strings.Contains(got, "run-q-1") || strings.Contains(got, "run-q-2") || !strings.HasSuffix(got, "[l]ater: ") {
+		t.Errorf("printed %q", got)
+	}
+	answer("maybe")
+	if got := printed(); !strings.HasSuffix(got, "y, t, n or l: ") {
+		t.Errorf("printed %q", got)
+	}
+	answer("l")
+	if got := printed(); !strings.Contains(got, "run-q-2") {
+		t.Errorf("printed %q", got)
+	}
+	w.list(waiting("q-1")) // q-2 is over, q-1 was left for later
+	if got := printed(); !strings.HasSuffix(got, "\nq-2 is over\n") || w.asked != "" {
+		t.Errorf("printed %q, asks %q", got, w.asked)
+	}
+}
+
+// Nothing of a command can hide: no line, no end, nothing that a terminal
+// obeys or shows in another order.
+func TestApprovalShowsAll(t *testing.T) {
+	a, printed := printing(t)
+	a.printApproval(local.Approval{ID: "q-1", State: local.ApprovalWaiting, Actor: "agent \x1b[2Jbob", Cwd: "/\u202e", Reason: "because", Rule: "r",
+		Line: "echo harmless" + strings.Repeat(" ", 200) + "\nrm \x1b[1A\u202ex\r" + strings.Repeat("y", 20_000), Env: []string{"LD_PRELOAD"}})
+	got := printed()
+	for _, want := range []string{"  | echo harmless", "\n  | rm ", "bytes more", "setting LD_PRELOAD", "because (r)"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q lacks %q", got, want)
+		}
+	}
+	for _, bad := range []string{"\x1b", "\u202e", "\r"} {
+		if strings.Contains(got, bad) {
+			t.Errorf("%q has %q", got, bad)
+		}
+	}
+}
+
+func TestRecordText(t *testing.T) {
+	for _, c := range []struct {
+		r    policy.Record
+		want string
+	}{
+		{policy.Record{Event: "stop"}, ""},
+		{policy.Record{Event: "kill", Actor: "agent:bob", Terminal: "pty-1", Detail: "it was idle"}, "agent:bob  pty-1  it was idle"},
+		{policy.Record{Event: "lost", Count: 7}, "7 events could not be written"},
+		{policy.Record{Event: "spawn", Actor: "user", Argv: []string{"a b", "\x1b[2J"}, Cwd: "/x\n"}, "user  $ 'a b' '\uFFFD[2J'  in /x "},
+		{policy.Record{Event: "decision", Line: "a\nb", Effect: "deny", Rule: "r", Reason: "why"}, "deny  $ a b  by rule r  why"},
+	} {
+		if got := recordText(c.r); got != c.want {
+			t.Errorf("%+v\ngave %q\nwant %q", c.r, got, c.want)
+		}
+	}
+}
+
+// What is added to a log is printed while it is followed.
+func TestAuditFollows(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	e, err := policy.New(policy.Options{AuditPath: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	e.Audit(policy.Event{Type: policy.EventKill, Detail: "one"})
+	e.Audit(policy.Event{Type: policy.EventKill, Detail: "two"})
+	a, printed := printing(t)
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	go func() { done <- a.audit(ctx, path, auditFlags{follow: true, last: 1}) }()
+	for strings.Count(printed(), "kill") < 1 && ctx.Err() == nil {
+		<-time.After(5 * time.Millisecond)
+	}
+	e.Audit(policy.Event{Type: policy.EventKill, Detail: "three"})
+	for !strings.Contains(printed(), "three") && ctx.Err() == nil {
+		<-time.After(5 * time.Millisecond)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if got := printed(); strings.Contains(got, "one") || strings.Count(got, "two") != 1 || strings.Count(got, "three") != 1 {
+		t.Errorf("printed %q", got)
+	}
+}
