@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestCommands(t *testing.T) {
 		{"an assignment", `"command":"A=1"`, line("A=1", "A=1")},
 		{"several lines", "\"command\":\"set -e\\nmake\\n\"", line("set -e\nmake\n", "set -e")},
 		{"a file with a space", `"command":"./run me.sh"`, []acp.Command{argv("./run me.sh", "./run me.sh")}},
-		{"an absolute file", `"command":"` + filepath.Join(dir, "tool") + `"`, []acp.Command{argv("", filepath.Join(dir, "tool"))}},
+		{"an absolute file", `"command":` + strconv.Quote(filepath.Join(dir, "tool")), []acp.Command{argv("", filepath.Join(dir, "tool"))}},
 		{"a file that is in the way of a program", `"command":"tool"`, []acp.Command{argv("tool", "tool"), {Line: "tool", Name: "tool"}}},
 		{"empty args", `"command":"a b","args":[]`, line("a b", "a b")},
 		{"null means absent", `"command":"a b","args":null,"env":null,"cwd":null,"outputByteLimit":null,"_meta":null`, line("a b", "a b")},

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tether/agent/acp"
+	"tether/internal/testkit"
 )
 
 // bubble runs f with a proxy in fake time.
@@ -73,9 +75,10 @@ func TestTerminal(t *testing.T) {
 	})
 	bubble(t, "a shell line in its own directory", func(t *testing.T, w *world) {
 		w.greets(`{}`)
-		w.asks("7", "create", `"command":"a | b","cwd":"/else"`)
-		w.agent.wants(`{"jsonrpc":"2.0","id":7,"result":{"terminalId":"pty-1","_meta":{"tether":{"shell":true,"cwd":"/else"}}}}`)
-		if f := <-w.terminals.spawned; f.command.Line != "a | b" || f.command.Cwd != "/else" {
+		other := testkit.Abs("/else")
+		w.asks("7", "create", `"command":"a | b","cwd":`+strconv.Quote(other))
+		w.agent.wants(`{"jsonrpc":"2.0","id":7,"result":{"terminalId":"pty-1","_meta":{"tether":{"shell":true,"cwd":` + strconv.Quote(other) + `}}}}`)
+		if f := <-w.terminals.spawned; f.command.Line != "a | b" || f.command.Cwd != other {
 			t.Errorf("ran %+v", f.command)
 		}
 	})

@@ -210,7 +210,7 @@ func (l *Log) resumeLocked() error {
 // lastRecord returns the last line of the file that is one, zero if there is
 // none, and the size of the file up to its last newline.
 func lastRecord(path string) (Record, int64, error) {
-	f, err := os.Open(path)
+	f, err := secret.OpenRead(path)
 	if err != nil {
 		return Record{}, 0, err
 	}

@@ -13,7 +13,11 @@ import (
 	"time"
 
 	"tether/agent/audit"
+	"tether/internal/testkit"
 )
+
+// private is the mode of a file that only this user may use. On Windows modes say nothing of others.
+var private = map[rune]os.FileMode{'/': 0o600, '\\': 0o666}[filepath.Separator]
 
 func TestAppendGoesOn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
@@ -22,8 +26,8 @@ func TestAppendGoesOn(t *testing.T) {
 		intact(t, path, int64(3*(i+1)))
 	}
 	for _, name := range []string{path, path + ".head"} {
-		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%s: %v, %v; want mode 600", name, info, err)
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != private {
+			t.Errorf("%s: %v, %v; want mode %o", name, info, err, private)
 		}
 	}
 }
@@ -52,7 +56,7 @@ func TestRotationKeepsTheChain(t *testing.T) {
 		t.Fatalf("%d files, %v; want %d", len(entries), err, keep+2)
 	}
 	for _, e := range entries {
-		if info, err := e.Info(); err != nil || info.Size() > 5<<10 || info.Mode().Perm() != 0o600 {
+		if info, err := e.Info(); err != nil || info.Size() > 5<<10 || info.Mode().Perm() != private {
 			t.Errorf("%s: %v, %v", e.Name(), info, err)
 		}
 	}
@@ -168,6 +172,7 @@ func TestNoDisk(t *testing.T) {
 }
 
 func TestRefusesFilesOfOthers(t *testing.T) {
+	testkit.Unix(t, testkit.Modes)
 	path := written(t, 1, audit.Options{})
 	if err := os.Chmod(path, 0o644); err != nil {
 		t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+
+	"tether/platform/secret"
 )
 
 // Tail reads what is added to a log. It is used by one goroutine.
@@ -19,7 +21,7 @@ type Tail struct {
 // Close ends it.
 func NewTail(path string) (*Tail, error) {
 	t := &Tail{path: path}
-	f, err := os.Open(path)
+	f, err := secret.OpenRead(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
@@ -47,7 +49,7 @@ func (t *Tail) Next() ([]Record, error) {
 		}
 		// Its successor is only looked for after its end was read: nothing is
 		// added to a file that was renamed.
-		f, err := os.Open(t.path)
+		f, err := secret.OpenRead(t.path)
 		if errors.Is(err, fs.ErrNotExist) {
 			return all, nil // between two files
 		}

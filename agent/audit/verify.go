@@ -10,6 +10,8 @@ import (
 	"io/fs"
 	"iter"
 	"os"
+
+	"tether/platform/secret"
 )
 
 // Problem is one thing that shows that a log is not as it was written.
@@ -172,7 +174,7 @@ func (v *verifier) finish(path string) {
 // maxRecord comes without its end.
 func lines(name string) iter.Seq2[[]byte, error] {
 	return func(yield func([]byte, error) bool) {
-		f, err := os.Open(name)
+		f, err := secret.OpenRead(name)
 		if err != nil {
 			yield(nil, err)
 			return

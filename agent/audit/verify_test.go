@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent/audit"
+	"tether/internal/testkit"
 )
 
 // change does something to the lines of a log with ten records.
@@ -128,6 +129,9 @@ func TestHeadFile(t *testing.T) {
 		{"open to others", func(p string) error { return os.Chmod(p+".head", 0o644) }, "chmod 600"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.want == "chmod 600" {
+				testkit.Unix(t, testkit.Modes)
+			}
 			path := written(t, 10, audit.Options{})
 			if err := c.do(path); err != nil {
 				t.Fatal(err)

@@ -142,7 +142,7 @@ func TestLoad(t *testing.T) {
 		}
 	}
 	write(0o666)
-	if _, err = config.Load(path); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+	if _, err = config.Load(path); filepath.Separator == '/' && (err == nil || !strings.Contains(err.Error(), "chmod go-w")) {
 		t.Errorf("a file that anyone may change: %v", err)
 	}
 	if _, err = config.Load(filepath.Dir(path)); err == nil {

@@ -43,6 +43,9 @@ func (s *Server) launch(access term.Access, spec term.Spec) (term.Handle, error)
 // asked is the request in the policy's words.
 func (r *SpawnRequest) asked(actor term.Actor, door string) policy.Request {
 	asked := policy.Request{Door: door, Actor: actor, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, EnvNames: names(r.SetEnv), Approved: r.Approved}
+	if r.Line != "" {
+		asked.Shell = shell.Line(r.Line)[0] // cmd.exe does not read a line as a POSIX shell does
+	}
 	if r.Shell && len(r.Command) == 0 {
 		asked.Argv = []string{shell.Login()}
 	}

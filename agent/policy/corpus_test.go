@@ -8,6 +8,7 @@ import (
 
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 // requestOf reads a command of a table: an argv as JSON, or a line.
@@ -40,6 +41,7 @@ func engine(t *testing.T, o policy.Options) *policy.Engine {
 }
 
 func TestCorpus(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
 	data, err := os.ReadFile("testdata/corpus.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func newCrowd(t *testing.T, o term.Options) *crowd {
 
 func (c *crowd) spawn(a term.Actor, s term.Spec) (term.Handle, *testkit.Child) {
 	c.t.Helper()
-	s.Command, s.Cwd = []string{"fake"}, "/"
+	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/")
 	h, err := c.pool.As(a).Spawn(s)
 	if err != nil {
 		c.t.Fatal(err)

@@ -44,7 +44,7 @@ func TestHomeIsShortAndEmpty(t *testing.T) {
 	if os.Getenv("TETHER_HOME") != home {
 		t.Errorf("TETHER_HOME = %q, want %q", os.Getenv("TETHER_HOME"), home)
 	}
-	if socket := filepath.Join(home, "run", "daemon.sock"); len(socket) > 60 {
+	if socket := filepath.Join(home, "run", "daemon.sock"); len(socket) > 60 && filepath.Separator == '/' {
 		t.Errorf("%q leaves little room below the limit of 104 bytes", socket)
 	}
 	if names, err := os.ReadDir(home); err != nil || len(names) > 0 {
@@ -89,6 +89,9 @@ func TestSeesWhatIsLeft(t *testing.T) {
 
 	left := strings.Join(look().minus(before), "\n")
 	for _, want := range []string{"TestSeesWhatIsLeft", "descriptor ", "child process"} {
+		if want == "descriptor " && filepath.Separator != '/' {
+			continue // Windows has none
+		}
 		if !strings.Contains(left, want) {
 			t.Errorf("%q is missing in what is left:\n%s", want, left)
 		}

@@ -13,12 +13,18 @@ func NotOnWine(t testing.TB, why string) {
 	}
 }
 
-// Unix skips a test on Windows, as long as that is not what it is about: its programs are those of a unix shell, or it counts on a
-// terminal that hands bytes on as they are, where Windows' console paints a picture. Package platform/pty and the tests named
-// …Windows… show the same of programs on a console.
-func Unix(t testing.TB) {
+// Why a test is not for Windows. What such a test is about is tested there by one of its own, with Windows in its name.
+const (
+	Programs = "its programs are those of a unix shell"
+	Bytes    = "a terminal hands its bytes on as they are, where Windows' console paints a picture"
+	Modes    = "files have modes there, not access lists"
+	Paths    = "its paths are those of a unix system"
+)
+
+// Unix skips a test on Windows.
+func Unix(t testing.TB, why string) {
 	t.Helper()
 	if filepath.Separator == '\\' {
-		t.Skip("not for Windows: its programs are a unix shell's, or its bytes a unix terminal's")
+		t.Skip("not for Windows: " + why)
 	}
 }

@@ -83,7 +83,7 @@ func create(application, line, dir string, env []string, info *windows.StartupIn
 			return nil, err
 		}
 	}
-	_, _, _ = setConsoleCtrlHandler.Call(0, 0) // without a console there is nothing to undo
+	_, _, _ = setConsoleCtrlHandler.Call(0, 0)       // without a console there is nothing to undo
 	root, err := windows.GetSystemWindowsDirectory() // this process may have no SystemRoot itself
 	if err != nil {
 		return nil, err

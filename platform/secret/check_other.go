@@ -14,6 +14,8 @@ func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
 
 func openFile(path string, flags int) (*os.File, error) { return os.OpenFile(path, flags, 0o600) }
 
+func openRead(path string) (*os.File, error) { return os.Open(path) }
+
 func createTemp(dir, prefix string) (*os.File, error) { return os.CreateTemp(dir, prefix+"*") }
 
 // check relies on the places that package dirs names: the user's profile is closed to others by inheritance.

@@ -22,6 +22,8 @@ func openFile(path string, flags int) (*os.File, error) {
 	return os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
 }
 
+func openRead(path string) (*os.File, error) { return os.Open(path) }
+
 // createTemp makes a file of a new name that begins with prefix.
 func createTemp(dir, prefix string) (*os.File, error) { return os.CreateTemp(dir, prefix+"*") } // 0600 and O_EXCL
 

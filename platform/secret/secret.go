@@ -77,6 +77,10 @@ func ReadOwned(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
+// OpenRead opens a file for reading, whoever else may read it. Meanwhile others may rename, replace and remove it, which Windows
+// otherwise forbids.
+func OpenRead(path string) (*os.File, error) { return openRead(path) }
+
 // OpenAppend opens the file for appending and makes it if it is missing. It follows no link.
 func OpenAppend(path string) (*os.File, error) {
 	return open(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE)

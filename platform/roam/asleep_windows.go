@@ -1,0 +1,19 @@
+package roam
+
+import (
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+)
+
+var queryUnbiasedInterruptTime = windows.NewLazySystemDLL("kernel32.dll").NewProc("QueryUnbiasedInterruptTime")
+
+// asleep is what the time since boot has more than the one that stands still during sleep. Setting the wall clock moves neither.
+func asleep() time.Duration {
+	var awake uint64 // 100 ns
+	if ok, _, _ := queryUnbiasedInterruptTime.Call(uintptr(unsafe.Pointer(&awake))); ok == 0 {
+		return 0
+	}
+	return windows.DurationSinceBoot() - time.Duration(awake)*100
+}
