@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 		"tether":     main,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
+		"devserver":  devServer,
 	})
 }
 

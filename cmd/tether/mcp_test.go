@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/internal/testkit"
+)
+
+// devServer is what agents start: it takes its time, listens on the port that is its argument, and lives until it is killed.
+func devServer() {
+	fmt.Println("\x1b[1mdevserver\x1b[0m starting")
+	<-time.After(100 * time.Millisecond) // as if it compiled something
+	l, err := net.Listen("tcp", "127.0.0.1:"+os.Args[1])
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(3)
+	}
+	fmt.Printf("  \x1b[32m➜\x1b[0m  Local: \x1b[36mhttp://localhost:%s/\x1b[0m\r\n", os.Args[1])
+	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
+}
+
+// mcpClient starts a program that speaks MCP over its standard input and output, and connects the SDK's own client to it.
+func mcpClient(t *testing.T, argv ...string) *sdk.ClientSession {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stderr = os.Stderr
+	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// tool calls a tool and returns the text of its answer.
+func tool(t *testing.T, s *sdk.ClientSession, name string, args any) (text string, isError bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s %v: %v", name, args, err)
+	}
+	return r.Content[0].(*sdk.TextContent).Text, r.IsError
+}
+
+// mcpWalk returns what the README tells an agent to do: the configuration, and the calls.
+func mcpWalk(t *testing.T) (argv []string, calls [][2]string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "## Agents on this machine")
+	text, _, _ = strings.Cut(text, "\n## ")
+	parts := strings.Split(text, "```")
+	if len(parts) < 5 {
+		t.Fatal("the README's section about agents has no examples")
+	}
+	var config struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"mcpServers"`
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &config); err != nil {
+		t.Fatal(err)
+	}
+	server := config.Servers["tether"]
+	for line := range strings.Lines(strings.TrimSpace(parts[3])) {
+		name, args, _ := strings.Cut(line, " ")
+		calls = append(calls, [2]string{name, strings.TrimSpace(args)})
+	}
+	return append([]string{server.Command}, server.Args...), calls
+}
+
+// TestMCPWalk does what the README shows: an MCP client spawns a dev server, waits for its port, reads it, promotes it, and may not
+// kill it any more.
+func TestMCPWalk(t *testing.T) {
+	newHome(t)
+	argv, calls := mcpWalk(t)
+	program, err := exec.LookPath("devserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	s := mcpClient(t, argv...)
+	var id string
+	answers := map[string]string{}
+	for _, c := range calls {
+		command, _ := json.Marshal([]string{program, port})
+		args := strings.NewReplacer("/home/me/app", t.TempDir(), `["npm", "run", "dev"]`, string(command), "3000", port, `"ID"`, `"`+id+`"`).Replace(c[1])
+		text, isError := tool(t, s, c[0], json.RawMessage(args))
+		if failed := c[0] == "kill_terminal"; isError != failed {
+			t.Fatalf("%s %s: %s", c[0], args, text)
+		}
+		answers[c[0]] = text
+		if id == "" {
+			var m struct{ ID string }
+			if err := json.Unmarshal([]byte(text), &m); err != nil {
+				t.Fatal(err)
+			}
+			id = m.ID
+		}
+	}
+	for name, want := range map[string][]string{
+		"spawn_background_terminal": {`"owner":"agent","visible":false`},
+		"wait_terminal":             {`"reason":"port"`, `"address":"127.0.0.1:` + port + `"`},
+		"promote_terminal":          {`"owner":"user","visible":true`},
+		"kill_terminal":             {"Cannot kill visible or user-owned terminals"},
+	} {
+		for _, part := range want {
+			if !strings.Contains(answers[name], part) {
+				t.Errorf("%s answered %s, want %s in it", name, answers[name], part)
+			}
+		}
+	}
+	testkit.Eventually(t, patience, "it can be read", func() bool {
+		text, _ := tool(t, s, "read_terminal", map[string]any{"terminalId": id})
+		return strings.Contains(text, `"history":"devserver starting\n  ➜  Local: http://localhost:`+port+`/\n"`)
+	})
+	resp, err := http.Get("http://127.0.0.1:" + port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if out, _ := command(t, "ls"); !strings.Contains(out, id) || !strings.Contains(out, "running") {
+		t.Errorf("the person's list:\n%s", out)
+	}
+	if out, status := command(t, "kill", id); status != 0 {
+		t.Errorf("the person may kill it: %s, status %d", out, status)
+	}
+}
+
+// What an agent has started outlives the client, and is still the agent's in the next session under its name.
+func TestMCPTerminalsOutliveTheClient(t *testing.T) {
+	newHome(t)
+	first := mcpClient(t, "tether", "mcp", "--as", "claude")
+	program, _ := exec.LookPath("devserver")
+	text, isError := tool(t, first, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, freePort(t)}})
+	if isError {
+		t.Fatal(text)
+	}
+	var m struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	if text, _ := tool(t, mcpClient(t, "tether", "mcp"), "list_terminals", nil); text != "[]" {
+		t.Errorf("an agent without a name sees %s", text)
+	}
+	again := mcpClient(t, "tether", "mcp", "--as", "claude")
+	if text, isError := tool(t, again, "kill_terminal", map[string]any{"terminalId": m.ID}); isError {
+		t.Errorf("kill: %s", text)
+	}
+	if text, _ := tool(t, again, "list_terminals", nil); !strings.Contains(text, `"exited":true`) || !strings.Contains(text, `"reason":"killed"`) {
+		t.Errorf("after the kill: %s", text)
+	}
+}
+
+// A real shell reports its commands, takes input and signals.
+func TestMCPShell(t *testing.T) {
+	home := newHome(t)
+	allowAll(t, home)
+	s := mcpClient(t, "tether", "mcp", "--as", "claude")
+	text, isError := tool(t, s, "spawn_background_terminal", map[string]any{"cwd": "/tmp", "command": []string{"bash"}})
+	if isError {
+		t.Fatal(text)
+	}
+	var m struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatal(err)
+	}
+	type seen struct {
+		Reason, Line, History string
+		Cursor                int64
+		Command               *struct {
+			Line     string
+			ExitCode *int
+		}
+	}
+	call := func(name string, args map[string]any) (r seen) {
+		t.Helper()
+		args["terminalId"] = m.ID
+		text, isError := tool(t, s, name, args)
+		if isError {
+			t.Fatalf("%s %v: %s", name, args, text)
+		}
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	call("wait_terminal", map[string]any{"pattern": `[$#] $`})
+	before := call("write_terminal", map[string]any{"input": "echo $((6*7)); false", "enter": true}).Cursor
+	r := call("wait_terminal", map[string]any{"command": true, "since": before})
+	if r.Reason != "command" || r.Command == nil || r.Command.Line != "echo $((6*7)); false" || r.Command.ExitCode == nil || *r.Command.ExitCode != 1 {
+		t.Errorf("a command: %+v, %+v", r, r.Command)
+	}
+	if got := call("read_terminal", map[string]any{"since": before, "grep": "^42$"}); got.History != "42\n" {
+		t.Errorf("its output: %q", got.History)
+	}
+	before = call("write_terminal", map[string]any{"input": "sleep 100", "enter": true}).Cursor
+	call("wait_terminal", map[string]any{"pattern": "sleep 100", "since": before})
+	testkit.Eventually(t, patience, "the signal ends it", func() bool {
+		call("signal_terminal", map[string]any{"signal": "SIGINT"})
+		text, _ := tool(t, s, "wait_terminal", map[string]any{"terminalId": m.ID, "command": true, "since": before, "timeoutMs": 500})
+		return strings.Contains(text, `"exitCode":130`)
+	})
+}
+
+// allowAll lets agents run what would be asked about otherwise.
+func allowAll(t *testing.T, home string) {
+	t.Helper()
+	const text = "[policy]\n[[policy.rules]]\nname = \"all\"\neffect = \"allow\"\nargv = [\"bash\"]\nreason = \"a test\"\n"
+	path := filepath.Join(home, "config", "config.toml")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// When the daemon ends, tether mcp says so, and does not hang.
+func TestMCPWithoutDaemon(t *testing.T) {
+	newHome(t)
+	cmd := exec.Command("tether", "mcp", "--as", "claude")
+	in, _ := cmd.StdinPipe()
+	out, _ := cmd.StdoutPipe()
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Process.Kill()
+	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	if _, err := out.Read(make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+	if _, status := command(t, "stop"); status != 0 {
+		t.Fatalf("stop: status %d", status)
+	}
+	io.Copy(io.Discard, out)
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "the daemon ended the session") {
+		t.Errorf("%v, it said %q", err, stderr.String())
+	}
+}
+
+func TestMCPBadName(t *testing.T) {
+	newHome(t)
+	cmd := exec.Command("tether", "mcp", "--as", "a b")
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != 2 || !strings.Contains(string(out), "must be 1 to 64 of the characters") {
+		t.Errorf("status %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
