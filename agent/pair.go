@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"tether/agent/local"
@@ -28,7 +29,9 @@ const (
 	maxToken        = 4 << 10 // bytes
 )
 
-var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+// hostName is what a host may be called. It is made when it is needed first:
+// a holder is this program, too, and never does.
+var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
 // Pair asks the host once whether it lets us in and takes our terminals, then
 // keeps it and links to it. Pairing again with the same URL replaces what was
@@ -89,7 +92,7 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 	if h.Name == "" {
 		h.Name = a.freeName(address)
 	}
-	if !hostName.MatchString(h.Name) {
+	if !hostName().MatchString(h.Name) {
 		return host{}, bad("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", h.Name)
 	}
 	if other, ok := a.hosts.find(h.Name); ok {

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"tether/agent/command"
 	"tether/agent/config"
@@ -96,7 +97,7 @@ func harmlessTether(c command.Command) bool {
 	return len(c.Words) == 2 && c.Words[1].Fixed && slices.Contains([]string{"version", "--version", "help", "--help", "-h"}, c.Words[1].Text)
 }
 
-var evalWord = regexp.MustCompile(`\beval\b`)
+var evalWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\beval\b`) })
 
 // onFinding judges what the reader pointed out.
 func (b builtin) onFinding(f command.Finding) Decision {
@@ -106,7 +107,7 @@ func (b builtin) onFinding(f command.Finding) Decision {
 	case command.PipeToShell, command.Eval:
 		return b.blocked(rulePatterns)
 	case command.InlineCode:
-		if evalWord.MatchString(f.Text) {
+		if evalWord().MatchString(f.Text) {
 			return b.blocked(rulePatterns)
 		}
 		return b.decide(ruleCode, "%s runs code that nobody has read", f.Text)
@@ -128,7 +129,7 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	}
 	path := absolute(file.Text, cwd)
 	switch {
-	case strings.HasPrefix(path, "/dev/") && !harmlessDevice.MatchString(path):
+	case strings.HasPrefix(path, "/dev/") && !harmlessDevice().MatchString(path):
 		return []Decision{b.blocked(rulePatterns)}
 	case strings.HasPrefix(path, "/dev/"), within(path, "/tmp"), within(path, "/var/tmp"):
 		return nil
@@ -138,7 +139,9 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	return nil
 }
 
-var harmlessDevice = regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
+var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/dev/(null|zero|full|tty|stdout|stderr|fd/[0-9]+)$`)
+})
 
 // onSettings judges variables that make programs run something else.
 func (b builtin) onSettings(sets []command.Setting, names []string) []Decision {

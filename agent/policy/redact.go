@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // hidden stands for a credential.
@@ -11,33 +12,39 @@ const hidden = "[hidden]"
 
 // credentials are forms in which credentials are known to appear in commands.
 // What is between the first and the second group is replaced. It is a net, not
-// a wall: a password that looks like a word stays.
-var credentials = []*regexp.Regexp{
-	// Tokens of well-known makers, by their prefixes.
-	regexp.MustCompile(`()\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|hf_[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{20,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|SG\.[\w-]{16,}\.[\w-]{16,})()`),
-	// JSON web tokens and keys.
-	regexp.MustCompile(`()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*()`),
-	regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
-	// URLs with a password.
-	regexp.MustCompile(`([a-zA-Z][\w+.-]*://[^\s/:@]*:)[^\s/@]+(@)`),
-	// Headers.
-	regexp.MustCompile(`(?i)(\b(?:bearer|basic|token)\s+)[\w.~+/=-]{8,}()`),
-	regexp.MustCompile(`(?i)(\b[\w-]*(?:authorization|api-?key|auth-token|access-token|cookie)\s*:\s*)[^\s"'][^"']*()`),
-	// NAME=value and --name=value.
-	regexp.MustCompile(`(?i)([\w-]*(?:` + secretWords + `)[\w-]*=)[^\s"']+()`),
-	regexp.MustCompile(`(?i)([\w-]*(?:` + secretWords + `)[\w-]*=["'])[^"']+(["'])`),
-	// --name value, within a line.
-	regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*\s+["']?)[^\s"'-][^\s"']*()`),
-}
+// a wall: a password that looks like a word stays. They are made when they are
+// needed first: most processes of this program, such as the holders of
+// terminals, never do.
+var credentials = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		// Tokens of well-known makers, by their prefixes.
+		regexp.MustCompile(`()\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,}|glpat-[\w-]{16,}|sk-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|npm_[A-Za-z0-9]{20,}|pypi-[\w-]{20,}|hf_[A-Za-z0-9]{20,}|dop_v1_[0-9a-f]{20,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}|AIza[\w-]{30,}|ya29\.[\w-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|SG\.[\w-]{16,}\.[\w-]{16,})()`),
+		// JSON web tokens and keys.
+		regexp.MustCompile(`()\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*()`),
+		regexp.MustCompile(`(?s)(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END [A-Z ]*PRIVATE KEY-----|$)`),
+		// URLs with a password.
+		regexp.MustCompile(`([a-zA-Z][\w+.-]*://[^\s/:@]*:)[^\s/@]+(@)`),
+		// Headers.
+		regexp.MustCompile(`(?i)(\b(?:bearer|basic|token)\s+)[\w.~+/=-]{8,}()`),
+		regexp.MustCompile(`(?i)(\b[\w-]*(?:authorization|api-?key|auth-token|access-token|cookie)\s*:\s*)[^\s"'][^"']*()`),
+		// NAME=value and --name=value.
+		regexp.MustCompile(`(?i)([\w-]*(?:` + secretWords + `)[\w-]*=)[^\s"']+()`),
+		regexp.MustCompile(`(?i)([\w-]*(?:` + secretWords + `)[\w-]*=["'])[^"']+(["'])`),
+		// --name value, within a line.
+		regexp.MustCompile(`(?i)(--?[\w-]*(?:` + secretWords + `)[\w-]*\s+["']?)[^\s"'-][^\s"']*()`),
+	}
+})
 
 const secretWords = `passw(?:or)?d|passphrase|secret|token|api-?_?key|access-?_?key|private-?_?key|credential`
 
 // secretFlag is an option whose value is the next word.
-var secretFlag = regexp.MustCompile(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
+var secretFlag = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
+})
 
 // redacted returns s without what looks like a credential.
 func redacted(s string) string {
-	for _, c := range credentials {
+	for _, c := range credentials() {
 		s = c.ReplaceAllString(s, "${1}"+hidden+"${2}")
 	}
 	return s
@@ -47,7 +54,7 @@ func redacted(s string) string {
 func redactedWords(words []string) []string {
 	out := slices.Clone(words)
 	for i, w := range out {
-		if i > 0 && secretFlag.MatchString(words[i-1]) && !strings.HasPrefix(w, "-") {
+		if i > 0 && secretFlag().MatchString(words[i-1]) && !strings.HasPrefix(w, "-") {
 			out[i] = hidden
 			continue
 		}
