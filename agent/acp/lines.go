@@ -11,7 +11,7 @@ const (
 	// unseen.
 	maxInspect = 64 << 20
 	readSize   = 64 << 10 // bytes asked of the system at a time, at least
-	keepSize   = 1 << 20  // a buffer that grew beyond is given back after its line
+	keepSize   = 4 << 20  // a buffer that grew beyond is given back after its line
 	maxEmpty   = 100      // reads in a row that give nothing: the reader is broken
 )
 

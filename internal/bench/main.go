@@ -43,6 +43,7 @@ var parts = []part{
 	{"echo", echoPart},
 	{"throughput", throughputPart},
 	{"viewers", viewersPart},
+	{"acp", acpPart},
 	{"shells", shellsPart},
 }
 

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/internal/testkit"
+)
+
+// acpWalk returns what the README tells about editors: the agent's command in the settings, and what to do at a prompt.
+func acpWalk(t *testing.T) (argv, lines []string) {
+	t.Helper()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(readme), "## An agent in your editor")
+	text, _, _ = strings.Cut(text, "\n## ")
+	parts := strings.Split(text, "```")
+	if len(parts) < 5 {
+		t.Fatal("the README's section about editors has no examples")
+	}
+	var settings struct {
+		Servers map[string]struct {
+			Command string
+			Args    []string
+		} `json:"agent_servers"`
+	}
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(parts[1], "json")), &settings); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(strings.TrimSpace(strings.TrimPrefix(parts[3], "sh"))) {
+		code, _, _ := strings.Cut(line, "  #")
+		lines = append(lines, strings.TrimSpace(code))
+	}
+	server := settings.Servers["Kimi"]
+	return append([]string{server.Command}, server.Args...), lines
+}
+
+// TestACPWalk does what the README shows: a command of an agent in an editor runs here, is watched at the host, and is answered by the
+// person.
+func TestACPWalk(t *testing.T) {
+	argv, lines := acpWalk(t)
+	if strings.Join(argv, " ") != "tether acp --as kimi -- kimi acp" || len(lines) != 3 {
+		t.Fatalf("the README says %q and %q", argv, lines)
+	}
+	home := acpHome(t)
+	h := &testHost{address: "127.0.0.1:0"}
+	if err := h.start("secret"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.stop)
+	token := filepath.Join(home, "token")
+	if err := os.WriteFile(token, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tether := func(line string) *exec.Cmd {
+		words := strings.Fields(line)
+		c := exec.Command(words[0], words[1:]...)
+		c.Env = append(os.Environ(), "TETHER_HOME="+home, allowRootVar+"=1", "NO_COLOR=1")
+		return c
+	}
+	if out, err := tether("tether pair --name local --token-file " + token + " ws://" + h.address).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	watch := tether(lines[0])
+	var seen syncBuffer
+	watch.Stdout, watch.Stderr = &seen, &seen
+	if err := watch.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { watch.Process.Kill(); watch.Wait() })
+
+	_, kimi, env := kimi(t, "echo made by an agent; read answer; echo you said $answer")
+	e := editAs(t, home, argv[2:4], kimi, env).opens(object{"_meta": object{"terminal_output": true}})
+	id := e.asks("session/prompt", prompt(e.session, "go on"))
+	for !strings.Contains(e.seen(), "made by an agent\\r") {
+		e.next()
+	}
+	testkit.Eventually(t, patience, "the host sees it", func() bool { return strings.Contains(seen.String(), "made by an agent") })
+	out, err := tether(lines[1]).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "local") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	ref := strings.Fields(strings.Split(string(out), "\n")[1])[0]
+	if lines[2] != "tether attach ID" {
+		t.Errorf("the README says %s", lines[2])
+	}
+	att, err := e.client.Attach(t.Context(), ref, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer att.Close()
+	if err := att.Write(t.Context(), []byte("yes\r")); err != nil {
+		t.Fatal(err)
+	}
+	e.answered(id)
+	testkit.Eventually(t, patience, "the host sees the answer", func() bool { return strings.Contains(seen.String(), "you said yes") })
+}
