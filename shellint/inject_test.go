@@ -8,10 +8,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/shellint"
 )
 
 func TestInjectPlans(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
 	const dir = "/run/it's"
 	const powershell = "if ($ExecutionContext.SessionState.LanguageMode -eq 'FullLanguage') " +
 		"{ . ([ScriptBlock]::Create([IO.File]::ReadAllText('/run/it''s/tether.ps1'))) }"

@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/platform/secret"
 )
 
 // buffer may be written and read by several goroutines.
@@ -124,7 +125,7 @@ func TestTokenFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
+	if info, err := os.Stat(file); err != nil || filepath.Separator == '/' && info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
 	}
 	token := strings.TrimSpace(string(data))
@@ -158,10 +159,18 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, content string, mode os.FileMode) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), mode); err != nil {
+		write := func() error { return os.WriteFile(path, []byte(content), mode) }
+		if mode == 0o600 {
+			write = func() error { return secret.WriteFile(path, []byte(content)) } // what modes are on Windows
+		}
+		if err := write(); err != nil {
 			t.Fatal(err)
 		}
 		return path
+	}
+	open := 0 // where files have no modes, others cannot be let in by one
+	if filepath.Separator == '/' {
+		open = exitFailure
 	}
 	for _, test := range []struct {
 		args []string
@@ -177,7 +186,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--listen", "127.0.0.1:99999"}, exitFailure, "listen"},
 		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "exclude"},
 		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is not usable"},
-		{[]string{"--token-file", file("open", "t-secret\n", 0o644)}, exitFailure, "open"},
+		{[]string{"--token-file", file("open", "t-secret\n", 0o644)}, open, "open"},
 		{[]string{"--token-file", file("two", "t-secret words\n", 0o600)}, exitUsage, "not usable"},
 		{[]string{"--token-file", filepath.Join(dir, "no", "such", "place")}, exitFailure, "place"},
 		{[]string{"--grace", "0s"}, exitUsage, "--grace"},
@@ -186,6 +195,9 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--log-level", "loud"}, exitUsage, "loud"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
+			if test.want == 0 {
+				testkit.Unix(t, testkit.Modes)
+			}
 			var stdout, stderr buffer
 			args := test.args
 			if !strings.Contains(strings.Join(args, " "), "--listen") {
@@ -239,6 +251,7 @@ func (x *transcript) has(s string) bool {
 }
 
 func TestServerExecutedShell(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	t.Setenv("SHELL", "/bin/sh")
 	t.Setenv("TETHER_SECRET", "canary")

@@ -78,6 +78,9 @@ func directory(cwd string) (string, error) {
 			return "", errors.New("the directory is not one of this machine's")
 		}
 		path = filepath.FromSlash(u.Path)
+		if rest := strings.TrimPrefix(path, `\`); filepath.VolumeName(rest) != "" {
+			path = rest // /C:/x of a Windows URI
+		}
 	}
 	if info, err := os.Stat(path); err != nil || !info.IsDir() || !filepath.IsAbs(path) {
 		return "", errors.New("the directory does not exist")

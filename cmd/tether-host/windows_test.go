@@ -1,0 +1,62 @@
+//go:build windows
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/testkit"
+)
+
+func TestServerExecutedShellOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	t.Setenv("SHELL", filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe"))
+	t.Setenv("TETHER_SECRET", "canary")
+	r := start(t, "--token", "abc", "--log-level", "trace")
+	var x transcript
+	c, err := connect(t, r, "abc", client.Options{OnEnvelope: x.take})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.ToSlash(t.TempDir())
+	for name, cwd := range map[string]string{"uri": "file:///" + dir, "path": dir} {
+		uri := "ahp-terminal:/shell-" + name
+		create := ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test"), Cwd: "file:///C:/no/such/place"}
+		if err := c.CreateTerminal(t.Context(), create); err == nil {
+			t.Error("a shell in a directory that is not there was started")
+		}
+		create.Cwd = cwd
+		if err := c.CreateTerminal(t.Context(), create); err != nil {
+			t.Fatalf("in %s: %v", cwd, err)
+		}
+		if _, err := c.Subscribe(t.Context(), uri); err != nil {
+			t.Fatal(err)
+		}
+		for input, want := range map[string]string{
+			"if defined TETHER_SECRET (echo had%X%it) else (echo had%X%none)\r": "had%X%none", "cd\r": filepath.FromSlash(dir)} {
+			if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: input}); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, 20*time.Second, input, func() bool { return x.has(want) })
+		}
+		if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "exit 300\r"}); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, 20*time.Second, "the exit", func() bool {
+			snapshot, err := c.Subscribe(t.Context(), uri)
+			return err == nil && strings.Contains(string(snapshot.Snapshot.State), `"exitCode":300`)
+		})
+		if err := c.DisposeTerminal(t.Context(), uri); err != nil {
+			t.Error(err)
+		}
+	}
+	if strings.Contains(r.stderr.String(), "canary") {
+		t.Error("the secret is in the log")
+	}
+}
