@@ -55,15 +55,18 @@ func Main(args []string) int {
 	return 0
 }
 
-// Memory of the runtime. A holder has little garbage: a small heap that is
-// swept often costs next to nothing.
+// Memory of the runtime. A holder has little garbage. Where little was printed,
+// the first collection alone would take half a MiB for its own needs, so it is
+// not to come; where much was, a small heap that is swept often costs next to
+// nothing.
 const (
+	gcFirst   = 100
 	gcPercent = 25
+	gcLater   = 1 << 20 // bytes of output after which gcPercent holds
 	heapSpare = 8 << 20 // bytes beside the log
 )
 
 func tune(logBytes int) {
-	debug.SetGCPercent(gcPercent)
 	debug.SetMemoryLimit(int64(logBytes) + heapSpare)
 	runtime.GOMAXPROCS(min(maxProcs, runtime.NumCPU()))
 }

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"math"
+	"runtime/debug"
 	"time"
 )
 
@@ -14,11 +15,15 @@ const readSize = 4 << 10
 func (h *holder) pump() {
 	defer close(h.pumped)
 	buf := make([]byte, readSize)
-	for {
+	for total := 0; ; {
 		h.setInRead(true)
 		n, err := h.child.Read(buf)
 		if n > 0 {
 			h.put(buf[:n])
+			if total < gcLater && total+n >= gcLater {
+				debug.SetGCPercent(gcPercent)
+			}
+			total += n
 		}
 		if err != nil {
 			return // io.EOF, or the pty was closed: either way nothing follows

@@ -29,7 +29,7 @@ type Options struct {
 // before Main, and nothing of the daemon's but where the race detector of a
 // test's binary reports to.
 func runtimeEnv() []string {
-	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcPercent), "GOTRACEBACK=none"}
+	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcFirst), "GOTRACEBACK=none"}
 	if race, ok := os.LookupEnv("GORACE"); ok {
 		env = append(env, "GORACE="+race)
 	}
