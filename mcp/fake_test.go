@@ -17,6 +17,7 @@ type fakeTerminals struct {
 	all     []*fakeTerminal
 	refuse  error         // the answer to Spawn, if not nil
 	killing time.Duration // how long Kill takes
+	owner   string        // of every port: a terminal's id; "" for not known
 }
 
 // add makes a terminal.
@@ -103,6 +104,10 @@ func (f *fakeTerminals) Kill(ctx context.Context, id string) error {
 	}
 	t.exit(mcp.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
 	return nil
+}
+
+func (f *fakeTerminals) Listens(id string, _ int) (yes, known bool) {
+	return id == f.owner, f.owner != ""
 }
 
 func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {

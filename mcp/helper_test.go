@@ -97,6 +97,7 @@ type readAnswer struct {
 	Reason     string
 	Line       string
 	Address    string
+	Listener   string
 	Status     int
 	Detail     string
 	Command    *mcp.Command

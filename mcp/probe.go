@@ -43,7 +43,9 @@ func (s *Server) addProbes(w *wait, a *waitArgs) error {
 		if err := inRange("port", *a.Port, 1, 65535); err != nil {
 			return err
 		}
-		w.probes = append(w.probes, &portProbe{port: strconv.FormatInt(*a.Port, 10)})
+		p := &portProbe{id: a.TerminalID, port: int(*a.Port)}
+		p.locator, _ = s.opts.Terminals.(Locator)
+		w.probes = append(w.probes, p)
 	}
 	if a.URL != "" {
 		u, err := loopbackURL(a.URL)
@@ -84,7 +86,9 @@ func (w *wait) startProbes(ctx context.Context, end context.CancelCauseFunc) fun
 
 // portProbe connects to a TCP port of the loopback interface.
 type portProbe struct {
-	port string
+	id      string
+	port    int
+	locator Locator // nil if there is none
 
 	mu   sync.Mutex
 	addr string
@@ -94,7 +98,7 @@ type portProbe struct {
 var loopbacks = []string{"127.0.0.1", "::1"}
 
 func (p *portProbe) try(ctx context.Context) error {
-	conn, err := dialLoopback(ctx, p.port)
+	conn, err := dialLoopback(ctx, strconv.Itoa(p.port))
 	if err != nil {
 		return err
 	}
@@ -106,10 +110,26 @@ func (p *portProbe) try(ctx context.Context) error {
 
 func (p *portProbe) why() reason { return reasonPort }
 
+// Who listens on a port, as wait_terminal tells it: a server that is left over
+// from before may have the port that this one wanted.
+const (
+	listenerSame  = "this terminal"
+	listenerOther = "another program"
+)
+
 func (p *portProbe) tell(r *waitResult) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	r.Address = p.addr
+	p.mu.Unlock()
+	if r.Address == "" || p.locator == nil {
+		return
+	}
+	if yes, known := p.locator.Listens(p.id, p.port); known {
+		r.Listener = listenerOther
+		if yes {
+			r.Listener = listenerSame
+		}
+	}
 }
 
 func dialLoopback(ctx context.Context, port string) (net.Conn, error) {

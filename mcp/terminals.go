@@ -33,6 +33,15 @@ type Controller interface {
 	Signal(id, name string) error
 }
 
+// Locator is a Terminals that can tell which program listens on a port of this
+// machine.
+type Locator interface {
+	Terminals
+	// Listens reports whether a program of the terminal listens on the TCP
+	// port; known is false where that cannot be found out.
+	Listens(id string, port int) (yes, known bool)
+}
+
 var (
 	// ErrNotFound: no such terminal, or none that the principal may see.
 	ErrNotFound = errors.New("no such terminal")

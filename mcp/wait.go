@@ -46,9 +46,10 @@ type waitResult struct {
 	Line       string   `json:"line,omitempty"`    // that matched the pattern
 	Command    *Command `json:"command,omitempty"` // that finished
 	Address    string   `json:"address,omitempty"` // that the port was open at
-	Status     int      `json:"status,omitempty"`  // of HTTP
-	Detail     string   `json:"detail,omitempty"`  // how the last try of a port or URL failed
-	History    string   `json:"history"`           // the last of the output that was looked at
+	Listener   string   `json:"listener,omitempty"`
+	Status     int      `json:"status,omitempty"` // of HTTP
+	Detail     string   `json:"detail,omitempty"` // how the last try of a port or URL failed
+	History    string   `json:"history"`          // the last of the output that was looked at
 	Cursor     int64    `json:"cursor"`
 	Exited     bool     `json:"exited"`
 	*exitFields
@@ -73,7 +74,7 @@ func (s *Server) waitTool() tool {
 	local, schema := "", ""
 	if s.opts.Loopback {
 		local = ", a TCP port of this machine open (port), an HTTP URL of this machine answered with 2xx (url)"
-		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open"},` +
+		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open; listener in the answer says whether a program of this terminal has it"},` +
 			`"url":{"type":"string","description":"until this http or https URL of localhost answers with a status of 2xx"},`
 	}
 	return tool{

@@ -221,8 +221,14 @@ func TestWaitForPort(t *testing.T) {
 		t.Skipf("somebody else took port %d: %v", port, err)
 	}
 	defer l.Close()
-	if r := <-got; r.Reason != "port" || r.Address != l.Addr().String() {
+	if r := <-got; r.Reason != "port" || r.Address != l.Addr().String() || r.Listener != "" {
 		t.Errorf("a port that opens: %+v", r)
+	}
+	for owner, want := range map[string]string{"pty-a": "this terminal", "pty-b": "another program"} {
+		f.owner = owner
+		if r := wait(t, session, m{"port": port}); r.Listener != want {
+			t.Errorf("the port of %s: listener %q", owner, r.Listener)
+		}
 	}
 	x.exit(mcp.Exit{Code: 1})
 	if r := wait(t, session, m{"port": 1}); r.Reason != "exit" {

@@ -9,6 +9,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/mcp"
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -113,6 +114,12 @@ func (a *agentTerminals) Signal(id, name string) error {
 		err = h.Signal(name)
 	}
 	return mcpError(err)
+}
+
+// Listens implements mcp.Locator.
+func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
+	yes, err := proc.Listens(proc.Tag(id), port)
+	return yes, err == nil
 }
 
 // mcpError is an error in words for a model.

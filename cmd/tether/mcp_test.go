@@ -17,6 +17,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/internal/testkit"
+	"tether/platform/proc"
 )
 
 // devServer is what agents start: it takes its time, listens on the port that is its argument, and lives until it is killed.
@@ -117,9 +118,13 @@ func TestMCPWalk(t *testing.T) {
 			id = m.ID
 		}
 	}
+	listener := `"listener":"this terminal"`
+	if _, err := proc.Listens("", 1); err != nil { // this system does not tell
+		listener = ""
+	}
 	for name, want := range map[string][]string{
 		"spawn_background_terminal": {`"owner":"agent","visible":false`},
-		"wait_terminal":             {`"reason":"port"`, `"address":"127.0.0.1:` + port + `"`},
+		"wait_terminal":             {`"reason":"port"`, `"address":"127.0.0.1:` + port + `"`, listener},
 		"promote_terminal":          {`"owner":"user","visible":true`},
 		"kill_terminal":             {"Cannot kill visible or user-owned terminals"},
 	} {

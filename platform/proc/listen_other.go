@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proc
+
+func listens(string, int) (bool, error) { return false, ErrUnsupported }
