@@ -10,6 +10,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
 
@@ -20,6 +21,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
+		os.Exit(sandbox.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }

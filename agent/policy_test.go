@@ -1,0 +1,225 @@
+package agent_test
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent"
+	"tether/agent/audit"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/internal/testkit"
+	"tether/platform/dirs"
+	"tether/platform/sandbox"
+)
+
+// events is the log so far, as short texts.
+func events(t *testing.T, d dirs.Dirs) []string {
+	t.Helper()
+	var all []string
+	for r, err := range audit.Read(agent.AuditPath(d)) {
+		var ev policy.Record
+		if err == nil {
+			err = json.Unmarshal(r.Fields, &ev)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := []string{string(ev.Event), ev.Actor, ev.Effect, ev.Host}
+		all = append(all, strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " "))
+	}
+	return all
+}
+
+func TestAuditOfADay(t *testing.T) {
+	dirs := home(t)
+	d := start(t, agent.Config{Dirs: dirs})
+	url := startHost(t, "")
+	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: url}); err != nil {
+		t.Fatal(err)
+	}
+	sleep := local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Env: append(os.Environ(), "SECRET=canary")}
+	lent, err := d.client.Spawn(t.Context(), sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := d.client.As("bob")
+	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}); err == nil {
+		t.Error("rm was run")
+	}
+	if _, err := bob.Kill(t.Context(), lent.ID); err == nil {
+		t.Error("bob has killed the person's terminal")
+	}
+	if _, err := bob.Kill(t.Context(), own.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: "/"}); err == nil {
+		t.Error("what is not there was run")
+	}
+	if err := d.client.Unpair(t.Context(), "h"); err != nil {
+		t.Error(err)
+	}
+	head, err := d.client.AuditHead(t.Context())
+	if err != nil || head.N == 0 {
+		t.Errorf("head %+v, %v", head, err)
+	}
+	if _, err := d.client.Kill(t.Context(), lent.ID); err != nil {
+		t.Error(err)
+	}
+	d.end()
+	got := events(t, dirs)
+	want := []string{"start", "pair user h", "spawn user allow h",
+		"decision agent:bob allow", "spawn agent:bob allow h", "decision agent:bob deny", "refusal agent:bob", "exit", "kill agent:bob",
+		"decision agent:bob allow", "failed agent:bob allow", "unpair user h", "exit", "kill user", "stop"}
+	got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "unlend") }) // by the person or the link
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +log:\n%s", d)
+	}
+	r, err := audit.Verify(agent.AuditPath(dirs), nil)
+	if err != nil || len(r.Problems) > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	text, err := os.ReadFile(agent.AuditPath(dirs))
+	if err != nil || strings.Contains(string(text), "canary") {
+		t.Errorf("the log has the value of a variable, or cannot be read: %v", err)
+	}
+}
+
+// The log of one daemon goes on in the next.
+func TestAuditGoesOn(t *testing.T) {
+	dirs := home(t)
+	for range 3 {
+		start(t, agent.Config{Dirs: dirs}).end()
+	}
+	if d := cmp.Diff([]string{"start", "stop", "start", "stop", "start", "stop"}, events(t, dirs)); d != "" {
+		t.Errorf("-want +log:\n%s", d)
+	}
+}
+
+// Without a log there are terminals all the same, and status says so.
+func TestAuditWithoutDisk(t *testing.T) {
+	dirs := home(t)
+	if err := os.MkdirAll(agent.AuditPath(dirs), 0o700); err != nil { // a directory is in the way
+		t.Fatal(err)
+	}
+	d := start(t, agent.Config{Dirs: dirs})
+	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/"}); err != nil {
+		t.Fatal(err)
+	}
+	d.status("degraded", func(s local.Status) bool {
+		return slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool {
+			return x.Cause == "audit log" && strings.Contains(x.Text, "events are lost so far")
+		})
+	})
+	if err := os.Remove(agent.AuditPath(dirs)); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "a log again", func() bool {
+		_, err := d.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm"}, Cwd: "/"})
+		s, statusErr := d.client.Status(t.Context())
+		return err != nil && statusErr == nil && !slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool { return x.Cause == "audit log" })
+	})
+	if got := events(t, dirs); len(got) < 2 || got[0] != "lost" {
+		t.Errorf("the log is %q", got)
+	}
+}
+
+func TestWrongPolicyDoesNotStart(t *testing.T) {
+	c := config.Default()
+	c.Policy.Rules = []config.PolicyRule{{Name: "x", Effect: "allow", Argv: []string{"ls"}, Match: []string{"sl"}}}
+	_, err := agent.New(agent.Config{Dirs: home(t), Settings: &c})
+	if err == nil || !strings.Contains(err.Error(), `match: the rule does not match "sl"`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// What an agent with a sandbox runs cannot write elsewhere, and the person's
+// own can. Where there is no sandbox, the agent runs nothing.
+func TestSandboxOfAPrincipal(t *testing.T) {
+	d := home(t)
+	c := config.Default()
+	c.Policy.Builtin.Files, c.Policy.Limits.SpawnsPerMinute = "allow", 100
+	base := outside(t)
+	in, out := filepath.Join(base, "in"), filepath.Join(base, "out")
+	for _, dir := range []string{in, out} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto"}, {Name: "agent:free", Sandbox: "none"}}
+	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
+	run := func(client *local.Client, cwd string) (int, error) {
+		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
+		if err != nil {
+			return 0, err
+		}
+		testkit.Eventually(t, patience, "its end", func() bool {
+			tm, err = daemon.client.Find(t.Context(), tm.ID)
+			return err == nil && tm.Exit != nil
+		})
+		if !slices.Equal(tm.Command[:2], []string{"sh", "-c"}) {
+			t.Errorf("the terminal shows %q", tm.Command)
+		}
+		return tm.Exit.Code, nil
+	}
+	if _, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{}, "/x", []string{"x"}); errors.Is(err, sandbox.ErrUnsupported) {
+		var e *local.Error
+		if _, err := run(daemon.client.As("boxed"), in); !errors.As(err, &e) || e.Code != local.CodeCannotStart {
+			t.Errorf("without a sandbox: %v", err)
+		}
+		t.Skipf("%s: %v", runtime.GOOS, err)
+	}
+	if code, err := run(daemon.client.As("boxed"), in); err != nil || code == 0 {
+		t.Errorf("boxed: status %d, %v; want that it is refused", code, err)
+	}
+	if _, err := os.Stat(filepath.Join(out, "file")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("it has written outside: %v", err)
+	}
+	for name, client := range map[string]*local.Client{"free": daemon.client.As("free"), "the person": daemon.client} {
+		if code, err := run(client, in); err != nil || code != 0 {
+			t.Errorf("%s: status %d, %v", name, code, err)
+		}
+	}
+	for _, wide := range []string{"/", d.Config, filepath.Dir(d.Config)} {
+		if err := os.MkdirAll(wide, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := run(daemon.client.As("boxed"), wide); err == nil || !strings.Contains(err.Error(), "would be open to changes") {
+			t.Errorf("in %s: %v", wide, err)
+		}
+	}
+}
+
+// outside makes a directory that is not among those for temporary files, where
+// any sandbox lets write.
+func outside(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp(".", "outside")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range sandbox.Temporary() {
+		if strings.HasPrefix(abs, open+"/") {
+			t.Skipf("%s, where the test runs, is a place for temporary files", abs)
+		}
+	}
+	return abs
+}
