@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
+	"tether/agent/command"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/mcp"
+	"tether/mcp/screen"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -102,9 +105,35 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 	h, err := a.find(id)
 	if err == nil {
+		err = a.checkTyped(h, p)
+	}
+	if err == nil {
 		err = h.Write(ctx, p)
 	}
 	return mcpError(err)
+}
+
+// checkTyped refuses what a shell would be told to run and the rules deny: a
+// shell that the person has allowed is no way around them. It is a guard rail
+// like the rules themselves, since it sees neither lines that come in pieces
+// nor what else in the terminal reads them. What is only to be asked about was
+// asked when the shell was started.
+func (a *agentTerminals) checkTyped(h term.Handle, p []byte) error {
+	i := h.Info()
+	if i.Owner != a.access.Actor() || len(i.Command) == 0 || !command.IsShell(filepath.Base(i.Command[0])) {
+		return nil
+	}
+	for line := range strings.FieldsFuncSeq(string(p), func(r rune) bool { return r == '\r' || r == '\n' }) {
+		if line = strings.TrimSpace(screen.Clean(line)); line == "" {
+			continue
+		}
+		asked := policy.Request{Door: policy.DoorMCP, Actor: i.Owner, Line: line, Shell: filepath.Base(i.Command[0]), Cwd: i.Cwd, Background: true}
+		if d := a.server.opts.Policy.Check(asked); d.Effect == policy.Deny {
+			a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: i.Owner, Door: policy.DoorMCP, Terminal: i.ID, Decision: d, Detail: "typed into a shell"})
+			return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
+		}
+	}
+	return nil
 }
 
 // Signal implements mcp.Controller.
