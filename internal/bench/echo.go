@@ -28,9 +28,9 @@ var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 // echoes are the times from a key to its echo, in ms.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal in turn, alone and beside a flood.
+// echoPart types keys into a bare pty and a lent terminal of the daemon's own in turn, alone and beside a flood.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
-	r, err := newRig(ctx, s.programs)
+	r, err := newRig(ctx, s.programs.direct())
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,7 @@ var parts = []part{
 	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},
+	{"holders", holdersPart},
 	{"viewers", viewersPart},
 	{"acp", acpPart},
 	{"shells", shellsPart},

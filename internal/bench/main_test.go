@@ -276,3 +276,19 @@ func TestParts(t *testing.T) {
 		})
 	}
 }
+
+func TestRollup(t *testing.T) {
+	const text = "00400000-7ffe [rollup]\nRss:               10740 kB\nPss:                1646 kB\nPss_Dirty:          1000 kB\n"
+	for name, want := range map[string]float64{"Rss:": 10.99776, "Pss:": 1.685504, "Swap:": 0} {
+		if got := rollup(text, name); got != want {
+			t.Errorf("%s %v MB, want %v", name, got, want)
+		}
+	}
+}
+
+func TestDirectProgramsLeaveTheOthersAlone(t *testing.T) {
+	p := built("bin")
+	if d := p.direct(); len(p.env) != 0 || !slices.Equal(d.env, []string{"TETHER_HOLDERS=off"}) || !slices.Equal(d.daemon, p.daemon) {
+		t.Errorf("%+v became %+v", p, d)
+	}
+}

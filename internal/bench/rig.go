@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 // rig is a daemon and a host, each a process of its own, paired, in a home of their own.
 type rig struct {
 	home   string
+	dirs   dirs.Dirs     // below it
 	env    []string      // of the processes
 	socket string        // of the daemon
 	door   *local.Client // on it
@@ -33,7 +35,16 @@ type rig struct {
 }
 
 // programs are the command lines of the daemon and of the host.
-type programs struct{ daemon, host []string }
+type programs struct {
+	daemon, host []string
+	env          []string // beside that of this process
+}
+
+// direct are the programs with terminals in the daemon itself, without holders.
+func (p programs) direct() programs {
+	p.env = append(slices.Clip(p.env), "TETHER_HOLDERS=off")
+	return p
+}
 
 // built are the programs of make build in the directory bin.
 func built(bin string) programs {
@@ -59,7 +70,7 @@ func newRigWith(ctx context.Context, p programs, config string) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &rig{home: home, env: append(os.Environ(), dirs.HomeVar+"="+home)}
+	r := &rig{home: home, env: append(append(os.Environ(), p.env...), dirs.HomeVar+"="+home)}
 	if err := r.writeConfig(config); err != nil {
 		r.close()
 		return nil, err
@@ -120,7 +131,8 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // startDaemon waits until the local door answers.
 func (r *rig) startDaemon(ctx context.Context, p programs) error {
-	where, err := dirs.For("linux", func(name string) string { // with a home the system makes no difference
+	var err error
+	r.dirs, err = dirs.For("linux", func(name string) string { // with a home the system makes no difference
 		if name == dirs.HomeVar {
 			return r.home
 		}
@@ -129,7 +141,7 @@ func (r *rig) startDaemon(ctx context.Context, p programs) error {
 	if err != nil {
 		return err
 	}
-	r.socket = agent.SocketPath(where)
+	r.socket = agent.SocketPath(r.dirs)
 	r.door = local.NewClient(r.socket)
 	cmd := r.command(p.daemon)
 	began := time.Now()
@@ -251,6 +263,7 @@ func (r *rig) close() {
 			_ = r.daemon.Process.Kill()
 		}
 		_ = r.daemon.Wait()
+		_, _ = agent.EndLeftRunning(ctx, r.dirs) // of a daemon that was killed
 		r.door.Close()
 	}
 	if r.server != nil {

@@ -14,7 +14,7 @@ const (
 
 // throughputPart carries both kinds of output and looks at the daemon's memory after the first.
 func throughputPart(ctx context.Context, s settings) ([]row, error) {
-	r, err := newRig(ctx, s.programs)
+	r, err := newRig(ctx, s.programs.direct())
 	if err != nil {
 		return nil, err
 	}

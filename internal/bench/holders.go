@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"tether/agent/holder"
+	"tether/agent/local"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+const (
+	floorHolderPSS        = 2.0  // MB
+	floorHolderReady      = 10.0 // ms
+	floorHolderThroughput = 0.68 // of the bare drain: 15 % less than without a holder
+	manyHolders           = 100
+)
+
+// holdersPart measures what it costs that terminals outlive the daemon, and how soon another daemon has them.
+func holdersPart(ctx context.Context, s settings) ([]row, error) {
+	var rows []row
+	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany, holderEcho, holderThroughput} {
+		some, err := measure(ctx, s)
+		if err != nil {
+			return rows, err
+		}
+		rows = append(rows, some...)
+	}
+	return rows, nil
+}
+
+// holderReady is the time until a holder and its child run and are connected.
+func holderReady(ctx context.Context, s settings) ([]row, error) {
+	home, err := os.MkdirTemp(shortTemp(), "tb")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(home)
+	path, err := filepath.Abs(s.programs.daemon[0])
+	if err != nil {
+		return nil, err
+	}
+	if s.programs.daemon[1] != "daemon" {
+		return nil, errors.New("holders are measured with the built programs")
+	}
+	o := holder.Options{Dir: filepath.Join(home, "h"), Path: path, Argv: []string{"tether", "holder"}}
+	var took []float64
+	for n := range 10 * s.starts {
+		began := time.Now()
+		c, err := holder.Spawn(ctx, o, holder.Spec{ID: strconv.Itoa(n), Command: pty.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}}})
+		if err != nil {
+			return nil, err
+		}
+		took = append(took, millis(time.Since(began)))
+		if err := errors.Join(c.Kill(ctx, 0), func() error { c.Wait(); return c.Forget(ctx) }()); err != nil {
+			return nil, err
+		}
+		c.Close()
+	}
+	return []row{row{Part: "holders", Name: "ready, with its child", Value: median(took), Unit: "ms",
+		Note: "p99 " + digits(quantile(took, 0.99))}.most(floorHolderReady)}, nil
+}
+
+// holderMany is the memory of each of many idle holders, and the time that a daemon needs to take them up after the one before was
+// killed.
+func holderMany(ctx context.Context, s settings) ([]row, error) {
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	for range manyHolders {
+		if _, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: r.env, Cwd: r.home, Private: true}); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(settle)
+	rss, pss, err := r.holderMemory()
+	if err != nil {
+		return nil, err
+	}
+	rows := []row{
+		row{Part: "holders", Name: fmt.Sprintf("PSS each, of %d", manyHolders), Value: pss, Unit: "MB"}.most(floorHolderPSS),
+		{Part: "holders", Name: "RSS each", Value: rss, Unit: "MB"},
+	}
+	var took []float64
+	for range s.starts {
+		one, err := r.restart(ctx, s.programs)
+		if err != nil {
+			return rows, err
+		}
+		took = append(took, millis(one))
+	}
+	return append(rows, row{Part: "holders", Name: fmt.Sprintf("from the start of a daemon until it has taken up %d", manyHolders), Value: median(took),
+		Unit: "ms", Note: "without any " + digits(millis(r.daemonReady))}), nil
+}
+
+// restart kills the daemon and starts another, and returns how long that takes to have all terminals.
+func (r *rig) restart(ctx context.Context, p programs) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	if err := r.daemon.Process.Kill(); err != nil {
+		return 0, err
+	}
+	_ = r.daemon.Wait()
+	cmd := r.command(p.daemon)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	r.daemon = cmd
+	s, err := poll(ctx, func() (local.Status, error) {
+		s, err := r.door.Status(ctx)
+		if errors.Is(err, local.ErrNotRunning) || err == nil && s.Pid != cmd.Process.Pid {
+			err = errNotYet
+		}
+		return s, err
+	})
+	took := time.Since(began)
+	if err == nil && s.Holders.Alive != manyHolders {
+		err = fmt.Errorf("%d of %d terminals were taken up", s.Holders.Alive, manyHolders)
+	}
+	return took, err
+}
+
+// holderMemory is the mean of the memory of the daemon's holders, in MB.
+func (r *rig) holderMemory() (rss, pss float64, err error) {
+	all, err := proc.List()
+	if err != nil {
+		return 0, 0, err
+	}
+	n := 0
+	for _, p := range all {
+		if p.Parent != r.daemon.Process.Pid {
+			continue
+		}
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", p.Pid))
+		if err != nil {
+			return 0, 0, fmt.Errorf("memory of a holder: this system does not tell it: %w", err)
+		}
+		n++
+		rss += rollup(string(data), "Rss:")
+		pss += rollup(string(data), "Pss:")
+	}
+	if n == 0 {
+		return 0, 0, errors.New("the daemon has no holders")
+	}
+	return rss / float64(n), pss / float64(n), nil
+}
+
+// rollup is a value of smaps_rollup in MB.
+func rollup(text, name string) float64 {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 3 && words[0] == name {
+			kb, _ := strconv.ParseFloat(words[1], 64)
+			return kb * 1024 / 1e6
+		}
+	}
+	return 0
+}
+
+// holderEcho is the echo part with a holder in between, alone.
+func holderEcho(ctx context.Context, s settings) ([]row, error) {
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	e, err := measureEchoes(ctx, r, s.keys)
+	if err != nil {
+		return nil, err
+	}
+	rows := append(quantiles("holders", "echo on a bare pty", e.bare), quantiles("holders", "echo at local attach", e.local)...)
+	return append(rows, quantiles("holders", "echo at the observer", e.observer)...), nil
+}
+
+// holderThroughput is the plain throughput with a holder in between.
+func holderThroughput(ctx context.Context, s settings) ([]row, error) {
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	c, err := findCorpus("plain")
+	if err != nil {
+		return nil, err
+	}
+	rounds, err := measureThroughput(ctx, r, newWork(c, s.megabytes), s.rounds)
+	if err != nil {
+		return nil, err
+	}
+	var lent, of []float64
+	for _, p := range rounds {
+		lent, of = append(lent, p.lent), append(of, p.lent/p.bare)
+	}
+	return []row{
+		{Part: "holders", Name: "plain: lent, at the observer", Value: median(lent), Unit: "MB/s"},
+		row{Part: "holders", Name: "plain: of the bare drain", Value: median(of)}.least(floorHolderThroughput),
+	}, nil
+}
