@@ -63,7 +63,7 @@ func init() {
 
 // wrappers run their operands as a command.
 var wrappers = map[string]options{
-	"nohup": {}, "setsid": {}, "shx": {}, "builtin": {}, "busybox": {}, "toybox": {}, "coproc": {}, "noglob": {}, "nocorrect": {},
+	"nohup": {}, "setsid": {}, "shx": {}, "builtin": {}, "busybox": {}, "toybox": {}, "noglob": {}, "nocorrect": {},
 	"unbuffer": {}, "dbus-run-session": {}, "fakeroot": {short: "lisb"}, "rlwrap": {short: "abcCDefHilmNOpPqRsStTwz"},
 	"exec":     {short: "a"},
 	"nice":     {short: "n", long: []string{"adjustment"}},

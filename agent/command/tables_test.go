@@ -1,0 +1,103 @@
+package command_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/agent/command"
+)
+
+// found reports whether the reading has the command among those that run for
+// their own sake.
+func found(r *command.Reading, want string) bool {
+	return slices.ContainsFunc(r.Commands, func(c command.Command) bool { return c.String() == want })
+}
+
+// Every wrapper lets the command behind it be seen: bare, after options that
+// have values, after "--", in a directory, and behind another wrapper.
+func TestEveryWrapper(t *testing.T) {
+	for _, name := range command.Wrappers {
+		if name == "time" {
+			continue // in a line it is a word of the shell's; see TestLines
+		}
+		operands := strings.Repeat("x ", command.WrapperSkips(name))
+		for _, line := range []string{
+			name + " " + operands + "inner a",
+			"/usr/bin/" + name + " " + operands + "inner a",
+			name + " -- " + operands + "inner a",
+			"sudo " + name + " " + operands + "inner a",
+			"if " + name + " " + operands + "inner a; then b; fi",
+		} {
+			if r := command.Line(line); !found(r, "inner a") {
+				t.Errorf("%s: %q", line, said(r))
+			}
+		}
+		if r := command.Line(name + ` "$X"`); !r.Has(command.Dynamic) && command.WrapperSkips(name) == 0 {
+			t.Errorf("%s: a program that is not known is not noticed: %q", name, said(r))
+		}
+		if r := command.Line(name); len(r.Commands) != 1 {
+			t.Errorf("%s alone: %q", name, said(r))
+		}
+	}
+}
+
+// Nothing that is known panics on few or odd words.
+func TestEveryOpenerOnOddWords(t *testing.T) {
+	odd := []string{"", "-", "--", "-c", "-x", "--exec", "-e", "=", "a=b", "-I", "{}", ";", "+", "|", "-o", "ProxyCommand=", "exec", "run", "dlx"}
+	for _, name := range append(command.Openers(), command.Interpreters...) {
+		for _, a := range odd {
+			for _, b := range odd {
+				for _, argv := range [][]string{{name}, {name, a}, {name, a, b}, {name, a, b, a}} {
+					if r := command.Argv(argv); len(r.Commands)+len(r.Outer)+len(r.Findings) == 0 {
+						t.Fatalf("%q: nothing was found", argv)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Every option that gives code is noticed: alone, with its value attached,
+// after other options, and whatever else the interpreter is called.
+func TestEveryInterpreter(t *testing.T) {
+	names := map[string][]string{}
+	for _, name := range command.Interpreters {
+		names[name] = []string{name, "/usr/bin/" + name, strings.ToUpper(name)}
+	}
+	for alias, name := range command.Aliases {
+		names[name] = append(names[name], alias)
+	}
+	for name, all := range names {
+		for _, option := range command.CodeOptions(name) {
+			dash := "-"
+			switch {
+			case strings.HasPrefix(option, "/"):
+				dash = ""
+			case len(option) > 2:
+				dash = "--"
+			}
+			for _, called := range all {
+				for _, argv := range [][]string{{called, dash + option, "code"}, {called, "-q", dash + option, "code"}} {
+					if r := command.Argv(argv); !r.Has(command.InlineCode) {
+						t.Errorf("%q: %q", argv, said(r))
+					}
+				}
+			}
+		}
+		for _, called := range all {
+			if r := command.Argv([]string{called, "file"}); r.Has(command.InlineCode) {
+				t.Errorf("%s file: %q", called, said(r))
+			}
+		}
+	}
+	for _, called := range []string{"python3.12", "python2", "node18", "perl5.36", "lua5.4", "PYTHON.EXE", `C:\Python\python.exe`} {
+		for _, option := range []string{"-c", "-e"} {
+			if r := command.Argv([]string{called, option, "1"}); r.Has(command.InlineCode) {
+				goto next
+			}
+		}
+		t.Errorf("%s: its code is not noticed", called)
+	next:
+	}
+}
