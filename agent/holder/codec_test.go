@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/platform/pty"
 )
 
@@ -82,7 +83,7 @@ func FuzzSpawn(f *testing.F) {
 func TestSpawnMessage(t *testing.T) {
 	want := Spec{
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: time.Second, Stall: time.Minute, KeepExited: time.Hour,
-		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: "/", Size: pty.DefaultSize},
+		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: testkit.Abs("/"), Size: pty.DefaultSize},
 	}
 	message, err := encodeSpawn("/run/h", want)
 	if err != nil {

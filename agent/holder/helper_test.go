@@ -1,9 +1,11 @@
 package holder_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -24,6 +26,7 @@ var programs = map[string]func(args []string) int{
 	"holder": holder.Main,
 	"count":  count,
 	"daemon": daemon,
+	"wait":   wait,
 }
 
 func TestMain(m *testing.M) {
@@ -60,6 +63,19 @@ func self(t testing.TB) string {
 }
 
 func dirFS(dir string) fs.FS { return os.DirFS(dir) }
+
+// waiting is a command that is ready and prints what is typed, line by line.
+func waiting(t testing.TB) pty.Command {
+	return pty.Command{Path: self(t), Args: []string{"wait", "wait"}}
+}
+
+func wait([]string) int {
+	fmt.Println("ready")
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		fmt.Println("got", in.Text())
+	}
+	return 0
+}
 
 // sh is a command for the shell.
 func sh(script string) pty.Command {

@@ -16,6 +16,7 @@ import (
 )
 
 func TestSpawnReadExit(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	for _, c := range []struct {
@@ -60,10 +61,13 @@ func TestStartErrorsSurvive(t *testing.T) {
 		is      error
 	}{
 		{"program", pty.Command{Path: "/nowhere/at all"}, "program", fs.ErrNotExist},
-		{"directory", pty.Command{Path: "/bin/sh", Dir: "/nowhere"}, "directory", fs.ErrNotExist},
+		{"directory", pty.Command{Path: self(t), Dir: testkit.Abs("/nowhere")}, "directory", fs.ErrNotExist},
 		{"permission", pty.Command{Path: "/etc/passwd"}, "program", fs.ErrPermission},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if c.is == fs.ErrPermission {
+				testkit.Unix(t, testkit.Modes)
+			}
 			_, err := holder.Spawn(t.Context(), o, holder.Spec{ID: "x", Command: c.command})
 			_, direct := pty.Start(c.command)
 			var start *pty.StartError
@@ -80,7 +84,7 @@ func TestStartErrorsSurvive(t *testing.T) {
 func TestIDInUse(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
-	spec := holder.Spec{ID: "x", Command: sh("read x")}
+	spec := holder.Spec{ID: "x", Command: waiting(t)}
 	first := spawn(t, o, spec)
 	if _, err := holder.Spawn(t.Context(), o, spec); !errors.Is(err, holder.ErrInUse) {
 		t.Errorf("second: %v", err)
@@ -89,7 +93,7 @@ func TestIDInUse(t *testing.T) {
 		t.Errorf("Forget while it runs: %v", err)
 	}
 	for _, id := range []string{"", "a/b", "..", strings.Repeat("x", 65), "ä"} {
-		if _, err := holder.Spawn(t.Context(), o, holder.Spec{ID: id, Command: sh("")}); err == nil {
+		if _, err := holder.Spawn(t.Context(), o, holder.Spec{ID: id, Command: waiting(t)}); err == nil {
 			t.Errorf("id %q was accepted", id)
 		}
 	}
@@ -99,6 +103,7 @@ func TestIDInUse(t *testing.T) {
 }
 
 func TestTypeAndResize(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	h := spawn(t, options(t), holder.Spec{ID: "x", Command: sh("read line; echo got $line; stty size; read line")})
 	stream(t, h, 0)
@@ -122,6 +127,7 @@ func TestTypeAndResize(t *testing.T) {
 }
 
 func TestReconnectAnywhere(t *testing.T) {
+	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
 	o := options(t)
 	const lines = 20_000
@@ -149,6 +155,7 @@ func TestReconnectAnywhere(t *testing.T) {
 }
 
 func TestMetaAndCheckpoints(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo 0123456789; read x")})

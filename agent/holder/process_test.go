@@ -23,6 +23,7 @@ import (
 // The promise: a daemon is killed in the middle of a flood, again and again,
 // and what the daemons have written together is what the child wrote.
 func TestDaemonKilledUnderFlood(t *testing.T) {
+	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
 	o := options(t)
 	kills := 50
@@ -84,6 +85,7 @@ func size(t *testing.T, file string) int64 {
 }
 
 func TestNothingIsLeft(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	before := processes(t, o)
@@ -127,6 +129,7 @@ func processes(t *testing.T, o holder.Options) []int {
 
 // A child that closes its terminal has not ended.
 func TestChildClosesOutput(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo bye; exec <&- >&- 2>&-; trap '' HUP; sleep 1; exit 4")})
@@ -145,6 +148,7 @@ func TestChildClosesOutput(t *testing.T) {
 
 // What keeps the terminal open in the background does not keep it alive.
 func TestBackgroundKeepsOutputOpen(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("trap '' HUP; sleep 1000 & printf last; exit 3")})
@@ -161,6 +165,7 @@ func TestBackgroundKeepsOutputOpen(t *testing.T) {
 }
 
 func TestTwoDaemonsAtOnce(t *testing.T) {
+	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
@@ -215,6 +220,7 @@ func follow(t *testing.T, c *holder.Client, off int64) {
 // A hang-up is not the end of a holder, SIGTERM is; a holder that was killed
 // leaves a socket, which List removes.
 func TestSignals(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	for _, c := range []struct {
@@ -269,7 +275,7 @@ func TestListKeepsWhatLives(t *testing.T) {
 		t.Errorf("without the directory: %v, %v", ids, err)
 	}
 	for _, id := range []string{"b", "a"} {
-		spawn(t, o, holder.Spec{ID: id, Command: sh("read x")}).Detach()
+		spawn(t, o, holder.Spec{ID: id, Command: waiting(t)}).Detach()
 	}
 	foreign, err := ipc.Listen(filepath.Join(o.Dir, "c.sock"))
 	if err != nil {
@@ -301,6 +307,7 @@ func TestListKeepsWhatLives(t *testing.T) {
 // The environment and the arguments of a terminal are secrets: a look at the
 // holder shows neither, nor the daemon's environment.
 func TestHolderShowsNothing(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	t.Setenv("DAEMON_SECRET", "hunter2")
@@ -329,6 +336,7 @@ func TestHolderShowsNothing(t *testing.T) {
 // Whoever reaches the socket and talks nonsense is cut off and disturbs
 // nobody.
 func TestGarbageOnTheSocket(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("read x; echo got $x")})

@@ -1,0 +1,188 @@
+//go:build windows
+
+package holder_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// escapes are the sequences with which a console paints. Without them and the line ends, what count prints is a row of numbers.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|[\r\n]")
+
+func unpainted(b []byte) string { return string(escapes.ReplaceAll(b, nil)) }
+
+// wantCounted fails the test unless text is what count prints, from the start, and returns how many numbers it holds.
+func wantCounted(t *testing.T, text string) int {
+	t.Helper()
+	for n := 0; n < len(text)/8; n++ {
+		if got, want := text[8*n:8*n+8], string(counter(nil, n)); got != want {
+			t.Fatalf("after %d numbers %q, want %q", n, got, want)
+		}
+	}
+	return len(text) / 8
+}
+
+func TestReconnectAnywhereOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	const lines = 20_000
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, lines), Meta: []byte("m")})
+	stream(t, h, 0)
+	whole := all(t, h)
+	if n := wantCounted(t, unpainted([]byte(whole))); n != lines {
+		t.Fatalf("%d numbers, want %d", n, lines)
+	}
+	h.Detach()
+	for _, off := range []int64{0, 1, 9, 4095, 65536, int64(len(whole)) - 1, int64(len(whole))} {
+		again := dial(t, o, "x")
+		if again.Base() != 0 || again.End() != int64(len(whole)) || string(again.Meta()) != "m" || again.Pid() != h.Pid() {
+			t.Errorf("found %d to %d, meta %q", again.Base(), again.End(), again.Meta())
+		}
+		stream(t, again, off)
+		if out := all(t, again); out != whole[off:] {
+			t.Errorf("from %d: %d bytes, want %d, or other ones", off, len(out), int64(len(whole))-off)
+		}
+		if exit := again.Wait(); exit.Code != 0 {
+			t.Error(exit)
+		}
+		again.Close()
+	}
+	forget(t, dial(t, o, "x"))
+}
+
+// The promise: a daemon is killed in the middle of a flood, again and again, and what the daemons have written together is what the
+// child wrote.
+func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	file := filepath.Join(t.TempDir(), "recorded")
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
+	h.Detach()
+	kills := 0
+	for range testkit.Rounds(t, 20, 200) {
+		cmd := daemonCommand(t, o, "x", file)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		want := size(t, file) + 1
+		<-time.After(time.Duration(rand.IntN(60)) * time.Millisecond)
+		testkit.Eventually(t, 20*time.Second, "the daemon records output", func() bool { return size(t, file) >= want })
+		_ = cmd.Process.Kill()
+		if err := cmd.Wait(); err == nil {
+			t.Fatalf("daemon %d ended by itself", kills)
+		}
+		kills++
+	}
+	last := dial(t, o, "x")
+	if err := last.Kill(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	last.Detach()
+	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
+		t.Fatalf("the last daemon: %v %s", err, out)
+	}
+	recorded, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := wantCounted(t, unpainted(recorded))
+	last = dial(t, o, "x")
+	if _, end := last.ExitedAt(); end != int64(len(recorded)) || end == 0 {
+		t.Errorf("recorded %d of %d bytes", len(recorded), end)
+	}
+	t.Logf("%d kills, %d bytes, %d numbers", kills, len(recorded), n)
+}
+
+// A holder that is asked to end takes its child along; one that is killed does so, too, since its job ends with it.
+func TestEndsOfAHolderOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	for _, how := range []string{"asked", "killed"} {
+		h := spawn(t, o, holder.Spec{ID: how, Command: waiting(t)})
+		stream(t, h, 0)
+		readUntil(t, h, "ready")
+		child, err := proc.Lookup(h.Pid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := os.FindProcess(holderOf(t, child.Pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if how == "asked" {
+			err = proc.Terminate(process)
+		} else {
+			err = process.Kill()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Wait()
+		<-h.Done()
+		if !errors.Is(h.Err(), holder.ErrLost) {
+			t.Errorf("%s: %v, want ErrLost", how, h.Err())
+		}
+		testkit.Eventually(t, 20*time.Second, how+": the child has ended", func() bool {
+			now, err := proc.Lookup(child.Pid)
+			return err != nil || now.Zombie || now.ID != child.ID
+		})
+		if !h.Gone() {
+			t.Errorf("%s: the holder is still there", how)
+		}
+		h.Close()
+	}
+	if ids, err := holder.List(o.Dir); len(ids) > 0 || err != nil {
+		t.Errorf("left: %v, %v", ids, err)
+	}
+}
+
+// holderOf is the process that has started the child.
+func holderOf(t *testing.T, child int) int {
+	t.Helper()
+	list, err := proc.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range list {
+		if p.Pid == child {
+			return p.Parent
+		}
+	}
+	t.Fatalf("no process %d", child)
+	return 0
+}
+
+func TestTypingOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: waiting(t)})
+	stream(t, h, 0)
+	readUntil(t, h, "ready")
+	for i := range 5 {
+		word := fmt.Sprintf("wörd-%d", i)
+		if _, err := h.Write([]byte(word + "\r")); err != nil {
+			t.Fatal(err)
+		}
+		readUntil(t, h, "got "+word)
+	}
+	if err := h.Signal("KILL"); err != nil {
+		t.Fatal(err)
+	}
+	all(t, h)
+	if exit := h.Wait(); exit.Code != 137 || !strings.Contains(exit.Signal, "KILL") {
+		t.Error(exit)
+	}
+	forget(t, h)
+}
