@@ -38,8 +38,7 @@ type fakeTerminal struct {
 
 	mu     sync.Mutex
 	events []acp.Event // Next counts them
-	cut    int         // streams end with err at this event
-	err    error
+	err    error       // ends one stream
 	more   chan struct{}
 	killed bool
 	gone   int // streams that were closed

@@ -73,43 +73,29 @@ func kimi(t *testing.T, command string) (m *fakeModel, argv, env []string) {
 }
 
 // TestACPKimi is a turn of an agent that nobody here wrote: it asks its editor for permission, runs the command in the daemon, polls its
-// output, and tells its model what came of it.
+// output, and tells its model what came of it. The editor shows no terminals; in TestACPWalk it does.
 func TestACPKimi(t *testing.T) {
-	for name, c := range map[string]struct {
-		capabilities object
-		want         []string
-	}{
-		"rich": {object{"_meta": object{"terminal_output": true}}, []string{"terminal_info", `"data":"from kimi\r\n"`, `"exit_code":4`}},
-		"text": {object{}, []string{"from kimi", "exit status 4"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			model, argv, env := kimi(t, "echo from kimi; sleep 0.6; pwd; exit 4")
-			e := editAs(t, "", []string{"--as", "kimi"}, argv, env).opens(c.capabilities)
-			e.call("session/prompt", prompt(e.session, "go on"))
-			for len(e.updates) > 0 && !strings.Contains(e.seen(), c.want[len(c.want)-1]) {
-				e.next() // the end of the terminal may come after that of the turn
-			}
-			for _, want := range c.want {
-				if !strings.Contains(e.seen(), want) {
-					t.Errorf("the editor does not see %s in\n%s", want, e.seen())
-				}
-			}
-			if !strings.Contains(e.asked, "echo from kimi") {
-				t.Errorf("the editor was asked %s", e.asked)
-			}
-			model.mu.Lock()
-			told := strings.Join(model.results, "\n")
-			model.mu.Unlock()
-			if !strings.Contains(told, `from kimi\n`+e.work+`\n`) || !strings.Contains(told, "exit code: 4") {
-				t.Errorf("the model was told %s", told)
-			}
-			l, err := e.client.List(t.Context())
-			if err != nil || len(l.Terminals) != 1 || l.Terminals[0].Owner != "agent kimi" || l.Terminals[0].Exit.Code != 4 {
-				t.Errorf("listed: %+v, %v", l, err)
-			}
-			if status := e.leaves(); status != 0 {
-				t.Errorf("exit status %d: %s", status, e.stderr.String())
-			}
-		})
+	t.Parallel()
+	model, argv, env := kimi(t, "echo from kimi; sleep 0.6; pwd; exit 4")
+	e := editAs(t, "", []string{"--as", "kimi"}, argv, env).opens(object{})
+	e.call("session/prompt", prompt(e.session, "go on"))
+	for !strings.Contains(e.seen(), "exit status 4") {
+		e.next() // the end of the terminal may come after that of the turn
+	}
+	if !strings.Contains(e.seen(), "from kimi") || !strings.Contains(e.asked, "echo from kimi") {
+		t.Errorf("the editor was asked %s, and sees\n%s", e.asked, e.seen())
+	}
+	model.mu.Lock()
+	told := strings.Join(model.results, "\n")
+	model.mu.Unlock()
+	if !strings.Contains(told, `from kimi\n`+e.work+`\n`) || !strings.Contains(told, "exit code: 4") {
+		t.Errorf("the model was told %s", told)
+	}
+	l, err := e.client.List(t.Context())
+	if err != nil || len(l.Terminals) != 1 || l.Terminals[0].Owner != "agent kimi" || l.Terminals[0].Exit.Code != 4 {
+		t.Errorf("listed: %+v, %v", l, err)
+	}
+	if status := e.leaves(); status != 0 {
+		t.Errorf("exit status %d: %s", status, e.stderr.String())
 	}
 }

@@ -31,7 +31,13 @@ func living(t *testing.T, text string) (some []int) {
 	return some
 }
 
-// A number that is in nobody else's command line.
+func kill(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		p.Kill()
+	}
+}
+
+// unique is a number that is in nobody else's command line.
 func unique(t *testing.T) string {
 	t.Helper()
 	return fmt.Sprintf("3%d.%d", os.Getpid(), time.Now().UnixNano()%1e9)
@@ -39,11 +45,13 @@ func unique(t *testing.T) string {
 
 // TestACPAgent is a conversation with an agent on the official SDK.
 func TestACPAgent(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})
 	if r := e.does(object{"do": "capabilities"}); !strings.Contains(string(r[0]), `"terminal":true`) {
 		t.Errorf("the agent was told %s", r[0])
 	}
+	long := unique(t)
 	script := filepath.Join(e.work, "run me")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\necho ran\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -67,7 +75,7 @@ func TestACPAgent(t *testing.T) {
 		{"nothing is to be kept", object{"command": "echo a", "outputByteLimit": 0}, "", "0", true},
 		{"a size", object{"command": "stty size"}, "24 120\n", "0", false},
 		{"a shell that does not know the word", object{"command": "nosuchword"}, "*", "127", false},
-		{"a child that keeps the terminal open", object{"command": "setsid sleep 20 & echo started"}, "started\n", "0", false},
+		{"a child that keeps the terminal open", object{"command": "setsid sleep " + long + " & echo started"}, "started\n", "0", false},
 	} {
 		began := time.Now()
 		end := e.runs(c.params)
@@ -78,8 +86,8 @@ func TestACPAgent(t *testing.T) {
 			t.Errorf("%s: took %v", c.name, took)
 		}
 	}
-	for _, pid := range living(t, "setsid sleep 20") {
-		syscall.Kill(pid, syscall.SIGKILL)
+	for _, pid := range living(t, "sleep "+long) {
+		kill(pid)
 	}
 	if status := e.leaves(); status != 0 {
 		t.Errorf("exit status %d; tether said:\n%s", status, e.stderr.String())
@@ -87,6 +95,7 @@ func TestACPAgent(t *testing.T) {
 }
 
 func TestACPKill(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, env).opens(object{})
 	one, two := unique(t), unique(t)
@@ -117,6 +126,7 @@ func TestACPKill(t *testing.T) {
 
 // What an editor that shows terminals sees, and one that does not.
 func TestACPShown(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	steps := []object{
 		{"do": "show", "update": object{"sessionUpdate": "tool_call", "toolCallId": "c", "title": "Run", "kind": "execute"}},
@@ -142,6 +152,7 @@ func TestACPShown(t *testing.T) {
 		"text": {object{}, func(u string) string { return u }, []string{`\none\n`, `one\ntwo`, `"status":"completed","toolCallId":"c","content":[{"content":{"text":"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			e := editAs(t, "", nil, argv, env).opens(c.capabilities)
 			id := e.asks("session/prompt", prompt(e.session, string(script)))
 			// A person answers what the command asks: agents cannot type.
@@ -190,6 +201,7 @@ func (e *editor) seen() string {
 
 // What ends, ends everything.
 func TestACPEnds(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	begin := func(t *testing.T, flags ...string) (*editor, string) {
 		t.Helper()
@@ -203,6 +215,7 @@ func TestACPEnds(t *testing.T) {
 		testkit.Eventually(t, patience, "no process is left", func() bool { return len(living(t, text)) == 0 })
 	}
 	t.Run("the editor closes its end", func(t *testing.T) {
+		t.Parallel()
 		e, text := begin(t)
 		if status := e.leaves(); status != 0 {
 			t.Errorf("status %d", status)
@@ -210,6 +223,7 @@ func TestACPEnds(t *testing.T) {
 		nothing(t, text)
 	})
 	t.Run("the agent ends by itself", func(t *testing.T) {
+		t.Parallel()
 		e, text := begin(t)
 		e.asks("session/prompt", prompt(e.session, `[{"do":"end","status":7}]`))
 		if status := e.exits(); status != 7 {
@@ -218,6 +232,7 @@ func TestACPEnds(t *testing.T) {
 		nothing(t, text)
 	})
 	t.Run("a signal", func(t *testing.T) {
+		t.Parallel()
 		e, text := begin(t)
 		e.cmd.Process.Signal(syscall.SIGTERM)
 		if status := e.exits(); status != 130 && status != 143 {
@@ -226,6 +241,7 @@ func TestACPEnds(t *testing.T) {
 		nothing(t, text)
 	})
 	t.Run("the agent does not listen", func(t *testing.T) {
+		t.Parallel()
 		n := unique(t)
 		e := editAs(t, "", nil, []string{"sh", "-c", "trap '' TERM HUP; echo '{\"jsonrpc\":\"2.0\",\"method\":\"up\"}'; sleep " + n + " & while :; do sleep " + n + "; done"}, nil)
 		e.hears()
@@ -233,6 +249,7 @@ func TestACPEnds(t *testing.T) {
 		nothing(t, "sleep "+n)
 	})
 	t.Run("a program that the agent left holds its output open", func(t *testing.T) {
+		t.Parallel()
 		n := unique(t)
 		e := editAs(t, "", nil, []string{"sh", "-c", "sleep " + n + " & exit 4"}, nil)
 		if status := e.exits(); status != 4 {
@@ -241,6 +258,7 @@ func TestACPEnds(t *testing.T) {
 		nothing(t, "sleep "+n)
 	})
 	t.Run("no such agent", func(t *testing.T) {
+		t.Parallel()
 		e := editAs(t, "", nil, []string{"no-such-agent"}, nil)
 		if status := e.exits(); status != 1 || !strings.Contains(e.stderr.String(), "no-such-agent") {
 			t.Errorf("status %d: %s", status, e.stderr.String())
@@ -250,6 +268,7 @@ func TestACPEnds(t *testing.T) {
 
 // A daemon that is killed loses no terminal and no output.
 func TestACPDaemonKilled(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, env).opens(object{})
 	marker := filepath.Join(e.work, "go on")
@@ -258,7 +277,7 @@ func TestACPDaemonKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	syscall.Kill(status.Pid, syscall.SIGKILL) // the proxy starts another one, at the latest for the next command
+	kill(status.Pid) // the proxy starts another one, at the latest for the next command
 	if err := os.WriteFile(marker, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -269,6 +288,7 @@ func TestACPDaemonKilled(t *testing.T) {
 }
 
 func TestACPNewerProtocol(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, append(env, "ACP_VERSION=2"))
 	m := e.answered(e.asks("initialize", object{"protocolVersion": 2, "clientCapabilities": object{}}))
@@ -280,6 +300,7 @@ func TestACPNewerProtocol(t *testing.T) {
 
 // What the policy wants to have approved, the editor's person is asked; so may anybody be who watches tether approvals.
 func TestACPApproval(t *testing.T) {
+	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})
 	if err := os.Mkdir(filepath.Join(e.work, "build"), 0o700); err != nil {

@@ -45,6 +45,7 @@ func acpWalk(t *testing.T) (argv, lines []string) {
 // TestACPWalk does what the README shows: a command of an agent in an editor runs here, is watched at the host, and is answered by the
 // person.
 func TestACPWalk(t *testing.T) {
+	t.Parallel()
 	argv, lines := acpWalk(t)
 	if strings.Join(argv, " ") != "tether acp --as kimi -- kimi acp" || len(lines) != 3 {
 		t.Fatalf("the README says %q and %q", argv, lines)
@@ -100,5 +101,11 @@ func TestACPWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.answered(id)
+	for !strings.Contains(e.seen(), `"exit_code":0`) {
+		e.next() // the end of the terminal may come after that of the turn
+	}
+	if !strings.Contains(e.seen(), "terminal_info") || !strings.Contains(e.seen(), `you said yes\r`) {
+		t.Errorf("the editor sees\n%s", e.seen())
+	}
 	testkit.Eventually(t, patience, "the host sees the answer", func() bool { return strings.Contains(seen.String(), "you said yes") })
 }
