@@ -24,7 +24,7 @@ var origin = strings.Repeat("0", 2*sha256.Size)
 var start = Head{Hash: origin}
 
 // maxRecord bounds a line, in bytes. What its writer puts in is bounded too.
-const maxRecord = 64 << 10
+const maxRecord = 256 << 10
 
 // Record is one line of a log.
 type Record struct {

@@ -16,7 +16,6 @@ var ownLists = []ownList{
 		unlink|shred|srm|wipefs|sfdisk|cfdisk|parted|sgdisk|gdisk|blkdiscard|truncate|rimraf|del-cli|mke2fs|newfs
 		del|erase|rd|format|diskpart|remove-item
 		find|gfind .. -delete|-fprint*|-fls
-		fd|fdfind .. rm
 		git clean .. -*f*|--force
 		git reset .. --hard|--merge|--keep
 		git checkout|restore|switch .. -f|--force|.|--discard-changes
@@ -33,7 +32,6 @@ var ownLists = []ownList{
 		docker|podman rm|rmi|kill
 		kubectl|oc delete|drain
 		terraform|tofu destroy
-		shx rm
 		npm unpublish
 		dropdb|dropuser
 		redis-cli .. flushall|FLUSHALL|flushdb|FLUSHDB

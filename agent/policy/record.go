@@ -36,8 +36,8 @@ func (ev Event) record() Record {
 	}
 	r := Record{
 		Time: ev.Time.UTC(), Event: ev.Type, Door: ev.Door, Terminal: string(ev.Terminal), Host: ev.Host,
-		Argv: shortened(redactedWords(ev.Argv)), Line: shortenedText(redacted(ev.Line)), Cwd: shortenedText(ev.Cwd), EnvNames: shortened(ev.EnvNames),
-		Rule: ev.Decision.Rule, Reason: shortenedText(redacted(ev.Decision.Reason)), Detail: shortenedText(redacted(ev.Detail)),
+		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: cut(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames),
+		Rule: ev.Decision.Rule, Reason: redacted(ev.Decision.Reason), Detail: redacted(ev.Detail),
 	}
 	if ev.Actor != (term.Actor{}) {
 		r.Actor = subject(ev.Actor)

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 )
@@ -42,44 +41,62 @@ var secretFlag = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)^--?[\w-]*(?:` + secretWords + `)[\w-]*$`)
 })
 
-// redacted returns s without what looks like a credential.
+// redacted returns s, shortened, without what looks like a credential. What is
+// looked at is longer than what is kept, so that no credential is cut before it
+// is known for one.
 func redacted(s string) string {
+	s = cut(s, maxLooked)
 	for _, c := range credentials() {
 		s = c.ReplaceAllString(s, "${1}"+hidden+"${2}")
 	}
-	return s
+	return cut(s, maxAuditText)
 }
 
 // redactedWords does so with the words of an argv.
 func redactedWords(words []string) []string {
-	out := slices.Clone(words)
-	for i, w := range out {
-		if i > 0 && secretFlag().MatchString(words[i-1]) && !strings.HasPrefix(w, "-") {
-			out[i] = hidden
-			continue
+	var out []string
+	left := maxAuditText
+	for i, w := range words {
+		if i == maxAuditWords || left <= 0 {
+			return append(out, "…")
 		}
-		out[i] = redacted(w)
+		if i > 0 && secretFlag().MatchString(cut(words[i-1], maxLooked)) && !strings.HasPrefix(w, "-") {
+			w = hidden
+		}
+		w = cut(redacted(w), left)
+		left -= len(w)
+		out = append(out, w)
 	}
 	return out
 }
 
-// Bounds of what an event keeps of a command.
+// Bounds of what an event keeps of a command. The reading of a log must not
+// cost more than its writing.
 const (
 	maxAuditWords = 256
 	maxAuditText  = 4 << 10 // bytes of a line, and of all words
+	maxLooked     = 2 * maxAuditText
 )
 
-// shortened cuts words that are too many or too long. The reading of a log
-// must not cost more than its writing.
-func shortened(words []string) []string {
-	left := maxAuditText
-	for i, w := range words {
-		if i >= maxAuditWords || len(w) > left {
-			return append(words[:i:i], strings.ToValidUTF8(w[:min(left, len(w))], "")+"…")
-		}
-		left -= len(w)
+// cut is s, or its beginning of at most so many bytes with a mark after it.
+func cut(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return words
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-func shortenedText(s string) string { return shortened([]string{s})[0] }
+// shortened cuts names that are too many or too long.
+func shortened(names []string) []string {
+	var out []string
+	left := maxAuditText
+	for i, n := range names {
+		if i == maxAuditWords || left <= 0 {
+			return append(out, "…")
+		}
+		n = cut(n, left)
+		left -= len(n)
+		out = append(out, n)
+	}
+	return out
+}

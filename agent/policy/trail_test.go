@@ -109,11 +109,13 @@ func TestRecordsAreBounded(t *testing.T) {
 		words[i] = long[:i%100]
 	}
 	e.Audit(policy.Event{Type: policy.EventSpawn, Argv: words, EnvNames: words, Line: long, Cwd: long, Detail: long, Decision: policy.Decision{Reason: long}})
+	worst := strings.Repeat("\x01", 100_000) // six bytes each in JSON
+	e.Audit(policy.Event{Type: policy.EventSpawn, Argv: []string{worst}, EnvNames: []string{worst}, Line: worst, Cwd: worst, Detail: worst, Decision: policy.Decision{Reason: worst}})
 	if text := e.Degraded(); text != "" {
 		t.Fatal(text)
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() > 64<<10 {
-		t.Errorf("the record has %v, %v", info.Size(), err)
+	if info, err := os.Stat(path); err != nil || info.Size() > 300<<10 {
+		t.Errorf("the records have %v, %v", info.Size(), err)
 	}
 	if r, err := audit.Verify(path, nil); err != nil || len(r.Problems) > 0 {
 		t.Errorf("%+v, %v", r, err)
