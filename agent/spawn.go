@@ -51,7 +51,7 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 	}
 	spec := term.Spec{
 		Command: command, Env: environment(shell.Merge(env, r.SetEnv)), Name: r.Name, Cwd: r.Cwd,
-		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo,
+		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Leased: r.Leased,
 	}
 	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = a.integrate(&spec, r.Shell)

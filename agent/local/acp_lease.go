@@ -38,6 +38,18 @@ func (l *leases) expect(h term.Handle) {
 	l.ofLocked(h)
 }
 
+// resume begins the leases of terminals that an earlier daemon has left: their
+// followers come back, or have ended with it.
+func (l *leases) resume(access func(term.Actor) term.Access) {
+	for _, h := range access(term.User).List() {
+		if i := h.Info(); i.Leased && i.Exit == nil {
+			if own, err := access(i.Owner).Find(string(i.ID)); err == nil {
+				l.expect(own)
+			}
+		}
+	}
+}
+
 // take holds the lease for actor until leave is called. Only who may kill the
 // terminal may lease it.
 func (l *leases) take(actor term.Actor, h term.Handle) (leave func(), err error) {

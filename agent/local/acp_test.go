@@ -118,14 +118,14 @@ func TestSpawnRequestsOfAgents(t *testing.T) {
 		req  local.SpawnRequest
 		code local.Code
 	}{
-		{"an unknown door", local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "ahp"}, local.CodeBadRequest},
-		{"what the policy denies", local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}, local.CodeDenied},
+		{"an unknown door", local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "ahp"}, local.CodeBadRequest},
+		{"what the policy denies", local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, local.CodeDenied},
 	} {
 		_, err := agent.Spawn(t.Context(), c.req)
 		wantCode(t, c.name, err, c.code)
 	}
 	for i := range 6 { // more than an agent may have in the background
-		if _, err := agent.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "acp", Name: fmt.Sprint(i)}); err != nil {
+		if _, err := agent.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp", Name: fmt.Sprint(i)}); err != nil {
 			t.Errorf("the door acp, %d: %v", i, err)
 		}
 		<-w.children
@@ -144,7 +144,7 @@ func leased(t *testing.T) (*term.Pool, term.Handle, *testkit.Child) {
 	t.Helper()
 	child := testkit.NewChild()
 	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return child, nil }})
-	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"})
+	h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Leased: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,6 +224,13 @@ func TestLeases(t *testing.T) {
 		leave()
 		time.Sleep(time.Hour)
 		alive(t, h, true)
+	})
+	in("an earlier daemon has left it", func(t *testing.T, l *local.Leases, h term.Handle, pool *term.Pool) {
+		l.Resume(pool.As)
+		time.Sleep(soon)
+		alive(t, h, true)
+		time.Sleep(late)
+		alive(t, h, false)
 	})
 	in("the daemon ends", func(t *testing.T, l *local.Leases, h term.Handle, _ *term.Pool) {
 		l.Expect(h)

@@ -111,7 +111,8 @@ func (l *Leases) Expect(h term.Handle) { l.expect(h) }
 func (l *Leases) Take(actor term.Actor, h term.Handle) (func(), error) {
 	return l.take(actor, h)
 }
-func (l *Leases) Close() { l.close() }
+func (l *Leases) Close()                                 { l.close() }
+func (l *Leases) Resume(as func(term.Actor) term.Access) { l.resume(as) }
 
 // LeaseGrace is leaseGrace.
 const LeaseGrace = leaseGrace

@@ -116,6 +116,7 @@ func NewServer(o Options) *Server {
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
 		h.ErrorLog = log.New(io.Discard, "", 0) // what clients send wrong is answered to them, see guard for panics
 	}
+	s.leases.resume(o.Access)
 	return s
 }
 

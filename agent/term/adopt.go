@@ -101,7 +101,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	s := Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Nonce: r.Nonce, AnyMarks: r.AnyMarks,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}
 	t := p.newTerminal(r.owner(), s, h)
 	t.started, t.visible = past.Started, r.Visible || r.owner() == User

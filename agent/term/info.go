@@ -19,6 +19,7 @@ type Info struct {
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
 	Private  bool // neither lent nor seen by local agents
+	Leased   bool // its door ends it when the program that wanted it is gone
 	LentTo   []string
 	Pid      int
 	Started  time.Time

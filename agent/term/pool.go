@@ -164,7 +164,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	scanning := shellint.Options{Nonce: s.nonceOf(), Queries: true}
 	t := &Terminal{
 		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), startCwd: s.Cwd, private: s.Private,
-		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, pty: child, pool: p,
+		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, leased: s.Leased, pty: child, pool: p,
 		scanning: scanning, scanner: shellint.NewScanner(scanning), atRest: true,
 		log: ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
 		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),

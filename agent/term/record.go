@@ -25,6 +25,7 @@ type record struct {
 	Private  bool             `json:"private,omitempty"`
 	OnSlow   string           `json:"on_slow,omitempty"`
 	IdleMs   int64            `json:"idle_ms,omitempty"`
+	Leased   bool             `json:"leased,omitempty"`
 	Nonce    string           `json:"nonce,omitempty"` // of the shell's marks
 	AnyMarks bool             `json:"any_marks,omitempty"`
 	Lent     []recordedLoan   `json:"lent,omitempty"`
@@ -77,7 +78,7 @@ func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd, Started: t.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
-		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(),
+		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(), Leased: t.leased,
 		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached,
 	}
 	for _, host := range t.lentTo {

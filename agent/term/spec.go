@@ -31,7 +31,9 @@ type Spec struct {
 	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
 	// nor be typed into before it is killed. It ends with its promotion.
 	IdleTimeout time.Duration
-	LendTo      []string // hosts
+	// Leased is remembered for the door that started it, see Info.
+	Leased bool
+	LendTo []string // hosts
 	// Ended, if not nil, is called once when the child has ended or could
 	// not be started, to remove what was made for it.
 	Ended func()

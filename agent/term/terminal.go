@@ -59,6 +59,7 @@ type Terminal struct {
 	command []string
 	started time.Time
 	private bool
+	leased  bool
 	onSlow  OnSlow
 	idle    idleWatch
 	pty     PTY
@@ -139,7 +140,7 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
-		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private,
+		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private, Leased: t.leased,
 		LentTo: slices.Clone(t.lentTo), Pid: t.pty.Pid(), Started: t.started,
 		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
 		Attached: t.attached, Held: t.held != nil, Lost: t.lost,
