@@ -18,11 +18,11 @@ const PlistName = Label + ".plist"
 // and ProcessType keeps macOS from slowing down what runs in the terminals.
 func LaunchdPlist(s Service, log string) string {
 	p := plist{}
-	p.open()
+	p.open(s.record())
 	p.entry("Label", text(Label))
 	p.entry("ProgramArguments", array(append([]string{s.Program}, s.args()...)))
-	if s.Home != "" {
-		p.entry("EnvironmentVariables", "<dict>\n\t\t<key>TETHER_HOME</key>\n\t\t"+text(s.Home)+"\n\t</dict>")
+	if env := s.environment(); len(env) > 0 {
+		p.entry("EnvironmentVariables", dict(env))
 	}
 	if s.System {
 		p.entry("UserName", text(s.User))
@@ -41,10 +41,11 @@ func LaunchdPlist(s Service, log string) string {
 
 type plist struct{ strings.Builder }
 
-func (p *plist) open() {
+func (p *plist) open(record string) {
 	p.WriteString(xml.Header)
 	p.WriteString(`<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">` + "\n")
-	p.WriteString("<!-- Made by tether service install. Removed by tether service uninstall. -->\n")
+	p.WriteString("<!-- " + madeBy + " -->\n")
+	p.WriteString("<!-- " + strings.ReplaceAll(record, "-", `\u002d`) + " -->\n") // XML has no -- in comments
 	p.WriteString("<plist version=\"1.0\">\n<dict>\n")
 }
 
@@ -70,5 +71,16 @@ func array(all []string) string {
 		b.WriteString("\t\t" + text(s) + "\n")
 	}
 	b.WriteString("\t</array>")
+	return b.String()
+}
+
+func dict(entries []string) string {
+	var b strings.Builder
+	b.WriteString("<dict>\n")
+	for _, e := range entries {
+		name, value, _ := strings.Cut(e, "=")
+		b.WriteString("\t\t<key>" + name + "</key>\n\t\t" + text(value) + "\n")
+	}
+	b.WriteString("\t</dict>")
 	return b.String()
 }

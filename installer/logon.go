@@ -14,10 +14,7 @@ const (
 // over as an argument, because a logon entry has no environment. s must have
 // passed Check.
 func LogonCommand(s Service) string {
-	args := []string{s.Program, "service", "logon"}
-	if s.Home != "" {
-		args = append(args, "--home", s.Home)
-	}
+	args := append([]string{s.Program, "service", "logon"}, s.homeArgs()...)
 	for i, arg := range args {
 		args[i] = windowsWord(arg)
 	}
@@ -48,4 +45,12 @@ func windowsWord(s string) string {
 	b.WriteString(strings.Repeat(`\`, slashes))
 	b.WriteByte('"')
 	return b.String()
+}
+
+// homeArgs hand TETHER_HOME over where there is no environment to put it in.
+func (s *Service) homeArgs() []string {
+	if s.Home == "" {
+		return nil
+	}
+	return []string{"--home", s.Home}
 }

@@ -16,9 +16,10 @@ import (
 var update = flag.Bool("update", false, "write what is rendered to testdata")
 
 var services = map[string]Service{
-	"user":   {Program: "/usr/bin/tether"},
-	"home":   {Program: "/opt/my tools/tether", Home: "/home/dev/100% \"tëst\" $HOME"},
-	"system": {Program: "/usr/bin/tether", System: true, User: "dev", UID: 1000, UserHome: "/home/dev"},
+	"user": {Program: "/usr/bin/tether", User: "dev", UID: 1000, UserHome: "/home/dev"},
+	"home": {Program: "/opt/my tools/tether", Home: "/home/dev/100% \"tëst\" $HOME", Env: []string{"XDG_CONFIG_HOME=/home/dev/--> c;"},
+		User: "dev", UID: 1000, UserHome: "/home/dev"},
+	"system": {Program: "/usr/bin/tether", System: true, User: "dev", UID: 1000, UserHome: "/home/dev", Lingers: true},
 	"root":   {Program: "/usr/bin/tether", System: true, User: "root", UserHome: "/root", AllowRoot: true},
 }
 
@@ -123,17 +124,21 @@ func TestUnfitServices(t *testing.T) {
 		"unix on windows":  {Service{Program: `/usr/bin/tether`}, "windows", "not an absolute path"},
 		"line end":         {Service{Program: "/a\nExecStart=/b"}, "linux", "characters"},
 		"bad home":         {Service{Program: "/t", Home: "x"}, "linux", "TETHER_HOME"},
+		"template":         {Service{Program: "/{{.}}/tether"}, "linux", "characters"},
+		"bad environment":  {Service{Program: "/t", Env: []string{"=x"}}, "linux", "NAME=value"},
+		"bad value":        {Service{Program: "/t", Env: []string{"X=y"}}, "linux", "not an absolute path"},
 		"nobody":           {Service{Program: "/t", System: true}, "linux", "needs the user"},
 		"odd user":         {Service{Program: "/t", System: true, User: "a b", UID: 5}, "linux", "no name of a user"},
-		"root":             {Service{Program: "/t", System: true, User: "root"}, "linux", "--allow-root"},
-		"root on a mac":    {Service{Program: "/t", System: true, User: "root"}, "darwin", "--allow-root"},
+		"root":             {Service{Program: "/t", System: true, User: "root"}, "linux", "as root"},
+		"own root":         {Service{Program: "/t", User: "root"}, "linux", "as root"},
+		"root on a mac":    {Service{Program: "/t", System: true, User: "root"}, "darwin", "as root"},
 	} {
 		err := tt.s.Check(tt.goos)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: got %v, want something with %q", name, err, tt.want)
 		}
 	}
-	fit := Service{Program: `\\server\share\tether.exe`}
+	fit := Service{Program: `\\server\share\tether.exe`, User: `HOST\Zoë B`}
 	if err := fit.Check("windows"); err != nil {
 		t.Error(err)
 	}

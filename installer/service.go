@@ -14,28 +14,35 @@ const Name = "tether"
 // Label is its name in launchd, which wants a reversed domain.
 const Label = "dev.tether.daemon"
 
-// A Service says what is to run and for whom.
+// A Service says what is to run and for whom. It is written down, as JSON, in
+// what is installed.
 type Service struct {
 	// Program is the absolute path of the tether binary.
-	Program string
+	Program string `json:"program"`
 	// Home is the value of TETHER_HOME for the daemon, "" to leave it to the
 	// system's own directories.
-	Home string
+	Home string `json:"home,omitempty"`
+	// Env are further entries of the daemon's environment, NAME=value: those
+	// that decide where it keeps its files. A Windows logon entry has none.
+	Env []string `json:"env,omitempty"`
 	// System makes it a service of the machine that runs as User. Otherwise
 	// it is a service of the user who installs it.
-	System bool
-	// User is the name of the user a System service runs as, UID the number
-	// and UserHome the home directory. They are not used otherwise.
-	User     string
-	UID      int
-	UserHome string
-	// AllowRoot lets a System service run as root.
-	AllowRoot bool
+	System bool `json:"system,omitempty"`
+	// User is the name of the user it runs as, UID the number and UserHome
+	// the home directory. On Windows there are no numbers.
+	User     string `json:"user"`
+	UID      int    `json:"uid"`
+	UserHome string `json:"user_home"`
+	// AllowRoot lets it run as root.
+	AllowRoot bool `json:"allow_root,omitempty"`
+	// Lingers says that the installation let the user linger, which its
+	// removal takes back. Install sets it.
+	Lingers bool `json:"lingers,omitempty"`
 }
 
-// ErrRootService is returned for a system service that would lend shells of
-// root without being told to.
-var ErrRootService = errors.New("the service would run terminals as root; name another user with --user, or say --allow-root")
+// ErrRootService is returned for a service that would lend shells of root
+// without being told to.
+var ErrRootService = errors.New("the service would run terminals as root")
 
 // Check returns what makes s unfit to be installed on the system goos, which
 // is named as runtime.GOOS names it.
@@ -48,13 +55,19 @@ func (s *Service) Check(goos string) error {
 			return err
 		}
 	}
-	if !s.System {
-		return nil
+	for _, e := range s.Env {
+		name, value, ok := strings.Cut(e, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("environment %q is not of the form NAME=value", e)
+		}
+		if err := checkPath(name, value, goos); err != nil {
+			return err
+		}
 	}
 	if s.User == "" {
-		return errors.New("a system service needs the user it runs as")
+		return errors.New("a service needs the user it runs as")
 	}
-	if strings.ContainsFunc(s.User, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '%' || r == '"' }) {
+	if goos != "windows" && strings.ContainsFunc(s.User, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '%' || r == '"' }) {
 		return fmt.Errorf("user %q is no name of a user", s.User)
 	}
 	if s.UID == 0 && goos != "windows" && !s.AllowRoot {
@@ -63,13 +76,13 @@ func (s *Service) Check(goos string) error {
 	return nil
 }
 
-// checkPath finds what no service manager takes: relative paths, and
-// characters that end a line or a text.
+// checkPath finds what no service manager takes: relative paths, characters
+// that end a line or a text, and what kardianos/service takes for a template.
 func checkPath(what, p, goos string) error {
 	switch {
 	case p == "":
 		return fmt.Errorf("%s: no path was given", what)
-	case !utf8.ValidString(p) || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
+	case !utf8.ValidString(p) || strings.Contains(p, "{{") || strings.ContainsFunc(p, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("%s: %q has characters that a service cannot have", what, p)
 	case !isAbs(p, goos):
 		return fmt.Errorf("%s: %q is not an absolute path", what, p)
@@ -85,10 +98,12 @@ func isAbs(p, goos string) bool {
 	return drive || strings.HasPrefix(p, `\\`)
 }
 
-// args are the daemon's arguments.
+// args are the daemon's arguments. It takes the place of one that tether run
+// has started, with its terminals.
 func (s *Service) args() []string {
+	args := []string{"daemon", "--replace"}
 	if s.AllowRoot {
-		return []string{"daemon", "--allow-root"}
+		args = append(args, "--allow-root")
 	}
-	return []string{"daemon"}
+	return args
 }

@@ -8,6 +8,9 @@ import (
 // UnitName is the file name of the systemd unit.
 const UnitName = Name + ".service"
 
+// madeBy begins every file of ours, so that nobody else's is overwritten.
+const madeBy = "Made by tether service install. Removed by tether service uninstall."
+
 // unit is written so that:
 //   - the processes that hold terminals outlive a restart of the daemon, so
 //     only the daemon is killed (KillMode) and one of them that runs out of
@@ -16,7 +19,8 @@ const UnitName = Name + ".service"
 //     configuration (exit code 2) is not;
 //   - nothing is hardened that a program in a terminal would notice: what
 //     systemd forbids the daemon it forbids every shell in it.
-const unit = `# Made by tether service install. Removed by tether service uninstall.
+const unit = `# ` + madeBy + `
+# %[5]s
 [Unit]
 Description=tether: lends terminals of this machine to agent hosts
 Documentation=man:tether(1)
@@ -44,16 +48,19 @@ func SystemdUnit(s Service) string {
 	var after, settings strings.Builder
 	target := "default.target"
 	if s.System {
+		// The socket is in the user's runtime directory, where a shell of that
+		// user looks for it, so this is there first.
 		target = "multi-user.target"
-		after.WriteString("Wants=network-online.target\nAfter=network-online.target\n")
+		fmt.Fprintf(&after, "Wants=user-runtime-dir@%d.service\nAfter=user-runtime-dir@%d.service\n", s.UID, s.UID)
 		fmt.Fprintf(&settings, "User=%s\n", s.User)
 		fmt.Fprintf(&settings, "WorkingDirectory=%s\n", unitPath(s.UserHome))
+		fmt.Fprintf(&settings, "Environment=XDG_RUNTIME_DIR=/run/user/%d\n", s.UID)
 	}
-	if s.Home != "" {
-		fmt.Fprintf(&settings, "Environment=%s\n", unitWord("TETHER_HOME="+s.Home))
+	for _, e := range s.environment() {
+		fmt.Fprintf(&settings, "Environment=%s\n", unitWord(e))
 	}
 	command := append([]string{unitWord(s.Program)}, s.args()...)
-	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target)
+	return fmt.Sprintf(unit, after.String(), settings.String(), strings.Join(command, " "), target, s.record())
 }
 
 // unitWord quotes one word as systemd.syntax(7) takes it apart again. A dollar

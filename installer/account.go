@@ -1,0 +1,59 @@
+package installer
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+
+	"tether/platform/dirs"
+)
+
+// For fills in the user that a service runs as: the one named, or with "" the
+// one who calls.
+func (s *Service) For(ctx context.Context, run Runner, name string) error {
+	u, err := user.Current()
+	if name != "" {
+		u, err = lookup(ctx, run, name)
+	}
+	if err != nil {
+		return err
+	}
+	s.User, s.UserHome = u.Username, u.HomeDir
+	s.UID, err = strconv.Atoi(u.Uid)
+	if err != nil {
+		s.UID = -1 // Windows has no numbers, nor a 0 among them
+	}
+	return nil
+}
+
+// lookup also finds users who are only in a directory on the network, which
+// the system's own command asks and a program without C does not.
+func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
+	u, err := user.Lookup(name)
+	if err == nil {
+		return u, nil
+	}
+	out, failed := run(ctx, "getent", "passwd", name)
+	f := strings.Split(strings.TrimSpace(out), ":")
+	if failed == nil && len(f) == 7 {
+		return &user.User{Username: f[0], Uid: f[2], Gid: f[3], HomeDir: f[5]}, nil
+	}
+	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "name one with --user NAME, or make the user first"}
+}
+
+// Dirs are the directories of the service's daemon, on the system goos. Of one
+// that is not known they are the caller's own.
+func (s *Service) Dirs(goos string) (dirs.Dirs, error) {
+	if s.User == "" {
+		return dirs.Get()
+	}
+	env := map[string]string{"HOME": s.UserHome, "APPDATA": os.Getenv("APPDATA"), "LOCALAPPDATA": os.Getenv("LOCALAPPDATA")}
+	for _, e := range s.environment() {
+		name, value, _ := strings.Cut(e, "=")
+		env[name] = value
+	}
+	return dirs.For(goos, func(name string) string { return env[name] })
+}

@@ -1,0 +1,78 @@
+package installer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile bounds what is read of an installed file, in bytes.
+const maxFile = 1 << 20
+
+// installed reads a file that Install may have written. ok is false if there is
+// none; one of somebody else is a Problem.
+func installed(path string) (text string, s Service, ok bool, err error) {
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", s, false, nil
+	case err != nil:
+		return "", s, false, fmt.Errorf("look at what is installed: %w", err)
+	case len(b) > maxFile:
+		return "", s, false, foreign(path)
+	}
+	if s, ok = recorded(string(b)); !ok {
+		return "", s, false, foreign(path)
+	}
+	return string(b), s, true, nil
+}
+
+func foreign(path string) error {
+	return &Problem{Text: path + " was not made by tether service install", Next: "move it away, or use it in place of this command"}
+}
+
+// write replaces a file in one step: it is there whole, or as before.
+func write(path, text string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return notWritten(path, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tether-*")
+	if err != nil {
+		return notWritten(path, err)
+	}
+	defer func() {
+		if err != nil {
+			err = notWritten(path, errors.Join(err, os.Remove(f.Name())))
+		}
+	}()
+	_, err = f.WriteString(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+func notWritten(path string, err error) error {
+	next := "make room on the disk, or see who may write there; nothing was changed"
+	if errors.Is(err, fs.ErrPermission) {
+		next = "see to it that you may write to " + filepath.Dir(path) + "; nothing was changed"
+	}
+	return &Problem{Text: "write " + path, Next: next, Err: err}
+}
+
+// remove removes a file and, where they are empty then, the directories it was
+// in, up to but not including stop.
+func remove(path, stop string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what is installed: %w", err)
+	}
+	for dir := filepath.Dir(path); len(dir) > len(stop); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil { // something else is in it
+			break
+		}
+	}
+	return nil
+}

@@ -1,0 +1,31 @@
+package installer
+
+import (
+	"fmt"
+
+	"github.com/kardianos/service"
+)
+
+// machineControl is kardianos/service for services of the machine. Its options
+// hold our own text for the file; args are for a system that has no file.
+func machineControl(name string, s Service, args []string, options service.KeyValue) (service.Service, error) {
+	c, err := service.New(idle{}, &service.Config{
+		Name: name, DisplayName: Name, Description: description, Executable: s.Program, Arguments: args, UserName: s.User, Option: options,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("services of this machine: %w", err)
+	}
+	return c, nil
+}
+
+const description = "lends terminals of this machine to agent hosts"
+
+// idle is the program that kardianos/service would run. It is only used to
+// install one.
+type idle struct{}
+
+// Start is never called.
+func (idle) Start(service.Service) error { return nil }
+
+// Stop is never called.
+func (idle) Stop(service.Service) error { return nil }

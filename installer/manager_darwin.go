@@ -1,0 +1,44 @@
+package installer
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/kardianos/service"
+)
+
+const machineLists = "/Library/LaunchDaemons"
+
+// New returns the Manager for services of the user who calls, or of the
+// machine.
+func New(system bool) Manager {
+	home, _ := os.UserHomeDir() // without it nothing of the user's can be found, and the error says so
+	m := &launchd{run: Execute, system: system, uid: os.Getuid(), dir: filepath.Join(home, "Library/LaunchAgents"), daemon: machineLists,
+		log: func(s Service) string { return filepath.Join(s.UserHome, "Library/Logs/tether.log") }}
+	if system {
+		m.dir = machineLists
+		m.newControl = func(s Service, list string) (control, error) {
+			return machineControl(Label, s, nil, service.KeyValue{"LaunchdConfig": list})
+		}
+	}
+	return m
+}
+
+func sessionEnv() []string { return os.Environ() }
+
+// AdministratorHint is how one becomes an administrator here.
+const AdministratorHint = "sudo"
+
+// IsAdministrator reports whether this process may change services of the
+// machine.
+func IsAdministrator() bool { return os.Geteuid() == 0 }
+
+// ExecuteAs is Execute as the user of a service of the machine, from an
+// administrator. What the command complains of is part of what it printed.
+func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
+	line := append([]string{"-u", s.User, "env", "HOME=" + s.UserHome}, s.environment()...)
+	out, err := exec.CommandContext(ctx, "sudo", append(line, argv...)...).CombinedOutput()
+	return string(out), err
+}

@@ -1,0 +1,48 @@
+package installer
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"github.com/kardianos/service"
+)
+
+// New returns the Manager for services of the user who calls, or of the
+// machine.
+func New(system bool) Manager {
+	m := &systemd{run: Execute, system: system, places: usualPlaces}
+	if system {
+		m.newControl = func(s Service, unit string) (control, error) {
+			return machineControl(Name, s, nil, service.KeyValue{"SystemdScript": unit})
+		}
+	}
+	return m
+}
+
+// sessionEnv adds where the user's own systemd is, which su and cron leave out.
+func sessionEnv() []string {
+	env := os.Environ()
+	dir := "/run/user/" + strconv.Itoa(os.Getuid())
+	if info, err := os.Stat(dir); err == nil && info.IsDir() && os.Getenv("XDG_RUNTIME_DIR") == "" {
+		env = append(env, "XDG_RUNTIME_DIR="+dir)
+	}
+	return env
+}
+
+// AdministratorHint is how one becomes an administrator here.
+const AdministratorHint = "sudo"
+
+// IsAdministrator reports whether this process may change services of the
+// machine.
+func IsAdministrator() bool { return os.Geteuid() == 0 }
+
+// ExecuteAs is Execute as the user of a service of the machine, from an
+// administrator. What the command complains of is part of what it printed.
+func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
+	line := []string{"-u", s.User, "--", "env", "HOME=" + s.UserHome, "XDG_RUNTIME_DIR=/run/user/" + strconv.Itoa(s.UID)}
+	line = append(append(line, s.environment()...), argv...)
+	out, err := exec.CommandContext(ctx, "runuser", line...).CombinedOutput()
+	return string(out), err
+}

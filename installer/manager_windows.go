@@ -1,0 +1,82 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/kardianos/service"
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
+)
+
+// New returns the Manager for services of the user who calls, or of the
+// machine.
+func New(system bool) Manager {
+	if system {
+		return &scm{run: Execute, newControl: func(s Service) (service.Service, error) {
+			return machineControl(Name, s, append([]string{"service", "run"}, s.homeArgs()...), service.KeyValue{service.OnFailure: service.OnFailureRestart,
+				service.OnFailureDelayDuration: "1s", "Password": os.Getenv(PasswordVar)})
+		}}
+	}
+	return &logon{run: Execute, key: runKey{}, where: `HKCU\` + RunKey + `\` + RunValue}
+}
+
+// runKey is the real registry key.
+type runKey struct{}
+
+// Value implements values.
+func (runKey) Value(name string) (string, error) {
+	k, err := registry.OpenKey(registry.CURRENT_USER, RunKey, registry.QUERY_VALUE)
+	if errors.Is(err, registry.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	defer k.Close()
+	v, _, err := k.GetStringValue(name)
+	if errors.Is(err, registry.ErrNotExist) {
+		return "", nil
+	}
+	return v, err
+}
+
+// Set implements values.
+func (runKey) Set(name, value string) error {
+	k, _, err := registry.CreateKey(registry.CURRENT_USER, RunKey, registry.SET_VALUE)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return k.SetStringValue(name, value)
+}
+
+// Delete implements values.
+func (runKey) Delete(name string) error {
+	k, err := registry.OpenKey(registry.CURRENT_USER, RunKey, registry.SET_VALUE)
+	if errors.Is(err, registry.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	if err := k.DeleteValue(name); !errors.Is(err, registry.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func sessionEnv() []string { return os.Environ() }
+
+// AdministratorHint is how one becomes an administrator here.
+const AdministratorHint = "a command line that was started by Run as administrator"
+
+// IsAdministrator reports whether this process may change services of the
+// machine.
+func IsAdministrator() bool { return windows.GetCurrentProcessToken().IsElevated() }
+
+// ExecuteAs does nothing: there is no acting for another user without a
+// password.
+func ExecuteAs(context.Context, Service, ...string) (string, error) { return "", nil }

@@ -1,0 +1,157 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/kardianos/service"
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+)
+
+// PasswordVar is the environment variable with the password of the account of a
+// service of the machine. A variable, because an argument can be seen by all.
+const PasswordVar = "TETHER_SERVICE_PASSWORD"
+
+// scm is the Manager of Windows services. It runs as an account, in a session
+// without a screen.
+type scm struct {
+	run        Runner
+	newControl func(s Service) (service.Service, error)
+}
+
+// control does for what is installed already, too: a service is known by its
+// name.
+func (m *scm) control(s Service) (service.Service, error) { return m.newControl(s) }
+
+// Install implements Manager.
+func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
+	c, err := m.control(s)
+	if err != nil {
+		return Unchanged, err
+	}
+	if st, err := c.Status(); err == nil && st != service.StatusUnknown {
+		if st == service.StatusRunning {
+			return Unchanged, nil
+		}
+		return Unchanged, m.start(c)
+	}
+	if err := c.Install(); err != nil {
+		return Unchanged, &Problem{Text: "Windows does not take the service", Err: err, Next: "set " + PasswordVar + " to the password of " + s.User}
+	}
+	if err := m.start(c); err != nil {
+		return Unchanged, undo(err, c.Uninstall)
+	}
+	return Installed, nil
+}
+
+func (m *scm) start(c service.Service) error {
+	err := c.Start()
+	switch {
+	case err == nil, errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING):
+		return nil
+	case errors.Is(err, windows.ERROR_SERVICE_LOGON_FAILED):
+		return &Problem{Text: "Windows does not let the account log on as a service", Err: err,
+			Next: "give the right password in " + PasswordVar + ", and the account the right to log on as a service (secpol.msc, Local Policies, User Rights Assignment)"}
+	}
+	return err
+}
+
+// Uninstall implements Manager.
+func (m *scm) Uninstall(ctx context.Context) error {
+	c, err := m.control(Service{})
+	if err != nil {
+		return err
+	}
+	if st, err := c.Status(); errors.Is(err, service.ErrNotInstalled) {
+		return nil
+	} else if err == nil && st == service.StatusRunning {
+		if err := c.Stop(); err != nil {
+			return err
+		}
+	}
+	return c.Uninstall()
+}
+
+// Start implements Manager.
+func (m *scm) Start(context.Context) error { return m.act(m.start) }
+
+// Stop implements Manager.
+func (m *scm) Stop(context.Context) error { return m.act(service.Service.Stop) }
+
+// Restart implements Manager.
+func (m *scm) Restart(context.Context) error { return m.act(service.Service.Restart) }
+
+func (m *scm) act(do func(service.Service) error) error {
+	c, err := m.control(Service{})
+	if err != nil {
+		return err
+	}
+	if _, err := c.Status(); errors.Is(err, service.ErrNotInstalled) {
+		return errNotInstalled(true)
+	}
+	return do(c)
+}
+
+// Status implements Manager.
+func (m *scm) Status(context.Context) (Status, error) {
+	c, err := m.control(Service{})
+	if err != nil {
+		return Status{}, err
+	}
+	state, err := c.Status()
+	if errors.Is(err, service.ErrNotInstalled) {
+		return Status{State: "not installed"}, nil
+	}
+	st := Status{Installed: true, Path: "the services of this machine", Enabled: true, Running: state == service.StatusRunning, State: "stopped"}
+	if st.Running {
+		st.State = "running"
+	}
+	return st, err
+}
+
+// Printed implements Manager.
+func (m *scm) Printed(int, bool) []string { return nil }
+
+// RunAsService runs the daemon under the service manager of Windows, until that
+// ends it. It does not look around whether it is a service: only the command
+// line of one says so.
+func RunAsService(run func(context.Context) error) error {
+	h := &handler{run: run}
+	if err := svc.Run(Name, h); err != nil {
+		return fmt.Errorf("run as a service: %w", err)
+	}
+	return h.err
+}
+
+type handler struct {
+	run func(context.Context) error
+	err error
+}
+
+// Execute implements svc.Handler.
+func (h *handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ended := make(chan error, 1) // 1: the service manager may be told first
+	go func() { ended <- h.run(ctx) }()
+	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop | svc.AcceptShutdown}
+	for {
+		select {
+		case h.err = <-ended:
+			if h.err != nil {
+				return true, 1
+			}
+			return false, 0
+		case r := <-requests:
+			switch r.Cmd {
+			case svc.Interrogate:
+				changes <- r.CurrentStatus
+			case svc.Stop, svc.Shutdown:
+				changes <- svc.Status{State: svc.StopPending}
+				stop()
+			}
+		}
+	}
+}

@@ -1,0 +1,434 @@
+package installer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// systemd is the Manager of systemd's user managers and of its own.
+type systemd struct {
+	run    Runner
+	system bool
+	places places
+	// newControl makes the control for a unit; nil takes our own.
+	newControl func(s Service, unit string) (control, error)
+}
+
+// places are where systemd has things. Tests have them elsewhere.
+type places struct {
+	running string // is there when systemd runs
+	system  string // units of the machine
+	linger  string // a file for each user who lingers
+	procs   string // processes
+}
+
+var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
+
+// The words of systemctl, for the user's manager or the machine's.
+func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error) {
+	if !m.system {
+		args = append([]string{"--user"}, args...)
+	}
+	out, err := m.run(ctx, "systemctl", args...)
+	return out, m.explain(err)
+}
+
+// explain gives what systemctl complains of a next step.
+func (m *systemd) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	says := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(err.Error(), w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case m.system && says("ccess denied", "uthentication required", "ermission denied"):
+		return noRights(err)
+	case says("connect to bus", "connect to user scope bus", "XDG_RUNTIME_DIR"):
+		return &Problem{Text: "your own systemd does not answer", Err: err,
+			Next: "log in as yourself instead of by su or sudo, or let yourself linger: sudo loginctl enable-linger YOUR-NAME"}
+	case says("executable file not found"):
+		return noSystemd()
+	}
+	return err
+}
+
+func noRights(err error) error {
+	return &Problem{Text: "a service of the machine takes an administrator", Err: err, Next: "use sudo; or leave --system away for a service of your own"}
+}
+
+func noSystemd() error {
+	return &Problem{Text: "systemd does not run here, so there is nothing that would start the service",
+		Next: "tether daemon --background starts it for now; call that where this system starts programs, such as in your ~/.profile"}
+}
+
+// check finds what stands in the way of anything at all.
+func (m *systemd) check() error {
+	if _, err := os.Stat(m.places.running); err != nil {
+		return noSystemd()
+	}
+	return nil
+}
+
+// path is where the unit goes. A user's manager has been started with an
+// environment of its own, so it is asked.
+func (m *systemd) path(ctx context.Context) (string, error) {
+	if err := m.check(); err != nil {
+		return "", err
+	}
+	if m.system {
+		return filepath.Join(m.places.system, UnitName), nil
+	}
+	out, err := m.systemctl(ctx, "show", "--property=UnitPath", "--value")
+	if err != nil {
+		return "", err
+	}
+	for dir := range strings.FieldsSeq(out) {
+		if strings.HasSuffix(dir, "/systemd/user") { // the first is the person's; .control and generated ones have other names
+			return filepath.Join(dir, UnitName), nil
+		}
+	}
+	return "", fmt.Errorf("your own systemd has no place for units: it says %q", strings.TrimSpace(out))
+}
+
+// Install implements Manager.
+func (m *systemd) Install(ctx context.Context, s Service) (Change, error) {
+	path, err := m.path(ctx)
+	if err != nil {
+		return Unchanged, err
+	}
+	old, was, found, err := installed(path)
+	if err == nil {
+		err = m.conflict(s, was, found)
+	}
+	if err != nil {
+		return Unchanged, err
+	}
+	undoLinger := func() error { return nil }
+	s.Lingers = found && was.Lingers
+	if s.System && !m.lingers(s.User) {
+		if _, err := m.run(ctx, "loginctl", "enable-linger", s.User); err != nil {
+			return Unchanged, m.explain(err)
+		}
+		s.Lingers = true
+		undoLinger = func() error { return m.unlinger(ctx, s) }
+	}
+	unit := SystemdUnit(s)
+	if !found {
+		err = m.installNew(ctx, s, path, unit)
+		if err != nil {
+			return Unchanged, undo(err, undoLinger)
+		}
+		return Installed, nil
+	}
+	change, err := m.installOver(ctx, s, path, unit, old)
+	if err != nil {
+		err = undo(err, undoLinger)
+	}
+	return change, err
+}
+
+func (m *systemd) installNew(ctx context.Context, s Service, path, unit string) error {
+	c, err := m.control(s, path, unit)
+	if err != nil {
+		return err
+	}
+	leave := context.WithoutCancel(ctx) // what was begun is also taken back after Ctrl-C
+	if err := c.Install(); err != nil {
+		return undo(m.explain(err), func() error { return m.clean(leave, path) })
+	}
+	if _, err := m.systemctl(ctx, "daemon-reload"); err != nil {
+		return undo(err, func() error { return m.clean(leave, path) })
+	}
+	if err := m.start(ctx, c.Start); err != nil {
+		return undo(err, func() error { return m.clean(leave, path) })
+	}
+	return nil
+}
+
+// installOver replaces a unit of ours, or finds that there is nothing to do.
+func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old string) (Change, error) {
+	leave := context.WithoutCancel(ctx)
+	change := Unchanged
+	restore := func() error { return nil }
+	if unit != old {
+		change = Updated
+		restore = func() error {
+			err := write(path, old)
+			_, reload := m.systemctl(leave, "daemon-reload")
+			_, restart := m.systemctl(leave, "restart", UnitName)
+			return errors.Join(err, reload, restart)
+		}
+		if err := write(path, unit); err != nil {
+			return Unchanged, err
+		}
+	}
+	if _, err := m.systemctl(ctx, "daemon-reload"); err != nil {
+		return Unchanged, undo(err, restore)
+	}
+	if _, err := m.systemctl(ctx, "enable", UnitName); err != nil {
+		return Unchanged, undo(err, restore)
+	}
+	verb := "start"
+	if change == Updated || m.outdated(ctx, s.Program) {
+		verb, change = "restart", Updated
+	}
+	err := m.start(ctx, func() error { _, err := m.systemctl(ctx, verb, UnitName); return err })
+	if err != nil {
+		return Unchanged, undo(err, restore)
+	}
+	return change, nil
+}
+
+// start says why the service did not start, in its own words.
+func (m *systemd) start(ctx context.Context, start func() error) error {
+	err := start()
+	if err == nil {
+		return nil
+	}
+	err = m.explain(err)
+	if _, ok := errors.AsType[*Problem](err); ok {
+		return err
+	}
+	argv := m.Printed(6, false)
+	said, _ := m.run(context.WithoutCancel(ctx), argv[0], argv[1:]...) // what cannot be had is not shown
+	return &Problem{Text: "the service does not start; its last words were:\n" + strings.TrimSpace(said), Next: "put that right and try again; tether daemon runs it in the foreground"}
+}
+
+// conflict finds a service that would serve the same user.
+func (m *systemd) conflict(s, was Service, found bool) error {
+	if !m.system {
+		_, other, ok, err := installed(filepath.Join(m.places.system, UnitName))
+		if err == nil && ok && other.User == s.User {
+			return &Problem{Text: "tether runs for " + s.User + " already, as a service of the machine", Next: "keep that one, or remove it first: sudo tether service uninstall --system"}
+		}
+		return nil
+	}
+	if found && was.User != s.User {
+		return &Problem{Text: fmt.Sprintf("the service of the machine runs as %s, and there is only one", was.User),
+			Next: fmt.Sprintf("%s can install a service without --system; or remove the other first: tether service uninstall --system", s.User)}
+	}
+	if path := filepath.Join(s.UserHome, ".config/systemd/user", UnitName); exists(path) {
+		return &Problem{Text: fmt.Sprintf("tether is a service of %s's own already: %s", s.User, path),
+			Next: "keep that one, or let " + s.User + " remove it first: tether service uninstall"}
+	}
+	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// outdated reports whether what runs is no longer the program that is on disk,
+// as after an upgrade in place.
+func (m *systemd) outdated(ctx context.Context, program string) bool {
+	shown, err := m.show(ctx)
+	if err != nil || shown["MainPID"] == "0" {
+		return false
+	}
+	runs, err1 := os.Stat(filepath.Join(m.places.procs, shown["MainPID"], "exe"))
+	disk, err2 := os.Stat(program)
+	return err1 == nil && err2 == nil && !os.SameFile(runs, disk)
+}
+
+// control returns what installs the unit and acts on it.
+func (m *systemd) control(s Service, path, unit string) (control, error) {
+	if m.newControl != nil {
+		return m.newControl(s, unit)
+	}
+	return &unitControl{m: m, path: path, text: unit}, nil
+}
+
+// clean removes what there may be of the service, however much there is.
+func (m *systemd) clean(ctx context.Context, path string) error {
+	// What is not there cannot be stopped or disabled; in the end only the files count.
+	_, _ = m.systemctl(ctx, "disable", "--now", UnitName)
+	err := remove(path, m.keepDir(path))
+	_, reload := m.systemctl(ctx, "daemon-reload")
+	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // it may not have failed
+	return errors.Join(err, reload)
+}
+
+// keepDir is the directory that is not removed though it be empty.
+func (m *systemd) keepDir(path string) string {
+	dir := filepath.Dir(path)
+	if m.system {
+		return dir
+	}
+	_ = os.Remove(filepath.Join(dir, "default.target.wants")) // only if it is empty
+	return filepath.Dir(filepath.Dir(dir))
+}
+
+// Uninstall implements Manager.
+func (m *systemd) Uninstall(ctx context.Context) error {
+	path, err := m.path(ctx)
+	if err != nil {
+		return err
+	}
+	_, s, found, err := installed(path)
+	if err != nil || !found {
+		return err
+	}
+	c, err := m.control(s, path, SystemdUnit(s))
+	if err != nil {
+		return err
+	}
+	if err := c.Stop(); err != nil {
+		return m.explain(err)
+	}
+	if err := c.Uninstall(); err != nil {
+		return m.explain(err)
+	}
+	return errors.Join(m.clean(ctx, path), m.unlinger(ctx, s))
+}
+
+// lingers reports whether the user's manager runs without a login.
+func (m *systemd) lingers(name string) bool { return exists(filepath.Join(m.places.linger, name)) }
+
+func (m *systemd) unlinger(ctx context.Context, s Service) error {
+	if !s.Lingers || !m.lingers(s.User) {
+		return nil
+	}
+	_, err := m.run(ctx, "loginctl", "disable-linger", s.User)
+	return err
+}
+
+// Start implements Manager.
+func (m *systemd) Start(ctx context.Context) error { return m.act(ctx, control.Start) }
+
+// Stop implements Manager.
+func (m *systemd) Stop(ctx context.Context) error { return m.act(ctx, control.Stop) }
+
+// Restart implements Manager.
+func (m *systemd) Restart(ctx context.Context) error { return m.act(ctx, control.Restart) }
+
+func (m *systemd) act(ctx context.Context, do func(control) error) error {
+	path, err := m.path(ctx)
+	if err != nil {
+		return err
+	}
+	shown, err := m.show(ctx)
+	if err != nil {
+		return err
+	}
+	if shown["LoadState"] == "not-found" {
+		return errNotInstalled(m.system)
+	}
+	_, s, _, _ := installed(path) // a unit that a package brought will do as well
+	c, err := m.control(s, path, "")
+	if err != nil {
+		return err
+	}
+	return m.start(ctx, func() error { return do(c) })
+}
+
+// show returns the unit's properties.
+func (m *systemd) show(ctx context.Context) (map[string]string, error) {
+	out, err := m.systemctl(ctx, "show", "--property=LoadState,ActiveState,SubState,UnitFileState,FragmentPath,MainPID,Result", UnitName)
+	shown := map[string]string{}
+	for line := range strings.Lines(out) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		shown[name] = value
+	}
+	return shown, err
+}
+
+// Status implements Manager.
+func (m *systemd) Status(ctx context.Context) (Status, error) {
+	path, err := m.path(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	shown, err := m.show(ctx)
+	if err != nil {
+		return Status{}, err
+	}
+	st := Status{
+		Installed: shown["LoadState"] != "not-found", Path: shown["FragmentPath"],
+		Enabled: strings.HasPrefix(shown["UnitFileState"], "enabled"), Running: shown["ActiveState"] == "active",
+		State: shown["ActiveState"] + " (" + shown["SubState"] + ")",
+	}
+	_, s, found, err := installed(path)
+	if errors.Is(err, fs.ErrPermission) {
+		err = nil // the rest is known
+	}
+	if _, ok := errors.AsType[*Problem](err); ok {
+		err = nil // a unit of somebody else
+	}
+	if found {
+		st.Installed, st.Path, st.Service = true, path, s
+	}
+	m.advise(&st, shown)
+	return st, err
+}
+
+func (m *systemd) advise(st *Status, shown map[string]string) {
+	if !st.Installed {
+		return
+	}
+	if result := shown["Result"]; st.State != "" && result != "" && result != "success" && !st.Running {
+		st.State += ", " + result
+		st.Advice = append(st.Advice, "tether service logs says why it failed")
+	}
+	if !st.Enabled {
+		st.Advice = append(st.Advice, "it does not start by itself: tether service install")
+	}
+	if name := st.Service.User; name != "" && !m.lingers(name) {
+		st.Advice = append(st.Advice, "it starts when "+name+" logs in and ends with the last logout; to have it from the start of the machine on: loginctl enable-linger "+name)
+	}
+}
+
+// Printed implements Manager.
+func (m *systemd) Printed(lines int, follow bool) []string {
+	argv := []string{"journalctl", "--no-pager", "--output=cat", "--lines=" + strconv.Itoa(lines)}
+	if m.system {
+		argv = append(argv, "--unit="+UnitName)
+	} else {
+		argv = append(argv, "--user", "--user-unit="+UnitName)
+	}
+	if follow {
+		argv = append(argv, "--follow")
+	}
+	return argv
+}
+
+// unitControl is the control of a user's unit.
+type unitControl struct {
+	m          *systemd
+	path, text string
+}
+
+func (c *unitControl) Install() error {
+	if err := write(c.path, c.text); err != nil {
+		return err
+	}
+	if _, err := c.m.systemctl(context.Background(), "daemon-reload"); err != nil {
+		return err
+	}
+	return c.do("enable")
+}
+
+func (c *unitControl) Uninstall() error {
+	return errors.Join(c.do("disable"), remove(c.path, c.m.keepDir(c.path)))
+}
+
+func (c *unitControl) Start() error   { return c.do("start") }
+func (c *unitControl) Stop() error    { return c.do("stop") }
+func (c *unitControl) Restart() error { return c.do("restart") }
+
+func (c *unitControl) do(verb string) error {
+	_, err := c.m.systemctl(context.Background(), verb, UnitName)
+	return err
+}
