@@ -10,6 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/installer"
 	"tether/platform/dirs"
 )
 
@@ -29,6 +30,7 @@ with all that was printed. So does --replace, after an upgrade: it asks a daemon
 that runs to make way. tether stop ends the terminals, too.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.allowRoot = f.allowRoot || os.Getenv(allowRootVar) == "1"
+			f.notify = installer.Notifier()
 			if f.replace || f.background {
 				return a.replace(c, f)
 			}
@@ -47,6 +49,7 @@ that runs to make way. tether stop ends the terminals, too.`,
 type daemonFlags struct {
 	allowRoot, replace, force, background bool
 	level                                 string
+	notify                                func(state string) error // of the service manager
 }
 
 func (a *app) daemon(ctx context.Context, f daemonFlags) error {
@@ -62,7 +65,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	limitMemory(settings)
 	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level,
 		Holder: program, NoHolders: without, Replace: f.replace,
-		Ready: func() { fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid()) }})
+		Ready: func() { a.ready(f) }})
 	if err != nil {
 		return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
 	}
@@ -79,4 +82,12 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 		return &hinted{err, "tether status shows it, tether stop ends it"}
 	}
 	return err
+}
+
+// ready tells who has started the daemon.
+func (a *app) ready(f daemonFlags) {
+	fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid())
+	if err := f.notify("READY=1"); err != nil {
+		fmt.Fprintln(a.stderr, "tether:", err)
+	}
 }

@@ -1,0 +1,367 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/installer"
+	"tether/platform/dirs"
+)
+
+func serviceCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "service", Short: "have the daemon start by itself, and stay", SuggestionsMinimumDistance: 2,
+		Long: `have the daemon start by itself, and stay.
+
+  tether service install                          at your login, without an administrator
+  sudo tether service install --system --user me  with the machine
+
+It is the same daemon that tether run uses. Its terminals outlive a stop, a
+restart, a crash and an upgrade of it; the next daemon takes them up.`,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(serviceInstallCommand(a), serviceUninstallCommand(a), serviceStatusCommand(a), serviceLogsCommand(a), serviceLogonCommand(a), serviceRunCommand(a),
+		serviceVerb(a, "start", "start the daemon", installer.Manager.Start),
+		serviceVerb(a, "stop", "stop the daemon; its terminals run on", installer.Manager.Stop),
+		serviceVerb(a, "restart", "stop the daemon and start it again; its terminals run on", installer.Manager.Restart))
+	return c
+}
+
+// systemFlag adds --system.
+func systemFlag(c *cobra.Command, system *bool) {
+	c.Flags().BoolVar(system, "system", false, "the service of the machine instead of your own")
+}
+
+// serviceVerb is a command without words of its own.
+func serviceVerb(a *app, name, short string, do func(installer.Manager, context.Context) error) *cobra.Command {
+	var system bool
+	c := &cobra.Command{Use: name, Short: short, Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := mayManage(system); err != nil {
+				return err
+			}
+			return explained(do(installer.New(system), c.Context()))
+		}}
+	systemFlag(c, &system)
+	return c
+}
+
+type installFlags struct {
+	system, allowRoot bool
+	user              string
+}
+
+func serviceInstallCommand(a *app) *cobra.Command {
+	var f installFlags
+	c := &cobra.Command{
+		Use: "install", Short: "install the service and start it", Args: noArgs,
+		Long: `install the service and start it, or bring what is installed in line with this
+program. Twice is harmless.
+
+Without flags it is your own service: it starts when you log in and takes no
+administrator. With --system it starts with the machine, and runs as the user
+that --user names; with sudo that is you if you name nobody.`,
+		RunE: func(c *cobra.Command, _ []string) error { return a.installService(c.Context(), f) },
+	}
+	systemFlag(c, &f.system)
+	c.Flags().StringVar(&f.user, "user", "", "with --system: the user whose terminals it runs")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let it run terminals as root")
+	return c
+}
+
+func (a *app) installService(ctx context.Context, f installFlags) error {
+	s, err := wantedService(ctx, f)
+	if err != nil {
+		return explained(err)
+	}
+	if err := mayManage(f.system); err != nil {
+		return err
+	}
+	m := installer.New(f.system)
+	change, err := m.Install(ctx, s)
+	if err != nil {
+		return explained(err)
+	}
+	st, err := m.Status(ctx)
+	if err != nil {
+		return explained(err)
+	}
+	did := map[installer.Change]string{installer.Installed: "installed", installer.Updated: "updated", installer.Unchanged: "installed already"}[change]
+	fmt.Fprintf(a.stdout, "the service is %s and runs as %s: %s\n", did, s.User, st.Path)
+	for _, advice := range st.Advice {
+		a.notice("%s", advice)
+	}
+	return nil
+}
+
+// wantedService is the service that the flags and this program's own
+// environment ask for.
+func wantedService(ctx context.Context, f installFlags) (installer.Service, error) {
+	s := installer.Service{System: f.system, AllowRoot: f.allowRoot}
+	program, err := stableProgram()
+	if err != nil {
+		return s, err
+	}
+	s.Program = program
+	name := f.user
+	switch {
+	case f.system:
+		name = cmp.Or(name, os.Getenv("SUDO_USER"))
+		if name == "" && !f.allowRoot {
+			return s, &usageError{"service install: --system takes --user NAME, the user whose terminals it runs", "for example: sudo tether service install --system --user " + cmp.Or(os.Getenv("USER"), "NAME")}
+		}
+	case name != "":
+		return s, &usageError{"service install: --user goes with --system", "without them the service is your own"}
+	}
+	if err := s.For(ctx, installer.Execute, name); err != nil {
+		return s, err
+	}
+	s.Home = os.Getenv(dirs.HomeVar)
+	if !f.system { // whoever calls sudo has other places than the user
+		for _, name := range []string{"XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
+			if value := os.Getenv(name); filepath.IsAbs(value) {
+				s.Env = append(s.Env, name+"="+value)
+			}
+		}
+	}
+	err = s.Check(runtime.GOOS)
+	if errors.Is(err, installer.ErrRootService) {
+		return s, &hinted{&local.Error{Code: local.CodeDenied, Message: err.Error()},
+			"as yourself: tether service install; for another user: tether service install --system --user NAME; or say --allow-root"}
+	}
+	return s, err
+}
+
+// stableProgram is this program under the name by which it is found, which
+// stays the same when a package manager puts another version behind it.
+func stableProgram() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("find this program: %w", err)
+	}
+	found, err := exec.LookPath(installer.Name)
+	if err != nil || !filepath.IsAbs(found) {
+		return self, nil
+	}
+	a, err1 := os.Stat(self)
+	b, err2 := os.Stat(found)
+	if err1 == nil && err2 == nil && os.SameFile(a, b) {
+		return found, nil
+	}
+	return self, nil
+}
+
+// mayManage wants an administrator for services of the machine, before anything
+// is begun.
+func mayManage(system bool) error {
+	if !system || installer.IsAdministrator() {
+		return nil
+	}
+	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a service of the machine takes an administrator"},
+		"use " + installer.AdministratorHint + "; or leave --system away for a service of your own"}
+}
+
+// explained gives an error of the installer its next step.
+func explained(err error) error {
+	if p, ok := errors.AsType[*installer.Problem](err); ok {
+		return &hinted{err, p.Next}
+	}
+	return err
+}
+
+func serviceUninstallCommand(a *app) *cobra.Command {
+	var system, keep bool
+	c := &cobra.Command{
+		Use: "uninstall", Short: "stop the service and remove it", Args: noArgs,
+		Long: `stop the service, end its terminals and remove it. With --keep its terminals run
+on, and the next daemon takes them up. What you have configured and paired stays.`,
+		RunE: func(c *cobra.Command, _ []string) error { return a.uninstallService(c.Context(), system, keep) },
+	}
+	systemFlag(c, &system)
+	c.Flags().BoolVar(&keep, "keep", false, "leave the terminals running")
+	return c
+}
+
+func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
+	if err := mayManage(system); err != nil {
+		return err
+	}
+	m := installer.New(system)
+	st, err := m.Status(ctx)
+	if err != nil {
+		return explained(err)
+	}
+	if st.Service.Program == "" && st.Installed {
+		return &hinted{fmt.Errorf("%s was not made by tether service install", st.Path), "remove it with what has brought it"}
+	}
+	if st.Installed && !keep {
+		if err := a.stopFor(ctx, st.Service); err != nil {
+			return err
+		}
+	}
+	if err := m.Uninstall(ctx); err != nil {
+		return explained(err)
+	}
+	if !st.Installed {
+		a.notice("no service was installed")
+		return nil
+	}
+	fmt.Fprintf(a.stdout, "the service is removed: %s\n", st.Path)
+	return nil
+}
+
+// stopFor ends the daemon of the service and its terminals, as tether stop of
+// its user does.
+func (a *app) stopFor(ctx context.Context, s installer.Service) error {
+	if !s.System {
+		ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+		defer cancel()
+		if err := a.stop(ctx, false, false); !errors.Is(err, local.ErrNotRunning) {
+			return err
+		}
+		return nil
+	}
+	out, err := installer.ExecuteAs(ctx, s, s.Program, "stop")
+	if out = strings.TrimSpace(out); out != "" {
+		a.notice("%s", out)
+	}
+	if code, ok := errors.AsType[*exec.ExitError](err); ok && code.ExitCode() == local.ExitNotRunning {
+		return nil
+	}
+	return err
+}
+
+func serviceStatusCommand(a *app) *cobra.Command {
+	var system, asJSON bool
+	c := &cobra.Command{Use: "status", Short: "show whether the service is installed and runs", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return a.serviceStatus(c.Context(), system, asJSON) }}
+	systemFlag(c, &system)
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// serviceJSON is the status for programs.
+type serviceJSON struct {
+	SchemaVersion int      `json:"schema_version"`
+	Installed     bool     `json:"installed"`
+	Enabled       bool     `json:"enabled"`
+	Running       bool     `json:"running"`
+	State         string   `json:"state"`
+	Path          string   `json:"path,omitempty"`
+	Program       string   `json:"program,omitempty"`
+	User          string   `json:"user,omitempty"`
+	Advice        []string `json:"advice"`
+}
+
+// serviceStatus exits with 3, as tether status does, if the service does not
+// run.
+func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
+	st, err := installer.New(system).Status(ctx)
+	if err != nil {
+		return explained(err)
+	}
+	var result error
+	if !st.Running {
+		result = exitCode(local.ExitNotRunning)
+	}
+	if asJSON {
+		v := serviceJSON{local.SchemaVersion, st.Installed, st.Enabled, st.Running, st.State, st.Path, st.Service.Program, st.Service.User, append([]string{}, st.Advice...)}
+		return errors.Join(a.printJSON(v), result)
+	}
+	if !st.Installed {
+		fmt.Fprintln(a.stdout, "not installed")
+		return result
+	}
+	starts := "by itself"
+	if !st.Enabled {
+		starts = "only when it is told to"
+	}
+	fmt.Fprintf(a.stdout, "service    %s\nstarts     %s, as %s\ninstalled  %s\nprogram    %s\n", st.State, starts, cmp.Or(st.Service.User, "-"),
+		st.Path, cmp.Or(st.Service.Program, "-"))
+	for _, advice := range st.Advice {
+		fmt.Fprintln(a.stdout, "note      ", advice)
+	}
+	return result
+}
+
+func serviceLogsCommand(a *app) *cobra.Command {
+	var system, follow bool
+	var lines int
+	c := &cobra.Command{Use: "logs", Short: "print what the service has printed and logged", Args: noArgs,
+		Long: `print the last lines of what the service has printed, such as why it did not
+start, and of its log.`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if lines < 1 {
+				return usage(c, "--lines %d must be at least 1", lines)
+			}
+			return a.serviceLogs(c.Context(), system, follow, lines)
+		}}
+	systemFlag(c, &system)
+	c.Flags().IntVarP(&lines, "lines", "n", 20, "how many lines of each")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes in the log")
+	return c
+}
+
+func (a *app) serviceLogs(ctx context.Context, system, follow bool, lines int) error {
+	m := installer.New(system)
+	st, err := m.Status(ctx)
+	if err != nil {
+		return explained(err)
+	}
+	if argv := m.Printed(lines, false); len(argv) > 0 {
+		if out, err := installer.Execute(ctx, argv[0], argv[1:]...); err == nil {
+			fmt.Fprint(a.stdout, out)
+		}
+	}
+	d, err := st.Service.Dirs(runtime.GOOS)
+	if err != nil {
+		return err
+	}
+	return tail(ctx, a.stdout, agent.LogPath(d), lines, follow)
+}
+
+// serviceLogonCommand is what a Windows logon entry starts: the daemon in the
+// background, without a window.
+func serviceLogonCommand(a *app) *cobra.Command {
+	return homeCommand("logon", "start the daemon at logon", func(c *cobra.Command) error {
+		_, err := a.ensured(c)
+		return err
+	})
+}
+
+// serviceRunCommand is what the service manager of Windows starts.
+func serviceRunCommand(a *app) *cobra.Command {
+	return homeCommand("run", "run the daemon as a Windows service", func(*cobra.Command) error {
+		return installer.RunAsService(func(ctx context.Context) error {
+			return a.daemon(ctx, daemonFlags{notify: installer.Notifier(), replace: true})
+		})
+	})
+}
+
+// homeCommand is a command that is started where there is no environment.
+func homeCommand(name, short string, run func(c *cobra.Command) error) *cobra.Command {
+	var home string
+	c := &cobra.Command{Use: name, Short: short, Hidden: true, Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if home != "" {
+				if err := os.Setenv(dirs.HomeVar, home); err != nil {
+					return err
+				}
+			}
+			return run(c)
+		}}
+	c.Flags().StringVar(&home, "home", "", dirs.HomeVar+" of the daemon")
+	return c
+}
