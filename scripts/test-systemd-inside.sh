@@ -1,0 +1,257 @@
+#!/bin/bash
+# What test-systemd.sh runs as root in a booted container: /in has the program and the number of the boot, /out is kept.
+set -euo pipefail
+exec 2>&1
+read -r boot </in/boot
+program=/opt/t\ ü/tether
+
+step() { echo "boot $boot: $*"; }
+fail() {
+	echo "FAILED: $*"
+	as dev journalctl --no-pager --user --user-unit=tether.service -n 20 || true
+	journalctl --no-pager -n 40 || true
+	exit 1
+}
+
+# as USER COMMAND… runs it in the environment of a plain shell of that user, which does not say where the runtime directory is.
+as() {
+	local user=$1
+	shift
+	setpriv --reuid="$user" --regid="$user" --init-groups env -i HOME="/home/$user" USER="$user" SHELL=/bin/bash PATH=/usr/bin:/bin "$@"
+}
+tether() { as dev "$program" "$@"; }
+
+# refuses STATUS WORDS COMMAND… wants the exit status, and the words in what is said.
+refuses() {
+	local want=$1 words=$2 said status=0
+	shift 2
+	said=$("$@" 2>&1) || status=$?
+	[ "$status" = "$want" ] || fail "$*: exit status $status, want $want: $said"
+	[[ "$said" == *"$words"* ]] || fail "$*: said '$said', want '$words'"
+}
+
+# within SECONDS COMMAND… waits until it succeeds.
+within() {
+	local end=$(($(date +%s%3N) + $1 * 1000))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s%3N)" -lt "$end" ] || fail "in time: $*"
+		sleep 0.02
+	done
+}
+now() { date +%s%3N; }
+pid() { tether status | sed -n 's/.*process \([0-9]*\),.*/\1/p'; }
+answers() { tether status >/dev/null; }
+gone() { ! kill -0 "$1" 2>/dev/null; }
+
+# counter NAME is the last number that the program in the terminal has printed.
+counter() { tether read --tail 1 "$1" | tr -d '\r'; }
+
+# goes_on PID wants that program to live and to count on.
+goes_on() {
+	local before
+	before=$(counter clock)
+	for _ in $(seq 100); do
+		[ "$(counter clock)" = "$before" ] || break
+		sleep 0.05
+	done
+	[ "$(counter clock)" != "$before" ] || fail "the terminal stands still at $before"
+	kill -0 "$1" || fail "the program in the terminal has died"
+}
+# nothing_left USER: what install made is gone.
+nothing_left() {
+	local found
+	found=$(find /etc/systemd /home /root /run/user /usr/lib/systemd /var/lib/systemd/linger -name '*tether*.service*' -o -name '.tether-*' 2>/dev/null)
+	[ -z "$found" ] || fail "left behind: $found"
+	[ ! -e /home/dev/.config/systemd ] || fail "left behind: $(find /home/dev/.config/systemd)"
+	found=$(pgrep -fa "$program" || true)
+	[ -z "$found" ] || fail "runs on: $found"
+}
+
+# verified FILE [OPTION]: systemd has nothing to say about the unit. It exits with 0 whatever it says.
+verified() {
+	local said
+	said=$(XDG_RUNTIME_DIR=/run systemd-analyze verify --man=no "${@:2}" "$1" 2>&1) || fail "verify $1: $said"
+	[ -z "$said" ] || fail "verify $1: $said"
+}
+
+first_boot() {
+	mkdir -p "${program%/*}"
+	cp /in/tether "$program"
+	useradd -m -s /bin/bash dev
+	useradd -m -s /bin/bash other
+
+	step "without a login there is no manager to install with, and the error says what to do"
+	refuses 1 "enable-linger" tether service install
+	[ ! -e /home/dev/.config ] || fail "something was installed: $(find /home/dev/.config)"
+	loginctl enable-linger dev
+	within 10 test -S /run/user/1000/bus
+
+	step "the wrong rights, user and words"
+	refuses 6 "administrator" tether service install --system --user dev
+	refuses 6 "as root" "$program" service install
+	refuses 6 "as root" "$program" service install --system --user root
+	refuses 1 "no user \"nobody-here\"" "$program" service install --system --user nobody-here
+	refuses 2 "takes --user" "$program" service install --system
+	refuses 1 "not installed" tether service start
+	refuses 3 "not installed" tether service status
+
+	step "a daemon that does not start leaves nothing installed"
+	mkdir -p /home/dev/.config/tether
+	echo 'nonsense = 1' >/home/dev/.config/tether/config.toml
+	chown -R dev: /home/dev/.config
+	refuses 1 "nonsense" tether service install
+	rm -r /home/dev/.config/tether
+	nothing_left
+
+	step "a full disk leaves nothing installed"
+	mkdir -p /home/dev/.config/systemd
+	mount -t tmpfs -o size=4k,uid=1000,mode=700 tmpfs /home/dev/.config/systemd
+	mkdir /home/dev/.config/systemd/user
+	cat /dev/zero >/home/dev/.config/systemd/fill 2>/dev/null || true
+	chown -R dev: /home/dev/.config/systemd
+	refuses 1 "make room" tether service install
+	umount /home/dev/.config/systemd
+	rmdir /home/dev/.config/systemd
+	nothing_left
+
+	step "a daemon that tether run has started becomes the service's, with its terminal"
+	tether run --private --detach --name clock -- sh -c 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
+	clock=$(pgrep -f 'while :; do i=' | head -1)
+	began=$(now)
+	tether service install
+	step "installed and ready after $(($(now) - began)) ms"
+	goes_on "$clock"
+	[ "$(pid)" = "$(as dev XDG_RUNTIME_DIR=/run/user/1000 systemctl --user show -p MainPID --value tether)" ] || fail "the service is not the daemon that tether run uses"
+	tether service status
+	[[ "$(tether service install)" == *"already"* ]] || fail "the second install is not the same"
+	goes_on "$clock"
+	if grep -qz 'NOTIFY_SOCKET\|INVOCATION_ID\|JOURNAL_STREAM' "/proc/$(pgrep -f 'while :; do i=' | head -1)/environ"; then
+		fail "a terminal has systemd's variables"
+	fi
+	tether run --private -- sh -c 'env | grep -c "NOTIFY_SOCKET\|JOURNAL_STREAM\|INVOCATION_ID"' >/tmp/count || true
+	[ "$(tr -d '\r' </tmp/count)" = 0 ] || fail "a new terminal has systemd's variables"
+
+	step "what systemd says of the units"
+	verified /home/dev/.config/systemd/user/tether.service --user
+	score /home/dev/.config/systemd/user/tether.service
+
+	step "a second service of the same user is refused"
+	refuses 1 "service of dev's own" "$program" service install --system --user dev
+
+	step "a restart leaves terminals alone"
+	began=$(now)
+	tether service restart
+	step "restarted after $(($(now) - began)) ms"
+	goes_on "$clock"
+
+	step "a crash is over within 2 s, and leaves terminals alone"
+	local before
+	before=$(pid)
+	began=$(now)
+	kill -9 "$before"
+	within 2 gone "$before"
+	within 2 answers
+	step "answered $(($(now) - began)) ms after kill -9"
+	[ "$(($(now) - began))" -le 2000 ] || fail "too late"
+	goes_on "$clock"
+
+	step "another version takes over with the same terminals"
+	cp /in/tether "$program.new"
+	mv "$program.new" "$program"
+	before=$(pid)
+	[[ "$(tether service install)" == *"updated"* ]] || fail "the new program was not noticed"
+	[ "$(pid)" != "$before" ] || fail "the old one still runs"
+	goes_on "$clock"
+	mkdir -p /usr/local/bin
+	cp /in/tether /usr/local/bin/tether
+	[[ "$(as dev /usr/local/bin/tether service install)" == *"updated"* ]] || fail "the other program was not installed"
+	goes_on "$clock"
+
+	step "stop ends within 5 s, leaves terminals alone, and stays"
+	began=$(now)
+	tether service stop
+	step "stopped after $(($(now) - began)) ms"
+	[ "$(($(now) - began))" -le 5000 ] || fail "too late"
+	kill -0 "$clock" || fail "the terminal has died"
+	refuses 3 "inactive" tether service status
+	tether service start
+	goes_on "$clock"
+	[[ "$(tether service logs)" == *'tether: ready'*'"ready"'* ]] || fail "no log"
+
+	step "uninstall leaves nothing"
+	tether service uninstall
+	nothing_left
+	within 2 gone "$clock"
+	tether service uninstall
+
+	step "a unit of somebody else is left alone"
+	mkdir -p /home/dev/.config/systemd/user
+	printf '[Service]\nExecStart=/bin/true\n' >/home/dev/.config/systemd/user/tether.service
+	chown -R dev: /home/dev/.config/systemd
+	refuses 1 "not made by tether" tether service install
+	refuses 1 "not made by tether" tether service uninstall
+	rm -r /home/dev/.config/systemd
+	rm /usr/local/bin/tether
+
+	step "the service of the next boot"
+	tether service install
+	machine_service
+}
+
+# score states what systemd thinks of the unit's hardening: it cannot be good, since terminals are to be like any other.
+score() {
+	systemd-analyze security --no-pager --offline=true --threshold=100 "$1" 2>/dev/null | tail -1
+}
+
+machine_service() {
+	step "a service of the machine for a user who does not linger"
+	[ ! -e /var/lib/systemd/linger/other ] || fail "lingers already"
+	"$program" service install --system --user other
+	verified /etc/systemd/system/tether.service
+	score /etc/systemd/system/tether.service
+	[ "$(ps -o user= -p "$(systemctl show -p MainPID --value tether)")" = other ] || fail "runs as somebody else"
+	as other "$program" status
+	as other "$program" run --private --detach --name clock -- sh -c 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
+	[[ "$("$program" service install --system --user other)" == *already* ]] || fail "the second install is not the same"
+	refuses 1 "runs as other" "$program" service install --system --user dev
+	refuses 1 "service of the machine" as other "$program" service install
+}
+
+second_boot() {
+	step "both services have started by themselves"
+	within 20 answers
+	as dev XDG_RUNTIME_DIR=/run/user/1000 systemctl --user is-active tether
+	tether service status
+	within 20 as other "$program" status
+	"$program" service status --system
+	[ "$(ps -o user= -p "$(systemctl show -p MainPID --value tether)")" = other ] || fail "runs as somebody else"
+
+	step "a crash of the machine's is over within 2 s, its terminals live on, the client of another shell finds it"
+	as other "$program" run --private --detach --name clock -- sh -c 'while :; do echo tick; sleep 0.05; done'
+	clock=$(pgrep -u other -f 'while :; do echo' | head -1)
+	local before began
+	before=$(systemctl show -p MainPID --value tether)
+	began=$(now)
+	kill -9 "$before"
+	within 2 gone "$before"
+	within 2 as other "$program" status
+	step "answered $(($(now) - began)) ms after kill -9"
+	[ "$(($(now) - began))" -le 2000 ] || fail "too late"
+	"$program" service restart --system
+	[[ "$(as other "$program" read --tail 1 clock)" == *tick* ]] || fail "the terminal was lost"
+	kill -0 "$clock" || fail "the terminal has died"
+	refuses 6 administrator as other "$program" service stop --system
+	[[ "$("$program" service logs --system)" == *'tether: ready'*'"ready"'* ]] || fail "no log"
+
+	step "clean removal"
+	"$program" service uninstall --system
+	within 2 gone "$clock"
+	[ ! -e /var/lib/systemd/linger/other ] || fail "still lingers"
+	tether service uninstall
+	nothing_left
+	[ -e /var/lib/systemd/linger/dev ] || fail "dev's own lingering was taken away"
+}
+
+if [ "$boot" = 1 ]; then first_boot; else second_boot; fi
+step "all is well"
