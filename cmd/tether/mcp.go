@@ -1,10 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
-	"io"
-
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
@@ -26,42 +22,11 @@ name. Agents of different names do not see each other's terminals. For example:
 			if err != nil {
 				return err
 			}
-			session, err := client.As(as).MCP(c.Context())
-			if err != nil {
-				return err
-			}
-			return a.pipe(c.Context(), session)
+			agent := client.As(as)
+			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, patience: awayPatience, notice: a.notice}
+			return pipe.run(c.Context())
 		},
 	}
 	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `name` under which the agent owns terminals")
 	return c
-}
-
-// pipe passes lines on between the client and the daemon until either is done.
-// What the daemon says last is passed on whole.
-func (a *app) pipe(ctx context.Context, session *local.MCPStream) error {
-	stop := context.AfterFunc(ctx, func() { session.Close() })
-	defer stop()
-	sent := make(chan error, 1) // 1: its end may come when nobody waits any more
-	go func() {
-		_, err := io.Copy(session, a.stdin)
-		sent <- err // first: the daemon may end the session as soon as it hears
-		if err == nil {
-			_ = session.CloseWrite() // where the session is gone, there is nothing to say
-		}
-	}()
-	_, err := io.Copy(a.stdout, session)
-	session.Close()
-	select {
-	case <-sent: // the client is done
-		return nil
-	default:
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	if err == nil {
-		err = errors.New("the daemon ended the session")
-	}
-	return &hinted{err, "start the client anew; its terminals are kept as long as the daemon runs"}
 }

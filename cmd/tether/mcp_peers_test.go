@@ -41,11 +41,12 @@ func mcpOverTCP(t *testing.T, principal string) (at *url.URL, token string) {
 // relay passes requests on to the daemon with a token, which the conformance suite cannot show, and with one text for another. All else
 // it leaves as it is, a foreign Host and Origin too. It returns its URL.
 func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) string {
-	var own *httptest.Server
-	own = httptest.NewServer(&httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+	own := httptest.NewUnstartedServer(nil)
+	host := own.Listener.Addr().String()
+	own.Config.Handler = &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = at.Scheme, at.Host
-		r.Out.Host = strings.Replace(r.In.Host, strings.TrimPrefix(own.URL, "http://"), at.Host, 1)
-		if r.In.Header.Get("Origin") == own.URL {
+		r.Out.Host = strings.Replace(r.In.Host, host, at.Host, 1)
+		if r.In.Header.Get("Origin") == "http://"+host {
 			r.Out.Header.Del("Origin") // a client of this machine that says where it goes
 		}
 		r.Out.Header.Set("Authorization", "Bearer "+token)
@@ -53,7 +54,8 @@ func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) str
 			text := texts.Replace(string(body))
 			r.Out.Body, r.Out.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
 		}
-	}})
+	}}
+	own.Start()
 	t.Cleanup(own.Close)
 	return own.URL + at.Path
 }
@@ -104,29 +106,26 @@ func TestMCPInspector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, target := range [][]string{
-		{tether, "mcp", "--as", "inspector", "-e", "TETHER_HOME=" + os.Getenv("TETHER_HOME"), "-e", allowRootVar + "=1"},
-		{at.String(), "--transport", "http", "--header", "Authorization: Bearer " + token},
-	} {
-		inspect := func(args ...string) string {
-			t.Helper()
-			out, err := exec.Command(node(t), append(append([]string{program, "--cli"}, target...), args...)...).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v %v: %v\n%s", target, args, err, out)
-			}
-			return string(out)
+	inspect := func(target []string, args ...string) string {
+		t.Helper()
+		out, err := exec.Command(node(t), append(append([]string{program, "--cli"}, target...), args...)...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v %v: %v\n%s", target, args, err, out)
 		}
-		if out := inspect("--method", "tools/list", "--strict"); !strings.Contains(out, `"spawn_background_terminal"`) || !strings.Contains(out, `"wait_terminal"`) {
-			t.Errorf("%v: tools: %s", target, out)
-		}
-		out := inspect("--method", "tools/call", "--tool-name", "spawn_background_terminal", "--tool-arg", "cwd=/tmp", "--tool-arg", `command=["echo","hello from the inspector"]`)
-		_, id, _ := strings.Cut(out, `\"id\":\"`)
-		id, _, _ = strings.Cut(id, `\"`)
-		if out := inspect("--method", "tools/call", "--tool-name", "wait_terminal", "--tool-arg", "terminalId="+id); !strings.Contains(out, "hello from the inspector") || !strings.Contains(out, `\"reason\":\"exit\"`) {
-			t.Errorf("%v: %s is %s", target, id, out)
-		}
-		if out := inspect("--method", "resources/read", "--uri", "terminal:///"+id); !strings.Contains(out, `"text": "hello from the inspector\n"`) {
-			t.Errorf("%v: resource: %s", target, out)
-		}
+		return string(out)
+	}
+	lines := []string{tether, "mcp", "--as", "inspector", "-e", "TETHER_HOME=" + os.Getenv("TETHER_HOME"), "-e", allowRootVar + "=1"}
+	if out := inspect(lines, "--method", "tools/list", "--strict"); !strings.Contains(out, `"spawn_background_terminal"`) || !strings.Contains(out, `"wait_terminal"`) {
+		t.Errorf("tools: %s", out)
+	}
+	out := inspect(lines, "--method", "tools/call", "--tool-name", "spawn_background_terminal", "--tool-arg", "cwd=/tmp", "--tool-arg", `command=["echo","hello from the inspector"]`)
+	_, id, _ := strings.Cut(out, `\"id\":\"`)
+	id, _, _ = strings.Cut(id, `\"`)
+	overHTTP := []string{at.String(), "--transport", "http", "--header", "Authorization: Bearer " + token}
+	if out := inspect(overHTTP, "--method", "tools/call", "--tool-name", "wait_terminal", "--tool-arg", "terminalId="+id); !strings.Contains(out, "hello from the inspector") || !strings.Contains(out, `\"reason\":\"exit\"`) {
+		t.Errorf("%s is %s", id, out)
+	}
+	if out := inspect(overHTTP, "--method", "resources/read", "--uri", "terminal:///"+id); !strings.Contains(out, `"text": "hello from the inspector\n"`) {
+		t.Errorf("resource: %s", out)
 	}
 }

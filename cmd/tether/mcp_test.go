@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -16,6 +18,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agent/local"
 	"tether/internal/testkit"
 	"tether/platform/proc"
 )
@@ -243,29 +246,104 @@ func allowAll(t *testing.T, home string) {
 	}
 }
 
-// When the daemon ends, tether mcp says so, and does not hang.
-func TestMCPWithoutDaemon(t *testing.T) {
-	newHome(t)
-	cmd := exec.Command("tether", "mcp", "--as", "claude")
-	in, _ := cmd.StdinPipe()
-	out, _ := cmd.StdoutPipe()
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	if err := cmd.Start(); err != nil {
+// The daemon is replaced under a session: the call under way fails, everything else goes on.
+func TestMCPOutlivesDaemon(t *testing.T) {
+	home := newHome(t)
+	told := make(chan string, 100)
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
+	})
+	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: exec.Command("tether", "mcp", "--as", "claude")}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer cmd.Process.Kill()
-	fmt.Fprintln(in, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
-	if _, err := out.Read(make([]byte, 100)); err != nil {
+	defer s.Close()
+	program, _ := exec.LookPath("devserver")
+	text, isError := tool(t, s, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, freePort(t)}})
+	if isError {
+		t.Fatal(text)
+	}
+	var m struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &m); err != nil {
 		t.Fatal(err)
+	}
+	id, _ := command(t, "run", "--detach", "--", "sh", "-c", "read x; echo $x; exec sleep 600")
+	if err := s.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}); err != nil {
+		t.Fatal(err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: map[string]any{"terminalId": m.ID, "timeoutMs": 600000}})
+		failed <- err
+	}()
+	tool(t, s, "list_terminals", nil) // after which the wait is on its way
+	next := exec.Command("tether", "daemon", "--replace")
+	if err := next.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { endDaemon(t, home); next.Wait() })
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the daemon was restarted in the middle of this call") {
+		t.Errorf("the call under way: %v", err)
+	}
+	if text, isError := tool(t, s, "list_terminals", nil); isError || !strings.Contains(text, `"id":"`+m.ID+`","cwd":"/","owner":"agent","visible":false`) {
+		t.Errorf("after the change: %s", text)
+	}
+	for len(told) > 0 {
+		<-told
+	}
+	me := sit(t, "attach", id)
+	me.types("hello\r")
+	me.sees("hello")
+	select {
+	case uri := <-told:
+		if uri != "terminal:///"+id {
+			t.Errorf("told of %s", uri)
+		}
+	case <-time.After(patience):
+		t.Error("the subscription is forgotten")
+	}
+	if text, isError := tool(t, s, "kill_terminal", map[string]any{"terminalId": m.ID}); isError {
+		t.Errorf("kill: %s", text)
+	}
+}
+
+// When the daemon ends for good, tether mcp says so, and does not hang.
+func TestMCPWithoutDaemon(t *testing.T) {
+	newHome(t)
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	if _, status := command(t, "daemon", "--background"); status != 0 {
+		t.Fatalf("daemon: status %d", status)
+	}
+	client, _, err := a.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	in, say := io.Pipe()
+	heard, out := io.Pipe()
+	p := &mcpPipe{open: client.As("claude").MCP, in: in, out: out, patience: 50 * time.Millisecond, notice: func(string, ...any) {}}
+	ended := make(chan error, 1)
+	go func() { ended <- p.run(t.Context()) }()
+	lines := bufio.NewScanner(heard)
+	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	lines.Scan()
+	id, _ := command(t, "run", "--detach", "sleep", "600")
+	fmt.Fprintln(say, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"`+id+`"}}}`)
+	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"b","method":"ping"}`)
+	if lines.Scan(); !strings.Contains(lines.Text(), `"id":"b"`) {
+		t.Fatalf("heard %s", lines.Text())
 	}
 	if _, status := command(t, "stop"); status != 0 {
 		t.Fatalf("stop: status %d", status)
 	}
-	io.Copy(io.Discard, out)
-	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 1 || !strings.Contains(stderr.String(), "the daemon ended the session") {
-		t.Errorf("%v, it said %q", err, stderr.String())
+	if lines.Scan(); !strings.HasPrefix(lines.Text(), `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"the daemon was restarted`) {
+		t.Errorf("the call under way: %s", lines.Text())
 	}
+	if err := <-ended; !errors.Is(err, local.ErrDropped) || hintFor(err) != "start the MCP client anew" {
+		t.Errorf("it ended with %v", err)
+	}
+	say.Close()
 }
 
 func TestMCPBadName(t *testing.T) {

@@ -1,0 +1,315 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"tether/agent/local"
+	"tether/internal/jsonspan"
+)
+
+// mcpPipe passes lines between an MCP client and the daemon, and outlives the daemon: when that is killed or replaced, the next one gets
+// the handshake and the subscriptions again, and the client notices nothing but an error for each call that was under way. MCP clients
+// do not come back by themselves.
+//
+//	connected ──(daemon gone)──▶ away ──(the next one answers)──▶ connected
+//	    └──────(client done)───────┴──(nobody comes)──▶ over
+//
+// Goroutines: run's passes on what the daemon says and comes back; send, which lives as long as the client, the other way.
+type mcpPipe struct {
+	// Set before run.
+	open     func(context.Context) (*local.MCPStream, error)
+	in       io.Reader
+	out      io.Writer
+	patience time.Duration // how long it waits for the next daemon
+	notice   func(format string, args ...any)
+
+	write sync.Mutex // held while a line is written to out
+
+	mu         sync.Mutex
+	stream     *local.MCPStream  // nil while away
+	changed    chan struct{}     // closed and replaced when stream changes
+	over       bool              // nobody comes any more
+	done       bool              // the client has said all
+	handshake  [][]byte          // its lines, initialize first
+	subscribed map[string][]byte // the line for each URI
+	waiting    map[string]bool   // ids of the client's requests without an answer
+	replayed   map[string]bool   // ids of requests whose answer the client has had before
+}
+
+// maxMCPLine bounds the line that is looked at, in bytes; the daemon takes none that is longer. What is longer is passed on for the
+// daemon to refuse.
+const maxMCPLine = 1 << 20
+
+// run returns when the client is done, ctx ends, or the daemon is gone for good.
+func (p *mcpPipe) run(ctx context.Context) error {
+	p.changed, p.subscribed, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]bool{}, map[string]bool{}
+	stream, err := p.open(ctx)
+	if err != nil {
+		return err
+	}
+	p.swap(stream)
+	defer p.end()
+	defer context.AfterFunc(ctx, p.end)()
+	go p.send()
+	for {
+		p.receive(stream)
+		p.swap(nil)
+		stream.Close()
+		if p.isDone() || ctx.Err() != nil {
+			return nil
+		}
+		p.fail()
+		if stream, err = p.comeBack(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+func (p *mcpPipe) isDone() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.done
+}
+
+// swap puts another stream in place, nil for none.
+func (p *mcpPipe) swap(s *local.MCPStream) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stream = s
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// end lets send go, whatever it waits for but the client.
+func (p *mcpPipe) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+	if p.stream != nil {
+		p.stream.Close()
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// receive passes on what the daemon says until it has nothing more to say.
+func (p *mcpPipe) receive(stream io.Reader) {
+	r := bufio.NewReaderSize(stream, 64<<10)
+	for {
+		line, err := r.ReadBytes('\n')
+		if len(line) > 0 && err == nil && !p.heard(peekMCP(line)) {
+			p.write.Lock()
+			_, err = p.out.Write(line)
+			p.write.Unlock()
+		}
+		if err != nil {
+			return // half a line is of no use
+		}
+	}
+}
+
+// heard notes an answer and reports whether it is only for the pipe.
+func (p *mcpPipe) heard(m peekedMCP) bool {
+	if m.method != "" || m.id == "" {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.waiting, m.id)
+	own := p.replayed[m.id]
+	delete(p.replayed, m.id)
+	return own
+}
+
+// fail answers what nobody will answer any more.
+func (p *mcpPipe) fail() {
+	p.mu.Lock()
+	ids := p.waiting
+	p.waiting, p.replayed = map[string]bool{}, map[string]bool{}
+	p.mu.Unlock()
+	for id := range ids {
+		p.refuse(id)
+	}
+}
+
+func (p *mcpPipe) refuse(id string) {
+	const text = "the daemon was restarted in the middle of this call; look what has become of it, or call again"
+	p.write.Lock()
+	defer p.write.Unlock()
+	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"%s"}}`+"\n", id, text)
+}
+
+// comeBack waits for the next daemon. It starts none: the person may have ended it.
+func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
+	began := time.Now()
+	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
+		stream, err := p.open(ctx)
+		if err == nil {
+			if err = p.replay(stream); err == nil {
+				p.swap(stream)
+				p.notice("the daemon was gone for %s; the session goes on", round(time.Since(began)))
+				return stream, nil
+			}
+			stream.Close()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case p.isDone():
+			return nil, local.ErrDropped
+		case time.Since(began) > p.patience:
+			return nil, &hinted{fmt.Errorf("%w, and none has come back within %v", local.ErrDropped, p.patience), "start the MCP client anew"}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// replay says again what a session begins with.
+func (p *mcpPipe) replay(stream io.Writer) error {
+	p.mu.Lock()
+	lines := append([][]byte(nil), p.handshake...)
+	for _, line := range p.subscribed {
+		lines = append(lines, line)
+	}
+	for _, line := range lines {
+		if m := peekMCP(line); m.id != "" {
+			p.replayed[m.id] = true
+		}
+	}
+	p.mu.Unlock()
+	_, err := stream.Write(bytes.Join(lines, nil))
+	return err
+}
+
+// send passes on what the client says until it has said all or nobody hears it any more.
+func (p *mcpPipe) send() {
+	r := bufio.NewReaderSize(p.in, 64<<10)
+	for {
+		line, whole, err := readMCPLine(r)
+		if len(line) > 0 && !p.say(line, whole) {
+			return
+		}
+		if err != nil {
+			p.finish()
+			return
+		}
+	}
+}
+
+// readMCPLine reads a line with its end, or the first or next piece of one that is too long; whole tells which.
+func readMCPLine(r *bufio.Reader) (line []byte, whole bool, err error) {
+	for len(line) <= maxMCPLine {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, true, err
+		}
+	}
+	return line, false, nil
+}
+
+// say sends a line to the daemon that is there, or the next one. It returns false when there will be none.
+func (p *mcpPipe) say(line []byte, whole bool) bool {
+	var m peekedMCP
+	if whole {
+		m = peekMCP(line)
+	}
+	p.mu.Lock()
+	for p.stream == nil && !p.over {
+		changed := p.changed
+		p.mu.Unlock()
+		<-changed
+		p.mu.Lock()
+	}
+	stream := p.stream
+	if p.over {
+		p.mu.Unlock()
+		return false
+	}
+	p.noteLocked(m, line)
+	p.mu.Unlock()
+	if _, err := stream.Write(line); err == nil {
+		return true
+	}
+	p.mu.Lock()
+	late := p.stream != stream && p.waiting[m.id] // the others were failed before this one was noted
+	if late {
+		delete(p.waiting, m.id)
+	}
+	p.mu.Unlock()
+	if late {
+		p.refuse(m.id)
+	}
+	return true
+}
+
+// noteLocked remembers what the next daemon must know.
+func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
+	switch m.method {
+	case "initialize":
+		p.handshake = [][]byte{bytes.Clone(line)}
+	case "notifications/initialized":
+		p.handshake = append(p.handshake[:min(len(p.handshake), 1)], bytes.Clone(line))
+	case "resources/subscribe":
+		if len(p.subscribed) < 256 {
+			p.subscribed[m.uri] = bytes.Clone(line)
+		}
+	case "resources/unsubscribe":
+		delete(p.subscribed, m.uri)
+	}
+	if m.method != "" && m.id != "" {
+		p.waiting[m.id] = true
+	}
+}
+
+// finish tells the daemon that the client has said all; answers under way still come.
+func (p *mcpPipe) finish() {
+	p.mu.Lock()
+	p.done = true
+	stream := p.stream
+	p.mu.Unlock()
+	if stream != nil {
+		_ = stream.CloseWrite() // a stream that has ended is what was wanted
+	}
+}
+
+// peekedMCP is what the pipe must know of a message. An id is its JSON.
+type peekedMCP struct{ id, method, uri string }
+
+// peekMCP looks at a message. What is none has nothing.
+func peekMCP(line []byte) (m peekedMCP) {
+	err := jsonspan.Object(line, func(key, value []byte) error {
+		switch string(key) {
+		case "id":
+			if value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9' {
+				m.id = string(value)
+			}
+		case "method":
+			_ = json.Unmarshal(value, &m.method)
+		case "params":
+			var params struct {
+				URI string `json:"uri"`
+			}
+			if len(value) < 4<<10 && json.Unmarshal(value, &params) == nil {
+				m.uri = params.URI
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return peekedMCP{}
+	}
+	return m
+}
