@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// maxTerminals bounds the terminals that an agent has not released.
+	// maxTerminals bounds the terminals that an agent has not released. Of more
+	// than that the oldest that have ended are released for it.
 	maxTerminals = 256
 	// maxTombs bounds the released ones that are remembered, because agents
 	// show them again with the end of their tool call.
@@ -40,6 +41,7 @@ type table struct {
 	followers sync.WaitGroup
 
 	mu     sync.Mutex
+	made   int // terminals so far
 	live   map[string]*terminal
 	tombs  map[string]*terminal
 	order  []string // of tombs, the oldest first
@@ -88,12 +90,28 @@ func (tb *table) begin() error {
 	if tb.closed {
 		return context.Canceled
 	}
-	if len(tb.live) >= maxTerminals {
-		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals are not released, the most that is allowed", len(tb.live)),
-			Hint: "terminal/release those that are not needed"}
+	if len(tb.live) >= maxTerminals && !tb.makeRoomLocked() {
+		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals run and are not released, the most that is allowed", len(tb.live)),
+			Hint: "terminal/kill or release those that are not needed"}
 	}
 	tb.making.Add(1)
 	return nil
+}
+
+// makeRoomLocked releases the oldest terminal that has ended, if there is one.
+func (tb *table) makeRoomLocked() bool {
+	var oldest *terminal
+	for _, t := range tb.live {
+		if t.hasEnded() && (oldest == nil || t.number < oldest.number) {
+			oldest = t
+		}
+	}
+	if oldest == nil {
+		return false
+	}
+	tb.releaseLocked(oldest)
+	oldest.update(oldest.buryLocked)
+	return true
 }
 
 // add lists the terminal and follows it.
@@ -105,6 +123,8 @@ func (tb *table) add(t *terminal) bool {
 	}
 	ctx, cancel := context.WithCancel(tb.ctx)
 	t.unfollow = cancel
+	tb.made++
+	t.number = tb.made
 	tb.live[t.id] = t
 	tb.followers.Go(func() {
 		defer cancel()
@@ -145,9 +165,12 @@ func (tb *table) shown(session, id string) *terminal {
 func (tb *table) release(t *terminal) {
 	tb.mu.Lock()
 	defer tb.mu.Unlock()
-	if tb.live[t.id] == nil {
-		return
+	if tb.live[t.id] != nil {
+		tb.releaseLocked(t)
 	}
+}
+
+func (tb *table) releaseLocked(t *terminal) {
 	delete(tb.live, t.id)
 	tb.tombs[t.id] = t
 	tb.order = append(tb.order, t.id)

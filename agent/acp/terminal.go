@@ -28,11 +28,12 @@ const (
 //	running ──(exit)──▶ ended
 //	   └────(release)──▶ released, killed, ended
 type terminal struct {
-	// Set at construction.
+	// Set before anybody else knows it.
 	id, session, cwd string
 	ended            chan struct{} // closed with exit
 	given            chan struct{} // closed when it was released but could not be ended
 	unfollow         context.CancelFunc
+	number           int // counts an agent's terminals
 
 	mu       sync.Mutex
 	out      *output

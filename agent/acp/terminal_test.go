@@ -190,6 +190,15 @@ func TestRefusals(t *testing.T) {
 		wantCode(t, "one more", errorIn(t, w.agent.hears()), -32603, "not released")
 		w.answer("release", "pty-1")
 		w.creates(`"command":"a b"`)
+		for _, id := range []string{"pty-4", "pty-3"} { // which the agent forgets
+			w.terminals.all[id].exit(acp.Exit{})
+			w.answer("wait_for_exit", id)
+		}
+		w.creates(`"command":"a b"`)
+		wantCode(t, "the oldest that has ended", w.answer("output", "pty-3"), -32002, "was released")
+		if got := w.answer("output", "pty-4"); !strings.Contains(got, "exitStatus") {
+			t.Errorf("another that has ended: %s", got)
+		}
 	})
 	bubble(t, "long forgotten", func(t *testing.T, w *world) {
 		w.greets(`{}`)
