@@ -18,3 +18,20 @@ func WrapperSkips(name string) int { return wrappers[name].skip }
 
 // CodeOptions are the options of an interpreter that give code.
 func CodeOptions(name string) []string { return interpreters[name].code }
+
+// ParseOptions parses the words with the options of a wrapper, and returns
+// "name=value" for each option that was met, and the operands.
+func ParseOptions(wrapper string, words ...string) (met, operands []string) {
+	args := make([]Word, len(words))
+	for i, w := range words {
+		args[i] = Word{w, w != "$X"}
+	}
+	options, rest := wrappers[wrapper].parse(args)
+	for _, o := range options {
+		met = append(met, o.name+"="+o.value.Text)
+	}
+	for _, w := range rest {
+		operands = append(operands, w.Text)
+	}
+	return met, operands
+}
