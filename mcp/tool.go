@@ -29,11 +29,13 @@ type call struct {
 }
 
 // result is what a tool answers: text is marshalled into the text content,
-// structured, if not nil, is what programs get instead. untrusted says that it
-// holds what programs printed.
+// structured, if not nil, is what programs get instead. Output comes as text
+// alone, since it would else be sent twice. untrusted says that it holds what
+// programs printed.
 type result struct {
 	text       any
 	structured any
+	output     bool
 	untrusted  bool
 }
 
@@ -67,7 +69,7 @@ func (t *tool) handler() sdk.ToolHandler {
 			return nil, err
 		}
 		out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.structured}
-		if r.structured == nil {
+		if r.structured == nil && !r.output {
 			out.StructuredContent = json.RawMessage(body)
 		}
 		if r.untrusted {

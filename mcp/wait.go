@@ -112,7 +112,7 @@ func (s *Server) waitTool() tool {
 			if err != nil {
 				return result{}, about(in.TerminalID, err)
 			}
-			return result{text: r, untrusted: true}, nil
+			return result{text: r, output: true, untrusted: true}, nil
 		},
 	}
 }
