@@ -64,7 +64,11 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 		if err := start(c.Context()); err != nil {
 			return err
 		}
-		options.Terminals = &agentTerminals{name: o.as, client: client.As(o.as), person: client, ensure: start}
+		agent := client.As(o.as)
+		if _, err := agent.Status(c.Context()); err != nil { // now, not at the agent's first command
+			return err
+		}
+		options.Terminals = &agentTerminals{name: o.as, client: agent, person: client, ensure: start}
 	}
 	return a.serveAgent(c.Context(), options, o.argv)
 }
