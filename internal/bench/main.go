@@ -45,6 +45,7 @@ var parts = []part{
 	{"holders", holdersPart},
 	{"viewers", viewersPart},
 	{"acp", acpPart},
+	{"mcp", mcpPart},
 	{"shells", shellsPart},
 }
 
