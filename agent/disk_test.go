@@ -233,7 +233,7 @@ func TestShellsStartWithoutTheirScripts(t *testing.T) {
 	}
 	shell := func() {
 		t.Helper()
-		r := local.SpawnRequest{Command: []string{"bash", "--norc"}, Env: os.Environ(), Cwd: "/", Shell: true}
+		r := local.SpawnRequest{Command: []string{"bash"}, Env: os.Environ(), Cwd: "/", Shell: true}
 		if _, err := d.client.Spawn(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -48,11 +48,10 @@ func openLog(path string, max int64, report func(trouble string)) (*logFile, err
 }
 
 // isTrouble tells what the system does not let us do, such as for a full disk,
-// from what should not be done.
+// from what should not be done, such as writing through a link.
 func isTrouble(err error) bool {
 	_, ok := errors.AsType[*fs.PathError](err)
-	_, link := errors.AsType[*os.LinkError](err)
-	return ok || link
+	return ok
 }
 
 func (l *logFile) open() error {

@@ -226,7 +226,7 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 	}
 	wait(withdrawTimeout, func() bool {
 		s, ok := a.links.status(name)
-		return !ok || s.State != "online" || len(s.Terminals) == 0
+		return !ok || s.State != "online" || s.Known == 0
 	})
 	a.links.stop(name)
 	a.auditHost(policy.EventUnpair, name, "")

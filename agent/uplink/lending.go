@@ -77,14 +77,30 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 	}
 	uris := l.retired
 	l.retired = nil
+	l.leaving += len(uris)
 	return uris
 }
 
-// unretire keeps a URI that retire returned for the next time.
-func (l *Link) unretire(uri string) {
+// disposed says how the withdrawal of a URI that retire returned has ended. One
+// that was not answered is left to the next time.
+func (l *Link) disposed(uri string, answered bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.retired = append(l.retired, uri)
+	l.leaving--
+	if !answered {
+		l.retired = append(l.retired, uri)
+	}
+}
+
+// knownLocked is how many terminals the host may have.
+func (l *Link) knownLocked() int {
+	n := len(l.retired) + l.leaving
+	for _, le := range l.lendings {
+		if le.created {
+			n++
+		}
+	}
+	return n
 }
 
 // current reports whether le has not been retired.

@@ -56,6 +56,7 @@ type Link struct {
 	status    Status
 	lendings  map[term.ID]*lending
 	retired   []string    // URIs that hosts may have and that are lent no more
+	leaving   int         // withdrawals under way
 	resume    *resumption // how to continue the last connection, nil if there is none
 	connected bool        // there was one
 	left      time.Time   // when the last one ended

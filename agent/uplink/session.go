@@ -229,7 +229,6 @@ func (s *session) withdraw(ctx context.Context, uri string) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := s.conn.DisposeTerminal(ctx, uri)
-	if _, answered := errors.AsType[*jsonrpc.Error](err); err != nil && !answered {
-		s.link.unretire(uri)
-	}
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	s.link.disposed(uri, err == nil || refused)
 }

@@ -40,6 +40,7 @@ type Status struct {
 	Gaps      int       // since New: how often output was dropped before it was sent
 	GapBytes  int64     // and how many bytes of text that were
 	Unacked   int64     // sum over Terminals
+	Known     int       // terminals that the host may have, also exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
 }
 
@@ -58,6 +59,7 @@ func (l *Link) Status() Status {
 	lent := l.opts.Terminals.List()
 	l.mu.Lock()
 	s := l.status
+	s.Known = l.knownLocked()
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {

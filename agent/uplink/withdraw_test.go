@@ -115,6 +115,31 @@ func TestUnlendAndLendInOneGo(t *testing.T) {
 	})
 }
 
+// Who unpairs waits until the host has nothing any more, not only until the link has begun to see to it.
+func TestStatusCountsWhatTheHostMayHave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		first, _ := w.spawn(term.Spec{})
+		second, child := w.spawn(term.Spec{})
+		child.End(0)
+		synctest.Wait()
+		known := func(when string, want int) {
+			t.Helper()
+			if got := w.link.Status().Known; got != want {
+				t.Errorf("%s: the host may have %d terminals, want %d", when, got, want)
+			}
+		}
+		known("a running and an exited one", 2)
+		answer := f.delay(ahp.MethodDisposeTerminal)
+		unlend(t, first)
+		unlend(t, second)
+		known("while they are withdrawn", 2)
+		answer()
+		known("when that was answered", 0)
+	})
+}
+
 // A host that takes its time to remove one terminal must not keep another
 // one in sight.
 func TestUnlendDoesNotWaitForAnotherWithdrawal(t *testing.T) {

@@ -19,7 +19,11 @@ func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
 
 // openFile opens or makes a file, closed to others if it makes it. It follows no link.
 func openFile(path string, flags int) (*os.File, error) {
-	return os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
+	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%s is a link, and links are not followed here", path)
+	}
+	return f, err
 }
 
 func openRead(path string) (*os.File, error) { return os.Open(path) }
