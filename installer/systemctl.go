@@ -30,7 +30,7 @@ type places struct {
 
 var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
 
-// The words of systemctl, for the user's manager or the machine's.
+// systemctl talks to the user's manager or the machine's.
 func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error) {
 	if !m.system {
 		args = append([]string{"--user"}, args...)
@@ -201,10 +201,14 @@ func (m *systemd) start(ctx context.Context, start func() error) error {
 	if _, ok := errors.AsType[*Problem](err); ok {
 		return err
 	}
-	argv := m.Printed(6, false)
+	argv := m.Printed(lastWords, false)
 	said, _ := m.run(context.WithoutCancel(ctx), argv[0], argv[1:]...) // what cannot be had is not shown
-	return &Problem{Text: "the service does not start; its last words were:\n" + strings.TrimSpace(said), Next: "put that right and try again; tether daemon runs it in the foreground"}
+	return &Problem{Text: "the service does not start", Err: fmt.Errorf("%w\nits last words were:\n%s", err, strings.TrimSpace(said)),
+		Next: "put that right and try again; tether daemon runs it in the foreground"}
 }
+
+// lastWords is how many lines of a service that does not start are shown.
+const lastWords = 6
 
 // conflict finds a service that would serve the same user.
 func (m *systemd) conflict(s, was Service, found bool) error {
@@ -306,14 +310,21 @@ func (m *systemd) unlinger(ctx context.Context, s Service) error {
 }
 
 // Start implements Manager.
-func (m *systemd) Start(ctx context.Context) error { return m.act(ctx, control.Start) }
+func (m *systemd) Start(ctx context.Context) error {
+	return m.act(ctx, func(c control) error { return m.start(ctx, c.Start) })
+}
 
 // Stop implements Manager.
-func (m *systemd) Stop(ctx context.Context) error { return m.act(ctx, control.Stop) }
+func (m *systemd) Stop(ctx context.Context) error {
+	return m.act(ctx, func(c control) error { return m.explain(c.Stop()) })
+}
 
 // Restart implements Manager.
-func (m *systemd) Restart(ctx context.Context) error { return m.act(ctx, control.Restart) }
+func (m *systemd) Restart(ctx context.Context) error {
+	return m.act(ctx, func(c control) error { return m.start(ctx, c.Restart) })
+}
 
+// act does something to an installed service.
 func (m *systemd) act(ctx context.Context, do func(control) error) error {
 	path, err := m.path(ctx)
 	if err != nil {
@@ -331,7 +342,7 @@ func (m *systemd) act(ctx context.Context, do func(control) error) error {
 	if err != nil {
 		return err
 	}
-	return m.start(ctx, func() error { return do(c) })
+	return do(c)
 }
 
 // show returns the unit's properties.
