@@ -121,19 +121,19 @@ func cameFrom(p []byte) string {
 }
 
 // CheckFlood checks text that begins with the flood's begin and may lack parts of it where a line says how many bytes are missing, as
-// tether-host writes it. It returns the sizes of these gaps.
-func CheckFlood(text string) (gaps []int64, err error) {
+// tether-host writes it. It returns the sizes of these gaps and the position in the flood at the end.
+func CheckFlood(text string) (gaps []int64, end int64, err error) {
 	const before, after = "\r\n[tether: ", " bytes of output are missing here]\r\n"
 	var c FloodCheck
 	for {
 		part, rest, found := strings.Cut(text, before)
 		if _, err := c.Write([]byte(part)); err != nil || !found {
-			return gaps, err
+			return gaps, c.Offset(), err
 		}
 		count, rest, _ := strings.Cut(rest, after)
 		n, err := strconv.ParseInt(count, 10, 64)
 		if err != nil {
-			return gaps, fmt.Errorf("at offset %d: a gap of %.20q bytes", c.Offset(), count)
+			return gaps, c.Offset(), fmt.Errorf("at offset %d: a gap of %.20q bytes", c.Offset(), count)
 		}
 		gaps = append(gaps, n)
 		c.Skip(n)

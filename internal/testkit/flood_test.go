@@ -87,12 +87,12 @@ func TestAnythingButTheFloodIsFound(t *testing.T) {
 func TestGapsInTheFloodHaveTheirSize(t *testing.T) {
 	text := flooded(100)
 	note := func(n int) string { return fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n) }
-	gaps, err := CheckFlood(text[:500] + note(1000) + text[1500:1600] + note(7) + text[1607:])
-	if err != nil || len(gaps) != 2 || gaps[0] != 1000 || gaps[1] != 7 {
-		t.Errorf("gaps %v, %v; want 1000 and 7", gaps, err)
+	gaps, end, err := CheckFlood(text[:500] + note(1000) + text[1500:1600] + note(7) + text[1607:])
+	if err != nil || end != int64(len(text)) || len(gaps) != 2 || gaps[0] != 1000 || gaps[1] != 7 {
+		t.Errorf("gaps %v, end %d, %v; want 1000 and 7", gaps, end, err)
 	}
 	for _, wrong := range []string{note(999), note(1001), note(0), "\r\n[tether: x bytes of output are missing here]\r\n", ""} {
-		if _, err := CheckFlood(text[:500] + wrong + text[1500:]); err == nil {
+		if _, _, err := CheckFlood(text[:500] + wrong + text[1500:]); err == nil {
 			t.Errorf("1000 missing bytes pass for %q", wrong)
 		}
 	}
