@@ -39,6 +39,9 @@ within() {
 		sleep 0.02
 	done
 }
+# counting is a program for a terminal; counting_of USER is its process.
+counting='i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
+counting_of() { pgrep -u "$1" -f 'while :; do i=' | head -1; }
 now() { date +%s%3N; }
 pid() { tether status | sed -n 's/.*process \([0-9]*\),.*/\1/p'; }
 answers() { tether status >/dev/null; }
@@ -116,8 +119,8 @@ first_boot() {
 	nothing_left
 
 	step "a daemon that tether run has started becomes the service's, with its terminal"
-	tether run --private --detach --name clock -- sh -c 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
-	clock=$(pgrep -f 'while :; do i=' | head -1)
+	tether run --private --detach --name clock -- sh -c "$counting"
+	clock=$(counting_of dev)
 	began=$(now)
 	tether service install
 	step "installed and ready after $(($(now) - began)) ms"
@@ -126,7 +129,7 @@ first_boot() {
 	tether service status
 	[[ "$(tether service install)" == *"already"* ]] || fail "the second install is not the same"
 	goes_on "$clock"
-	if grep -qz 'NOTIFY_SOCKET\|INVOCATION_ID\|JOURNAL_STREAM' "/proc/$(pgrep -f 'while :; do i=' | head -1)/environ"; then
+	if grep -qz 'NOTIFY_SOCKET\|INVOCATION_ID\|JOURNAL_STREAM' "/proc/$clock/environ"; then
 		fail "a terminal has systemd's variables"
 	fi
 	tether run --private -- sh -c 'env | grep -c "NOTIFY_SOCKET\|JOURNAL_STREAM\|INVOCATION_ID"' >/tmp/count || true
@@ -194,10 +197,25 @@ first_boot() {
 	rm -r /home/dev/.config/systemd
 	rm /usr/local/bin/tether
 
-	step "the service of the next boot"
+	step "tether stop ends the service; what tether run starts then is taken over"
+	began=$(now)
 	tether service install
+	step "installed and ready after $(($(now) - began)) ms"
+	tether stop
+	within 5 inactive
+	tether run --private --detach --name clock -- sh -c "$counting"
+	tether service start
+	goes_on "$(counting_of dev)"
+	tether kill clock
+
+	step "who does not linger is told so, and is not served at the next boot"
+	useradd -m -s /bin/bash short
+	systemctl start "user@$(id -u short)"
+	[[ "$(as short "$program" service install 2>&1)" == *"enable-linger short"* ]] || fail "no hint"
+	[[ "$(as short "$program" service status)" == *"enable-linger short"* ]] || fail "no hint in status"
 	machine_service
 }
+inactive() { [[ "$(tether service status)" == *inactive* ]]; }
 
 # score states what systemd thinks of the unit's hardening: it cannot be good, since terminals are to be like any other.
 score() {
@@ -212,7 +230,7 @@ machine_service() {
 	score /etc/systemd/system/tether.service
 	[ "$(ps -o user= -p "$(systemctl show -p MainPID --value tether)")" = other ] || fail "runs as somebody else"
 	as other "$program" status
-	as other "$program" run --private --detach --name clock -- sh -c 'i=0; while :; do i=$((i+1)); echo $i; sleep 0.05; done'
+	as other "$program" run --private --detach --name clock -- sh -c "$counting"
 	[[ "$("$program" service install --system --user other)" == *already* ]] || fail "the second install is not the same"
 	refuses 1 "runs as other" "$program" service install --system --user dev
 	refuses 1 "service of the machine" as other "$program" service install
@@ -228,8 +246,8 @@ second_boot() {
 	[ "$(ps -o user= -p "$(systemctl show -p MainPID --value tether)")" = other ] || fail "runs as somebody else"
 
 	step "a crash of the machine's is over within 2 s, its terminals live on, the client of another shell finds it"
-	as other "$program" run --private --detach --name clock -- sh -c 'while :; do echo tick; sleep 0.05; done'
-	clock=$(pgrep -u other -f 'while :; do echo' | head -1)
+	as other "$program" run --private --detach --name clock -- sh -c "$counting"
+	clock=$(counting_of other)
 	local before began
 	before=$(systemctl show -p MainPID --value tether)
 	began=$(now)
@@ -239,12 +257,25 @@ second_boot() {
 	step "answered $(($(now) - began)) ms after kill -9"
 	[ "$(($(now) - began))" -le 2000 ] || fail "too late"
 	"$program" service restart --system
-	[[ "$(as other "$program" read --tail 1 clock)" == *tick* ]] || fail "the terminal was lost"
+	[[ "$(as other "$program" read --tail 1 clock)" == [0-9]* ]] || fail "the terminal was lost"
 	kill -0 "$clock" || fail "the terminal has died"
 	refuses 6 administrator as other "$program" service stop --system
 	[[ "$("$program" service logs --system)" == *'tether: ready'*'"ready"'* ]] || fail "no log"
 
+	step "while the machine's is stopped, tether run starts another, which it takes over"
+	"$program" service stop --system
+	refuses 3 "inactive" "$program" service status --system
+	as other "$program" run --private -- true
+	"$program" service start --system
+	[[ "$(as other "$program" status)" == *"process $(systemctl show -p MainPID --value tether),"* ]] || fail "two daemons"
+	[[ "$(as other "$program" read --tail 1 clock)" == [0-9]* ]] || fail "the terminal was lost"
+	kill -0 "$clock" || fail "the terminal has died"
+
 	step "clean removal"
+	refuses 1 "does not answer" as short "$program" service status
+	[ -z "$(pgrep -u short tether || true)" ] || fail "runs without a login"
+	systemctl start "user@$(id -u short)"
+	as short "$program" service uninstall
 	"$program" service uninstall --system
 	within 2 gone "$clock"
 	[ ! -e /var/lib/systemd/linger/other ] || fail "still lingers"

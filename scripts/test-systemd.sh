@@ -37,7 +37,7 @@ After=multi-user.target
 [Service]
 Type=oneshot
 ExecStart=/bin/sh -c '/bin/bash /in/inside.sh >>/out/log 2>&1; echo $? >/out/status; systemctl --no-block poweroff'
-TimeoutStartSec=240
+TimeoutStartSec=180
 UNIT
 	mkdir -p "$dir/root/etc/systemd/system/graphical.target.wants"
 	ln -s ../inside.service "$dir/root/etc/systemd/system/graphical.target.wants/"
@@ -48,17 +48,22 @@ UNIT
 boot() {
 	rm -f "$work/out/status"
 	echo "$1" >"$work/in/boot"
-	timeout 300 systemd-nspawn --quiet --register=no --keep-unit --private-network -D "$work/root" \
-		--bind-ro="$work/in:/in" --bind="$work/out:/out" --boot </dev/null >"$work/out/console.$1" 2>&1 || true
+	timeout 200 systemd-nspawn --quiet --register=no --keep-unit --private-network -D "$work/root" \
+		--bind-ro="$work/in:/in" --bind="$work/out:/out" --boot </dev/null >"$work/out/console.$1" 2>&1 9>&- || true
 	if [ "$(cat "$work/out/status" 2>/dev/null)" != 0 ]; then
 		cat "$work/out/log" 2>/dev/null || tail -30 "$work/out/console.$1"
 		fail "boot $1 failed; all it said is in $work/out"
 	fi
 }
 
+mkdir -p bin/tools
+exec 9>bin/tools/systemd.lock
+flock --wait 300 9 || fail "another run has not ended for 5 minutes"
 setup
 work=$dir/run
-if mountpoint -q "$work/root"; then umount "$work/root"; fi
+for left in "$work/root" "$work/upper"; do # by a run that was killed
+	if mountpoint -q "$left"; then umount "$left"; fi
+done
 rm -rf --one-file-system "$work"
 mkdir -p "$work"/{in,out,root,upper,layer}
 # A copy in layers: both boots write to the same one, and the next run begins anew.
