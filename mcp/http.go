@@ -3,8 +3,10 @@ package mcp
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -32,20 +34,99 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.modern.ServeHTTP(w, r)
 		return
 	}
-	if r.Header.Get("Mcp-Session-Id") == "" && s.full() {
+	session := r.Header.Get(sessionHeader)
+	if session == "" && !s.room() {
 		http.Error(w, "too many sessions", http.StatusTooManyRequests)
 		return
 	}
+	s.uses.begin(session)
 	s.stateful.ServeHTTP(w, r)
+	s.uses.end(session, w.Header().Get(sessionHeader))
 }
 
-// full reports whether there are as many sessions as there may be.
-func (s *Server) full() bool {
+const sessionHeader = "Mcp-Session-Id"
+
+// room reports whether there is room for another session, if need be in the
+// place of one over HTTP that nobody uses: clients come and go and seldom say
+// that they are gone.
+func (s *Server) room() bool {
+	all := map[string]*sdk.ServerSession{}
 	n := 0
-	for range s.server.Sessions() {
+	for session := range s.server.Sessions() {
+		all[session.ID()] = session
 		n++
 	}
-	return n >= s.opts.Sessions
+	for _, id := range s.uses.old(all, s.opts.SessionIdle, n-s.opts.Sessions+1) {
+		n--
+		all[id].Close() // quick: what it waited for ended with its requests
+	}
+	return n < s.opts.Sessions
+}
+
+// uses are when the sessions over HTTP were used. The SDK could end those that
+// are silent by itself, but counts a stream that is open as silence.
+type uses struct {
+	mu  sync.Mutex
+	all map[string]*use
+}
+
+// use is that of one session.
+type use struct {
+	requests int // under way
+	last     time.Time
+}
+
+func (u *uses) begin(session string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if one := u.all[session]; one != nil {
+		one.requests++
+	}
+}
+
+// end notes the end of a request of a session, or of the one that began made.
+func (u *uses) end(session, made string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one := u.all[session]
+	switch {
+	case one != nil:
+		one.requests--
+	case session == "" && made != "":
+		if u.all == nil {
+			u.all = map[string]*use{}
+		}
+		one = &use{}
+		u.all[made] = one
+	default:
+		return
+	}
+	one.last = time.Now()
+}
+
+// old chooses the sessions to end: those that were silent for idle and, if that
+// is less than n, those that were silent longest. It forgets them, and those
+// that there are no more.
+func (u *uses) old(there map[string]*sdk.ServerSession, idle time.Duration, n int) []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var silent []string
+	for id, one := range u.all {
+		switch {
+		case there[id] == nil:
+			delete(u.all, id)
+		case one.requests == 0:
+			silent = append(silent, id)
+		}
+	}
+	slices.SortFunc(silent, func(a, b string) int { return u.all[a].last.Compare(u.all[b].last) })
+	for len(silent) > max(n, 0) && time.Since(u.all[silent[len(silent)-1]].last) < idle {
+		silent = silent[:len(silent)-1]
+	}
+	for _, id := range silent {
+		delete(u.all, id)
+	}
+	return silent
 }
 
 // requests are the HTTP requests under way. A session outlives them, and the

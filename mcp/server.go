@@ -20,8 +20,9 @@ type Options struct {
 	// calls that wait, default 64.
 	Sessions int
 	Waits    int
-	// SessionIdle is how long a session over HTTP may be silent before it is
-	// forgotten, default 24 h. A client notices and begins anew.
+	// SessionIdle is how long a session over HTTP may be without a request under
+	// way before it is forgotten to make room, default 1 h. A client that comes
+	// back notices and begins anew. When there is no other room, it is shorter.
 	SessionIdle time.Duration
 }
 
@@ -36,6 +37,7 @@ type Server struct {
 	stateful *sdk.StreamableHTTPHandler // protocol versions with sessions
 	modern   *sdk.StreamableHTTPHandler // those without
 	requests requests
+	uses     uses
 	subs     subscriptions
 	waits    chan struct{} // a slot per wait
 
@@ -65,7 +67,7 @@ func New(o Options) *Server {
 		o.Waits = 64
 	}
 	if o.SessionIdle == 0 {
-		o.SessionIdle = 24 * time.Hour
+		o.SessionIdle = time.Hour
 	}
 	s := &Server{opts: o, waits: make(chan struct{}, o.Waits)}
 	s.control, _ = o.Terminals.(Controller)
@@ -79,7 +81,7 @@ func New(o Options) *Server {
 	s.addTools()
 	s.addResources()
 	get := func(*http.Request) *sdk.Server { return s.server }
-	s.stateful = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{SessionTimeout: o.SessionIdle})
+	s.stateful = sdk.NewStreamableHTTPHandler(get, nil)
 	s.modern = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})
 	return s
 }
@@ -98,9 +100,10 @@ func (s *Server) Close() {
 	s.subs.close()
 }
 
-// Idle reports whether there is no session, so that the server can be closed
-// without anybody noticing.
+// Idle reports whether no session is used, so that the server can be closed
+// with little harm.
 func (s *Server) Idle() bool {
+	s.room()
 	for range s.server.Sessions() {
 		return false
 	}

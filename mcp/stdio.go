@@ -18,6 +18,11 @@ import (
 // maxMessage bounds one message of a client, in bytes.
 const maxMessage = 1 << 20
 
+// maxCalls bounds the requests of a session that are being answered. Further
+// ones wait to be read, so that a client that sends and does not listen costs
+// no more than this.
+const maxCalls = 256
+
 // lastAnswers is how long answers under way may take after the client has
 // closed its side.
 const lastAnswers = 2 * time.Second
@@ -73,7 +78,7 @@ type lineTransport struct{ conn io.ReadWriteCloser }
 
 // Connect implements sdk.Transport.
 func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
-	c := &lineConn{conn: t.conn, lines: make(chan []byte), ended: make(chan struct{}), open: map[jsonrpc.ID]bool{}, idle: make(chan struct{}, 1)}
+	c := &lineConn{conn: t.conn, lines: make(chan []byte), ended: make(chan struct{}), calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
 	go c.read()
 	return c, nil
 }
@@ -85,9 +90,8 @@ type lineConn struct {
 	ended chan struct{} // closed by Close
 	close sync.Once
 
-	mu   sync.Mutex
-	open map[jsonrpc.ID]bool // requests without an answer
-	idle chan struct{}       // 1 slot: open has become empty
+	calls    chan struct{} // a slot for each request without an answer
+	answered chan struct{} // 1 slot: one was given back
 
 	write sync.Mutex // held while a line is written
 }
@@ -137,15 +141,9 @@ func readLine(r *bufio.Reader, max int) (line []byte, long bool, err error) {
 func (c *lineConn) settle() {
 	patience := time.NewTimer(lastAnswers)
 	defer patience.Stop()
-	for {
-		c.mu.Lock()
-		n := len(c.open)
-		c.mu.Unlock()
-		if n == 0 {
-			return
-		}
+	for len(c.calls) > 0 {
 		select {
-		case <-c.idle:
+		case <-c.answered:
 		case <-patience.C:
 			return
 		case <-c.ended:
@@ -162,7 +160,17 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 			if !ok {
 				return nil, io.EOF
 			}
-			if m := c.message(line); m != nil {
+			m := c.message(line)
+			if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
+				select {
+				case c.calls <- struct{}{}:
+				case <-c.ended:
+					return nil, io.EOF
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				}
+			}
+			if m != nil {
 				return m, nil
 			}
 		case <-c.ended:
@@ -184,11 +192,6 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 	}
 	m, err := jsonrpc.DecodeMessage(line)
 	if err == nil {
-		if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-			c.mu.Lock()
-			c.open[r.ID] = true
-			c.mu.Unlock()
-		}
 		return m
 	}
 	why := err.Error()
@@ -222,22 +225,21 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	err = c.send(line)
-	if r, ok := m.(*jsonrpc.Response); ok {
-		c.answered(r.ID)
+	if _, ok := m.(*jsonrpc.Response); ok {
+		c.release()
 	}
 	return err
 }
 
-func (c *lineConn) answered(id jsonrpc.ID) {
-	c.mu.Lock()
-	delete(c.open, id)
-	n := len(c.open)
-	c.mu.Unlock()
-	if n == 0 {
-		select {
-		case c.idle <- struct{}{}:
-		default:
-		}
+// release gives the slot of an answered request back.
+func (c *lineConn) release() {
+	select {
+	case <-c.calls:
+	default: // an answer to what was no call
+	}
+	select {
+	case c.answered <- struct{}{}:
+	default:
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,6 +195,36 @@ func TestSessionsAreBounded(t *testing.T) {
 		here.Close()
 		return s.Serve(t.Context(), there) == nil
 	})
+}
+
+// A client that sends and does not listen is not served without bound, and is
+// served when it listens.
+func TestFloodOfRequests(t *testing.T) {
+	client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+	const n = 5000
+	var sent atomic.Int32
+	go func() {
+		for i := range n {
+			fmt.Fprintf(client.conn, `{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i)
+			sent.Add(1)
+		}
+	}()
+	was := int32(-1)
+	eventually(t, "it is not read any more", func() bool {
+		now := sent.Load()
+		defer func() { was = now }()
+		return now > 0 && now == was
+	})
+	if sent.Load() > 2000 {
+		t.Errorf("%d requests were read without an answer", sent.Load())
+	}
+	seen := map[any]bool{}
+	for range n {
+		seen[client.receive().ID] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d answers", len(seen))
+	}
 }
 
 // Close ends what waits.

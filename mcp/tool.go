@@ -52,14 +52,16 @@ func (s *Server) addTools() {
 		hints := t.hints
 		s.server.AddTool(&sdk.Tool{
 			Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,
-		}, t.handler())
+		}, s.handler(t))
 	}
 }
 
 // handler turns a call into the protocol's form. A tool's failure is a result
 // that the model can read, not a failure of the protocol.
-func (t *tool) handler() sdk.ToolHandler {
+func (s *Server) handler(t tool) sdk.ToolHandler {
 	return func(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		ctx, cancel := s.callContext(ctx, req)
+		defer cancel()
 		r, err := t.call(ctx, call{args: req.Params.Arguments, req: req})
 		if err != nil {
 			return &sdk.CallToolResult{IsError: true, Content: text(err.Error())}, nil

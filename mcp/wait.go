@@ -105,8 +105,6 @@ func (s *Server) waitTool() tool {
 			default:
 				return result{}, fmt.Errorf("%d calls of wait_terminal wait already, the most that is allowed", cap(s.waits))
 			}
-			ctx, cancel := s.callContext(ctx, c.req)
-			defer cancel()
 			defer s.progress(ctx, c.req)()
 			r, err := w.run(ctx)
 			if err != nil {
