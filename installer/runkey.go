@@ -99,7 +99,7 @@ func (m *logon) Start(ctx context.Context) error { return m.act(ctx, "daemon", "
 
 // Stop implements Manager.
 func (m *logon) Stop(ctx context.Context) error {
-	if !m.answers(ctx) {
+	if line, err := m.installed(); err == nil && line != "" && !m.answers(ctx) {
 		return nil
 	}
 	return m.act(ctx, "stop", "--keep")
