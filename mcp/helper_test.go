@@ -95,6 +95,7 @@ type readAnswer struct {
 	ExitCode   *int
 	Signal     string
 	Reason     string
+	ExitReason string
 	Line       string
 	Address    string
 	Listener   string

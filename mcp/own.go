@@ -38,6 +38,7 @@ func (s *Server) spawnTool() tool {
 			if err := checkSpawn(in.Cwd, in.Command); err != nil {
 				return result{}, err
 			}
+			defer s.progress(ctx, c.req, "starting, perhaps once the user has approved it")()
 			i, err := s.control.Spawn(ctx, SpawnRequest{Cwd: in.Cwd, Command: in.Command})
 			if err != nil {
 				return result{}, err

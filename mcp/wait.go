@@ -52,6 +52,7 @@ type waitResult struct {
 	History    string   `json:"history"`          // the last of the output that was looked at
 	Cursor     int64    `json:"cursor"`
 	Exited     bool     `json:"exited"`
+	ExitReason string   `json:"exitReason,omitempty"` // exited, killed or timeout
 	*exitFields
 }
 
@@ -105,7 +106,7 @@ func (s *Server) waitTool() tool {
 			default:
 				return result{}, fmt.Errorf("%d calls of wait_terminal wait already, the most that is allowed", cap(s.waits))
 			}
-			defer s.progress(ctx, c.req)()
+			defer s.progress(ctx, c.req, "waiting")()
 			r, err := w.run(ctx)
 			if err != nil {
 				return result{}, about(in.TerminalID, err)
@@ -320,12 +321,15 @@ func (w *wait) done(why reason, c *Command) *waitResult {
 	}
 	i := w.terminal.Info()
 	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
+	if i.Exit != nil {
+		r.ExitReason = i.Exit.Reason // whose own name is taken
+	}
 	return r
 }
 
 // progress tells the client from time to time that the call is alive. The
 // function it returns ends that.
-func (s *Server) progress(ctx context.Context, req *sdk.CallToolRequest) func() {
+func (s *Server) progress(ctx context.Context, req *sdk.CallToolRequest, what string) func() {
 	token := req.Params.GetProgressToken()
 	if token == nil {
 		return func() {}
@@ -342,7 +346,7 @@ func (s *Server) progress(ctx context.Context, req *sdk.CallToolRequest) func() 
 			case <-ctx.Done():
 				return
 			}
-			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: "waiting"})
+			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: what})
 		}
 	}()
 	return func() { cancel(); <-ended }

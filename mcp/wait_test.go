@@ -61,7 +61,7 @@ func TestWait(t *testing.T) {
 		{"nothing", nil, nil, m{"pattern": "x"}, "timeout", 30 * time.Second, nil},
 		{"nothing, and no time", say("a"), nil, m{"pattern": "b", "timeoutMs": 0}, "timeout", 0, func(r readAnswer) bool { return r.History == "a" && r.Cursor == 1 }},
 		{"the exit", say("out\r\n"), []func(*fakeTerminal){nop, exits(3)}, m{}, "exit", 2 * time.Second, func(r readAnswer) bool {
-			return r.Exited && *r.ExitCode == 3 && r.History == "out\n"
+			return r.Exited && *r.ExitCode == 3 && r.ExitReason == "exited" && r.History == "out\n"
 		}},
 		{"the exit ends a wait for a line", nil, []func(*fakeTerminal){say("crash\r\n"), exits(1)}, m{"pattern": "ready"}, "exit", 2 * time.Second,
 			func(r readAnswer) bool { return r.History == "crash\n" && *r.ExitCode == 1 }},
