@@ -112,6 +112,17 @@ func (l *cutList) after(raw int64) int {
 	return sort.Search(l.items.len(), func(i int) bool { return l.items.at(i).end > raw })
 }
 
+// behindSplice is raw, or the end of the cut it lies in if that leaves something
+// in its place.
+func (l *cutList) behindSplice(raw int64) int64 {
+	if i := l.after(raw); i < l.items.len() {
+		if c := l.items.at(i); c.start <= raw && c.kind == cutSplice {
+			return c.end
+		}
+	}
+	return raw
+}
+
 // textAt maps a raw offset to its text offset. Inside a cut that cannot be
 // divided it is the offset of the cut's start.
 func (l *cutList) textAt(raw int64) int64 {

@@ -43,9 +43,10 @@ const (
 // putMarkLocked appends a mark and folds it into the terminal's state.
 // Marks stay in ascending order, whatever offset m claims, and never come
 // before text that readers may have seen: one that resumes behind that text
-// would miss them.
+// would miss them. For the same reason a mark whose sequence leaves something in
+// its place stands behind that, however the sequence was read.
 func (t *Terminal) putMarkLocked(m Mark) {
-	m.Off = max(m.Off, t.seen)
+	m.Off = max(t.cuts.behindSplice(m.Off), t.seen)
 	if n := t.marks.len(); n > 0 {
 		m.Off = max(m.Off, t.marks.at(n-1).Off)
 	}

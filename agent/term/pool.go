@@ -273,7 +273,9 @@ func (p *Pool) Close(ctx context.Context) error {
 	errs := make([]error, len(all))
 	for i, t := range all {
 		wg.Go(func() {
-			errs[i] = t.terminate(ctx, ReasonKilled)
+			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
+				errs[i] = err
+			}
 			t.tellAll()
 		})
 	}

@@ -241,6 +241,8 @@ func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	select {
 	case <-t.done:
 		return nil
+	case <-t.left:
+		return ErrLeft
 	case <-ctx.Done():
 		return ctx.Err()
 	}
