@@ -245,6 +245,37 @@ func (a *actionView) setOffset(meta []byte) error {
 	return nil
 }
 
+// Decode reads the params of MethodAck into p, which may be used again and again: as long as the channel stays the same,
+// it does not allocate. params must be valid JSON, as those of a jsonrpc.Request are. After an error p holds nothing of
+// use.
+func (p *AckParams) Decode(params []byte) error {
+	var channel, applied []byte
+	err := asObject(members(params, func(key, value []byte) {
+		switch string(key) {
+		case "channel":
+			channel = value
+		case "applied":
+			applied = value
+		}
+	}))
+	if err == nil {
+		err = reuseString(&p.Channel, "channel", channel)
+	}
+	if err == nil && !given(applied) {
+		err = errors.New("applied is missing")
+	}
+	if err == nil {
+		p.Applied, err = decodeInt("applied", applied)
+	}
+	if err == nil {
+		err = p.Validate()
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", MethodAck, err)
+	}
+	return nil
+}
+
 // valid finds what is no JSON object at all.
 func valid(params []byte) error {
 	return jsonspan.Object(params, func(_, _ []byte) error { return nil })

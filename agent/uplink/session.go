@@ -35,6 +35,7 @@ type session struct {
 	again   bool                // not the first connection of the link
 	live    atomic.Bool         // envelopes are news, not a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
+	ack     ahp.AckParams       // of onNotification: owned by the read goroutine
 	heard   atomic.Int64        // when something came last, in nanoseconds since made
 
 	mu    sync.Mutex

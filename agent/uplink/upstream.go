@@ -17,12 +17,11 @@ func (s *session) onNotification(method string, params []byte) {
 	if method != ahp.MethodAck || !s.live.Load() || !s.marker.Resume {
 		return
 	}
-	var ack ahp.AckParams
-	if err := ahp.DecodeParams(params, &ack); err != nil {
+	if err := s.ack.Decode(params); err != nil {
 		return
 	}
-	if le := s.link.byURI(ack.Channel); le != nil {
-		s.link.setAcked(le, ack.Applied)
+	if le := s.link.byURI(s.ack.Channel); le != nil {
+		s.link.setAcked(le, s.ack.Applied)
 	}
 }
 
