@@ -26,7 +26,7 @@ func TestDecodeAck(t *testing.T) {
 		`{"channel":"ahp-terminal:/a"}`:        "applied is missing",
 		`{"channel":"a:/b","applied":1.5}`:     "applied is not a whole number",
 		`{"channel":"a:/b","applied":-1}`:      "want 0 or more",
-		`{"channel":"no uri","applied":1}`:     "no uri",
+		`{"channel":"no uri","applied":1}`:     "holds a space",
 		`{"channel":"a:/b","applied":"1"}`:     "applied is not a whole number",
 		`{"channel":"a:/b","applied":null}`:    "applied is missing",
 		`{"channel":"\u0000:/b","applied":1}`:  "",
