@@ -1,7 +1,8 @@
 #!/bin/sh
 # Shows the whole path on this machine: a host, a daemon that is paired with it, and a terminal that is lent to it. With a terminal of
-# your own you get a lent shell; without one, a dev server is started, visited, watched and killed, and the exit status is 0 only if an
-# observer at the host saw all of it. Everything lives in a directory of its own and is gone afterwards.
+# your own you get a lent shell; without one, a dev server is started, visited, watched and killed, with a kill -9 of the daemon in between,
+# and the exit status is 0 only if an observer at the host saw all of it, each line once. Everything lives in a directory of its own and
+# is gone afterwards.
 set -eu
 cd "$(dirname "$0")/.."
 bin=${TETHER_BIN:-$PWD/bin}
@@ -85,11 +86,28 @@ say "a page is requested"
 "$dir/demo" get "$page/hello"
 until_seen 'GET "/hello" .*200' "$dir/seen" "the line of the access log at the observer"
 
+say "the daemon is killed with kill -9; the server serves on, and nobody tells the observer"
+pid=$(tether status --json | sed -n 's/^  "pid": \([0-9]*\),$/\1/p')
+kill -KILL "$pid"
+"$dir/demo" get "$page/without-a-daemon"
+tether status || true
+
+say "another daemon takes the server up where it is"
+tether daemon --background
+until_seen 'GET "/without-a-daemon" .*200' "$dir/seen" "the line that was written without a daemon"
+"$dir/demo" get "$page/with-another"
+until_seen 'GET "/with-another" .*200' "$dir/seen" "the line that was written after that"
+tether ls
+
 say "the server is killed"
 tether kill dev-server
 until_seen '^tether: exited [0-9]' "$dir/seen" "the exit at the observer"
 wait "$watcher" || { echo "make run: the observer failed" >&2; exit 1; }
 watcher=''
 
-say "all of that was seen by an observer at the host:"
+for path in hello without-a-daemon with-another; do
+	[ "$(grep -c "GET \"/$path\"" "$dir/seen")" = 1 ] || { cat "$dir/seen"; echo "make run: /$path was not seen once" >&2; exit 1; }
+done
+
+say "all of that was seen by an observer at the host, each line once:"
 sed 's/^/  | /' "$dir/seen"

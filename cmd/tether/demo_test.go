@@ -51,7 +51,7 @@ func TestMakeRun(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for _, want := range []string{"  | ", `GET "/hello"`, "  | tether: exited 143"} {
+		for _, want := range []string{"  | ", `GET "/hello"`, `GET "/without-a-daemon"`, `GET "/with-another"`, "  | tether: exited 143"} {
 			if !bytes.Contains(out, []byte(want)) {
 				t.Errorf("%q was not shown:\n%s", want, out)
 			}

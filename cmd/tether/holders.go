@@ -100,15 +100,25 @@ func (a *app) launch() (local.Launch, error) {
 	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out")}, nil
 }
 
+// leftText says what runs without a daemon.
 func leftText(n int) string {
-	return fmt.Sprintf("%d terminals run without a daemon; the next one takes them up, tether stop ends them", n)
+	return terminals(n, "runs", "run") + " without a daemon; the next one takes what runs, tether stop ends it"
 }
 
+// keptText says what a daemon has left running.
 func keptText(n int) string {
 	if n == 0 {
 		return "no terminal was running"
 	}
-	return fmt.Sprintf("%d terminals run on; the next daemon takes them up, tether stop ends them", n)
+	return terminals(n, "runs", "run") + " on; the next daemon takes what runs, tether stop ends it"
+}
+
+// terminals is so many of them with a verb.
+func terminals(n int, one, many string) string {
+	if n == 1 {
+		return "1 terminal " + one
+	}
+	return fmt.Sprintf("%d terminals %s", n, many)
 }
 
 // stopTimeout is how long a daemon may take to end; it gives itself 5 s.
@@ -151,7 +161,7 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	err = client.Shutdown(ctx)
 	if err == nil {
 		if err = client.WaitGone(ctx); err == nil && running > 0 {
-			a.notice("%d terminals were ended", running)
+			a.notice("%s", terminals(running, "was ended", "were ended"))
 		}
 		return err
 	}
@@ -162,6 +172,6 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	if n == 0 && left == nil {
 		return err
 	}
-	a.notice("no daemon was running; %d terminals that had been left running were ended", n)
+	a.notice("no daemon was running; %s", terminals(n, "that had been left running was ended", "that had been left running were ended"))
 	return left
 }

@@ -149,7 +149,7 @@ func TestPersonIsToldThatNobodyCame(t *testing.T) {
 	m.kill()
 	p.sees("none has come back", "runs on", "tether daemon --background; tether attach pty-")
 	p.exits(254)
-	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminals run without a daemon") {
+	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminal runs without a daemon") {
 		t.Errorf("status %d: %s", status, out)
 	}
 	m.start("daemon")
@@ -329,7 +329,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 		if err := old.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminals run on") {
+		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminal runs on") {
 			t.Errorf("%v: %v\n%s", sig, err, m.said.String())
 		}
 		m.said.reset()
@@ -374,7 +374,7 @@ func TestWithoutHolders(t *testing.T) {
 	}
 	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 	out, _ := command(t, "status")
-	for _, want := range []string{"holders    0 alive; 1 terminals end with the daemon", "degraded   holders"} {
+	for _, want := range []string{"holders    0 alive; 1 terminal ends with the daemon", "degraded   holders"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("status does not say %q:\n%s", want, out)
 		}

@@ -68,7 +68,7 @@ func (a *app) printStatus(s local.Status) {
 	case s.Holders.Off != "":
 		fmt.Fprintf(a.stdout, "holders    none, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
-		fmt.Fprintf(a.stdout, "holders    %d alive; %d terminals end with the daemon\n", s.Holders.Alive, s.Holders.InDaemon)
+		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, terminals(s.Holders.InDaemon, "ends", "end"))
 	default:
 		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
 	}
