@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,8 +44,8 @@ type Listener struct {
 	once       sync.Once
 	err        error // of Close
 
-	accepting sync.Mutex     // one Accept at a time
-	next      windows.Handle // the instance that the next client gets; there is always one, so that the name stays ours
+	accepting sync.Mutex // one Accept at a time
+	places    []*place   // for the next clients; there are always some, so that the name stays ours
 }
 
 // Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing. The lock path+".lock" is
@@ -90,7 +91,10 @@ func bind(path string) (l *Listener, err error) {
 	if l.stop, err = windows.CreateEvent(nil, 1, 0, nil); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if l.next, err = l.instance(windows.FILE_FLAG_FIRST_PIPE_INSTANCE); err == nil {
+	for first := uint32(windows.FILE_FLAG_FIRST_PIPE_INSTANCE); err == nil && len(l.places) < backlog; first = 0 {
+		err = l.addPlace(first)
+	}
+	if err == nil {
 		err = os.WriteFile(path, []byte(l.name), 0o600)
 	}
 	if err != nil {
@@ -166,39 +170,22 @@ func userSID() (*windows.SID, error) {
 	return user.User.Sid, nil
 }
 
-// instance makes the place for one client.
-func (l *Listener) instance(flags uint32) (windows.Handle, error) {
-	name, err := windows.UTF16PtrFromString(l.name)
-	if err != nil {
-		return 0, err
-	}
-	return windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED|flags,
-		windows.PIPE_TYPE_BYTE|windows.PIPE_REJECT_REMOTE_CLIENTS, windows.PIPE_UNLIMITED_INSTANCES, pipeBuffer, pipeBuffer, 0, l.rights)
-}
-
 // Accept waits for the next connection of a program of this user. After Close it returns an error that is net.ErrClosed. It holds a
 // thread while it waits.
 func (l *Listener) Accept() (net.Conn, error) {
 	l.accepting.Lock()
 	defer l.accepting.Unlock()
 	for {
+		p, err := l.await()
 		if l.isClosed() {
-			return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: net.ErrClosed}
-		}
-		err := l.connect()
-		if l.isClosed() {
-			continue
-		}
-		if errors.Is(err, windows.ERROR_NO_DATA) { // the client has gone again
-			_ = windows.CloseHandle(l.next)
-			if l.next, err = l.instance(0); err == nil {
-				continue
-			}
+			err = net.ErrClosed
 		}
 		if err != nil {
 			return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
 		}
-		return l.take()
+		if handle, there := p.take(); there { // else the client has gone again
+			return newConn(handle, l.name), nil
+		}
 	}
 }
 
@@ -211,42 +198,37 @@ func (l *Listener) isClosed() bool {
 	}
 }
 
-// connect waits until a client has opened l.next, or Close was called.
-func (l *Listener) connect() error {
-	done, err := windows.CreateEvent(nil, 1, 0, nil)
+// await returns a place that somebody has taken, which has a successor then.
+func (l *Listener) await() (*place, error) {
+	for len(l.places) < backlog { // one could not be made before
+		if err := l.addPlace(0); err != nil {
+			return nil, err
+		}
+	}
+	events := []windows.Handle{l.stop}
+	for _, p := range l.places {
+		events = append(events, p.event)
+	}
+	which, err := windows.WaitForMultipleObjects(events, false, windows.INFINITE)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer windows.CloseHandle(done)
-	pending := windows.Overlapped{HEvent: done}
-	err = windows.ConnectNamedPipe(l.next, &pending)
-	switch {
-	case err == nil, errors.Is(err, windows.ERROR_PIPE_CONNECTED):
-		return nil
-	case !errors.Is(err, windows.ERROR_IO_PENDING):
-		return err
+	n := int(which - windows.WAIT_OBJECT_0)
+	if n == 0 {
+		return nil, net.ErrClosed
 	}
-	which, err := windows.WaitForMultipleObjects([]windows.Handle{done, l.stop}, false, windows.INFINITE)
-	if err == nil && which == windows.WAIT_OBJECT_0 {
-		var n uint32
-		return windows.GetOverlappedResult(l.next, &pending, &n, false)
-	}
-	_ = windows.CancelIoEx(l.next, &pending)
-	var n uint32
-	_ = windows.GetOverlappedResult(l.next, &pending, &n, true) // until then the kernel may write into pending
-	return errors.Join(err, net.ErrClosed)
+	taken := l.places[n-1]
+	l.places = slices.Delete(l.places, n-1, n)
+	return taken, l.addPlaceAfter(taken)
 }
 
-// take makes the instance that has a client a connection, and a new one for the next client.
-func (l *Listener) take() (net.Conn, error) {
-	taken := l.next
-	var err error
-	if l.next, err = l.instance(0); err != nil {
-		l.next = taken // tried again with the next Accept
-		_ = windows.DisconnectNamedPipe(taken)
-		return nil, &net.OpError{Op: "accept", Net: "pipe", Addr: l.Addr(), Err: err}
+// addPlaceAfter makes the successor of a place; if it cannot, the client that has taken it is sent away.
+func (l *Listener) addPlaceAfter(taken *place) error {
+	err := l.addPlace(0)
+	if err != nil {
+		taken.close()
 	}
-	return newConn(taken, l.name), nil
+	return err
 }
 
 // Refused is how many connections were not let in: none that this process knows of, since Windows refuses them.
@@ -273,8 +255,8 @@ func (l *Listener) Close() error {
 
 func (l *Listener) release() {
 	_ = windows.CloseHandle(l.stop)
-	if l.next != 0 && l.next != windows.InvalidHandle {
-		_ = windows.CloseHandle(l.next)
+	for _, p := range l.places {
+		p.close()
 	}
 }
 
