@@ -3,7 +3,6 @@ package installer
 import (
 	"context"
 	"fmt"
-	"os"
 	"os/user"
 	"strconv"
 	"strings"
@@ -36,6 +35,9 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	if err == nil {
 		return u, nil
 	}
+	if self, err := user.Current(); err == nil && strings.HasSuffix(self.Username, `\`+name) { // Windows puts the machine before it
+		return self, nil
+	}
 	out, failed := run(ctx, "getent", "passwd", name)
 	f := strings.Split(strings.TrimSpace(out), ":")
 	if failed == nil && len(f) == 7 {
@@ -45,12 +47,12 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 }
 
 // Dirs are the directories of the service's daemon, on the system goos. Of one
-// that is not known they are the caller's own.
+// that is not known, and on Windows, they are the caller's own.
 func (s *Service) Dirs(goos string) (dirs.Dirs, error) {
-	if s.User == "" {
+	if s.User == "" || goos == "windows" {
 		return dirs.Get()
 	}
-	env := map[string]string{"HOME": s.UserHome, "APPDATA": os.Getenv("APPDATA"), "LOCALAPPDATA": os.Getenv("LOCALAPPDATA")}
+	env := map[string]string{"HOME": s.UserHome}
 	for _, e := range s.environment() {
 		name, value, _ := strings.Cut(e, "=")
 		env[name] = value

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"os/user"
+	"strings"
 
 	"github.com/kardianos/service"
-	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
+	"golang.org/x/sys/windows/svc/mgr"
 )
 
 // New returns the Manager for services of the user who calls, or of the
@@ -74,9 +77,24 @@ func sessionEnv() []string { return os.Environ() }
 const AdministratorHint = "a command line that was started by Run as administrator"
 
 // IsAdministrator reports whether this process may change services of the
-// machine.
-func IsAdministrator() bool { return windows.GetCurrentProcessToken().IsElevated() }
+// machine. It asks the one who decides.
+func IsAdministrator() bool {
+	m, err := mgr.Connect()
+	if err != nil {
+		return false
+	}
+	_ = m.Disconnect()
+	return true
+}
 
-// ExecuteAs does nothing: there is no acting for another user without a
-// password.
-func ExecuteAs(context.Context, Service, ...string) (string, error) { return "", nil }
+// ExecuteAs is Execute as the user of a service of the machine, if that is who
+// calls; there is no acting for another without a password, and nothing is done.
+// What the command complains of is part of what it printed.
+func ExecuteAs(ctx context.Context, s Service, argv ...string) (string, error) {
+	u, err := user.Current()
+	if err != nil || !strings.EqualFold(u.Username, s.User) {
+		return "", err
+	}
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
+	return string(out), err
+}

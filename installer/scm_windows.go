@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/kardianos/service"
 	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/registry"
 	"golang.org/x/sys/windows/svc"
 )
 
@@ -31,11 +33,18 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 	if err != nil {
 		return Unchanged, err
 	}
-	if st, err := c.Status(); err == nil && st != service.StatusUnknown {
-		if st == service.StatusRunning {
-			return Unchanged, nil
-		}
+	change := Installed
+	was, found := known()
+	switch {
+	case found && was.Program == "":
+		return Unchanged, foreign("the Windows service " + Name)
+	case found && was.Program == s.Program:
 		return Unchanged, m.start(c)
+	case found:
+		change = Updated
+		if err := m.Uninstall(ctx); err != nil {
+			return Unchanged, err
+		}
 	}
 	if err := c.Install(); err != nil {
 		return Unchanged, &Problem{Text: "Windows does not take the service", Err: err, Next: "set " + PasswordVar + " to the password of " + s.User}
@@ -43,8 +52,27 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 	if err := m.start(c); err != nil {
 		return Unchanged, undo(err, c.Uninstall)
 	}
-	return Installed, nil
+	return change, nil
 }
+
+// known is the service as Windows has written it down, where everybody may
+// read it; without a Program if it is not ours.
+func known() (s Service, found bool) {
+	k, err := registry.OpenKey(registry.LOCAL_MACHINE, `System\CurrentControlSet\Services\`+Name, registry.QUERY_VALUE)
+	if err != nil {
+		return s, false
+	}
+	defer k.Close()
+	line, _, err := k.GetStringValue("ImagePath")
+	if err == nil && strings.Contains(line, serviceRun) {
+		s = Service{System: true, Program: program(line)}
+		s.User, _, _ = k.GetStringValue("ObjectName") // "" if it cannot be had
+	}
+	return s, true
+}
+
+// serviceRun is in the command line of our service and of no other.
+const serviceRun = " service run"
 
 func (m *scm) start(c service.Service) error {
 	err := c.Start()
@@ -64,9 +92,13 @@ func (m *scm) Uninstall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if st, err := c.Status(); errors.Is(err, service.ErrNotInstalled) {
+	st, err := c.Status()
+	switch was, _ := known(); {
+	case errors.Is(err, service.ErrNotInstalled):
 		return nil
-	} else if err == nil && st == service.StatusRunning {
+	case was.Program == "":
+		return foreign("the Windows service " + Name)
+	case st == service.StatusRunning:
 		if err := c.Stop(); err != nil {
 			return err
 		}
@@ -104,7 +136,8 @@ func (m *scm) Status(context.Context) (Status, error) {
 	if errors.Is(err, service.ErrNotInstalled) {
 		return Status{State: "not installed"}, nil
 	}
-	st := Status{Installed: true, Path: "the services of this machine", Enabled: true, Running: state == service.StatusRunning, State: "stopped"}
+	s, _ := known()
+	st := Status{Installed: true, Service: s, Path: "the services of this machine", Enabled: true, Running: state == service.StatusRunning, State: "stopped"}
 	if st.Running {
 		st.State = "running"
 	}

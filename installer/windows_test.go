@@ -1,0 +1,74 @@
+//go:build windows
+
+package installer
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"golang.org/x/sys/windows/svc"
+)
+
+func TestRunKey(t *testing.T) {
+	const name = "tether-test"
+	var k runKey
+	t.Cleanup(func() { _ = k.Delete(name) })
+	for _, want := range []string{`"C:\Zoë B\tether.exe" service logon`, "x"} {
+		if err := k.Set(name, want); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := k.Value(name); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+	if err := errors.Join(k.Delete(name), k.Delete(name)); err != nil {
+		t.Error(err)
+	}
+	if got, err := k.Value(name); err != nil || got != "" {
+		t.Errorf("after removal: %q, %v", got, err)
+	}
+}
+
+// The daemon of a service ends when Windows says so, and Windows is told when it
+// ends by itself.
+func TestServiceHandler(t *testing.T) {
+	for name, tt := range map[string]struct {
+		ask  svc.Cmd
+		fail error
+		code uint32
+	}{"stop": {svc.Stop, nil, 0}, "shutdown": {svc.Shutdown, nil, 0}, "crash": {0, errors.New("it broke"), 1}} {
+		t.Run(name, func(t *testing.T) {
+			h := &handler{run: func(ctx context.Context) error {
+				if tt.fail == nil {
+					<-ctx.Done()
+				}
+				return tt.fail
+			}}
+			requests, changes := make(chan svc.ChangeRequest, 2), make(chan svc.Status, 8)
+			requests <- svc.ChangeRequest{Cmd: svc.Interrogate}
+			if tt.ask != 0 {
+				requests <- svc.ChangeRequest{Cmd: tt.ask}
+			}
+			if _, code := h.Execute(nil, requests, changes); code != tt.code || !errors.Is(h.err, tt.fail) {
+				t.Errorf("code %d, %v", code, h.err)
+			}
+			if first := <-changes; first.State != svc.Running {
+				t.Errorf("it began as %v", first.State)
+			}
+		})
+	}
+}
+
+func TestMachineServiceNotInstalled(t *testing.T) {
+	m := New(true)
+	if st, err := m.Status(t.Context()); err != nil || st.Installed {
+		t.Skipf("a service is installed here: %+v, %v", st, err)
+	}
+	if err := errors.Join(m.Uninstall(t.Context())); err != nil {
+		t.Error(err)
+	}
+	if err := m.Start(t.Context()); err == nil {
+		t.Error("what is not installed was started")
+	}
+}
