@@ -61,13 +61,14 @@ func TestConfigIsChecked(t *testing.T) {
 }
 
 func TestEndsWithEverything(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
 	var ids []string
 	for range 3 {
 		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "trap '' TERM HUP; sleep 1000 & wait; sleep 1000"},
-			Env: os.Environ(), Cwd: "/"})
+			Env: os.Environ(), Cwd: testkit.Abs("/")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	exits, shown := observe(t, url, "told")
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "told"}); err != nil {
 		t.Fatal(err)
 	}
 	<-shown
@@ -149,6 +150,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 }
 
 func TestLogHoldsNoContent(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	url := startHost(t, "token-canary")
 	d := home(t)
 	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
@@ -183,6 +185,7 @@ func TestLogHoldsNoContent(t *testing.T) {
 }
 
 func TestUnsafePlacesAreRefused(t *testing.T) {
+	testkit.Unix(t, testkit.Modes)
 	for _, c := range []struct {
 		name  string
 		spoil func(home string) error
@@ -226,9 +229,10 @@ func file(name, content string, mode os.FileMode) error {
 }
 
 func TestSpawnRequests(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	a := start(t, agent.Config{Dirs: home(t)})
 	run := func(r local.SpawnRequest) (local.Terminal, error) {
-		r.Cwd = "/"
+		r.Cwd = testkit.Abs("/")
 		if r.Env == nil {
 			r.Env = []string{"PATH=" + os.Getenv("PATH")}
 		}

@@ -92,7 +92,7 @@ func TestPairWithHostsThatDoNotFit(t *testing.T) {
 	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: plainURL, Name: "plain", AssumeClientTerminals: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "it was tried", func() bool { return plain.asked(ahp.MethodCreateTerminal) })
@@ -224,7 +224,7 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 	pair(url)
 	spawned := make(chan error)
 	go func() {
-		_, err := a.client.Spawn(context.Background(), local.SpawnRequest{Command: []string{"true"}, Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
+		_, err := a.client.Spawn(context.Background(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
 		spawned <- err
 	}()
 	<-starting
@@ -248,7 +248,7 @@ func TestUnpairWithdraws(t *testing.T) {
 	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
+	tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), Name: "mine"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,13 +47,13 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	sleep := local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Env: append(os.Environ(), "SECRET=canary")}
+	sleep := local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/", Env: append(os.Environ(), "SECRET=canary")}
 	lent, err := d.client.Spawn(t.Context(), sleep)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bob := d.client.As("bob")
-	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/"})
+	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestAuditWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/"}); err != nil {
+	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/"}); err != nil {
 		t.Fatal(err)
 	}
 	d.status("degraded", func(s local.Status) bool {

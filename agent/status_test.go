@@ -74,6 +74,7 @@ func pairedWith(t *testing.T, state string, urls map[string]string) {
 
 // Whatever the network does, status asks nobody: it answers within 200 ms, and shows a link as it is.
 func TestStatusIsQuickAndTrue(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	d := home(t)
 	pairedWith(t, d.State, map[string]string{"silent": silentHost(t), "closed": "ws://127.0.0.1:1", "nowhere": "wss://nowhere.invalid"})
@@ -118,6 +119,7 @@ func TestStatusIsQuickAndTrue(t *testing.T) {
 
 // What is configured arrives where it has an effect.
 func TestSettings(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	d := home(t)
 	c := config.Default()
 	c.Terminals.TotalLogBytes, c.Terminals.LogBytes, c.Terminals.MaxRunning = 32<<20, 64<<10, 1

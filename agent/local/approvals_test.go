@@ -63,7 +63,7 @@ func (w *world) ask(as string, r local.SpawnRequest) (local.Approval, <-chan err
 	return found, done
 }
 
-var codeRequest = local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: "/", SetEnv: []string{"CI=secret"}}
+var codeRequest = local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/"), SetEnv: []string{"CI=secret"}}
 
 func TestApprove(t *testing.T) {
 	for _, c := range []struct {
@@ -251,17 +251,17 @@ func TestPolicyAtTheSocket(t *testing.T) {
 		r      local.SpawnRequest
 		want   local.Code
 	}{
-		{"blocked", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}, local.CodeDenied},
-		{"the person may", w.client, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}, ""},
-		{"first", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
-		{"second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
-		{"third", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, ""},
-		{"fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/"}, local.CodeLimit},
-		{"acp, first", bob, local.SpawnRequest{Command: []string{"x", "$(y)"}, Cwd: "/", Door: "acp"}, ""},
-		{"acp, second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "acp"}, ""},
-		{"acp, approved in the editor", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"}, ""},
-		{"acp, fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "acp"}, local.CodeLimit},
-		{"another door", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Door: "mcp"}, local.CodeBadRequest},
+		{"blocked", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, local.CodeDenied},
+		{"the person may", w.client, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}, ""},
+		{"first", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"third", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, ""},
+		{"fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}, local.CodeLimit},
+		{"acp, first", bob, local.SpawnRequest{Command: []string{"x", "$(y)"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
+		{"acp, second", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, ""},
+		{"acp, approved in the editor", bob, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/"), Door: "acp", Approved: "editor"}, ""},
+		{"acp, fourth", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "acp"}, local.CodeLimit},
+		{"another door", bob, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Door: "mcp"}, local.CodeBadRequest},
 	} {
 		if _, err := c.client.Spawn(t.Context(), c.r); code(err) != c.want {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
@@ -290,7 +290,7 @@ func TestChangedEnvironment(t *testing.T) {
 		{[]string{"A=1", "B=2"}, ""},
 		{[]string{"A=1", "LD_PRELOAD=x"}, local.CodeDenied},
 	} {
-		if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: "/", Env: c.env}); code(err) != c.want {
+		if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Env: c.env}); code(err) != c.want {
 			t.Errorf("%q: %v, want %q", c.env, err, c.want)
 		}
 	}
@@ -305,10 +305,10 @@ func TestConfine(t *testing.T) {
 		}
 		return nil
 	}}, term.Options{})
-	if _, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: "/"}); err != nil {
+	if _, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Errorf("the person: %v", err)
 	}
-	if _, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: "/"}); code(err) != local.CodeCannotStart {
+	if _, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); code(err) != local.CodeCannotStart {
 		t.Errorf("bob: %v", err)
 	}
 	if len(confined) != 1 || confined[0] != term.Agent("bob") {

@@ -278,6 +278,7 @@ func TestEnsureFindsARunningDaemon(t *testing.T) {
 }
 
 func TestEnsureTellsWhy(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	home := testkit.Home(t)
 	c := local.NewClient(home + "/run/daemon.sock")
 	defer c.Close()

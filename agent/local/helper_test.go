@@ -2,8 +2,11 @@ package local_test
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -184,4 +187,14 @@ func next(t *testing.T, a *local.Attachment) local.Control {
 			return *m.Control
 		}
 	}
+}
+
+// rooted makes absolute, on this system, the directories that are told as "cwd":"/…", and fills in args if there are any.
+func rooted(text string, args ...any) string {
+	root := strings.TrimSuffix(strconv.Quote(testkit.Abs("/")), `"`)
+	text = strings.ReplaceAll(text, `"cwd":"/`, `"cwd":`+root)
+	if len(args) == 0 {
+		return text
+	}
+	return fmt.Sprintf(text, args...)
 }

@@ -107,7 +107,7 @@ func (a *tools) decode(tool string, in args, into any) {
 
 func (a *tools) spawn(command ...string) (m meta) {
 	a.t.Helper()
-	a.decode("spawn_background_terminal", args{"cwd": "/tmp", "command": command}, &m)
+	a.decode("spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": command}, &m)
 	return m
 }
 
@@ -135,7 +135,7 @@ func TestContract(t *testing.T) {
 			t.Errorf("%s %v\ngot  %s (error %t)\nwant %s", tool, in, got, isError, want)
 		}
 	}
-	usersText := fmt.Sprintf(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d}`, person.ID, person.Started.UnixMilli())
+	usersText := rooted(`{"id":"%s","cwd":"/","owner":"user","visible":true,"createdAt":%d}`, person.ID, person.Started.UnixMilli())
 	exact("list_terminals", args{}, "["+usersText+"]")
 	child.Print("$ npm run dev\r\nServer started on port 3000\r\n")
 	testkit.Eventually(t, patience, "the output is there", func() bool { return w.info(person.ID).Bytes == 44 })
@@ -146,7 +146,7 @@ func TestContract(t *testing.T) {
 	m := a.spawn("npm", "run", "dev")
 	own := <-w.children
 	text := func(owner string, visible bool) string {
-		return fmt.Sprintf(`{"id":"%s","cwd":"/tmp","owner":"%s","visible":%t,"createdAt":%d,"command":["npm","run","dev"]}`, m.ID, owner, visible, m.CreatedAt)
+		return rooted(`{"id":"%s","cwd":"/tmp","owner":"%s","visible":%t,"createdAt":%d,"command":["npm","run","dev"]}`, m.ID, owner, visible, m.CreatedAt)
 	}
 	if !strings.HasPrefix(m.ID, "pty-") || time.Since(time.UnixMilli(m.CreatedAt)).Abs() > time.Minute {
 		t.Errorf("spawned %+v", m)
@@ -193,7 +193,7 @@ func TestBlockedCommands(t *testing.T) {
 		blocked = append(blocked, []string{name, "x"})
 	}
 	for _, command := range blocked {
-		got, isError := a.call("spawn_background_terminal", args{"cwd": "/tmp", "command": command})
+		got, isError := a.call("spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": command})
 		if got != "Command blocked for security reasons" || !isError {
 			t.Errorf("%q: %s (error %t)", command, got, isError)
 		}
@@ -251,7 +251,7 @@ func TestSpawnErrors(t *testing.T) {
 		want    string
 	}{
 		{"project", []string{"x"}, `cwd "project" is not an absolute path`},
-		{"/tmp", []string{"missing"}, `start "missing": program "missing": context canceled`},
+		{testkit.Abs("/tmp"), []string{"missing"}, `start "missing": program "missing": context canceled`},
 	} {
 		if got, isError := a.call("spawn_background_terminal", args{"cwd": c.cwd, "command": c.command}); got != c.want || !isError {
 			t.Errorf("%s %q: %s, want %s", c.cwd, c.command, got, c.want)
@@ -264,8 +264,8 @@ func TestSpawnErrors(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		{"/no/such/dir", []string{"true"}, []string{"cwd", "/no/such/dir", "no such file"}},
-		{"/tmp", []string{"no-such-program-77"}, []string{"no-such-program-77", "check the spelling"}},
+		{testkit.Abs("/no/such/dir"), []string{"true"}, []string{"cwd", "no", "such", "dir", "file"}},
+		{testkit.Abs("."), []string{"no-such-program-77"}, []string{"no-such-program-77", "check the spelling"}},
 	} {
 		got, isError := b.call("spawn_background_terminal", args{"cwd": c.cwd, "command": c.command})
 		for _, part := range c.want {
@@ -376,7 +376,7 @@ func TestLimits(t *testing.T) {
 		a, b := pipe(t, s, "claude"), pipe(t, s, "cursor")
 		spawns := func(who *tools, want string) string {
 			t.Helper()
-			got, isError := who.call("spawn_background_terminal", args{"cwd": "/tmp", "command": []string{"x"}})
+			got, isError := who.call("spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": []string{"x"}})
 			if want != "" {
 				if got != want || !isError {
 					t.Errorf("%s (error %t), want %s", got, isError, want)
@@ -507,7 +507,7 @@ func TestAgentSpec(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.agent("claude").spawn("git", "log")
 	r := w.daemon.specs[0]
-	if r.OnSlow != "" || r.Cwd != "/tmp" || !slices.Equal(r.Command, []string{"git", "log"}) || r.Env != nil || r.LendTo != nil || r.Private || !slices.Contains(r.SetEnv, "GIT_PAGER=cat") {
+	if r.OnSlow != "" || r.Cwd != testkit.Abs("/tmp") || !slices.Equal(r.Command, []string{"git", "log"}) || r.Env != nil || r.LendTo != nil || r.Private || !slices.Contains(r.SetEnv, "GIT_PAGER=cat") {
 		t.Errorf("the daemon was asked for %+v", r)
 	}
 }

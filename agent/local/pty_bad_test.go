@@ -155,7 +155,7 @@ func TestSpawnForInterfaces(t *testing.T) {
 		{"missing program", isJSON, `{"cwd":"/","command":["missing"]}`, 422, local.CodeCannotStart},
 		{"oversized", isJSON, `{"cwd":"/` + strings.Repeat("x", 1<<20) + `"}`, 413, local.CodeTooLarge},
 	} {
-		resp := post(c.kind, c.body)
+		resp := post(c.kind, rooted(c.body))
 		if resp.StatusCode != c.status {
 			t.Errorf("%s: %s, want %d", c.name, resp.Status, c.status)
 		} else if got := codeOf(t, resp); got != c.code {
@@ -167,7 +167,7 @@ func TestSpawnForInterfaces(t *testing.T) {
 		{"application/json; charset=utf-8", `{"command":["x"]}`, ""},
 		{isJSON, `{"cwd":"/","command":["x"],"private":true}`, "/"},
 	} {
-		resp := post(c.kind, c.body)
+		resp := post(c.kind, rooted(c.body))
 		var got struct {
 			OK       bool
 			ID       string
@@ -177,7 +177,7 @@ func TestSpawnForInterfaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !got.OK || got.ID == "" || got.Terminal["id"] != got.ID || got.Terminal["owner"] != "user" || got.Terminal["visible"] != true ||
-			c.cwd != "" && got.Terminal["cwd"] != c.cwd {
+			c.cwd != "" && got.Terminal["cwd"] != testkit.Abs(c.cwd) {
 			t.Errorf("%s: %+v", c.body, got)
 		}
 		if e := u.event("created"); e["terminal"].(map[string]any)["id"] != got.ID {

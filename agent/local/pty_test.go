@@ -88,7 +88,7 @@ func TestEventsOfTerminals(t *testing.T) {
 		t.Fatal(err)
 	}
 	child := <-w.children
-	session := said{"id": tm.ID, "cwd": "/x", "owner": "agent", "visible": false, "createdAt": float64(tm.Started.UnixMilli()),
+	session := said{"id": tm.ID, "cwd": testkit.Abs("/x"), "owner": "agent", "visible": false, "createdAt": float64(tm.Started.UnixMilli()),
 		"command": []any{"npm", "run", "dev"}, "principal": "a", "name": "dev", "title": "dev", "cols": number(80), "rows": number(24)}
 	seen := func(u *ui, event string, want said) {
 		t.Helper()

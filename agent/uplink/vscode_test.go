@@ -129,7 +129,7 @@ func TestVSCodeHostIsRefusedCleanly(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); link.Run(ctx) }()
-		if _, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"sleep", "1000"}, Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: []string{"code"}}); err != nil {
+		if _, err := pool.As(term.User).Spawn(term.Spec{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/"), LendTo: []string{"code"}}); err != nil {
 			t.Fatal(err)
 		}
 		testkit.Eventually(t, time.Minute, "the link gives up", func() bool { return link.Status().State == uplink.StateUnsupported })

@@ -3,6 +3,7 @@ package testkit
 import (
 	"context"
 	"io"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -139,4 +140,12 @@ func (c *Child) Pid() int { return 1 }
 func (c *Child) Close() error {
 	c.close.Do(func() { close(c.closed) })
 	return nil
+}
+
+// Sleep is a command that does nothing until it is killed.
+func Sleep() []string {
+	if filepath.Separator == '\\' {
+		return []string{"cmd.exe", "/d", "/c", "pause >nul"}
+	}
+	return []string{"sleep", "1000"}
 }

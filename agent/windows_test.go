@@ -1,0 +1,129 @@
+//go:build windows
+
+package agent_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+func TestEndsWithEverythingOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
+	var pids []int
+	for range 3 {
+		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cmd", "/c", "start /b ping -n 1000 127.0.0.1 & pause"},
+			Env: os.Environ(), Cwd: testkit.Abs("/")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pids = append(pids, tm.Pid)
+	}
+	if err := a.client.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.end()
+	for _, pid := range pids {
+		if p, err := proc.Lookup(pid); err == nil && !p.Zombie {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
+		t.Error("the file of the door is still there")
+	}
+	if conn, err := ipc.Dial(t.Context(), agent.SocketPath(d)); !errors.Is(err, ipc.ErrNotRunning) {
+		t.Errorf("after the end: %v, %v", conn, err)
+	}
+}
+
+// prints runs a command to its end and returns its output and exit code.
+func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
+	t.Helper()
+	if r.Cwd == "" {
+		r.Cwd = testkit.Abs("/")
+	}
+	tm, err := c.Spawn(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	out, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exit *local.Exit
+	testkit.Eventually(t, 20*time.Second, "the exit is known", func() bool {
+		tm, err := c.Find(t.Context(), tm.ID)
+		exit = tm.Exit
+		return err == nil && exit != nil
+	})
+	return string(out), exit.Code
+}
+
+// Programs get the environment of the account, with what a request adds, and nothing of tether's but the terminal's mark.
+func TestEnvironmentOnWindows(t *testing.T) {
+	t.Setenv("ONLY_THE_DAEMONS", "x")
+	a := start(t, agent.Config{Dirs: home(t)})
+	out, code := prints(t, a.client, local.SpawnRequest{Command: []string{"cmd", "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
+	if code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for text, want := range map[string]bool{"GOOD=grün": true, "path=C:\\x": true, "PATH=C:\\windows": false, "SystemRoot=": true, "USERPROFILE=": true,
+		"TETHER_TERMINAL=": true, "TETHER_HOME=": false, "ONLY_THE_DAEMONS": false} {
+		if strings.Contains(strings.ToUpper(out), strings.ToUpper(text)) != want {
+			t.Errorf("%q in the environment: %t, want %t:\n%s", text, !want, want, out)
+		}
+	}
+}
+
+// Exit codes are 32 bits without a sign, through every layer.
+func TestExitCodesOnWindows(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	for text, want := range map[string]int{"0": 0, "3": 3, "300": 300, "-1": 0xffffffff, "-1073741819": 0xc0000005, "2147483647": 0x7fffffff} {
+		if _, code := prints(t, a.client, local.SpawnRequest{Line: "exit " + text}); code != want {
+			t.Errorf("exit %s became %s, want %s", text, strconv.Itoa(code), strconv.Itoa(want))
+		}
+	}
+}
+
+func TestShellsOnWindows(t *testing.T) {
+	t.Setenv("SHELL", filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe"))
+	a := start(t, agent.Config{Dirs: home(t)})
+	for _, command := range [][]string{nil, {"cmd"}, {"cmd.exe"}} {
+		dir := t.TempDir()
+		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: command, Shell: true, Cwd: dir, Cols: 200, Rows: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := a.client.Attach(t.Context(), tm.ID, local.AttachOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := at.Write(t.Context(), []byte("exit 5\r")); err != nil {
+			t.Error(err)
+		}
+		testkit.Eventually(t, 20*time.Second, "the shell ends", func() bool {
+			tm, err := a.client.Find(t.Context(), tm.ID)
+			return err == nil && tm.Exit != nil && tm.Exit.Code == 5
+		})
+		at.Close()
+	}
+}
