@@ -213,6 +213,10 @@ first_boot() {
 	systemctl start "user@$(id -u short)"
 	[[ "$(as short "$program" service install 2>&1)" == *"enable-linger short"* ]] || fail "no hint"
 	[[ "$(as short "$program" service status)" == *"enable-linger short"* ]] || fail "no hint in status"
+	as short "$program" run --private --detach -- sh -c "$counting"
+	clock=$(counting_of short)
+	systemctl stop "user@$(id -u short)" # as logind does after the last logout
+	gone "$clock" || fail "it is said to end with the last logout, and does not"
 	machine_service
 }
 inactive() { [[ "$(tether service status)" == *inactive* ]]; }
