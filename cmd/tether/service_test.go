@@ -42,19 +42,19 @@ func TestTailPrintsLastLines(t *testing.T) {
 // locked is a buffer that one goroutine writes and another reads.
 type locked struct {
 	mu sync.Mutex
-	bytes.Buffer
+	b  bytes.Buffer
 }
 
 func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.Buffer.Write(p)
+	return l.b.Write(p)
 }
 
 func (l *locked) text() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.String()
+	return l.b.String()
 }
 
 // A log that is followed may not be there yet, and begins anew when it is full.
