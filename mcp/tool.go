@@ -163,6 +163,14 @@ func (t target) check() error {
 	return nil
 }
 
+// target decodes the arguments of a tool that takes nothing but a terminal.
+func (c call) target(in *target) error {
+	if err := c.decode(in); err != nil {
+		return err
+	}
+	return in.check()
+}
+
 // said is an error in the words of the tools' contract, which are sentences.
 type said string
 

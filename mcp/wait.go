@@ -4,14 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"strings"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"tether/mcp/screen"
 )
 
 // Bounds of a wait.
@@ -116,21 +111,6 @@ func (s *Server) waitTool() tool {
 	}
 }
 
-// wait is one wait under way.
-type wait struct {
-	terminal Terminal
-	pattern  *regexp.Regexp
-	idle     time.Duration // 0: not waited for
-	command  bool
-	probes   []probe
-	since    int64 // -1: not given
-	timeout  time.Duration
-
-	began  time.Time
-	result waitResult
-	screen *screen.Screen
-}
-
 func (s *Server) waitFor(a *waitArgs) (*wait, error) {
 	w := &wait{since: -1, timeout: defaultWait, command: a.Command}
 	if err := a.check(); err != nil {
@@ -172,159 +152,6 @@ func optional(name string, v *int64, lo, hi int64, set func(int64)) error {
 	}
 	set(*v)
 	return nil
-}
-
-// run waits. What ends it is the cause of its context, so that whoever notices
-// something first ends the one call that blocks. It returns ctx's error when
-// the caller is gone.
-func (w *wait) run(ctx context.Context) (*waitResult, error) {
-	w.began = time.Now()
-	i := w.terminal.Info()
-	w.screen = screen.New(i.Cols, i.Rows)
-	from := max(w.since, i.Start)
-	rd, err := w.terminal.Read(from)
-	if err != nil {
-		return nil, err
-	}
-	defer rd.Close()
-	w.result.Cursor = from
-	if w.command && w.since < 0 && i.Running == "" {
-		w.command = false
-		if all := w.terminal.Commands(); len(all) > 0 && all[len(all)-1].Running {
-			w.command = true // one without a line
-		} else {
-			return w.done(reasonCommand, lastOf(all)), nil
-		}
-	}
-	if w.since < 0 {
-		w.since = i.End // for commands: those that finished before are over
-	}
-	inner, end := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(w.timeout, func() { end(reasonTimeout) })
-	defer timer.Stop()
-	wait := w.startProbes(inner, end)
-	defer wait()
-	defer end(nil)
-	return w.follow(inner, end, rd)
-}
-
-func lastOf(all []Command) *Command {
-	if len(all) == 0 {
-		return nil
-	}
-	c := cleanCommand(all[len(all)-1])
-	return &c
-}
-
-// follow reads until something that was waited for is found or the context
-// ends. What was there when the wait began is looked at in any case.
-func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*waitResult, error) {
-	buf := make([]byte, 32<<10)
-	there := w.terminal.Info().End
-	var idle *time.Timer
-	for {
-		if ctx.Err() != nil && (w.result.Cursor >= there || !isReason(context.Cause(ctx))) {
-			return w.over(ctx)
-		}
-		ev, ok, err := rd.TryNext(buf)
-		if !ok && err == nil {
-			if idle == nil && w.idle > 0 { // all that was there was read
-				idle = time.AfterFunc(w.idle, func() { end(reasonIdle) })
-				defer idle.Stop()
-			}
-			ev, err = rd.Next(ctx, buf)
-		}
-		switch {
-		case errors.Is(err, io.EOF):
-			return w.done(reasonExit, nil), nil
-		case err != nil && ctx.Err() != nil:
-			return w.over(ctx)
-		case err != nil:
-			return nil, err
-		}
-		w.result.Cursor = ev.Off
-		if len(ev.Data) > 0 && idle != nil {
-			idle.Reset(w.idle)
-		}
-		if r := w.see(ev); r != nil {
-			return r, nil
-		}
-	}
-}
-
-// over is the end of a wait whose context has ended: because of what was
-// waited for, or because nobody waits any more.
-func (w *wait) over(ctx context.Context) (*waitResult, error) {
-	var why reason
-	if !errors.As(context.Cause(ctx), &why) {
-		return nil, ctx.Err()
-	}
-	return w.done(why, nil), nil
-}
-
-func isReason(err error) bool {
-	var why reason
-	return errors.As(err, &why)
-}
-
-// see looks at one event. The result is nil if it is not what was waited for.
-func (w *wait) see(ev Event) *waitResult {
-	switch {
-	case ev.Exited:
-		return w.done(reasonExit, nil)
-	case ev.Resized != nil:
-		w.screen.Resize(ev.Resized[0], ev.Resized[1])
-	case ev.Finished != nil && w.command && ev.Off >= w.since:
-		c := cleanCommand(*ev.Finished)
-		return w.done(reasonCommand, &c)
-	case len(ev.Data) > 0:
-		w.screen.Write(ev.Data)
-		if w.pattern != nil {
-			return w.match()
-		}
-		w.bound()
-	}
-	return nil
-}
-
-// match looks for the pattern in the lines that have changed.
-func (w *wait) match() *waitResult {
-	text, _ := w.screen.History()
-	for line := range strings.Lines(text) {
-		line = strings.TrimSuffix(line, "\n")
-		if w.pattern.MatchString(line) {
-			w.result.Line = line[:min(len(line), maxLine)]
-			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
-			return w.done(reasonPattern, nil)
-		}
-	}
-	w.bound()
-	return nil
-}
-
-// bound keeps of what has left the screen only what is told in the end.
-func (w *wait) bound() {
-	w.screen.Keep(waitText)
-}
-
-// done fills in the answer.
-func (w *wait) done(why reason, c *Command) *waitResult {
-	r := &w.result
-	r.Reason, r.Command, r.ElapsedMs = why, c, time.Since(w.began).Milliseconds()
-	r.Cursor -= int64(w.screen.Pending())
-	r.History, _ = w.screen.History()
-	if len(r.History) > waitText {
-		r.History = newest(r.History, waitText)
-	}
-	for _, p := range w.probes {
-		p.tell(r)
-	}
-	i := w.terminal.Info()
-	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
-	if i.Exit != nil {
-		r.ExitReason = i.Exit.Reason // whose own name is taken
-	}
-	return r
 }
 
 // progress tells the client from time to time that the call is alive. The

@@ -73,7 +73,8 @@ func TestWait(t *testing.T) {
 			func(r readAnswer) bool {
 				return r.Command != nil && r.Command.Line == "make" && *r.Command.ExitCode == 3
 			}},
-		{"no command runs", finishes(mcp.Command{N: 1, Line: "ls"}), nil, m{"command": true}, "command", 0, func(r readAnswer) bool { return r.Command.Line == "ls" }},
+		{"no command runs", func(x *fakeTerminal) { say("$ ")(x); finishes(mcp.Command{N: 1, Line: "ls"})(x) }, nil, m{"command": true}, "command", 0,
+			func(r readAnswer) bool { return r.Command.Line == "ls" && r.Cursor == 2 }},
 		{"one that has finished since", func(x *fakeTerminal) { say("$ ")(x); finishes(mcp.Command{N: 1, Line: "ls"})(x); running("cat")(x) }, nil, m{"command": true, "since": 1}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" }},
 	} {

@@ -1,0 +1,84 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"tether/platform/ipc"
+)
+
+// MCP opens a session of lines, one JSON-RPC message each, as the client's
+// principal; without one as DefaultAgent. ctx bounds only the opening. The
+// caller must Close it; CloseWrite says that nothing more comes.
+func (c *Client) MCP(ctx context.Context) (*MCPStream, error) {
+	conn, err := ipc.Dial(ctx, c.socket)
+	if err != nil {
+		return nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	stream, err := c.upgrade(conn)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
+func (c *Client) upgrade(conn net.Conn) (*MCPStream, error) {
+	req, err := http.NewRequest(http.MethodGet, "http://"+Host+"/v1/mcp", nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = c.header.Clone()
+	if req.Header == nil {
+		req.Header = http.Header{}
+	}
+	req.Header.Set("Connection", "Upgrade")
+	req.Header.Set("Upgrade", mcpProtocol)
+	if err := req.Write(conn); err != nil {
+		return nil, err
+	}
+	in := bufio.NewReader(conn)
+	resp, err := http.ReadResponse(in, req)
+	if err != nil {
+		return nil, fmt.Errorf("the daemon's answer: %w", err)
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		defer resp.Body.Close()
+		return nil, errorIn(resp)
+	}
+	return &MCPStream{conn: conn, in: in}, nil
+}
+
+// MCPStream is a session of lines. One goroutine may read while another
+// writes.
+type MCPStream struct {
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// Read returns what the server says, io.EOF when it has ended the session.
+func (m *MCPStream) Read(p []byte) (int, error) { return m.in.Read(p) }
+
+// Write says something to the server.
+func (m *MCPStream) Write(p []byte) (int, error) { return m.conn.Write(p) }
+
+// CloseWrite says that nothing more comes; answers under way still do.
+func (m *MCPStream) CloseWrite() error {
+	if half, ok := m.conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
+// Close ends the session.
+func (m *MCPStream) Close() error { return m.conn.Close() }
+
+var _ io.ReadWriteCloser = (*MCPStream)(nil)

@@ -1,0 +1,106 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"tether/agent/term"
+	"tether/mcp"
+)
+
+func mcpInfo(i term.Info) mcp.Info {
+	out := mcp.Info{
+		ID: string(i.ID), Cwd: i.Cwd, Owner: mcp.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
+		Name: i.Name, Title: i.Title, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid,
+		Detection: i.CommandDetection, Start: i.Bytes - i.Retained, End: i.Bytes,
+	}
+	if i.Owner == term.User {
+		out.Owner = mcp.OwnerUser
+	}
+	if i.Owner.Role == term.RoleAgent || i.Promoted {
+		out.Command = i.Command
+	}
+	if i.Running != nil {
+		out.Running = i.Running.Line
+	}
+	if i.Exit != nil {
+		out.Exit = &mcp.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, Reason: string(i.Exit.Reason), At: i.Exit.At}
+	}
+	return out
+}
+
+// mcpTerminal is a terminal for an MCP server.
+type mcpTerminal struct{ h term.Handle }
+
+// Info implements mcp.Terminal.
+func (t mcpTerminal) Info() mcp.Info { return mcpInfo(t.h.Info()) }
+
+// Commands implements mcp.Terminal.
+func (t mcpTerminal) Commands() []mcp.Command {
+	all, err := t.h.Commands()
+	if err != nil {
+		return nil // it has become somebody else's
+	}
+	out := make([]mcp.Command, len(all))
+	for i, c := range all {
+		out[i] = mcpCommand(c)
+	}
+	return out
+}
+
+func mcpCommand(c term.Command) mcp.Command {
+	return mcp.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
+}
+
+// Read implements mcp.Terminal. The view is the one for screens: all that the
+// child wrote except the shell's marks, under raw offsets. It never holds the
+// child up: a model reads when it likes.
+func (t mcpTerminal) Read(from int64) (mcp.Reader, error) {
+	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from})
+	if err != nil {
+		return nil, mcpError(err)
+	}
+	return mcpReader{rd}, nil
+}
+
+// mcpReader is a term.Reader in the words of an MCP server.
+type mcpReader struct{ rd *term.Reader }
+
+// TryNext implements mcp.Reader.
+func (r mcpReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+	ev, ok, err := r.rd.TryNext(buf)
+	return mcpEvent(ev, ok, err)
+}
+
+// Next implements mcp.Reader.
+func (r mcpReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+	ev, err := r.rd.Next(ctx, buf)
+	out, _, err := mcpEvent(ev, err == nil, err)
+	return out, err
+}
+
+// Close implements mcp.Reader.
+func (r mcpReader) Close() { r.rd.Close() }
+
+func mcpEvent(ev term.Event, ok bool, err error) (mcp.Event, bool, error) {
+	var lagged *term.LaggedError
+	if errors.As(err, &lagged) {
+		return mcp.Event{Lost: lagged.Lost, Off: lagged.At}, true, nil
+	}
+	if !ok || err != nil {
+		return mcp.Event{}, false, err
+	}
+	out := mcp.Event{Data: ev.Data, Off: ev.Raw}
+	if m := ev.Mark; m != nil {
+		switch m.Kind {
+		case term.MarkCommandFinished:
+			c := mcpCommand(m.Command)
+			out.Finished = &c
+		case term.MarkResized:
+			out.Resized = &[2]int{int(m.Size.Cols), int(m.Size.Rows)}
+		case term.MarkExited:
+			out.Exited = true
+		}
+	}
+	return out, true, nil
+}

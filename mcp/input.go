@@ -1,0 +1,107 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxInput bounds one write, in bytes.
+const maxInput = 64 << 10
+
+func (s *Server) writeTool() tool {
+	return tool{
+		name: "write_terminal", title: "Write to a terminal",
+		description: "Type into a background terminal of your own: answer a prompt, use a REPL or a shell. The user's terminals take no input from you. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
+		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id of a terminal that you have spawned"},"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C"},"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
+		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: yes()},
+		call: func(ctx context.Context, c call) (result, error) {
+			var in struct {
+				target
+				Input string `json:"input"`
+				Enter bool   `json:"enter"`
+			}
+			if err := c.decode(&in); err != nil {
+				return result{}, err
+			}
+			if err := in.check(); err != nil {
+				return result{}, err
+			}
+			if in.Enter {
+				in.Input += "\r"
+			}
+			if in.Input == "" || len(in.Input) > maxInput {
+				return result{}, fmt.Errorf("input has %d bytes, it must be 1 to %d", len(in.Input), maxInput)
+			}
+			t, err := s.opts.Terminals.Open(in.TerminalID)
+			if err != nil {
+				return result{}, about(in.TerminalID, err)
+			}
+			before := t.Info().End
+			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
+			if err := s.control.Write(ctx, in.TerminalID, []byte(in.Input)); err != nil {
+				return result{}, writeError(in.TerminalID, err)
+			}
+			return result{text: struct {
+				TerminalID string `json:"terminalId"`
+				Written    int    `json:"written"`
+				Cursor     int64  `json:"cursor"`
+			}{in.TerminalID, len(in.Input), before}}, nil
+		},
+	}
+}
+
+// writeTimeout is how long a write waits for a child that does not read.
+const writeTimeout = 10 * time.Second
+
+func writeError(id string, err error) error {
+	switch {
+	case errors.Is(err, ErrDenied):
+		return said("Cannot write to visible or user-owned terminals")
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("terminal %s does not read its input", id)
+	}
+	return about(id, err)
+}
+
+// signals are those that end, interrupt, stop or poke.
+var signals = []string{"SIGINT", "SIGTERM", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGTSTP", "SIGSTOP", "SIGCONT", "SIGUSR1", "SIGUSR2", "SIGWINCH"}
+
+func (s *Server) signalTool() tool {
+	return tool{
+		name: "signal_terminal", title: "Send a signal",
+		description: "Send a signal to what runs in the foreground of a background terminal of your own, for example SIGINT like Ctrl-C. kill_terminal ends the whole terminal.",
+		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id of a terminal that you have spawned"},"signal":{"type":"string","enum":["` + strings.Join(signals, `","`) + `"]}},"required":["terminalId","signal"],"additionalProperties":false}`,
+		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: no()},
+		call: func(_ context.Context, c call) (result, error) {
+			var in struct {
+				target
+				Signal string `json:"signal"`
+			}
+			if err := c.decode(&in); err != nil {
+				return result{}, err
+			}
+			if err := in.check(); err != nil {
+				return result{}, err
+			}
+			if err := oneOf("signal", in.Signal, signals...); err != nil {
+				return result{}, err
+			}
+			switch err := s.control.Signal(in.TerminalID, in.Signal); {
+			case errors.Is(err, ErrDenied):
+				return result{}, said("Cannot send signals to visible or user-owned terminals")
+			case err != nil:
+				return result{}, about(in.TerminalID, err)
+			}
+			return result{text: struct {
+				TerminalID string `json:"terminalId"`
+				Signal     string `json:"signal"`
+			}{in.TerminalID, in.Signal}}, nil
+		},
+	}
+}

@@ -1,0 +1,208 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// query is what a call asks for, checked.
+type query struct {
+	since  int64 // -1: not given
+	tail   int   // lines; 0: all
+	grep   *regexp.Regexp
+	bytes  int
+	format string
+}
+
+func (a *readArgs) query() (query, error) {
+	q := query{since: -1, bytes: defaultBytes, format: formatText}
+	if err := a.check(); err != nil {
+		return q, err
+	}
+	if a.Since != nil {
+		q.since = *a.Since
+		if err := inRange("since", q.since, 0, 1<<53); err != nil {
+			return q, err
+		}
+	}
+	if a.Tail != nil {
+		if err := inRange("tail", *a.Tail, 1, maxLines); err != nil {
+			return q, err
+		}
+		q.tail = int(*a.Tail)
+	}
+	if a.MaxBytes != nil {
+		if err := inRange("maxBytes", *a.MaxBytes, 1, maxBytes); err != nil {
+			return q, err
+		}
+		q.bytes = int(*a.MaxBytes)
+	}
+	if a.Format != "" {
+		q.format = a.Format
+	}
+	if err := oneOf("format", q.format, formatText, formatRaw, formatScreen); err != nil {
+		return q, err
+	}
+	var err error
+	q.grep, err = pattern("grep", a.Grep)
+	return q, err
+}
+
+// pattern compiles a regular expression; "" is none.
+func pattern(name, expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, nil
+	}
+	if len(expr) > maxPattern {
+		return nil, fmt.Errorf("%s has %d bytes, at most %d are allowed", name, len(expr), maxPattern)
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w (the syntax is RE2: no look-around, no back-references)", name, err)
+	}
+	return re, nil
+}
+
+// read answers the query.
+func (q query) read(ctx context.Context, t Terminal) (*readResult, error) {
+	i := t.Info()
+	r := &readResult{TerminalID: i.ID}
+	var begin int64
+	var err error
+	switch {
+	case q.since > i.End:
+		return nil, fmt.Errorf("since %d lies beyond the end of the output, which is %d", q.since, i.End)
+	case q.format == formatScreen:
+		begin, err = q.readScreen(ctx, t, i, r)
+	case q.since >= 0:
+		begin, err = q.readOn(ctx, t, i, r)
+	default:
+		begin, err = q.readNewest(ctx, t, i, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	i = t.Info() // the exit, if it was among what was read
+	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
+	for _, c := range t.Commands() {
+		if c.End >= begin && c.Start <= r.Cursor && !(c.End == begin && c.Start < begin) {
+			r.Commands = append(r.Commands, cleanCommand(c))
+		}
+	}
+	r.Commands = r.Commands[max(len(r.Commands)-maxCommands, 0):]
+	return r, nil
+}
+
+// readScreen shows what the screen shows.
+func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+	from := max(i.Start, i.End-maxWindow)
+	c, err := take(ctx, t, from, maxWindow+minBuffer)
+	if err != nil {
+		return 0, err
+	}
+	if from > 0 {
+		c.trimStart()
+	}
+	s, err := c.render(ctx, i)
+	if err != nil {
+		return 0, err
+	}
+	r.Screen = &screenSize{}
+	r.Screen.Cols, r.Screen.Rows = s.Size()
+	r.Screen.CursorCol, r.Screen.CursorRow = s.Cursor()
+	r.History, r.Truncated = q.choose(s.Text())
+	r.Cursor = c.next
+	return from, nil
+}
+
+// readOn goes on from since.
+func (q query) readOn(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+	limit := q.bytes
+	if q.grep != nil || q.tail > 0 {
+		limit = maxWindow
+	}
+	for {
+		c, err := take(ctx, t, q.since, limit)
+		if err != nil {
+			return 0, err
+		}
+		if end := t.Info().End; c.next < end {
+			r.More = true
+			if n := bytes.LastIndexByte(c.data, '\n') + 1; n > 0 {
+				if err := c.endAt(ctx, t, n); err != nil {
+					return 0, err
+				}
+			}
+		}
+		whole, err := q.render(ctx, t, i, c)
+		if err != nil {
+			return 0, err
+		}
+		text, cut := q.choose(whole)
+		if cut && q.grep == nil && q.tail == 0 && limit > minBuffer {
+			limit /= 2 // rendering made it longer
+			continue
+		}
+		r.History, r.Truncated, r.Cursor = text, cut || c.lost > 0, c.next
+		r.More = r.More && c.next > q.since
+		return q.since, nil
+	}
+}
+
+// render is the capture in the format, without an incomplete end, which the
+// next call gets.
+func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (string, error) {
+	s, err := c.render(ctx, i)
+	if err != nil {
+		return "", err
+	}
+	if held := s.Pending(); held > 0 && held < min(maxHeld, len(c.data)+1) && i.Exit == nil {
+		if err := c.endAt(ctx, t, len(c.data)-held); err != nil {
+			return "", err
+		}
+	}
+	if q.format == formatRaw {
+		return strings.ToValidUTF8(string(c.data), "\uFFFD"), nil
+	}
+	text, _ := s.History()
+	return text, nil
+}
+
+// readNewest reads the end of what is there. Control sequences make the output
+// longer than its text, so it looks further back until that is enough.
+func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+	window := int64(2 * q.bytes)
+	if q.tail > 0 {
+		window = min(window, int64(q.tail)*256)
+	}
+	if q.grep != nil {
+		window = maxWindow
+	}
+	for window = max(window, 4<<10); ; window *= 4 {
+		window = min(window, maxWindow)
+		from := max(i.Start, i.End-window)
+		c, err := take(ctx, t, from, int(i.End-from)+minBuffer)
+		if err != nil {
+			return 0, err
+		}
+		part := from > 0 || c.lost > 0
+		if part {
+			c.trimStart()
+		}
+		whole, err := q.render(ctx, t, i, c)
+		if err != nil {
+			return 0, err
+		}
+		text, cut := q.choose(whole)
+		enough := cut || q.tail > 0 && q.grep == nil && strings.Count(whole, "\n") > q.tail
+		if !enough && from > i.Start && window < maxWindow {
+			continue
+		}
+		r.History, r.Cursor = text, c.next
+		r.Truncated = cut || part && (q.tail == 0 || !enough)
+		return from, nil
+	}
+}

@@ -1,0 +1,62 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of a command.
+const (
+	maxArgs = 1000      // words
+	maxArgv = 128 << 10 // bytes of all of them: what Linux takes for one, MAX_ARG_STRLEN
+)
+
+func (s *Server) spawnTool() tool {
+	return tool{
+		name: "spawn_background_terminal", title: "Spawn a background terminal",
+		description: "Spawn a background terminal for running dev servers, watchers, tests etc. The command is executed directly, without a shell; for pipes and the like use [\"sh\",\"-c\",\"…\"]. It is yours and invisible to the user until promoted, and it ends after some minutes without any output or input. Some commands are blocked, and there are limits to how many you may spawn.",
+		schema:      `{"type":"object","properties":{"cwd":{"type":"string","description":"absolute path of the working directory"},"command":{"type":"array","items":{"type":"string"},"minItems":1,"description":"program and arguments, such as [\"npm\",\"run\",\"dev\"]"}},"required":["cwd","command"],"additionalProperties":false}`,
+		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: yes()},
+		call: func(ctx context.Context, c call) (result, error) {
+			var in struct {
+				Cwd     string   `json:"cwd"`
+				Command []string `json:"command"`
+			}
+			if err := c.decode(&in); err != nil {
+				return result{}, err
+			}
+			if err := checkSpawn(in.Cwd, in.Command); err != nil {
+				return result{}, err
+			}
+			defer s.progress(ctx, c.req, "starting, perhaps once the user has approved it")()
+			i, err := s.control.Spawn(ctx, SpawnRequest{Cwd: in.Cwd, Command: in.Command})
+			if err != nil {
+				return result{}, err
+			}
+			return result{text: metadataOf(i), structured: detailsOf(i)}, nil
+		},
+	}
+}
+
+func checkSpawn(cwd string, command []string) error {
+	size := 0
+	for _, arg := range command {
+		size += len(arg) + 1
+	}
+	switch {
+	case cwd == "":
+		return errors.New("cwd is missing: the absolute path of a directory")
+	case len(command) == 0 || command[0] == "":
+		return errors.New(`command is missing: a program and its arguments, such as ["npm","run","dev"]`)
+	case len(command) > maxArgs || size > maxArgv:
+		return fmt.Errorf("command is too long: at most %d words and %d bytes", maxArgs, maxArgv)
+	case strings.ContainsRune(cwd, 0) || slices.ContainsFunc(command, func(a string) bool { return strings.ContainsRune(a, 0) }):
+		return errors.New("cwd and command must not contain NUL characters")
+	}
+	return nil
+}
