@@ -9,6 +9,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
+	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
@@ -21,6 +22,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if len(os.Args) > 1 && os.Args[1] == "holder" {
+		os.Exit(holder.Main(os.Args[2:]))
 	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))

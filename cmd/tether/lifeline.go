@@ -33,7 +33,7 @@ type lifeline struct {
 
 const (
 	// awayPatience is how long an attached command waits for the next daemon.
-	awayPatience = 15 * time.Second
+	awayPatience = 10 * time.Second
 	// missingPatience is how long it waits for the terminal when a daemon is there: it may be taken up late.
 	missingPatience = 5 * time.Second
 	// lookFirst and lookLast are the pauses between two looks for a daemon.

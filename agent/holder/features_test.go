@@ -1,0 +1,206 @@
+package holder_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/holder"
+	"tether/internal/testkit"
+)
+
+// What is needed stays although it was taken, also while no daemon is there, and the child waits for it as it does for what was not
+// taken.
+func TestKeep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		<-b.print(0, logBytes)
+		c := b.stream(0)
+		if err := c.Keep(100); err != nil {
+			t.Fatal(err)
+		}
+		b.take(c, 0, logBytes)
+		done := b.print(logBytes, logBytes)
+		b.tasks.Go(func() { _ = c.WaitReadable() })
+		if isDone(done) {
+			t.Error("what is needed was dropped")
+		}
+		if base, _ := b.held.Bounds(); base > 100 {
+			t.Errorf("the log begins at %d", base)
+		}
+		c.Close()
+		time.Sleep(29 * time.Second) // patience counts from there on
+		c = b.stream(100)
+		defer c.Close()
+		if c.Base() > 100 {
+			t.Errorf("after the daemon's end the log begins at %d", c.Base())
+		}
+		if err := c.Keep(holder.KeepNothing); err != nil {
+			t.Fatal(err)
+		}
+		b.take(c, 100, 2*logBytes-100)
+		if !isDone(done) {
+			t.Error("nothing is needed, and the child waits")
+		}
+	})
+}
+
+// Need does not hold the child for ever.
+func TestKeepIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		c := b.stream(0)
+		defer c.Close()
+		if err := c.Keep(0); err != nil {
+			t.Fatal(err)
+		}
+		<-b.print(0, logBytes-4096)
+		b.take(c, 0, logBytes-4096)
+		done := b.print(logBytes-4096, 8*logBytes)
+		b.take(c, logBytes-4096, 4000)
+		time.Sleep(9 * time.Second)
+		if isDone(done) {
+			t.Error("it did not wait")
+		}
+		time.Sleep(2 * time.Second) // the stall time
+		if !isDone(done) {
+			t.Error("it waits for ever, or again for what it has given up")
+		}
+		var gap *holder.GapError
+		if _, err := io.Copy(io.Discard, c); !errors.As(err, &gap) || gap.To != 8*logBytes-4096 {
+			t.Errorf("what was given up is told as %v", err)
+		}
+	})
+}
+
+// plainHello is that of a program without features.
+func plainHello() []byte {
+	return append([]byte("TETHER-H"), "\x00\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"...)
+}
+
+// A daemon that knows nothing of it takes the place of one that needed something: nobody would ever say that it is over.
+func TestKeepEndsWithADaemonWithoutIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		c := b.stream(0)
+		<-b.print(0, logBytes/2)
+		b.take(c, 0, logBytes/2)
+		if err := c.Keep(0); err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+		conn := b.conn()
+		defer conn.Close()
+		b.tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+		_, _ = conn.Write(plainHello())
+		_, _ = conn.Write(frame(0x01, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x10\x00\x00"))
+		synctest.Wait()
+		_, _ = conn.Write(frame(0x02, string(binary.BigEndian.AppendUint64(nil, logBytes/2))))
+		synctest.Wait()
+		if done := b.print(logBytes/2, logBytes*3/4); !isDone(done) {
+			t.Error("the child waits for what nobody needs")
+		}
+	})
+}
+
+// Who has not agreed to a feature does not use it.
+func TestFeaturesMustBeAgreed(t *testing.T) {
+	for name, p := range map[string][]byte{
+		"signal": frame(0x0a, "\x00\x00\x00\x01INT"),
+		"keep":   frame(0x0b, strings.Repeat("\x00", 8)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, holder.Spec{})
+				defer b.end()
+				conn := b.conn()
+				b.tasks.Go(func() {
+					_, _ = conn.Write(plainHello())
+					_, _ = conn.Write(p)
+				})
+				if _, err := io.Copy(io.Discard, conn); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) { // an older holder
+		conn, theirs := net.Pipe()
+		var tasks sync.WaitGroup
+		var said strings.Builder
+		tasks.Go(func() { _, _ = io.Copy(&said, conn) })
+		tasks.Go(func() {
+			_, _ = conn.Write(plainHello())
+			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
+			_, _ = conn.Write(frame(0x44, ""))
+		})
+		c, err := holder.Connect(t.Context(), theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Signal("INT"); !errors.Is(err, holder.ErrNoSignal) {
+			t.Errorf("signal: %v", err)
+		}
+		if err := c.Keep(5); err != nil {
+			t.Errorf("keep: %v", err)
+		}
+		c.Close()
+		tasks.Wait()
+		if said.Len() != len(plainHello()) {
+			t.Errorf("beside its hello it said %q", said.String()[len(plainHello()):])
+		}
+	})
+}
+
+func TestSignalThroughAHolder(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("trap 'echo stopped' USR1; echo ready; while :; do sleep 0.01; done")})
+	stream(t, h, 0)
+	readUntil(t, h, "ready")
+	for _, name := range []string{"NOTHING", "", strings.Repeat("X", 100)} {
+		if err := h.Signal(name); err == nil || !strings.Contains(err.Error(), "no signal is called") {
+			t.Errorf("%.10q: %v", name, err)
+		}
+	}
+	for _, name := range []string{"USR1", "SIGUSR1"} {
+		if err := h.Signal(name); err != nil {
+			t.Fatal(err)
+		}
+		readUntil(t, h, "stopped")
+	}
+}
+
+// A connection that has ended does not say that the holder has.
+func TestGone(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo $PPID; read x")})
+	stream(t, h, 0)
+	pid := strings.TrimSpace(readUntil(t, h, "\n"))
+	if h.Gone() {
+		t.Error("gone while connected")
+	}
+	again := dial(t, o, "x")
+	h.Wait()
+	if h.Gone() {
+		t.Errorf("gone although replaced: %v", h.Err())
+	}
+	send(t, "KILL", pid)
+	again.Wait()
+	if !again.Gone() {
+		t.Errorf("not gone although killed: %v", again.Err())
+	}
+	if ids, err := holder.List(o.Dir); len(ids) != 0 || err != nil {
+		t.Errorf("left: %v, %v", ids, err)
+	}
+}

@@ -1,0 +1,247 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/holder"
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/dirs"
+	"tether/platform/ipc"
+)
+
+// withHolders is a daemon whose terminals are in holders, which are this test's program.
+func withHolders(t *testing.T, d dirs.Dirs) agent.Config {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GORACE", "atexit_sleep_ms=0")
+	t.Cleanup(func() { // what a failed test has left
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if _, err := agent.EndLeftRunning(ctx, d); err != nil {
+			t.Error(err)
+		}
+	})
+	return agent.Config{Dirs: d, Holder: agent.Program{Path: self, Argv: []string{"tether-test", "holder"}}}
+}
+
+// stop is tether stop.
+func (d *daemon) stop() {
+	d.t.Helper()
+	if err := d.client.Shutdown(d.t.Context()); err != nil {
+		d.t.Error(err)
+	}
+	d.end()
+}
+
+// One daemon after the other in this process: nothing of the first stays, and the second has what it left.
+func TestHandOver(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	first := start(t, c)
+	x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type_ := func(one *daemon, text string) {
+		t.Helper()
+		a, err := one.client.Attach(t.Context(), x.ID, local.AttachOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		if err := a.Write(t.Context(), []byte(text+"\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sees := func(one *daemon, want string) {
+		t.Helper()
+		testkit.Eventually(t, patience, "it has "+want, func() bool {
+			body, err := one.client.Read(t.Context(), x.ID, local.ReadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			text, err := io.ReadAll(body)
+			return err == nil && strings.ReplaceAll(string(text), "\r", "") == want
+		})
+	}
+	type_(first, "one")
+	sees(first, "one\none\n")
+	if h, err := first.client.HandOver(t.Context(), local.HandOverRequest{}); err != nil || h.Kept != 1 || h.Ended != 0 {
+		t.Errorf("handed over: %+v, %v", h, err)
+	}
+	first.end()
+	c.Replace = true
+	second := start(t, c)
+	sees(second, "one\none\n")
+	type_(second, "two")
+	sees(second, "one\none\ntwo\ntwo\n")
+	second.stop()
+	if left, err := agent.LeftRunning(d); len(left) != 0 || err != nil {
+		t.Errorf("left after stop: %v, %v", left, err)
+	}
+}
+
+// Terminals come and go in a daemon that goes on, and it holds no goroutine, no descriptor and no process of theirs.
+func TestTerminalsComeAndGo(t *testing.T) {
+	d := home(t)
+	c := withHolders(t, d)
+	one := start(t, c)
+	defer one.stop()
+	cycle := func() {
+		x, err := one.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo hello; read x"}, Cwd: "/", Private: true, Env: []string{}})
+		if err == nil {
+			_, err = one.client.Kill(t.Context(), x.ID)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	cycle() // what is made once for all
+	one.client.Close()
+	t.Run("cycles", func(t *testing.T) {
+		testkit.Leaks(t)
+		for range testkit.Rounds(t, 5, 2500) {
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(cycle)
+			}
+			wg.Wait()
+		}
+		one.client.Close()
+	})
+	if left, err := os.ReadDir(filepath.Join(d.Runtime, "h")); len(left) > 0 || err != nil {
+		t.Errorf("files left: %v, %v", left, err)
+	}
+}
+
+// A holder that is stopped does not stop a daemon that starts; it is taken up when it goes on.
+func TestStoppedHolder(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for what does not come")
+	}
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	first := start(t, c)
+	var ids []string
+	for range 2 {
+		x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo $PPID; read x"}, Cwd: "/", Private: true, Env: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, x.ID)
+	}
+	var pid string
+	testkit.Eventually(t, patience, "one says who holds it", func() bool {
+		body, err := first.client.Read(t.Context(), ids[0], local.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		text, _ := io.ReadAll(body)
+		pid = strings.TrimSpace(string(text))
+		return pid != ""
+	})
+	first.end()
+	send := func(signal string) {
+		if out, err := exec.Command("kill", "-"+signal, pid).CombinedOutput(); err != nil {
+			t.Fatalf("kill: %v %s", err, out)
+		}
+	}
+	send("STOP")
+	began := time.Now()
+	second := start(t, c)
+	took := time.Since(began)
+	list, err := second.client.List(t.Context())
+	if err != nil || len(list.Terminals) != 1 || list.Terminals[0].ID != ids[1] || took > 10*time.Second {
+		t.Errorf("after %v: %v, %v; want %s alone", took, list.Terminals, err, ids[1])
+	}
+	send("CONT")
+	second.status("the other is taken up", func(s local.Status) bool { return s.Holders.Alive == 2 })
+	second.stop()
+}
+
+// A holder of a program that is too new is left alone, and status says so.
+func TestHolderOfAnotherTime(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	l, err := ipc.Listen(filepath.Join(d.Runtime, "h", "pty-newer.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(conn, "TETHER-H\x00\x0c\x00\x07\x00\x09\x00\x00\x00\x00\x00\x00\x00\x00")
+			_, _ = io.Copy(io.Discard, conn)
+			conn.Close()
+		}
+	})
+	one := start(t, withHolders(t, d))
+	s := one.status("it says so", func(s local.Status) bool { return len(s.Degraded) > 0 })
+	if text := s.Degraded[0].Text; !strings.Contains(text, "pty-newer") || !strings.Contains(text, "versions 7 to 9") {
+		t.Errorf("status says %q", text)
+	}
+	one.stop()
+	l.Close()
+	serving.Wait()
+}
+
+// Many terminals are there again at once, when another daemon starts.
+func TestManyAreAdopted(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	first := start(t, c)
+	const many = 20
+	for n := range many {
+		_, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sh", "-c", "echo hello; read x"}, Name: fmt.Sprint("n", n),
+			Cwd: "/", Private: true, Env: []string{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	first.end()
+	if left, err := agent.LeftRunning(d); len(left) != many || err != nil {
+		t.Errorf("%d left, %v", len(left), err)
+	}
+	second := start(t, c)
+	list, err := second.client.List(t.Context())
+	if err != nil || len(list.Terminals) != many {
+		t.Fatalf("%d of %d, %v", len(list.Terminals), many, err)
+	}
+	for n, x := range list.Terminals {
+		if x.Name != fmt.Sprint("n", n) || x.Bytes != int64(len("hello\r\n")) || !x.Held {
+			t.Errorf("the %d-th is %+v", n, x)
+		}
+	}
+	second.end()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if n, err := agent.EndLeftRunning(ctx, d); n != many || err != nil {
+		t.Errorf("ended %d, %v", n, err)
+	}
+	if ids, err := holder.List(filepath.Join(d.Runtime, "h")); len(ids) != 0 || err != nil {
+		t.Errorf("holders left: %v, %v", ids, err)
+	}
+}
