@@ -280,8 +280,26 @@ func (p *mcpPipe) finish() {
 	p.done = true
 	stream := p.stream
 	p.mu.Unlock()
-	if stream != nil {
-		_ = stream.CloseWrite() // a stream that has ended is what was wanted
+	if stream != nil && errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
+		p.awaitAnswers()
+		stream.Close()
+	}
+}
+
+// lastAnswers is how long answers under way may take after the client is done, where the daemon cannot be told that it is.
+const lastAnswers = 2 * time.Second
+
+// awaitAnswers returns when nothing is under way any more, or it took too long.
+func (p *mcpPipe) awaitAnswers() {
+	began := time.Now()
+	for pause := lookFirst; time.Since(began) < lastAnswers; pause = min(2*pause, lookLast) {
+		p.mu.Lock()
+		n := len(p.waiting)
+		p.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		time.Sleep(pause)
 	}
 }
 
