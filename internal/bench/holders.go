@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	floorHolderPSS        = 2.0  // MB
-	floorHolderReady      = 10.0 // ms
-	floorHolderThroughput = 0.68 // of the bare drain: 15 % less than without a holder
-	manyHolders           = 100
+	floorHolderPSS   = 2.0  // MB
+	floorHolderReady = 10.0 // ms
+	manyHolders      = 100
 )
 
 // holdersPart measures what it costs that terminals outlive the daemon, and how soon another daemon has them.
 func holdersPart(ctx context.Context, s settings) ([]row, error) {
 	var rows []row
-	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany, holderEcho, holderThroughput} {
+	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany, holderEcho} {
 		some, err := measure(ctx, s)
 		if err != nil {
 			return rows, err
@@ -167,7 +166,7 @@ func rollup(text, name string) float64 {
 	return 0
 }
 
-// holderEcho is the echo part with a holder in between, alone.
+// holderEcho is the echo part with a holder in between.
 func holderEcho(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -178,31 +177,16 @@ func holderEcho(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	f, err := startFlood(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer f.stop()
+	busy, err := measureEchoes(ctx, r, s.keys)
+	if err != nil {
+		return nil, fmt.Errorf("beside a flood: %w", err)
+	}
 	rows := append(quantiles("holders", "echo on a bare pty", e.bare), quantiles("holders", "echo at local attach", e.local)...)
-	return append(rows, quantiles("holders", "echo at the observer", e.observer)...), nil
-}
-
-// holderThroughput is the plain throughput with a holder in between.
-func holderThroughput(ctx context.Context, s settings) ([]row, error) {
-	r, err := newRig(ctx, s.programs)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	c, err := findCorpus("plain")
-	if err != nil {
-		return nil, err
-	}
-	rounds, err := measureThroughput(ctx, r, newWork(c, s.megabytes), s.rounds)
-	if err != nil {
-		return nil, err
-	}
-	var lent, of []float64
-	for _, p := range rounds {
-		lent, of = append(lent, p.lent), append(of, p.lent/p.bare)
-	}
-	return []row{
-		{Part: "holders", Name: "plain: lent, at the observer", Value: median(lent), Unit: "MB/s"},
-		row{Part: "holders", Name: "plain: of the bare drain", Value: median(of)}.least(floorHolderThroughput),
-	}, nil
+	rows = append(rows, quantiles("holders", "echo at the observer", e.observer)...)
+	return append(rows, quantiles("holders", "echo at the observer beside a flood", busy.observer)...), nil
 }
