@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // systemd is the Manager of systemd's user managers and of its own.
@@ -193,22 +194,46 @@ func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old st
 
 // start says why the service did not start, in its own words.
 func (m *systemd) start(ctx context.Context, start func() error) error {
-	err := start()
+	began := time.Now()
+	err := m.explain(start())
 	if err == nil {
 		return nil
 	}
-	err = m.explain(err)
 	if _, ok := errors.AsType[*Problem](err); ok {
 		return err
 	}
-	argv := m.Printed(lastWords, false)
-	said, _ := m.run(context.WithoutCancel(ctx), argv[0], argv[1:]...) // what cannot be had is not shown
-	return &Problem{Text: "the service does not start", Err: fmt.Errorf("%w\nits last words were:\n%s", err, strings.TrimSpace(said)),
-		Next: "put that right and try again; tether daemon runs it in the foreground"}
+	if said := m.lastWords(context.WithoutCancel(ctx), began); said != "" {
+		err = fmt.Errorf("%w\nits last words were:\n%s", err, said)
+	}
+	return &Problem{Text: "the service does not start", Err: err, Next: "put that right and try again; tether daemon runs it in the foreground"}
 }
 
-// lastWords is how many lines of a service that does not start are shown.
-const lastWords = 6
+// How many lines are shown of a service that does not start, and how long the
+// journal may take to have them: it writes when it has time to.
+const (
+	lastLines     = 6
+	wordsPatience = 2 * time.Second
+	wordsPause    = 50 * time.Millisecond
+)
+
+// lastWords is what the service, and not systemd about it, has printed since
+// then, "" if that cannot be had.
+func (m *systemd) lastWords(ctx context.Context, since time.Time) string {
+	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
+	if m.system {
+		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)
+	} else {
+		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName)
+	}
+	for end := time.Now().Add(wordsPatience); ; {
+		said, err := m.run(ctx, "journalctl", argv...)
+		said = strings.TrimSpace(said)
+		if said != "" || err != nil || time.Now().After(end) {
+			return said
+		}
+		time.Sleep(wordsPause)
+	}
+}
 
 // conflict finds a service that would serve the same user.
 func (m *systemd) conflict(s, was Service, found bool) error {

@@ -135,6 +135,12 @@ first_boot() {
 	tether run --private -- sh -c 'env | grep -c "NOTIFY_SOCKET\|JOURNAL_STREAM\|INVOCATION_ID"' >/tmp/count || true
 	[ "$(tr -d '\r' </tmp/count)" = 0 ] || fail "a new terminal has systemd's variables"
 
+	# From here on it is a terminal that the service itself has started, below its own control group.
+	tether kill clock
+	tether run --private --detach --name clock -- sh -c "$counting"
+	clock=$(counting_of dev)
+	grep -q tether.service "/proc/$clock/cgroup" || fail "the terminal is not the service's: $(cat "/proc/$clock/cgroup")"
+
 	step "what systemd says of the units"
 	verified /home/dev/.config/systemd/user/tether.service --user
 	score /home/dev/.config/systemd/user/tether.service
