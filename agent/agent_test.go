@@ -141,7 +141,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 	}
 	select {
 	case x := <-exits:
-		if x.ExitCode == nil || *x.ExitCode != 143 {
+		if x.ExitCode == nil || *x.ExitCode != 143 && filepath.Separator == '/' {
 			t.Errorf("the observer saw the exit %v, want 143", x.ExitCode)
 		}
 	case <-time.After(patience):

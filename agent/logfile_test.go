@@ -43,7 +43,7 @@ func TestLogIsBounded(t *testing.T) {
 		if err != nil || len(data) > most {
 			t.Errorf("%s: %d bytes, %v; want at most %d", suffix, len(data), err, most)
 		}
-		if info, err := os.Stat(name + suffix); err != nil || info.Mode().Perm() != 0o600 {
+		if info, err := os.Stat(name + suffix); err != nil || info.Mode().Perm() != 0o600 && filepath.Separator == '/' {
 			t.Errorf("%s: %v, %v", suffix, info.Mode(), err)
 		}
 	}

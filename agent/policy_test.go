@@ -20,6 +20,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
+	"tether/platform/secret"
 )
 
 // events is the log so far, as short texts.
@@ -47,17 +48,17 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: url}); err != nil {
 		t.Fatal(err)
 	}
-	sleep := local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/", Env: append(os.Environ(), "SECRET=canary")}
+	sleep := local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: append(os.Environ(), "SECRET=canary")}
 	lent, err := d.client.Spawn(t.Context(), sleep)
 	if err != nil {
 		t.Fatal(err)
 	}
 	bob := d.client.As("bob")
-	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/"})
+	own, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/"}); err == nil {
+	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("rm was run")
 	}
 	if _, err := bob.Kill(t.Context(), lent.ID); err == nil {
@@ -66,7 +67,7 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := bob.Kill(t.Context(), own.ID); err != nil {
 		t.Error(err)
 	}
-	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: "/"}); err == nil {
+	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("what is not there was run")
 	}
 	if err := d.client.Unpair(t.Context(), "h"); err != nil {
@@ -112,11 +113,11 @@ func TestAuditGoesOn(t *testing.T) {
 // Without a log there are terminals all the same, and status says so.
 func TestAuditWithoutDisk(t *testing.T) {
 	dirs := home(t)
-	if err := os.MkdirAll(agent.AuditPath(dirs), 0o700); err != nil { // a directory is in the way
+	if err := secret.Dir(agent.AuditPath(dirs)); err != nil { // a directory is in the way
 		t.Fatal(err)
 	}
 	d := start(t, agent.Config{Dirs: dirs})
-	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: "/"}); err != nil {
+	if _, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
 	d.status("degraded", func(s local.Status) bool {
@@ -128,7 +129,7 @@ func TestAuditWithoutDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "a log again", func() bool {
-		_, err := d.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm"}, Cwd: "/"})
+		_, err := d.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"rm"}, Cwd: testkit.Abs("/")})
 		s, statusErr := d.client.Status(t.Context())
 		return err != nil && statusErr == nil && !slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool { return x.Cause == "audit log" })
 	})
@@ -149,6 +150,7 @@ func TestWrongPolicyDoesNotStart(t *testing.T) {
 // What an agent with a sandbox runs cannot write elsewhere, and the person's
 // own can. Where there is no sandbox, the agent runs nothing.
 func TestSandboxOfAPrincipal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	d := home(t)
 	c := config.Default()
 	c.Policy.Builtin.Files, c.Policy.Limits.SpawnsPerMinute = "allow", 100

@@ -11,6 +11,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/internal/testkit"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -53,6 +54,7 @@ func printed(t *testing.T, c *local.Client, r local.SpawnRequest) string {
 }
 
 func TestLinesAndVariables(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	settings := config.Default()
 	settings.Policy.HideEnv = []string{"HOME", "OLD"}
 	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})

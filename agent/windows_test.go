@@ -82,7 +82,8 @@ func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
 func TestEnvironmentOnWindows(t *testing.T) {
 	t.Setenv("ONLY_THE_DAEMONS", "x")
 	a := start(t, agent.Config{Dirs: home(t)})
-	out, code := prints(t, a.client, local.SpawnRequest{Command: []string{"cmd", "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
+	cmd := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
+	out, code := prints(t, a.client, local.SpawnRequest{Command: []string{cmd, "/d", "/c", "set"}, SetEnv: []string{"path=C:\\x", "GOOD=grün"}, Cols: 500, Rows: 100})
 	if code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -32,6 +32,7 @@ setup() {
 	mkdir -p "$dir"
 	mmdebstrap --quiet --variant=essential --include=wine64,wine trixie "$root" "deb [signed-by=$key] $mirror trixie main" ||
 		fail "Wine cannot be set up: $mirror did not give a Debian 13 with Wine"
+	echo "127.0.0.1 localhost" >"$root/etc/hosts"
 	(run wineboot -i) >"$dir/wineboot.log" 2>&1 || fail "Wine cannot be set up: wineboot, see $dir/wineboot.log"
 	touch "$dir/ok"
 }

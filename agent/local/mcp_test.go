@@ -264,7 +264,7 @@ func TestSpawnErrors(t *testing.T) {
 		command []string
 		want    []string
 	}{
-		{testkit.Abs("/no/such/dir"), []string{"true"}, []string{"cwd", "no", "such", "dir", "file"}},
+		{testkit.Abs("/no/such/dir"), []string{"true"}, []string{"cwd", "no", "such", "dir"}},
 		{testkit.Abs("."), []string{"no-such-program-77"}, []string{"no-such-program-77", "check the spelling"}},
 	} {
 		got, isError := b.call("spawn_background_terminal", args{"cwd": c.cwd, "command": c.command})

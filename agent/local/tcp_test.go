@@ -353,6 +353,7 @@ func TestListenOnLoopbackAlone(t *testing.T) {
 }
 
 func TestTokensAreKeptClosed(t *testing.T) {
+	testkit.Unix(t, testkit.Modes)
 	dir := t.TempDir()
 	tokens, err := local.OpenTokens(dir)
 	if err != nil {

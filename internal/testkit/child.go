@@ -142,10 +142,10 @@ func (c *Child) Close() error {
 	return nil
 }
 
-// Sleep is a command that does nothing until it is killed.
+// Sleep is a command that does nothing of interest until it is killed.
 func Sleep() []string {
 	if filepath.Separator == '\\' {
-		return []string{"cmd.exe", "/d", "/c", "pause >nul"}
+		return []string{"ping", "-n", "1000000", "127.0.0.1"}
 	}
 	return []string{"sleep", "1000"}
 }
