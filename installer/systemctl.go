@@ -194,6 +194,8 @@ func (m *systemd) installOver(ctx context.Context, s Service, path, unit, old st
 
 // start says why the service did not start, in its own words.
 func (m *systemd) start(ctx context.Context, start func() error) error {
+	// After a row of crashes systemd refuses until it is told to forget them.
+	_, _ = m.systemctl(ctx, "reset-failed", UnitName) // fails if there are none
 	began := time.Now()
 	err := m.explain(start())
 	if err == nil {

@@ -252,7 +252,7 @@ func TestSystemdVerbs(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"start", "restart", "stop"}, f.calls); diff != "" {
+	if diff := cmp.Diff([]string{"reset-failed", "start", "reset-failed", "restart", "stop"}, f.calls); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	st, err := m.Status(t.Context())

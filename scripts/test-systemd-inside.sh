@@ -184,6 +184,13 @@ first_boot() {
 	[ "$(($(now) - began))" -le 5000 ] || fail "too late"
 	kill -0 "$clock" || fail "the terminal has died"
 	refuses 3 "inactive" tether service status
+	step "a start works also after so many crashes that systemd gives up"
+	mkdir -p /home/dev/.config/tether
+	echo 'nonsense = 1' >/home/dev/.config/tether/config.toml
+	chown -R dev: /home/dev/.config/tether
+	for _ in $(seq 25); do as dev XDG_RUNTIME_DIR=/run/user/1000 systemctl --user start tether 2>/dev/null || true; done
+	rm /home/dev/.config/tether/config.toml
+	refuses 1 "" as dev XDG_RUNTIME_DIR=/run/user/1000 systemctl --user start tether
 	tether service start
 	goes_on "$clock"
 	[[ "$(tether service logs)" == *'tether: ready'*'"ready"'* ]] || fail "no log"
