@@ -137,11 +137,19 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// disposeLocked ends and removes t. Its owner learns of it even if it has not subscribed, unless it asked for it itself.
+// disposeLocked ends and removes t. Its owner learns of it even if it has not subscribed, unless it asked for it itself, and
+// also if t has exited already: that everybody knows, but not that it is gone.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
 	before, owner := t.log.next, t.bound
 	h.exitLocked(t, -1)
-	if exited := t.log.next > before; exited && owner != nil && owner != by && owner.subs[t.uri] == nil {
+	exited := t.log.next > before
+	switch {
+	case owner == nil || owner == by:
+	case !exited:
+		a := ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}
+		seq := h.nextSeqLocked()
+		owner.directLocked(entry{seq: seq, msg: appendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+	case owner.subs[t.uri] == nil:
 		owner.directLocked(*t.log.at(before))
 	}
 	h.removeLocked(t)

@@ -43,6 +43,47 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 	}
 }
 
+// An owner that does not hear of the disposal of what has exited would announce it again on its next connection.
+func TestAnOwnerIsToldThatItsExitedTerminalIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		watcher := connect(t, h, "watcher", viewOptions{})
+		code := int64(3)
+		heard := func(v *viewer) (codes []int64) {
+			v.mu.Lock()
+			defer v.mu.Unlock()
+			for _, e := range v.envelopes {
+				a, err := ahp.DecodeAction(e.Action)
+				if x, ok := a.(ahp.TerminalExited); ok && err == nil && e.Origin == nil {
+					codes = append(codes, *x.ExitCode)
+				}
+			}
+			return codes
+		}
+		for i, by := range []*viewer{watcher, owner} {
+			owner.create(uri)
+			for _, v := range []*viewer{owner, watcher} {
+				if err := v.subscribe(uri); err != nil {
+					t.Fatal(err)
+				}
+			}
+			owner.dispatch(uri, ahp.TerminalExited{ExitCode: &code})
+			owner.ping()
+			if err := by.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			if got := heard(owner); len(got) != 1 || got[0] != 3 {
+				t.Errorf("disposal %d: the owner heard of exits %v, want that of the one disposed of by somebody else", i, got)
+			}
+			if got := heard(watcher); len(got) != 0 {
+				t.Errorf("disposal %d: an observer heard of the exit again: %v", i, got)
+			}
+		}
+	})
+}
+
 // A gap is a line for people and a field for programs.
 func TestGapsAreFieldsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

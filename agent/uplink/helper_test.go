@@ -25,7 +25,10 @@ type world struct {
 	t    *testing.T
 	ctx  context.Context
 	pool *term.Pool
+	opts uplink.Options // of links
 	link *uplink.Link
+	// endLink ends the link and waits for that.
+	endLink func()
 
 	mu    sync.Mutex
 	child *testkit.Child                // of the last spawn
@@ -40,7 +43,7 @@ type world struct {
 func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{t: t, ctx: ctx, host: host.New(ho)}
-	w.pool = term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) {
+	w.pool = term.NewPool(term.Options{LogBytes: 64 << 10, KeepExited: 1000, KeepFor: 100 * time.Hour, Start: func(term.ID, pty.Command) (term.PTY, error) {
 		c := testkit.NewChild()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -57,17 +60,24 @@ func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *worl
 	if change != nil {
 		change(&o)
 	}
-	w.link = uplink.New(o)
-	var wg sync.WaitGroup
-	wg.Go(func() { w.link.Run(ctx) })
+	w.opts = o
+	w.newLink()
 	t.Cleanup(func() {
 		w.pool.Close(context.Background())
 		cancel()
-		wg.Wait()
+		w.endLink()
 		w.stopHost()
 		synctest.Wait()
 	})
 	return w
+}
+
+// newLink starts a link, as another daemon would that has the same terminals.
+func (w *world) newLink() {
+	ctx, cancel := context.WithCancel(w.ctx)
+	link, ended := uplink.New(w.opts), make(chan struct{})
+	go func() { defer close(ended); link.Run(ctx) }()
+	w.link, w.endLink = link, func() { cancel(); <-ended }
 }
 
 var errDown = fmt.Errorf("%w: no route to host", client.ErrUnreachable)
@@ -244,5 +254,22 @@ func (w *world) dispose() {
 		if err := c.DisposeTerminal(w.ctx, uri); err != nil {
 			w.t.Fatal(err)
 		}
+	}
+}
+
+// disposeOf has somebody at the host dispose of one terminal.
+func (w *world) disposeOf(uri string) {
+	w.t.Helper()
+	ch, err := w.dial()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "somebody"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.DisposeTerminal(w.ctx, uri); err != nil {
+		w.t.Fatal(err)
 	}
 }
