@@ -106,10 +106,13 @@ var doings = []struct {
 	{"mend", func(w *modelWorld, _ *modelled, _ int) { w.mend() }, true},
 	{"restart the host", func(w *modelWorld, _ *modelled, _ int) { w.restartHost(w.grace) }, true},
 	{"restart the link", func(w *modelWorld, _ *modelled, _ int) { w.endLink(); w.newLink() }, true},
-	{"wait", func(_ *modelWorld, _ *modelled, n int) {
-		synctest.Wait()
-		time.Sleep(time.Duration(n*n) * time.Microsecond)
-	}, true},
+	{"wait", func(_ *modelWorld, _ *modelled, n int) { pass(time.Duration(n*n) * time.Microsecond) }, true},
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	synctest.Wait()
+	time.Sleep(d)
 }
 
 func (m *modelled) print(text string) {
