@@ -166,6 +166,14 @@ func (t *fakeTerminal) add(ev mcp.Event) {
 	t.changed = make(chan struct{})
 }
 
+// hide makes n bytes of the stream such as no reader gets: a shell's marks.
+func (t *fakeTerminal) hide(n int64) {
+	t.mu.Lock()
+	t.info.End += n
+	t.mu.Unlock()
+	t.add(mcp.Event{})
+}
+
 func (t *fakeTerminal) print(s string) { t.add(mcp.Event{Data: []byte(s)}) }
 
 func (t *fakeTerminal) exit(e mcp.Exit) {
@@ -266,6 +274,7 @@ func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
 		return mcp.Event{Data: buf[:n], Off: r.pos}, true, nil
 	}
 	r.next++
+	r.pos = ev.Off
 	return ev, true, nil
 }
 

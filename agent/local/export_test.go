@@ -116,3 +116,6 @@ func (l *Leases) Resume(as func(term.Actor) term.Access) { l.resume(as) }
 
 // LeaseGrace is leaseGrace.
 const LeaseGrace = leaseGrace
+
+// MaxAgents is maxAgents.
+const MaxAgents = maxAgents

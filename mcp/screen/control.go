@@ -145,7 +145,7 @@ func (s *Screen) eraseLine(how int) {
 	l := &s.on.lines[s.pen.row]
 	switch how {
 	case 0:
-		l.erase(s.pen.col, s.cols)
+		l.erase(s.pen.col, max(s.cols, len(l.cells))) // what is out of sight, too
 		l.wrapped = false
 	case 1:
 		l.erase(0, s.pen.col+1)

@@ -24,9 +24,12 @@ type line struct {
 func (l *line) clear() { l.cells, l.wrapped = l.cells[:0], false }
 
 // appendTo appends the text; trim leaves out the blanks at the end.
-func (l *line) appendTo(b []byte, trim bool) []byte {
+func (l *line) appendTo(b []byte, trim bool) []byte { return l.appendUpTo(b, len(l.cells), trim) }
+
+// appendUpTo is appendTo for the first n columns.
+func (l *line) appendUpTo(b []byte, n int, trim bool) []byte {
 	end := len(b)
-	for i := range l.cells {
+	for i := range min(n, len(l.cells)) {
 		c := &l.cells[i]
 		switch {
 		case c.r > ' ' && c.r < utf8.RuneSelf && c.more == "":
@@ -154,14 +157,13 @@ func (g *grid) filled() int {
 	return n
 }
 
-func (g *grid) resize(cols, rows int) {
+// resize changes the number of rows. What stands beyond a smaller width is
+// not seen any more, but is still a part of its line.
+func (g *grid) resize(rows int) {
 	for len(g.lines) < rows {
 		g.lines = append(g.lines, line{})
 	}
 	g.lines = g.lines[:rows]
-	for i := range g.lines {
-		g.lines[i].cut(cols)
-	}
 	g.top, g.bottom = 0, rows-1
 }
 

@@ -64,8 +64,8 @@ func (s *Screen) setTabs() {
 	}
 }
 
-// Resize changes the size. What no longer fits above goes to the history,
-// what no longer fits to the right is cut.
+// Resize changes the size. What no longer fits above goes to the history, what
+// no longer fits to the right is only out of sight.
 func (s *Screen) Resize(cols, rows int) {
 	cols, rows = side(cols), side(rows)
 	if cols == s.cols && rows == s.rows {
@@ -77,8 +77,8 @@ func (s *Screen) Resize(cols, rows int) {
 		s.pen.row -= off
 	}
 	s.cols, s.rows = cols, rows
-	s.main.resize(cols, rows)
-	s.alt.resize(cols, rows)
+	s.main.resize(rows)
+	s.alt.resize(rows)
 	s.pen.col = min(s.pen.col, cols-1)
 	s.setTabs()
 }
@@ -97,9 +97,9 @@ func (s *Screen) Text() string {
 		if i > 0 {
 			b = append(b, '\n')
 		}
-		b = s.on.lines[i].appendTo(b, true)
+		b = s.on.lines[i].appendUpTo(b, s.cols, true)
 	}
-	return string(b)
+	return string(bytes.TrimRight(b, "\n"))
 }
 
 // History returns all text since the beginning, oldest first: lines that have
