@@ -18,8 +18,9 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/proc, platform/dirs, platform/ipc, platform/secret, platform/tty, platform/roam;
+	NONE < platform/proc, platform/dirs, platform/secret, platform/tty, platform/roam;
 	platform/proc < platform/pty, platform/shell;
+	platform/secret < platform/ipc;
 	NONE < platform/sandbox;
 
 	# What the person configures: structs that each part's composition reads.
@@ -46,7 +47,7 @@ const layers = `
 	host/web < host;
 
 	platform/dirs < installer;
-	platform/proc, platform/pty < internal/testkit;
+	platform/proc, platform/pty, platform/secret < internal/testkit;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.

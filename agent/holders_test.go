@@ -49,6 +49,7 @@ func (d *daemon) stop() {
 
 // One daemon after the other in this process: nothing of the first stays, and the second has what it left.
 func TestHandOver(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	d := home(t)
 	c := withHolders(t, d)
@@ -99,6 +100,7 @@ func TestHandOver(t *testing.T) {
 
 // Terminals come and go in a daemon that goes on, and it holds no goroutine, no descriptor and no process of theirs.
 func TestTerminalsComeAndGo(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	d := home(t)
 	c := withHolders(t, d)
 	one := start(t, c)
@@ -132,6 +134,7 @@ func TestTerminalsComeAndGo(t *testing.T) {
 
 // A holder that is stopped does not stop a daemon that starts; it is taken up when it goes on.
 func TestStoppedHolder(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	if testing.Short() {
 		t.Skip("waits for what does not come")
 	}
@@ -209,6 +212,7 @@ func TestHolderOfAnotherTime(t *testing.T) {
 
 // Many terminals are there again at once, when another daemon starts.
 func TestManyAreAdopted(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	d := home(t)
 	c := withHolders(t, d)

@@ -128,3 +128,60 @@ func TestShellsOnWindows(t *testing.T) {
 		at.Close()
 	}
 }
+
+// Terminals outlive the daemon, and the next one goes on with them.
+func TestHandOverOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	first := start(t, c)
+	var all []local.Terminal
+	for _, name := range []string{"one", "two", "three"} {
+		x, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cmd", "/d", "/q", "/k", "prompt $s"}, Name: name,
+			Cwd: testkit.Abs("/"), Private: true, Env: os.Environ(), Cols: 200, Rows: 50})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, x)
+	}
+	say := func(one *daemon, id, text, want string) {
+		t.Helper()
+		a, err := one.client.Attach(t.Context(), id, local.AttachOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Close()
+		if err := a.Write(t.Context(), []byte(text+"\r")); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "it prints "+want, func() bool {
+			body, err := one.client.Read(t.Context(), id, local.ReadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer body.Close()
+			text, err := io.ReadAll(body)
+			return err == nil && strings.Contains(string(text), want)
+		})
+	}
+	for _, x := range all {
+		say(first, x.ID, "set /a 40+2", "42")
+	}
+	first.end()
+	if left, err := agent.LeftRunning(d); len(left) != len(all) || err != nil {
+		t.Errorf("left after the daemon: %v, %v", left, err)
+	}
+	second := start(t, c)
+	list, err := second.client.List(t.Context())
+	if err != nil || len(list.Terminals) != len(all) {
+		t.Fatalf("%+v, %v; want %d", list.Terminals, err, len(all))
+	}
+	for _, x := range all {
+		say(second, x.ID, "set /a 70+7", "77")
+		say(second, x.ID, "echo still", "42")
+	}
+	second.stop()
+	if left, err := agent.LeftRunning(d); len(left) != 0 || err != nil {
+		t.Errorf("left after stop: %v, %v", left, err)
+	}
+}

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"tether/platform/secret"
 )
 
 // Time between two looks at a condition: doubled from the first to the last.
@@ -58,8 +60,21 @@ func Home(t testing.TB) string {
 			t.Errorf("remove the test's home: %v", err)
 		}
 	})
-	t.Setenv("TETHER_HOME", dir)
-	return dir
+	home, err := closed(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TETHER_HOME", home)
+	return home
+}
+
+// closed returns a directory in dir that only this user may use. dir itself is one, but under Wine, where nothing is inherited.
+func closed(dir string) (string, error) {
+	if !onWine {
+		return dir, nil
+	}
+	dir = filepath.Join(dir, "h")
+	return dir, secret.Dir(dir)
 }
 
 // shortTemp prefers /tmp to the temporary directory macOS gives each user, whose path alone is about 50 bytes.

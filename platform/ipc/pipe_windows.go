@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/windows"
+
+	"tether/platform/secret"
 )
 
 // On Windows the door is a named pipe that only this user's programs may open: Windows itself refuses others, before they reach us.
@@ -48,14 +50,15 @@ type Listener struct {
 	places    []*place   // for the next clients; there are always some, so that the name stays ours
 }
 
-// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing. The lock path+".lock" is
+// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to
+// this user alone. The lock path+".lock" is
 // held until Close, so that a second Listen gets a *LockedError; what a killed process has left is replaced under that lock.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	if err := makeDir(filepath.Dir(path)); err != nil {
-		return nil, err
+	if err := secret.Dir(filepath.Dir(path)); err != nil {
+		return nil, fmt.Errorf("the socket's directory: %w", err)
 	}
 	lock, err := Lock(path + ".lock")
 	if err != nil {
@@ -67,17 +70,6 @@ func Listen(path string) (*Listener, error) {
 	}
 	l.lock = lock
 	return l, nil
-}
-
-func makeDir(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the socket's directory: %w", err)
-	}
-	info, err := os.Lstat(dir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory", dir)
-	}
-	return err
 }
 
 func bind(path string) (l *Listener, err error) {
