@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -210,33 +208,6 @@ func (m *systemd) start(ctx context.Context, start func() error) error {
 	return &Problem{Text: "the service does not start", Err: err, Next: "put that right and try again; tether daemon runs it in the foreground"}
 }
 
-// How many lines are shown of a service that does not start, and how long the
-// journal may take to have them: it writes when it has time to.
-const (
-	lastLines     = 6
-	wordsPatience = 2 * time.Second
-	wordsPause    = 50 * time.Millisecond
-)
-
-// lastWords is what the service, and not systemd about it, has printed since
-// then, "" if that cannot be had.
-func (m *systemd) lastWords(ctx context.Context, since time.Time) string {
-	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
-	if m.system {
-		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)
-	} else {
-		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName)
-	}
-	for end := time.Now().Add(wordsPatience); ; {
-		said, err := m.run(ctx, "journalctl", argv...)
-		said = strings.TrimSpace(said)
-		if said != "" || err != nil || time.Now().After(end) {
-			return said
-		}
-		time.Sleep(wordsPause)
-	}
-}
-
 // conflict finds a service that would serve the same user.
 func (m *systemd) conflict(s, was Service, found bool) error {
 	if !m.system {
@@ -370,76 +341,6 @@ func (m *systemd) act(ctx context.Context, do func(control) error) error {
 		return err
 	}
 	return do(c)
-}
-
-// show returns the unit's properties.
-func (m *systemd) show(ctx context.Context) (map[string]string, error) {
-	out, err := m.systemctl(ctx, "show", "--property=LoadState,ActiveState,SubState,UnitFileState,FragmentPath,MainPID,Result", UnitName)
-	shown := map[string]string{}
-	for line := range strings.Lines(out) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-		shown[name] = value
-	}
-	return shown, err
-}
-
-// Status implements Manager.
-func (m *systemd) Status(ctx context.Context) (Status, error) {
-	path, err := m.path(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	shown, err := m.show(ctx)
-	if err != nil {
-		return Status{}, err
-	}
-	st := Status{
-		Installed: shown["LoadState"] != "not-found", Path: shown["FragmentPath"],
-		Enabled: strings.HasPrefix(shown["UnitFileState"], "enabled"), Running: shown["ActiveState"] == "active",
-		State: shown["ActiveState"] + " (" + shown["SubState"] + ")",
-	}
-	_, s, found, err := installed(path)
-	if errors.Is(err, fs.ErrPermission) {
-		err = nil // the rest is known
-	}
-	if _, ok := errors.AsType[*Problem](err); ok {
-		err = nil // a unit of somebody else
-	}
-	if found {
-		st.Installed, st.Path, st.Service = true, path, s
-	}
-	m.advise(&st, shown)
-	return st, err
-}
-
-func (m *systemd) advise(st *Status, shown map[string]string) {
-	if !st.Installed {
-		return
-	}
-	if result := shown["Result"]; st.State != "" && result != "" && result != "success" && !st.Running {
-		st.State += ", " + result
-		st.Advice = append(st.Advice, "tether service logs says why it failed")
-	}
-	if !st.Enabled {
-		st.Advice = append(st.Advice, "it does not start by itself: tether service install")
-	}
-	if name := st.Service.User; name != "" && !m.lingers(name) {
-		st.Advice = append(st.Advice, "it starts when "+name+" logs in and ends with the last logout; to have it from the start of the machine on: loginctl enable-linger "+name)
-	}
-}
-
-// Printed implements Manager.
-func (m *systemd) Printed(lines int, follow bool) []string {
-	argv := []string{"journalctl", "--no-pager", "--output=cat", "--lines=" + strconv.Itoa(lines)}
-	if m.system {
-		argv = append(argv, "--unit="+UnitName)
-	} else {
-		argv = append(argv, "--user", "--user-unit="+UnitName)
-	}
-	if follow {
-		argv = append(argv, "--follow")
-	}
-	return argv
 }
 
 // unitControl is the control of a user's unit.
