@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os/exec"
 
-	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/ipc"
 	"tether/platform/pty"
@@ -124,9 +123,11 @@ func errorFor(err error) *Error {
 	if errors.As(err, &own) {
 		return own
 	}
+	if refused := refusalError(err); refused != nil {
+		return refused
+	}
 	e := &Error{Code: CodeInternal, Message: err.Error()}
 	var denied *term.DeniedError
-	var refused *policy.Refusal
 	var ambiguous *term.AmbiguousError
 	var spec *term.SpecError
 	var start *pty.StartError
@@ -136,7 +137,7 @@ func errorFor(err error) *Error {
 		e.Code, e.Hint = CodeNoTerminal, "tether ls shows those there are"
 	case errors.As(err, &ambiguous):
 		e.Code, e.Hint = CodeAmbiguous, "use an id"
-	case errors.As(err, &denied), errors.As(err, &refused):
+	case errors.As(err, &denied):
 		e.Code = CodeDenied
 	case errors.As(err, &spec) && spec.Field == "limit":
 		e.Code = CodeLimit
