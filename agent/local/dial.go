@@ -10,9 +10,13 @@ import (
 	"tether/platform/ipc"
 )
 
-// LockName is the file beside the socket that a daemon holds locked from its
-// start to its end.
-const LockName = "daemon.lock"
+// Files beside the socket. LockName is what a daemon holds locked from its start
+// to its end, NextName what another that asks it to make way holds until it
+// answers itself.
+const (
+	LockName = "daemon.lock"
+	NextName = "daemon.next"
+)
 
 const (
 	// handOverPatience is how long a client waits while one daemon makes way for
@@ -40,12 +44,18 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 	}
 }
 
-// locked reports whether a daemon starts or ends.
+// locked reports whether a daemon starts or ends. The one that is to come is
+// looked for first: it holds its file before the other gives up the lock.
 func locked(socket string) bool {
-	lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), LockName))
-	var held *ipc.LockedError
-	if err == nil {
-		lock.Close()
+	for _, name := range []string{NextName, LockName} {
+		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
+		var held *ipc.LockedError
+		if errors.As(err, &held) {
+			return true
+		}
+		if err == nil {
+			lock.Close()
+		}
 	}
-	return errors.As(err, &held)
+	return false
 }

@@ -50,6 +50,7 @@ type daemonFlags struct {
 	allowRoot, replace, force, background bool
 	level                                 string
 	notify                                func(state string) error // of the service manager
+	arrived                               func()                   // another one has made way for it; nil if none had to
 }
 
 func (a *app) daemon(ctx context.Context, f daemonFlags) error {
@@ -87,6 +88,9 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 // ready tells who has started the daemon.
 func (a *app) ready(f daemonFlags) {
 	fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid())
+	if f.arrived != nil {
+		f.arrived()
+	}
 	if err := f.notify("READY=1"); err != nil {
 		fmt.Fprintln(a.stderr, "tether:", err)
 	}

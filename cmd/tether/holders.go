@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/platform/dirs"
+	"tether/platform/ipc"
+	"tether/platform/secret"
 )
 
 const (
@@ -35,11 +39,17 @@ func holderProgram() (p agent.Program, without string) {
 
 // replace asks a daemon that runs to make way, and runs another.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
-	client, _, err := a.client()
+	client, d, err := a.client()
 	if err != nil {
 		return err
 	}
 	if f.replace {
+		next, err := beNext(d)
+		if err != nil {
+			return err
+		}
+		f.arrived = sync.OnceFunc(func() { next.Close() })
+		defer f.arrived()
 		if err := a.makeWay(c.Context(), client, f.force); err != nil {
 			return err
 		}
@@ -48,6 +58,22 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return a.daemon(c.Context(), f)
 	}
 	return a.startDaemon(c, client, f)
+}
+
+// beNext says to all commands that another daemon is about to answer, so that they wait for it.
+func beNext(d dirs.Dirs) (*ipc.Held, error) {
+	if err := secret.Dir(d.Runtime); err != nil {
+		return nil, err
+	}
+	const looks, pause = 50, 10 * time.Millisecond // a command that looks holds it for a moment
+	for n := 1; ; n++ {
+		next, err := ipc.Lock(filepath.Join(d.Runtime, local.NextName))
+		var other *ipc.LockedError
+		if !errors.As(err, &other) || n == looks {
+			return next, err
+		}
+		time.Sleep(pause)
+	}
 }
 
 // makeWay ends a daemon that runs, and leaves its terminals running. It is no error if none runs.
@@ -73,7 +99,6 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, f daemonFlags)
 		return err
 	}
 	if f.replace {
-		l.Argv = append(l.Argv, "--replace")
 		if err := client.WaitGone(c.Context()); err != nil {
 			return err
 		}
