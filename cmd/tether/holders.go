@@ -57,7 +57,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	if !f.background {
 		return a.daemon(c.Context(), f)
 	}
-	return a.startDaemon(c, client, f)
+	return a.startDaemon(c, client, d, f)
 }
 
 // beNext says to all commands that another daemon is about to answer, so that they wait for it.
@@ -93,8 +93,8 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 }
 
 // startDaemon starts a daemon in the background.
-func (a *app) startDaemon(c *cobra.Command, client *local.Client, f daemonFlags) error {
-	l, err := a.launch()
+func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f daemonFlags) error {
+	l, err := launch(d)
 	if err != nil {
 		return err
 	}
@@ -113,11 +113,7 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, f daemonFlags)
 }
 
 // launch is how a daemon is started in the background.
-func (a *app) launch() (local.Launch, error) {
-	_, d, err := a.client()
-	if err != nil {
-		return local.Launch{}, err
-	}
+func launch(d dirs.Dirs) (local.Launch, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return local.Launch{}, fmt.Errorf("find this program to start the daemon: %w", err)

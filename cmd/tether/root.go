@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,13 +99,11 @@ func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
 
 // ensure starts a daemon for these directories if none runs.
 func ensure(ctx context.Context, client *local.Client, d dirs.Dirs) error {
-	self, err := os.Executable()
+	l, err := launch(d)
 	if err != nil {
-		return fmt.Errorf("find this program to start the daemon: %w", err)
+		return err
 	}
-	return client.EnsureDaemon(ctx, local.Launch{
-		Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out"),
-	})
+	return client.EnsureDaemon(ctx, l)
 }
 
 // usageError is a command line that makes no sense.
