@@ -43,7 +43,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.replace {
+	if f.replace && answers(c.Context(), d) {
 		next, err := beNext(d)
 		if err != nil {
 			return err
@@ -58,6 +58,17 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		return a.daemon(c.Context(), f)
 	}
 	return a.startDaemon(c, client, d, f)
+}
+
+// answers reports whether there is a daemon to replace. Without one nothing may be held: makeWay would wait for the daemon that is
+// to come, which is this one.
+func answers(ctx context.Context, d dirs.Dirs) bool {
+	conn, err := ipc.Dial(ctx, agent.SocketPath(d))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
 }
 
 // beNext says to all commands that another daemon is about to answer, so that they wait for it.
