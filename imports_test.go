@@ -18,9 +18,9 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/proc, platform/dirs, platform/secret, platform/tty, platform/roam;
+	NONE < platform/dirs, platform/secret, platform/tty, platform/roam;
 	platform/proc < platform/pty, platform/shell;
-	platform/secret < platform/ipc;
+	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;
 
 	# What the person configures: structs that each part's composition reads.

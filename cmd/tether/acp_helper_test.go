@@ -17,6 +17,7 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/internal/acpschema"
+	"tether/internal/testkit"
 )
 
 // acpTool returns the path of a program or module that scripts/test-tools.sh installs, or skips the test.
@@ -98,7 +99,7 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 // acpHome is a home whose daemon ends with the test.
 func acpHome(t *testing.T) string {
 	t.Helper()
-	home, err := os.MkdirTemp("/tmp", "tt")
+	home, err := testkit.MakeHome()
 	if err != nil {
 		t.Fatal(err)
 	}

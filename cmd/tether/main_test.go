@@ -59,7 +59,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Setup: func(env *testscript.Env) error {
-			home, err := os.MkdirTemp("/tmp", "tt")
+			home, err := testkit.MakeHome()
 			if err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ import (
 // newHome makes a home for this test, and ends the daemon in it afterwards.
 func newHome(t *testing.T) string {
 	t.Helper()
-	home, err := os.MkdirTemp("/tmp", "tt")
+	home, err := testkit.MakeHome()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@
 package testkit
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,7 +52,7 @@ func within(d time.Duration, cond func() bool) bool {
 // be parallel.
 func Home(t testing.TB) string {
 	t.Helper()
-	dir, err := os.MkdirTemp(shortTemp(), "tt")
+	dir, err := MakeHome()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,21 +61,17 @@ func Home(t testing.TB) string {
 			t.Errorf("remove the test's home: %v", err)
 		}
 	})
-	home, err := closed(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TETHER_HOME", home)
-	return home
+	t.Setenv("TETHER_HOME", dir)
+	return dir
 }
 
-// closed returns a directory in dir that only this user may use. dir itself is one, but under Wine, where nothing is inherited.
-func closed(dir string) (string, error) {
-	if !onWine {
-		return dir, nil
+// MakeHome makes an empty directory as Home does. The caller removes it.
+func MakeHome() (string, error) {
+	if onWine { // where nothing is inherited from a temporary directory that is closed to others
+		dir := filepath.Join(os.TempDir(), "tt"+rand.Text()[:10])
+		return dir, secret.Dir(dir)
 	}
-	dir = filepath.Join(dir, "h")
-	return dir, secret.Dir(dir)
+	return os.MkdirTemp(shortTemp(), "tt")
 }
 
 // shortTemp prefers /tmp to the temporary directory macOS gives each user, whose path alone is about 50 bytes.

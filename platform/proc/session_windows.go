@@ -12,10 +12,13 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/windows"
+
+	"tether/platform/secret"
 )
 
 // StartDetached starts a program that lives on when this process and its console are gone: without a window, in the root directory of
-// the system's drive (so that it keeps no other busy), reading nothing, with all its output appended to logFile. path is absolute; argv
+// the system's drive (so that it keeps no other busy), reading nothing, with all its output appended to logFile,
+// which only the user may read. path is absolute; argv
 // is the whole argument list, the program's own name first; env is its whole environment, without the mark of a terminal it may have
 // been started from. It inherits no other handles. The caller may Wait, to learn of an early end, or Release.
 //
@@ -24,10 +27,10 @@ func StartDetached(path string, argv, env []string, logFile string) (*os.Process
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
 	}
-	if err := os.MkdirAll(filepath.Dir(logFile), 0o700); err != nil {
+	if err := secret.Dir(filepath.Dir(logFile)); err != nil {
 		return nil, fmt.Errorf("make the log's directory: %w", err)
 	}
-	log, err := os.OpenFile(logFile, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := secret.OpenAppend(logFile)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
 	}
