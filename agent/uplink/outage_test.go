@@ -38,7 +38,6 @@ func TestAHostThatIsKilledAgainAndAgain(t *testing.T) {
 				w.restartHost(host.Options{})
 				time.Sleep(time.Duration(random.IntN(60_000)) * time.Millisecond)
 				w.up()
-				synctest.Wait()
 				state := w.only()
 				gaps, end, err := testkit.CheckFlood(state.Text())
 				if err != nil || end != flood.Offset() || len(gaps) > 1 || len(gaps) == 1 && len(state.Text()) < 40<<10 {
