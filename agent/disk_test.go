@@ -150,6 +150,7 @@ func (d *troubled) pairs(name, want string) {
 
 // A disk that is full or cannot be written stops no terminal, and status says what is wrong.
 func TestTerminalsGoOnWithoutADisk(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	disk, there := onSmallDisk(t)
 	if !there {
 		return
@@ -222,6 +223,7 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 
 // A shell whose scripts cannot be written starts without them.
 func TestShellsStartWithoutTheirScripts(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skip("bash is not installed")
 	}

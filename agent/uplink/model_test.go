@@ -136,7 +136,7 @@ func (m *modelled) end(code int) {
 func (w *modelWorld) spawnOne(_ *modelled, n int) {
 	m := &modelled{name: fmt.Sprint("t", len(w.all)), private: n%5 == 0, lent: n%5 > 1, exit: -1, size: term.Size{Cols: 80, Rows: 24}}
 	m.title = m.name
-	s := term.Spec{Command: []string{"fake"}, Cwd: "/src", Name: m.name, Nonce: "n0", Size: m.size, Private: m.private}
+	s := term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/src"), Name: m.name, Nonce: "n0", Size: m.size, Private: m.private}
 	if m.lent {
 		s.LendTo = []string{"lab"}
 	}
