@@ -106,7 +106,7 @@ func endDaemon(t testing.TB, home string) {
 			break
 		}
 	}
-	if err := os.RemoveAll(home); err != nil {
+	if err := testkit.RemoveHome(home); err != nil {
 		t.Error(err)
 	}
 }

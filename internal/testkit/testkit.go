@@ -57,7 +57,7 @@ func Home(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
+		if err := RemoveHome(dir); err != nil {
 			t.Errorf("remove the test's home: %v", err)
 		}
 	})
@@ -65,7 +65,16 @@ func Home(t testing.TB) string {
 	return dir
 }
 
-// MakeHome makes an empty directory as Home does. The caller removes it.
+// removeTime is how long processes that end may have files in a home open, which on Windows cannot be removed meanwhile.
+const removeTime = 5 * time.Second
+
+// RemoveHome removes what MakeHome has made.
+func RemoveHome(dir string) (err error) {
+	within(removeTime, func() bool { err = os.RemoveAll(dir); return err == nil })
+	return err
+}
+
+// MakeHome makes an empty directory as Home does. The caller removes it, see RemoveHome.
 func MakeHome() (string, error) {
 	if onWine { // where nothing is inherited from a temporary directory that is closed to others
 		dir := filepath.Join(os.TempDir(), "tt"+rand.Text()[:10])

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -87,7 +88,7 @@ func bind(path string) (l *Listener, err error) {
 		err = l.addPlace(first)
 	}
 	if err == nil {
-		err = os.WriteFile(path, []byte(l.name), 0o600)
+		err = secret.WriteFile(path, []byte(l.name)) // as a whole: nobody sees a part of the name
 	}
 	if err != nil {
 		l.release()
@@ -128,7 +129,7 @@ func readName(path string) (string, error) {
 	}
 	text := []byte(nil)
 	if info.Mode().IsRegular() && info.Size() <= maxName {
-		if text, err = os.ReadFile(path); err != nil {
+		if text, err = read(path); err != nil {
 			return "", err
 		}
 	}
@@ -137,6 +138,15 @@ func readName(path string) (string, error) {
 		return "", fmt.Errorf("%s is in the way: it is not a socket", path)
 	}
 	return string(text), nil
+}
+
+func read(path string) ([]byte, error) {
+	f, err := secret.OpenRead(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxName))
 }
 
 // onlyUser are the rights of the pipe: this user owns it and may do everything, nobody else anything. Inheritance is off.
@@ -252,8 +262,12 @@ func (l *Listener) release() {
 	}
 }
 
-// busyLook is how long Dial waits between two tries when a client has just taken the place that was free.
-const busyLook = 2 * time.Millisecond
+const (
+	// busyLook is how long Dial waits between two tries when clients have just taken all places, or the file is being made or removed.
+	busyLook = 2 * time.Millisecond
+	// changing is how long it may be that.
+	changing = time.Second
+)
 
 // Dial connects to the door at path. The error is ErrNotRunning when there is none or nobody serves it. It makes sure that the pipe
 // belongs to this user, and lets the other side know who this is but not act as it.
@@ -261,7 +275,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
 	}
-	for {
+	for began := time.Now(); ; {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
@@ -269,7 +283,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 		switch {
 		case err == nil:
 			return conn, nil
-		case errors.Is(err, windows.ERROR_PIPE_BUSY):
+		case errors.Is(err, windows.ERROR_PIPE_BUSY), isChanging(err) && time.Since(began) < changing:
 			timer := time.NewTimer(busyLook)
 			select {
 			case <-timer.C:
@@ -282,6 +296,11 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 			return nil, err
 		}
 	}
+}
+
+// isChanging reports whether somebody is just making or removing the file.
+func isChanging(err error) bool {
+	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_DELETE_PENDING) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }
 
 func dial(path string) (net.Conn, error) {
