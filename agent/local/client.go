@@ -122,7 +122,8 @@ type ReadOptions struct {
 }
 
 // Read returns what the terminal printed. The caller must Close it; it ends
-// early when ctx does.
+// early when ctx does. When the daemon ends before what is followed, that is
+// ErrDropped.
 func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCloser, error) {
 	q := url.Values{}
 	if o.View != "" {
@@ -141,8 +142,27 @@ func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
+	if o.Follow {
+		return &following{resp}, nil
+	}
 	return resp.Body, nil
 }
+
+// following is a body that tells the end of a terminal from that of the daemon.
+type following struct{ resp *http.Response }
+
+func (f *following) Read(p []byte) (int, error) {
+	n, err := f.resp.Body.Read(p)
+	switch {
+	case errors.Is(err, io.EOF) && f.resp.Trailer.Get(droppedTrailer) != "":
+		return n, ErrDropped
+	case err != nil && !errors.Is(err, io.EOF) && f.resp.Request.Context().Err() == nil:
+		return n, fmt.Errorf("%w: %w", ErrDropped, err)
+	}
+	return n, err
+}
+
+func (f *following) Close() error { return f.resp.Body.Close() }
 
 func terminalPath(ref, rest string) string { return "/v1/terminals/" + url.PathEscape(ref) + rest }
 

@@ -24,6 +24,10 @@ const (
 	lineGuess = 128
 )
 
+// droppedTrailer after what a follower read says that it ends because the daemon
+// does, not the terminal.
+const droppedTrailer = "Tether-Dropped"
+
 // readQuery is the query of an output request.
 type readQuery struct {
 	view    term.View
@@ -84,9 +88,15 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	defer context.AfterFunc(s.draining, cancel)()
 
 	w.Header().Set("Content-Type", "application/octet-stream")
+	if q.follow {
+		w.Header().Set("Trailer", droppedTrailer)
+	}
 	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
 	if _, err := out.Write(head); err == nil {
 		s.copyOutput(ctx, out, rd, q)
+	}
+	if q.follow && s.draining.Err() != nil {
+		w.Header().Set(droppedTrailer, "1")
 	}
 	_ = out.control.SetWriteDeadline(time.Time{})
 	return nil // what fails now is the client's going, or ends its reading

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,10 @@ func readCommand(a *app) *cobra.Command {
 				return about(args[0], err)
 			}
 			defer body.Close()
-			return a.show(body)
+			if err = a.show(body); errors.Is(err, local.ErrDropped) {
+				return &hinted{err, "the terminal may run on; the same command reads on when there is a daemon"}
+			}
+			return err
 		},
 	}
 	c.Flags().IntVar(&o.Lines, "tail", 0, "only the last `N` lines")

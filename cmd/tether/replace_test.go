@@ -25,6 +25,7 @@ import (
 
 // An upgrade in place under a flood: an observer misses nothing, and no command meets a closed door.
 func TestReplacedUnderFlood(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
 	w := m.watch(m.uri(flood.ID), false)
@@ -57,6 +58,7 @@ func TestReplacedUnderFlood(t *testing.T) {
 
 // A script at a terminal reads every byte once and gets the exit status, however often the daemon is killed meanwhile.
 func TestScriptOutlivesDaemons(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	flood := testkit.FloodCommand(t, 0, 0)
 	c := exec.Command("tether", append([]string{"run", "--private", "--name", "script", "--"}, flood...)...)
@@ -115,6 +117,7 @@ func (p *progress) state() (offset int64, err error) {
 
 // A person goes on typing at the same terminal, whose size they may have changed meanwhile.
 func TestPersonOutlivesDaemons(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	p := sit(t, "run", "--private", "--", "sh", "-c", `stty -echo; while read x; do echo "<$x>" $(stty size); done`)
 	p.types("one\r")
@@ -140,6 +143,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 
 // When nobody starts another daemon, the person is told, and what they left runs on.
 func TestPersonIsToldThatNobodyCame(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	if testing.Short() {
 		t.Skip("waits as long as a person would")
 	}
@@ -160,6 +164,7 @@ func TestPersonIsToldThatNobodyCame(t *testing.T) {
 
 // What happened while there was no daemon is told once, after the last byte, with the code.
 func TestExitWhileTheDaemonIsDown(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	flag := filepath.Join(t.TempDir(), "go")
 	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `echo one; until test -e "$0"; do sleep 0.01; done; echo two; exit 9`, flag}})
@@ -191,6 +196,7 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 
 // A holder is kept until the host has heard of the exit, over kills of the daemon.
 func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; read x; exit 5"}})
 	w := m.watch(m.uri(x.ID), true)
@@ -223,6 +229,7 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 
 // All that a list says of a terminal is the same after a kill: who owns it, what it is called, whom it is lent to, its commands.
 func TestNothingIsForgotten(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		t.Skip("needs bash: ", err)
@@ -288,6 +295,7 @@ func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
 
 // Two daemons started at once: one has the terminals, the other says that there is one.
 func TestTwoDaemonsAtOnce(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 	for round := range testkit.Rounds(t, 25, 500) {
@@ -322,6 +330,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 
 // A signal to the daemon, as a service manager sends to restart it, leaves the terminals running.
 func TestSignalLeavesTerminals(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
 	for _, sig := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
@@ -343,6 +352,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 
 // A holder that is killed takes its terminal with it. That is said, and nothing of it stays.
 func TestHolderKilled(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `trap '' HUP; echo $PPID; sleep 1000`}})
 	w := m.watch(m.uri(x.ID), true)
@@ -372,6 +382,7 @@ func TestHolderKilled(t *testing.T) {
 
 // Without a place for holders, terminals run in the daemon, which says so, and does not end behind one's back.
 func TestWithoutHolders(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	if err := os.WriteFile(filepath.Join(m.home, "run", "h"), nil, 0o600); err != nil { // in the way of the directory
 		t.Fatal(err)
@@ -411,6 +422,7 @@ func TestWithoutHolders(t *testing.T) {
 
 // Terminals come and go, and nothing is left: no process, no file, and in the daemon no descriptor and no goroutine.
 func TestManyComeAndGo(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	descriptors := func() int {
 		open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(m.daemon.Process.Pid), "fd"))
@@ -440,5 +452,28 @@ func TestManyComeAndGo(t *testing.T) {
 	testkit.Eventually(t, patience, "no descriptor is left", func() bool { return descriptors() <= before+2 })
 	if scripts, err := os.ReadDir(filepath.Join(m.home, "run", "sh")); len(scripts) > 0 {
 		t.Errorf("scripts left: %v, %v", scripts, err)
+	}
+}
+
+// Who follows a terminal is not told that it has ended when it is the daemon that did.
+func TestFollowingIsDropped(t *testing.T) {
+	m := newMortal(t)
+	for _, end := range []func(){m.kill, func() { m.start("daemon", "--replace") }} {
+		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})
+		c := exec.Command("tether", "read", "-f", x.ID)
+		var out, said chatter
+		c.Stdout, c.Stderr = &out, &said
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "it reads", func() bool { return strings.Contains(out.String(), "ready") })
+		end()
+		_ = c.Wait()
+		if c.ProcessState.ExitCode() != local.ExitDropped || !strings.Contains(said.String(), "may run on") {
+			t.Errorf("%v: %s", c.ProcessState, said.String())
+		}
+		if !alive(m.daemon.Process.Pid) {
+			m.start("daemon")
+		}
 	}
 }
