@@ -244,13 +244,47 @@ func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer
 	return id, answer, c.send(endFrame(frame, 0))
 }
 
-// ask sends a request and waits for the answer.
+// ask sends a request and waits for the answer, as long as it takes.
 func (c *Client) ask(k kind, put func(frame []byte) []byte) error {
 	_, answer, err := c.begin(k, put)
 	if err != nil {
 		return err
 	}
 	return c.outcome(<-answer)
+}
+
+// Bounds of the wait for a holder that was stopped: whoever asks must not stand
+// still with it.
+const (
+	answerTime = 10 * time.Second // for what a holder does at once
+	cancelTime = 3 * time.Second  // for the end of a kill whose grace was ended
+)
+
+// errSilent is returned when a holder does not answer.
+var errSilent = errors.New("the holder does not answer")
+
+// askSoon is ask for what a holder does at once.
+func (c *Client) askSoon(k kind, put func(frame []byte) []byte) error {
+	id, answer, err := c.begin(k, put)
+	if err != nil {
+		return err
+	}
+	return c.await(id, answer, answerTime)
+}
+
+// await waits so long for the answer.
+func (c *Client) await(id uint32, answer chan reply, within time.Duration) error {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case r := <-answer:
+		return c.outcome(r)
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	delete(c.requests, id)
+	c.mu.Unlock()
+	return errSilent
 }
 
 // outcome is the error of an answer; the zero reply, which has no request,
@@ -311,7 +345,7 @@ func (c *Client) SetMeta(p []byte) error {
 	if len(p) > maxBlob {
 		return tooLarge("meta", len(p))
 	}
-	err := c.ask(kindSetMeta, func(frame []byte) []byte { return append(frame, p...) })
+	err := c.askSoon(kindSetMeta, func(frame []byte) []byte { return append(frame, p...) })
 	if err != nil {
 		return fmt.Errorf("set meta: %w", err)
 	}
@@ -329,7 +363,7 @@ func (c *Client) Checkpoint(off int64, blob []byte) error {
 	if len(blob) > maxBlob {
 		return tooLarge("checkpoint", len(blob))
 	}
-	err := c.ask(kindCheckpoint, func(frame []byte) []byte {
+	err := c.askSoon(kindCheckpoint, func(frame []byte) []byte {
 		return append(binary.BigEndian.AppendUint64(frame, uint64(off)), blob...)
 	})
 	if err != nil {
@@ -363,7 +397,7 @@ func (c *Client) Signal(name string) error {
 	if len(name) > maxSignal {
 		return fmt.Errorf("no signal is called %.40q", name)
 	}
-	err := c.ask(kindSignal, func(frame []byte) []byte { return append(frame, name...) })
+	err := c.askSoon(kindSignal, func(frame []byte) []byte { return append(frame, name...) })
 	if err != nil {
 		return fmt.Errorf("signal: %w", err)
 	}
@@ -372,7 +406,7 @@ func (c *Client) Signal(name string) error {
 
 // Resize changes the size of the terminal.
 func (c *Client) Resize(s pty.Size) error {
-	err := c.ask(kindResize, func(frame []byte) []byte {
+	err := c.askSoon(kindResize, func(frame []byte) []byte {
 		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(frame, s.Cols), s.Rows)
 	})
 	if err != nil {
@@ -403,7 +437,8 @@ func (c *Client) Write(p []byte) (n int, err error) {
 
 // Kill ends the child and all that descends from it, as pty.PTY.Kill does, in
 // the holder: it goes on if the connection ends. Cancelling ctx ends the
-// grace early. An exit that it causes is reported as any other.
+// grace early; a holder that then does not answer within 3 s is an error. An
+// exit that it causes is reported as any other.
 func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
 	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
@@ -418,7 +453,7 @@ func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
 	if err := c.send(endFrame(appendRequest(nil, kindCancel, id), 0)); err != nil {
 		return err
 	}
-	return c.outcome(<-answer)
+	return c.await(id, answer, cancelTime)
 }
 
 // Wait blocks until the child has ended, or the connection has, and, if the

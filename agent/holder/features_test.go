@@ -1,6 +1,7 @@
 package holder_test
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/platform/pty"
 )
 
 // What is needed stays although it was taken, also while no daemon is there, and the child waits for it as it does for what was not
@@ -203,4 +205,40 @@ func TestGone(t *testing.T) {
 	if ids, err := holder.List(o.Dir); len(ids) != 0 || err != nil {
 		t.Errorf("left: %v, %v", ids, err)
 	}
+}
+
+// A holder that was stopped holds up nobody for ever.
+func TestSilentHolder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, theirs := net.Pipe()
+		var tasks sync.WaitGroup
+		tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
+		tasks.Go(func() {
+			_, _ = conn.Write(helloOf(1, 1, ""))
+			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
+			_, _ = conn.Write(frame(0x44, ""))
+		})
+		c, err := holder.Connect(t.Context(), theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, ask := range map[string]func() error{
+			"meta":       func() error { return c.SetMeta(nil) },
+			"checkpoint": func() error { return c.Checkpoint(0, nil) },
+			"resize":     func() error { return c.Resize(pty.Size{Cols: 1, Rows: 1}) },
+			"signal":     func() error { return c.Signal("INT") },
+			"kill": func() error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				return c.Kill(ctx, time.Second)
+			},
+		} {
+			began := time.Now()
+			if err := ask(); err == nil || !strings.Contains(err.Error(), "does not answer") || time.Since(began) > 10*time.Second {
+				t.Errorf("%s: %v after %v", name, err, time.Since(began))
+			}
+		}
+		c.Close()
+		tasks.Wait()
+	})
 }
