@@ -26,16 +26,14 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
 	testkit.Leaks(t)
 	o := options(t)
-	kills := 50
-	if testing.Short() {
-		kills = 10
-	}
+	kills := 0
 	file := filepath.Join(t.TempDir(), "recorded")
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
 	h.Detach()
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
-	for i := range kills {
+	for i := range testkit.Rounds(t, 30, 500) {
+		kills++
 		cmd := daemonCommand(t, o, "x", file)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -89,11 +87,7 @@ func TestNothingIsLeft(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	before := processes(t, o)
-	cycles := 100
-	if testing.Short() {
-		cycles = 10
-	}
-	for i := range cycles {
+	for i := range testkit.Rounds(t, 60, 10_000) {
 		h := spawn(t, o, holder.Spec{ID: fmt.Sprint("x", i), Command: sh("sleep 1000 & sleep 1000")})
 		stream(t, h, 0)
 		if err := h.Kill(t.Context(), 0); err != nil {
