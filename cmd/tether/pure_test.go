@@ -319,8 +319,6 @@ func TestTexts(t *testing.T) {
 		ago(90 * time.Minute):                      "1h",
 		ago(50 * time.Hour):                        "2d",
 		shellLine([]string{"a", "b c", "", "d'e"}): `a 'b c' '' 'd'\''e'`,
-		string(endOfInput('\n')):                   "\x04",
-		string(endOfInput('x')):                    "\x04\x04",
 		fmt.Sprint(environment([]string{"A=1", "TETHER_TOKEN=x", "TETHER_HOME=/h"})): "[A=1 TETHER_HOME=/h]",
 	} {
 		if got != want {

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"tether/platform/secret"
 )
 
 // lookAtLog is how often a log that is followed is looked at.
@@ -18,7 +20,7 @@ const lookAtLog = 200 * time.Millisecond
 // ctx ends. A file that is renamed and begun anew is followed into the new one.
 // It is no error if there is none yet.
 func tail(ctx context.Context, w io.Writer, name string, lines int, follow bool) error {
-	f, err := os.Open(name)
+	f, err := secret.OpenRead(name) // so that it can be rotated meanwhile
 	if err == nil {
 		err = lastLines(w, f, lines)
 	}
@@ -93,7 +95,7 @@ func more(w io.Writer, f *os.File, name string) (*os.File, error) {
 			return f, err
 		}
 	}
-	next, err := os.Open(name)
+	next, err := secret.OpenRead(name)
 	if err != nil {
 		return f, nil
 	}

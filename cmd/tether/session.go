@@ -240,16 +240,8 @@ func (s *session) typed(ctx context.Context) {
 		case s.interactive: // SIGHUP goes to the session's leader alone, and that may wait for us
 			close(s.hungUp)
 		case errors.Is(err, io.EOF) && s.owns:
-			_ = s.att.Write(ctx, endOfInput(last)) // the child may be gone
+			_ = s.att.Write(ctx, tty.EndOfInput(last == '\n' || last == '\r')) // the child may be gone
 		}
 		return
 	}
-}
-
-// endOfInput is what a person types to end input: ^D, twice when it is not at the start of a line.
-func endOfInput(last byte) []byte {
-	if last == '\n' || last == '\r' {
-		return []byte{0x04}
-	}
-	return []byte{0x04, 0x04}
 }

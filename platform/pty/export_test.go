@@ -14,3 +14,9 @@ var LookupFold = lookupFold
 
 // IsBatch is isBatch.
 var IsBatch = isBatch
+
+// Enter is enter.
+type Enter struct{ enter }
+
+// Feed is feed.
+func (e *Enter) Feed(b []byte) []byte { return e.feed(b) }

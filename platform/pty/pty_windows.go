@@ -33,6 +33,9 @@ type PTY struct {
 	exit   Exit        // written by watch before it closes exited
 	killed atomic.Bool // Kill has ended the job
 
+	typing sync.Mutex // one Write at a time; Close ends it
+	enter  enter
+
 	mu    sync.Mutex
 	size  Size        // the latest given to Resize
 	again *time.Timer // repeats an early Resize
@@ -127,16 +130,18 @@ func open(s Size) (*PTY, ends, error) {
 // Pid is the program's process id. After the program has ended it may be another one's.
 func (p *PTY) Pid() int { return p.pid }
 
-// Write types b: Enter is "\r". It blocks while the console does not read; Close ends it.
+// Write types b. Enter is "\r"; a "\n" within a text is made Enter, see enter. It blocks while the console does not read; Close ends it.
 func (p *PTY) Write(b []byte) (int, error) {
-	n, err := p.in.Write(b)
+	p.typing.Lock()
+	defer p.typing.Unlock()
+	n, err := p.in.Write(p.enter.feed(b))
 	switch {
 	case err == nil:
-		return n, nil
+		return len(b), nil
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, os.ErrClosed):
-		return n, os.ErrClosed
+		return min(n, len(b)), os.ErrClosed
 	}
-	return n, fmt.Errorf("write terminal: %w", err)
+	return min(n, len(b)), fmt.Errorf("write terminal: %w", err)
 }
 
 // settle is how long after the start of a program Windows may lose a change of size (microsoft/terminal #10400).

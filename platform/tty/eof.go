@@ -1,0 +1,9 @@
+package tty
+
+// EndOfInput is what a person types to end a program's input, at the start of a line or within one.
+func EndOfInput(atLineStart bool) []byte {
+	if atLineStart {
+		return []byte(endOfInput)
+	}
+	return []byte(endOfLine + endOfInput)
+}
