@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 // fakeModel speaks as much of the interface for chat completions as Kimi Code needs: it wants one command run, and is content with what
@@ -75,6 +77,7 @@ func kimi(t *testing.T, command string) (m *fakeModel, argv, env []string) {
 // TestACPKimi is a turn of an agent that nobody here wrote: it asks its editor for permission, runs the command in the daemon, polls its
 // output, and tells its model what came of it. The editor shows no terminals; in TestACPWalk it does.
 func TestACPKimi(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	model, argv, env := kimi(t, "echo from kimi; sleep 0.6; pwd; exit 4")
 	e := editAs(t, "", []string{"--as", "kimi"}, argv, env).opens(object{})

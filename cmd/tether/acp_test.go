@@ -45,6 +45,7 @@ func unique(t *testing.T) string {
 
 // TestACPAgent is a conversation with an agent on the official SDK.
 func TestACPAgent(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})
@@ -95,6 +96,7 @@ func TestACPAgent(t *testing.T) {
 }
 
 func TestACPKill(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, env).opens(object{})
@@ -126,6 +128,7 @@ func TestACPKill(t *testing.T) {
 
 // What an editor that shows terminals sees, and one that does not.
 func TestACPShown(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	steps := []object{
@@ -201,6 +204,7 @@ func (e *editor) seen() string {
 
 // What ends, ends everything.
 func TestACPEnds(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	begin := func(t *testing.T, flags ...string) (*editor, string) {
@@ -268,6 +272,7 @@ func TestACPEnds(t *testing.T) {
 
 // A daemon that is killed loses no terminal and no output.
 func TestACPDaemonKilled(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, env).opens(object{})
@@ -288,6 +293,7 @@ func TestACPDaemonKilled(t *testing.T) {
 }
 
 func TestACPNewerProtocol(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", nil, argv, append(env, "ACP_VERSION=2"))
@@ -300,6 +306,7 @@ func TestACPNewerProtocol(t *testing.T) {
 
 // What the policy wants to have approved, the editor's person is asked; so may anybody be who watches tether approvals.
 func TestACPApproval(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, env := sdkAgent(t)
 	e := editAs(t, "", []string{"--as", "tester"}, argv, env).opens(object{})

@@ -45,6 +45,7 @@ func acpWalk(t *testing.T) (argv, lines []string) {
 // TestACPWalk does what the README shows: a command of an agent in an editor runs here, is watched at the host, and is answered by the
 // person.
 func TestACPWalk(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	t.Parallel()
 	argv, lines := acpWalk(t)
 	if strings.Join(argv, " ") != "tether acp --as kimi -- kimi acp" || len(lines) != 3 {

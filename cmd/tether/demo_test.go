@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit"
 	"tether/platform/pty"
 )
 
@@ -41,6 +42,7 @@ func runDirs(t *testing.T) []string {
 }
 
 func TestMakeRun(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
 	before := runDirs(t)
 
@@ -107,6 +109,7 @@ func tour(t *testing.T) (blocks [][]string) {
 
 // TestTour types the README's tour as a person would.
 func TestTour(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
 	newHome(t)
 	port := freePort(t)

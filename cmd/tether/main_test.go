@@ -49,6 +49,7 @@ const (
 const patience = 20 * time.Second
 
 func TestScripts(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	all := &hosts{all: map[string]*testHost{}}
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,

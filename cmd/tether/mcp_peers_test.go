@@ -63,6 +63,7 @@ func relay(t *testing.T, at *url.URL, token string, texts *strings.Replacer) str
 // TestMCPConformance runs the official suite against the daemon. Names of the suite's own example server become names of ours where
 // that makes a scenario of it. The baseline names the rest.
 func TestMCPConformance(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	suite := acpTool(t, "mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js")
 	baseline, err := filepath.Abs("testdata/mcp-conformance.yaml")
 	if err != nil {
@@ -91,6 +92,7 @@ func lastPart(s, after string) string {
 
 // TestMCPInspector uses the Inspector as a client of the program and of the daemon.
 func TestMCPInspector(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	inspector := acpTool(t, "mcp/node_modules/@modelcontextprotocol/inspector/package.json")
 	var about struct{ Bin map[string]string }
 	data, err := os.ReadFile(inspector)

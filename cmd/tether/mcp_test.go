@@ -107,7 +107,7 @@ func TestMCPWalk(t *testing.T) {
 	answers := map[string]string{}
 	for _, c := range calls {
 		command, _ := json.Marshal([]string{program, port})
-		args := strings.NewReplacer("/home/me/app", t.TempDir(), `["npm", "run", "dev"]`, string(command), "3000", port, `"ID"`, `"`+id+`"`).Replace(c[1])
+		args := strings.NewReplacer("/home/me/app", filepath.ToSlash(t.TempDir()), `["npm", "run", "dev"]`, string(command), "3000", port, `"ID"`, `"`+id+`"`).Replace(c[1])
 		text, isError := tool(t, s, c[0], json.RawMessage(args))
 		if failed := c[0] == "kill_terminal"; isError != failed {
 			t.Fatalf("%s %s: %s", c[0], args, text)
@@ -156,6 +156,7 @@ func TestMCPWalk(t *testing.T) {
 
 // What an agent has started outlives the client, and is still the agent's in the next session under its name.
 func TestMCPTerminalsOutliveTheClient(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	first := mcpClient(t, "tether", "mcp", "--as", "claude")
 	program, _ := exec.LookPath("devserver")
@@ -184,6 +185,7 @@ func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 
 // A real shell reports its commands, takes input and signals.
 func TestMCPShell(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	allowAll(t, home)
 	s := mcpClient(t, "tether", "mcp", "--as", "claude")
@@ -247,6 +249,7 @@ func allowAll(t *testing.T, home string) {
 
 // The daemon is replaced under a session: the call under way fails, everything else goes on.
 func TestMCPOutlivesDaemon(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	told := make(chan string, 100)
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
@@ -326,7 +329,7 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	lines := bufio.NewScanner(heard)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	lines.Scan()
-	id, _ := command(t, "run", "--detach", "sleep", "600")
+	id, _ := command(t, append([]string{"run", "--detach", "--"}, testkit.Sleep()...)...)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"`+id+`"}}}`)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"b","method":"ping"}`)

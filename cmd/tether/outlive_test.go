@@ -292,6 +292,7 @@ func alive(pid int) bool {
 // The promise: the daemon is killed again and again in the middle of a flood, and somebody who watches at the host sees every byte once
 // and in order, and the exit at the end. The child never notices.
 func TestKilledUnderFlood(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold"})
 	uri := m.uri(flood.ID)

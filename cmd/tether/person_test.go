@@ -122,6 +122,7 @@ func (p *person) exits(want int) {
 }
 
 func TestAttachedRun(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	p := sit(t, "run", "--", "sh", "-c", `stty size; read x; echo "got:$x."; trap 'stty size; exit 4' WINCH; echo wait; while :; do sleep 0.01; done`)
 	p.sees("30 100")
@@ -135,6 +136,7 @@ func TestAttachedRun(t *testing.T) {
 }
 
 func TestInterruptIsTheChilds(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	p := sit(t, "run", "--", "sh", "-c", `trap 'echo interrupted; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
 	p.sees("ready")
@@ -144,6 +146,7 @@ func TestInterruptIsTheChilds(t *testing.T) {
 }
 
 func TestDetachAndComeBack(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	p := sit(t, "run", "--name", "editor", "--", "sh", "-c", `printf '\033[?1049h\033[?25l\033[31mfull screen'; stty -echo; while read x; do echo "<$x>"; done`)
 	p.sees("full screen")
@@ -169,6 +172,7 @@ func TestDetachAndComeBack(t *testing.T) {
 }
 
 func TestHangupLeavesTheTerminal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	for _, args := range [][]string{
 		{"tether", "run", "--name", "kept", "--", "sh", "-c", `echo ready; exec sleep 1000`},
@@ -187,6 +191,7 @@ func TestHangupLeavesTheTerminal(t *testing.T) {
 }
 
 func TestTwoPeopleAtOnce(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	a := sit(t, "run", "--name", "shared", "--", "cat")
 	a.types("first\r")
@@ -203,6 +208,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 }
 
 func TestDaemonEnds(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	p := sit(t, "run", "--", "sh", "-c", `echo ready; exec sleep 1000`)
 	p.sees("ready")
@@ -212,6 +218,7 @@ func TestDaemonEnds(t *testing.T) {
 }
 
 func TestTokenIsNotShown(t *testing.T) {
+	testkit.Unix(t, testkit.Bytes)
 	newHome(t)
 	h := &testHost{address: "127.0.0.1:0"}
 	if err := h.start("typed-canary"); err != nil {

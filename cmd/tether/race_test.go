@@ -76,6 +76,7 @@ func quit(t *testing.T, home string) {
 
 // A daemon that has just ended does not keep the next one from starting.
 func TestStopAndGo(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	for range 5 {
 		if out, status := command(t, "run", "--private", "--", "echo", "hello"); status != 0 || out != "hello" {
@@ -88,6 +89,7 @@ func TestStopAndGo(t *testing.T) {
 
 // A script that is ended ends its terminal; an interrupt is typed.
 func TestSignalsToAScript(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	for _, c := range []struct {
 		signal string
@@ -136,6 +138,7 @@ func TestSignalsToAScript(t *testing.T) {
 
 // Many bytes go both ways whole.
 func TestPipesCarryMuch(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	var text bytes.Buffer
 	for i := range 20_000 {

@@ -457,6 +457,7 @@ func TestManyComeAndGo(t *testing.T) {
 
 // Who follows a terminal is not told that it has ended when it is the daemon that did.
 func TestFollowingIsDropped(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	for _, end := range []func(){m.kill, func() { m.start("daemon", "--replace") }} {
 		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})

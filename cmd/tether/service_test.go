@@ -90,6 +90,7 @@ func TestTailFollows(t *testing.T) {
 
 // The program is installed under the name that stays when its version changes.
 func TestStableProgram(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
