@@ -110,6 +110,9 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	}
 	t.promoted = r.Promoted
 	for _, l := range r.Lent {
+		if !p.lendable(l.Host) {
+			continue // the pairing has ended meanwhile
+		}
 		t.lentTo = append(t.lentTo, l.Host)
 		t.awaitLocked(awaitedHost(l.Host), 0)
 		if l.Memo != "" {

@@ -465,6 +465,24 @@ func TestRecordFollows(t *testing.T) {
 	})
 }
 
+// What was lent to a host with which the pairing has ended meanwhile is not.
+func TestAdoptedForAHostThatIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, _, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"a", "b"}})
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, h, _ := adopting(t, v, term.Options{Lendable: func(name string) bool { return name == "b" }})
+		if lent := h.Info().LentTo; len(lent) != 1 || lent[0] != "b" {
+			t.Errorf("lent to %v", lent)
+		}
+		if err := pool.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // What a reader that holds does not have yet is kept by the holder, and who is expected back holds the child as long as a reader may.
 func TestNeededIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
