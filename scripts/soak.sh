@@ -30,8 +30,8 @@ share=$((total / count > 1 ? total / count : 1))
 echo "soak: $count tests, ${share}s each"
 failed=0
 while read -r dir name; do
-	# What a test does beside its rounds, and its last round, come on top of its share.
-	out=$(TETHER_SOAK=${share}s go test -race -count=1 -v -timeout "$((share + 120))s" -run "^$name\$" "$dir" 2>&1 </dev/null) || failed=1
+	# What a test does beside its rounds, and the rounds of make test, come on top of its share.
+	out=$(TETHER_SOAK=${share}s go test -race -count=1 -v -timeout "$((share + 300))s" -run "^$name\$" "$dir" 2>&1 </dev/null) || failed=1
 	if grep -q '^ok' <<<"$out"; then
 		grep -oE 'soak: .*' <<<"$out" || echo "soak: $name was skipped"
 	else

@@ -7,14 +7,18 @@ import (
 	"time"
 )
 
-// soakVariable makes tests long: it is the time, such as 2m, that each test may take for its rounds. scripts/soak.sh sets it.
+// soakVariable makes tests long: it is the time, such as 2m, after which the program begins no more rounds than it must.
+// scripts/soak.sh runs each test as a program of its own and sets it to the test's share.
 const soakVariable = "TETHER_SOAK"
+
+// started is when the program's time begins.
+var started = time.Now()
 
 // Soaking reports whether this is a long run (make soak), in which a test may be more thorough than in make test.
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
-// Rounds counts the rounds of a test from 0: short of them, but long of them in a soak (make soak), where it stops early when the
-// test's time is over and logs how many there were. Range over it in the test function itself, where scripts/soak.sh finds it, and
+// Rounds counts the rounds of a test from 0: short of them, but long of them in a soak (make soak), where it stops early, after short
+// of them at least, when the time is over, and logs how many there were. A test that ranges several times shares the time. Range over it in the test function itself, where scripts/soak.sh finds it, and
 // outside of synctest bubbles, whose time is not that of the soak.
 //
 //	for round := range testkit.Rounds(t, 10, 1000) { … }
@@ -28,11 +32,11 @@ func Rounds(t testing.TB, short, long int) iter.Seq[int] {
 		}
 	}
 	return func(yield func(int) bool) {
-		began, done := time.Now(), 0
+		began, done := time.Now(), 0 // for the log
 		defer func() {
 			t.Logf("soak: %s: %d of %d rounds in %v", t.Name(), done, long, time.Since(began).Round(time.Millisecond))
 		}()
-		for ; done < long && (done < short || time.Since(began) < bound); done++ {
+		for ; done < long && (done < short || time.Since(started) < bound); done++ {
 			if !yield(done) {
 				return
 			}

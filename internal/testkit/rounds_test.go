@@ -20,6 +20,8 @@ func TestRounds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(soakVariable, c.soak)
 			n := 0
+			defer func(was time.Time) { started = was }(started)
+			started = time.Now()
 			for i := range Rounds(t, c.short, c.long) {
 				if i != n {
 					t.Fatalf("round %d, want %d", i, n)
