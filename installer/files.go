@@ -8,27 +8,6 @@ import (
 	"path/filepath"
 )
 
-// maxFile bounds what is read of an installed file, in bytes.
-const maxFile = 1 << 20
-
-// installed reads a file that Install may have written. ok is false if there is
-// none; one of somebody else is a Problem.
-func installed(path string) (text string, s Service, ok bool, err error) {
-	b, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", s, false, nil
-	case err != nil:
-		return "", s, false, fmt.Errorf("look at what is installed: %w", err)
-	case len(b) > maxFile:
-		return "", s, false, foreign(path)
-	}
-	if s, ok = recorded(string(b)); !ok {
-		return "", s, false, foreign(path)
-	}
-	return string(b), s, true, nil
-}
-
 func foreign(path string) error {
 	return &Problem{Text: path + " was not made by tether service install", Next: "move it away, or use it in place of this command"}
 }
@@ -75,4 +54,9 @@ func remove(path, stop string) error {
 		}
 	}
 	return nil
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
 }

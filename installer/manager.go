@@ -103,16 +103,6 @@ func Execute(ctx context.Context, name string, args ...string) (string, error) {
 	return out.String(), fmt.Errorf("%s: %w", what, err)
 }
 
-// control installs a file of the service and has it obeyed. kardianos/service
-// is one for the services of the machine.
-type control interface {
-	Install() error   // writes the file, which is not there, and enables the service
-	Uninstall() error // disables it and removes the file
-	Start() error
-	Stop() error
-	Restart() error
-}
-
 // undo runs the steps back and adds their errors to err.
 func undo(err error, steps ...func() error) error {
 	for _, step := range steps {

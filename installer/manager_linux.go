@@ -21,6 +21,8 @@ func New(system bool) Manager {
 	return m
 }
 
+var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
+
 // sessionEnv adds where the user's own systemd is, which su and cron leave out.
 func sessionEnv() []string {
 	env := os.Environ()

@@ -1,3 +1,5 @@
+//go:build unix
+
 package installer
 
 import (
@@ -26,8 +28,6 @@ type places struct {
 	linger  string // a file for each user who lingers
 	procs   string // processes
 }
-
-var usualPlaces = places{running: "/run/systemd/system", system: "/etc/systemd/system", linger: "/var/lib/systemd/linger", procs: "/proc"}
 
 // systemctl talks to the user's manager or the machine's.
 func (m *systemd) systemctl(ctx context.Context, args ...string) (string, error) {
@@ -226,11 +226,6 @@ func (m *systemd) conflict(s, was Service, found bool) error {
 			Next: "keep that one, or let " + s.User + " remove it first: tether service uninstall"}
 	}
 	return nil
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // outdated reports whether what runs is no longer the program that is on disk,

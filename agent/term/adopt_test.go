@@ -140,7 +140,8 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 			}
 			o := term.Options{LogBytes: limit}
 			v := newVault(limit)
-			pool, h, l := keeping(t, v, o, term.Spec{Nonce: "n"})
+			var h term.Handle
+			pool, _, l := keeping(t, v, o, term.Spec{Nonce: "n"})
 			only, child, _ := start(t, term.Options{LogBytes: 64 << 20}, term.Spec{Command: []string{"child", "arg"}, Nonce: "n", Cwd: "/"})
 			oldest := int64(0) // text offset that is certainly there
 			for generation := range 6 {

@@ -41,7 +41,7 @@ func newVault(limit int) *vault {
 // wire is a pool's connection to a vault.
 type wire struct {
 	v         *vault
-	pos, seen int64
+	pos       int64
 	closed    bool
 	streaming bool
 }
