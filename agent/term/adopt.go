@@ -99,48 +99,55 @@ func (t *Terminal) endReturn() {
 // from where it can be scanned.
 func (p *Pool) adopted(h Held, past Past) *Terminal {
 	r := parseRecord(past.Meta)
-	s := Spec{
+	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
 		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Nonce: r.Nonce, AnyMarks: r.AnyMarks,
-	}
-	t := p.newTerminal(r.owner(), s, h)
-	t.started, t.visible = past.Started, r.Visible || r.owner() == User
+	}, h)
+	t.started, t.visible, t.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
 	if r.Started > 0 {
 		t.started = time.Unix(0, r.Started)
-	}
-	t.promoted = r.Promoted
-	for _, l := range r.Lent {
-		if !p.lendable(l.Host) {
-			continue // the pairing has ended meanwhile
-		}
-		t.lentTo = append(t.lentTo, l.Host)
-		t.awaitLocked(awaitedHost(l.Host), 0)
-		if l.Memo != "" {
-			if t.memos == nil {
-				t.memos = map[string]string{}
-			}
-			t.memos[l.Host] = l.Memo
-		}
-	}
-	for i := range min(r.Attached, maxPeople) {
-		t.awaitLocked(awaitedPerson(i), 0)
 	}
 	t.keeper.keep = -1
 	t.caught, t.target = make(chan struct{}), past.End
 	raw, text, n := past.place()
+	if raw == past.Base {
+		n.countLost(r.Commands, raw)
+	}
 	if raw > 0 {
-		for _, c := range r.Commands {
-			if raw == past.Base && c.Start < raw {
-				n.Tracker.IDs = max(n.Tracker.IDs, int64(c.N)) // also of commands that are lost: a number names one
-			}
-		}
 		t.restore(raw, text, &n)
 	}
 	t.recall(r.Commands, &n)
-	for who := range t.awaited {
-		t.awaited[who] = raw
-	}
+	t.expect(&r, raw)
 	return t
+}
+
+// countLost makes the numbers of commands go on after those that began in what
+// is lost: a number names one.
+func (n *note) countLost(all []recordedOutput, base int64) {
+	for _, c := range all {
+		if c.Start < base {
+			n.Tracker.IDs = max(n.Tracker.IDs, int64(c.N))
+		}
+	}
+}
+
+// expect lends a new terminal to the hosts it was lent to, and has them and the
+// people who were at it hold the child from the raw offset on until they are back.
+func (t *Terminal) expect(r *record, raw int64) {
+	t.memos = map[string]string{}
+	for _, l := range r.Lent {
+		if !t.pool.lendable(l.Host) {
+			continue // the pairing has ended meanwhile
+		}
+		t.lentTo = append(t.lentTo, l.Host)
+		t.awaitLocked(awaitedHost(l.Host), raw)
+		if l.Memo != "" {
+			t.memos[l.Host] = l.Memo
+		}
+	}
+	for i := range min(r.Attached, maxPeople) {
+		t.awaitLocked(awaitedPerson(i), raw)
+	}
 }
 
 // place chooses where to begin: at the start, or at the oldest checkpoint in

@@ -54,8 +54,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	go func() {
 		defer p.runs.Done()
 		if !t.run() {
-			p.drop(t)
-			if p.opts.Left != nil && !t.isLeaving() {
+			if listed := p.drop(t); listed && p.opts.Left != nil && !t.isLeaving() {
 				p.opts.Left(t.id)
 			}
 			return
@@ -69,16 +68,18 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	}()
 }
 
-// drop forgets a terminal that lives on out of the pool's hands.
-func (p *Pool) drop(t *Terminal) {
+// drop forgets a terminal that lives on out of the pool's hands, and reports
+// whether it was listed.
+func (p *Pool) drop(t *Terminal) (listed bool) {
 	p.mu.Lock()
 	delete(p.starting, t.id)
-	if p.terminals[t.id] == t {
+	if listed = p.terminals[t.id] == t; listed {
 		delete(p.terminals, t.id)
 	}
 	p.mu.Unlock()
 	t.release()
 	p.changed()
+	return listed
 }
 
 // begin starts the child and lists the terminal.
