@@ -3,6 +3,7 @@
 package command_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -82,11 +83,11 @@ func (w *shellWorld) run(t *testing.T, argv []string) []string {
 	t.Helper()
 	w.runs++ // each has its own notes: what an earlier one has left running may still write
 	notes := filepath.Join(w.logs, fmt.Sprint(w.runs))
-	c := exec.Command(argv[0], argv[1:]...)
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	defer stop()
+	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir, c.Env = w.dir, []string{"PATH=" + w.bin, "HOME=" + w.dir, "NOTES=" + notes}
 	c.WaitDelay = time.Second
-	stop := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
-	defer stop.Stop()
 	_ = c.Run() // many lines fail; what they ran on the way counts
 	data, err := os.ReadFile(notes)
 	if err != nil {
