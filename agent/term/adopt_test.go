@@ -144,11 +144,11 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 			pool, _, l := keeping(t, v, o, term.Spec{Nonce: "n"})
 			only, child, _ := start(t, term.Options{LogBytes: 64 << 20}, term.Spec{Command: []string{"child", "arg"}, Nonce: "n", Cwd: "/"})
 			oldest := int64(0) // text offset that is certainly there
-			for generation := range 6 {
+			for generation := range 5 {
 				for range random.IntN(150) {
 					p := randomOutput(random)
 					if seed%2 == 1 {
-						p += strings.Repeat("fill ", random.IntN(5000))
+						p += strings.Repeat("fill ", random.IntN(3000))
 					}
 					v.print(p)
 					child.Print(p)
