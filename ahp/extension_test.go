@@ -71,6 +71,33 @@ func TestMarkersMeetEachOther(t *testing.T) {
 	}
 }
 
+// Whatever a host puts into _meta, a terminal can be read, and what is read of it makes sense.
+func FuzzTerminalMeta(f *testing.F) {
+	for _, seed := range []string{`{}`, `null`, `{"tether/formerTerminal":"ahp-terminal:/a","tether/missingBytes":7}`, `{"tether/formerTerminal":"\ud800:"}`,
+		`{"tether/missingBytes":1e3}`, `{"tether/missingBytes":-1}`, `[1]`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var m, again ahp.TerminalMeta
+		if !json.Valid(raw) {
+			return
+		}
+		if err := json.Unmarshal(raw, &m); err != nil {
+			t.Fatalf("%s: %v", raw, err)
+		}
+		if m.Missing < 0 || m.Former != "" && ahp.CheckURI(m.Former) != nil {
+			t.Errorf("%s is read as %+v", raw, m)
+		}
+		out, err := json.Marshal(m)
+		if err == nil {
+			err = json.Unmarshal(out, &again)
+		}
+		if err != nil || again != m {
+			t.Errorf("%s is read as %+v, written as %s and read as %+v, %v", raw, m, out, again, err)
+		}
+	})
+}
+
 func TestTerminalMeta(t *testing.T) {
 	for _, c := range []struct {
 		meta string

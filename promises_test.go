@@ -1,0 +1,81 @@
+package tether_test
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// promiseDirs are the short names of packages in docs/RELIABILITY.md.
+var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether"}
+
+// A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
+type promiseTest struct{ dir, name string }
+
+var (
+	aside    = regexp.MustCompile(`\([^)]*\)`)
+	testWord = regexp.MustCompile("`[^`]+`|[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
+)
+
+// promised returns the tests in the second column of the page's tables: names of tests, each behind the name of its package.
+func promised(page string) (tests []promiseTest) {
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if !strings.HasPrefix(line, "|") || len(cells) != 2 || strings.HasPrefix(cells[0], "--") {
+			continue
+		}
+		dir := ""
+		for _, word := range testWord.FindAllString(aside.ReplaceAllString(cells[1], ""), -1) {
+			if name, ok := strings.CutPrefix(word, "`"); ok {
+				dir = strings.TrimSuffix(name, "`")
+				if long, ok := promiseDirs[dir]; ok {
+					dir = long
+				}
+				continue
+			}
+			tests = append(tests, promiseTest{dir, word})
+		}
+	}
+	return tests
+}
+
+// Each promise names tests that are there.
+func TestPromisesHaveTheirTests(t *testing.T) {
+	page, err := os.ReadFile("docs/RELIABILITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[promiseTest]bool{}
+	for _, f := range parseTree(t) {
+		for _, d := range f.ast.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && f.isTest() {
+				there[promiseTest{f.dir(), strings.TrimPrefix(fn.Name.Name, "Test")}] = true
+			}
+		}
+	}
+	tests := promised(string(page))
+	if len(tests) < 50 {
+		t.Errorf("only %d tests are named: %v", len(tests), tests)
+	}
+	for _, p := range tests {
+		if !there[p] {
+			t.Errorf("docs/RELIABILITY.md names Test%s in %q, which is not there", p.name, p.dir)
+		}
+	}
+}
+
+func TestPromised(t *testing.T) {
+	const page = "| promise | tests |\n|---|---|\n| Nothing `is` Lost. | `uplink` OneThing (Not This), TwoThings; `agent/holder` Three; all of them |\n\nNot | This\n"
+	want := []promiseTest{{"agent/uplink", "OneThing"}, {"agent/uplink", "TwoThings"}, {"agent/holder", "Three"}}
+	got := promised(page)
+	if len(got) != len(want) {
+		t.Fatalf("found %v, want %v", got, want)
+	}
+	for i := range want {
+		if got[i] != want[i] {
+			t.Errorf("found %v, want %v", got[i], want[i])
+		}
+	}
+}
