@@ -3,6 +3,7 @@
 package ipc_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -156,7 +157,9 @@ func TestHTTP(t *testing.T) {
 	})}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	transport := &http.Transport{Dial: func(string, string) (net.Conn, error) { return ipc.Dial(t.Context(), l.Addr().String()) }}
+	transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		return ipc.Dial(t.Context(), l.Addr().String())
+	}}
 	client := &http.Client{Transport: transport}
 	for size := 1; size <= 1<<20; size *= 4 {
 		want := strings.Repeat("x", size)
