@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	os.Setenv(raceVar, quickRace)
 	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
+		"argv":       argv,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
@@ -50,23 +51,29 @@ const patience = 20 * time.Second
 
 func TestScripts(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
+	runScripts(t, "testdata/script", "/bin/sh")
+}
+
+// runScripts runs those in the folder, for a person with that shell.
+func runScripts(t *testing.T, folder, shell string, env ...string) {
 	all := &hosts{all: map[string]*testHost{}}
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script", RequireExplicitExec: true, RequireUniqueNames: true,
+		Dir: folder, RequireExplicitExec: true, RequireUniqueNames: true,
 		Condition: func(cond string) (bool, error) {
 			if cond == "root" {
 				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Setup: func(env *testscript.Env) error {
+		Setup: func(script *testscript.Env) error {
 			home, err := testkit.MakeHome()
 			if err != nil {
 				return err
 			}
-			env.Defer(func() { endDaemon(t, home) })
-			env.Vars = append(env.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", "NO_COLOR=", "TERM=xterm", "SHELL=/bin/sh",
+			script.Defer(func() { endDaemon(t, home) })
+			script.Vars = append(script.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", "NO_COLOR=", "TERM=xterm", "SHELL="+shell,
 				raceVar+"="+quickRace)
+			script.Vars = append(script.Vars, env...)
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
@@ -280,6 +287,15 @@ func gone(ts *testscript.TestScript, neg bool, args []string) {
 		}
 		<-time.After(20 * time.Millisecond)
 	}
+}
+
+// argv prints each argument in hexadecimal, so that no terminal changes it.
+func argv() {
+	var all string
+	for _, a := range os.Args[1:] {
+		all += fmt.Sprintf("<%x>", a)
+	}
+	fmt.Println(all) // at once: a console of Windows paints each piece by itself
 }
 
 // flood prints numbered lines: as many as its argument says, or for ever.

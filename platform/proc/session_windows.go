@@ -22,7 +22,8 @@ import (
 // is the whole argument list, the program's own name first; env is its whole environment, without the mark of a terminal it may have
 // been started from. It inherits no other handles. The caller may Wait, to learn of an early end, or Release.
 //
-// Where this process is in a job that lets nobody out, as it is in a terminal of ours, the program is in it, too, and ends with it.
+// Where this process is in a job that lets nobody out, as it is in a terminal of ours, the program is started as a child of the
+// person's desktop. Without one, as in a session over the network, it is in that job, too, and ends with it.
 func StartDetached(path string, argv, env []string, logFile string) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
@@ -82,7 +83,7 @@ func Inherited(i int) *os.File {
 	return std[i]
 }
 
-// startHidden starts a program with a console that nobody sees, out of this process's job if that lets it. It is not for a process
+// startHidden starts a program with a console that nobody sees, out of this process's job if that can be. It is not for a process
 // group of its own: what is started in one ignores Ctrl+C, and so do its children.
 func startHidden(path string, argv, env []string, files []*os.File) (*os.Process, error) {
 	root, err := windows.GetSystemWindowsDirectory()
@@ -92,17 +93,36 @@ func startHidden(path string, argv, env []string, files []*os.File) (*os.Process
 	if !slices.ContainsFunc(env, func(e string) bool { return len(e) > 11 && strings.EqualFold(e[:11], "SystemRoot=") }) {
 		env = append(slices.Clip(env), "SystemRoot="+root) // without it programs cannot load their libraries
 	}
-	start := func(flags uint32) (*os.Process, error) {
+	start := func(flags uint32, parent windows.Handle) (*os.Process, error) {
 		return os.StartProcess(path, argv, &os.ProcAttr{
 			Dir: filepath.VolumeName(root) + `\`, Env: env, Files: files,
-			Sys: &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NO_WINDOW | flags},
+			Sys: &syscall.SysProcAttr{HideWindow: true, CreationFlags: windows.CREATE_NO_WINDOW | flags, ParentProcess: syscall.Handle(parent)},
 		})
 	}
-	p, err := start(windows.CREATE_BREAKAWAY_FROM_JOB)
-	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
-		p, err = start(0)
+	p, err := start(windows.CREATE_BREAKAWAY_FROM_JOB, 0)
+	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		return p, err
 	}
-	return p, err
+	if desktop, err := desktopProcess(); err == nil { // a child is in the jobs of its parent, whoever starts it
+		defer windows.CloseHandle(desktop)
+		if p, err := start(0, desktop); err == nil {
+			return p, nil
+		}
+	}
+	return start(0, 0)
+}
+
+// desktopProcess is the person's Explorer, which is in no job.
+func desktopProcess() (windows.Handle, error) {
+	window := windows.GetShellWindow()
+	if window == 0 {
+		return 0, errors.New("there is no desktop")
+	}
+	var pid uint32
+	if _, err := windows.GetWindowThreadProcessId(window, &pid); err != nil {
+		return 0, err
+	}
+	return windows.OpenProcess(windows.PROCESS_CREATE_PROCESS|windows.PROCESS_DUP_HANDLE, false, pid)
 }
 
 // stopEvent is the name of the event by which a process is asked to end. It is there while the process is.

@@ -62,6 +62,13 @@ func (c *console) release() bool {
 	return int32(result) >= 0 // an HRESULT
 }
 
+// isGone reports whether close was called.
+func (c *console) isGone() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone
+}
+
 func (c *console) resize(s Size) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

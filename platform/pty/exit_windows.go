@@ -16,6 +16,9 @@ const unknownCode = -1
 // killedCode is the status of programs that Kill has ended: what a shell reports for SIGKILL, so that it reads the same everywhere.
 const killedCode = 137
 
+// hungUpCode is the status of programs that have nothing to say when their console is closed: STATUS_CONTROL_C_EXIT of <winnt.h>.
+const hungUpCode = 0xc000013a
+
 // watch waits for the program, and then, where Windows does not do it, ends the console. It ends with that, or after Close with the
 // program.
 func (p *PTY) watch(process windows.Handle, released bool) {
@@ -38,6 +41,8 @@ func (p *PTY) wait(process windows.Handle) Exit {
 		return Exit{Code: unknownCode}
 	case code == killedCode && p.killed.Load():
 		return Exit{Code: killedCode, Signal: "SIGKILL"}
+	case code == hungUpCode && p.console.isGone():
+		return Exit{Code: hungUpCode, Signal: "SIGHUP"}
 	}
 	return Exit{Code: int(code)} // all 32 bits, unsigned
 }

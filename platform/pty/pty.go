@@ -56,8 +56,12 @@ type Command struct {
 
 // Exit is how the program ended.
 type Exit struct {
-	Code   int    // its status, or 128 plus the number of the signal that ended it, as shells count
-	Signal string // name of that signal, such as "SIGKILL"; "" when it ended by itself
+	// Code is its status, or 128 plus the number of the signal that ended it, as shells count. On Windows it is all 32 bits of the
+	// status, without a sign.
+	Code int
+	// Signal is the name of that signal, such as "SIGKILL"; "" when it ended by itself. On Windows it is SIGKILL for what was killed
+	// with its job, and SIGHUP for what ended with its console without a word.
+	Signal string
 }
 
 // StartError says what of a Command was wrong. It wraps the system's error, such as fs.ErrNotExist or fs.ErrPermission.
