@@ -187,12 +187,16 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 }
 
 // send returns the daemon's answer if it is not an error. A daemon that is
-// making way is asked again: the next one answers.
+// making way is asked again: the next one answers. It may also go without a
+// word when the connection was new; then only what changes nothing is asked
+// again.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	for end := time.Now().Add(handOverPatience); ; {
 		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
-		var closing *Error
-		if !errors.As(err, &closing) || closing.Code != CodeClosing || time.Now().After(end) {
+		var answer *Error
+		answered := err == nil || errors.As(err, &answer) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
+		again := answered && answer != nil && answer.Code == CodeClosing || !answered && method == http.MethodGet
+		if !again || time.Now().After(end) {
 			return resp, err
 		}
 		select {
