@@ -147,8 +147,8 @@ func TestFallenBehindIsToldHowMuch(t *testing.T) {
 		if !strings.HasPrefix(rest, "line ") {
 			t.Errorf("goes on with %.20q, want the start of a line", rest)
 		}
-		// Some lines had been delivered before, and were cleared again.
-		if gone := sent - len(rest); skipped > gone || skipped < gone/2 {
+		// Some lines had been delivered before, and were cleared again: how many is up to the scheduler.
+		if gone := sent - len(rest); skipped > gone || skipped < gone/8 {
 			t.Errorf("told of %d bytes skipped, of %d sent %d are not shown", skipped, sent, gone)
 		}
 	})

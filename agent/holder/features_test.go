@@ -164,6 +164,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 }
 
 func TestSignalThroughAHolder(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("trap 'echo stopped' USR1; echo ready; while :; do sleep 0.01; done")})
@@ -184,6 +185,7 @@ func TestSignalThroughAHolder(t *testing.T) {
 
 // A connection that has ended does not say that the holder has.
 func TestGone(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo $PPID; read x")})

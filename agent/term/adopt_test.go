@@ -24,7 +24,7 @@ func keeping(t *testing.T, v *vault, o term.Options, s term.Spec) (*term.Pool, t
 	var l *wire
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) { l, _ = v.connect(); return l, nil }
 	pool := term.NewPool(o)
-	s.Command, s.Cwd, s.ID = []string{"child", "arg"}, "/", "pty-held"
+	s.Command, s.Cwd, s.ID = []string{"child", "arg"}, testkit.Abs("/"), "pty-held"
 	h, err := pool.As(term.User).Spawn(s)
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestOffsetsOutliveDaemons(t *testing.T) {
 			v := newVault(limit)
 			var h term.Handle
 			pool, _, l := keeping(t, v, o, term.Spec{Nonce: "n"})
-			only, child, _ := start(t, term.Options{LogBytes: 64 << 20}, term.Spec{Command: []string{"child", "arg"}, Nonce: "n", Cwd: "/"})
+			only, child, _ := start(t, term.Options{LogBytes: 64 << 20}, term.Spec{Command: []string{"child", "arg"}, Nonce: "n", Cwd: testkit.Abs("/")})
 			oldest := int64(0) // text offset that is certainly there
 			for generation := range 5 {
 				for range random.IntN(150) {
@@ -366,7 +366,7 @@ func TestDetach(t *testing.T) {
 		if _, notes, forgot, _ := v.state(); notes != 1 || forgot || v.notes[0].Off != v.end() {
 			t.Errorf("%d notes, forgotten: %t", notes, forgot)
 		}
-		if _, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/"}); !errors.Is(err, term.ErrClosed) {
+		if _, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")}); !errors.Is(err, term.ErrClosed) {
 			t.Errorf("spawn after it: %v", err)
 		}
 		h, child, pool := start(t, term.Options{}, term.Spec{})

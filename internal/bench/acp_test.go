@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 // TestACPRows measures an agent against itself: what a proxy adds is then nearly nothing.
 func TestACPRows(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	r := &rig{env: os.Environ()}
 	one, err := r.talk(t.Context(), "cat")
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/platform/sandbox"
 )
 
@@ -165,6 +166,7 @@ func TestHelperRefuses(t *testing.T) {
 }
 
 func TestWrap(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
 	p := sandbox.Profile{Writable: []string{"/w", "/x"}, Hidden: []string{"/h"}}
 	for _, c := range []struct {
 		name string
