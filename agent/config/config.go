@@ -10,6 +10,8 @@ type Config struct {
 	Local     Local     `toml:"local"`
 	MCP       MCP       `toml:"mcp"`
 	Policy    Policy    `toml:"policy"`
+	// Terminal are the declared terminals, in the order of the file.
+	Terminal []Declared `toml:"terminal"`
 }
 
 // Daemon is about the process itself.
@@ -63,7 +65,7 @@ func Default() Config {
 
 // relations returns what is wrong between keys that are right by themselves.
 func (c *Config) relations() []Problem {
-	all := c.Local.problems()
+	all := append(c.Local.problems(), c.declaredProblems()...)
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})

@@ -58,7 +58,7 @@ func Parse(path string, data []byte) (Config, error) {
 	d.table(reflect.ValueOf(&c).Elem(), raw, nil)
 	if len(d.problems) == 0 {
 		for _, p := range c.relations() {
-			p.Line = d.lines[p.Key]
+			p.Line = d.lines.of(strings.Split(p.Key, "."))
 			d.problems = append(d.problems, p)
 		}
 	}
@@ -87,11 +87,7 @@ type decoder struct {
 }
 
 func (d *decoder) problem(path []string, format string, args ...any) {
-	line := 0
-	for n := len(path); n > 0 && line == 0; n-- { // an element of a list stands where the list begins
-		line = d.lines[join(path[:n])]
-	}
-	d.problems = append(d.problems, Problem{Line: line, Key: printable(join(path)), Text: fmt.Sprintf(format, args...)})
+	d.problems = append(d.problems, Problem{Line: d.lines.of(path), Key: printable(join(path)), Text: fmt.Sprintf(format, args...)})
 }
 
 // table sets the fields of the struct v.
@@ -217,6 +213,8 @@ func (f *field) hint(t reflect.Type) string {
 		return `: write it as a string with a unit, such as "30s"`
 	case f.allowed(t) != "":
 		return ": " + f.allowed(t)
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return ": write its name in double brackets"
 	}
 	return ""
 }

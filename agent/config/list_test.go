@@ -59,7 +59,7 @@ func TestProblemsInLists(t *testing.T) {
 			"f:3: policy.rules.0.when: there is no such key; there are name, effect, argv, has, principals, doors, reason, match, not_match"},
 		{"an element of the wrong kind", "[local]\norigins = [\n \"http://localhost:1\",\n 3]", "f:2: local.origins.1: 3 is no string"},
 		{"a word for a list", "[local]\norigins = \"http://localhost:1\"", `f:2: local.origins: "http://localhost:1" is no list of strings`},
-		{"a table for a list", "[policy.rules]\neffect = \"deny\"", "f:1: policy.rules: a table is no list of tables"},
+		{"a table for a list", "[policy.rules]\neffect = \"deny\"", "f:1: policy.rules: a table is no list of tables: write its name in double brackets"},
 		{"words for tables", "[policy]\nrules = [\"deny\"]", `f:2: policy.rules.0: "deny" is no table`},
 		{"a number out of range", "[[policy.principals]]\nname = \"x\"\nbackground = -1", "f:3: policy.principals.0.background: -1 is out of range: 0 to 10000"},
 	} {

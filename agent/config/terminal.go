@@ -1,0 +1,109 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Declared is a terminal that the daemon starts by itself and keeps up.
+type Declared struct {
+	// Name is unique among the declared ones; commands take it.
+	Name string `toml:"name"`
+	// Command is the argv, or Line a line for the system's shell. One of both is
+	// there.
+	Command []string `toml:"command"`
+	Line    string   `toml:"line"`
+	// Cwd is an absolute directory, or one below the home directory: "~/src". ""
+	// means the home directory.
+	Cwd string `toml:"cwd"`
+	// Env is added to the environment of a login, NAME=value.
+	Env []string `toml:"env"`
+	// Restart says whether another one follows when it has ended: never (""),
+	// on-failure or always.
+	Restart string `toml:"restart" oneof:"never on-failure always"`
+	// Lend names the hosts that see it. Nil means those of any terminal of the
+	// person's, an empty list none.
+	Lend    []string `toml:"lend"`
+	Private bool     `toml:"private"`
+}
+
+// The words of Restart.
+const (
+	RestartNever     = "never"
+	RestartOnFailure = "on-failure"
+	RestartAlways    = "always"
+)
+
+const (
+	maxDeclared     = 100 // terminals
+	maxDeclaredName = 64  // bytes
+)
+
+// declaredProblems returns what is wrong with the declared terminals.
+func (c *Config) declaredProblems() []Problem {
+	var all []Problem
+	if len(c.Terminal) > maxDeclared {
+		all = append(all, Problem{Key: "terminal." + strconv.Itoa(maxDeclared), Text: fmt.Sprintf("there may be at most %d", maxDeclared)})
+	}
+	first := map[string]int{} // number, from 1, by name
+	for i := range c.Terminal {
+		d := &c.Terminal[i]
+		at := "terminal." + strconv.Itoa(i)
+		all = append(all, d.problems(at)...)
+		if n := first[d.Name]; n > 0 && d.Name != "" {
+			all = append(all, Problem{Key: at + ".name", Text: fmt.Sprintf("%s is the name of the terminal number %d already", shown(d.Name), n)})
+			continue
+		}
+		first[d.Name] = i + 1
+	}
+	return all
+}
+
+// problems returns what is wrong with one of them.
+func (d *Declared) problems(at string) []Problem {
+	var all []Problem
+	problem := func(key, format string, args ...any) {
+		all = append(all, Problem{Key: at + "." + key, Text: fmt.Sprintf(format, args...)})
+	}
+	if d.Name == "" {
+		problem("name", `each terminal needs one, such as "web"`)
+	} else if text := nameProblem(d.Name); text != "" {
+		problem("name", "%s %s", shown(d.Name), text)
+	}
+	switch {
+	case d.Line != "" && len(d.Command) > 0:
+		problem("line", "it goes with no command: one of both")
+	case d.Line == "" && (len(d.Command) == 0 || d.Command[0] == ""):
+		problem("command", `what runs is missing: command = ["npm", "run", "dev"], or line = "npm run dev" for a shell`)
+	}
+	if d.Cwd != "" && d.Cwd != "~" && !strings.HasPrefix(d.Cwd, "~/") && !filepath.IsAbs(d.Cwd) {
+		problem("cwd", `%s must be an absolute path or begin with "~/"`, shown(d.Cwd))
+	}
+	for _, e := range d.Env {
+		if name, _, ok := strings.Cut(e, "="); !ok || name == "" {
+			problem("env", "an entry is not of the form NAME=value") // without it: it may be a secret
+		}
+	}
+	if d.Private && len(d.Lend) > 0 {
+		problem("lend", "a private terminal is lent to nobody")
+	}
+	if text := strings.Join(append(append([]string{d.Line, d.Cwd}, d.Command...), d.Env...), ""); strings.ContainsRune(text, 0) {
+		problem("command", "a NUL byte is in its values")
+	}
+	return all
+}
+
+// nameProblem says why a name cannot be one; a command line takes it as a word.
+func nameProblem(name string) string {
+	switch {
+	case len(name) > maxDeclaredName:
+		return fmt.Sprintf("is longer than %d bytes", maxDeclaredName)
+	case name[0] == '-' || strings.HasPrefix(name, "pty-"):
+		return `must begin neither with "-" nor, as an id does, with "pty-"`
+	case strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:@-") != "":
+		return "must be of A-Z a-z 0-9 . _ : @ -"
+	}
+	return ""
+}
