@@ -25,6 +25,7 @@ const layers = `
 
 	# What the person configures: structs that each part's composition reads.
 	platform/dirs, platform/secret < agent/config;
+	agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	agent/ring, shellint, platform/pty, platform/shell < agent/term;
@@ -39,15 +40,17 @@ const layers = `
 	agent/term, agent/policy, jsonrpc < agent/acp;
 
 	# Composition of the daemon.
-	agent/config, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;
 	NONE < host/web;
 	host/web < host;
+	host, platform/ipc, platform/secret < host/access;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
+	NONE < internal/manual;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.

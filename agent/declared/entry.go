@@ -1,0 +1,308 @@
+package declared
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tether/agent/config"
+)
+
+// adoptPoll is how often it is looked whether the daemon has taken up what an
+// earlier one has left. Nobody announces it, and it is rare.
+const adoptPoll = 100 * time.Millisecond
+
+// entry is one declared terminal.
+type entry struct {
+	set *Set
+
+	// Set and read by whoever has Set.busy.
+	cancel context.CancelFunc // of keep; nil if it does not run
+	ended  chan struct{}      // closed when keep has returned
+
+	// Guarded by Set.mu.
+	spec      config.Declared
+	startedAs *config.Declared // what runs; nil if an earlier daemon has started it
+	state     State
+	since     time.Time
+	id        string
+	next      time.Time
+	restarts  int
+	err       string
+	code      int
+	current   Terminal // that runs; nil if none does
+}
+
+// begin has the terminal kept up, beginning with t, or with one that an earlier
+// daemon has left, or a new one. The channel it returns is closed when that was
+// tried.
+func (e *entry) begin(ctx context.Context, t Terminal) <-chan struct{} {
+	ctx, e.cancel = context.WithCancel(ctx)
+	e.ended = make(chan struct{})
+	tried := make(chan struct{})
+	e.change(func() { e.restarts, e.err = 0, "" })
+	go e.keep(ctx, t, tried)
+	return tried
+}
+
+// halt ends keep and waits for it.
+func (e *entry) halt() {
+	if e.cancel != nil {
+		e.cancel()
+		<-e.ended
+		e.cancel = nil
+	}
+}
+
+// up starts it if it does not run.
+func (e *entry) up(ctx context.Context) error {
+	if t := e.running(); t != nil {
+		return nil
+	}
+	e.halt()
+	t := e.running() // it may have been started just before
+	if err := e.wait(ctx, e.begin(e.set.ctx, t)); err != nil {
+		return err
+	}
+	e.set.keep(e.name(), func(k *kept) { k.Down = false })
+	return nil
+}
+
+// down ends it.
+func (e *entry) down(ctx context.Context) error {
+	e.halt()
+	e.set.keep(e.name(), func(k *kept) { k.Down = true })
+	if err := e.end(ctx); err != nil {
+		if t := e.running(); t != nil {
+			e.begin(e.set.ctx, t) // its end is to be noticed, whenever that comes
+		}
+		return err
+	}
+	e.enter(Down)
+	return nil
+}
+
+// restart ends it and starts it again.
+func (e *entry) restart(ctx context.Context) error {
+	e.halt()
+	if err := e.end(ctx); err != nil {
+		e.begin(e.set.ctx, e.running())
+		return err
+	}
+	if err := e.wait(ctx, e.begin(e.set.ctx, nil)); err != nil {
+		return err
+	}
+	e.set.keep(e.name(), func(k *kept) { k.Down = false })
+	return nil
+}
+
+// end kills what runs, also if the daemon has not taken it up yet.
+func (e *entry) end(ctx context.Context) error {
+	t := e.running()
+	if t == nil {
+		t = e.recall(ctx)
+	}
+	if err := ctx.Err(); t == nil || err != nil {
+		return err
+	}
+	if err := t.Kill(ctx); err != nil {
+		return err
+	}
+	e.change(func() { e.current = nil })
+	return nil
+}
+
+func (e *entry) wait(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// keep starts the terminal, and again when that is due, until it is not to be
+// up any more or ctx ends. It is the entry's goroutine; what it has started runs
+// on.
+func (e *entry) keep(ctx context.Context, t Terminal, tried chan struct{}) {
+	defer close(e.ended)
+	var pause backoff
+	for first := true; ; first = false {
+		if !first {
+			e.change(func() { e.restarts++ })
+		}
+		if t == nil {
+			e.enter(Starting)
+			if first {
+				t = e.recall(ctx)
+			}
+		}
+		var err error
+		if t == nil && ctx.Err() == nil {
+			t, err = e.start(ctx)
+		}
+		if ctx.Err() == nil && err == nil {
+			e.runs(t)
+		}
+		if err != nil {
+			e.failed(err)
+		}
+		if first {
+			close(tried)
+		}
+		again, ran := e.restartsFailed(), time.Duration(0)
+		if err == nil {
+			again, ran = e.follow(ctx, t)
+		}
+		if !again || !e.rest(ctx, pause.next(ran)) {
+			return
+		}
+		t = nil
+	}
+}
+
+// recall returns what an earlier daemon has started, if it is still there. It
+// waits until it was taken up or has gone.
+func (e *entry) recall(ctx context.Context) Terminal {
+	id := e.lastID()
+	if id == "" {
+		return nil
+	}
+	tick := time.NewTicker(adoptPoll)
+	defer tick.Stop()
+	for {
+		t, pending := e.set.opts.Starter.Find(id)
+		switch {
+		case t != nil && t.Over():
+			return nil // it has exited, and this daemon knows: it is not what is to be kept up
+		case t != nil:
+			return t
+		case !pending:
+			return nil
+		}
+		e.change(func() { e.err = "the terminal of an earlier daemon still runs and is not taken up yet" })
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// start starts it. The id is kept first: whoever comes after us then finds it.
+func (e *entry) start(ctx context.Context) (Terminal, error) {
+	spec := e.declaration()
+	id, start, err := e.set.opts.Starter.Prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	e.set.keep(spec.Name, func(k *kept) { k.ID, k.Down = id, false })
+	t, err := start()
+	if err != nil {
+		return nil, err
+	}
+	e.change(func() { e.startedAs, e.current = &spec, t })
+	return t, nil
+}
+
+// follow waits for the end of what runs, and says whether it is to be started
+// again and how long it ran.
+func (e *entry) follow(ctx context.Context, t Terminal) (again bool, ran time.Duration) {
+	if t == nil {
+		return false, 0
+	}
+	end, err := t.Wait(ctx)
+	if err != nil || e.set.ctx.Err() != nil { // the daemon ends, and this terminal perhaps with it
+		return false, 0
+	}
+	e.change(func() { e.current, e.code = nil, end.Code })
+	if end.Killed {
+		e.set.keep(e.name(), func(k *kept) { k.Down = true })
+		e.enter(Down)
+		return false, 0
+	}
+	e.enter(Exited)
+	switch e.declaration().Restart {
+	case config.RestartAlways:
+		again = true
+	case config.RestartOnFailure:
+		again = end.Code != 0
+	}
+	return again, end.At.Sub(end.Ran)
+}
+
+// rest waits; false if ctx ends before.
+func (e *entry) rest(ctx context.Context, d time.Duration) bool {
+	e.change(func() { e.next = time.Now().Add(d) })
+	e.enter(Waiting)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// runs notes that t runs.
+func (e *entry) runs(t Terminal) {
+	e.change(func() { e.current, e.id, e.err = t, t.ID(), "" })
+	e.enter(Running)
+}
+
+// failed notes that it could not be started.
+func (e *entry) failed(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	e.change(func() { e.err = err.Error() })
+	e.enter(Failed)
+}
+
+func (e *entry) restartsFailed() bool {
+	r := e.declaration().Restart
+	return r == config.RestartAlways || r == config.RestartOnFailure
+}
+
+func (e *entry) enter(s State) {
+	e.change(func() {
+		e.state, e.since = s, time.Now()
+		if s != Waiting {
+			e.next = time.Time{}
+		}
+	})
+}
+
+// change changes what is guarded by the set's mutex.
+func (e *entry) change(f func()) {
+	e.set.mu.Lock()
+	defer e.set.mu.Unlock()
+	f()
+}
+
+// running returns what runs, nil if nothing does.
+func (e *entry) running() Terminal {
+	e.set.mu.Lock()
+	t := e.current
+	e.set.mu.Unlock()
+	if t == nil || t.Over() {
+		return nil
+	}
+	return t
+}
+
+func (e *entry) declaration() (d config.Declared) {
+	e.change(func() { d = e.spec })
+	return d
+}
+
+func (e *entry) name() string { return e.declaration().Name }
+
+func (e *entry) lastID() (id string) {
+	e.change(func() { id = e.id })
+	return id
+}

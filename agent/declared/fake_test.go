@@ -1,0 +1,123 @@
+package declared_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tether/agent/config"
+	"tether/agent/declared"
+)
+
+// machine stands for a daemon's terminals, and for those that outlive it.
+type machine struct {
+	mu      sync.Mutex
+	n       map[string]int
+	all     map[string]*terminal
+	pending map[string]bool
+	refuse  error // what a start ends with
+	block   bool  // Prepare waits for its context
+}
+
+func newMachine() *machine { return &machine{n: map[string]int{}, all: map[string]*terminal{}, pending: map[string]bool{}} }
+
+func (m *machine) Prepare(ctx context.Context, d config.Declared) (string, func() (declared.Terminal, error), error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.block {
+		m.mu.Unlock()
+		<-ctx.Done()
+		m.mu.Lock()
+		return "", nil, ctx.Err()
+	}
+	m.n[d.Name]++
+	id := fmt.Sprintf("%s-%d", d.Name, m.n[d.Name])
+	return id, func() (declared.Terminal, error) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.refuse != nil {
+			return nil, m.refuse
+		}
+		m.all[id] = &terminal{id: id, name: d.Name, began: time.Now(), done: make(chan struct{})}
+		return m.all[id], nil
+	}, nil
+}
+
+func (m *machine) Find(id string) (declared.Terminal, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t := m.all[id]; t != nil && !m.pending[id] {
+		return t, false
+	}
+	return nil, m.pending[id]
+}
+
+// running returns the names of what runs, by id.
+func (m *machine) running() map[string]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := map[string]string{}
+	for id, t := range m.all {
+		if !t.Over() {
+			out[id] = t.name
+		}
+	}
+	return out
+}
+
+func (m *machine) set(f func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f()
+}
+
+type terminal struct {
+	id, name string
+	began    time.Time
+	stubborn bool // Kill does not end it
+
+	once sync.Once
+	done chan struct{}
+	end  declared.End // set before done is closed
+}
+
+func (t *terminal) ID() string { return t.id }
+
+func (t *terminal) Over() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *terminal) Wait(ctx context.Context) (declared.End, error) {
+	select {
+	case <-t.done:
+		return t.end, nil
+	case <-ctx.Done():
+		return declared.End{}, ctx.Err()
+	}
+}
+
+func (t *terminal) Kill(ctx context.Context) error {
+	if t.stubborn {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	t.exit(declared.End{Code: 143, Killed: true})
+	return nil
+}
+
+func (t *terminal) exit(e declared.End) {
+	t.once.Do(func() {
+		e.Ran, e.At = t.began, time.Now()
+		t.end = e
+		close(t.done)
+	})
+}
+
+var errNoProgram = errors.New("start \"npm\": no such program")

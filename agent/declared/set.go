@@ -1,0 +1,270 @@
+package declared
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	"tether/agent/config"
+)
+
+// End is how a terminal ended.
+type End struct {
+	Code   int
+	Killed bool      // somebody wanted it to end; not: its end is not known
+	Ran    time.Time // since when it ran
+	At     time.Time
+}
+
+// Terminal is one that was started. Its methods are safe for concurrent use.
+type Terminal interface {
+	ID() string
+	// Over reports whether it has ended.
+	Over() bool
+	// Wait returns when it has ended, or ctx's error.
+	Wait(ctx context.Context) (End, error)
+	// Kill ends it with everything in it, and returns when that is done or ctx
+	// ends.
+	Kill(ctx context.Context) error
+}
+
+// Starter starts terminals. Its methods are safe for concurrent use.
+type Starter interface {
+	// Prepare returns how to start one, with the id that it will have. It may
+	// block, until ctx ends at most.
+	Prepare(ctx context.Context, d config.Declared) (id string, start func() (Terminal, error), err error)
+	// Find returns the terminal with that id, if there is one. pending says that
+	// there is one that runs, which the daemon has not taken up yet.
+	Find(id string) (t Terminal, pending bool)
+}
+
+// Options configures a Set. Starter is required.
+type Options struct {
+	Starter Starter
+	// Keep is the file in which it is kept which terminal is whose, and which
+	// are down.
+	Keep string
+	// Report is told what keeps that from being written; "" when all is well.
+	Report func(trouble string)
+}
+
+// Set is the declared terminals. It is safe for concurrent use.
+//
+// Goroutines: one per terminal that is to be up, see entry.keep. They end with
+// Close, which leaves the terminals as they are.
+type Set struct {
+	opts Options
+	ctx  context.Context // of the goroutines; set by Begin
+	stop context.CancelFunc
+	busy chan struct{} // 1 slot: commands come one at a time
+
+	writing sync.Mutex // held while the file is written: two changes must not overtake each other
+
+	mu      sync.Mutex
+	entries []*entry // in the order of the file
+	store   store
+}
+
+// New returns an empty set.
+func New(o Options) *Set {
+	if o.Report == nil {
+		o.Report = func(string) {}
+	}
+	s := &Set{opts: o, busy: make(chan struct{}, 1)}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Begin starts the terminals, except those that the person has put down. It
+// does not wait for that. It is called once, before any other method but List.
+func (s *Set) Begin(all []config.Declared) {
+	s.busy <- struct{}{}
+	defer func() { <-s.busy }()
+	s.load()
+	for _, e := range s.declare(all) {
+		s.mu.Lock()
+		kept := s.store.Terminals[e.spec.Name]
+		e.id = kept.ID
+		s.mu.Unlock()
+		if !kept.Down {
+			e.begin(s.ctx, nil)
+		}
+	}
+}
+
+// Close ends the goroutines and waits for them. What runs goes on. It may be
+// called again.
+func (s *Set) Close() {
+	if s.ctx.Err() != nil {
+		return
+	}
+	s.stop()
+	s.busy <- struct{}{} // no command begins any more
+	s.mu.Lock()
+	all := s.entries
+	s.mu.Unlock()
+	for _, e := range all {
+		e.halt()
+	}
+}
+
+// Declare puts other declarations in the place of those there were. New ones
+// are not started yet; what is not declared any more runs on, and is forgotten.
+func (s *Set) Declare(ctx context.Context, all []config.Declared) error {
+	if err := s.take(ctx); err != nil {
+		return err
+	}
+	defer s.give()
+	s.declare(all)
+	return nil
+}
+
+// declare does that and returns the new ones.
+func (s *Set) declare(all []config.Declared) (added []*entry) {
+	s.mu.Lock()
+	var kept []*entry
+	gone := map[string]*entry{}
+	for _, e := range s.entries {
+		gone[e.spec.Name] = e
+	}
+	for _, d := range all {
+		e := gone[d.Name]
+		delete(gone, d.Name)
+		if e == nil {
+			e = &entry{set: s, spec: d, state: Down, since: time.Now()}
+			added = append(added, e)
+		}
+		e.spec = d
+		kept = append(kept, e)
+	}
+	s.entries = kept
+	for name := range gone {
+		delete(s.store.Terminals, name)
+	}
+	s.mu.Unlock()
+	for _, e := range gone {
+		e.halt()
+	}
+	return added
+}
+
+// List returns all of them, in the order of the declarations.
+func (s *Set) List() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Status
+	for _, e := range s.entries {
+		all = append(all, e.statusLocked())
+	}
+	return all
+}
+
+// UnknownError is returned for a name that is not declared.
+type UnknownError struct{ Name string }
+
+func (e *UnknownError) Error() string { return fmt.Sprintf("no terminal %.70q is declared", e.Name) }
+
+// Up starts those that do not run, all of them without names. It returns when
+// each has been started or could not be, or when ctx ends. What could not be
+// started is in the status, not the error. Errors: *UnknownError, ctx's, that the set is
+// closed.
+func (s *Set) Up(ctx context.Context, names ...string) ([]Status, error) {
+	return s.each(ctx, names, (*entry).up)
+}
+
+// Down ends those that run, and has them stay down until Up.
+func (s *Set) Down(ctx context.Context, names ...string) ([]Status, error) {
+	return s.each(ctx, names, (*entry).down)
+}
+
+// Restart ends those that run and starts all anew.
+func (s *Set) Restart(ctx context.Context, names ...string) ([]Status, error) {
+	return s.each(ctx, names, (*entry).restart)
+}
+
+// each does the same with all that are named, side by side.
+func (s *Set) each(ctx context.Context, names []string, do func(*entry, context.Context) error) ([]Status, error) {
+	if err := s.take(ctx); err != nil {
+		return nil, err
+	}
+	defer s.give()
+	chosen, err := s.named(names)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)() // a daemon's end does not wait for commands
+	errs := make([]error, len(chosen))
+	var wg sync.WaitGroup
+	for i, e := range chosen {
+		wg.Go(func() { errs[i] = do(e, ctx) })
+	}
+	wg.Wait()
+	var all []Status
+	s.mu.Lock()
+	for _, e := range chosen {
+		all = append(all, e.statusLocked())
+	}
+	s.mu.Unlock()
+	for i, err := range errs {
+		if err != nil {
+			return all, fmt.Errorf("%s: %w", all[i].Spec.Name, err)
+		}
+	}
+	return all, nil
+}
+
+// named returns those with the names, each once; all without names.
+func (s *Set) named(names []string) ([]*entry, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(names) == 0 {
+		return s.entries, nil
+	}
+	var chosen []*entry
+	for _, name := range names {
+		var found *entry
+		for _, e := range s.entries {
+			if e.spec.Name == name {
+				found = e
+			}
+		}
+		if found == nil {
+			return nil, &UnknownError{name}
+		}
+		for _, e := range chosen {
+			if e == found {
+				found = nil
+				break
+			}
+		}
+		if found != nil {
+			chosen = append(chosen, found)
+		}
+	}
+	return chosen, nil
+}
+
+// take waits for the turn of a command.
+func (s *Set) take(ctx context.Context) error {
+	select {
+	case s.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.ctx.Done():
+		return context.Cause(s.ctx)
+	}
+}
+
+func (s *Set) give() { <-s.busy }
+
+func (e *entry) statusLocked() Status {
+	return Status{
+		Spec: e.spec, State: e.state, Since: e.since, ID: e.id, Next: e.next, Restarts: e.restarts, Err: e.err, Code: e.code,
+		Changed: e.state == Running && e.startedAs != nil && !reflect.DeepEqual(*e.startedAs, e.spec),
+	}
+}

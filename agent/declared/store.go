@@ -1,0 +1,91 @@
+package declared
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"tether/platform/secret"
+)
+
+// store is the file: what a daemon after this one must know.
+type store struct {
+	Version   int             `json:"version"`
+	Terminals map[string]kept `json:"terminals"` // by name
+}
+
+// kept is what is kept of one terminal.
+type kept struct {
+	ID   string `json:"id,omitempty"`   // of the one that was started last
+	Down bool   `json:"down,omitempty"` // the person wants it so
+}
+
+const storeVersion = 1
+
+// load reads the file. One that cannot be read counts as none: then what runs
+// may be started twice, which the person is told, but nothing is lost.
+func (s *Set) load() {
+	read, err := readStore(s.opts.Keep)
+	if err != nil {
+		s.opts.Report(fmt.Sprintf("which terminals are declared ones is not known, so some may run twice: %v", err))
+	}
+	s.mu.Lock()
+	s.store = read
+	s.mu.Unlock()
+}
+
+func readStore(path string) (store, error) {
+	empty := store{Version: storeVersion, Terminals: map[string]kept{}}
+	data, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return empty, nil
+	}
+	if err != nil {
+		return empty, err
+	}
+	got, err := parseStore(data)
+	if err != nil {
+		return empty, fmt.Errorf("%s: %w", path, err)
+	}
+	return got, nil
+}
+
+func parseStore(data []byte) (store, error) {
+	var got store
+	if err := json.Unmarshal(data, &got); err != nil {
+		return got, err
+	}
+	if got.Version != storeVersion {
+		return got, fmt.Errorf("it has version %d, this program knows %d", got.Version, storeVersion)
+	}
+	if got.Terminals == nil {
+		got.Terminals = map[string]kept{}
+	}
+	return got, nil
+}
+
+// keep changes what is kept of one terminal, and writes the file if that is a
+// change.
+func (s *Set) keep(name string, change func(*kept)) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	was := s.store.Terminals[name]
+	now := was
+	change(&now)
+	s.store.Terminals[name] = now
+	data, err := json.MarshalIndent(s.store, "", "\t")
+	s.mu.Unlock()
+	if now == was {
+		return
+	}
+	if err == nil {
+		err = secret.WriteFile(s.opts.Keep, append(data, '\n'))
+	}
+	trouble := ""
+	if err != nil {
+		trouble = fmt.Sprintf("which terminals are declared ones cannot be kept, so the next daemon may start some twice: %v", err)
+	}
+	s.opts.Report(trouble)
+}
