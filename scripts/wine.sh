@@ -44,11 +44,11 @@ top() {
 }
 
 run() {
-	export WINEPREFIX=$dir/prefix WINEDEBUG=${WINEDEBUG:--all} WINEDLLOVERRIDES='mscoree,mshtml='
+	export WINEPREFIX=${WINEPREFIX:-$dir/prefix} WINEDEBUG=${WINEDEBUG:--all} WINEDLLOVERRIDES='mscoree,mshtml='
 	export WINELOADER=/usr/lib/wine/wine64 WINESERVER=/usr/lib/wine/wineserver64 XDG_RUNTIME_DIR=$dir
 	unset DISPLAY
 	local binds
-	binds=$(top "$PWD" "$dir" "${TMPDIR:-/tmp}" "${GOCACHE:-${HOME:-/root}}")
+	binds=$(top "$PWD" "$dir" "$WINEPREFIX" "${TMPDIR:-/tmp}" "${GOCACHE:-${HOME:-/root}}")
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	exec unshare -m --propagation private bash -c '
 set -e

@@ -80,6 +80,9 @@ func Inherited(i int) *os.File {
 	if i < 0 || i >= len(std) {
 		return nil
 	}
+	// When it is closed, Windows gives its number to the next thing that is opened, and package os would take that for the standard
+	// input: a pipe would hold a thread and have no deadline (Go 1.25 to 1.26, golang/go #75949).
+	syscall.Stdin = syscall.InvalidHandle
 	return std[i]
 }
 

@@ -32,9 +32,11 @@ var helpers = map[string]func(){
 	},
 	"session": func() {
 		stop := proc.StopSignals()
+		number := syscall.Stdin
 		in, out := proc.Inherited(0), proc.Inherited(1)
 		text, _ := io.ReadAll(in)
-		fmt.Fprintf(out, "got %s", text)
+		in.Close()
+		fmt.Fprintf(out, "got %s, %v", text, wakeable(number))
 		out.Close()
 		<-stop
 		os.Exit(9)
@@ -66,6 +68,25 @@ func self(name string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), helperVar+"="+name)
 	return cmd
+}
+
+// wakeable opens pipes until one has this number and says what is wrong with that one. Nothing is when another thread was faster.
+func wakeable(number syscall.Handle) error {
+	name, err := windows.UTF16PtrFromString(fmt.Sprintf(`\\.\pipe\tether-test-%d`, os.Getpid()))
+	if err != nil {
+		return err
+	}
+	for range 100 {
+		h, err := windows.CreateNamedPipe(name, windows.PIPE_ACCESS_DUPLEX|windows.FILE_FLAG_OVERLAPPED, windows.PIPE_TYPE_BYTE,
+			windows.PIPE_UNLIMITED_INSTANCES, 0, 0, 0, nil)
+		if err != nil {
+			return err
+		}
+		if syscall.Handle(h) == number {
+			return os.NewFile(uintptr(h), "pipe").SetDeadline(time.Now())
+		}
+	}
+	return nil
 }
 
 const patience = 20 * time.Second
@@ -247,7 +268,7 @@ func TestStartSession(t *testing.T) {
 	}
 	fmt.Fprint(inW, "hello")
 	inW.Close()
-	if got, err := io.ReadAll(out); string(got) != "got hello" || err != nil {
+	if got, err := io.ReadAll(out); string(got) != "got hello, <nil>" || err != nil {
 		t.Errorf("it says %q, %v", got, err)
 	}
 	if err := proc.Terminate(p); err != nil {
