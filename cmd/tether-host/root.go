@@ -8,6 +8,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
+
+	"tether/internal/manual"
 )
 
 // settings are what the flags say.
@@ -50,7 +52,8 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.SetOut(stdout)
 	c.SetErr(stderr)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error(), "see tether-host --help"} })
-	c.CompletionOptions.DisableDefaultCmd = true
+	c.CompletionOptions.HiddenDefaultCmd = true
+	c.AddCommand(manual.Book{Version: versionText()}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	f := c.Flags()
 	f.SortFlags = false

@@ -1,0 +1,214 @@
+// Package manual makes manual pages of a command line of cobra's, for
+// packages: one page for each command that help lists, in the macros of
+// man(7). What a page says is what --help says, so it is written once.
+//
+//	root.AddCommand(manual.Book{Version: "1.2.3"}.Command())
+package manual
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// DateVar is the environment variable that dates the pages, in seconds since
+// 1970, so that two builds of one commit are the same
+// (https://reproducible-builds.org/specs/source-date-epoch/).
+const DateVar = "SOURCE_DATE_EPOCH"
+
+// Book is what the pages of one program share.
+type Book struct {
+	Version  string
+	Date     time.Time // of which the day is shown, in UTC
+	Sections []Section // of the program's own page only, after its options
+}
+
+// Section is what help does not say. Lines of its text that begin with a space
+// are kept as they are, others are filled.
+type Section struct{ Title, Text string }
+
+// Command is the hidden command that writes the pages into a directory, for
+// whoever makes packages.
+func (b Book) Command() *cobra.Command {
+	return &cobra.Command{
+		Use: "manual DIR", Short: "write the manual pages into a directory", Hidden: true, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			if b.Date.IsZero() {
+				b.Date = time.Now()
+			}
+			if s := os.Getenv(DateVar); s != "" {
+				seconds, err := strconv.ParseInt(s, 10, 64)
+				if err != nil {
+					return fmt.Errorf("%s is %q; give seconds since 1970", DateVar, s)
+				}
+				b.Date = time.Unix(seconds, 0)
+			}
+			return b.Write(args[0], c.Root())
+		},
+	}
+}
+
+// Write writes root's page and those of the commands below it into dir, which
+// it makes if it is not there. A page is named for its command: tether-run.1.
+func (b Book) Write(dir string, root *cobra.Command) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return b.write(dir, root)
+}
+
+func (b Book) write(dir string, c *cobra.Command) error {
+	c.InitDefaultHelpFlag()
+	if err := os.WriteFile(filepath.Join(dir, name(c)+".1"), b.Page(c), 0o644); err != nil {
+		return err
+	}
+	for _, sub := range shown(c) {
+		if err := b.write(dir, sub); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// name is the command's words in one: tether-service-install.
+func name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+
+// shown are the commands with a page. Those that cobra brings say more in their
+// own help.
+func shown(c *cobra.Command) []*cobra.Command {
+	var all []*cobra.Command
+	for _, sub := range c.Commands() {
+		if sub.IsAvailableCommand() && sub.Name() != "help" && sub.Name() != "completion" {
+			all = append(all, sub)
+		}
+	}
+	return all
+}
+
+// Page is the manual page of one command.
+func (b Book) Page(c *cobra.Command) []byte {
+	var w bytes.Buffer
+	fmt.Fprintf(&w, ".TH %s 1 %s %s %s\n", quoted(strings.ToUpper(name(c))), quoted(b.Date.UTC().Format(time.DateOnly)),
+		quoted(c.Root().Name()+" "+b.Version), quoted("User Commands"))
+	fmt.Fprintf(&w, ".SH NAME\n%s \\- %s\n", escaped(name(c)), escaped(c.Short))
+	w.WriteString(".SH SYNOPSIS\n")
+	if c.Runnable() {
+		fmt.Fprintf(&w, "\\fB%s\\fR%s\n", escaped(c.CommandPath()), escaped(strings.TrimPrefix(c.UseLine(), c.CommandPath())))
+	}
+	if len(shown(c)) > 0 {
+		fmt.Fprintf(&w, ".br\n\\fB%s\\fR COMMAND\n", escaped(c.CommandPath()))
+	}
+	text := c.Long
+	if text == "" {
+		text = c.Short
+	}
+	section(&w, Section{"DESCRIPTION", text})
+	commands(&w, c)
+	flags(&w, "OPTIONS", c.NonInheritedFlags().FlagUsages())
+	flags(&w, "COMMON OPTIONS", c.InheritedFlags().FlagUsages())
+	if !c.HasParent() {
+		for _, s := range b.Sections {
+			section(&w, s)
+		}
+	}
+	seeAlso(&w, c)
+	return w.Bytes()
+}
+
+func commands(w *bytes.Buffer, c *cobra.Command) {
+	if len(shown(c)) == 0 {
+		return
+	}
+	w.WriteString(".SH COMMANDS\n")
+	for _, sub := range shown(c) {
+		fmt.Fprintf(w, ".TP\n\\fB%s\\fR(1)\n%s\n", escaped(name(sub)), escaped(sub.Short))
+	}
+}
+
+// option is a line of pflag's list: a letter, a name, a value's name, and what
+// it does after at least three spaces.
+var option = regexp.MustCompile(`^ +(?:(-\w), )?(--\S+)(?: (\S.*?))? {3,}(.*)$`)
+
+// flags writes what help lists. The list is taken apart again because it alone
+// knows the names of values and which defaults are worth telling.
+func flags(w *bytes.Buffer, title, list string) {
+	if list == "" {
+		return
+	}
+	fmt.Fprintf(w, ".SH %s\n", title)
+	for line := range strings.Lines(list) {
+		line = strings.TrimRight(line, "\n")
+		m := option.FindStringSubmatch(line)
+		if m == nil {
+			fmt.Fprintf(w, "%s\n", escaped(strings.TrimLeft(line, " "))) // goes on
+			continue
+		}
+		w.WriteString(".TP\n")
+		if m[1] != "" {
+			fmt.Fprintf(w, "\\fB%s\\fR, ", escaped(m[1]))
+		}
+		fmt.Fprintf(w, "\\fB%s\\fR", escaped(m[2]))
+		if m[3] != "" {
+			fmt.Fprintf(w, " \\fI%s\\fR", escaped(m[3]))
+		}
+		fmt.Fprintf(w, "\n%s\n", escaped(m[4]))
+	}
+}
+
+// section writes text: paragraphs are filled, indented lines are kept.
+func section(w *bytes.Buffer, s Section) {
+	fmt.Fprintf(w, ".SH %s\n", escaped(s.Title))
+	kept, gap := false, false
+	for line := range strings.Lines(strings.TrimRight(s.Text, "\n")) {
+		line = strings.TrimRight(line, "\n")
+		if line == "" {
+			gap = true
+			continue
+		}
+		if keep := strings.HasPrefix(line, " "); keep != kept {
+			w.WriteString(map[bool]string{true: ".PP\n.RS 2\n.nf\n", false: ".fi\n.RE\n.PP\n"}[keep])
+			kept = keep
+		} else if gap {
+			w.WriteString(map[bool]string{true: "\n", false: ".PP\n"}[kept])
+		}
+		gap = false
+		if kept {
+			line = strings.TrimPrefix(strings.TrimPrefix(line, " "), " ")
+		}
+		w.WriteString(escaped(line) + "\n")
+	}
+	if kept {
+		w.WriteString(".fi\n.RE\n")
+	}
+}
+
+func seeAlso(w *bytes.Buffer, c *cobra.Command) {
+	if !c.HasParent() {
+		return
+	}
+	var all []string
+	for p := c.Parent(); p != nil; p = p.Parent() {
+		all = append(all, fmt.Sprintf("\\fB%s\\fR(1)", escaped(name(p))))
+	}
+	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(all, ", "))
+}
+
+// escaped keeps roff from reading anything into text: a backslash, a dot or a
+// quote at the start of a line, a hyphen that is a minus.
+func escaped(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...").Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
+}
+
+// quoted is one argument of a macro.
+func quoted(s string) string { return `"` + strings.ReplaceAll(escaped(s), `"`, `""`) + `"` }
