@@ -1,9 +1,10 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run test test-systemd soak lint fuzz bench cross build fmt
+.PHONY: all run test test-windows test-systemd soak lint fuzz bench cross build fmt
 all: build
 
 run: build ; scripts/run.sh
 test: ; scripts/test.sh $(TESTFLAGS)
+test-windows: ; scripts/test-windows.sh $(TESTFLAGS)
 test-systemd: ; scripts/test-systemd.sh
 soak: ; scripts/soak.sh $(SOAKTIME)
 lint: ; scripts/lint.sh

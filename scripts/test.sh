@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs all tests with the race detector, after installing what they talk to. Arguments are passed to go test.
+# Runs all tests with the race detector, after installing what they talk to; then, where Wine was installed by make test-windows, or
+# with CI=true, which installs it, all of them as Windows programs. Arguments are passed to go test; with any, only this system's run.
 set -eu
 cd "$(dirname "$0")/.."
 scripts/test-tools.sh
@@ -7,4 +8,11 @@ node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
-exec go run ./internal/tools/testrun -race -timeout 10m "$@" ./...
+go run ./internal/tools/testrun -race -timeout 10m "$@" ./...
+[ $# = 0 ] || exit 0
+if [ "${CI:-}" = true ] || [ -e bin/tools/wine/ok ]; then
+	echo "on Windows, as Wine plays it:"
+	scripts/test-windows.sh
+else
+	echo "not run: the same tests as Windows programs; make test-windows does, and installs Wine for it"
+fi

@@ -1,5 +1,5 @@
 // Command testrun is go test for people and CI: it prints one line per package and all output of what failed, and in the end names
-// every test that was skipped, with its reason, so that a test that could not run does not look like one that passed.
+// every test that was skipped, below its reason, so that a test that could not run does not look like one that passed.
 //
 //	go run ./internal/tools/testrun -race ./...
 package main

@@ -124,13 +124,26 @@ func reason(output string) string {
 	return strings.Join(text, " ")
 }
 
+// printSkipped names each skipped test below its reason, those of one package on one line.
 func (r *report) printSkipped() {
 	if len(r.skipped) == 0 {
 		fmt.Fprintln(r.to, "no test was skipped")
 		return
 	}
-	fmt.Fprintf(r.to, "skipped: %d\n", len(r.skipped))
+	reasons := map[string]map[string][]string{} // to packages, to tests
 	for _, s := range r.skipped {
-		fmt.Fprintf(r.to, "  %s %s: %s\n", s.pkg, s.test, s.reason)
+		if reasons[s.reason] == nil {
+			reasons[s.reason] = map[string][]string{}
+		}
+		reasons[s.reason][s.pkg] = append(reasons[s.reason][s.pkg], s.test)
+	}
+	fmt.Fprintf(r.to, "skipped: %d\n", len(r.skipped))
+	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(r.to, "  %s\n", reason)
+		for _, pkg := range slices.Sorted(maps.Keys(reasons[reason])) {
+			tests := reasons[reason][pkg]
+			slices.Sort(tests)
+			fmt.Fprintf(r.to, "    %s %s\n", pkg, strings.Join(tests, " "))
+		}
 	}
 }

@@ -29,15 +29,19 @@ func TestReport(t *testing.T) {
 			{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
 			{"Action":"fail","Package":"p"}`,
 			"    a_test.go:7: 1, want 2\n--- FAIL: A (0.00s)\nFAIL\tp\t0.1s\nno test was skipped\n"},
-		{"skipped tests are named", `
+		{"skipped tests are named by reason", `
 			{"Action":"output","Package":"p","Test":"A","Output":"=== RUN   A\n"}
 			{"Action":"output","Package":"p","Test":"A","Output":"    a_test.go:7: needs root: really\n"}
 			{"Action":"output","Package":"p","Test":"A","Output":"--- SKIP: A (0.00s)\n"}
 			{"Action":"skip","Package":"p","Test":"A"}
 			{"Action":"skip","Package":"p","Test":"B/sub"}
+			{"Action":"output","Package":"p","Test":"D","Output":"    d_test.go:7: needs root: really\n"}
+			{"Action":"skip","Package":"p","Test":"D"}
+			{"Action":"output","Package":"q","Test":"C","Output":"    c_test.go:7: needs root: really\n"}
+			{"Action":"skip","Package":"q","Test":"C"}
 			{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}
 			{"Action":"skip","Package":"q"}`,
-			"skipped: 2\n  p A: needs root: really\n  p B/sub: no reason given\n"},
+			"skipped: 4\n  needs root: really\n    p A D\n    q C\n  no reason given\n    p B/sub\n"},
 		{"a panic takes the package down", `
 			{"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
 			{"Action":"output","Package":"q","Test":"A","Output":"other\n"}
