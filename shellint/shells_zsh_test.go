@@ -2,10 +2,13 @@ package shellint_test
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 const zshPrompt = "PS1='" + ready + "'\n"
@@ -64,6 +67,21 @@ func TestZshKeys(t *testing.T) {
 		s.typeLines("echo $?")
 		s.wantCommands([]ran{{child("exec sleep 30"), 130}, {child("exec sleep 31"), 148}, {"kill -9 %1; wait", 0},
 			{child("kill -STOP $$; echo again"), 147}, {"fg", 0}, {"echo $?", 0}})
+	})
+}
+
+// A background job may end at any moment: zsh says so at once, and loses what it was about to print.
+func TestZshJobsThatEnd(t *testing.T) {
+	forZsh(t, func(t *testing.T, z shell) {
+		s := zshWith(t, z, "")
+		for i := range testkit.Rounds(t, 50, 2000) {
+			s.typeLines(fmt.Sprintf("sleep 0.00%02d & true; sleep 0.00%02d; (exit %d)", i%37, i%31, i%7))
+			all := s.commands()
+			if last := all[len(all)-1]; len(all) != i+1 || last.Exit != int64(i%7) {
+				raw, _ := s.written()
+				t.Fatalf("command %d of %d is %v\n%q", i+1, len(all), last, tail(raw))
+			}
+		}
 	})
 }
 

@@ -4,13 +4,15 @@
 # the user's .zshenv, and zsh itself goes on with the user's other files. This file is removed at once because it holds the nonce.
 # What is written is OSC 633 with the nonce as the last field, to the terminal whatever file descriptor 1 is:
 #
-#   D;code          first thing after a line ran                in PROMPT_EOL_MARK, or __tether_precmd
+#   D;code          first thing after a line ran                in PROMPT_EOL_MARK, and again by __tether_precmd
 #   P;Cwd=…         when a prompt is due                        __tether_precmd, first in precmd_functions
 #   A … B           around the prompt                           in PROMPT; __tether_prompt, last in precmd_functions
 #   E;line  C       after Enter, before the line runs           __tether_preexec, first in preexec_functions
 #
 # zsh prints PROMPT_EOL_MARK and a line of spaces (prompt_sp) before it runs any hook, so the end of the output has to be marked in
-# there. PROMPT_EOL_MARK is ours only while a line runs, PROMPT only while one is edited: user code does not meet the nonce in them.
+# there. What it prints there is lost when a background job ends in that moment, so the hook says the end once more: the second D of
+# a line means nothing. PROMPT_EOL_MARK is ours only while a line runs, PROMPT only while one is edited: user code does not meet the
+# nonce in them.
 #
 # The user's code is a stranger here: no option is relied on, each function is parsed before an alias of the user's exists, and set -x
 # has its output thrown away.
@@ -56,17 +58,14 @@ __tether_escape() {
 
 # __tether_precmd is the first hook of a prompt.
 __tether_precmd() {
-  local code=$? sp= percent=
-  if [[ -o promptsp && -o promptcr ]]; then sp=1; fi
+  local code=$? percent=
   if [[ -o promptpercent ]]; then percent=1; fi
   builtin emulate -L zsh
   builtin setopt brace_ccl no_multibyte no_xtrace
   local REPLY marks=
   if [[ -n $__tether_ran ]]; then
     __tether_ran=
-    if [[ -z $sp || -z $__tether_eol || ${PROMPT_EOL_MARK-} != "$__tether_eol" ]]; then
-      marks=$'\e]633;D;'$code\;$__tether_nonce$'\a'
-    fi
+    marks=$'\e]633;D;'$code\;$__tether_nonce$'\a'
   fi
   __tether_restore
   __tether_escape "${PWD-}"
