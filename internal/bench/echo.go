@@ -13,10 +13,12 @@ import (
 	"tether/platform/pty"
 )
 
+// The floors were set on a machine whose bare pty echoed a key in referenceEcho (p50).
 const (
 	floorEchoP50   = 0.25 // ms above the bare pty, at the observer
 	floorEchoP99   = 0.5
 	floorEchoFlood = 4.0 // ms in all, beside a flood
+	referenceEcho  = 0.06
 
 	keysInTurn = 50 // keys typed at one place before it is the other's turn
 	keyTimeout = 10 * time.Second
@@ -52,23 +54,30 @@ func echoPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(alone.rows(), busy.besideFlood(rate)...), nil
+	return append(alone.rows(), busy.besideFlood(rate, quantile(alone.bare, 0.5))...), nil
 }
 
 func (e echoes) rows() []row {
 	const part = "echo of a key"
-	p50, p99 := quantile(e.bare, 0.5)+floorEchoP50, quantile(e.bare, 0.99)+floorEchoP99
 	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
-	seen := quantiles(part, "observer at the host", e.observer)
-	seen[0], seen[2] = seen[0].most(p50), seen[2].most(p99)
-	return append(rows, seen...)
+	rows = append(rows, quantiles(part, "observer at the host", e.observer)...)
+	p50 := quantile(e.bare, 0.5)
+	for _, above := range []struct {
+		name      string
+		at, limit float64
+	}{{"p50", 0.5, floorEchoP50}, {"p99", 0.99, floorEchoP99}} {
+		r := row{Part: part, Name: "observer above the bare pty, " + above.name, Value: quantile(e.observer, above.at) - quantile(e.bare, above.at), Unit: "ms"}
+		rows = append(rows, r.slower(above.limit, p50, referenceEcho))
+	}
+	return rows
 }
 
-func (e echoes) besideFlood(rate float64) []row {
+// besideFlood also takes the echo of the bare pty alone, p50.
+func (e echoes) besideFlood(rate, alone float64) []row {
 	const part = "echo beside a flood"
 	rows := append(quantiles(part, "bare pty", e.bare), quantiles(part, "local attach", e.local)...)
 	seen := quantiles(part, "observer at the host", e.observer)
-	seen[2] = seen[2].most(floorEchoFlood)
+	seen[2] = seen[2].slower(floorEchoFlood, alone, referenceEcho)
 	return append(append(rows, seen...), row{Part: part, Name: "the flood meanwhile", Value: rate, Unit: "MB/s"})
 }
 

@@ -71,6 +71,10 @@ func TestVerdicts(t *testing.T) {
 		{row{Value: 0.99}.least(1), "MISS"},
 		{row{Value: 1}.most(1), "ok"},
 		{row{Value: 1.01}.most(1), "MISS"},
+		{row{Value: 1.01}.slower(1, 0.05, 0.06), "MISS"}, // no stricter, no milder on a faster machine
+		{row{Value: 1}.slower(1, 0.05, 0.06), "ok"},
+		{row{Value: 2}.slower(1, 0.12, 0.06), "ok"},
+		{row{Value: 2.01}.slower(1, 0.12, 0.06), "MISS"},
 	} {
 		if got := c.row.verdict(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.row, got, c.want)

@@ -33,6 +33,16 @@ const (
 func (r row) least(limit float64) row { r.Bound, r.Limit = atLeast, limit; return r }
 func (r row) most(limit float64) row  { r.Bound, r.Limit = atMost, limit; return r }
 
+// slower returns r with a floor that was set in ms on a machine whose bare pty took there, here taking here: on a slower machine each
+// system call of ours is slower, too. A faster machine gets no stricter floor.
+func (r row) slower(limit, here, there float64) row {
+	factor := max(1, here/there)
+	if r = r.most(limit * factor); factor > 1 {
+		r.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s × %s, as the bare pty is slower here", r.Note, digits(limit), digits(factor)), "; ")
+	}
+	return r
+}
+
 // verdict is ok or MISS, or "" without a floor.
 func (r row) verdict() string {
 	switch {
