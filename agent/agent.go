@@ -195,7 +195,7 @@ func (a *Agent) openState() error {
 // Requests wait meanwhile: what they would be told of is not all there yet.
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
-	o.Observe = a.acted
+	o.Observe, o.MayLend = a.acted, a.mayLend
 	o.Lendable = func(name string) bool {
 		_, paired := a.hosts.find(name)
 		return paired

@@ -63,6 +63,7 @@ func (l *links) moved(why roam.Change) {
 	for _, r := range all {
 		r.link.Moved()
 	}
+	l.pool.Expire() // it may have slept
 }
 
 // start links to a host, in place of a link of that name.

@@ -51,7 +51,7 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 	}
 	spec := term.Spec{
 		Command: command, Env: environment(shell.Merge(env, r.SetEnv)), Name: r.Name, Cwd: r.Cwd,
-		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Leased: r.Leased,
+		Size: term.Size{Cols: r.Cols, Rows: r.Rows}, Private: r.Private, OnSlow: onSlow, LendTo: lendTo, Leased: r.Leased, Door: r.Door,
 	}
 	if len(spec.Command) > 0 && r.Line == "" && !r.NoIntegration {
 		err = a.integrate(&spec, r.Shell)
@@ -90,22 +90,6 @@ func loginCache() *shell.Cache {
 		self = os.Args[0] // the shell then finds it, or says that it does not
 	}
 	return &shell.Cache{Path: shell.Login(), Self: self}
-}
-
-// lendTo says which hosts see the terminal.
-func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
-	if r.LendTo != nil || r.Private {
-		for _, name := range r.LendTo {
-			if _, ok := a.hosts.find(name); !ok {
-				return nil, notPaired(name)
-			}
-		}
-		return r.LendTo, nil
-	}
-	if h, ok := a.hosts.byDefault(); ok {
-		return []string{h.Name}, nil
-	}
-	return nil, nil
 }
 
 // environment is env without what is tether's own business, above all

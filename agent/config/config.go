@@ -10,6 +10,7 @@ type Config struct {
 	Local     Local     `toml:"local"`
 	MCP       MCP       `toml:"mcp"`
 	Policy    Policy    `toml:"policy"`
+	Lend      Lend      `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
 	Terminal []Declared `toml:"terminal"`
 }
@@ -60,12 +61,14 @@ func Default() Config {
 		Local:  Local{Origins: []string{}},
 		MCP:    MCP{IdleTimeout: Duration(5 * time.Minute)},
 		Policy: defaultPolicy(),
+		Lend:   defaultLend(),
 	}
 }
 
 // relations returns what is wrong between keys that are right by themselves.
 func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
+	all = append(all, c.Lend.problems()...)
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})

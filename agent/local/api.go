@@ -32,6 +32,8 @@ type Terminal struct {
 	Visible  bool      `json:"visible"`
 	Private  bool      `json:"private"`
 	LentTo   []string  `json:"lent_to"`
+	Loans    []Loan    `json:"loans"`          // of lent_to, in the same order
+	Door     string    `json:"door,omitempty"` // through which it was started
 	Pid      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs
@@ -206,12 +208,14 @@ type Lent struct {
 }
 
 // terminalFrom says in this door's words what the core knows.
+	// Observers is how many watch there, absent where the host does not say.
+	Observers *int `json:"observers,omitempty"`
 func terminalFrom(i term.Info) Terminal {
 	t := Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,
 		Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Owner: i.Owner.String(), Visible: i.Visible, Private: i.Private,
 		LentTo: i.LentTo, Pid: i.Pid, Started: i.Started, Bytes: i.Bytes, Retained: i.Retained, Attached: i.Attached, Held: i.Held, Lost: i.Lost,
-		CommandDetection: i.CommandDetection,
+		CommandDetection: i.CommandDetection, Loans: loansFrom(i.Loans), Door: i.Door,
 	}
 	if t.LentTo == nil {
 		t.LentTo = []string{}

@@ -97,6 +97,24 @@ func (c *Client) Kill(ctx context.Context, ref string) (Terminal, error) {
 	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/kill"), struct{}{}, &t)
 }
 
+// Lend lends the terminal to a host.
+func (c *Client) Lend(ctx context.Context, ref string, r LendRequest) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/lend"), r, &t)
+}
+
+// Unlend ends the lending of the terminal to that host, or to all if it is "".
+func (c *Client) Unlend(ctx context.Context, ref, host string) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{host}, &t)
+}
+
+// UnlendAll is Unlend for every terminal. It returns those that were lent.
+func (c *Client) UnlendAll(ctx context.Context, host string) (TerminalList, error) {
+	var l TerminalList
+	return l, c.do(ctx, http.MethodPost, "/v1/unlend", UnlendRequest{host}, &l)
+}
+
 // Pair adds a host after asking it once.
 func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
 	var h HostStatus

@@ -143,6 +143,8 @@ func errorFor(err error) *Error {
 		e.Code = CodeLimit
 	case errors.As(err, &spec):
 		e.Code = CodeBadRequest
+	case errors.Is(err, term.ErrPrivate):
+		e.Code, e.Hint = CodeDenied, "it was started with --private, and stays so"
 	case errors.As(err, &start):
 		e.Code, e.Hint = CodeCannotStart, startHint(start)
 	case errors.Is(err, term.ErrExited):

@@ -26,6 +26,7 @@ type fakeDaemon struct {
 	mu    sync.Mutex
 	asked []string
 	specs []local.SpawnRequest
+	hosts []local.HostStatus // of Status
 	err   error // the answer to Pair and Unpair
 }
 
@@ -37,7 +38,7 @@ func (d *fakeDaemon) note(what string) error {
 }
 
 func (d *fakeDaemon) Status() local.Status {
-	return local.Status{SchemaVersion: local.SchemaVersion, Running: true, Pid: 7, Hosts: []local.HostStatus{}}
+	return local.Status{SchemaVersion: local.SchemaVersion, Running: true, Pid: 7, Hosts: append([]local.HostStatus{}, d.hosts...)}
 }
 
 func (d *fakeDaemon) Environment(context.Context, bool) ([]string, error) {

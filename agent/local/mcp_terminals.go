@@ -66,7 +66,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 	opts := &a.server.opts
 	cwd := filepath.Clean(r.Cwd)
 	start := func() (term.Handle, error) {
-		spec, err := opts.Daemon.Spec(ctx, SpawnRequest{Command: r.Command, Cwd: cwd, SetEnv: agentEnv, Agent: true})
+		spec, err := opts.Daemon.Spec(ctx, SpawnRequest{Command: r.Command, Cwd: cwd, SetEnv: agentEnv, Agent: true, Door: policy.DoorMCP})
 		if err != nil {
 			return term.Handle{}, err
 		}

@@ -18,6 +18,7 @@ func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnReque
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	return s.opts.Policy.Spawn(ctx, asked, func() (term.Handle, error) {
+		req.Door = asked.Door
 		spec, err := s.opts.Daemon.Spec(ctx, req)
 		if err != nil {
 			return term.Handle{}, err

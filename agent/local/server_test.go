@@ -25,7 +25,7 @@ func TestTerminals(t *testing.T) {
 	ctx := t.Context()
 	tm, child := w.spawn("build")
 	want := local.Terminal{Name: "build", Title: "build", Command: []string{"x", "-y"}, Cwd: testkit.Abs("/"), Cols: 80, Rows: 24, Owner: "user",
-		Visible: true, LentTo: []string{}, Pid: 1}
+		Visible: true, LentTo: []string{}, Loans: []local.Loan{}, Pid: 1}
 	if diff := cmp.Diff(want, tm, cmpopts.IgnoreFields(local.Terminal{}, "ID", "Started")); diff != "" {
 		t.Errorf("spawned (-want +got):\n%s", diff)
 	}

@@ -33,7 +33,8 @@ func (c *Count) count(i term.Info) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r)}
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
+	seen := s.observers(r)
 	for _, h := range s.access(r).List() {
 		all.Terminals = append(all.Terminals, terminalFrom(h.Info()))
 	}
@@ -80,7 +81,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, terminalFrom(h.Info()))
+	return reply(w, s.terminal(h.Info(), s.observers(r)))
 }
 
 func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {

@@ -101,7 +101,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Nonce: r.Nonce, AnyMarks: r.AnyMarks,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
 	t.started, t.visible, t.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
 	if r.Started > 0 {
@@ -136,10 +136,11 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 func (t *Terminal) expect(r *record, raw int64) {
 	t.memos = map[string]string{}
 	for _, l := range r.Lent {
-		if !t.pool.lendable(l.Host) {
-			continue // the pairing has ended meanwhile
+		loan := l.loan(t.started)
+		if !t.pool.lendable(l.Host) || loan.over() || t.pool.mayLend(t.infoLocked(), l.Host) != nil {
+			continue // the pairing or the loan has ended meanwhile, or there is a rule
 		}
-		t.lentTo = append(t.lentTo, l.Host)
+		t.beginLoanLocked(loan)
 		t.awaitLocked(awaitedHost(l.Host), raw)
 		if l.Memo != "" {
 			t.memos[l.Host] = l.Memo

@@ -3,6 +3,7 @@ package term
 import (
 	"context"
 	"strings"
+	"time"
 )
 
 // Access is the pool as one actor sees it.
@@ -155,11 +156,28 @@ func (h Handle) Kill(ctx context.Context) error {
 }
 
 // Lend announces the terminal at host.
-func (h Handle) Lend(host string) error {
+func (h Handle) Lend(host string) error { return h.LendUntil(host, time.Time{}) }
+
+// LendUntil announces the terminal at host until then, or changes the end of
+// its lending there; zero means none. A time that has passed ends it at once.
+// Errors: ErrPrivate, or what Options.MayLend said.
+func (h Handle) LendUntil(host string, until time.Time) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	return h.did(Act{Kind: ActLend, Host: host}, h.t.lend(host))
+	changed := false
+	err := h.t.pool.mayLend(h.t.Info(), host)
+	if err == nil {
+		changed, err = h.t.lend(host, until)
+	}
+	if !changed && err == nil {
+		return nil
+	}
+	act := Act{Kind: ActLend, Host: host}
+	if !until.IsZero() {
+		act.Detail = "until " + until.UTC().Format(time.RFC3339)
+	}
+	return h.did(act, err)
 }
 
 // Unlend withdraws the terminal from host.

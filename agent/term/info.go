@@ -13,14 +13,18 @@ type Info struct {
 	Title   string   // what the child set last, else Name; at most maxTitle bytes
 	Command []string // argv
 	Cwd     string   // absolute; follows trusted cwd reports
-	Size    Size
-	Owner   Actor
-	Visible bool // shown to the person in user interfaces
+	// StartCwd is where it was started.
+	StartCwd string
+	Size     Size
+	Owner    Actor
+	Visible  bool // shown to the person in user interfaces
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
 	Private  bool // neither lent nor seen by local agents
 	Leased   bool // its door ends it when the program that wanted it is gone
 	LentTo   []string
+	Loans    []Loan // of LentTo, in the same order
+	Door     string // through which it was started, "" if that is not known
 	Pid      int
 	Started  time.Time
 	Exit     *Exit // nil while running

@@ -87,6 +87,11 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	for _, host := range s.LendTo {
+		if err := p.mayLend(Info{Owner: owner, Door: s.Door, Cwd: s.Cwd, StartCwd: s.Cwd}, host); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.reserve(s.ID, p.opts.MaxTerminals); err != nil {
 		return nil, err
 	}
@@ -121,9 +126,21 @@ func (p *Pool) list(t *Terminal) bool {
 	delete(p.starting, t.id)
 	p.terminals[t.id] = t
 	t.mu.Lock()
-	t.lentTo = slices.DeleteFunc(t.lentTo, func(host string) bool { return !p.lendable(host) })
+	for _, host := range slices.Clone(t.lentTo) {
+		if !p.lendable(host) {
+			t.endLoanLocked(host)
+		}
+	}
+	t.watchLoansLocked()
 	t.mu.Unlock()
 	return true
+}
+
+func (p *Pool) mayLend(i Info, host string) error {
+	if p.opts.MayLend == nil {
+		return nil
+	}
+	return p.opts.MayLend(i, host)
 }
 
 func (p *Pool) lendable(host string) bool { return p.opts.Lendable == nil || p.opts.Lendable(host) }
@@ -168,9 +185,12 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, leased: s.Leased, pty: child, pool: p,
 		scanning: scanning, scanner: shellint.NewScanner(scanning), atRest: true,
 		log: ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
-		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, lentTo: slices.Clone(s.LendTo),
+		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, door: s.Door,
 		sizing: make(chan struct{}, 1), room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
 		leaving: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{}),
+	}
+	for _, host := range s.LendTo {
+		t.beginLoanLocked(Loan{Host: host, Since: t.started})
 	}
 	t.held, _ = child.(Held)
 	t.keeper.keep = keepNothing

@@ -28,6 +28,7 @@ type record struct {
 	Leased   bool             `json:"leased,omitempty"`
 	Nonce    string           `json:"nonce,omitempty"` // of the shell's marks
 	AnyMarks bool             `json:"any_marks,omitempty"`
+	Door     string           `json:"door,omitempty"`
 	Lent     []recordedLoan   `json:"lent,omitempty"`
 	Attached int              `json:"attached,omitempty"` // people
 	Commands []recordedOutput `json:"commands,omitempty"` // the newest
@@ -45,6 +46,29 @@ type recordedActor struct {
 type recordedLoan struct {
 	Host string `json:"host"`
 	Memo string `json:"memo,omitempty"` // its door's, see Handle.Remember
+	// Unix ns; 0 for a record of before there were any, and for no end.
+	Since int64 `json:"since,omitempty"`
+	Until int64 `json:"until,omitempty"`
+}
+
+func (l *Loan) recorded(memo string) recordedLoan {
+	r := recordedLoan{Host: l.Host, Memo: memo, Since: l.Since.UnixNano()}
+	if !l.Until.IsZero() {
+		r.Until = l.Until.UnixNano()
+	}
+	return r
+}
+
+// loan is what was recorded, of a terminal that began then.
+func (r *recordedLoan) loan(began time.Time) Loan {
+	l := Loan{Host: r.Host, Since: began}
+	if r.Since > 0 {
+		l.Since = time.Unix(0, r.Since)
+	}
+	if r.Until > 0 {
+		l.Until = time.Unix(0, r.Until)
+	}
+	return l
 }
 
 // recordedOutput is a command of a shell: what its marks do not say.
@@ -79,10 +103,10 @@ func (t *Terminal) recordedLocked() []byte {
 		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd, Started: t.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(), Leased: t.leased,
-		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached,
+		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached, Door: t.door,
 	}
-	for _, host := range t.lentTo {
-		r.Lent = append(r.Lent, recordedLoan{host, t.memos[host]})
+	for i := range t.loans {
+		r.Lent = append(r.Lent, t.loans[i].recorded(t.memos[t.loans[i].Host]))
 	}
 	from := max(0, t.commands.len()-maxRecordedNumber)
 	for i := from; i < t.commands.len(); i++ {

@@ -34,6 +34,8 @@ type Spec struct {
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
 	LendTo []string // hosts
+	// Door is remembered for whoever asks, see Info; at most 16 bytes.
+	Door string
 	// Ended, if not nil, is called once when the child has ended or could
 	// not be started, to remove what was made for it.
 	Ended func()

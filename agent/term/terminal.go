@@ -68,6 +68,7 @@ type Terminal struct {
 
 	scanning shellint.Options // of scanner
 	startCwd string
+	door     string
 
 	// Owned by pump.
 	scanner *shellint.Scanner
@@ -95,6 +96,8 @@ type Terminal struct {
 	visible   bool
 	promoted  bool
 	lentTo    []string
+	loans     []Loan      // of lentTo, in the same order
+	expiry    *time.Timer // runs expire; nil before the first loan that ends
 	exit      *Exit
 	detected  bool
 	doubt     *time.Timer // runs announce; nil before the first doubt
@@ -140,8 +143,8 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
-		Cwd: t.cwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private, Leased: t.leased,
-		LentTo: slices.Clone(t.lentTo), Pid: t.pty.Pid(), Started: t.started,
+		Cwd: t.cwd, StartCwd: t.startCwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private, Leased: t.leased,
+		LentTo: slices.Clone(t.lentTo), Loans: slices.Clone(t.loans), Door: t.door, Pid: t.pty.Pid(), Started: t.started,
 		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
 		Attached: t.attached, Held: t.held != nil, Lost: t.lost,
 	}
@@ -248,30 +251,11 @@ func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	}
 }
 
-// lend announces the terminal at host. At the end of the pairing it does
-// nothing, as if it had come before.
-func (t *Terminal) lend(host string) error {
-	t.mu.Lock()
-	has := slices.Contains(t.lentTo, host) || !t.pool.lendable(host)
-	if !has && !t.private {
-		t.lentTo = append(t.lentTo, host)
-	}
-	t.mu.Unlock()
-	switch {
-	case t.private:
-		return ErrPrivate
-	case !has:
-		t.changed()
-	}
-	return nil
-}
-
 // withdraw ends the lending to host. It returns whether there was one and how
 // many people were attached at that moment: a disposal depends on both.
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
-	if was = slices.Contains(t.lentTo, host); was {
-		t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
+	if was = t.endLoanLocked(host); was {
 		delete(t.memos, host)
 		t.arrivedLocked(awaitedHost(host))
 		t.needLocked()

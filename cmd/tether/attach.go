@@ -26,6 +26,7 @@ be attached to.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
+			a.sayLent(t)
 			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay}, false)
 		},
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -60,14 +59,4 @@ func exitText(e local.Exit) string {
 		return "killed " + e.Signal
 	}
 	return fmt.Sprintf("exited %d", e.Code)
-}
-
-func lentText(t local.Terminal) string {
-	switch {
-	case t.Private:
-		return "private"
-	case len(t.LentTo) == 0:
-		return "-"
-	}
-	return strings.Join(t.LentTo, ",")
 }

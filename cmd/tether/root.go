@@ -39,6 +39,7 @@ what they print is seen there, nobody there can type.
 	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
 		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a),
 		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), tokenCommand(a), serviceCommand(a),
+		lendCommand(a), unlendCommand(a),
 		approvalsCommand(a), approveCommand(a), auditCommand(a), policyCommand(a), versionCommand(a), book().Command())
 	return root
 }

@@ -68,12 +68,13 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 		return err
 	}
 	if len(t.LentTo) == 0 && !t.Private {
-		a.notice("nobody watches %s: no default host; pair with one by: tether pair URL", t.ID)
+		a.sayNobody(c, client, t)
 	}
 	if detach {
 		_, err := fmt.Fprintln(a.stdout, t.ID)
 		return err
 	}
+	a.sayLent(t)
 	return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{FromStart: true}, true)
 }
 

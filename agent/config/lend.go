@@ -1,0 +1,151 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Lend says what is lent to hosts, and what of it leaves the machine.
+type Lend struct {
+	// Default is whether a terminal that no rule speaks of is lent when whoever
+	// starts it does not say: yes or no.
+	Default string `toml:"default" oneof:"yes no"`
+	// Notice tells a person who is attached to a lent terminal so.
+	Notice bool `toml:"notice"`
+	// Clipboard lets programs in lent terminals set observers' clipboards.
+	Clipboard bool `toml:"clipboard"`
+	// FileLinks lets links to files through.
+	FileLinks bool `toml:"file_links"`
+	// Images is how many bytes of images one terminal may show in a minute.
+	Images Size `toml:"images" range:"0B..1GiB"`
+	// Redact replaces what looks like a credential.
+	Redact bool `toml:"redact"`
+	// RedactEnv names variables whose values are replaced; * stands for any text.
+	RedactEnv []string `toml:"redact_env"`
+	// RedactPatterns are regular expressions of what else is replaced.
+	RedactPatterns []string   `toml:"redact_patterns"`
+	Rules          []LendRule `toml:"rules"`
+}
+
+// LendRule is about the terminals that fit all of its conditions; a condition
+// without values fits all.
+type LendRule struct {
+	// Effect is yes: lent when nothing is said; no: only when asked; never.
+	Effect string   `toml:"effect" oneof:"yes no never"`
+	Doors  []string `toml:"doors" oneof:"cli mcp acp ws config"`
+	Owners []string `toml:"owners" oneof:"user agent"`
+	// Directories are absolute or begin with "~/"; what is below counts.
+	Directories []string `toml:"directories"`
+	// Hosts are those the rule is about.
+	Hosts []string `toml:"hosts"`
+}
+
+// The words of Lend.Default and LendRule.Effect.
+const (
+	LendYes   = "yes"
+	LendNo    = "no"
+	LendNever = "never"
+)
+
+func defaultLend() Lend {
+	return Lend{
+		Default: LendYes, Notice: true, Images: 2 << 20, Redact: true,
+		RedactEnv:      []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*"},
+		RedactPatterns: []string{},
+	}
+}
+
+// Bounds of the patterns.
+const (
+	maxRedactPatterns = 50
+	maxRedactPattern  = 500 // bytes
+)
+
+// problems returns what is wrong with the values.
+func (l *Lend) problems() []Problem {
+	var all []Problem
+	problem := func(key, format string, args ...any) {
+		all = append(all, Problem{Key: "lend." + key, Text: fmt.Sprintf(format, args...)})
+	}
+	if len(l.RedactPatterns) > maxRedactPatterns {
+		problem("redact_patterns", "there may be at most %d", maxRedactPatterns)
+	}
+	for i, p := range l.RedactPatterns {
+		re, err := regexp.Compile(p)
+		switch {
+		case err != nil:
+			problem("redact_patterns", "number %d: %s", i+1, printable(err.Error()))
+		case len(p) > maxRedactPattern:
+			problem("redact_patterns", "number %d is longer than %d bytes", i+1, maxRedactPattern)
+		case re.MatchString(""):
+			problem("redact_patterns", "number %d fits the empty text: it would be everywhere", i+1)
+		}
+	}
+	for _, glob := range l.RedactEnv {
+		if strings.Trim(glob, "*") == "" || strings.ContainsAny(glob, "= ") {
+			problem("redact_env", "%s must be a variable's name, where * stands for any text", shown(glob))
+		}
+	}
+	for i := range l.Rules {
+		at := "rules." + strconv.Itoa(i)
+		if l.Rules[i].Effect == "" {
+			problem(at+".effect", "each rule needs one: yes, no or never")
+		}
+		for _, d := range l.Rules[i].Directories {
+			if !strings.HasPrefix(d, "~/") && d != "~" && !filepath.IsAbs(d) {
+				problem(at+".directories", `%s must be an absolute path or begin with "~/"`, shown(d))
+			}
+		}
+	}
+	return all
+}
+
+// Lending is what a rule is asked about.
+type Lending struct {
+	Door, Owner string
+	Host        string
+	Dirs        []string // of the terminal: absolute, all names it has
+}
+
+// Effect is that of the first rule that fits, but a never always counts.
+func (l *Lend) Effect(q Lending, home string) string {
+	found := ""
+	for i := range l.Rules {
+		r := &l.Rules[i]
+		switch {
+		case !r.fits(q, home):
+		case r.Effect == LendNever:
+			return LendNever
+		case found == "":
+			found = r.Effect
+		}
+	}
+	if found == "" {
+		return l.Default
+	}
+	return found
+}
+
+func (r *LendRule) fits(q Lending, home string) bool {
+	one := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+	return one(r.Doors, q.Door) && one(r.Owners, q.Owner) && one(r.Hosts, q.Host) &&
+		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return below(q.Dirs, d, home) }))
+}
+
+// below reports whether one of the directories is top or in it.
+func below(dirs []string, top, home string) bool {
+	if rest, ok := strings.CutPrefix(top, "~"); ok && home != "" {
+		top = home + rest
+	}
+	for _, d := range dirs {
+		rel, err := filepath.Rel(top, d)
+		if err == nil && (rel == "." || filepath.IsLocal(rel)) {
+			return true
+		}
+	}
+	return false
+}

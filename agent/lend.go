@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// lendTo says which hosts see a terminal that is about to start.
+func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
+	if r.LendTo != nil || r.Private {
+		for _, name := range r.LendTo {
+			if _, ok := a.hosts.find(name); !ok {
+				return nil, notPaired(name)
+			}
+		}
+		return r.LendTo, nil
+	}
+	h, ok := a.hosts.byDefault()
+	if !ok {
+		return nil, nil
+	}
+	q := config.Lending{Door: r.Door, Owner: "user", Host: h.Name, Dirs: pathsOf(r.Cwd)}
+	if r.Agent {
+		q.Owner = "agent"
+	}
+	if a.settings.Lend.Effect(q, home()) != config.LendYes {
+		return nil, nil
+	}
+	return []string{h.Name}, nil
+}
+
+// mayLend is term.Options.MayLend: what the person has configured never to
+// leave, nobody lends.
+func (a *Agent) mayLend(i term.Info, host string) error {
+	q := config.Lending{Door: i.Door, Owner: "user", Host: host, Dirs: append(pathsOf(i.Cwd), pathsOf(i.StartCwd)...)}
+	if i.Owner.Role == term.RoleAgent {
+		q.Owner = "agent"
+	}
+	if a.settings.Lend.Effect(q, home()) != config.LendNever {
+		return nil
+	}
+	return &local.Error{Code: local.CodeDenied, Message: fmt.Sprintf("a rule of the configuration keeps it from being lent to %s", host),
+		Hint: "see [[lend.rules]] in the file that tether config path names"}
+}
+
+// pathsOf are the names of a directory: as it is, and with links followed.
+func pathsOf(dir string) []string {
+	if dir == "" {
+		return nil
+	}
+	names := []string{filepath.Clean(dir)}
+	if real, err := filepath.EvalSymlinks(dir); err == nil && real != names[0] {
+		names = append(names, real)
+	}
+	return names
+}
+
+// home is the person's home directory, "" if it is not known.
+func home() string {
+	dir, _ := os.UserHomeDir()
+	return dir
+}

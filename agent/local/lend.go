@@ -1,0 +1,174 @@
+package local
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"tether/agent/term"
+)
+
+// LendRequest lends a terminal.
+type LendRequest struct {
+	Host string `json:"host,omitempty"` // "" is the default host
+	// ForMs ends it after this many milliseconds, 0 not by itself.
+	ForMs int64 `json:"for_ms,omitempty"`
+}
+
+// UnlendRequest ends lending. "" is all hosts.
+type UnlendRequest struct {
+	Host string `json:"host,omitempty"`
+}
+
+// Loan is one host that a terminal is lent to.
+type Loan struct {
+	Host  string     `json:"host"`
+	Since time.Time  `json:"since"`
+	Until *time.Time `json:"until,omitempty"` // absent: until it is withdrawn
+	// Observers is how many watch at the host, absent where it does not say.
+	Observers *int `json:"observers,omitempty"`
+}
+
+// maxLoan bounds how long a lending with an end may last.
+const maxLoan = 366 * 24 * time.Hour
+
+func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
+	var req LendRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	host, err := s.hostFor(req.Host)
+	if err != nil {
+		return err
+	}
+	if req.ForMs < 0 || req.ForMs > maxLoan.Milliseconds() {
+		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))}
+	}
+	var until time.Time
+	if req.ForMs > 0 {
+		until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
+	}
+	if err := h.LendUntil(host, until); err != nil {
+		return err
+	}
+	return reply(w, s.terminal(h.Info(), s.observers(r)))
+}
+
+// hostFor is the paired host that name means.
+func (s *Server) hostFor(name string) (string, error) {
+	hosts := s.opts.Daemon.Status().Hosts
+	i := slices.IndexFunc(hosts, func(h HostStatus) bool { return h.Name == name || name == "" && h.Default })
+	switch {
+	case i >= 0:
+		return hosts[i].Name, nil
+	case name == "" && len(hosts) > 0:
+		return "", &Error{Code: CodeNotPaired, Message: "no host is the default one", Hint: "name one: --host NAME; tether status shows them"}
+	case name == "":
+		return "", &Error{Code: CodeNotPaired, Message: "no host is paired", Hint: "pair with one: tether pair URL"}
+	}
+	return "", &Error{Code: CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status shows those that are"}
+}
+
+func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
+	var req UnlendRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	if req.Host != "" && !h.Info().LentToHost(req.Host) {
+		if _, err := s.hostFor(req.Host); err != nil {
+			return err
+		}
+	}
+	if err := unlend(h, req.Host); err != nil {
+		return err
+	}
+	return reply(w, s.terminal(h.Info(), nil))
+}
+
+// unlendAll ends the lending of every terminal and answers with those that
+// were lent.
+func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
+	var req UnlendRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if req.Host != "" {
+		if _, err := s.hostFor(req.Host); err != nil {
+			return err
+		}
+	}
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}}
+	for _, h := range s.access(r).List() {
+		i := h.Info()
+		if len(i.LentTo) == 0 || req.Host != "" && !i.LentToHost(req.Host) {
+			continue
+		}
+		if err := unlend(h, req.Host); err != nil {
+			return err
+		}
+		all.Terminals = append(all.Terminals, s.terminal(h.Info(), nil))
+	}
+	return reply(w, all)
+}
+
+func unlend(h term.Handle, host string) error {
+	for _, name := range h.Info().LentTo {
+		if host == "" || host == name {
+			if err := h.Unlend(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchers are the observers of terminals, by terminal and host.
+type watchers map[[2]string]int
+
+// observers is what hosts have said about who watches, for the person alone.
+func (s *Server) observers(r *http.Request) watchers {
+	if ActorFrom(r.Context()) != term.User {
+		return nil
+	}
+	all := watchers{}
+	for _, h := range s.opts.Daemon.Status().Hosts {
+		for _, l := range h.Lent {
+			if l.Observers != nil {
+				all[[2]string{l.ID, h.Name}] = *l.Observers
+			}
+		}
+	}
+	return all
+}
+
+// terminal is terminalFrom with who watches.
+func (s *Server) terminal(i term.Info, seen watchers) Terminal {
+	t := terminalFrom(i)
+	for n := range t.Loans {
+		if count, ok := seen[[2]string{t.ID, t.Loans[n].Host}]; ok {
+			t.Loans[n].Observers = &count
+		}
+	}
+	return t
+}
+
+func loansFrom(loans []term.Loan) []Loan {
+	all := make([]Loan, 0, len(loans))
+	for _, l := range loans {
+		one := Loan{Host: l.Host, Since: l.Since}
+		if !l.Until.IsZero() {
+			one.Until = &l.Until
+		}
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,119 @@
+package local_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+func TestLendAndUnlend(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
+	ctx := t.Context()
+	tm, _ := w.spawn("build")
+	two := 2
+	w.daemon.hosts[1].Lent = []local.Lent{{ID: tm.ID, Observers: &two}}
+
+	got, err := w.client.Lend(ctx, "build", local.LendRequest{})
+	if err != nil || len(got.Loans) != 1 || got.Loans[0].Host != "lab" || got.Loans[0].Until != nil || got.Loans[0].Observers != nil {
+		t.Fatalf("lend: %+v, %v", got.Loans, err)
+	}
+	got, err = w.client.Lend(ctx, "build", local.LendRequest{Host: "office", ForMs: time.Hour.Milliseconds()})
+	if err != nil || len(got.Loans) != 2 || got.Loans[1].Until == nil {
+		t.Fatalf("lend for an hour: %+v, %v", got.Loans, err)
+	}
+	if left := time.Until(*got.Loans[1].Until); left <= 0 || left > time.Hour {
+		t.Errorf("it ends in %v, want an hour", left)
+	}
+	all, err := w.client.List(ctx)
+	if err != nil || len(all.Terminals[0].Loans) != 2 || all.Terminals[0].Loans[1].Observers == nil || *all.Terminals[0].Loans[1].Observers != 2 {
+		t.Errorf("list: %+v, %v; want two observers at office", all.Terminals, err)
+	}
+	if got, err = w.client.Unlend(ctx, "build", "lab"); err != nil || len(got.Loans) != 1 || got.Loans[0].Host != "office" {
+		t.Errorf("unlend from lab: %+v, %v", got.Loans, err)
+	}
+	if got, err = w.client.Unlend(ctx, "build", "lab"); err != nil || len(got.Loans) != 1 {
+		t.Errorf("once more: %+v, %v", got.Loans, err)
+	}
+	if got, err = w.client.Unlend(ctx, "build", ""); err != nil || len(got.Loans) != 0 {
+		t.Errorf("unlend: %+v, %v", got.Loans, err)
+	}
+}
+
+func TestUnlendAll(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}, {Name: "office"}}
+	ctx := t.Context()
+	for _, name := range []string{"a", "b", "c"} {
+		w.spawn(name)
+	}
+	for _, l := range []struct{ ref, host string }{{"a", "lab"}, {"a", "office"}, {"b", "office"}} {
+		if _, err := w.client.Lend(ctx, l.ref, local.LendRequest{Host: l.host}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if l, err := w.client.UnlendAll(ctx, "lab"); err != nil || len(l.Terminals) != 1 || len(l.Terminals[0].LentTo) != 1 {
+		t.Errorf("from lab: %+v, %v", l.Terminals, err)
+	}
+	if l, err := w.client.UnlendAll(ctx, ""); err != nil || len(l.Terminals) != 2 {
+		t.Errorf("from all: %+v, %v", l.Terminals, err)
+	}
+	if l, err := w.client.UnlendAll(ctx, ""); err != nil || len(l.Terminals) != 0 {
+		t.Errorf("again: %+v, %v", l.Terminals, err)
+	}
+}
+
+func TestLendIsRefused(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{MayLend: func(i term.Info, host string) error {
+		if host == "never" {
+			return &local.Error{Code: local.CodeDenied, Message: "a rule"}
+		}
+		return nil
+	}})
+	ctx := t.Context()
+	w.spawn("build")
+	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: "/", Private: true}); err != nil {
+		t.Fatal(err)
+	}
+	codeOf := func(err error) local.Code {
+		var e *local.Error
+		if errors.As(err, &e) {
+			return e.Code
+		}
+		return ""
+	}
+	lend := func(ref string, r local.LendRequest) error { _, err := w.client.Lend(ctx, ref, r); return err }
+	if err := lend("build", local.LendRequest{}); codeOf(err) != local.CodeNotPaired {
+		t.Errorf("without a host: %v", err)
+	}
+	w.daemon.hosts = []local.HostStatus{{Name: "never"}, {Name: "lab"}}
+	for _, c := range []struct {
+		ref  string
+		r    local.LendRequest
+		want local.Code
+	}{
+		{"build", local.LendRequest{}, local.CodeNotPaired}, // none is the default
+		{"build", local.LendRequest{Host: "nobody"}, local.CodeNotPaired},
+		{"build", local.LendRequest{Host: "lab", ForMs: -1}, local.CodeBadRequest},
+		{"build", local.LendRequest{Host: "lab", ForMs: 1 << 60}, local.CodeBadRequest},
+		{"build", local.LendRequest{Host: "never"}, local.CodeDenied},
+		{"missing", local.LendRequest{Host: "lab"}, local.CodeNoTerminal},
+		{"mine", local.LendRequest{Host: "lab"}, local.CodeDenied},
+	} {
+		if err := lend(c.ref, c.r); codeOf(err) != c.want {
+			t.Errorf("lend %s %+v: %v, want %s", c.ref, c.r, err, c.want)
+		}
+	}
+	agent := w.client.As("somebody")
+	_, errLend := agent.Lend(ctx, "build", local.LendRequest{Host: "lab"})
+	_, errUnlend := agent.Unlend(ctx, "build", "")
+	_, errAll := agent.UnlendAll(ctx, "")
+	for _, err := range []error{errLend, errUnlend, errAll} {
+		if codeOf(err) != local.CodeDenied {
+			t.Errorf("an agent: %v, want it denied", err)
+		}
+	}
+}

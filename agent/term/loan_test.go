@@ -1,0 +1,148 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+)
+
+// A lending with an end ends then and not before, and the host has nothing of it afterwards.
+func TestLoanEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var acts []term.Act
+		h, f, pool := start(t, term.Options{Observe: func(a term.Act) { acts = append(acts, a) }}, term.Spec{})
+		if err := h.LendUntil("lab", time.Now().Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		seen, err := pool.As(term.Host("lab")).Find(string(h.ID()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := reader(t, seen, term.ReaderOptions{})
+		time.Sleep(time.Hour - time.Second)
+		f.Print("public")
+		synctest.Wait()
+		if got := events(t, r); len(got) != 1 || got[0].Data != "public" {
+			t.Errorf("a second before the end: %v", got)
+		}
+		time.Sleep(2 * time.Second)
+		if i := h.Info(); len(i.LentTo)+len(i.Loans) != 0 {
+			t.Errorf("after the end it is lent: %+v", i.Loans)
+		}
+		if _, err := seen.Reader(term.ReaderOptions{}); !errors.Is(err, term.ErrNotFound) {
+			t.Errorf("after the end the host reads: %v", err)
+		}
+		if n := len(acts); n != 2 || acts[1].Kind != term.ActUnlend || acts[1].Host != "lab" || acts[1].Detail == "" {
+			t.Errorf("acts %+v, want the lending and its end", acts)
+		}
+	})
+}
+
+// Lending again moves the end, or takes it away; since when stays.
+func TestLoanGetsAnotherEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, _, _ := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
+		since := h.Info().Loans[0].Since
+		time.Sleep(time.Minute)
+		for _, until := range []time.Time{time.Now().Add(time.Minute), time.Now().Add(time.Hour), {}} {
+			if err := h.LendUntil("lab", until); err != nil {
+				t.Fatal(err)
+			}
+			if l := h.Info().Loans; len(l) != 1 || !l[0].Until.Equal(until) || !l[0].Since.Equal(since) {
+				t.Errorf("%+v, want an end at %v and since %v", l, until, since)
+			}
+			time.Sleep(30 * time.Second)
+		}
+		time.Sleep(48 * time.Hour)
+		if !h.Info().LentToHost("lab") {
+			t.Error("a lending without an end has ended")
+		}
+		if err := h.LendUntil("lab", time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if h.Info().LentToHost("lab") {
+			t.Error("it is lent after an end that has passed")
+		}
+	})
+}
+
+// The next daemon knows since when and until when, and does not lend what has ended while there was none.
+func TestLoansOutliveTheDaemon(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		away time.Duration
+		lent int
+	}{{"in time", time.Minute, 2}, {"too late", 2 * time.Hour, 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newVault(1 << 20)
+				pool, h, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}, Door: "cli"})
+				time.Sleep(time.Minute)
+				if err := h.LendUntil("short", time.Now().Add(time.Hour)); err != nil {
+					t.Fatal(err)
+				}
+				before := h.Info()
+				l.cut()
+				synctest.Wait()
+				pool.Close(context.Background())
+				time.Sleep(c.away)
+				pool, h, l = adopting(t, v, term.Options{})
+				after := h.Info()
+				if len(after.Loans) != c.lent || after.Door != "cli" {
+					t.Fatalf("lent %+v through %q, want %d of %+v", after.Loans, after.Door, c.lent, before.Loans)
+				}
+				for i, loan := range after.Loans {
+					if was := before.Loans[i]; !loan.Since.Equal(was.Since) || !loan.Until.Equal(was.Until) {
+						t.Errorf("%+v, want %+v", loan, was)
+					}
+				}
+				time.Sleep(time.Hour)
+				if got := h.Info().LentTo; len(got) != 1 || got[0] != "lab" {
+					t.Errorf("an hour later it is lent to %v", got)
+				}
+				l.cut()
+				synctest.Wait()
+				pool.Close(context.Background())
+			})
+		})
+	}
+}
+
+// What a rule keeps from a host is lent there by nobody: not at the start, not later, not by the next daemon.
+func TestMayLend(t *testing.T) {
+	errRule := errors.New("rule")
+	options := term.Options{MayLend: func(i term.Info, host string) error {
+		if host == "lab" && i.Door == "mcp" {
+			return errRule
+		}
+		return nil
+	}}
+	synctest.Test(t, func(t *testing.T) {
+		h, _, pool := start(t, options, term.Spec{Door: "mcp", LendTo: []string{"other"}})
+		if err := h.Lend("lab"); !errors.Is(err, errRule) || h.Info().LentToHost("lab") {
+			t.Errorf("lend: %v, lent to %v", err, h.Info().LentTo)
+		}
+		if _, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"x"}, Cwd: "/", Door: "mcp", LendTo: []string{"lab"}}); err == nil {
+			t.Error("it was started for that host")
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, _, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab", "other"}, Door: "mcp"})
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, h, l := adopting(t, v, options)
+		if got := h.Info().LentTo; len(got) != 1 || got[0] != "other" {
+			t.Errorf("the next daemon lends to %v", got)
+		}
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+	})
+}

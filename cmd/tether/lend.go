@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/platform/tty"
+)
+
+func lendCommand(a *app) *cobra.Command {
+	var host string
+	var during time.Duration
+	c := &cobra.Command{
+		Use: "lend ID… [--host NAME] [--for TIME]", Short: "let a host watch terminals", Args: someArgs(1, -1, "the id or name of a terminal"),
+		Long: `let a host watch terminals: what they print from now on and what is kept of
+what they printed. Nobody there can type. A terminal that is lent already gets
+another end.`,
+		RunE: func(c *cobra.Command, refs []string) error {
+			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
+				return usage(c, "--for %s must be more than 0, such as 1h", during)
+			}
+			return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
+				return client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds()})
+			})
+		},
+	}
+	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default one")
+	c.Flags().DurationVar(&during, "for", 0, "end it after this `TIME`, such as 1h or 30m")
+	return c
+}
+
+func unlendCommand(a *app) *cobra.Command {
+	var host string
+	var all bool
+	c := &cobra.Command{
+		Use: "unlend ID…|--all [--host NAME]", Short: "let hosts watch terminals no more", Args: someArgs(0, -1, ""),
+		Long: `let hosts watch terminals no more. Nothing of what they print is sent from then
+on, and the hosts are told to dispose of what they have. The terminals run on.`,
+		RunE: func(c *cobra.Command, refs []string) error {
+			switch {
+			case all && len(refs) > 0:
+				return usage(c, "it takes either terminals or --all")
+			case !all && len(refs) == 0:
+				return usage(c, "it needs the id or name of a terminal, or --all")
+			case !all:
+				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
+					return client.Unlend(c.Context(), ref, host)
+				})
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			ended, err := client.UnlendAll(c.Context(), host)
+			for _, t := range ended.Terminals {
+				fmt.Fprintln(a.stdout, t.ID, lentPhrase(t))
+			}
+			if err == nil && len(ended.Terminals) == 0 {
+				a.notice("nothing was lent")
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&host, "host", "", "only the paired host `NAME`")
+	c.Flags().BoolVar(&all, "all", false, "all terminals")
+	return c
+}
+
+// each does something with every terminal that is named and says to whom it is lent then.
+func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal, error)) error {
+	client, _, err := a.client()
+	if err != nil {
+		return err
+	}
+	var errs []error // the first decides the exit status
+	for _, ref := range refs {
+		t, err := do(client, ref)
+		if err != nil {
+			errs = append(errs, about(ref, err))
+			continue
+		}
+		fmt.Fprintln(a.stdout, t.ID, lentPhrase(t))
+	}
+	return errors.Join(errs...)
+}
+
+// lentPhrase says to whom a terminal is lent and until when.
+func lentPhrase(t local.Terminal) string {
+	if len(t.Loans) == 0 {
+		return "is lent to nobody"
+	}
+	var hosts []string
+	for _, l := range t.Loans {
+		text := l.Host
+		if l.Until != nil {
+			text += " until " + clock(*l.Until)
+		}
+		hosts = append(hosts, text)
+	}
+	return "is lent to " + strings.Join(hosts, ", ")
+}
+
+// clock is a time as a person reads it: with the day only if it is not today.
+func clock(at time.Time) string {
+	at = at.Local()
+	if now := time.Now(); at.YearDay() == now.YearDay() && at.Year() == now.Year() {
+		return at.Format("15:04:05")
+	}
+	return at.Format("2006-01-02 15:04")
+}
+
+// lentText is to whom a terminal is lent, as a list shows it: host, since when, for how long yet, and how many watch where the host says
+// so.
+func lentText(t local.Terminal) string {
+	switch {
+	case t.Private:
+		return "private"
+	case len(t.Loans) == 0:
+		return "-"
+	}
+	var hosts []string
+	for _, l := range t.Loans {
+		text := l.Host
+		if l.Until != nil {
+			text += fmt.Sprintf(" (%s left)", ago(max(time.Until(*l.Until), 0)))
+		}
+		if l.Observers != nil {
+			text += fmt.Sprintf(" (%d watching)", *l.Observers)
+		}
+		hosts = append(hosts, text)
+	}
+	return strings.Join(hosts, ", ")
+}
+
+// sayLent tells a person who takes a terminal in hand who can watch, unless they have switched that off.
+func (a *app) sayLent(t local.Terminal) {
+	if len(t.Loans) == 0 || !tty.Is(a.stdin) || !tty.Is(a.stdout) {
+		return
+	}
+	if _, settings, err := loadConfig(); err == nil && settings.Lend.Notice {
+		a.notice("%s %s: it is watched there; tether unlend %s ends that", t.ID, lentPhrase(t), t.ID)
+	}
+}
+
+// sayNobody tells why nobody watches a terminal that was started without a word about it.
+func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal) {
+	status, err := client.Status(c.Context())
+	if err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default }) {
+		a.notice("nobody watches %s, as configured; tether lend %s lets the host watch", t.ID, t.ID)
+		return
+	}
+	a.notice("nobody watches %s: no default host; pair with one by: tether pair URL", t.ID)
+}
