@@ -268,43 +268,46 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 		}
 	case "resources/unsubscribe":
 		delete(p.subscribed, m.uri)
+	case "notifications/cancelled":
+		delete(p.waiting, m.cancelled) // nobody answers it
 	}
 	if m.method != "" && m.id != "" {
 		p.waiting[m.id] = true
 	}
 }
 
-// finish tells the daemon that the client has said all; answers under way still come.
+// finish tells the daemon that the client has said all, after the answers under way: an MCP session ends with what it is told, and
+// what is under way then is cancelled.
 func (p *mcpPipe) finish() {
+	p.awaitAnswers()
 	p.mu.Lock()
 	p.done = true
 	stream := p.stream
 	p.mu.Unlock()
 	if stream != nil && errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
-		p.awaitAnswers()
 		stream.Close()
 	}
 }
 
-// lastAnswers is how long answers under way may take after the client is done, where the daemon cannot be told that it is.
-const lastAnswers = 2 * time.Second
+// lastAnswers is how long answers under way may take after the client is done. Clients end a server that takes much longer.
+const lastAnswers = 5 * time.Second
 
 // awaitAnswers returns when nothing is under way any more, or it took too long.
 func (p *mcpPipe) awaitAnswers() {
 	began := time.Now()
 	for pause := lookFirst; time.Since(began) < lastAnswers; pause = min(2*pause, lookLast) {
 		p.mu.Lock()
-		n := len(p.waiting)
+		idle := len(p.waiting) == 0 || p.over
 		p.mu.Unlock()
-		if n == 0 {
+		if idle {
 			return
 		}
 		time.Sleep(pause)
 	}
 }
 
-// peekedMCP is what the pipe must know of a message. An id is its JSON.
-type peekedMCP struct{ id, method, uri string }
+// peekedMCP is what the pipe must know of a message. An id is its JSON; cancelled is the id of the request that a cancellation names.
+type peekedMCP struct{ id, method, uri, cancelled string }
 
 // peekMCP looks at a message. What is none has nothing.
 func peekMCP(line []byte) (m peekedMCP) {
@@ -318,10 +321,11 @@ func peekMCP(line []byte) (m peekedMCP) {
 			_ = json.Unmarshal(value, &m.method)
 		case "params":
 			var params struct {
-				URI string `json:"uri"`
+				URI       string          `json:"uri"`
+				RequestID json.RawMessage `json:"requestId"`
 			}
 			if len(value) < 4<<10 && json.Unmarshal(value, &params) == nil {
-				m.uri = params.URI
+				m.uri, m.cancelled = params.URI, string(params.RequestID)
 			}
 		}
 		return nil

@@ -17,10 +17,11 @@ func TestPeekMCP(t *testing.T) {
 		`{"id":{"a":1},"method":"ping"}`:                                                               {method: "ping"},
 		`{"id":1,"method":7}`:                                                                          {id: "1"},
 		`{"id":1,"method":"x","params":[1]}`:                                                           {id: "1", method: "x"},
-		`{"id":1`:                                                                                      {},
-		`[{"id":1,"method":"ping"}]`:                                                                   {},
-		"":                                                                                             {},
-		"null":                                                                                         {},
+		`{"method":"notifications/cancelled","params":{"requestId":3}}`:                                {method: "notifications/cancelled", cancelled: "3"},
+		`{"id":1`:                    {},
+		`[{"id":1,"method":"ping"}]`: {},
+		"":                           {},
+		"null":                       {},
 	} {
 		if got := peekMCP([]byte(line + "\n")); got != want {
 			t.Errorf("%s: %+v, want %+v", line, got, want)

@@ -348,6 +348,26 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	say.Close()
 }
 
+// A client that says all it has to say and closes its end at once still gets every answer.
+func TestMCPAnswersAClientThatIsDone(t *testing.T) {
+	newHome(t)
+	if _, status := command(t, "daemon", "--background"); status != 0 {
+		t.Fatalf("daemon: status %d", status)
+	}
+	id, _ := command(t, "run", "--detach", "--", "sh", "-c", "sleep 1; exit 7")
+	cmd := exec.Command("tether", "mcp")
+	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"` + id + `"}}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"` + id + `","pattern":"never"}}}
+{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}
+`)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"id":2`) || !strings.Contains(string(out), `\"exitCode\":7`) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestMCPBadName(t *testing.T) {
 	newHome(t)
 	cmd := exec.Command("tether", "mcp", "--as", "a b")
