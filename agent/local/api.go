@@ -205,11 +205,11 @@ type Lent struct {
 	Unacked int64  `json:"unacked_bytes"`
 	Lost    int64  `json:"lost_bytes"`
 	Problem string `json:"problem,omitempty"`
+	// Observers is how many watch there, absent where the host does not say.
+	Observers *int `json:"observers,omitempty"`
 }
 
 // terminalFrom says in this door's words what the core knows.
-	// Observers is how many watch there, absent where the host does not say.
-	Observers *int `json:"observers,omitempty"`
 func terminalFrom(i term.Info) Terminal {
 	t := Terminal{
 		ID: string(i.ID), Name: i.Name, Title: i.Title, Command: i.Command, Cwd: i.Cwd,

@@ -33,10 +33,10 @@ func (c *Count) count(i term.Info) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r)}
 	seen := s.observers(r)
 	for _, h := range s.access(r).List() {
-		all.Terminals = append(all.Terminals, terminalFrom(h.Info()))
+		all.Terminals = append(all.Terminals, s.terminal(h.Info(), seen))
 	}
 	return reply(w, all)
 }
