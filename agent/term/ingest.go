@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -215,7 +216,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 func (t *Terminal) putReportLocked(m *shellint.Mark) {
 	switch m.Kind {
 	case shellint.KindTitle:
-		if title := clip(strings.ToValidUTF8(m.Text, "\uFFFD"), maxTitle); title != t.title {
+		if title := t.titleOf(m.Text); title != cmp.Or(t.title, t.name) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindCwd:

@@ -1,0 +1,25 @@
+package term
+
+import (
+	"regexp"
+	"strings"
+)
+
+// windowsPath is the form of an absolute path there.
+var windowsPath = regexp.MustCompile(`^[A-Za-z]:\\`)
+
+// titleOf is the title that text stands for. Windows names a console after the file of its program, and cmd.exe does between two
+// commands, which says less than the terminal's own name.
+func (t *Terminal) titleOf(text string) string {
+	title := clip(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
+	if len(t.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(t.command[0]) {
+		return t.name
+	}
+	return title
+}
+
+// programName is a program's name in lower case, without directory and .exe.
+func programName(path string) string {
+	name := path[strings.LastIndexAny(path, `/\`)+1:]
+	return strings.TrimSuffix(strings.ToLower(name), ".exe")
+}
