@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/config"
+	"tether/agent/declared"
 	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/agent/policy"
@@ -100,10 +101,12 @@ type Agent struct {
 	holders *holders // nil if there are none
 	hosts   *hostStore
 	links   *links
-	end     context.CancelFunc
-	killing atomic.Bool   // the end is that of the terminals, too
-	kept    int           // terminals that were left running; set when Run returns
-	pairing chan struct{} // 1 slot: hosts come and go one at a time
+	// declared is closed before the terminals end or are left.
+	declared *declared.Set
+	end      context.CancelFunc
+	killing  atomic.Bool   // the end is that of the terminals, too
+	kept     int           // terminals that were left running; set when Run returns
+	pairing  chan struct{} // 1 slot: hosts come and go one at a time
 }
 
 // New checks the configuration. It touches nothing yet.
@@ -169,6 +172,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	for _, h := range a.hosts.list() {
 		a.links.start(h)
 	}
+	a.openDeclared()
 	return a.serve(ctx, listener)
 }
 
@@ -273,7 +277,7 @@ func (a *Agent) answers(ctx context.Context) bool {
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
-	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Logger: &a.log, Version: a.cfg.Version,
+	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version,
 		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
@@ -289,6 +293,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 		failed <- nil
 	}
 	a.log.Info().Err(err).Bool("terminals", a.killing.Load()).Msg("ending")
+	a.declared.Close()
 	if a.killing.Load() {
 		server.Drain()
 		a.closeTerminals()

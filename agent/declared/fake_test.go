@@ -21,7 +21,9 @@ type machine struct {
 	block   bool  // Prepare waits for its context
 }
 
-func newMachine() *machine { return &machine{n: map[string]int{}, all: map[string]*terminal{}, pending: map[string]bool{}} }
+func newMachine() *machine {
+	return &machine{n: map[string]int{}, all: map[string]*terminal{}, pending: map[string]bool{}}
+}
 
 func (m *machine) Prepare(ctx context.Context, d config.Declared) (string, func() (declared.Terminal, error), error) {
 	m.mu.Lock()

@@ -60,6 +60,9 @@ type TerminalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Terminals     []Terminal `json:"terminals"`
 	Waiting       int        `json:"approvals_waiting"` // questions for the person
+	// Declared are the terminals of the configuration, in its order, also those
+	// that do not run.
+	Declared []Declared `json:"declared,omitempty"`
 }
 
 // Command is one command line of a shell with integration.

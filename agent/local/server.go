@@ -47,6 +47,8 @@ type Options struct {
 	// the socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
+	// Declared are the terminals that the configuration declares; nil means none.
+	Declared Declarer
 	// Tokens are what ServeTCP lets in; nil if it is not used. Origins are the
 	// pages that may come in, such as "https://ui.example": none by default.
 	Tokens  *Tokens
@@ -185,6 +187,7 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
+		"POST /v1/declared":                person(s.declare),
 		"POST /v1/handover":                onlySocket(person(s.handOver)),
 		"POST /v1/shutdown":                person(s.shutdown),
 		"GET /v1/tokens":                   onlySocket(person(s.listTokens)),

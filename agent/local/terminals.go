@@ -33,7 +33,7 @@ func (c *Count) count(i term.Info) {
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
-	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r)}
+	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
 	seen := s.observers(r)
 	for _, h := range s.access(r).List() {
 		all.Terminals = append(all.Terminals, s.terminal(h.Info(), seen))

@@ -13,6 +13,8 @@ const (
 	DoorACP = "acp"
 	DoorWS  = "ws"  // the local WebSocket and POST /pty/spawn
 	DoorAHP = "ahp" // the uplink: hosts
+	// DoorConfig is the configuration file, which declares terminals.
+	DoorConfig = "config"
 )
 
 // Request is what a principal wants to run. The engine does not change or keep

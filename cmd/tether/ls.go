@@ -29,15 +29,16 @@ func lsCommand(a *app) *cobra.Command {
 			if all.Waiting > 0 {
 				a.notice("%d of an agent's commands wait for your approval: tether approvals", all.Waiting)
 			}
-			return a.printTerminals(all.Terminals)
+			return a.printTerminals(all.Terminals, all.Declared)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
 
-func (a *app) printTerminals(all []local.Terminal) error {
-	if len(all) == 0 {
+// printTerminals lists the terminals, then those that are declared and do not run.
+func (a *app) printTerminals(all []local.Terminal, declared []local.Declared) error {
+	if len(all)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
 		return nil
 	}
@@ -50,6 +51,16 @@ func (a *app) printTerminals(all []local.Terminal) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name, 24), state, ago(time.Since(since)),
 			lentText(t), printable(shellLine(t.Command), 60))
+	}
+	for _, d := range declared {
+		if d.State == "running" {
+			continue
+		}
+		command := d.Line
+		if command == "" {
+			command = shellLine(d.Command)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", "(declared)", d.Name, declaredText(d), ago(time.Since(d.Since)), "-", printable(command, 60))
 	}
 	return w.Flush()
 }

@@ -37,6 +37,7 @@ what they print is seen there, nobody there can type.
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
+		upCommand(a), downCommand(a), restartCommand(a),
 		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a),
 		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), tokenCommand(a), serviceCommand(a),
 		lendCommand(a), unlendCommand(a),

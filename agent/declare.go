@@ -1,0 +1,238 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/agent/config"
+	"tether/agent/declared"
+	"tether/agent/holder"
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/platform/shell"
+)
+
+// declaredCause is the cause in status when it is not kept which terminals are
+// declared ones.
+const declaredCause = "declared terminals"
+
+// openDeclared begins to start the declared terminals.
+func (a *Agent) openDeclared() {
+	a.declared = declared.New(declared.Options{
+		Starter: &starter{a}, Keep: filepath.Join(a.cfg.Dirs.State, "declared.json"),
+		Report: func(trouble string) { a.degraded.report(declaredCause, trouble) },
+	})
+	a.declared.Begin(a.settings.Terminal)
+}
+
+// Declared implements local.Declarer.
+func (a *Agent) Declared() []local.Declared { return declaredStatus(a.declared.List()) }
+
+// Declare implements local.Declarer. Up reads the declarations anew before.
+func (a *Agent) Declare(ctx context.Context, r local.DeclareRequest) ([]local.Declared, error) {
+	do, ok := map[string]func(context.Context, ...string) ([]declared.Status, error){
+		local.DeclareUp: a.declared.Up, local.DeclareDown: a.declared.Down, local.DeclareRestart: a.declared.Restart,
+	}[r.Do]
+	if !ok {
+		return nil, bad("do %.20q must be up, down or restart", r.Do)
+	}
+	if r.Do != local.DeclareDown {
+		settings, err := config.Load(config.Path(a.cfg.Dirs))
+		if err != nil {
+			return nil, bad("%v", err)
+		}
+		if err := a.declared.Declare(ctx, settings.Terminal); err != nil {
+			return nil, err
+		}
+	}
+	all, err := do(ctx, r.Names...)
+	if unknown, ok := errors.AsType[*declared.UnknownError](err); ok {
+		return nil, &local.Error{Code: local.CodeNoTerminal, Message: unknown.Error(), Hint: declaredHint(a.declared.List())}
+	}
+	return declaredStatus(all), err
+}
+
+// declaredHint says which names there are.
+func declaredHint(all []declared.Status) string {
+	if len(all) == 0 {
+		return "there are none; tether config edit opens the file in which [[terminal]] declares one"
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.Spec.Name)
+	}
+	return "there are " + strings.Join(names, ", ")
+}
+
+// declaredStatus is the same in the local door's words.
+func declaredStatus(all []declared.Status) []local.Declared {
+	out := make([]local.Declared, 0, len(all))
+	for _, s := range all {
+		d := local.Declared{
+			Name: s.Spec.Name, State: string(s.State), Since: s.Since, ID: s.ID, Restart: cmp.Or(s.Spec.Restart, config.RestartNever),
+			Command: s.Spec.Command, Line: s.Spec.Line, Next: s.Next, Restarts: s.Restarts, Error: s.Err, Changed: s.Changed,
+		}
+		if s.State == declared.Exited || s.State == declared.Waiting {
+			d.ExitCode = &s.Code
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// starter starts declared terminals as the person's.
+type starter struct{ agent *Agent }
+
+// Prepare implements declared.Starter.
+func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func() (declared.Terminal, error), error) {
+	cwd, err := homeward(d.Cwd)
+	if err != nil {
+		return "", nil, err
+	}
+	r := local.SpawnRequest{Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend,
+		Door: policy.DoorConfig}
+	spec, err := s.agent.Spec(ctx, r)
+	if err != nil {
+		return "", nil, err
+	}
+	spec.ID = cmp.Or(spec.ID, term.NewID())
+	start := func() (declared.Terminal, error) {
+		asked := policy.Request{Door: policy.DoorConfig, Actor: term.User, Argv: d.Command, Line: d.Line, Cwd: cwd, EnvNames: namesOf(d.Env)}
+		if d.Line != "" {
+			asked.Shell = shell.Line(d.Line)[0]
+		}
+		h, err := s.agent.policy.Spawn(ctx, asked, func() (term.Handle, error) { return s.agent.pool.As(term.User).Spawn(spec) })
+		if err != nil {
+			return nil, err
+		}
+		return &declaredTerminal{starter: s, id: spec.ID, handle: h}, nil
+	}
+	return string(spec.ID), start, nil
+}
+
+// homeward makes a directory of the configuration absolute.
+func homeward(dir string) (string, error) {
+	rest, ok := strings.CutPrefix(dir, "~")
+	if dir != "" && !ok {
+		return dir, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("the home directory: %w", err)
+	}
+	return filepath.Join(home, rest), nil
+}
+
+// namesOf returns the names in NAME=value.
+func namesOf(env []string) []string {
+	var names []string
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		names = append(names, name)
+	}
+	return names
+}
+
+// Find implements declared.Starter.
+func (s *starter) Find(id string) (declared.Terminal, bool) {
+	if h, ok := s.find(term.ID(id)); ok {
+		return &declaredTerminal{starter: s, id: term.ID(id), handle: h}, false
+	}
+	return nil, s.pending(id)
+}
+
+// find takes whole ids alone.
+func (s *starter) find(id term.ID) (term.Handle, bool) {
+	h, err := s.agent.pool.As(term.User).Find(string(id))
+	return h, err == nil && h.ID() == id
+}
+
+// pending reports whether a holder has a terminal that is not in the pool.
+func (s *starter) pending(id string) bool {
+	if s.agent.holders == nil {
+		return false
+	}
+	ids, err := holder.List(s.agent.holders.opts.Dir)
+	return err == nil && slices.Contains(ids, id)
+}
+
+// declaredTerminal is one that was started. A connection to its holder may get
+// lost; then the pool has another terminal of that id after a while.
+type declaredTerminal struct {
+	starter *starter
+	id      term.ID
+
+	mu     sync.Mutex
+	handle term.Handle
+}
+
+// ID implements declared.Terminal.
+func (t *declaredTerminal) ID() string { return string(t.id) }
+
+// Over implements declared.Terminal.
+func (t *declaredTerminal) Over() bool {
+	_, over, _ := t.look()
+	return over
+}
+
+// look says whether it has ended, and how; away, that it runs out of this
+// daemon's hands.
+func (t *declaredTerminal) look() (end declared.End, over, away bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now, listed := t.starter.find(t.id)
+	if listed {
+		t.handle = now
+	}
+	i := t.handle.Info()
+	switch {
+	case i.Exit != nil:
+		return declared.End{Code: i.Exit.Code, Killed: i.Exit.Reason == term.ReasonKilled, Ran: i.Started, At: i.Exit.At}, true, false
+	case listed:
+		return end, false, false
+	case t.starter.pending(string(t.id)):
+		return end, false, true
+	}
+	return declared.End{Code: -1, Ran: i.Started, At: time.Now()}, true, false // its end was nowhere recorded
+}
+
+// awayPoll is how often it is looked whether a terminal that is out of hands has
+// come back or has ended: its holder tells nobody.
+const awayPoll = time.Second
+
+// Wait implements declared.Terminal.
+func (t *declaredTerminal) Wait(ctx context.Context) (declared.End, error) {
+	for version := uint64(0); ; {
+		end, over, away := t.look()
+		if over {
+			return end, nil
+		}
+		if err := ctx.Err(); err != nil {
+			return end, err
+		}
+		wait, cancel := ctx, context.CancelFunc(func() {})
+		if away {
+			wait, cancel = context.WithTimeout(ctx, awayPoll)
+		}
+		version, _ = t.starter.agent.pool.Changed(wait, version) // ctx's end is seen above
+		cancel()
+	}
+}
+
+// Kill implements declared.Terminal.
+func (t *declaredTerminal) Kill(ctx context.Context) error {
+	t.look()
+	t.mu.Lock()
+	h := t.handle
+	t.mu.Unlock()
+	return h.Kill(ctx)
+}
