@@ -20,13 +20,14 @@ type settings struct {
 	megabytes int           // of output in each
 	keys      int           // per place
 	starts    int           // of the programs
+	cuts      int           // of the connection
 	idle      time.Duration // of idle terminals
 	floods    time.Duration // of many floods at once
 }
 
 var (
-	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, idle: idleSpan, floods: 15 * time.Second}
-	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, idle: 5 * time.Second, floods: 5 * time.Second}
+	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 15 * time.Second}
+	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 5 * time.Second}
 )
 
 // part measures one thing.
@@ -42,6 +43,7 @@ var parts = []part{
 	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},
+	{"resume", resumePart},
 	{"holders", holdersPart},
 	{"viewers", viewersPart},
 	{"acp", acpPart},

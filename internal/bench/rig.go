@@ -38,6 +38,8 @@ type rig struct {
 type programs struct {
 	daemon, host []string
 	env          []string // beside that of this process
+	// between returns the URL that the daemon is paired with instead of the host's; nil means the host's.
+	between func(url string) (string, error)
 }
 
 // direct are the programs with terminals in the daemon itself, without holders.
@@ -193,11 +195,17 @@ func (c *complaints) explain(err error) error {
 	return fmt.Errorf("%w; the programs printed: %s", err, c.text)
 }
 
-func (r *rig) pair(ctx context.Context, _ programs) error {
-	if _, err := r.door.Pair(ctx, local.PairRequest{URL: r.host.URL}); err != nil {
+func (r *rig) pair(ctx context.Context, p programs) (err error) {
+	url := r.host.URL
+	if p.between != nil {
+		if url, err = p.between(url); err != nil {
+			return err
+		}
+	}
+	if _, err := r.door.Pair(ctx, local.PairRequest{URL: url}); err != nil {
 		return fmt.Errorf("pair: %w", err)
 	}
-	_, err := poll(ctx, func() (struct{}, error) {
+	_, err = poll(ctx, func() (struct{}, error) {
 		s, err := r.door.Status(ctx)
 		if err == nil && (len(s.Hosts) == 0 || s.Hosts[0].State != "online") {
 			err = errNotYet
