@@ -11,32 +11,46 @@ const clientMemory = 300 * time.Second
 
 // client is what the host knows of one logical client, across its connections. Guarded by the host's mutex.
 type client struct {
-	id        string // never changes
-	principal string // who authenticated as this client; nobody else may use its id
-	version   string // negotiated by its last initialize
-	resume    bool   // it showed our marker: offsets, acknowledgements, terminals that outlive a connection
-	conn      *conn  // its newest connection; nil while it is away
+	id        string    // never changes
+	principal Principal // who authenticated as this client; nobody else may use its id
+	version   string    // negotiated by its last initialize
+	resume    bool      // it showed our marker: offsets, acknowledgements, terminals that outlive a connection
+	conn      *conn     // its newest connection; nil while it is away
 	left      time.Time
-	terminals int // how many exist that it created
+	terminals int   // how many exist that it created
+	listed    int64 // serverSeq of the newest change of what the catalogue shows of those
 
 	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a
 	// resynchronisation, or be that of a snapshot which overtook envelopes of other channels.
 	exact int64
 }
 
+// seesLocked reports whether c may know of t.
+func (c *conn) seesLocked(t *terminal) bool {
+	return c.may(rightSee) || t.creator == c.client
+}
+
+// may reports whether who has the connection has a right.
+func (c *conn) may(r right) bool { return c.remote.principal.may(r) }
+
 // old reports whether the client speaks a version without lifecycle.
 func (c *client) old() bool { return !ahp.HasLifecycle(c.version) }
 
-// clientLocked is the client with that id, which is made if it is not known.
-func (h *Host) clientLocked(id, principal string) (*client, error) {
-	if cl := h.clients[id]; cl != nil {
-		if cl.principal != principal {
-			return nil, errTakenID
-		}
+// clientLocked is the client with that id, which is made if it is not known. Who may lend takes the id of who may not: claims and
+// terminals hang on it, and an observer that names a machine's id while that is away must not keep it out.
+func (h *Host) clientLocked(id string, p Principal) (*client, error) {
+	cl := h.clients[id]
+	switch {
+	case cl == nil:
+	case cl.principal.same(p):
 		return cl, nil
+	case cl.principal.may(rightLend) || !p.may(rightLend):
+		return nil, errTakenID
+	case cl.conn != nil:
+		cl.conn.closeLocked(closePolicy, "this clientId belongs to somebody else")
 	}
 	h.forgetLocked()
-	cl := &client{id: id, principal: principal}
+	cl = &client{id: id, principal: p}
 	h.clients[id] = cl
 	return cl, nil
 }
@@ -50,7 +64,8 @@ func (h *Host) forgetLocked() {
 	}
 	h.forgot = now
 	for id, cl := range h.clients {
-		if cl.conn == nil && cl.terminals == 0 && (crowded || now.Sub(cl.left) >= clientMemory) {
+		kept := cl.principal.Name != "" && cl.principal.may(rightLend) // a machine's id is not free because it is switched off
+		if cl.conn == nil && cl.terminals == 0 && (crowded || !kept && now.Sub(cl.left) >= clientMemory) {
 			delete(h.clients, id)
 		}
 	}

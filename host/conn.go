@@ -30,7 +30,7 @@ var errTooManyConnections = errors.New("host: too many connections")
 // remote is what is known of the other end of a connection before it has said anything.
 type remote struct {
 	name      string        // for the log
-	principal string        // who was authenticated; "" when the token is the only authority
+	principal Principal     // who was authenticated
 	taken     *atomic.Int64 // bytes its socket has taken; nil if unknown
 }
 
@@ -55,8 +55,9 @@ type conn struct {
 	direct  []entry                  // envelopes for this connection alone
 	echoes  budget
 
-	unanswered int // refusals that were not sent, beyond the budget
-	skipped    int // times a subscription fell behind
+	denials    budget // of records of what the role does not allow
+	unanswered int    // refusals that were not sent, beyond the budget
+	skipped    int    // times a subscription fell behind
 }
 
 // serve runs one connection to its end.
@@ -73,7 +74,10 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	defer h.work.Done()
 	impatience := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer impatience.Stop()
-	h.log.Info().Str("remote", r.name).Msg("connected")
+	live := r.principal.live()
+	defer context.AfterFunc(live, func() { c.close(closePolicy, context.Cause(live).Error()) })()
+	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")
+	h.audit(AuditConnected, r, AuditEvent{})
 	err := c.peer.Run(ctx)
 	h.leave(c, err)
 	return err
@@ -124,6 +128,7 @@ func (h *Host) leave(c *conn, cause error) {
 	event := h.log.Info().Int("skipped", c.skipped).Int("unanswered", c.unanswered)
 	h.mu.Unlock()
 	event.Str("remote", c.remote.name).Str("client", id).AnErr("cause", cause).Msg("disconnected")
+	h.audit(AuditEnded, c.remote, AuditEvent{Client: id})
 }
 
 // servedLocked are the terminals that c serves.
@@ -252,5 +257,17 @@ func (c *conn) notified(r *jsonrpc.Request) {
 func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 
 func (c *conn) listSessions(r *jsonrpc.Request) error { return r.Reply(ahp.ListSessionsResult{}) }
+
+// denied answers what the role of the connection does not allow, and keeps a record, though not of a flood.
+func (c *conn) denied(what string) error {
+	c.h.mu.Lock()
+	tell := c.denials.takeLocked()
+	c.h.mu.Unlock()
+	role := c.remote.principal.Role
+	if tell {
+		c.h.audit(AuditDenied, c.remote, AuditEvent{Client: c.client.id, Detail: what})
+	}
+	return jsonrpc.Errorf(ahp.CodePermissionDenied, "a token for the role %s does not allow to %s", role, what)
+}
 
 func invalid(err error) error { return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", err.Error()) }

@@ -36,7 +36,13 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "channel: %q is not a terminal", p.Channel)
 	}
 	if p.ExecutionTarget != ahp.TargetClient {
+		if !c.may(rightShells) {
+			return c.denied("start shells of the host")
+		}
 		return c.createServer(r, p)
+	}
+	if !c.may(rightLend) {
+		return c.denied("lend terminals")
 	}
 	if !p.Claim.HeldBy(c.client.id) {
 		return errNotOurs
@@ -44,6 +50,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err := c.announce(&p); err != nil {
 		return err
 	}
+	c.h.audit(AuditCreated, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
 	return r.Reply(nil)
 }
 
@@ -113,8 +120,8 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	}
 }
 
-// disposeTerminal removes a terminal, whoever asks: with the token, everyone is trusted with that, and a terminal whose
-// holder is gone must not be immortal. The owner is told by terminal/exited.
+// disposeTerminal removes a terminal for who created it, and for every administrator: a terminal whose holder is gone must not be
+// immortal. The owner is told by terminal/exited.
 func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	var p ahp.DisposeTerminalParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -123,13 +130,18 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h := c.h
 	h.mu.Lock()
 	t := h.terminals[p.Channel]
-	if t == nil {
+	switch {
+	case t == nil || !c.seesLocked(t):
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "there is no such terminal")
+	case t.creator != c.client && !c.may(rightDispose):
+		h.mu.Unlock()
+		return c.denied("dispose of others' terminals")
 	}
 	h.disposeLocked(t, c)
 	proc := t.proc
 	h.mu.Unlock()
+	h.audit(AuditDisposed, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
 	h.log.Info().Str("terminal", p.Channel).Str("by", c.client.id).Msg("terminal disposed")
 	if proc != nil {
 		proc.Kill()

@@ -37,10 +37,12 @@ func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case c.closing:
 		return "this connection is being closed"
-	case t == nil:
+	case t == nil || !c.seesLocked(t):
 		return "there is no such terminal"
 	case t.remote():
 		return c.ownerForbidsLocked(t, kind)
+	case !c.may(rightShells):
+		return fmt.Sprintf("a token for the role %s allows to observe only", c.remote.principal.Role)
 	}
 	holder, known := serverActions[kind]
 	switch {
@@ -146,7 +148,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	h := c.h
 	e := entry{seq: h.nextSeqLocked()}
 	e.msg = appendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))
-	ch := h.channelLocked(d.Channel)
+	ch := c.visibleLocked(d.Channel)
 	if ch != nil {
 		if ch.term != nil {
 			e.pos = ch.term.content.end
@@ -167,6 +169,15 @@ func (h *Host) channelLocked(uri string) *channel {
 		return t.channel
 	}
 	return nil
+}
+
+// visibleLocked is the channel with that URI if the connection may know of it, or nil.
+func (c *conn) visibleLocked(uri string) *channel {
+	ch := c.h.channelLocked(uri)
+	if ch == nil || ch.term != nil && !c.seesLocked(ch.term) {
+		return nil
+	}
+	return ch
 }
 
 const (

@@ -1,10 +1,12 @@
 package host
 
 import (
+	"context"
 	"encoding/json"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
+	"tether/jsonrpc"
 )
 
 // Content is the recorded text of a terminal, for tests.
@@ -82,3 +84,30 @@ func (x *Log) After(seq int64) (left int64, whole bool) {
 	i, whole := x.l.after(seq)
 	return x.l.next - i, whole
 }
+
+// ServeAs is ServeChannel for a principal.
+func ServeAs(h *Host, ch jsonrpc.Channel, p Principal) error {
+	return h.serve(context.Background(), ch, remote{name: "test", principal: p})
+}
+
+// Count is how many terminals the catalogue has.
+func (h *Host) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.order)
+}
+
+// Guesses is guesses, for tests.
+type Guesses struct{ g guesses }
+
+// NewGuesses returns one that knows nobody.
+func NewGuesses() *Guesses { return &Guesses{} }
+
+// Blocked is blocked.
+func (x *Guesses) Blocked(remote string) (blocked, first bool) { return x.g.blocked(remote) }
+
+// Wrong is wrong.
+func (x *Guesses) Wrong(remote string) { x.g.wrong(remote) }
+
+// Len is how many places are known.
+func (x *Guesses) Len() int { return len(x.g.known) }

@@ -63,6 +63,9 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	c.laterLocked(func() { c.welcome(r, subs) })
+	if h.opts.Audit != nil {
+		h.work.Go(func() { h.audit(AuditClient, c.remote, AuditEvent{Client: p.ClientID}) })
+	}
 	return nil
 }
 
@@ -85,7 +88,7 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 // subscribeAllLocked subscribes a new connection to those of the channels that exist, once to each.
 func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 	for _, uri := range uris {
-		ch := c.h.channelLocked(uri)
+		ch := c.visibleLocked(uri)
 		if ch != nil && c.subs[uri] == nil && len(c.subs) < c.h.opts.MaxSubscriptions {
 			subs = append(subs, c.subscribeLocked(ch))
 		}
@@ -133,7 +136,7 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 		if t := s.ch.term; t != nil && t.ownedBy(c) && c.client.resume {
 			limit = min(limit, ownerTail)
 		}
-		snapshots = append(snapshots, c.h.snapshotLocked(s.ch, c.client.version, limit))
+		snapshots = append(snapshots, c.snapshotLocked(s.ch, limit))
 		if c.subs[s.ch.uri] == s {
 			s.startLocked()
 		}
@@ -142,13 +145,13 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 }
 
 // snapshotLocked is the state of a channel now, with at most about limit bytes of recorded text.
-func (h *Host) snapshotLocked(ch *channel, version string, limit int) snapshot {
-	s := snapshot{uri: ch.uri, seq: h.seq, version: version}
+func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
+	s := snapshot{uri: ch.uri, seq: c.h.seq, version: c.client.version}
 	if t := ch.term; t != nil {
 		s.state = t.state
 		s.parts, _ = t.content.view(limit)
 	} else {
-		s.root = &ahp.RootState{Terminals: h.infosLocked()}
+		s.root = &ahp.RootState{Terminals: c.h.infosLocked(c.ownLocked())}
 	}
 	return s
 }
@@ -166,7 +169,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl := h.clients[p.ClientID]
-	if cl == nil || cl.principal != c.remote.principal {
+	if cl == nil || !cl.principal.same(c.remote.principal) {
 		return errUnknownClient
 	}
 	h.attachLocked(c, cl)
@@ -219,8 +222,8 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 		if !whole || bytes > maxReplay {
 			return nil, false
 		}
-		if s.ch.term == nil && c.h.listed.changed > seq {
-			missed = append(missed, entry{seq: c.h.listed.changed, msg: c.h.listed.envelopeLocked(c.h, c.client.old())})
+		if changed := s.changedLocked(); s.ch.term == nil && changed > seq {
+			missed = append(missed, entry{seq: changed, msg: c.listingLocked()})
 		}
 	}
 	slices.SortFunc(missed, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })

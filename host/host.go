@@ -19,6 +19,8 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
+	guesses guesses // has a lock of its own
+
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
 	seq       int64 // serverSeq of the newest envelope

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,16 +17,16 @@ import (
 // writeTimeout is the longest that one write to a socket may take, however slowly it goes on.
 const writeTimeout = 10 * time.Minute
 
-// ServeHTTP upgrades a client's request to a WebSocket and serves it until it ends. Any path will do. Who has no token
-// is answered 401, who has a wrong one 403, both before the upgrade; a plain request with the token gets 426.
+// ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise what else the host has: the page for people, the
+// door for agents. Who has no token is answered 401, who has a wrong one 403, both before the upgrade, and who guesses 429.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if status, text := h.admit(r); status != 0 {
-		h.log.Info().Str("remote", r.RemoteAddr).Int("status", status).Msg("connection refused")
-		if status == http.StatusUpgradeRequired {
-			w.Header().Set("Upgrade", "websocket")
-			w.Header().Set("Connection", "Upgrade")
-		}
-		http.Error(w, text, status)
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		h.serveDoors(w, r)
+		return
+	}
+	p, refusal := h.admit(r)
+	if refusal != nil {
+		h.refuse(w, r, refusal)
 		return
 	}
 	if h.full() {
@@ -41,24 +42,80 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
-	_ = h.serve(h.ctx, ch, remote{name: r.RemoteAddr, taken: tracked.progress()}) // logged there
+	_ = h.serve(h.ctx, ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress()}) // logged there
 }
 
-// admit decides about a request before the upgrade; 0 lets it in.
-func (h *Host) admit(r *http.Request) (status int, text string) {
-	switch token, ok := requestToken(r); {
-	case !h.originAllowed(r):
-		return http.StatusForbidden, "this page may not connect to this host"
-	case h.opts.Token == "":
-	case !ok:
-		return http.StatusUnauthorized, "a token is needed, as ?tkn= or as Authorization: Bearer"
-	case !sameToken(token, h.opts.Token):
-		return http.StatusForbidden, "wrong token"
+// serveDoors serves what is no WebSocket.
+func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
+	if _, refusal := h.admit(r); refusal != nil {
+		h.refuse(w, r, refusal)
+		return
 	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return http.StatusUpgradeRequired, "this is an agent host; connect with a WebSocket"
+	w.Header().Set("Upgrade", "websocket")
+	w.Header().Set("Connection", "Upgrade")
+	http.Error(w, "this is an agent host; connect with a WebSocket", http.StatusUpgradeRequired)
+}
+
+// refusal is why a request is not let in. It is answered and logged in one place, refuse.
+type refusal struct {
+	status int
+	text   string
+	quiet  bool // one of many: not worth a line in the log
+}
+
+var (
+	errForeignPage = &refusal{status: http.StatusForbidden, text: "this page may not connect to this host"}
+	errNoToken     = &refusal{status: http.StatusUnauthorized, text: "a token is needed, as ?tkn= or as Authorization: Bearer"}
+	errWrongToken  = &refusal{status: http.StatusForbidden, text: "wrong token, or one that was revoked or has expired"}
+	errGuessing    = &refusal{status: http.StatusTooManyRequests, text: "too many wrong tokens from this address; wait a while"}
+)
+
+func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
+	if !why.quiet {
+		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Str("reason", why.text).Msg("connection refused")
+		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: why.text})
 	}
-	return 0, ""
+	switch why.status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", strconv.Itoa(int(guessEvery.Seconds())))
+	}
+	http.Error(w, why.text, why.status)
+}
+
+// admit decides whose a request is, or why it is refused.
+func (h *Host) admit(r *http.Request) (Principal, *refusal) {
+	if !h.originAllowed(r) {
+		return Principal{}, errForeignPage
+	}
+	if h.opts.Token == "" && h.opts.Access == nil {
+		return Principal{Role: RoleAdmin}, nil
+	}
+	token, ok := requestToken(r)
+	if !ok {
+		return Principal{}, errNoToken
+	}
+	return h.authenticate(r.RemoteAddr, token)
+}
+
+// authenticate finds out whose a token is. Who has shown too many wrong ones is not even asked.
+func (h *Host) authenticate(place, token string) (Principal, *refusal) {
+	if blocked, first := h.guesses.blocked(place); blocked {
+		why := *errGuessing
+		why.quiet = !first
+		return Principal{}, &why
+	}
+	if h.opts.Token != "" && sameToken(token, h.opts.Token) {
+		return Principal{Role: RoleAdmin}, nil
+	}
+	if h.opts.Access != nil {
+		if p, ok := h.opts.Access.Authenticate(token); ok {
+			return p, nil
+		}
+	}
+	h.guesses.wrong(place)
+	return Principal{}, errWrongToken
 }
 
 // requestToken is the token a request shows. A token given twice counts as none: it is a sign of tampering with the URL.

@@ -10,9 +10,14 @@ import (
 
 // Options configure a Host. The zero value is a host that asks for no token, with the defaults named below.
 type Options struct {
-	// Token is what a client must show to connect. Empty means that everyone who reaches the listener may connect;
-	// then the caller must see to it that only this machine can.
+	// Token is what a client must show to connect; it is for RoleAdmin. Empty without Access means that everyone who reaches
+	// the listener may connect; then the caller must see to it that only this machine can.
 	Token string
+	// Access knows further tokens; nil means that there are none.
+	Access Authenticator
+	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
+	// is told.
+	Audit func(AuditEvent)
 	// Origins are the hosts (with port, if it is not the scheme's own) of web pages that may connect besides pages
 	// served by this host itself. A request without an Origin header does not come from a page and is not affected.
 	Origins []string

@@ -101,6 +101,7 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 	t := h.addTerminalLocked(p.Channel, creator, state)
 	t.proc = proc
 	h.mu.Unlock()
+	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
 	_ = r.Reply(nil) // likewise
 	defer proc.Kill()
 	h.follow(t, proc)

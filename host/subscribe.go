@@ -18,7 +18,7 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 	}
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	ch := c.h.channelLocked(p.Channel)
+	ch := c.visibleLocked(p.Channel)
 	switch {
 	case ch == nil:
 		return errUnknownChannel
@@ -37,6 +37,9 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 	if len(snapshots) == 0 {
 		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
 		return
+	}
+	if s.ch.term != nil && s.ch.term.creator != c.client {
+		c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
 	}
 	result := snapshots[0].append([]byte(`{"snapshot":`))
 	_ = r.Reply(json.RawMessage(append(result, '}'))) // likewise

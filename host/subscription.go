@@ -32,7 +32,7 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 // startLocked lets deliveries begin after the state as it is now.
 func (s *subscription) startLocked() {
 	s.resumeLocked(s.ch.log.next)
-	s.seen = s.conn.h.listed.changed
+	s.seen = s.changedLocked()
 }
 
 // resumeLocked lets deliveries begin with the entry at index next.
@@ -101,7 +101,7 @@ func (s *subscription) peekLocked() int64 {
 	case s.next < log.next:
 		seq = log.at(s.next).seq
 	}
-	if changed := s.conn.h.listed.changed; s.ch.term == nil && s.seen < changed && (seq == 0 || changed < seq) {
+	if changed := s.changedLocked(); s.ch.term == nil && s.seen < changed && (seq == 0 || changed < seq) {
 		return changed
 	}
 	return seq
@@ -109,15 +109,15 @@ func (s *subscription) peekLocked() int64 {
 
 // takeLocked returns the message whose serverSeq peekLocked told and moves past it.
 func (s *subscription) takeLocked() []byte {
-	h, log := s.conn.h, &s.ch.log
+	log := &s.ch.log
 	if len(s.own) > 0 {
 		msg := s.own[0].msg
 		s.own = s.own[1:]
 		return msg
 	}
-	if s.ch.term == nil && s.seen < h.listed.changed && (s.next == log.next || log.at(s.next).seq > h.listed.changed) {
-		s.seen = h.listed.changed
-		return h.listed.envelopeLocked(h, s.conn.client.old())
+	if changed := s.changedLocked(); s.ch.term == nil && s.seen < changed && (s.next == log.next || log.at(s.next).seq > changed) {
+		s.seen = changed
+		return s.conn.listingLocked()
 	}
 	e := log.at(s.next)
 	s.next++

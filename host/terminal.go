@@ -40,7 +40,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	creator.terminals++
-	h.listChangedLocked()
+	h.listChangedLocked(creator)
 	return t
 }
 
@@ -55,7 +55,7 @@ func (h *Host) removeLocked(t *terminal) {
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
-	h.listChangedLocked()
+	h.listChangedLocked(t.creator)
 }
 
 func (t *terminal) stopTimersLocked() {
@@ -75,7 +75,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	t.addLocked(e)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
-		h.listChangedLocked()
+		h.listChangedLocked(t.creator)
 	}
 }
 

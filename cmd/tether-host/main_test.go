@@ -50,9 +50,10 @@ func start(t *testing.T, args ...string) *running {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{stop: cancel, ended: make(chan int, 1)}
+	args = append([]string{"--listen", "127.0.0.1:0", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, args...)
 	out, in := io.Pipe()
 	go func() {
-		r.ended <- run(ctx, append([]string{"--listen", "127.0.0.1:0"}, args...), in, &r.stderr)
+		r.ended <- run(ctx, args, in, &r.stderr)
 		in.Close()
 	}()
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -61,7 +62,7 @@ func start(t *testing.T, args ...string) *running {
 	}
 	t.Cleanup(func() { r.end(t) })
 	ready, url, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if ready != "READY" || !strings.HasPrefix(url, "ws://127.0.0.1:") {
+	if ready != "READY" || !strings.HasPrefix(strings.Replace(url, "wss:", "ws:", 1), "ws://127.0.0.1:") {
 		t.Fatalf("it printed %q, want READY ws://127.0.0.1:PORT", line)
 	}
 	r.url = url
@@ -184,6 +185,16 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--without-token", "--listen", "example.com:0"}, exitUsage, "--without-token"},
 		{[]string{"--without-token", "--listen", "nonsense"}, exitUsage, "--listen"},
 		{[]string{"--listen", "127.0.0.1:99999"}, exitFailure, "listen"},
+		{[]string{"--listen", "0.0.0.0:0"}, exitUsage, "--tls-cert"},
+		{[]string{"--listen", "example.com:0", "--token", "t-secret"}, exitUsage, "clear text"},
+		{[]string{"--tls-cert", filepath.Join(dir, "cert")}, exitUsage, "--tls-key"},
+		{[]string{"--tls-cert", filepath.Join(dir, "cert"), "--tls-key", filepath.Join(dir, "key")}, exitFailure, "certificate"},
+		{[]string{"--public-url", "host.example"}, exitUsage, "--public-url"},
+		{[]string{"--public-url", "https://host.example/page"}, exitUsage, "--public-url"},
+		{[]string{"--max-connections", "0"}, exitUsage, "--max-connections"},
+		{[]string{"--max-terminals", "70000"}, exitUsage, "--max-terminals"},
+		{[]string{"--tokens", file("tokens", "{]", 0o600)}, exitFailure, "repair it"},
+		{[]string{"--tokens", file("tokens9", `{"version":9}`, 0o600)}, exitFailure, "version 9"},
 		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "exclude"},
 		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is not usable"},
 		{[]string{"--token-file", file("open", "t-secret\n", 0o644)}, open, "open"},
@@ -199,7 +210,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 				testkit.Unix(t, testkit.Modes)
 			}
 			var stdout, stderr buffer
-			args := test.args
+			args := append([]string{"--tokens", filepath.Join(dir, "none")}, test.args...)
 			if !strings.Contains(strings.Join(args, " "), "--listen") {
 				args = append([]string{"--listen", "127.0.0.1:0"}, args...)
 			}

@@ -23,6 +23,14 @@ type settings struct {
 	scrollback   int
 	shells       bool
 	logLevel     string
+
+	tokens     string // file of tokens
+	cert, key  string // files, PEM
+	plaintext  bool
+	publicURL  string
+	auditLog   string
+	perMachine int // terminals
+	most       int // connections
 }
 
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
@@ -34,6 +42,9 @@ func newRoot(stdout, stderr io.Writer) *cobra.Command {
 
   tether-host                      on this machine, with a token made up for this run
   tether-host --token-file FILE    with a token that stays the same
+  tether-host token create NAME    a token for one machine, person or agent
+
+The token of a run, of --token and of --token-file may do everything, also run shells here.
 
 When it accepts connections it prints one line on standard output:
 READY ws://ADDRESS. It runs until it is interrupted.`,
@@ -41,7 +52,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 		SilenceUsage: true, SilenceErrors: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("there is no command %q", args[0]), "tether-host takes flags only; see --help"}
+				return &usageError{fmt.Sprintf("there is no command %q", args[0]), "see tether-host --help"}
 			}
 			return nil
 		},
@@ -55,6 +66,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(manual.Book{Version: versionText()}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
+	c.AddCommand(tokenCommand(stdout))
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")
@@ -65,6 +77,14 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells of this machine's for clients that ask for them; off by default with --without-token")
+	tokensFlag(f, &s.tokens)
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate, PEM, its chain behind it; read again when it changes")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with its key, PEM")
+	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS where others can reach it: behind a proxy that does TLS, or in a network you trust")
+	f.StringVar(&s.publicURL, "public-url", "", "https `URL` under which people reach the page, if that is not the address to listen on")
+	f.StringVar(&s.auditLog, "audit-log", "", "keep a record in `FILE` of who connected, created, watched and was refused; never of what terminals print")
+	f.IntVar(&s.most, "max-connections", 4096, "`NUMBER` of connections at the same time")
+	f.IntVar(&s.perMachine, "max-terminals", 256, "`NUMBER` of terminals of one client")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -84,6 +104,12 @@ func (s *settings) check() error {
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
 		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "take more than 0 and at most 1h"}
+	case s.most < 1 || s.most > 1<<20:
+		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "take 1 to 1048576"}
+	case s.perMachine < 1 || s.perMachine > 1<<16:
+		return &usageError{fmt.Sprintf("--max-terminals is %d", s.perMachine), "take 1 to 65536"}
+	case (s.cert == "") != (s.key == ""):
+		return &usageError{"--tls-cert and --tls-key belong together", "give both, or neither"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("take 1024 to %d bytes", maxScrollback)}
 	}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	stdlog "log"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"tether/ahp"
@@ -33,10 +35,12 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	if s.withoutToken {
-		if err := checkLoopback(s.listen); err != nil {
-			return err
-		}
+	if err := s.checkAddress(); err != nil {
+		return err
+	}
+	secure, err := s.tls()
+	if err != nil {
+		return err
 	}
 	cred, err := s.credential()
 	if err != nil {
@@ -46,8 +50,24 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err != nil {
 		return fmt.Errorf("listen: %w", err)
 	}
+	defer listener.Close()
 	o := host.Options{Token: cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &log,
+		MaxConnections: s.most, MaxTerminals: s.perMachine,
 		Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
+	if !s.withoutToken {
+		stop, err := s.openTokens(ctx, &o)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	if s.auditLog != "" {
+		record, err := s.openAudit(&o)
+		if err != nil {
+			return err
+		}
+		defer record.Close()
+	}
 	// Without a token, everyone on this machine would get a shell of this user's.
 	if s.shells && (cred.token != "" || shellsGiven) {
 		shells := newShells()
@@ -57,8 +77,11 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	h := host.New(o)
 	defer h.Close()
 	url := "ws://" + listener.Addr().String()
+	if secure != nil {
+		url = "wss" + strings.TrimPrefix(url, "ws")
+		listener = tls.NewListener(listener, secure)
+	}
 	if err := announce(url, cred, stdout, stderr); err != nil {
-		listener.Close()
 		return err
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
@@ -104,19 +127,6 @@ func announce(url string, cred credential, stdout, stderr io.Writer) error {
 	}
 	if err != nil {
 		return fmt.Errorf("standard error: %w", err)
-	}
-	return nil
-}
-
-// checkLoopback refuses an address that others than this machine can reach.
-func checkLoopback(address string) error {
-	name, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return &usageError{fmt.Sprintf("--listen: %v", err), "give an address such as 127.0.0.1:9187"}
-	}
-	if ip := net.ParseIP(name); name != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return &usageError{fmt.Sprintf("--without-token would let everyone connect who reaches %s", address),
-			"listen on 127.0.0.1, or use --token-file"}
 	}
 	return nil
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+)
+
+// checkAddress refuses to listen where others could listen in or come in, unless the person says that this is meant.
+func (s *settings) checkAddress() error {
+	loopback, err := isLoopback(s.listen)
+	switch {
+	case err != nil:
+		return err
+	case loopback:
+	case s.withoutToken:
+		return &usageError{fmt.Sprintf("--without-token would let everyone connect who reaches %s", s.listen),
+			"listen on 127.0.0.1, or use --token-file"}
+	case s.cert == "" && !s.plaintext:
+		return &usageError{fmt.Sprintf("tokens and what terminals print would travel in clear text to %s", s.listen),
+			"give --tls-cert and --tls-key, or listen on 127.0.0.1; behind a proxy that does TLS, add --plaintext"}
+	}
+	return s.checkPublicURL()
+}
+
+// checkPublicURL lets pages at that URL connect.
+func (s *settings) checkPublicURL() error {
+	if s.publicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.publicURL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
+		return &usageError{fmt.Sprintf("--public-url %.200q is not of the form https://NAME", s.publicURL), "give the URL of the page without a path"}
+	}
+	s.publicURL = u.Scheme + "://" + u.Host
+	s.origins = append(s.origins, u.Host)
+	return nil
+}
+
+// isLoopback reports whether only this machine can reach an address.
+func isLoopback(address string) (bool, error) {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false, &usageError{fmt.Sprintf("--listen: %v", err), "give an address such as 127.0.0.1:9187"}
+	}
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback(), nil
+}
+
+// certCheck is how often the files of the certificate are looked at, at most.
+const certCheck = time.Minute
+
+// certificate is a pair of files. It is read again when they have changed, since those who renew certificates seldom restart programs.
+type certificate struct {
+	cert, key string // set once
+
+	mu     sync.Mutex
+	looked time.Time
+	read   [2]time.Time
+	pair   *tls.Certificate
+}
+
+// tls is nil when the host does without.
+func (s *settings) tls() (*tls.Config, error) {
+	if s.cert == "" {
+		return nil, nil
+	}
+	c := &certificate{cert: s.cert, key: s.key}
+	if _, err := c.current(nil); err != nil {
+		return nil, fmt.Errorf("certificate: %w", err)
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, GetCertificate: c.current}, nil
+}
+
+// current returns the certificate. One that can no longer be read stays in force: half of a renewal is not the end.
+func (c *certificate) current(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pair != nil && time.Since(c.looked) < certCheck {
+		return c.pair, nil
+	}
+	c.looked = time.Now()
+	now, err := modified(c.cert, c.key)
+	if err == nil && (c.pair == nil || now != c.read) {
+		var pair tls.Certificate
+		if pair, err = tls.LoadX509KeyPair(c.cert, c.key); err == nil {
+			c.pair, c.read = &pair, now
+		}
+	}
+	if c.pair == nil {
+		return nil, err
+	}
+	return c.pair, nil
+}
+
+func modified(cert, key string) (at [2]time.Time, err error) {
+	for i, path := range []string{cert, key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return at, err
+		}
+		at[i] = info.ModTime()
+	}
+	return at, nil
+}

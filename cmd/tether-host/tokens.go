@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/audit"
+	"tether/host"
+	"tether/host/access"
+	"tether/platform/dirs"
+	"tether/platform/secret"
+)
+
+// flags are where a flag can be added.
+type flags interface {
+	StringVar(p *string, name, value, usage string)
+}
+
+func tokensFlag(f flags, path *string) {
+	f.StringVar(path, "tokens", "", "`FILE` with the tokens of tether-host token; without it the one in the state directory")
+}
+
+// tokensPath is where the tokens are.
+func tokensPath(given string) (string, error) {
+	if given != "" {
+		return filepath.Abs(given)
+	}
+	d, err := dirs.Get()
+	if err != nil {
+		return "", fmt.Errorf("where to keep tokens: %w; --tokens FILE says so", err)
+	}
+	return filepath.Join(d.State, "host-tokens.json"), nil
+}
+
+// openTokens lets the host take the tokens that were created for it. The function it returns ends the watching of their file.
+func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func(), err error) {
+	path, err := tokensPath(s.tokens)
+	if err != nil {
+		if s.tokens == "" {
+			return func() {}, nil // no place for them, no tokens
+		}
+		return nil, err
+	}
+	t, err := access.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	o.Access = t
+	ctx, cancel := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	log := o.Logger
+	run.Go(func() {
+		t.Run(ctx, func(err error) {
+			log.Error().Err(err).Msg("tokens: those known before stay in force")
+		})
+	})
+	return func() { cancel(); run.Wait() }, nil
+}
+
+// openAudit keeps a record of what happens at the host. Who asks for one that cannot be written gets no host.
+func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
+	dir := filepath.Dir(s.auditLog)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		if err := secret.Dir(dir); err != nil {
+			return nil, fmt.Errorf("audit log: %w", err)
+		}
+	}
+	record := audit.New(audit.Options{Path: s.auditLog})
+	if err := record.Append(host.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + versionText()}); err != nil {
+		return nil, fmt.Errorf("audit log: %w", err)
+	}
+	log := o.Logger
+	o.Audit = func(ev host.AuditEvent) {
+		if err := record.Append(ev); err != nil {
+			log.Error().Err(err).Msg("audit log")
+		}
+	}
+	return record, nil
+}
+
+func tokenCommand(stdout io.Writer) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use: "token", Short: "create, list and revoke tokens for machines, people and agents",
+		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	tokensFlag(c.PersistentFlags(), &path)
+	c.AddCommand(tokenCreate(stdout, &path), tokenList(stdout, &path), tokenRevoke(stdout, &path))
+	return c
+}
+
+// subcommand refuses what is none.
+func subcommand(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &usageError{fmt.Sprintf("%s has no command %.40q", c.CommandPath(), args[0]), "see " + c.CommandPath() + " --help"}
+	}
+	return nil
+}
+
+// exactly wants n arguments, which are called what.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != n {
+			return &usageError{fmt.Sprintf("it needs %s", what), "see " + c.CommandPath() + " --help"}
+		}
+		return nil
+	}
+}
+
+func tokenCreate(stdout io.Writer, path *string) *cobra.Command {
+	var role, expires string
+	c := &cobra.Command{
+		Use: "create NAME", Short: "make a token and print it, once",
+		Long: `Makes a token for the machine, person or agent called NAME and prints it. Only its hash is kept.
+A host that runs takes it at once.
+
+Roles:
+  machine    lends terminals, and sees no others than its own (tether pair)
+  observer   sees all terminals: tether watch, the page, agents' tools
+  agent      sees all terminals through agents' tools (MCP)
+  admin      everything, also shells of the host's own`,
+		Args: exactly(1, "one name, of a machine, person or agent"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			ttl, err := lifetime(expires)
+			if err != nil {
+				return err
+			}
+			if err := access.Check(args[0], host.Role(role)); err != nil {
+				return &usageError{err.Error(), "see tether-host token create --help"}
+			}
+			t, err := tokensAt(*path)
+			if err != nil {
+				return err
+			}
+			token, _, err := t.Create(args[0], host.Role(role), ttl)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(stdout, token)
+			return err
+		},
+	}
+	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent or admin")
+	c.Flags().StringVar(&expires, "expires", "never", "after this time, such as 12h or 90d, or never")
+	return c
+}
+
+// lifetime reads a duration in which days are allowed; 0 is for ever.
+func lifetime(text string) (time.Duration, error) {
+	wrong := &usageError{fmt.Sprintf("--expires %.40q is not a time to live", text), "take for example 12h, 90d or never"}
+	if text == "never" {
+		return 0, nil
+	}
+	var days int
+	var d time.Duration
+	if n, err := fmt.Sscanf(text, "%dd", &days); err == nil && n == 1 && fmt.Sprintf("%dd", days) == text {
+		if days > 100*365 {
+			return 0, wrong
+		}
+		d = time.Duration(days) * 24 * time.Hour
+	} else if d, err = time.ParseDuration(text); err != nil {
+		return 0, wrong
+	}
+	if d <= 0 {
+		return 0, wrong
+	}
+	return d, nil
+}
+
+func tokensAt(given string) (*access.Tokens, error) {
+	path, err := tokensPath(given)
+	if err != nil {
+		return nil, err
+	}
+	return access.Open(path)
+}
+
+func tokenList(stdout io.Writer, path *string) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls", Short: "list tokens, without what would let anybody in", Args: exactly(0, "no argument"),
+		RunE: func(*cobra.Command, []string) error {
+			t, err := tokensAt(*path)
+			if err != nil {
+				return err
+			}
+			all, err := t.List()
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				enc := json.NewEncoder(stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(map[string]any{"schema_version": 1, "tokens": all})
+			}
+			return printTokens(stdout, all)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+func printTokens(stdout io.Writer, all []access.Info) error {
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tEXPIRES")
+	for _, i := range all {
+		expires := "never"
+		switch {
+		case i.Expired:
+			expires = "expired"
+		case i.Expires != nil:
+			expires = i.Expires.Local().Format("2006-01-02 15:04")
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.ID, i.Principal, i.Role, i.Created.Local().Format("2006-01-02 15:04"), expires)
+	}
+	return w.Flush()
+}
+
+func tokenRevoke(stdout io.Writer, path *string) *cobra.Command {
+	return &cobra.Command{
+		Use: "revoke ID|NAME", Short: "end a token, or all tokens of a name, and what they have opened",
+		Args: exactly(1, "a token's id or a name; tether-host token ls shows both"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			t, err := tokensAt(*path)
+			if err != nil {
+				return err
+			}
+			revoked, err := t.Revoke(args[0])
+			if err != nil {
+				return err
+			}
+			var names []string
+			for _, i := range revoked {
+				names = append(names, fmt.Sprintf("%s (%s, %s)", i.ID, i.Principal, i.Role))
+			}
+			_, err = fmt.Fprintln(stdout, "revoked", strings.Join(names, ", "))
+			return err
+		},
+	}
+}

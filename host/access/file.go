@@ -1,0 +1,166 @@
+package access
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"tether/host"
+	"tether/platform/ipc"
+	"tether/platform/secret"
+)
+
+const (
+	fileVersion = 1
+	// maxTokens bounds the file, and what a request with a token costs.
+	maxTokens = 10_000
+	maxName   = 64 // bytes of a principal's name
+	// lockTries and lockPause bound how long a command waits for another one.
+	lockTries, lockPause = 100, 50 * time.Millisecond
+)
+
+// record is what is kept of a token.
+type record struct {
+	ID        string     `json:"id"` // to name it without showing it
+	Principal string     `json:"principal"`
+	Role      host.Role  `json:"role"`
+	SHA256    []byte     `json:"sha256"`
+	Created   time.Time  `json:"created"`
+	Expires   *time.Time `json:"expires,omitempty"`
+}
+
+// expired reports whether the token's time is over.
+func (r *record) expired(now time.Time) bool { return r.Expires != nil && !now.Before(*r.Expires) }
+
+// file is what the file holds.
+type file struct {
+	Version int      `json:"version"`
+	Tokens  []record `json:"tokens"`
+}
+
+// load reads the records in a file. One that is not there has none.
+func load(path string) ([]record, error) {
+	data, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("tokens: %w", err)
+	}
+	var f file
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("tokens: %s: %w; repair it, or remove it and create them again", path, err)
+	}
+	if f.Version != fileVersion {
+		return nil, fmt.Errorf("tokens: %s has version %d, this program knows %d", path, f.Version, fileVersion)
+	}
+	for _, r := range f.Tokens {
+		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || len(r.SHA256) != sha256.Size || r.ID == "" {
+			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not one; remove it", path, r.ID, r.Principal)
+		}
+	}
+	return f.Tokens, nil
+}
+
+// store writes the records.
+func store(path string, all []record) error {
+	data, err := json.MarshalIndent(file{Version: fileVersion, Tokens: all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := secret.WriteFile(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	return nil
+}
+
+// change lets f alter the records while no other process does.
+func change(path string, f func([]record) ([]record, error)) error {
+	if err := secret.Dir(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("tokens: %w", err)
+	}
+	held, err := lock(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	all, err := load(path)
+	if err != nil {
+		return err
+	}
+	all, err = f(all)
+	if err != nil {
+		return err
+	}
+	return store(path, all)
+}
+
+// lock waits for the lock, but not for ever.
+func lock(path string) (*ipc.Held, error) {
+	for try := 1; ; try++ {
+		held, err := ipc.Lock(path)
+		var taken *ipc.LockedError
+		if err == nil || !errors.As(err, &taken) || try == lockTries {
+			return held, err
+		}
+		time.Sleep(lockPause)
+	}
+}
+
+// state tells whether a file is the one that was read: each change makes another file.
+type state struct {
+	size int64
+	at   time.Time
+	info fs.FileInfo
+}
+
+func stateOf(path string) state {
+	info, err := os.Stat(path)
+	if err != nil {
+		return state{}
+	}
+	return state{info.Size(), info.ModTime(), info}
+}
+
+func (s state) same(t state) bool {
+	if s.info == nil || t.info == nil {
+		return s.info == nil && t.info == nil
+	}
+	return s.size == t.size && s.at.Equal(t.at) && os.SameFile(s.info, t.info)
+}
+
+// Check says what is wrong with a principal's name or its role, if anything.
+func Check(principal string, role host.Role) error {
+	return cmp.Or(checkName(principal), checkRole(role))
+}
+
+// checkName says what is wrong with a principal's name. It is shown in lists and logs, so it is plain.
+func checkName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("a name has 1 to %d characters", maxName)
+	}
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && (i == 0 || r != '-' && r != '_' && r != '.' && r != '@') {
+			return fmt.Errorf("the name %.80q must begin with a letter or digit and hold nothing but those and - _ . @", name)
+		}
+	}
+	return nil
+}
+
+func checkRole(role host.Role) error {
+	if !slices.Contains(host.Roles(), role) {
+		return fmt.Errorf("there is no role %.40q; take one of %v", role, host.Roles())
+	}
+	return nil
+}

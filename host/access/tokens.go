@@ -1,0 +1,244 @@
+package access
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/host"
+)
+
+const (
+	tokenBytes  = 32 // of chance: 256 bits
+	tokenPrefix = "tetherhost_"
+	idBytes     = 4 // of a token's id
+	// lookEvery is how often Run looks whether the file was changed: the longest that a revoked token still works.
+	lookEvery = time.Second
+)
+
+var (
+	// ErrRevoked is the cause of the end of what a revoked token has opened.
+	ErrRevoked = errors.New("the token was revoked")
+	// ErrExpired is the cause of the end of what a token had opened whose time is over.
+	ErrExpired = errors.New("the token has expired")
+	// ErrNoToken is returned by Revoke if there is no such token.
+	ErrNoToken = errors.New("there is no such token")
+)
+
+// Info is what may be shown of a token.
+type Info struct {
+	ID        string     `json:"id"`
+	Principal string     `json:"principal"`
+	Role      host.Role  `json:"role"`
+	Created   time.Time  `json:"created"`
+	Expires   *time.Time `json:"expires,omitempty"` // nil: never
+	Expired   bool       `json:"expired,omitempty"`
+}
+
+// Tokens are those in one file. It implements host.Authenticator, and is safe for concurrent use.
+type Tokens struct {
+	path string // set once
+
+	mu     sync.Mutex
+	read   state
+	looked time.Time
+	err    error // why the file could not be read; what was known before stays in force
+	grants map[string]*grant
+}
+
+// grant is a token that is valid.
+type grant struct {
+	record
+	live context.Context
+	end  context.CancelCauseFunc
+	stop context.CancelFunc // of the timer
+}
+
+// Open reads the tokens in a file, which may not be there yet.
+func Open(path string) (*Tokens, error) {
+	t := &Tokens{path: path, grants: map[string]*grant{}}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookLocked()
+	return t, t.err
+}
+
+// Run looks whether tokens were created, revoked or have expired, until ctx ends. onError, if not nil, is told when the file can not
+// be read, and with nil when it can again.
+func (t *Tokens) Run(ctx context.Context, onError func(error)) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		t.mu.Lock()
+		t.lookLocked()
+		err := t.err
+		t.mu.Unlock()
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if text != told && onError != nil {
+			onError(err)
+		}
+		told = text
+	}
+}
+
+// Authenticate implements host.Authenticator.
+func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.findLocked(token)
+	if g == nil { // it may have been created a moment ago; who guesses is limited by the host
+		t.lookLocked()
+		g = t.findLocked(token)
+	}
+	if g == nil || g.expired(time.Now()) {
+		return host.Principal{}, false
+	}
+	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true
+}
+
+// findLocked compares with every token, so that its time tells nothing.
+func (t *Tokens) findLocked(token string) *grant {
+	hash := sha256.Sum256([]byte(token))
+	var found *grant
+	for _, g := range t.grants {
+		if subtle.ConstantTimeCompare(g.SHA256, hash[:]) == 1 {
+			found = g
+		}
+	}
+	return found
+}
+
+// lookLocked takes over what the file holds, if it was changed.
+func (t *Tokens) lookLocked() {
+	t.looked = time.Now()
+	now := stateOf(t.path)
+	if t.err == nil && now.same(t.read) {
+		return
+	}
+	all, err := load(t.path)
+	if t.err = err; err != nil {
+		return
+	}
+	t.read = now
+	there := map[string]bool{}
+	for _, r := range all {
+		key := string(r.SHA256)
+		there[key] = true
+		if t.grants[key] == nil && !r.expired(t.looked) {
+			t.grants[key] = newGrant(r)
+		}
+	}
+	for key, g := range t.grants {
+		if !there[key] {
+			g.end(ErrRevoked)
+			g.stop()
+			delete(t.grants, key)
+		}
+	}
+}
+
+func newGrant(r record) *grant {
+	g := &grant{record: r, stop: func() {}}
+	ctx := context.Background()
+	if r.Expires != nil {
+		ctx, g.stop = context.WithDeadlineCause(ctx, *r.Expires, ErrExpired)
+	}
+	g.live, g.end = context.WithCancelCause(ctx)
+	return g
+}
+
+// Create makes a token for a principal and returns it: it cannot be had again. A principal may have several, all of one role. A
+// time to live of 0 means that it does not expire.
+func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
+	if err := Check(principal, role); err != nil {
+		return "", Info{}, err
+	}
+	if ttl < 0 {
+		return "", Info{}, fmt.Errorf("a token cannot expire before it is made: %v", ttl)
+	}
+	secretPart, id := make([]byte, tokenBytes), make([]byte, idBytes)
+	rand.Read(secretPart) // never fails, see crypto/rand
+	rand.Read(id)
+	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(secretPart)
+	hash := sha256.Sum256([]byte(token))
+	now := time.Now().UTC().Truncate(time.Second)
+	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Created: now}
+	if ttl > 0 {
+		end := time.Now().UTC().Add(ttl)
+		r.Expires = &end
+	}
+	err = change(t.path, func(all []record) ([]record, error) {
+		for _, o := range all {
+			if o.Principal == principal && o.Role != role {
+				return nil, fmt.Errorf("%s has a token for the role %s; one name has one role: revoke that, or take another name", principal, o.Role)
+			}
+		}
+		if len(all) >= maxTokens {
+			return nil, fmt.Errorf("there are %d tokens, as many as are allowed; revoke one", maxTokens)
+		}
+		return append(all, r), nil
+	})
+	if err != nil {
+		return "", Info{}, err
+	}
+	return token, r.info(now), nil
+}
+
+// Revoke ends the token with an id, or all tokens of a principal, and returns what they were. A host that runs closes what they have
+// opened within a second or two.
+func (t *Tokens) Revoke(idOrPrincipal string) (revoked []Info, err error) {
+	now := time.Now()
+	err = change(t.path, func(all []record) ([]record, error) {
+		left := slices.DeleteFunc(all, func(r record) bool {
+			ours := r.ID == idOrPrincipal || r.Principal == idOrPrincipal
+			if ours {
+				revoked = append(revoked, r.info(now))
+			}
+			return ours
+		})
+		if len(revoked) == 0 {
+			return nil, fmt.Errorf("%w: %.80q", ErrNoToken, idOrPrincipal)
+		}
+		return left, nil
+	})
+	return revoked, err
+}
+
+// List returns all tokens that are in the file, sorted by principal and age.
+func (t *Tokens) List() ([]Info, error) {
+	all, err := load(t.path)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	infos := make([]Info, 0, len(all))
+	for _, r := range all {
+		infos = append(infos, r.info(now))
+	}
+	slices.SortFunc(infos, func(a, b Info) int {
+		return cmp.Or(strings.Compare(a.Principal, b.Principal), a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
+	})
+	return infos, nil
+}
+
+func (r *record) info(now time.Time) Info {
+	return Info{ID: r.ID, Principal: r.Principal, Role: r.Role, Created: r.Created, Expires: r.Expires, Expired: r.expired(now)}
+}

@@ -1,0 +1,105 @@
+package host
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+const (
+	guessBurst = 10              // wrong tokens at once from one place
+	guessEvery = 3 * time.Second // then one in this time
+	maxGuesser = 4096            // places that are remembered
+)
+
+// guesses bounds how often one place can show a wrong token. A place is an address, or the /64 network of an IPv6 address. The zero
+// value is ready to use; it is safe for concurrent use.
+type guesses struct {
+	mu    sync.Mutex
+	known map[string]*guesser
+}
+
+// guesser is one place.
+type guesser struct {
+	left    float64 // guesses that it has
+	at      time.Time
+	refused int // since it last had one
+}
+
+// placeOf is the place that a remote address belongs to.
+func placeOf(remote string) string {
+	host, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		host = remote
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return host
+	}
+	if ip = ip.Unmap(); ip.Is6() && !ip.IsLoopback() {
+		if p, err := ip.WithZone("").Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return ip.String()
+}
+
+// blocked reports whether the place has no guess left; first is true for the first refusal of a row, which is worth a line in
+// the log.
+func (g *guesses) blocked(remote string) (blocked, first bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	one := g.known[placeOf(remote)]
+	if one == nil {
+		return false, false
+	}
+	if one.refill(); one.left >= 1 {
+		one.refused = 0
+		return false, false
+	}
+	one.refused++
+	return true, one.refused == 1
+}
+
+// wrong takes a guess.
+func (g *guesses) wrong(remote string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	place := placeOf(remote)
+	one := g.known[place]
+	if one == nil {
+		if g.known == nil {
+			g.known = make(map[string]*guesser)
+		}
+		if len(g.known) >= maxGuesser {
+			g.forgetLocked()
+		}
+		one = &guesser{left: guessBurst, at: time.Now()}
+		g.known[place] = one
+	}
+	one.refill()
+	one.left = max(0, one.left-1)
+}
+
+func (o *guesser) refill() {
+	now := time.Now()
+	o.left = min(guessBurst, o.left+now.Sub(o.at).Seconds()/guessEvery.Seconds())
+	o.at = now
+}
+
+// forgetLocked makes room: of who has guessed nothing for long and, if that is not enough, of anybody, a quarter of all at a time so
+// that a flood of places does not cost a search each.
+func (g *guesses) forgetLocked() {
+	for place, one := range g.known {
+		if one.refill(); one.left >= guessBurst {
+			delete(g.known, place)
+		}
+	}
+	for place := range g.known {
+		if len(g.known) < maxGuesser*3/4 {
+			return
+		}
+		delete(g.known, place)
+	}
+}

@@ -1,0 +1,116 @@
+package host
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Role is what a principal may do at the host. The zero Role is RoleAdmin: it is that of who holds the host's own token, or
+// came without one where none is asked for.
+type Role string
+
+// The roles, from the least to the most.
+const (
+	RoleMachine  Role = "machine"  // lends terminals, and sees no others than its own
+	RoleObserver Role = "observer" // sees all terminals
+	RoleAgent    Role = "agent"    // sees all terminals
+	RoleAdmin    Role = "admin"    // everything, also shells of the host's own
+)
+
+// Roles are all roles, in the order of their declaration.
+func Roles() []Role { return []Role{RoleMachine, RoleObserver, RoleAgent, RoleAdmin} }
+
+// right is something that a role may do. Who may do what is decided by grants and nowhere else.
+type right int
+
+const (
+	rightLend    right = iota // announce client-executed terminals
+	rightSee                  // other clients' terminals
+	rightMCP                  // the door for agents
+	rightPage                 // the page for people
+	rightShells               // server-executed terminals: make them and do with them what AHP allows
+	rightDispose              // of other clients' terminals
+)
+
+// grants is never changed. An observer and an agent differ in name alone, so that the log tells people from programs.
+var grants = map[Role][]right{
+	RoleMachine:  {rightLend},
+	RoleObserver: {rightSee, rightMCP, rightPage},
+	RoleAgent:    {rightSee, rightMCP},
+	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose},
+}
+
+// Principal is who has been let in.
+type Principal struct {
+	// Name is what its token was made for, such as the name of a machine. It is empty for who holds the host's own token.
+	Name string
+	Role Role
+	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the principal has
+	// opened ends with it.
+	Live context.Context
+}
+
+// may reports whether the principal has a right.
+func (p Principal) may(r right) bool {
+	role := p.Role
+	if role == "" {
+		role = RoleAdmin
+	}
+	return slices.Contains(grants[role], r)
+}
+
+// live is the context that ends when the principal may do nothing any more.
+func (p Principal) live() context.Context {
+	if p.Live == nil {
+		return context.Background()
+	}
+	return p.Live
+}
+
+// same reports whether two are the same principal.
+func (p Principal) same(q Principal) bool { return p.Name == q.Name && p.Role == q.Role }
+
+// Authenticator knows tokens. It is safe for concurrent use.
+type Authenticator interface {
+	// Authenticate returns whose the token is; ok is false if it is nobody's, has expired or was revoked. How long it takes does not
+	// depend on how much of a token is right.
+	Authenticate(token string) (p Principal, ok bool)
+}
+
+// AuditEvent is something that a principal did, for the record. It holds no token and nothing that a terminal printed.
+type AuditEvent struct {
+	At       time.Time `json:"at"`
+	Type     string    `json:"type"` // one of the Audit constants
+	Remote   string    `json:"remote,omitempty"`
+	Name     string    `json:"principal,omitempty"`
+	Role     Role      `json:"role,omitempty"`
+	Client   string    `json:"client,omitempty"`   // clientId
+	Terminal string    `json:"terminal,omitempty"` // URI
+	Detail   string    `json:"detail,omitempty"`   // more, in words
+}
+
+// Types of AuditEvents.
+const (
+	AuditConnected  = "connected"  // somebody was let in
+	AuditRefused    = "refused"    // somebody was not
+	AuditClient     = "client"     // a connection has become that of a client
+	AuditEnded      = "ended"      // a connection has ended
+	AuditCreated    = "created"    // a terminal was announced or started
+	AuditDisposed   = "disposed"   // a terminal was disposed of
+	AuditSubscribed = "subscribed" // somebody watches a terminal
+	AuditDenied     = "denied"     // somebody tried what the role does not allow
+)
+
+// audit keeps a record. It must not be called with the host's mutex.
+func (h *Host) audit(kind string, r remote, ev AuditEvent) {
+	if h.opts.Audit == nil {
+		return
+	}
+	ev.At, ev.Type, ev.Remote = time.Now().UTC(), kind, r.name
+	ev.Name, ev.Role = r.principal.Name, r.principal.Role
+	if ev.Role == "" && kind != AuditRefused {
+		ev.Role = RoleAdmin
+	}
+	h.opts.Audit(ev)
+}

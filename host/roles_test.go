@@ -1,0 +1,301 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// users knows tokens that are the role's name, a dash and the principal's.
+type users struct {
+	mu   sync.Mutex
+	ends map[string]context.CancelCauseFunc
+	live map[string]context.Context
+}
+
+func newUsers(tokens ...string) *users {
+	u := &users{ends: map[string]context.CancelCauseFunc{}, live: map[string]context.Context{}}
+	for _, token := range tokens {
+		u.live[token], u.ends[token] = context.WithCancelCause(context.Background())
+	}
+	return u
+}
+
+func (u *users) Authenticate(token string) (host.Principal, bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	live, ok := u.live[token]
+	role, name, _ := strings.Cut(token, "-")
+	return host.Principal{Name: name, Role: host.Role(role), Live: live}, ok && live.Err() == nil
+}
+
+// as connects with a token.
+func as(t *testing.T, url, token, id string, o viewOptions) *viewer {
+	t.Helper()
+	return dial(t, url+"?tkn="+token, id, o)
+}
+
+func TestWhatEachRoleMayDo(t *testing.T) {
+	_, url := serve(t, host.Options{Runner: &fakeRunner{procs: map[string]*fakeProcess{}}, Access: newUsers("machine-laptop", "machine-other", "observer-ann", "agent-bot", "admin-root")})
+	owner := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	const lent, shell = "ahp-terminal:/lent", "ahp-terminal:/shell"
+	owner.create(lent)
+	owner.output(lent, "hello\r\n", 0)
+	admin := as(t, url, "admin-root", "root", viewOptions{})
+	if err := admin.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("root")}, nil); err != nil {
+		t.Fatalf("an administrator's shell: %v", err)
+	}
+	type may struct{ Lists, Sees, Lends, Shell, Types, Disposes bool }
+	for token, want := range map[string]may{
+		"machine-other": {Lists: false, Sees: false, Lends: true},
+		"observer-ann":  {Lists: true, Sees: true},
+		"agent-bot":     {Lists: true, Sees: true},
+	} {
+		v := as(t, url, token, token, viewOptions{subs: []string{ahp.RootURI, lent}})
+		var got may
+		got.Lists = len(v.root.Terminals) == 2
+		if len(v.root.Terminals) != 0 && !got.Lists {
+			t.Errorf("%s is listed %v", token, v.root.Terminals)
+		}
+		got.Sees = v.states[lent] != nil && v.subscribe(lent) == nil
+		got.Shell = v.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/s" + token, Claim: ahp.ClientClaim(token)}, nil) == nil
+		seq := v.dispatch(shell, ahp.TerminalInput{Data: "rm -rf /\r"})
+		got.Types = !v.answer(seq).Rejected()
+		got.Disposes = v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: lent}, nil) == nil
+		got.Lends = v.call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/l"+token, token), nil) == nil
+		if got.Lends {
+			if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/l" + token}, nil); err != nil {
+				t.Errorf("%s disposes of its own: %v", token, err)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", token, diff)
+		}
+	}
+	if err := admin.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: lent}, nil); err != nil {
+		t.Errorf("an administrator disposes of a machine's terminal: %v", err)
+	}
+}
+
+// A machine's catalogue has its own terminals, whatever others do, also after reconnecting.
+func TestAMachineSeesItsOwnTerminals(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b", "observer-o")})
+	a := as(t, url, "machine-a", "a", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	b := as(t, url, "machine-b", "b", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	o := as(t, url, "observer-o", "o", viewOptions{subs: []string{ahp.RootURI}})
+	for i := range 5 {
+		a.create(fmt.Sprint("ahp-terminal:/a", i))
+		b.create(fmt.Sprint("ahp-terminal:/b", i))
+	}
+	o.await("all terminals", func() bool { return len(o.root.Terminals) == 10 })
+	for _, v := range []*viewer{a, b} {
+		v.await("its own terminals", func() bool { return len(v.root.Terminals) == 5 })
+		v.ping()
+		for _, e := range v.envelopes {
+			other := map[string]string{"a": "ahp-terminal:/b", "b": "ahp-terminal:/a"}[v.id]
+			if strings.Contains(string(e.Action), other) {
+				t.Errorf("%s was sent %s", v.id, e.Action)
+			}
+		}
+	}
+	// What it may not see it cannot disturb: nobody is told of what was refused.
+	seq := b.dispatch("ahp-terminal:/a0", ahp.TerminalTitleChanged{Title: "forged"})
+	if e := b.answer(seq); !e.Rejected() || *e.RejectionReason != "there is no such terminal" {
+		t.Errorf("a foreign terminal: %+v", e)
+	}
+	last := a.lastSeq
+	a.close()
+	again := as(t, url, "machine-a", "a", viewOptions{noInit: true})
+	var r ahp.ReconnectResult
+	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "a", LastSeenServerSeq: last,
+		Subscriptions: []string{ahp.RootURI, "ahp-terminal:/a0", "ahp-terminal:/b0"}}, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Type == ahp.ReconnectReplay && !cmp.Equal(r.Missing, []string{"ahp-terminal:/b0"}) {
+		t.Errorf("missing %v, want b0 alone", r.Missing)
+	}
+}
+
+// A clientId belongs to who has come with it, and to machines first.
+func TestForgedClientIDs(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b", "observer-o", "admin-r")})
+	a := as(t, url, "machine-a", "laptop", viewOptions{resume: true})
+	a.create("ahp-terminal:/a")
+	refused := func(token, method string) {
+		t.Helper()
+		v := as(t, url, token, "laptop", viewOptions{noInit: true})
+		p := any(ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: "laptop"})
+		if method == ahp.MethodReconnect {
+			p = ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "laptop"}
+		}
+		if err := v.call(method, p, nil); code(err) != int64(ahp.CodePermissionDenied) && code(err) != int64(ahp.CodeNotFound) {
+			t.Errorf("%s as the laptop with %s: %v", method, token, err)
+		}
+	}
+	for _, token := range []string{"machine-b", "observer-o", "admin-r"} {
+		refused(token, ahp.MethodInitialize)
+		refused(token, ahp.MethodReconnect)
+	}
+	a.ping() // it is still there
+	squatter := as(t, url, "observer-o", "desktop", viewOptions{})
+	b := as(t, url, "machine-b", "desktop", viewOptions{resume: true})
+	<-squatter.done
+	b.create("ahp-terminal:/b")
+	refused("observer-o", ahp.MethodInitialize)
+}
+
+func TestRevokedWhileConnected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUsers("machine-a")
+		h := host.New(host.Options{Access: u, Grace: time.Second})
+		defer h.Close()
+		near, far := jsonrpc.Pipe()
+		p, _ := u.Authenticate("machine-a")
+		served := make(chan error, 1)
+		go func() { served <- host.ServeAs(h, far, p) }()
+		v := newViewer(t, near, "laptop")
+		v.initialize(viewOptions{resume: true})
+		v.create("ahp-terminal:/a")
+		u.ends["machine-a"](errors.New("the token was revoked"))
+		<-v.done
+		<-served
+		synctest.Wait()
+		if got := h.Count(); got != 1 {
+			t.Errorf("%d terminals within the grace time, want 1", got)
+		}
+		time.Sleep(2 * time.Second)
+		if got := h.Count(); got != 0 {
+			t.Errorf("%d terminals after it, want 0", got)
+		}
+	})
+}
+
+func TestGuessing(t *testing.T) {
+	log := &logBuffer{}
+	logger := zerolog.New(log)
+	o := host.Options{Access: newUsers("observer-o"), Logger: &logger}
+	_, url := serve(t, o)
+	status := func(token string) int {
+		_, err := wsconn.Dial(t.Context(), url+"?tkn="+token, wsconn.Options{})
+		refused, ok := errors.AsType[*wsconn.DialError](err)
+		if !ok {
+			return 0
+		}
+		return refused.Status
+	}
+	wrong, limited := 0, 0
+	for i := range 40 {
+		switch s := status(fmt.Sprint("guess-", i)); s {
+		case http.StatusForbidden:
+			wrong++
+		case http.StatusTooManyRequests:
+			limited++
+		default:
+			t.Fatalf("status %d", s)
+		}
+	}
+	if wrong < 10 || wrong > 30 || limited == 0 {
+		t.Errorf("%d wrong ones were looked at and %d were not; want about 10 to be", wrong, limited)
+	}
+	if n := strings.Count(log.String(), "connection refused"); n < wrong || n > wrong+20 {
+		t.Errorf("%d lines in the log for %d guesses that were looked at", n, wrong)
+	}
+	if strings.Contains(log.String(), "guess-") {
+		t.Error("the log holds what was guessed")
+	}
+}
+
+func TestGuessesComeBackWithTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := host.NewGuesses()
+		for range 10 {
+			g.Wrong("192.0.2.1:1")
+		}
+		blocked := func(remote string) bool { b, _ := g.Blocked(remote); return b }
+		if !blocked("192.0.2.1:2") || blocked("192.0.2.2:1") {
+			t.Error("the place that guessed should be blocked, and no other")
+		}
+		time.Sleep(3 * time.Second)
+		if blocked("192.0.2.1:3") {
+			t.Error("one guess should have come back")
+		}
+		g.Wrong("192.0.2.1:3")
+		if b, first := g.Blocked("192.0.2.1:3"); !b || !first {
+			t.Errorf("blocked %v, first %v after that; want both", b, first)
+		}
+		if b, first := g.Blocked("192.0.2.1:3"); !b || first {
+			t.Errorf("blocked %v, first %v; want the second not to be the first", b, first)
+		}
+		for range 10 {
+			g.Wrong("[2001:db8::1]:1")
+		}
+		if !blocked("[2001:db8::2]:1") || blocked("[2001:db8:0:1::1]:1") {
+			t.Error("an IPv6 place should be the /64 network")
+		}
+		for i := range 20_000 {
+			g.Wrong(fmt.Sprintf("10.%d.%d.%d:1", i>>16, i>>8&255, i&255))
+		}
+		if n := g.Len(); n > 4096 {
+			t.Errorf("%d places are remembered", n)
+		}
+	})
+}
+
+func TestAuditHoldsNoContent(t *testing.T) {
+	var mu sync.Mutex
+	var events []host.AuditEvent
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev host.AuditEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		events = append(events, ev)
+	}})
+	a := as(t, url, "machine-a", "laptop", viewOptions{resume: true})
+	a.create("ahp-terminal:/a")
+	a.output("ahp-terminal:/a", "canary-text", 0)
+	o := as(t, url, "observer-o", "ann", viewOptions{})
+	if err := o.subscribe("ahp-terminal:/a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/a"}, nil); code(err) != int64(ahp.CodePermissionDenied) {
+		t.Errorf("dispose by an observer: %v", err)
+	}
+	if _, err := wsconn.Dial(t.Context(), url+"?tkn=canary-token", wsconn.Options{}); err == nil {
+		t.Error("a wrong token was taken")
+	}
+	o.close()
+	want := []string{host.AuditConnected, host.AuditClient, host.AuditCreated, host.AuditSubscribed, host.AuditDenied, host.AuditRefused, host.AuditEnded}
+	testkit.Eventually(t, 30*time.Second, "all kinds of events", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		seen := map[string]bool{}
+		for _, ev := range events {
+			seen[ev.Type] = true
+		}
+		for _, kind := range want {
+			if !seen[kind] {
+				return false
+			}
+		}
+		return true
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if all := fmt.Sprint(events); strings.Contains(all, "canary") {
+		t.Errorf("the record holds a token or text: %s", all)
+	}
+}
