@@ -69,10 +69,10 @@ func TestNothingWaitsForTheClock(t *testing.T) {
 func TestCheckClock(t *testing.T) {
 	const head = "package uplink\nimport \"time\"\n"
 	for source, want := range map[string]string{
-		"var x = time.Now().Add(time.Second)":                "",
-		"var x = time.Since(y).Round(time.Millisecond)":      "",
-		"var x = time.Now().UnixNano()":                      "UnixNano",
-		"var x = time.Unix(1, 2)":                            "Unix",
+		"var x = time.Now().Add(time.Second)":                 "",
+		"var x = time.Since(y).Round(time.Millisecond)":       "",
+		"var x = time.Now().UnixNano()":                       "UnixNano",
+		"var x = time.Unix(1, 2)":                             "Unix",
 		"func f(t time.Time) bool { return t.Round(0) != t }": "Round",
 	} {
 		got := strings.Join(checkClock(mustParse(t, "agent/uplink/x.go", head+source)), "\n")
