@@ -288,8 +288,10 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 	if !st.Enabled {
 		starts = "only when it is told to"
 	}
-	fmt.Fprintf(a.stdout, "service    %s\nstarts     %s, as %s\ninstalled  %s\nprogram    %s\n", st.State, starts, cmp.Or(st.Service.User, "-"),
-		st.Path, cmp.Or(st.Service.Program, "-"))
+	if st.Service.User != "" { // a logon entry of Windows names nobody: it is of the user who asks
+		starts += ", as " + st.Service.User
+	}
+	fmt.Fprintf(a.stdout, "service    %s\nstarts     %s\ninstalled  %s\nprogram    %s\n", st.State, starts, st.Path, cmp.Or(st.Service.Program, "-"))
 	for _, advice := range st.Advice {
 		fmt.Fprintln(a.stdout, "note      ", advice)
 	}
