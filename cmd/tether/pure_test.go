@@ -326,3 +326,12 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// Every command stands below a title in tether --help.
+func TestCommandsHaveGroups(t *testing.T) {
+	for _, c := range newRoot(&app{}).Commands() {
+		if c.GroupID == "" && !c.Hidden {
+			t.Errorf("%s has no group", c.Name())
+		}
+	}
+}

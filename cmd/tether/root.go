@@ -36,13 +36,34 @@ what they print is seen there, nobody there can type.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(runCommand(a), shellCommand(a), attachCommand(a), lsCommand(a), readCommand(a), commandsCommand(a), killCommand(a),
-		upCommand(a), downCommand(a), restartCommand(a),
-		pairCommand(a), unpairCommand(a), statusCommand(a), watchCommand(a), envCommand(a), mcpCommand(a),
-		acpCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), tokenCommand(a), serviceCommand(a),
-		lendCommand(a), unlendCommand(a),
-		approvalsCommand(a), approveCommand(a), auditCommand(a), policyCommand(a), versionCommand(a), book().Command())
+	addGroups(root, a)
 	return root
+}
+
+// addGroups adds all commands, in the order of tether --help.
+func addGroups(root *cobra.Command, a *app) {
+	cobra.EnableCommandSorting = false
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
+			killCommand(a), upCommand(a), downCommand(a), restartCommand(a)}},
+		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
+		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
+			auditCommand(a), tokenCommand(a)}},
+		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
+			versionCommand(a)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.SetHelpCommandGroupID("daemon")
+	root.SetCompletionCommandGroupID("daemon")
+	root.AddCommand(book().Command())
 }
 
 func versionCommand(a *app) *cobra.Command {
