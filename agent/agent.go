@@ -96,6 +96,7 @@ type Agent struct {
 
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
+	leveled leveled // what log writes to
 	started time.Time
 	pool    *term.Pool
 	holders *holders // nil if there are none
@@ -152,7 +153,9 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer logFile.Close()
-	a.log = zerolog.New(logFile).Level(a.level).With().Timestamp().Logger()
+	a.leveled.Writer = logFile
+	a.leveled.level.Store(int32(a.level))
+	a.log = zerolog.New(&a.leveled).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	a.auditStart()
 	defer a.auditEnd()
 	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {

@@ -1,0 +1,151 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/pprof"
+	"strconv"
+	"time"
+)
+
+// Leveler is a Daemon whose log says more or less while it runs.
+type Leveler interface {
+	LogLevel() string
+	// SetLogLevel takes debug, info, warn or error. It holds until the daemon
+	// ends.
+	SetLogLevel(level string) error
+}
+
+// LogLevel is how much the daemon logs.
+type LogLevel struct {
+	SchemaVersion int    `json:"schema_version"`
+	Level         string `json:"level"`
+}
+
+// LogLevelRequest changes it.
+type LogLevelRequest struct {
+	Level string `json:"level"`
+}
+
+// logLevel answers with the level of the log; a POST changes it before.
+func (s *Server) logLevel(w http.ResponseWriter, r *http.Request) error {
+	l, ok := s.opts.Daemon.(Leveler)
+	if !ok {
+		return &Error{Code: CodeNotFound, Message: "this daemon has no log"}
+	}
+	if r.Method == http.MethodPost {
+		var req LogLevelRequest
+		if err := decode(w, r, &req); err != nil {
+			return err
+		}
+		if err := l.SetLogLevel(req.Level); err != nil {
+			return err
+		}
+	}
+	return reply(w, LogLevel{SchemaVersion: SchemaVersion, Level: l.LogLevel()})
+}
+
+// Health is the answer for what watches services: that there is one says that
+// the daemon serves.
+type Health struct {
+	SchemaVersion int        `json:"schema_version"`
+	Status        string     `json:"status"` // "ok", or "degraded" when something does not work while the daemon goes on
+	Degraded      []Degraded `json:"degraded"`
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) error {
+	h := Health{SchemaVersion: SchemaVersion, Status: "ok", Degraded: s.opts.Daemon.Status().Degraded}
+	if len(h.Degraded) > 0 {
+		h.Status = "degraded"
+	}
+	return reply(w, h)
+}
+
+// Bounds of a profile of the processor's time.
+const (
+	defaultProfile = 10 * time.Second
+	maxProfile     = 60 * time.Second
+)
+
+// profile answers with a profile of the runtime's, as go tool pprof reads it;
+// debug=1 or 2 is text.
+func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
+	name := r.PathValue("name")
+	if name == "profile" {
+		return s.profileTime(w, r)
+	}
+	p := pprof.Lookup(name)
+	if p == nil {
+		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no profile %.40q", name), Hint: "there are profile, heap, allocs, goroutine, block, mutex and threadcreate"}
+	}
+	debug, err := number(r.URL.Query(), "debug", 2)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	_ = p.WriteTo(w, int(debug)) // fails when the client is gone
+	return nil
+}
+
+// profileTime measures the processor's time for seconds.
+func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
+	seconds, err := number(r.URL.Query(), "seconds", int64(maxProfile/time.Second))
+	if err != nil {
+		return err
+	}
+	took := time.Duration(seconds) * time.Second
+	if took == 0 {
+		took = defaultProfile
+	}
+	w.Header().Set("Content-Type", "application/octet-stream")
+	if err := pprof.StartCPUProfile(w); err != nil {
+		w.Header().Del("Content-Type")
+		return &Error{Code: CodeLimit, Message: err.Error(), Hint: "wait until the other one has ended"}
+	}
+	defer pprof.StopCPUProfile()
+	select {
+	case <-time.After(took):
+	case <-r.Context().Done():
+	case <-s.draining.Done():
+	}
+	return nil
+}
+
+// LogLevel returns how much the daemon logs; a level that is not "" is set
+// before.
+func (c *Client) LogLevel(ctx context.Context, level string) (LogLevel, error) {
+	var l LogLevel
+	if level != "" {
+		return l, c.do(ctx, http.MethodPost, "/v1/log", LogLevelRequest{level}, &l)
+	}
+	return l, c.do(ctx, http.MethodGet, "/v1/log", nil, &l)
+}
+
+// Health asks whether all is well.
+func (c *Client) Health(ctx context.Context) (Health, error) {
+	var h Health
+	return h, c.do(ctx, http.MethodGet, "/v1/health", nil, &h)
+}
+
+// Metrics returns what the daemon counts, in Prometheus' text format.
+func (c *Client) Metrics(ctx context.Context) ([]byte, error) { return c.text(ctx, "/v1/metrics") }
+
+// Profile returns a profile of the daemon's runtime: heap, goroutine and so on.
+// debug 0 is for go tool pprof, 1 and 2 are text.
+func (c *Client) Profile(ctx context.Context, name string, debug int) ([]byte, error) {
+	return c.text(ctx, "/debug/pprof/"+name+"?debug="+strconv.Itoa(debug))
+}
+
+// maxText bounds an answer that is not JSON, in bytes.
+const maxText = 16 << 20
+
+func (c *Client) text(ctx context.Context, path string) ([]byte, error) {
+	resp, err := c.send(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return io.ReadAll(io.LimitReader(resp.Body, maxText))
+}

@@ -1,0 +1,145 @@
+package local_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+)
+
+// LogLevel makes the fake a local.Leveler.
+func (d *fakeDaemon) LogLevel() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.TrimPrefix(strings.Join(d.asked, ","), "level ")
+}
+
+func (d *fakeDaemon) SetLogLevel(level string) error {
+	if level == "loud" {
+		return &local.Error{Code: local.CodeBadRequest, Message: "no such level"}
+	}
+	return d.note("level " + level)
+}
+
+// metricLine is one line of Prometheus' text format, as far as this door writes it.
+var metricLine = regexp.MustCompile(`^(# (HELP [a-z_]+ .+\.|TYPE [a-z_]+ (gauge|counter))|[a-z_]+(\{[a-z_]+="([^"\\]|\\.)*"\})? [0-9.e+-]+)$`)
+
+func TestMetrics(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "work", State: "online", Gaps: 2, Lent: make([]local.Lent, 3)}, {Name: "b\"\n\\", State: "waiting"}}
+	text, err := w.client.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for lines.Scan() {
+		if !metricLine.MatchString(lines.Text()) {
+			t.Errorf("line %q", lines.Text())
+		}
+		if seen[lines.Text()] {
+			t.Errorf("twice: %s", lines.Text())
+		}
+		seen[lines.Text()] = true
+	}
+	for _, want := range []string{
+		`tether_host_up{host="work"} 1`, `tether_host_up{host="b\"\n\\"} 0`, `tether_host_gaps_total{host="work"} 2`, `tether_host_lent{host="work"} 3`,
+		"# TYPE tether_host_gaps_total counter", `tether_terminals{state="running"} 0`, "# TYPE go_goroutines gauge",
+	} {
+		if !seen[want] {
+			t.Errorf("no line %s in\n%s", want, text)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	if h, err := w.client.Health(t.Context()); err != nil || h.Status != "ok" {
+		t.Errorf("%+v, %v", h, err)
+	}
+}
+
+func TestLogLevel(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	if l, err := w.client.LogLevel(t.Context(), "debug"); err != nil || l.Level != "debug" {
+		t.Errorf("set: %+v, %v", l, err)
+	}
+	if l, err := w.client.LogLevel(t.Context(), ""); err != nil || l.Level != "debug" {
+		t.Errorf("ask: %+v, %v", l, err)
+	}
+	var e *local.Error
+	if _, err := w.client.LogLevel(t.Context(), "loud"); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+		t.Errorf("a wrong one: %v", err)
+	}
+}
+
+func TestProfiles(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	text, err := w.client.Profile(t.Context(), "goroutine", 1)
+	if err != nil || !strings.HasPrefix(string(text), "goroutine profile: total ") {
+		t.Errorf("goroutines: %.60q, %v", text, err)
+	}
+	packed, err := w.client.Profile(t.Context(), "heap", 0)
+	if err != nil || !bytes.HasPrefix(packed, []byte("\x1f\x8b")) {
+		t.Errorf("heap: %.10q, %v", packed, err)
+	}
+	var e *local.Error
+	if _, err := w.client.Profile(t.Context(), "secrets", 0); !errors.As(err, &e) || e.Code != local.CodeNotFound {
+		t.Errorf("an unknown one: %v", err)
+	}
+	if _, err := w.client.Profile(t.Context(), "heap", 3); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+		t.Errorf("an unknown form: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.client.Profile(t.Context(), "profile", 0) // 10 s, or until the daemon ends
+		ended <- err
+	}()
+	testkit.Eventually(t, patience, "it measures", func() bool { return strings.Contains(string(goroutines(t, w)), "profileTime") })
+	if _, err := w.client.Profile(t.Context(), "profile", 0); !errors.As(err, &e) || e.Code != local.CodeLimit {
+		t.Errorf("a second one: %v", err)
+	}
+	w.server.Drain()
+	if err := <-ended; err != nil {
+		t.Errorf("a profile when the daemon ends: %v", err)
+	}
+}
+
+func goroutines(t *testing.T, w *world) []byte {
+	t.Helper()
+	text, err := w.client.Profile(t.Context(), "goroutine", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// What shows the daemon's inside is for the person at the socket alone.
+func TestInsideIsNotShown(t *testing.T) {
+	v := serveTCP(t)
+	agent := v.client.As("some")
+	for path, err := range map[string]error{
+		"metrics": second(agent.Metrics(t.Context())), "profile": second(agent.Profile(t.Context(), "heap", 0)),
+		"level": second(agent.LogLevel(t.Context(), "")), "health": second(agent.Health(t.Context())),
+	} {
+		var e *local.Error
+		if !errors.As(err, &e) || e.Code != local.CodeDenied {
+			t.Errorf("%s for an agent: %v", path, err)
+		}
+	}
+	for _, path := range []string{"/v1/metrics", "/debug/pprof/heap", "/v1/health", "/v1/log"} {
+		resp, body := v.ask("GET " + path + " HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nAuthorization: Bearer TOKEN\r\n\r\n")
+		if resp.StatusCode != http.StatusForbidden || strings.Contains(body, "tether_") {
+			t.Errorf("%s over TCP: %s %.60s", path, resp.Status, body)
+		}
+	}
+}
+
+func second[T any](_ T, err error) error { return err }

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/platform/dirs"
+)
+
+func logsCommand(a *app) *cobra.Command {
+	var follow, asJSON bool
+	var lines int
+	var level string
+	c := &cobra.Command{
+		Use: "logs", Short: "show the daemon's log", Args: noArgs,
+		Long: `show the daemon's log. It holds no terminal's output or input, and no secret.
+
+It is kept up to 5 MiB, and as much again as daemon.log.1 beside it; tether status
+--json names the file. --json prints the lines as they are in it, one JSON object
+each. --set-level changes how much is logged, until the daemon ends; what is
+configured as daemon.log_level holds from the next start.`,
+		Example: "  tether logs -f\n  tether logs --set-level debug -f\n  tether logs -n 1000 --json | jq 'select(.level == \"error\")'",
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			if level != "" {
+				client, _, err := a.client()
+				if err != nil {
+					return err
+				}
+				set, err := client.LogLevel(c.Context(), level)
+				if err != nil {
+					return err
+				}
+				a.notice("the daemon logs from %s on, until it ends", set.Level)
+				if !follow && !c.Flags().Changed("lines") {
+					return nil
+				}
+			}
+			var w io.Writer = a.stdout
+			if !asJSON {
+				w = &logText{out: a.stdout, colours: colours(a.stdout)}
+			}
+			return tail(c.Context(), w, agent.LogPath(d), lines, follow)
+		},
+	}
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
+	c.Flags().IntVarP(&lines, "lines", "n", 50, "the last `N` lines")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the lines as they are kept: JSON")
+	c.Flags().StringVar(&level, "set-level", "", "have the daemon log from `LEVEL` on: debug, info, warn or error")
+	return c
+}
+
+// logText makes lines of JSON fit for reading: time, level, message, then the rest by name.
+type logText struct {
+	out     io.Writer
+	colours bool
+	rest    []byte // the beginning of a line
+}
+
+// maxLogLine bounds a line that is waited for, in bytes.
+const maxLogLine = 256 << 10
+
+// Write implements io.Writer; pieces may be of any size.
+func (l *logText) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.rest, []byte("\n"))
+		if !whole && len(line) < maxLogLine {
+			return len(p), nil
+		}
+		if _, err := io.WriteString(l.out, l.line(line)+"\n"); err != nil {
+			return 0, err
+		}
+		l.rest = append([]byte(nil), rest...)
+	}
+}
+
+// line is one line as text; what is no JSON object stays as it is.
+func (l *logText) line(raw []byte) string {
+	var fields map[string]any
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	if d.Decode(&fields) != nil {
+		return printable(string(raw), 0)
+	}
+	when, _ := fields["time"].(string)
+	if at, err := time.Parse(time.RFC3339, when); err == nil {
+		when = at.Local().Format(time.DateTime)
+	}
+	level, _ := fields["level"].(string)
+	message, _ := fields["message"].(string)
+	text := printable(when, 40) + " " + l.coloured(level) + " " + printable(message, 0)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name != "time" && name != "level" && name != "message" {
+			text += " " + printable(name+"="+logValue(fields[name]), 0)
+		}
+	}
+	return text
+}
+
+// coloured is a level in the width of all, in its colour.
+func (l *logText) coloured(level string) string {
+	colour := map[string]string{"warn": "33", "error": "31", "debug": "2"}[level]
+	text := fmt.Sprintf("%-5s", printable(level, 10))
+	if !l.colours || colour == "" {
+		return text
+	}
+	return "\x1b[" + colour + "m" + text + "\x1b[0m"
+}
+
+// logValue quotes what would not be told from the rest of the line.
+func logValue(v any) string {
+	s, ok := v.(string)
+	if !ok {
+		data, err := json.Marshal(v)
+		if err != nil {
+			return "?"
+		}
+		s = string(data)
+	}
+	if s == "" || strings.ContainsAny(s, " \"=") {
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}
