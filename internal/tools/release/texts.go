@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// file is one file of what is shipped: where it is here, and the parts of its
+// place there.
+type file struct {
+	kind kind
+	name string // "tether", "tether-run.1", "tether.bash"
+	from string // absolute path here
+}
+
+// kind says what a file is, and so where each kind of package puts it.
+type kind string
+
+const (
+	programFile kind = "program"
+	manualFile  kind = "man"
+	textFile    kind = "text" // licences, README
+	bashFile    kind = "bash"
+	zshFile     kind = "zsh"
+	fishFile    kind = "fish"
+	powerFile   kind = "powershell"
+)
+
+// shells are the completions that cobra knows, by its names, with the file name
+// under which each shell looks for the program's.
+var shells = []struct {
+	kind kind
+	form string
+}{
+	{bashFile, "%s.bash"}, {zshFile, "_%s"}, {fishFile, "%s.fish"}, {powerFile, "%s.ps1"},
+}
+
+func (r *release) textDir() string { return filepath.Join(r.work, "texts") }
+
+// texts writes what is the same for all targets. The programs write their own
+// manual and completions, so a build for this machine is asked.
+func (r *release) texts(ctx context.Context) error {
+	if err := os.MkdirAll(r.textDir(), 0o755); err != nil {
+		return err
+	}
+	native, err := r.native(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range programs {
+		self, err := exec.LookPath(filepath.Join(native, name))
+		if err != nil {
+			return err
+		}
+		cmd := exec.CommandContext(ctx, self, "manual", filepath.Join(r.textDir(), "man"))
+		cmd.Env = r.dated()
+		if err := runQuiet(cmd); err != nil {
+			return err
+		}
+		for _, s := range shells {
+			script, err := exec.CommandContext(ctx, self, "completion", string(s.kind)).Output()
+			if err != nil {
+				return fmt.Errorf("%s completion %s: %w", name, s.kind, err)
+			}
+			if err := os.WriteFile(filepath.Join(r.textDir(), fmt.Sprintf(s.form, name)), script, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.textDir(), "README.md"), readme, 0o644); err != nil {
+		return err
+	}
+	return r.licences(ctx, filepath.Join(r.textDir(), licencesName))
+}
+
+// native is the directory of the programs that run on this machine: those of a
+// target if there is one for it, else they are built.
+func (r *release) native(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOHOSTOS", "GOHOSTARCH").Output()
+	if err != nil {
+		return "", fmt.Errorf("go env: %w", err)
+	}
+	words := append(strings.Fields(string(out)), "", "")
+	host := target{words[0], words[1]}
+	dir := filepath.Dir(r.program(host, product))
+	if slices.Contains(r.targets, host) {
+		return dir, nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, r.goBuild(ctx, dir, "GOOS="+host.os, "GOARCH="+host.arch)
+}
+
+// files are those of one target, in an order that stays.
+func (r *release) files(t target) ([]file, error) {
+	var all []file
+	for _, name := range programs {
+		all = append(all, file{programFile, t.exe(name), r.program(t, name)})
+	}
+	for _, name := range []string{licencesName, "README.md"} {
+		all = append(all, file{textFile, name, filepath.Join(r.textDir(), name)})
+	}
+	for _, s := range shells {
+		for _, name := range programs {
+			base := fmt.Sprintf(s.form, name)
+			all = append(all, file{s.kind, base, filepath.Join(r.textDir(), base)})
+		}
+	}
+	pages, err := os.ReadDir(filepath.Join(r.textDir(), "man"))
+	if err != nil {
+		return nil, err
+	}
+	for _, page := range pages {
+		all = append(all, file{manualFile, page.Name(), filepath.Join(r.textDir(), "man", page.Name())})
+	}
+	return all, nil
+}
+
+// mode is a file's permissions everywhere.
+func (f file) mode() fs.FileMode {
+	if f.kind == programFile {
+		return 0o755
+	}
+	return 0o644
+}
+
+// portable is the place in archives and below the directory of a program of
+// Windows.
+func (f file) portable() string {
+	switch f.kind {
+	case programFile, textFile:
+		return f.name
+	case manualFile:
+		return "man/man1/" + f.name
+	}
+	return "completions/" + f.name
+}
+
+// compressed writes a compressed copy of a page, as distributions have them,
+// that depends on nothing but the page.
+func compressed(from, to string) error {
+	page, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return err
+	}
+	if _, err := w.Write(page); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return os.WriteFile(to, b.Bytes(), 0o644)
+}
+
+// redate gives a file the time of the commit.
+func redate(path string, epoch time.Time) error { return os.Chtimes(path, epoch, epoch) }

@@ -1,0 +1,25 @@
+#!/bin/bash
+# usage: release.sh [FLAGS]   builds everything that people install into dist/release, after installing what that takes: nfpm with go
+# below bin/tools, wixl and faketime with apt. Two runs for one commit give the same bytes. The flags are those of internal/tools/release.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# A module of its own, so that ours does not need what it needs; later ones need modules that not every proxy has.
+nfpm=github.com/goreleaser/nfpm/v2 nfpm_version=v2.45.2
+
+fail() {
+	echo "release.sh: $*" >&2
+	exit 1
+}
+
+if ! go version -m bin/tools/nfpm 2>/dev/null | grep -q "$nfpm[[:space:]]$nfpm_version"; then
+	env -u GOOS -u GOARCH CGO_ENABLED=0 GOBIN="$PWD/bin/tools" go install -trimpath -ldflags='-s -w' "$nfpm/cmd/nfpm@$nfpm_version" ||
+		fail "packages cannot be built: nfpm cannot be installed"
+fi
+if ! command -v wixl >/dev/null || ! command -v msibuild >/dev/null || ! command -v faketime >/dev/null; then
+	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
+		fail "the installers for Windows cannot be built: install wixl, msitools and faketime, or run this as root on a Debian system"
+	apt-get update -q >/dev/null &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends wixl msitools faketime >/dev/null ||
+		fail "the installers for Windows cannot be built: apt-get cannot install wixl, msitools and faketime"
+fi
+exec go run ./internal/tools/release "$@"
