@@ -6,6 +6,8 @@
 #   wine.sh start | stop    keeps one idle program alive around a test run, see keep below
 #   wine.sh PROG.exe ARGS…  runs a Windows program; also as go test -exec. Folders are seen under their own names, on drive Z:
 #
+# WINEPREFIX names another folder for what Windows keeps (registry, drive C:) than bin/tools/wine/prefix.
+#
 # It takes root: the root is entered with unshare(1), and folders are mounted into it in a private mount namespace, so that removing
 # it later cannot reach them.
 set -euo pipefail
@@ -28,13 +30,17 @@ setup() {
 	local mirror key=/usr/share/keyrings/debian-archive-keyring.gpg
 	mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' 'Component: main' | head -1)
 	[ -n "$mirror" ] || fail "Wine cannot be set up: apt knows no Debian mirror"
-	rm -rf --one-file-system "$dir"
-	mkdir -p "$dir"
-	mmdebstrap --quiet --variant=essential --include=wine64,wine trixie "$root" "deb [signed-by=$key] $mirror trixie main" ||
-		fail "Wine cannot be set up: $mirror did not give a Debian 13 with Wine"
+	fetch "$mirror" "$key" || fetch "$mirror" "$key" || fail "Wine cannot be set up: $mirror did not give a Debian 13 with Wine"
 	echo "127.0.0.1 localhost" >"$root/etc/hosts"
 	(run wineboot -i) >"$dir/wineboot.log" 2>&1 || fail "Wine cannot be set up: wineboot, see $dir/wineboot.log"
 	touch "$dir/ok"
+}
+
+# fetch makes the root anew.
+fetch() {
+	rm -rf --one-file-system "$dir"
+	mkdir -p "$dir"
+	mmdebstrap --quiet --variant=essential --include=wine64,wine trixie "$root" "deb [signed-by=$2] $1 trixie main"
 }
 
 # top prints the top folders of the paths.
@@ -69,8 +75,9 @@ exec unshare --root="$root" --wd="$PWD" "$WINELOADER" "$@"' "$root" "$binds" "$@
 # reader of that output waits for ever; and each later program starts and stops them again: 2.5 s instead of 0.05 s.
 keep() {
 	setsid "$0" ping -n 1000000 127.0.0.1 </dev/null >/dev/null 2>&1 &
-	for _ in $(seq 60); do
-		timeout 20 "$0" cmd /c exit 0 </dev/null >/dev/null 2>&1 && return
+	local end=$((SECONDS + 120))
+	while [ $SECONDS -lt $end ]; do
+		timeout 30 "$0" cmd /c exit 0 </dev/null >/dev/null 2>&1 && return
 		sleep 0.5
 	done
 	fail "Wine does not run a program; remove $dir and try again"
