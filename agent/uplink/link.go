@@ -25,6 +25,9 @@ type Options struct {
 	Terminals term.Access
 	// Version of this program, shown to the host.
 	Version string
+	// Machine is the name of this one, shown to the host so that people and
+	// agents there can tell machines apart; "" is not shown.
+	Machine string
 	// AssumeClientTerminals lends to a host that shows no marker: one that
 	// implements the bare proposal. The check after creation stays.
 	AssumeClientTerminals bool
@@ -173,7 +176,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 	defer end()
 	o := client.Options{
 		ClientID: l.opts.ClientID,
-		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version},
+		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version, Title: l.opts.Machine},
 		Meta:     ahp.NewClientMeta(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification,
 	}
 	l.mu.Lock()
@@ -255,7 +258,7 @@ const wrongTargetRetry = 24 * time.Hour
 func stateFor(err error) State {
 	var version *ahp.VersionError
 	switch {
-	case errors.Is(err, client.ErrUnauthorized):
+	case errors.Is(err, client.ErrUnauthorized), errors.Is(err, client.ErrPin):
 		return StateRefused
 	case errors.Is(err, errUnsupported), errors.As(err, &version):
 		return StateUnsupported

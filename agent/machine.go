@@ -1,0 +1,16 @@
+package agent
+
+import (
+	"os"
+	"strings"
+)
+
+// machineName is what hosts are shown of this machine, its name without the domain; "" if it has none.
+func machineName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	name, _, _ = strings.Cut(name, ".")
+	return name
+}
