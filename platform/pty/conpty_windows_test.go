@@ -235,19 +235,51 @@ func TestKillAfterClose(t *testing.T) {
 	p.wantEnd()
 }
 
-// The console's escape sequences of programs arrive unchanged and in order. BEL as their end is not tested: Wine drops it.
+// Ctrl+C reaches the program, which this one has not made deaf for it.
+func TestInterrupt(t *testing.T) {
+	testkit.NotOnWine(t, "its console host ends when Ctrl+C is typed")
+	testkit.Leaks(t)
+	for _, press := range []func(p *term) error{
+		func(p *term) error { return p.Signal("INT") },
+		func(p *term) error { _, err := p.Write([]byte("\x03")); return err },
+	} {
+		p := start(t, "interrupt")
+		p.until("ready")
+		if err := press(p); err != nil {
+			t.Fatal(err)
+		}
+		p.until("interrupted")
+		if got := p.wantEnd(); got != (pty.Exit{Code: 42}) {
+			t.Errorf("exit %+v, want the program's own 42", got)
+		}
+		p.rest()
+	}
+}
+
+// The console's escape sequences of programs arrive unchanged and in order, however they end.
 func TestSequencesArrive(t *testing.T) {
 	testkit.Leaks(t)
-	const seq = "\x1b]633;A\x1b\\one\x1b]133;C\x1b\\two\x1b]0;title\x1b\\three\x1b]633;D;7\x1b\\"
+	sequencesArrive(t, "\x1b\\")
+}
+
+func TestSequencesEndedByABellArrive(t *testing.T) {
+	testkit.NotOnWine(t, "it drops BEL")
+	testkit.Leaks(t)
+	sequencesArrive(t, "\a")
+}
+
+func sequencesArrive(t *testing.T, end string) {
+	t.Helper()
+	pieces := []string{"\x1b]633;A" + end, "one", "\x1b]133;C" + end, "two", "\x1b]0;title" + end, "three", "\x1b]633;D;7" + end}
 	c := helper("print")
-	c.Env = append(c.Env, "TEXT="+seq)
+	c.Env = append(c.Env, "TEXT="+strings.Join(pieces, ""))
 	p := run(t, c)
 	got, err := io.ReadAll(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := -1
-	for _, want := range []string{"\x1b]633;A\x1b\\", "one", "\x1b]133;C\x1b\\", "two", "\x1b]0;title\x1b\\", "three", "\x1b]633;D;7\x1b\\"} {
+	for _, want := range pieces {
 		next := strings.Index(string(got), want)
 		if next <= at {
 			t.Fatalf("%q is missing or too early in %q", want, got)
@@ -277,4 +309,17 @@ func TestManyAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Sizes that Windows cannot do with become the nearest.
+func TestSizesOfAConsole(t *testing.T) {
+	for _, c := range []struct{ given, want pty.Size }{
+		{pty.Size{Cols: 80, Rows: 24}, pty.Size{Cols: 80, Rows: 24}},
+		{pty.Size{Cols: 1, Rows: 1}, pty.Size{Cols: 2, Rows: 1}},
+		{pty.Size{Cols: 65535, Rows: 40000}, pty.Size{Cols: 1000, Rows: 1000}},
+	} {
+		if got := pty.ConsoleSize(c.given); got != c.want {
+			t.Errorf("%v becomes %v, want %v", c.given, got, c.want)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,17 +23,18 @@ import (
 const helperVar = "PTY_TEST_HELPER"
 
 var helpers = map[string]func(){
-	"argv":  printArgv,
-	"code":  func() { n, _ := strconv.ParseUint(os.Args[1], 10, 32); os.Exit(int(n)) },
-	"echo":  echo,
-	"env":   printEnv,
-	"hang":  func() { fmt.Println("ready"); hang() },
-	"line":  func() { fmt.Printf("<%x>\n", windows.UTF16PtrToString(windows.GetCommandLine())) },
-	"late":  func() { <-time.After(300 * time.Millisecond); fmt.Println("late news") },
-	"leave": func() { must(self("late").Start()); os.Exit(7) },
-	"lines": printLines,
-	"tree":  growTree,
-	"print": func() { fmt.Print(os.Getenv("TEXT")) },
+	"argv":      printArgv,
+	"code":      func() { n, _ := strconv.ParseUint(os.Args[1], 10, 32); os.Exit(int(n)) },
+	"echo":      echo,
+	"env":       printEnv,
+	"interrupt": interrupted,
+	"hang":      func() { fmt.Println("ready"); hang() },
+	"line":      func() { fmt.Printf("<%x>\n", windows.UTF16PtrToString(windows.GetCommandLine())) },
+	"late":      func() { <-time.After(300 * time.Millisecond); fmt.Println("late news") },
+	"leave":     func() { must(self("late").Start()); os.Exit(7) },
+	"lines":     printLines,
+	"tree":      growTree,
+	"print":     func() { fmt.Print(os.Getenv("TEXT")) },
 }
 
 func TestMain(m *testing.M) {
@@ -41,6 +43,16 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// interrupted waits for Ctrl+C.
+func interrupted() {
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, os.Interrupt)
+	fmt.Println("ready")
+	<-came
+	fmt.Println("interrupted")
+	os.Exit(42)
 }
 
 func hang() {
