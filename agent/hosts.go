@@ -22,6 +22,7 @@ type host struct {
 	Name                  string         `json:"name"`
 	URL                   string         `json:"url"`
 	Token                 string         `json:"token,omitempty"`
+	Pin                   string         `json:"pin,omitempty"` // client.Pin
 	ClientID              string         `json:"client_id"`
 	Default               bool           `json:"default,omitempty"`
 	AssumeClientTerminals bool           `json:"assume_client_terminals,omitempty"`
@@ -35,6 +36,12 @@ type hostFile struct {
 }
 
 const hostFileVersion = 1
+
+// endpoint says how to reach it.
+func (h host) endpoint() client.Endpoint {
+	pin, _ := client.ParsePin(h.Pin) // openHosts has checked it
+	return client.Endpoint{URL: h.URL, Token: h.Token, Pin: pin}
+}
 
 // hostStore is the list of paired hosts. It is safe for concurrent use.
 type hostStore struct {
@@ -62,6 +69,11 @@ func openHosts(path string) (*hostStore, error) {
 	if f.Version != hostFileVersion {
 		return nil, fmt.Errorf("paired hosts: %s has version %d, this program knows %d", path, f.Version, hostFileVersion)
 	}
+	for _, h := range f.Hosts {
+		if _, err := client.ParsePin(h.Pin); err != nil {
+			return nil, fmt.Errorf("paired hosts: %s: %s: %w", path, h.Name, err)
+		}
+	}
 	return &hostStore{path: path, all: f.Hosts}, nil
 }
 
@@ -75,7 +87,7 @@ func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, e
 	address, _ := HostURL(where) // a name gives "", which is no host's
 	for _, h := range s.all {
 		if h.Name == where || h.URL == address {
-			return client.Endpoint{URL: h.URL, Token: h.Token}, true, nil
+			return h.endpoint(), true, nil
 		}
 	}
 	return e, false, nil
@@ -116,14 +128,17 @@ func (s *hostStore) byDefault() (host, bool) {
 
 // put adds a host or replaces the one of that name. A default takes that from
 // all others.
-func (s *hostStore) put(h host) error {
+func (s *hostStore) put(h host) error { return s.replace(h.Name, h) }
+
+// replace is put for a host that was called name before.
+func (s *hostStore) replace(name string, h host) error {
 	return s.update(func(all []host) []host {
 		if h.Default {
 			for i := range all {
 				all[i].Default = false
 			}
 		}
-		if i := slices.IndexFunc(all, func(o host) bool { return o.Name == h.Name }); i >= 0 {
+		if i := slices.IndexFunc(all, func(o host) bool { return o.Name == name }); i >= 0 {
 			all[i] = h
 			return all
 		}

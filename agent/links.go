@@ -12,7 +12,6 @@ import (
 	"tether/agent/config"
 	"tether/agent/term"
 	"tether/agent/uplink"
-	"tether/ahp/client"
 	"tether/platform/roam"
 )
 
@@ -71,8 +70,8 @@ func (l *links) start(h host) {
 	l.stop(h.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
-		Name: h.Name, Endpoint: client.Endpoint{URL: h.URL, Token: h.Token}, ClientID: h.ClientID,
-		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, OnDispose: h.OnDispose,
+		Name: h.Name, Endpoint: h.endpoint(), ClientID: h.ClientID,
+		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 	})}
 	l.mu.Lock()

@@ -80,8 +80,15 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 	if how != term.DisposeAuto && how != term.DisposeKill && how != term.DisposeUnlend {
 		return host{}, bad("on_dispose %.20q must be auto, kill or unlend", r.OnDispose)
 	}
+	pin, err := client.ParsePin(r.Pin)
+	if err != nil {
+		return host{}, bad("%v", err)
+	}
+	if r.Pin != "" && address.Scheme != "wss" {
+		return host{}, bad("a pin is of a certificate, and %s has none; use wss://", address.Redacted())
+	}
 	h := host{
-		Name: r.Name, URL: address.String(), Token: r.Token, ClientID: newUUID(),
+		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: newUUID(),
 		Default: r.Default || len(a.hosts.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
 	}
 	known := a.pairedAt(h.URL, r.Name)
@@ -93,7 +100,7 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 		h.Name = a.freeName(address)
 	}
 	if !hostName().MatchString(h.Name) {
-		return host{}, bad("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", h.Name)
+		return host{}, badName(h.Name)
 	}
 	if other, ok := a.hosts.find(h.Name); ok {
 		return host{}, &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", h.Name, other.URL),
@@ -177,7 +184,7 @@ func loopback(name string) bool {
 func (a *Agent) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	conn, err := client.Connect(ctx, client.Endpoint{URL: h.URL, Token: h.Token}, client.Options{
+	conn, err := client.Connect(ctx, h.endpoint(), client.Options{
 		ClientID: newUUID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
 	})
 	if err != nil {
@@ -195,7 +202,13 @@ func (a *Agent) verify(ctx context.Context, h host) error {
 func refusal(err error) error {
 	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
 	var version *ahp.VersionError
+	seen := client.UnverifiedPin(err)
 	switch {
+	case errors.Is(err, client.ErrPin):
+		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed, pair again with the new --pin"
+	case seen != (client.Pin{}):
+		e.Code = local.CodeRefused
+		e.Hint = "if you know by another way that the certificate is the host's: --pin " + seen.String()
 	case errors.Is(err, client.ErrUnauthorized):
 		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right one with --token-file"
 	case errors.As(err, &version):

@@ -51,7 +51,7 @@ func (a *Agent) Status() local.Status {
 
 func (a *Agent) hostStatus(h host) local.HostStatus {
 	first, ok := a.hosts.byDefault()
-	s := local.HostStatus{Name: h.Name, URL: h.URL, Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	s := local.HostStatus{Name: h.Name, URL: h.URL, Pin: h.Pin, Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
 	link, ok := a.links.status(h.Name)
 	if !ok {
 		return s // being paired or unpaired just now

@@ -131,6 +131,7 @@ type PairRequest struct {
 	Name    string `json:"name,omitempty"` // "" is made of the URL
 	URL     string `json:"url"`
 	Token   string `json:"token,omitempty"`
+	Pin     string `json:"pin,omitempty"`     // client.Pin of the host's certificate
 	Default bool   `json:"default,omitempty"` // lend here when nothing else is said; the first host is it anyway
 	// AssumeClientTerminals pairs with a host that does not say that it takes
 	// client-executed terminals.
@@ -182,6 +183,7 @@ type LogMemory struct {
 type HostStatus struct {
 	Name      string    `json:"name"`
 	URL       string    `json:"url"` // without a credential
+	Pin       string    `json:"pin,omitempty"`
 	Default   bool      `json:"default"`
 	State     string    `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since     time.Time `json:"since"`

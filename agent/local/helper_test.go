@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -27,7 +28,7 @@ type fakeDaemon struct {
 	asked []string
 	specs []local.SpawnRequest
 	hosts []local.HostStatus // of Status
-	err   error // the answer to Pair and Unpair
+	err   error              // the answer to Pair and Unpair
 }
 
 func (d *fakeDaemon) note(what string) error {
@@ -54,6 +55,10 @@ func (d *fakeDaemon) Spec(_ context.Context, r local.SpawnRequest) (term.Spec, e
 
 func (d *fakeDaemon) Pair(_ context.Context, r local.PairRequest) (local.HostStatus, error) {
 	return local.HostStatus{Name: r.Name, URL: r.URL}, d.note("pair " + r.Name)
+}
+
+func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c local.HostChange) (local.HostStatus, error) {
+	return local.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
 }
 
 func (d *fakeDaemon) Unpair(_ context.Context, name string) error { return d.note("unpair " + name) }

@@ -32,6 +32,8 @@ type Daemon interface {
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// Pair asks the host once, then keeps it and links to it.
 	Pair(context.Context, PairRequest) (HostStatus, error)
+	// ChangeHost renames a paired host or makes it the default one.
+	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) error
 	// HandOver makes the daemon end soon and leave the terminals to the next
@@ -186,6 +188,7 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/environment":              person(s.environment),
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),
+		"POST /v1/hosts/{name}":            person(s.changeHost),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
 		"POST /v1/declared":                person(s.declare),
 		"GET /v1/health":                   onlySocket(person(s.health)),

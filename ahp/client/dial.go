@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,6 +27,18 @@ type Endpoint struct {
 	URL    string      // ws or wss
 	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
 	Header http.Header // added to the upgrade request
+	Pin    Pin         // of the host's certificate, for wss
+	// Credential, if not nil, is asked for the token before each connection, instead of Token. Its error is that of Connect.
+	Credential func(context.Context) (token string, err error)
+}
+
+// TLS is the configuration of a TLS connection to it; nil means Go's defaults.
+func (e Endpoint) TLS() *tls.Config {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return nil
+	}
+	return e.Pin.TLS(u.Hostname())
 }
 
 // withToken returns the URL to dial. Its errors do not hold the URL, which may hold a token.
@@ -43,8 +56,15 @@ func (e Endpoint) withToken() (string, error) {
 }
 
 // Connect dials the host and initializes, or resumes if o.Resume is set. It blocks until that is done or ctx is; later ctx
-// has no effect. Besides the errors of ConnectChannel it returns ErrUnauthorized and ErrUnreachable.
+// has no effect. Besides the errors of ConnectChannel it returns ErrUnauthorized, ErrUnreachable and ErrPin.
 func Connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
+	if e.Credential != nil {
+		token, err := e.Credential(ctx)
+		if err != nil {
+			return nil, err
+		}
+		e.Token = token
+	}
 	target, err := e.withToken()
 	if err != nil {
 		return nil, err
@@ -53,7 +73,7 @@ func Connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
 	if limit <= 0 {
 		limit = DefaultReadLimit
 	}
-	ch, err := wsconn.Dial(ctx, target, wsconn.Options{ReadLimit: limit, HTTPHeader: e.Header})
+	ch, err := wsconn.Dial(ctx, target, wsconn.Options{ReadLimit: limit, HTTPHeader: e.Header, TLSConfig: e.TLS()})
 	if refused, ok := errors.AsType[*wsconn.DialError](err); ok &&
 		(refused.Status == http.StatusUnauthorized || refused.Status == http.StatusForbidden) {
 		return nil, fmt.Errorf("%w: %w", ErrUnauthorized, err)

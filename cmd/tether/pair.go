@@ -47,6 +47,7 @@ with the same URL replaces the token.`,
 	f := c.Flags()
 	token.flags(c)
 	f.StringVar(&r.Name, "name", "", "a `name` for the host, instead of one made of its URL")
+	f.StringVar(&r.Pin, "pin", "", "believe the host's certificate if its public key has this `HASH`, sha256/…, instead of the system's authorities")
 	f.BoolVar(&r.Default, "default", false, "lend to it when nothing else is said, as to the first host anyway")
 	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair although the host does not say that it takes terminals")
 	f.StringVar(&r.OnDispose, "on-dispose", "auto", "when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")

@@ -49,7 +49,7 @@ func addGroups(root *cobra.Command, a *app) {
 	}{
 		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
 			killCommand(a), upCommand(a), downCommand(a), restartCommand(a)}},
-		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
+		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
 			auditCommand(a), tokenCommand(a)}},
 		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), logsCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),

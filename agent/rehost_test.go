@@ -1,0 +1,79 @@
+package agent_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/internal/testkit"
+)
+
+func TestHostsAreRenamedAndChosen(t *testing.T) {
+	d := home(t)
+	one, two := startHost(t, "1"), startHost(t, "2")
+	a := start(t, agent.Config{Dirs: d})
+	for name, r := range map[string]local.PairRequest{"one": {URL: one, Token: "1"}, "two": {URL: two, Token: "2"}} {
+		r.Name, r.Default = name, name == "one"
+		if _, err := a.client.Pair(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change := func(name string, c local.HostChange, code local.Code) local.HostStatus {
+		t.Helper()
+		h, err := a.client.ChangeHost(t.Context(), name, c)
+		var e *local.Error
+		if code == "" && err != nil || code != "" && (!errors.As(err, &e) || e.Code != code) {
+			t.Errorf("change %q to %+v: %v, want %q", name, c, err, code)
+		}
+		return h
+	}
+	if h := change("two", local.HostChange{Default: true}, ""); !h.Default {
+		t.Errorf("chosen: %+v", h)
+	}
+	if h := change("one", local.HostChange{Name: "first"}, ""); h.Name != "first" || h.Default || h.URL != one {
+		t.Errorf("renamed: %+v", h)
+	}
+	change("one", local.HostChange{Default: true}, local.CodeNotPaired)
+	change("first", local.HostChange{Name: "two"}, local.CodePaired)
+	change("first", local.HostChange{Name: "a b"}, local.CodeBadRequest)
+	change("first", local.HostChange{}, local.CodeBadRequest)
+
+	// The default one is lent to, and keeps its name meanwhile.
+	lent, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")})
+	if err != nil || len(lent.LentTo) != 1 || lent.LentTo[0] != "two" {
+		t.Fatalf("lent to %v, %v", lent.LentTo, err)
+	}
+	change("two", local.HostChange{Name: "second"}, local.CodeExists)
+	if _, err := a.client.UnlendAll(t.Context(), "two"); err != nil {
+		t.Fatal(err)
+	}
+	change("two", local.HostChange{Name: "second"}, "")
+	if lent, err = a.client.Lend(t.Context(), lent.ID, local.LendRequest{}); err != nil || lent.LentTo[0] != "second" {
+		t.Errorf("lent again to %v, %v", lent.LentTo, err)
+	}
+	a.status("both are online under their names", func(s local.Status) bool {
+		return s.Hosts[0].State == "online" && s.Hosts[1].State == "online" && s.Hosts[0].Name+s.Hosts[1].Name != "onetwo"
+	})
+	a.end()
+	a = start(t, agent.Config{Dirs: d})
+	a.status("so they are after a restart", func(s local.Status) bool {
+		names := map[string]bool{}
+		for _, h := range s.Hosts {
+			names[h.Name] = h.Default
+		}
+		return len(names) == 2 && names["second"] && !names["first"] && s.Hosts[0].State == "online"
+	})
+}
+
+func TestPinsAreCheckedAtPairing(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	const pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	for _, r := range []local.PairRequest{{URL: "wss://host.example", Pin: "sha256/short"}, {URL: "ws://127.0.0.1:1", Pin: pin}} {
+		_, err := a.client.Pair(t.Context(), r)
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeBadRequest {
+			t.Errorf("%+v: %v, want %s", r, err, local.CodeBadRequest)
+		}
+	}
+}

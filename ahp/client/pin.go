@@ -1,0 +1,86 @@
+package client
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// pinPrefix begins the text of a Pin, as in RFC 7469 and curl's --pinnedpubkey but for the slashes.
+const pinPrefix = "sha256/"
+
+// ErrPin is returned by Connect when the host's certificate does not hold the pinned key. Trying again does not help: either the
+// host has another key, or it is another host.
+var ErrPin = errors.New("the host's certificate does not have the pinned key")
+
+// A Pin is the SHA-256 of a certificate's public key (its SubjectPublicKeyInfo). It takes the place of the system's certificate
+// authorities: a certificate with that key is believed whoever has signed it, any other is not. Name and dates are checked as ever.
+// The zero Pin is none.
+type Pin struct {
+	sum [sha256.Size]byte
+	set bool
+}
+
+// ParsePin reads sha256/ and base64, with or without padding, of either alphabet. "" is the zero Pin.
+func ParsePin(text string) (Pin, error) {
+	if text == "" {
+		return Pin{}, nil
+	}
+	digits, ok := strings.CutPrefix(text, pinPrefix)
+	digits = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(digits, "="))
+	sum, err := base64.RawStdEncoding.Strict().DecodeString(digits)
+	if !ok || err != nil || len(sum) != sha256.Size {
+		return Pin{}, fmt.Errorf("a pin is %s and the base64 of 32 bytes, not %.80q", pinPrefix, text)
+	}
+	return Pin{sum: [sha256.Size]byte(sum), set: true}, nil
+}
+
+// PinOf returns the Pin of a certificate.
+func PinOf(c *x509.Certificate) Pin {
+	return Pin{sum: sha256.Sum256(c.RawSubjectPublicKeyInfo), set: true}
+}
+
+// String is the form that ParsePin reads, "" for the zero Pin.
+func (p Pin) String() string {
+	if !p.set {
+		return ""
+	}
+	return pinPrefix + base64.StdEncoding.EncodeToString(p.sum[:])
+}
+
+// TLS is the configuration for the host of that name or address: nil for the zero Pin, which means the system's authorities.
+func (p Pin) TLS(host string) *tls.Config {
+	if !p.set {
+		return nil
+	}
+	// The check of the chain is replaced by ours, which runs on every connection.
+	return &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error { return p.verify(s.PeerCertificates[0], host) }} // a client has always one
+}
+
+// verify believes the certificate if its key is the pinned one, and it is for this name or address and these days.
+func (p Pin) verify(leaf *x509.Certificate, host string) error {
+	seen := PinOf(leaf)
+	if subtle.ConstantTimeCompare(seen.sum[:], p.sum[:]) != 1 {
+		return fmt.Errorf("%w: it has %v", ErrPin, seen)
+	}
+	roots := x509.NewCertPool()
+	roots.AddCert(leaf)
+	_, err := leaf.Verify(x509.VerifyOptions{Roots: roots, DNSName: host})
+	return err
+}
+
+// UnverifiedPin returns the Pin of the certificate that was not believed, the zero Pin if err is about something else. Whoever
+// knows by another way that it is the right one may pin it.
+func UnverifiedPin(err error) Pin {
+	unverified, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || len(unverified.UnverifiedCertificates) == 0 {
+		return Pin{}
+	}
+	return PinOf(unverified.UnverifiedCertificates[0])
+}

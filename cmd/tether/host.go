@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+// pairedList is the paired hosts as tether host ls --json prints them.
+type pairedList struct {
+	SchemaVersion int                `json:"schema_version"`
+	Hosts         []local.HostStatus `json:"hosts"`
+}
+
+func hostCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "host", Short: "list, choose, rename and forget paired hosts", RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(c, "there is no command %q", args[0])
+			}
+			return c.Help()
+		},
+		Long: `list, choose, rename and forget paired hosts.
+
+Several hosts can be paired at once. tether run and tether shell lend to the default
+one unless --host or --private says otherwise.`,
+	}
+	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRenameCommand(a), hostRemoveCommand(a))
+	return c
+}
+
+func pairedListCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ls", Short: "list paired hosts", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			s, err := client.Status(c.Context())
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.printJSON(pairedList{local.SchemaVersion, s.Hosts})
+			}
+			return a.printHosts(s.Hosts)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func (a *app) printHosts(all []local.HostStatus) error {
+	if len(all) == 0 {
+		a.notice("no host is paired; pair with one by: tether pair URL")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tSTATE\tLENT\tURL")
+	for _, h := range all {
+		name := printable(h.Name, 0)
+		if h.Default {
+			name += " (default)"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", name, h.State, len(h.Lent), printable(h.URL, 0))
+	}
+	return w.Flush()
+}
+
+func hostUseCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "use NAME", Short: "lend to this host when nothing else is said", Args: someArgs(1, 1, "the host's name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.changeHost(c, args[0], local.HostChange{Default: true})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.stdout, "tether run lends to %s\n", printable(h.Name, 0))
+			return err
+		},
+	}
+}
+
+func hostRenameCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "rename NAME NEW", Short: "give a host another name", Args: someArgs(2, 2, "the host's name and the new one"),
+		Long: `give a host another name.
+
+Terminals are lent to a name: a host to which some are lent keeps its own.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if args[1] == "" {
+				return usage(c, "the new name is empty")
+			}
+			h, err := a.changeHost(c, args[0], local.HostChange{Name: args[1]})
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(a.stdout, "%s is now %s\n", printable(args[0], 0), printable(h.Name, 0))
+			return err
+		},
+	}
+}
+
+func (a *app) changeHost(c *cobra.Command, name string, change local.HostChange) (local.HostStatus, error) {
+	client, err := a.ensured(c)
+	if err != nil {
+		return local.HostStatus{}, err
+	}
+	return client.ChangeHost(c.Context(), name, change)
+}
+
+func hostRemoveCommand(a *app) *cobra.Command {
+	c := unpairCommand(a)
+	c.Use, c.Short = "rm NAME", "the same as tether unpair"
+	return c
+}
