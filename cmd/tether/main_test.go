@@ -28,11 +28,23 @@ func TestMain(m *testing.M) {
 	os.Setenv(raceVar, quickRace)
 	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
+		"after":      after,
 		"argv":       argv,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
 	})
+}
+
+// after waits so long and exits with a status: after 1s 7.
+func after() {
+	d, err := time.ParseDuration(os.Args[1])
+	if err != nil {
+		os.Exit(2)
+	}
+	<-time.After(d)
+	status, _ := strconv.Atoi(os.Args[2])
+	os.Exit(status)
 }
 
 // flooding is the tests, whose program is also testkit.FloodCommand.
