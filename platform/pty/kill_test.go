@@ -143,7 +143,13 @@ func TestKillSparesOtherUsers(t *testing.T) {
 	if _, err := fmt.Sscanf(p.until("\n"), "pid %d", &pid); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Kill(pid, unix.SIGKILL)
+	defer func() { // before the terminal is killed in the end, which would find it again
+		_ = unix.Kill(pid, unix.SIGKILL)
+		testkit.Eventually(t, patience, "the end of the other user's process", func() bool {
+			row, err := proc.Lookup(pid)
+			return err != nil || row.Zombie
+		})
+	}()
 	err := p.Kill(t.Context(), 0)
 	if want := fmt.Sprintf("processes of other users left alone: pid [%d]", pid); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Kill: %v, want %q", err, want)
