@@ -18,7 +18,7 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/secret, platform/tty, platform/roam;
+	NONE < platform/dirs, platform/secret, platform/tty, platform/roam, platform/limits;
 	platform/proc < platform/pty, platform/shell;
 	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;

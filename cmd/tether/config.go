@@ -15,15 +15,15 @@ import (
 
 func configCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "config", Short: "show and check the configuration file", SuggestionsMinimumDistance: 2,
-		Long: `show and check the configuration file.
+		Use: "config", Short: "show, check and change the configuration file", SuggestionsMinimumDistance: 2,
+		Long: `show, check and change the configuration file.
 
 The daemon reads it once, when it starts: after a change, tether stop, and the
 next command that needs one starts it anew. docs/CONFIG.md lists the keys.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(configPathCommand(a), configViewCommand(a), configCheckCommand(a))
+	c.AddCommand(configPathCommand(a), configViewCommand(a), configCheckCommand(a), configEditCommand(a))
 	return c
 }
 

@@ -123,13 +123,16 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f
 	return client.EnsureDaemon(c.Context(), l)
 }
 
+// daemonOutput is where a daemon in the background prints what goes beside its log: why it could not start, or a crash.
+func daemonOutput(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.out") }
+
 // launch is how a daemon is started in the background.
 func launch(d dirs.Dirs) (local.Launch, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return local.Launch{}, fmt.Errorf("find this program to start the daemon: %w", err)
 	}
-	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: filepath.Join(d.State, "daemon.out")}, nil
+	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
 // leftText says what runs without a daemon.

@@ -52,7 +52,7 @@ func addGroups(root *cobra.Command, a *app) {
 		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
 			auditCommand(a), tokenCommand(a)}},
-		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), logsCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
+		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), doctorCommand(a), logsCommand(a), bugreportCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
 			versionCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/platform/dirs"
+	"tether/platform/secret"
+)
+
+// A report holds what helps and nothing that is the person's alone. What may be in it is listed here, by what it is made of; nothing
+// is copied and then cleaned, except the daemon's log, which holds neither secrets nor what terminals print (docs/RELIABILITY.md).
+
+// reportLog is how much of a log is in a report, in bytes.
+const reportLog = 512 << 10
+
+func bugreportCommand(a *app) *cobra.Command {
+	var output string
+	c := &cobra.Command{
+		Use: "bugreport", Short: "write what helps to find a fault into one archive", Args: noArgs,
+		Long: `write what helps to find a fault into one archive: versions, tether doctor, the
+status, the configuration without values that may be secret, the daemon's log,
+its counters and goroutines, and of each terminal its state and size.
+
+It holds no token, no variable's value, no command line, and nothing that a
+terminal printed or was typed. Look into it before you send it to anybody: tar -tzf
+lists it.`,
+		Example: "  tether bugreport\n  tether bugreport --output - | tar -tz",
+		RunE: func(c *cobra.Command, _ []string) error {
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			done := a.progress(c.Context(), "looking at everything")
+			data, err := a.report(c.Context(), d)
+			done()
+			if err != nil {
+				return err
+			}
+			if output == "-" {
+				_, err := a.stdout.Write(data)
+				return err
+			}
+			if output == "" {
+				output = "tether-bugreport-" + time.Now().Format("20060102-150405") + ".tar.gz"
+			}
+			if err := writeNew(output, data); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.stdout, output)
+			return err
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write it to `FILE`, which must not be there yet; - for standard output")
+	return c
+}
+
+// writeNew writes a file that only this user may read. It replaces none.
+func writeNew(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return &hinted{err, "--output FILE writes it elsewhere"}
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// report is the archive.
+func (a *app) report(ctx context.Context, d dirs.Dirs) ([]byte, error) {
+	var out bytes.Buffer
+	packed := gzip.NewWriter(&out)
+	archive := tar.NewWriter(packed)
+	now := time.Now()
+	for _, part := range a.reportParts(ctx, d) {
+		err := archive.WriteHeader(&tar.Header{Name: "tether-bugreport/" + part.name, Mode: 0o600, Size: int64(len(part.data)), ModTime: now})
+		if err == nil {
+			_, err = archive.Write(part.data)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	err := errors.Join(archive.Close(), packed.Close())
+	return out.Bytes(), err
+}
+
+// reportPart is one file of the archive.
+type reportPart struct {
+	name string
+	data []byte
+}
+
+// reportParts are those that can be had; what cannot says why.
+func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
+	client := local.NewClient(agent.SocketPath(d))
+	defer client.Close()
+	var all []reportPart
+	add := func(name string, data []byte, err error) {
+		if err != nil {
+			name, data = name+".missing.txt", []byte(err.Error()+"\n")
+		}
+		all = append(all, reportPart{name, data})
+	}
+	addJSON := func(name string, v any, err error) {
+		data, encoding := json.MarshalIndent(v, "", "  ")
+		add(name, data, errors.Join(err, encoding))
+	}
+	build, _ := debug.ReadBuildInfo() // the system, the compiler and the modules
+	add("version.txt", fmt.Appendf(nil, "tether %s\n%d processors\n%v", versionText(), runtime.NumCPU(), build), nil)
+	addJSON("doctor.json", harmlessChecks(a.examine(ctx)), nil)
+	status, err := client.Status(ctx)
+	addJSON("status.json", status, err)
+	list, err := client.List(ctx)
+	addJSON("terminals.json", outlines(list.Terminals), err)
+	text, err := harmlessConfig(config.Path(d))
+	add("config.toml", text, err)
+	metrics, err := client.Metrics(ctx)
+	add("metrics.txt", metrics, err)
+	stacks, err := client.Profile(ctx, "goroutine", 1)
+	add("goroutines.txt", stacks, err)
+	for _, name := range []string{agent.LogPath(d), agent.LogPath(d) + ".1"} {
+		end, err := endOf(name, reportLog)
+		add(filepath.Base(name), end, err)
+	}
+	printed, err := endOf(daemonOutput(d), reportLog)
+	add("crash.txt", crashIn(printed), err)
+	return all
+}
+
+// crashIn is what Go prints when a program ends by a fault of its own. What is before may show values of the configuration.
+func crashIn(printed []byte) []byte {
+	for _, begins := range []string{"panic: ", "fatal error: ", "SIGQUIT: "} {
+		if i := bytes.Index(printed, []byte(begins)); i >= 0 {
+			return printed[i:]
+		}
+	}
+	return nil
+}
+
+// harmlessChecks are the checks without what the configuration file says.
+func harmlessChecks(e examination) examination {
+	for i := range e.Checks {
+		if c := &e.Checks[i]; c.Name == configCheck && c.Result == checkFail {
+			c.Reason = "it is not in order, see config.toml"
+		}
+	}
+	return e
+}
+
+// outline is what a report says of a terminal: neither what it runs nor what it is called.
+type outline struct {
+	ID       string      `json:"id"`
+	Owner    string      `json:"owner"`
+	Started  time.Time   `json:"started"`
+	Exit     *local.Exit `json:"exit,omitempty"`
+	Cols     int         `json:"cols"`
+	Rows     int         `json:"rows"`
+	Private  bool        `json:"private"`
+	LentTo   []string    `json:"lent_to"`
+	Bytes    int64       `json:"bytes"`
+	Retained int64       `json:"retained"`
+	Lost     int64       `json:"lost_bytes"`
+	Attached int         `json:"attached"`
+	Held     bool        `json:"held"`
+	Detects  bool        `json:"command_detection"`
+}
+
+func outlines(all []local.Terminal) []outline {
+	out := []outline{}
+	for _, t := range all {
+		out = append(out, outline{
+			ID: t.ID, Owner: t.Owner, Started: t.Started, Exit: t.Exit, Cols: t.Cols, Rows: t.Rows, Private: t.Private, LentTo: t.LentTo,
+			Bytes: t.Bytes, Retained: t.Retained, Lost: t.Lost, Attached: t.Attached, Held: t.Held, Detects: t.CommandDetection,
+		})
+	}
+	return out
+}
+
+// harmlessConfig is the configuration without what may be a secret: values of variables, commands, and patterns in rules. Of one that
+// cannot be read only the lines are told that are to blame, since an error shows values.
+func harmlessConfig(path string) ([]byte, error) {
+	c, err := config.Load(path)
+	if wrong, ok := errors.AsType[*config.Error](err); ok {
+		text := "# not in order:\n"
+		for _, p := range wrong.Problems {
+			text += fmt.Sprintf("# line %d\n", p.Line)
+		}
+		return []byte(text), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Conceal("…")
+	var b bytes.Buffer
+	_, err = c.WriteTo(&b)
+	return b.Bytes(), err
+}
+
+// endOf is the last of a file, from the beginning of a line.
+func endOf(name string, most int64) ([]byte, error) {
+	f, err := secret.OpenRead(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	from := max(0, info.Size()-most)
+	data, err := io.ReadAll(io.NewSectionReader(f, from, most))
+	if from > 0 {
+		_, data, _ = bytes.Cut(data, []byte("\n"))
+	}
+	return data, err
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/platform/dirs"
+	"tether/platform/secret"
+	"tether/platform/shell"
+	"tether/platform/tty"
+)
+
+// newConfig is what a file begins with that is opened for the first time.
+const newConfig = `# tether's configuration. tether config view shows every key with its value,
+# docs/CONFIG.md says what they mean. The daemon reads it when it starts.
+#
+# [[terminal]]              # comes up with the daemon
+# name = "web"
+# command = ["npm", "run", "dev"]
+# cwd = "~/src/site"
+# restart = "on-failure"
+`
+
+func configEditCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "edit", Short: "open it in your editor, and check it after", Args: noArgs,
+		Long: `open the configuration file in your editor, VISUAL or else EDITOR, and check it
+when the editor has ended. What is wrong is told by line, and the file can be opened
+again or left as it is: a daemon that runs has read it already.`,
+		Example: "  tether config edit\n  VISUAL='code --wait' tether config edit",
+		RunE:    func(c *cobra.Command, _ []string) error { return a.editConfig(c.Context()) }}
+}
+
+func (a *app) editConfig(ctx context.Context) error {
+	d, err := dirs.Get()
+	if err != nil {
+		return err
+	}
+	path := config.Path(d)
+	if err := makeConfig(path); err != nil {
+		return err
+	}
+	for {
+		if err := a.edit(ctx, path); err != nil {
+			return err
+		}
+		_, _, err := loadConfig()
+		if err == nil {
+			a.notice("%s is in order; declared terminals: tether up; all else: tether daemon --replace --background", path)
+			return nil
+		}
+		if !tty.Is(a.stdin) {
+			return err
+		}
+		fmt.Fprintf(a.stderr, "tether: %v\n", err)
+		again, err := a.ask("open it again? [Y/n] ")
+		if err != nil || !again {
+			return exitCode(local.ExitUsage)
+		}
+	}
+}
+
+// makeConfig writes a first file.
+func makeConfig(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := secret.Dir(filepath.Dir(path)); err != nil {
+		return err
+	}
+	return secret.WriteFile(path, []byte(newConfig))
+}
+
+// edit runs the person's editor. Its variable is a command line, as git and others take it.
+func (a *app) edit(ctx context.Context, path string) error {
+	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), shell.Editor)
+	words := strings.Fields(editor)
+	if len(words) == 0 {
+		return &usageError{"config edit: VISUAL names no editor", "VISUAL=nano tether config edit"}
+	}
+	c := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
+	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
+	if err := c.Run(); err != nil {
+		return &hinted{fmt.Errorf("%s: %w", words[0], err), "VISUAL or EDITOR names another one; the file is " + path}
+	}
+	return nil
+}
+
+// ask wants yes or no; nothing is yes.
+func (a *app) ask(question string) (bool, error) {
+	fmt.Fprint(a.stderr, question)
+	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
+	if err != nil {
+		return false, err
+	}
+	answer = strings.TrimSpace(answer)
+	return answer == "" || strings.EqualFold(answer[:1], "y"), nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/platform/dirs"
+)
+
+// doctorWithin bounds one check, and with that all of them: they run side by side.
+const doctorWithin = 8 * time.Second
+
+func doctorCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "doctor", Short: "look for what keeps tether from working, and say what to do", Args: noArgs,
+		Long: `look for what keeps tether from working, and say what to do.
+
+Each check has a result: ok, warn (it works, but not as it could), fail, or skip
+(not asked, because of something else or on this system). The exit status is 1 if
+one fails. Nothing is changed; the paired hosts are asked, with their tokens.`,
+		Example: "  tether doctor\n  tether doctor --json | jq '.checks[] | select(.result != \"ok\")'",
+		RunE: func(c *cobra.Command, _ []string) error {
+			done := a.progress(c.Context(), "asking hosts and services")
+			all := a.examine(c.Context())
+			done()
+			if asJSON {
+				if err := a.printJSON(all); err != nil {
+					return err
+				}
+			} else if err := a.printChecks(all.Checks); err != nil {
+				return err
+			}
+			if all.Failed > 0 {
+				return exitCode(local.ExitFailure)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// checkResult is what came of a check.
+type checkResult string
+
+const (
+	checkOK   checkResult = "ok"
+	checkWarn checkResult = "warn"
+	checkFail checkResult = "fail"
+	checkSkip checkResult = "skip"
+)
+
+// check is one thing that was looked at.
+type check struct {
+	Name   string      `json:"name"`
+	Result checkResult `json:"result"`
+	Reason string      `json:"reason"`        // what was found
+	Fix    string      `json:"fix,omitempty"` // what to do; not for ok and skip
+	Doc    string      `json:"doc,omitempty"` // the page about it
+}
+
+// examination is what doctor --json prints.
+type examination struct {
+	SchemaVersion int     `json:"schema_version"`
+	Version       string  `json:"version"`
+	Checks        []check `json:"checks"`
+	Failed        int     `json:"failed"`
+}
+
+// patient is what is known before the checks.
+type patient struct {
+	dirs   dirs.Dirs
+	client *local.Client
+	status local.Status
+	down   error // why there is no status
+}
+
+// examine makes all checks.
+func (a *app) examine(ctx context.Context) examination {
+	e := examination{SchemaVersion: local.SchemaVersion, Version: versionText()}
+	client, d, err := a.client()
+	if err != nil {
+		e.Checks = []check{{Name: "directories", Result: checkFail, Reason: err.Error(), Fix: "set the variable that it names, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}}
+		e.Failed = 1
+		return e
+	}
+	defer client.Close()
+	p := &patient{dirs: d, client: client}
+	asked, cancel := context.WithTimeout(ctx, statusTimeout)
+	p.status, p.down = client.Status(asked)
+	cancel()
+	checks := []func(context.Context, *patient) []check{
+		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkDaemon, checkDegraded, checkService, checkShell, checkHosts,
+	}
+	found := make([][]check, len(checks))
+	var wg sync.WaitGroup
+	for i, look := range checks {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+			defer cancel()
+			found[i] = look(ctx, p)
+		})
+	}
+	wg.Wait()
+	for _, some := range found {
+		for _, c := range some {
+			if c.Result == checkFail {
+				e.Failed++
+			}
+			e.Checks = append(e.Checks, c)
+		}
+	}
+	return e
+}
+
+func (a *app) printChecks(all []check) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	for _, c := range all {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Result, c.Name, printable(c.Reason, 300))
+		if c.Fix != "" {
+			text := "→ " + printable(c.Fix, 300)
+			if c.Doc != "" {
+				text += " (" + c.Doc + ")"
+			}
+			fmt.Fprintf(w, "\t\t%s\n", text)
+		}
+	}
+	return w.Flush()
+}

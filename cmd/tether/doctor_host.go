@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// checkHosts looks at the link to each host, and where there is none at each step that leads to one.
+func checkHosts(ctx context.Context, p *patient) []check {
+	switch {
+	case p.down != nil:
+		return []check{{Name: "hosts", Result: checkSkip, Reason: "only the daemon knows of links"}}
+	case len(p.status.Hosts) == 0:
+		return []check{{Name: "hosts", Result: checkWarn, Reason: "none is paired: nobody sees a terminal", Fix: "tether pair wss://HOST", Doc: "README.md"}}
+	}
+	found := make([][]check, len(p.status.Hosts))
+	var wg sync.WaitGroup
+	for i := range p.status.Hosts {
+		wg.Go(func() { found[i] = checkHost(ctx, p, &p.status.Hosts[i]) })
+	}
+	wg.Wait()
+	var all []check
+	for _, some := range found {
+		all = append(all, some...)
+	}
+	return all
+}
+
+func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
+	name := "host " + printable(h.Name, 64)
+	if h.State == "online" {
+		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s", ago(time.Since(h.Since)), h.Protocol)}
+		return append([]check{c}, checkClock(ctx, name, h)...)
+	}
+	r := route{name: name, url: h.URL}
+	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "the checks below say where it ends", Doc: "docs/RELIABILITY.md"}}
+	r.walk(ctx, p, h)
+	return r.all
+}
+
+// route is the way to a host, step by step.
+type route struct {
+	name, url string
+	all       []check
+}
+
+func (r *route) ok(step, reason string) { r.add(step, checkOK, reason, "") }
+
+func (r *route) add(step string, result checkResult, reason, fix string) {
+	r.all = append(r.all, check{Name: r.name + ": " + step, Result: result, Reason: reason, Fix: fix})
+}
+
+// walk goes until something fails.
+func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
+	u, err := url.Parse(h.URL)
+	if err != nil {
+		r.add("URL", checkFail, "it cannot be read", "tether unpair "+h.Name+", and pair it again")
+		return
+	}
+	if proxy := proxyOf(u); proxy != "" {
+		r.add("proxy", checkWarn, proxy+" is used, as the environment says", "the steps below do not go through it")
+	}
+	addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
+	if err != nil {
+		r.add("DNS", checkFail, err.Error(), "is the name right, and the network there?")
+		return
+	}
+	r.ok("DNS", fmt.Sprintf("%d addresses, the first is %s", len(addresses), addresses[0]))
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), portOf(u)))
+	if err != nil {
+		r.add("TCP", checkFail, err.Error(), "does the host run, and does a firewall let you through to port "+portOf(u)+"?")
+		return
+	}
+	defer conn.Close()
+	r.ok("TCP", "connected to "+conn.RemoteAddr().String())
+	if u.Scheme == "wss" && !r.tls(ctx, conn, u.Hostname()) {
+		return
+	}
+	r.all = append(r.all, checkClock(ctx, r.name, h)...)
+	r.enter(ctx, p, h)
+}
+
+func (r *route) tls(ctx context.Context, conn net.Conn, name string) bool {
+	secured := tls.Client(conn, &tls.Config{ServerName: name})
+	if err := secured.HandshakeContext(ctx); err != nil {
+		r.add("TLS", checkFail, err.Error(), "is the certificate valid for this name and signed by somebody this machine trusts, and the clock right?")
+		return false
+	}
+	state := secured.ConnectionState()
+	r.ok("TLS", fmt.Sprintf("%s, valid until %s", tls.VersionName(state.Version), state.PeerCertificates[0].NotAfter.Format(time.DateOnly)))
+	return true
+}
+
+// enter opens a WebSocket with the host's token, as the daemon does.
+func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
+	e, found, err := agent.PairedEndpoint(p.dirs, h.Name)
+	if err != nil || !found {
+		r.add("token", checkSkip, "its token cannot be read here", "")
+		return
+	}
+	conn, err := client.Connect(ctx, e, client.Options{ClientID: "tether-doctor", Info: ahp.Implementation{Name: "tether", Version: versionText()}, Meta: ahp.NewClientMeta()})
+	var version *ahp.VersionError
+	switch {
+	case errors.Is(err, client.ErrUnauthorized):
+		r.add("token", checkFail, "the host refuses it", "get a new one, and tether pair "+h.URL+" --token-file FILE")
+	case errors.As(err, &version):
+		r.add("protocol", checkFail, version.Error(), "update tether, or the host")
+	case err != nil:
+		r.add("WebSocket", checkFail, err.Error(), "does a proxy on the way let WebSockets through?")
+	default:
+		conn.Close()
+		r.ok("WebSocket", "the host lets us in; the daemon tries again soon")
+	}
+}
+
+// Clocks that are further apart than skewWarn make certificates and tokens fail.
+const skewWarn = 30 * time.Second
+
+// checkClock compares this machine's clock with the host's, if it says what time it is.
+func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
+	u, err := url.Parse(h.URL)
+	if err != nil {
+		return nil
+	}
+	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
+	u.RawQuery = ""
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, u.String(), nil)
+	if err != nil {
+		return nil
+	}
+	began := time.Now()
+	plain := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := plain.Do(req)
+	if err != nil {
+		return nil
+	}
+	resp.Body.Close()
+	theirs, err := http.ParseTime(resp.Header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	c := check{Name: name + ": clock", Result: checkOK, Reason: "it agrees with this machine's"}
+	skew := theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)
+	if skew.Abs() > skewWarn {
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("it differs by %s from this machine's", skew), "set the clock: certificates and tokens are valid for a time"
+	}
+	return []check{c}
+}
+
+// proxyOf is the proxy that the environment names for the URL, without a credential.
+func proxyOf(u *url.URL) string {
+	web := *u
+	web.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &web})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return proxy.Redacted()
+}
+
+func portOf(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	return map[string]string{"ws": "80", "wss": "443"}[u.Scheme]
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/installer"
+	"tether/platform/limits"
+	"tether/platform/pty"
+	"tether/platform/secret"
+	"tether/platform/shell"
+	"tether/shellint"
+)
+
+// configCheck is the name of the check whose reason may show what the file says.
+const configCheck = "configuration"
+
+// checkConfig reads the configuration file.
+func checkConfig(context.Context, *patient) []check {
+	c := check{Name: configCheck, Result: checkOK, Doc: "docs/CONFIG.md"}
+	path, _, err := loadConfig()
+	switch _, missing := os.Stat(path); {
+	case err != nil:
+		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "tether config edit, and tether config check"
+	case errors.Is(missing, fs.ErrNotExist):
+		c.Reason = "there is none: everything is as it is by default"
+	default:
+		c.Reason = path + " is in order"
+	}
+	return []check{c}
+}
+
+// checkDirectories looks whether they are this user's alone.
+func checkDirectories(_ context.Context, p *patient) []check {
+	c := check{Name: "directories", Result: checkOK, Reason: "they are yours alone", Doc: "docs/PLATFORMS.md"}
+	for _, dir := range []string{p.dirs.State, p.dirs.Runtime} {
+		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+			continue // the daemon makes it
+		}
+		if err := secret.Dir(dir); err != nil { // it is there, so this only looks
+			c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make it yours alone, or set TETHER_HOME to a directory that is"
+		}
+	}
+	return []check{c}
+}
+
+// lowDisk is how much room there should be, in bytes: the logs' bound, several times.
+const lowDisk = 64 << 20
+
+// checkDisk looks for room for what is kept.
+func checkDisk(_ context.Context, p *patient) []check {
+	c := check{Name: "disk", Result: checkOK}
+	dir := p.dirs.State
+	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	free, err := limits.Free(dir)
+	switch {
+	case err != nil:
+		c.Result, c.Reason = checkSkip, err.Error()
+	case free < lowDisk:
+		c.Result, c.Reason = checkWarn, fmt.Sprintf("%d MiB are free for %s", free>>20, p.dirs.State)
+		c.Fix = "make room: what is new cannot be kept there otherwise"
+	default:
+		c.Reason = fmt.Sprintf("%d MiB are free", free>>20)
+	}
+	return []check{c}
+}
+
+// lowFiles is how many open files fifty terminals and their doors need.
+const lowFiles = 1024
+
+func checkFiles(context.Context, *patient) []check {
+	c := check{Name: "open files", Result: checkOK}
+	n, err := limits.Files()
+	switch {
+	case err != nil:
+		c.Result, c.Reason = checkSkip, err.Error()
+	case n < lowFiles:
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("a program may open %d", n), "raise the limit: ulimit -n, or LimitNOFILE= of a service"
+	default:
+		c.Reason = fmt.Sprintf("a program may open %d", n)
+	}
+	return []check{c}
+}
+
+// checkPTY runs this program on a pseudo-terminal.
+func checkPTY(ctx context.Context, _ *patient) []check {
+	c := check{Name: "pseudo-terminal", Result: checkFail, Fix: "terminals cannot start: look at the limits of this session or container", Doc: "docs/PLATFORMS.md"}
+	self, err := os.Executable()
+	if err != nil {
+		c.Reason = err.Error()
+		return []check{c}
+	}
+	p, err := pty.Start(pty.Command{Path: self, Args: []string{"tether", "version"}, Env: os.Environ()})
+	if err != nil {
+		c.Reason = err.Error()
+		return []check{c}
+	}
+	defer context.AfterFunc(ctx, func() { _ = p.Kill(context.WithoutCancel(ctx), time.Second) })()
+	printed, _ := io.ReadAll(io.LimitReader(p, 4<<10)) // ends with an error on some systems
+	p.Wait()
+	p.Close()
+	if !strings.Contains(string(printed), versionText()) {
+		c.Reason = "what a program prints on one does not arrive"
+		return []check{c}
+	}
+	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it", Doc: c.Doc}}
+}
+
+// checkDaemon asks whether it runs and is of this version.
+func checkDaemon(_ context.Context, p *patient) []check {
+	c := check{Name: "daemon", Result: checkOK, Doc: "docs/RELIABILITY.md"}
+	switch {
+	case errors.Is(p.down, local.ErrNotRunning):
+		c.Result, c.Reason, c.Fix = checkWarn, "it does not run", "tether service install has it start by itself; tether run starts one, too"
+		if _, err := os.Lstat(agent.SocketPath(p.dirs)); err == nil {
+			c.Reason = "it does not run; its socket was left behind, and the next one replaces it"
+		}
+	case p.down != nil:
+		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), "tether logs may say why; tether daemon --replace --background puts another one in its place"
+	case p.status.Version != versionText():
+		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, versionText())
+		c.Fix = "tether daemon --replace --background; its terminals go on"
+	default:
+		c.Reason = fmt.Sprintf("it runs, process %d, version %s", p.status.Pid, p.status.Version)
+	}
+	return []check{c}
+}
+
+// checkDegraded hands on what the daemon complains of.
+func checkDegraded(_ context.Context, p *patient) []check {
+	var all []check
+	for _, d := range p.status.Degraded {
+		all = append(all, check{Name: d.Cause, Result: checkWarn, Reason: d.Text, Fix: "tether logs says more", Doc: "docs/RELIABILITY.md"})
+	}
+	return all
+}
+
+// checkService asks the service manager.
+func checkService(ctx context.Context, _ *patient) []check {
+	c := check{Name: "service", Result: checkOK, Doc: "docs/PLATFORMS.md"}
+	st, err := installer.New(false).Status(ctx)
+	switch {
+	case err != nil:
+		c.Result, c.Reason = checkSkip, err.Error()
+	case !st.Installed:
+		c.Result, c.Reason, c.Fix = checkWarn, "none is installed: after a login the daemon runs when a command needs it", "tether service install"
+	case !st.Enabled:
+		c.Result, c.Reason, c.Fix = checkWarn, st.Path+" does not start by itself", "tether service install"
+	case len(st.Advice) > 0:
+		c.Result, c.Reason, c.Fix = checkWarn, "it starts at your login", strings.Join(st.Advice, "; ")
+	default:
+		c.Reason = "it starts by itself: " + st.State
+	}
+	return []check{c}
+}
+
+// checkShell says whether the person's shell will report its commands.
+func checkShell(context.Context, *patient) []check {
+	c := check{Name: "shell", Result: checkOK, Doc: "docs/SHELL-INTEGRATION.md"}
+	path := shell.Login()
+	plan, err := shellint.Inject([]string{path}, shellint.InjectOptions{Nonce: "examination", Dir: os.TempDir(), Getenv: os.Getenv, Login: true})
+	switch {
+	case err != nil:
+		c.Result, c.Reason = checkSkip, err.Error()
+	case !plan.Detect:
+		c.Result, c.Reason, c.Fix = checkWarn, path+" will not report its commands", "agents see what it prints all the same; bash, zsh, fish and PowerShell report theirs"
+	default:
+		c.Reason = path + " reports its commands"
+	}
+	return []check{c}
+}
