@@ -26,6 +26,7 @@ var confined = []struct {
 	{"github.com/creack/pty", []string{"platform/pty"}, "it hands out blocking descriptors; platform/pty does not"},
 	{"github.com/coder/websocket", []string{"jsonrpc/wsconn", "agent/local"}, "the doors set its limits and check origins"},
 	{"github.com/pelletier/go-toml", []string{"agent/config"}, "there is one configuration file, and its errors are ours"},
+	{"github.com/zalando/go-keyring", []string{"platform/keyring"}, "it may hang"},
 	{"github.com/kardianos/service", []string{"installer"}, "it puts files in place; what they say is ours"},
 	{"github.com/modelcontextprotocol/go-sdk", []string{"mcp"}, "one package speaks the protocol"},
 	{"github.com/rs/zerolog", []string{"agent", "agent/*", "host", "cmd/*"}, "libraries return errors, they do not log"},

@@ -18,7 +18,7 @@ const layers = `
 	ahp, jsonrpc/wsconn < ahp/client;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/secret, platform/tty, platform/roam, platform/limits;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/limits;
 	platform/proc < platform/pty, platform/shell;
 	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;
@@ -40,7 +40,7 @@ const layers = `
 	agent/term, agent/policy, jsonrpc < agent/acp;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;
