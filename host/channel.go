@@ -16,6 +16,10 @@ func (h *Host) newChannel(uri string) *channel {
 // addLocked logs an envelope and lets the subscribers know.
 func (ch *channel) addLocked(e entry) {
 	ch.log.add(e)
+	if t := ch.term; t != nil && t.moved != nil {
+		close(t.moved)
+		t.moved = nil
+	}
 	for _, s := range ch.subs {
 		s.noticeLocked()
 	}

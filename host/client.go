@@ -11,6 +11,7 @@ const clientMemory = 300 * time.Second
 
 // client is what the host knows of one logical client, across its connections. Guarded by the host's mutex.
 type client struct {
+	machine   string    // what it says of itself: the name of the machine it runs on
 	id        string    // never changes
 	principal Principal // who authenticated as this client; nobody else may use its id
 	version   string    // negotiated by its last initialize

@@ -32,6 +32,9 @@ type part struct {
 
 // command is what is known of one command beside its output. It is replaced, never changed, because views share it.
 type command struct {
+	n         int   // counted from 1 since the terminal's start
+	marks     int64 // how many marks of the terminal came before its output
+	within    int64 // and up to its end
 	id, line  string
 	timestamp int64 // Unix milliseconds, the owner's clock
 	complete  bool
@@ -55,6 +58,7 @@ type content struct {
 	cost  int   // of all parts
 	end   int64 // position after the last byte in the stream of all text ever appended; never reset
 	base  int64 // position at which the terminal was last cleared
+	count int   // commands ever started
 }
 
 // appendText adds text, given between the quotes of a JSON string and size bytes long when decoded. shared says that
@@ -104,16 +108,18 @@ func (p *part) appendRun(esc []byte, size int, shared bool) {
 
 // start opens a command part.
 func (c *content) start(cmd command) {
+	c.count++
+	cmd.n = c.count
 	c.push(part{command: &cmd})
 	c.trim()
 }
 
-// finish completes every command part with that id.
-func (c *content) finish(id string, exitCode *int64, duration *float64) {
+// finish completes every command part with that id. marks is how many marks the terminal has had.
+func (c *content) finish(id string, exitCode *int64, duration *float64, marks int64) {
 	for i := range c.parts {
 		if old := c.parts[i].command; old != nil && old.id == id {
 			done := *old
-			done.complete, done.exitCode, done.duration = true, exitCode, duration
+			done.complete, done.exitCode, done.duration, done.within = true, exitCode, duration, marks
 			c.parts[i].command = &done
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"tether/ahp"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
+	"tether/mcp"
 )
 
 // Content is the recorded text of a terminal, for tests.
@@ -111,3 +112,34 @@ func (x *Guesses) Wrong(remote string) { x.g.wrong(remote) }
 
 // Len is how many places are known.
 func (x *Guesses) Len() int { return len(x.g.known) }
+
+// Catalogue is what agents see.
+func Catalogue(h *Host) mcp.Terminals { return catalogue{h} }
+
+// Feed is a terminal that tests print into without a connection.
+type Feed struct {
+	h *Host
+	t *terminal
+}
+
+// NewFeed adds a terminal.
+func NewFeed(h *Host, uri string) *Feed {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient})}
+}
+
+// Text prints.
+func (f *Feed) Text(text string) {
+	quoted := jsonspan.AppendQuoteString(nil, text)
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.textLocked(f.t, nil, quoted, len(text), nil)
+}
+
+// Act applies an action.
+func (f *Feed) Act(a ahp.Action) {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.applyLocked(f.t, a, nil)
+}

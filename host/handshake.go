@@ -60,6 +60,9 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 		}
 	}
 	h.attachLocked(c, cl)
+	if p.ClientInfo != nil {
+		cl.machine = p.ClientInfo.Title
+	}
 	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	c.laterLocked(func() { c.welcome(r, subs) })

@@ -19,7 +19,8 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
-	guesses guesses // has a lock of its own
+	guesses guesses // these have locks of their own
+	agents  agents
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
@@ -73,6 +74,7 @@ func (h *Host) Close() {
 	}
 	h.mu.Unlock()
 	h.stop()
+	h.agents.close()
 	h.work.Wait()
 }
 

@@ -29,6 +29,10 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.refuse(w, r, refusal)
 		return
 	}
+	if r.URL.Path == mcpPath {
+		h.mcpLines(w, r, p)
+		return
+	}
 	if h.full() {
 		http.Error(w, errTooManyConnections.Error(), http.StatusServiceUnavailable)
 		return
@@ -47,8 +51,13 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveDoors serves what is no WebSocket.
 func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
-	if _, refusal := h.admit(r); refusal != nil {
+	p, refusal := h.admit(r)
+	if refusal != nil {
 		h.refuse(w, r, refusal)
+		return
+	}
+	if r.URL.Path == mcpPath {
+		h.mcpHTTP(w, r, p)
 		return
 	}
 	w.Header().Set("Upgrade", "websocket")

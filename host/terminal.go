@@ -24,6 +24,12 @@ type terminal struct {
 	ack     ackState
 
 	proc ServerProcess // of a server-executed terminal, once started
+
+	// For readers.
+	name            string // that it was announced with
+	created, exited time.Time
+	marks           marks
+	moved           chan struct{} // closed when something was added; nil when nobody waits
 }
 
 // remote reports whether the pty is at the client.
@@ -35,7 +41,8 @@ func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.cr
 // addTerminalLocked puts a new terminal into the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState) *terminal {
 	h.nextSeqLocked() // so that no snapshot of an earlier terminal with this URI passes for one of this
-	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback}}
+	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
+		name: state.Title, created: time.Now()}
 	t.channel.term = t
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
@@ -71,6 +78,7 @@ func (t *terminal) stopTimersLocked() {
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := t.state
 	t.reduceLocked(a)
+	t.markLocked(a)
 	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
 	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	t.addLocked(e)
@@ -84,9 +92,9 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	case ahp.TerminalCleared:
 		t.content.clear()
 	case ahp.TerminalCommandExecuted:
-		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp})
+		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, marks: t.marks.end()})
 	case ahp.TerminalCommandFinished:
-		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs)
+		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs, t.marks.end())
 	}
 	t.state = ahp.ReduceTerminal(t.state, a)
 	t.state.Content = nil

@@ -16,7 +16,9 @@ type metadata struct {
 	Cwd       string   `json:"cwd"`
 	Owner     Owner    `json:"owner"`
 	Visible   bool     `json:"visible"`
-	CreatedAt int64    `json:"createdAt"` // Unix time in ms
+	CreatedAt int64    `json:"createdAt"`         // Unix time in ms
+	Machine   string   `json:"machine,omitempty"` // with Name, where there are several machines
+	Name      string   `json:"name,omitempty"`
 	Command   []string `json:"command,omitempty"`
 	Exited    bool     `json:"exited,omitempty"`
 	*exitFields
@@ -47,6 +49,9 @@ func metadataOf(i Info) metadata {
 	m := metadata{ID: i.ID, Cwd: screen.Clean(i.Cwd), Owner: i.Owner, Visible: i.Visible, CreatedAt: millis(i.CreatedAt), exitFields: exitOf(i)}
 	for _, arg := range i.Command {
 		m.Command = append(m.Command, screen.Clean(arg))
+	}
+	if i.Machine != "" {
+		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
 	m.Exited = i.Exit != nil
 	return m

@@ -75,6 +75,8 @@ type Info struct {
 	CreatedAt time.Time
 	Command   []string // argv of what an agent started; nil otherwise
 
+	// Machine is the one on which the terminal runs, where there are several; Name then begins with it.
+	Machine     string
 	Name, Title string
 	Cols, Rows  int
 	Pid         int

@@ -47,8 +47,12 @@ func isLoopback(address string) (bool, error) {
 	if err != nil {
 		return false, &usageError{fmt.Sprintf("--listen: %v", err), "give an address such as 127.0.0.1:9187"}
 	}
+	return loopbackName(name), nil
+}
+
+func loopbackName(name string) bool {
 	ip := net.ParseIP(name)
-	return name == "localhost" || ip != nil && ip.IsLoopback(), nil
+	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // certCheck is how often the files of the certificate are looked at, at most.

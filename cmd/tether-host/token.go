@@ -45,11 +45,17 @@ func (s *settings) credential() (credential, error) {
 
 // tokenIn reads the token in a file, which is made if it is not there.
 func tokenIn(file string) (string, error) {
-	data, err := secret.ReadFile(file)
+	token, err := existingToken(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		token := rand.Text()
 		return token, secret.WriteFile(file, []byte(token+"\n"))
 	}
+	return token, err
+}
+
+// existingToken reads the token in a file.
+func existingToken(file string) (string, error) {
+	data, err := secret.ReadFile(file)
 	if err != nil {
 		return "", fmt.Errorf("token file: %w", err)
 	}

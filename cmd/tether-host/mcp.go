@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/host"
+	"tether/jsonrpc/wsconn"
+)
+
+const (
+	dialTime = 30 * time.Second
+	maxLine  = 1 << 20 // bytes of one message of the agent's
+	maxReply = 32 << 20
+	// lastAnswers is how long answers may take after the agent has closed its side.
+	lastAnswers = 5 * time.Second
+)
+
+// hostURL is what the commands that talk to a host take.
+type hostURL struct {
+	url, tokenFile string
+}
+
+func (u *hostURL) flags(c *cobra.Command) {
+	c.Flags().StringVar(&u.url, "url", "ws://127.0.0.1:9187", "`URL` of the host")
+	c.Flags().StringVar(&u.tokenFile, "token-file", "", "read the token from `FILE`; - is standard input")
+}
+
+// token is what is in the file; "" without one.
+func (u *hostURL) token(stdin io.Reader) (string, error) {
+	if u.tokenFile == "" {
+		return "", nil
+	}
+	if u.tokenFile != "-" {
+		return existingToken(u.tokenFile)
+	}
+	line, err := bufio.NewReader(io.LimitReader(stdin, maxLine)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("standard input: %w", err)
+	}
+	token := strings.TrimSpace(line)
+	return token, checkToken("the token on standard input", token)
+}
+
+// at is the URL of a path at the host, with one of the schemes of WebSockets or of HTTP. A token does not go where others could
+// read it.
+func (u *hostURL) at(path string, web, withToken bool) (string, error) {
+	parsed, err := url.Parse(u.url)
+	if err != nil || parsed.Host == "" {
+		return "", &usageError{"--url is not a URL of a host", "take for example ws://127.0.0.1:9187 or wss://host.example"}
+	}
+	secure := parsed.Scheme == "wss" || parsed.Scheme == "https"
+	if !secure && parsed.Scheme != "ws" && parsed.Scheme != "http" {
+		return "", &usageError{fmt.Sprintf("--url has the scheme %.20q", parsed.Scheme), "take ws, wss, http or https"}
+	}
+	if withToken && !secure && !loopbackName(parsed.Hostname()) {
+		return "", &usageError{"the token would travel in clear text to " + parsed.Host, "take wss:// or https://"}
+	}
+	parsed.Scheme = map[bool]string{false: "ws", true: "http"}[web]
+	if secure {
+		parsed.Scheme += "s"
+	}
+	parsed.RawQuery, parsed.Fragment = "", ""
+	return parsed.JoinPath(path).String(), nil
+}
+
+func mcpCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
+	var u hostURL
+	c := &cobra.Command{
+		Use: "mcp", Short: "give an agent the terminals at a host through MCP, over standard input and output",
+		Long: `Speaks the Model Context Protocol on standard input and output. The agent sees the terminals of all machines at the
+host, reads them and waits for what they print; it can do nothing else with them. Agents' configurations say for example
+
+  {"mcpServers": {"terminals": {"command": "tether-host",
+    "args": ["mcp", "--url", "wss://host.example", "--token-file", "/home/me/agent.token"]}}}
+
+An agent that speaks MCP over HTTP needs no command: it is at /mcp of the host, with the token as Authorization: Bearer.`,
+		Args: exactly(0, "no argument"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if u.tokenFile == "-" {
+				return &usageError{"the agent is at standard input, not the token", "give a file"}
+			}
+			return mcpBridge(c.Context(), &u, stdin, stdout)
+		},
+	}
+	u.flags(c)
+	return c
+}
+
+// mcpBridge passes lines on between the agent and the host until one of them ends.
+func mcpBridge(ctx context.Context, u *hostURL, stdin io.Reader, stdout io.Writer) error {
+	conn, err := dialMCP(ctx, u)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lines := host.NewLines(ctx, conn)
+	defer lines.Close()
+	go func() { // ends with the process at the latest: a read from standard input cannot be ended
+		if sendLines(lines, stdin) == nil {
+			time.AfterFunc(lastAnswers, cancel)
+		}
+	}()
+	_, err = io.Copy(stdout, lines)
+	if ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the host has ended the session: %w", err)
+	}
+	return nil
+}
+
+func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
+	token, err := u.token(nil)
+	if err != nil {
+		return nil, err
+	}
+	target, err := u.at("mcp", false, token != "")
+	if err != nil {
+		return nil, err
+	}
+	header := http.Header{}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := wsconn.Dial(ctx, target, wsconn.Options{ReadLimit: maxReply, HTTPHeader: header})
+	if refused, ok := errors.AsType[*wsconn.DialError](err); ok {
+		switch refused.Status {
+		case http.StatusUnauthorized:
+			return nil, errors.New("the host wants a token; --token-file FILE names one (tether-host token create NAME --role agent makes it)")
+		case http.StatusForbidden:
+			return nil, errors.New("the host refused the token: it is wrong, was revoked, has expired, or is not for agents or observers")
+		}
+	}
+	return conn, err
+}
+
+// sendLines passes the agent's lines on until there are no more. One that is too long ends the session: its answer could not be told.
+func sendLines(to *host.Lines, from io.Reader) error {
+	in := bufio.NewScanner(from)
+	in.Buffer(make([]byte, 64<<10), maxLine)
+	for in.Scan() {
+		if len(strings.TrimSpace(in.Text())) == 0 {
+			continue
+		}
+		if _, err := to.Write(in.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := in.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, "tether-host: standard input:", err)
+	}
+	return to.CloseWrite()
+}

@@ -1,0 +1,173 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"strings"
+	"time"
+
+	"tether/mcp"
+	"tether/mcp/screen"
+)
+
+// catalogue is what agents and people see of all terminals. It implements mcp.Terminals, and nothing more: through it nobody can
+// change anything.
+type catalogue struct{ h *Host }
+
+// List implements mcp.Terminals.
+func (c catalogue) List() []mcp.Info {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	all := make([]mcp.Info, 0, len(c.h.order))
+	for _, t := range c.h.order {
+		all = append(all, t.infoLocked())
+	}
+	return all
+}
+
+// Open implements mcp.Terminals.
+func (c catalogue) Open(id string) (mcp.Terminal, error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	for _, t := range c.h.order {
+		if t.id() == id {
+			return lookedAt{c.h, t}, nil
+		}
+	}
+	return nil, mcp.ErrNotFound
+}
+
+// lookedAt is one terminal for a reader.
+type lookedAt struct {
+	h *Host
+	t *terminal
+}
+
+// Info implements mcp.Terminal.
+func (l lookedAt) Info() mcp.Info {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	return l.t.infoLocked()
+}
+
+// Commands implements mcp.Terminal.
+func (l lookedAt) Commands() []mcp.Command {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	return l.t.commandsLocked()
+}
+
+// Read implements mcp.Terminal.
+func (l lookedAt) Read(from int64) (mcp.Reader, error) { return l.h.newReader(l.t, from), nil }
+
+// id is a short name for the terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
+func (t *terminal) id() string {
+	hash := sha256.Sum256([]byte(t.uri))
+	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
+}
+
+// maxMachine bounds what a client says of itself, in bytes.
+const maxMachine = 64
+
+// machineLocked names the machine of a client: as its token does, else as it says itself, else by its id.
+func (c *client) machineLocked() string {
+	name := c.principal.Name
+	if name == "" {
+		name = strings.ReplaceAll(screen.Clean(cleanTitle(c.machine)), "/", "-")
+	}
+	if name == "" || len(name) > maxMachine {
+		name = c.id[:min(len(c.id), 8)]
+	}
+	return name
+}
+
+func (t *terminal) infoLocked() mcp.Info {
+	s := &t.state
+	machine := t.creator.machineLocked()
+	if !t.remote() {
+		machine = hostMachine
+	}
+	i := mcp.Info{ID: t.id(), Cwd: s.Cwd, Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
+		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection,
+		Start: t.startLocked(), End: t.content.end + t.marks.end()}
+	if i.Cols == 0 {
+		i.Cols, i.Rows = defaultCols, defaultRows
+	}
+	if n := len(t.content.parts); n > 0 {
+		if c := t.content.parts[n-1].command; c != nil && !c.complete {
+			i.Running = c.line
+		}
+	}
+	if s.Lifecycle.Exited() {
+		i.Exit = &mcp.Exit{Code: -1, Reason: "exited", At: t.exited}
+		if s.Lifecycle.ExitCode != nil {
+			i.Exit.Code = int(*s.Lifecycle.ExitCode)
+		}
+	}
+	return i
+}
+
+// hostMachine is the name of the machine on which server-executed terminals run.
+const hostMachine = "host"
+
+// startLocked is the offset of the oldest text that readers get.
+func (t *terminal) startLocked() int64 {
+	start := t.readableLocked()
+	return start + t.marksBeforeLocked(start)
+}
+
+// marksBeforeLocked is how many marks there are before the text at a position.
+func (t *terminal) marksBeforeLocked(pos int64) int64 {
+	n := t.marks.first
+	for i := range t.marks.list {
+		if t.marks.list[i].pos >= pos {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// commandsLocked are the commands that are still recorded, oldest first.
+func (t *terminal) commandsLocked() []mcp.Command {
+	var all []mcp.Command
+	at := t.content.oldest()
+	for i := range t.content.parts {
+		p := &t.content.parts[i]
+		if p.command != nil {
+			all = append(all, t.mcpCommandLocked(p, at))
+		}
+		at += int64(p.size)
+	}
+	return all
+}
+
+// commandLocked is the newest command with an id of its owner's.
+func (t *terminal) commandLocked(id string) (mcp.Command, bool) {
+	at := t.content.end
+	for i := len(t.content.parts) - 1; i >= 0; i-- {
+		p := &t.content.parts[i]
+		at -= int64(p.size)
+		if p.command != nil && p.command.id == id {
+			return t.mcpCommandLocked(p, at), true
+		}
+	}
+	return mcp.Command{}, false
+}
+
+// mcpCommandLocked is the command of a part whose text begins at a position.
+func (t *terminal) mcpCommandLocked(p *part, at int64) mcp.Command {
+	c := p.command
+	out := mcp.Command{N: c.n, Line: c.line, Running: !c.complete, Start: at + c.marks, End: at + int64(p.size) + c.within}
+	if out.Running {
+		out.End = at + int64(p.size) + t.marks.end()
+	}
+	if c.exitCode != nil {
+		code := int(*c.exitCode)
+		out.ExitCode = &code
+	}
+	if c.duration != nil {
+		out.DurationMs = time.Duration(*c.duration * float64(time.Millisecond)).Milliseconds()
+	}
+	return out
+}

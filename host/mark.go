@@ -1,0 +1,83 @@
+package host
+
+import (
+	"slices"
+	"sort"
+	"time"
+
+	"tether/ahp"
+	"tether/mcp"
+)
+
+// maxMarks bounds the marks of a terminal. What lies before the oldest one counts as dropped for readers.
+const maxMarks = 2048
+
+// mark is something in a terminal's stream that is not text. Each takes one place in the offsets of readers, so that what is before
+// it and what is after it can be told apart.
+type mark struct {
+	pos      int64        // in the stream of all text
+	finished *mcp.Command // a command has ended
+	resized  *[2]int
+	exited   bool
+}
+
+// marks are those of one terminal, by position. Mark number n is list[n-first]. Guarded by the host's mutex.
+type marks struct {
+	list  []mark
+	first int64 // how many were dropped
+	from  int64 // text before it is before marks that were dropped
+}
+
+func (m *marks) add(x mark) {
+	m.list = append(m.list, x)
+	if len(m.list) > maxMarks {
+		m.drop(maxMarks / 4)
+	}
+}
+
+// drop forgets the n oldest.
+func (m *marks) drop(n int) {
+	m.from = max(m.from, m.list[n-1].pos)
+	m.list = slices.Delete(m.list, 0, n)
+	m.first += int64(n)
+}
+
+// trim forgets marks before a position, when there are many.
+func (m *marks) trim(pos int64) {
+	n := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos >= pos })
+	if n > maxMarks/8 {
+		m.drop(n)
+	}
+}
+
+// at is the number of the mark that a reader meets at an offset or after it, and the position of the text there.
+func (m *marks) at(off int64) (pos, n int64) {
+	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos+m.first+int64(i) >= off })
+	n = m.first + int64(i)
+	return off - n, n
+}
+
+// end is how many there have ever been.
+func (m *marks) end() int64 { return m.first + int64(len(m.list)) }
+
+// markLocked notes an action that readers are told of.
+func (t *terminal) markLocked(a ahp.Action) {
+	m := mark{pos: t.content.end}
+	switch a := a.(type) {
+	case ahp.TerminalResized:
+		m.resized = &[2]int{int(a.Cols), int(a.Rows)}
+	case ahp.TerminalExited:
+		m.exited = true
+		t.exited = time.Now()
+	case ahp.TerminalCommandFinished:
+		c, ok := t.commandLocked(a.CommandID)
+		if !ok {
+			return
+		}
+		m.finished = &c
+	default:
+		return
+	}
+	t.marks.trim(t.content.oldest())
+	t.marks.add(m)
+}

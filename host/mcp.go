@@ -1,0 +1,169 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"tether/jsonrpc/wsconn"
+	"tether/mcp"
+)
+
+// mcpPath is the door for agents: streamable HTTP and, as a WebSocket, a session of lines, one per text frame. An empty frame from
+// the client says that nothing more comes, as the end of standard input does.
+const mcpPath = "/mcp"
+
+// maxAgents bounds the principals with MCP sessions at a time.
+const maxAgents = 1024
+
+var (
+	errNoAgent    = &refusal{status: http.StatusForbidden, text: "this token is not for agents: its role allows no MCP"}
+	errManyAgents = &refusal{status: http.StatusServiceUnavailable, text: "too many agents are connected"}
+)
+
+// agents are the MCP servers, one for each principal that came: sessions are its own. The zero value is ready to use.
+type agents struct {
+	mu      sync.Mutex
+	servers map[string]*mcp.Server
+	closed  bool
+}
+
+// server returns the principal's.
+func (a *agents) server(h *Host, p Principal) (*mcp.Server, *refusal) {
+	if !p.may(rightMCP) {
+		return nil, errNoAgent
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := string(p.Role) + " " + p.Name
+	switch {
+	case a.closed:
+		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the host is going away"}
+	case a.servers[key] != nil:
+		return a.servers[key], nil
+	case len(a.servers) >= maxAgents && !a.dropIdleLocked():
+		return nil, errManyAgents
+	}
+	if a.servers == nil {
+		a.servers = make(map[string]*mcp.Server)
+	}
+	s := mcp.New(mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version})
+	a.servers[key] = s
+	return s, nil
+}
+
+// dropIdleLocked forgets the principals without a session.
+func (a *agents) dropIdleLocked() bool {
+	before := len(a.servers)
+	for key, s := range a.servers {
+		if s.Idle() {
+			s.Close()
+			delete(a.servers, key)
+		}
+	}
+	return len(a.servers) < before
+}
+
+// close ends all sessions.
+func (a *agents) close() {
+	a.mu.Lock()
+	a.closed = true
+	servers := a.servers
+	a.servers = nil
+	a.mu.Unlock()
+	for _, s := range servers {
+		s.Close()
+	}
+}
+
+// mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.
+func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
+	s, why := h.agents.server(h, p)
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	if r.Header.Get(mcpSession) == "" && r.Method == http.MethodPost {
+		h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "MCP over HTTP"})
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(p.live(), cancel)()
+	r = r.WithContext(ctx)
+	if _, ok := requestToken(r); ok {
+		// The SDK refuses other names than localhost at a loopback address, against rebinding. No page has the token, and a proxy
+		// passes on the name that it was asked for.
+		r.Host = "localhost"
+	}
+	s.ServeHTTP(w, r)
+}
+
+const mcpSession = "Mcp-Session-Id"
+
+// mcpLines serves an MCP session over a WebSocket, which tether-host mcp passes on to the agent's standard input and output.
+func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
+	s, why := h.agents.server(h, p)
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, WriteTimeout: h.opts.StallTime})
+	if err != nil {
+		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
+		return
+	}
+	from := remote{name: r.RemoteAddr, principal: p}
+	h.audit(AuditConnected, from, AuditEvent{Detail: "MCP over WebSocket"})
+	ctx, cancel := context.WithCancel(h.ctx)
+	defer cancel()
+	defer context.AfterFunc(p.live(), cancel)()
+	if err := s.Serve(ctx, NewLines(ctx, ch)); err != nil {
+		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("mcp session")
+	}
+	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
+}
+
+// Lines is a WebSocket as a stream of lines, one per text frame. One goroutine may read while another writes.
+type Lines struct {
+	ctx  context.Context
+	conn *wsconn.Conn
+	rest []byte // of the frame that was received last
+}
+
+// NewLines returns conn as lines; it owns conn from then on, and ends with ctx.
+func NewLines(ctx context.Context, conn *wsconn.Conn) *Lines { return &Lines{ctx: ctx, conn: conn} }
+
+// Read returns what the other side said, io.EOF when it says nothing more.
+func (l *Lines) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		frame, err := l.conn.Recv(l.ctx)
+		switch {
+		case errors.Is(err, io.EOF) || err == nil && len(frame) == 0:
+			return 0, io.EOF
+		case err != nil:
+			return 0, err
+		}
+		l.rest = append(bytes.ReplaceAll(frame, []byte("\n"), []byte(" ")), '\n')
+	}
+	n := copy(p, l.rest)
+	l.rest = l.rest[n:]
+	return n, nil
+}
+
+// Write says p, which is one line.
+func (l *Lines) Write(p []byte) (int, error) {
+	line := bytes.TrimRight(p, "\r\n")
+	if len(line) == 0 {
+		return len(p), nil
+	}
+	return len(p), l.conn.Send(l.ctx, line)
+}
+
+// CloseWrite says that nothing more comes; answers under way still do.
+func (l *Lines) CloseWrite() error { return l.conn.Send(l.ctx, nil) }
+
+// Close ends the connection.
+func (l *Lines) Close() error { return l.conn.CloseReason(wsconn.CloseNormal, "") }

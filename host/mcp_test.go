@@ -1,0 +1,216 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
+)
+
+const patience = 30 * time.Second
+
+// bearer adds a token to requests.
+type bearer struct{ token string }
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if b.token != "" {
+		r.Header.Set("Authorization", "Bearer "+b.token)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// overHTTP opens a session of a real MCP client at a host.
+func overHTTP(t *testing.T, url, token string, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
+	t.Helper()
+	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, o)
+	transport := &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: bearer{token}}, MaxRetries: -1}
+	session, err := c.Connect(t.Context(), transport, nil)
+	if err == nil {
+		t.Cleanup(func() { session.Close() })
+	}
+	return session, err
+}
+
+// overLines opens one over a WebSocket of lines, as tether-host mcp does.
+func overLines(t *testing.T, url, token string, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
+	t.Helper()
+	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{ReadLimit: 16 << 20, HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	if err != nil {
+		return nil, err
+	}
+	lines := host.NewLines(context.Background(), conn)
+	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, o)
+	session, err := c.Connect(t.Context(), &sdk.IOTransport{Reader: lines, Writer: struct{ io.WriteCloser }{lines}}, nil)
+	if err == nil {
+		t.Cleanup(func() { session.Close() })
+	}
+	return session, err
+}
+
+type dialer func(*testing.T, string, string, *sdk.ClientOptions) (*sdk.ClientSession, error)
+
+// use calls a tool and decodes its answer.
+func use(t *testing.T, s *sdk.ClientSession, tool string, args map[string]any, into any) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := s.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil || r.IsError {
+		t.Fatalf("%s %v: %v %+v", tool, args, err, r)
+	}
+	if err := json.Unmarshal([]byte(r.Content[0].(*sdk.TextContent).Text), into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// listed is what list_terminals answers, in part.
+type listed struct {
+	ID, Machine, Name, Cwd, Owner string
+	Exited                        bool
+	ExitCode                      int
+}
+
+// waited is what wait_terminal answers, in part.
+type waited struct {
+	Reason, Line, History string
+	Cursor                int64
+	Exited                bool
+	ExitCode              int
+	Command               *struct {
+		Line     string
+		ExitCode *int
+	}
+}
+
+func TestAgentWatchesADevServer(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot")})
+			laptop := as(t, url, "machine-laptop", "c1", viewOptions{resume: true})
+			const uri = "ahp-terminal:/dev"
+			laptop.create(uri)
+			updated := make(chan string, 100)
+			agent, err := connect(t, url, "agent-bot", &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) {
+				updated <- r.Params.URI
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tools, err := agent.ListTools(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, tool := range tools.Tools {
+				names = append(names, tool.Name)
+			}
+			if got := strings.Join(names, " "); got != "list_terminals read_terminal wait_terminal" {
+				t.Errorf("tools %s: want those that only read", got)
+			}
+			var all []listed
+			use(t, agent, "list_terminals", nil, &all)
+			if len(all) != 1 || all[0].Machine != "laptop" || all[0].Name != "laptop/build" || all[0].Cwd != "file:///src" || all[0].Owner != "user" {
+				t.Fatalf("listed %+v", all)
+			}
+			id := all[0].ID
+			answers := make(chan waited, 1)
+			go func() {
+				var w waited
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": id, "pattern": "http://", "timeoutMs": 30000}, &w)
+				answers <- w
+			}()
+			laptop.output(uri, "starting\r\n\x1b[32mready\x1b[0m at http://localhost:3000/\r\n", 0)
+			w := <-answers
+			if w.Reason != "pattern" || w.Line != "ready at http://localhost:3000/" {
+				t.Errorf("waited for the URL: %+v", w)
+			}
+			if err := agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + id}); err != nil {
+				t.Fatal(err)
+			}
+			one := int64(1)
+			laptop.dispatch(uri, ahp.TerminalCommandDetectionAvailable{})
+			laptop.dispatch(uri, ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "npm test", Timestamp: 1})
+			laptop.output(uri, "1 failing\r\n", -1)
+			laptop.dispatch(uri, ahp.TerminalCommandFinished{CommandID: "1", ExitCode: &one})
+			laptop.ping()
+			use(t, agent, "wait_terminal", map[string]any{"terminalId": id, "command": true, "since": w.Cursor}, &w)
+			if w.Reason != "command" || w.Command == nil || w.Command.Line != "npm test" || *w.Command.ExitCode != 1 {
+				t.Errorf("waited for the tests: %+v %+v", w, w.Command)
+			}
+			testkit.Eventually(t, patience, "a notification", func() bool { // the client subscribes in its own time
+				laptop.output(uri, "tick\r\n", -1)
+				return len(updated) > 0 && <-updated == "terminal:///"+id
+			})
+			var read struct {
+				History  string
+				Commands []struct{ Line string }
+			}
+			use(t, agent, "read_terminal", map[string]any{"terminalId": id, "grep": "fail"}, &read)
+			if read.History != "1 failing\n" && read.History != "1 failing" || len(read.Commands) != 1 {
+				t.Errorf("read %+v", read)
+			}
+			code := int64(137)
+			laptop.dispatch(uri, ahp.TerminalExited{ExitCode: &code})
+			laptop.ping()
+			use(t, agent, "wait_terminal", map[string]any{"terminalId": id, "exit": true}, &w)
+			if w.Reason != "exit" || w.ExitCode != 137 {
+				t.Errorf("waited for the crash: %+v", w)
+			}
+		})
+	}
+}
+
+func TestWhoMayUseTheAgentsDoor(t *testing.T) {
+	users := newUsers("machine-laptop", "observer-ann", "agent-bot", "admin-root")
+	_, url := serve(t, host.Options{Access: users})
+	for token, want := range map[string]bool{"machine-laptop": false, "observer-ann": true, "agent-bot": true, "admin-root": true, "": false, "agent-other": false} {
+		for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+			if _, err := connect(t, url, token, nil); (err == nil) != want {
+				t.Errorf("%s with %q: %v, want in: %v", name, token, err, want)
+			}
+		}
+	}
+}
+
+func TestARevokedAgentIsCutOff(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			users := newUsers("machine-laptop", "agent-bot")
+			_, url := serve(t, host.Options{Access: users})
+			laptop := as(t, url, "machine-laptop", "c1", viewOptions{})
+			laptop.create("ahp-terminal:/a")
+			agent, err := connect(t, url, "agent-bot", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []listed
+			use(t, agent, "list_terminals", nil, &all)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: map[string]any{"terminalId": all[0].ID, "exit": true, "timeoutMs": 600000}})
+				ended <- err
+			}()
+			users.ends["agent-bot"](io.ErrClosedPipe)
+			select {
+			case <-ended:
+			case <-time.After(patience):
+				t.Error("a wait of a revoked agent goes on")
+			}
+			testkit.Eventually(t, patience, "calls are refused", func() bool {
+				_, err := agent.ListTools(t.Context(), nil)
+				return err != nil
+			})
+		})
+	}
+}

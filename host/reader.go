@@ -1,0 +1,201 @@
+package host
+
+import (
+	"context"
+	"io"
+
+	"tether/internal/jsonspan"
+	"tether/mcp"
+)
+
+// The offsets that readers use count the bytes of text and the marks of a terminal, from its start; they are never reset.
+
+// minRead is the least room that a reader must be given, in bytes.
+const minRead = 64
+
+// textReader implements mcp.Reader over the recorded text of one terminal. It keeps nothing: what it has not read when it is trimmed
+// is lost to it, and it says so.
+type textReader struct {
+	h *Host
+	t *terminal
+
+	pos  int64 // in the stream of all text
+	mark int64 // number of the next mark
+	over bool  // the exit was delivered
+
+	spans  []span // to be decoded
+	quoted []byte
+	text   []byte
+}
+
+// span is a part of a run, still escaped.
+type span struct {
+	esc  []byte
+	skip int // bytes of decoded text before what is wanted
+	size int // of the whole, decoded
+}
+
+// newReader returns a reader at an offset.
+func (h *Host) newReader(t *terminal, from int64) *textReader {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := &textReader{h: h, t: t}
+	r.pos, r.mark = t.marks.at(from)
+	return r
+}
+
+// off is the reader's offset.
+func (r *textReader) off() int64 { return r.pos + r.mark }
+
+// TryNext implements mcp.Reader.
+func (r *textReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+	ev, ok, _, err := r.step(buf, false)
+	return ev, ok, err
+}
+
+// Next implements mcp.Reader.
+func (r *textReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+	for {
+		ev, ok, moved, err := r.step(buf, true)
+		if ok || err != nil {
+			return ev, err
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return mcp.Event{}, ctx.Err()
+		case <-r.h.ctx.Done():
+			return mcp.Event{}, errClosing
+		}
+	}
+}
+
+// Close implements mcp.Reader.
+func (r *textReader) Close() {}
+
+// step returns the next event. If there is none, moved is closed when there may be one, if that was asked for. The host's lock is held
+// only to find the text, not to decode it.
+func (r *textReader) step(buf []byte, wait bool) (ev mcp.Event, ok bool, moved <-chan struct{}, err error) {
+	if len(buf) < minRead {
+		return mcp.Event{}, false, nil, io.ErrShortBuffer
+	}
+	if r.over {
+		return mcp.Event{}, false, nil, io.EOF
+	}
+	r.h.mu.Lock()
+	ev, ok = r.markLocked()
+	if !ok {
+		r.findLocked(len(buf))
+		if len(r.spans) == 0 && wait {
+			if r.t.moved == nil {
+				r.t.moved = make(chan struct{})
+			}
+			moved = r.t.moved
+		}
+	}
+	r.h.mu.Unlock()
+	if ok || len(r.spans) == 0 {
+		return ev, ok, moved, nil
+	}
+	return mcp.Event{Data: r.decode(buf), Off: r.off()}, true, nil, nil
+}
+
+// markLocked is the event before the next text, if there is one: what was lost, or a mark.
+func (r *textReader) markLocked() (ev mcp.Event, ok bool) {
+	m := &r.t.marks
+	if start := r.t.readableLocked(); r.pos < start {
+		from := r.off()
+		r.pos, r.mark = start, max(r.mark, m.first)
+		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {
+			r.mark++
+		}
+		return mcp.Event{Lost: max(1, r.off()-from), Off: r.off()}, true
+	}
+	r.mark = max(r.mark, m.first)
+	if r.mark == m.end() {
+		return mcp.Event{}, false
+	}
+	next := &m.list[r.mark-m.first]
+	if next.pos > r.pos {
+		return mcp.Event{}, false
+	}
+	r.mark++
+	r.over = next.exited
+	return mcp.Event{Off: r.off(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
+}
+
+// findLocked finds at most about room bytes of text up to the next mark.
+func (r *textReader) findLocked(room int) {
+	r.spans = r.spans[:0]
+	c, m := &r.t.content, &r.t.marks
+	end := c.end
+	if r.mark < m.end() {
+		end = m.list[r.mark-m.first].pos
+	}
+	at := c.oldest()
+	for i := range c.parts {
+		p := &c.parts[i]
+		if at+int64(p.size) <= r.pos {
+			at += int64(p.size)
+			continue
+		}
+		for _, run := range p.runs {
+			if at >= end || room <= 0 {
+				return
+			}
+			next := at + int64(run.size)
+			if next > r.pos {
+				skip := int(max(0, r.pos-at))
+				r.spans = append(r.spans, span{esc: run.esc, skip: skip, size: int(min(next, end) - at)})
+				room -= int(min(next, end)-at) - skip
+			}
+			at = next
+		}
+	}
+}
+
+// decode decodes what was found into buf, as much as fits, and moves on.
+func (r *textReader) decode(buf []byte) []byte {
+	out := r.text[:0] // not buf: quoted text may want more room than it takes in the end
+	for _, s := range r.spans {
+		at, skipped := escapedPrefix(s.esc, s.skip, false)
+		end, size := escapedPrefix(s.esc[at:], min(s.size-skipped, len(buf)-len(out)), true)
+		r.quoted = append(append(append(r.quoted[:0], '"'), s.esc[at:at+end]...), '"')
+		text, err := jsonspan.AppendUnquote(out, r.quoted)
+		if err != nil {
+			break // cannot be: it was checked when it came in
+		}
+		out = text
+		r.pos += int64(skipped-s.skip) + int64(size)
+		if skipped+size < s.size {
+			break // the rest does not fit
+		}
+	}
+	r.text = out
+	return buf[:copy(buf, out)]
+}
+
+// escapedPrefix measures checked escaped text: where n bytes of it, decoded, end, or a few more up to the next character, or with
+// under a few less. It returns the index in esc and the decoded bytes before it.
+func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
+	for at < len(esc) && size < n {
+		w, s := escapedRune(esc[at:])
+		if under && size+s > n {
+			break
+		}
+		at, size = at+w, size+s
+	}
+	return at, size
+}
+
+// oldest is the position of the oldest text that is kept.
+func (c *content) oldest() int64 {
+	from := c.end
+	for i := range c.parts {
+		from -= int64(c.parts[i].size)
+	}
+	return from
+}
+
+// readableLocked is the position from which on readers get everything.
+func (t *terminal) readableLocked() int64 { return max(t.content.oldest(), t.marks.from) }
