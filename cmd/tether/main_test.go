@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	os.Setenv(raceVar, quickRace)
 	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
+		"acppeer":    acpPeer,
 		"after":      after,
 		"argv":       argv,
 		"flood":      flood,
