@@ -16,6 +16,7 @@ const layers = `
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
+	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
 	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/limits;
@@ -38,15 +39,17 @@ const layers = `
 	agent/term, agent/policy, ahp/client < agent/uplink;
 	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/term, agent/policy, jsonrpc < agent/acp;
+	pairing, ahp/client < agent/device;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;
 	NONE < host/web;
 	host/web < host;
 	host, platform/ipc, platform/secret < host/access;
+	pairing, host/access < host/devices;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;

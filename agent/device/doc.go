@@ -1,0 +1,11 @@
+// Package device is this machine's side of pairing with a host by keys, and of the sessions that follow: docs/PROTOCOL.md.
+//
+//	c := device.New(endpoint, key)
+//	p, err := c.Begin(ctx, "laptop")
+//	fmt.Println(p.Code)
+//	principal, err := p.Wait(ctx)
+//	…
+//	token, err := c.Session(ctx, hostKey)
+//
+// A host that does not speak the protocol is ErrNotOffered; whoever links to it then does so by a token.
+package device

@@ -1,0 +1,51 @@
+package device
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+
+	"tether/ahp/client"
+	"tether/pairing"
+)
+
+// errAnswer is an answer that the protocol does not allow.
+var errAnswer = errors.New("the host's answer is not one of the pairing protocol, or is signed by another key")
+
+// refusedError is what the host answers instead.
+type refusedError struct {
+	status  int
+	refusal pairing.Refusal
+}
+
+func (e *refusedError) Error() string {
+	if e.refusal.Message == "" {
+		return fmt.Sprintf("the host refused with status %d", e.status)
+	}
+	return fmt.Sprintf("the host refused: %.200q", e.refusal.Message)
+}
+
+// refusedAs reports whether the host refused with that code.
+func refusedAs(err error, code string) bool {
+	r, ok := errors.AsType[*refusedError](err)
+	return ok && r.refusal.Code == code
+}
+
+// revoked gives a refusal of the key its name.
+func revoked(err error) error {
+	switch {
+	case refusedAs(err, pairing.CodeUnknownDevice):
+		return ErrRevoked
+	case refusedAs(err, pairing.CodeWrongKey):
+		return fmt.Errorf("%w (%w)", ErrIdentity, err)
+	}
+	return err
+}
+
+// unreachable strips the URL, and says that trying again may help; not so if the certificate is not the pinned one.
+func unreachable(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("%w: %w", client.ErrUnreachable, err)
+}
