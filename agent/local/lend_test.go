@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 func TestLendAndUnlend(t *testing.T) {
@@ -75,7 +76,7 @@ func TestLendIsRefused(t *testing.T) {
 	}})
 	ctx := t.Context()
 	w.spawn("build")
-	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: "/", Private: true}); err != nil {
+	if _, err := w.client.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Name: "mine", Cwd: testkit.Abs("/"), Private: true}); err != nil {
 		t.Fatal(err)
 	}
 	codeOf := func(err error) local.Code {

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -102,7 +103,10 @@ func TestMCPEndsWithToken(t *testing.T) {
 	a := over(t, "http://"+d.addr+"/mcp", withHeader{&http.Transport{DisableKeepAlives: true}, "Authorization", "Bearer " + token})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := a.session.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: args{"terminalId": person.ID, "timeoutMs": 600000}})
+		result, err := a.session.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: args{"terminalId": person.ID, "timeoutMs": 600000}})
+		if err == nil && result.IsError {
+			err = errors.New("told before the connection was cut")
+		}
 		ended <- err
 	}()
 	a.list() // after which the wait is on its way

@@ -125,7 +125,7 @@ func TestFaultsOverTCP(t *testing.T) {
 			}
 			far := func() string { _, err := s.over(); return named(err) }
 			if c.far != "silence" {
-				Eventually(t, 5*time.Second, "the far end is told: "+c.far, func() bool { return far() == c.far || c.far == "end" && far() == "error" })
+				Eventually(t, 30*time.Second, "the far end is told: "+c.far, func() bool { return far() == c.far || c.far == "end" && far() == "error" })
 			} else if far() != "silence" {
 				t.Errorf("the far end finds %s", far())
 			}
