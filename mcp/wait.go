@@ -131,15 +131,20 @@ func (s *Server) waitFor(a *waitArgs) (*wait, error) {
 	if w.terminal, err = s.opts.Terminals.Open(a.TerminalID); err != nil {
 		return nil, about(a.TerminalID, err)
 	}
+	return w, w.ready()
+}
+
+// ready checks that the terminal can do what it is waited for.
+func (w *wait) ready() error {
 	i := w.terminal.Info()
 	switch {
 	case w.since > i.End:
-		return nil, fmt.Errorf("since %d lies beyond the end of the output, which is %d", w.since, i.End)
+		return fmt.Errorf("since %d lies beyond the end of the output, which is %d", w.since, i.End)
 	case w.command && !i.Detection && i.Exit == nil:
-		return nil, errors.New("this terminal reports no commands: it runs no shell, or one without integration; wait for a pattern or idleMs instead")
+		return errors.New("this terminal reports no commands: it runs no shell, or one without integration; wait for a pattern or idleMs instead")
 	}
 	w.result.TerminalID = i.ID
-	return w, nil
+	return nil
 }
 
 // optional hands over a number that is there and in its range.

@@ -46,6 +46,8 @@ type Terminal struct {
 	// CommandDetection says that the shell has reported where commands begin
 	// and end, so that the list of commands means something.
 	CommandDetection bool `json:"command_detection"`
+	// Listening is there when it was asked for and can be found out.
+	Listening []Listening `json:"listening,omitempty"`
 }
 
 // Exit is how a terminal ended.

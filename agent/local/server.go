@@ -182,6 +182,8 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals/{ref}/unlend":  person(s.unlend),
 		"POST /v1/unlend":                  person(s.unlendAll),
 		"GET /v1/terminals/{ref}/attach":   s.attach,
+		"GET /v1/terminals/{ref}/wait":     s.wait,
+		"GET /v1/terminals/{ref}/ports":    s.ports,
 		"GET /v1/terminals/{ref}/events":   s.events,
 		"GET /v1/mcp":                      onlySocket(s.mcpLines),
 		"/mcp":                             s.mcpHTTP,

@@ -35,8 +35,14 @@ func (c *Count) count(i term.Info) {
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
 	seen := s.observers(r)
+	var ports map[term.ID][]Listening
+	if r.URL.Query().Get("ports") == "1" {
+		ports, _ = listening() // a list without them is better than none
+	}
 	for _, h := range s.access(r).List() {
-		all.Terminals = append(all.Terminals, s.terminal(h.Info(), seen))
+		t := s.terminal(h.Info(), seen)
+		t.Listening = ports[h.ID()]
+		all.Terminals = append(all.Terminals, t)
 	}
 	return reply(w, all)
 }

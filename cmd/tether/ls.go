@@ -19,7 +19,7 @@ func lsCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := client.List(c.Context())
+			all, err := client.ListPorts(c.Context())
 			if err != nil {
 				return err
 			}
@@ -50,7 +50,7 @@ func (a *app) printTerminals(all []local.Terminal, declared []local.Declared) er
 			state, since = exitText(*t.Exit), t.Exit.At
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name, 24), state, ago(time.Since(since)),
-			lentText(t), printable(shellLine(t.Command), 60))
+			lentText(t), printable(shellLine(t.Command), 60)+urlText(t.Listening))
 	}
 	for _, d := range declared {
 		if d.State == "running" {

@@ -32,7 +32,7 @@ func devServer() {
 		fmt.Println(err)
 		os.Exit(3)
 	}
-	fmt.Printf("  \x1b[32m➜\x1b[0m  Local: \x1b[36mhttp://localhost:%s/\x1b[0m\r\n", os.Args[1])
+	fmt.Printf("  \x1b[32m➜\x1b[0m  Local: \x1b[36mhttp://localhost:%d/\x1b[0m\r\n", l.Addr().(*net.TCPAddr).Port)
 	http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello") }))
 }
 

@@ -2,9 +2,12 @@ package proc_test
 
 import (
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tether/platform/proc"
 )
@@ -40,6 +43,11 @@ func TestListens(t *testing.T) {
 			if got, err := proc.Listens(c.tag, c.port); err != nil || got != c.want {
 				t.Errorf("%s: %s listens on %d: %t, %v; want %t", network, c.tag, c.port, got, err, c.want)
 			}
+		}
+		all, err := proc.Listeners()
+		want := []proc.Listener{{Pid: child.Process.Pid, Addr: l.Addr().(*net.TCPAddr).AddrPort()}}
+		if diff := cmp.Diff(want, all["pty-"+network], cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); err != nil || diff != "" {
+			t.Errorf("%s: %v\n%s", network, err, diff)
 		}
 	}
 }

@@ -3,3 +3,5 @@
 package proc
 
 func listens(string, int) (bool, error) { return false, ErrUnsupported }
+
+func allListeners() (map[string][]Listener, error) { return nil, ErrUnsupported }

@@ -1,0 +1,118 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"tether/agent/term"
+	"tether/mcp"
+)
+
+// WaitOptions is what Wait waits for: the first of what is given. The exit ends
+// a wait in any case.
+type WaitOptions struct {
+	Pattern string        // RE2, that a line of output must match
+	Idle    time.Duration // no output for so long
+	Command bool          // the shell in it runs no command
+	Port    int           // of the loopback interface, open
+	New     bool          // only what is printed or run from now on counts
+	Timeout time.Duration // 0 means none
+}
+
+// Waited is what has come of a wait.
+type Waited struct {
+	SchemaVersion int      `json:"schema_version"`
+	ID            string   `json:"id"`
+	Reason        string   `json:"reason"` // pattern, idle, command, port, exit or timeout
+	ElapsedMs     int64    `json:"elapsed_ms"`
+	Line          string   `json:"line,omitempty"`     // that matched
+	Command       *Command `json:"command,omitempty"`  // that has finished, if any has
+	Address       string   `json:"address,omitempty"`  // that the port is open at
+	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", where that is known
+	Exit          *Exit    `json:"exit,omitempty"`     // of the terminal, if it has exited
+	Cursor        int64    `json:"cursor"`             // raw offset up to which output was looked at
+}
+
+// maxWait bounds a wait's numbers.
+const maxWait = 7 * 24 * time.Hour
+
+// wait answers when what was waited for has come. It waits as MCP's
+// wait_terminal does, but without a bound of its own.
+func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	req, err := parseWait(r.URL.Query(), h.Info())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
+	got, err := mcp.Wait(ctx, mcpTerminal{h}, &agentTerminals{s, s.access(r)}, req)
+	switch {
+	case errors.Is(context.Cause(ctx), term.ErrClosed):
+		return term.ErrClosed // which a client asks the next daemon again
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return &Error{Code: CodeBadRequest, Message: err.Error()}
+	}
+	return reply(w, waitedFrom(h.Info(), got))
+}
+
+func parseWait(q url.Values, i term.Info) (mcp.WaitRequest, error) {
+	req := mcp.WaitRequest{Pattern: q.Get("pattern"), Command: q.Get("command") == "1", Since: -1}
+	if q.Get("new") == "1" {
+		req.Since = i.Bytes
+	}
+	idle, err1 := number(q, "idle_ms", maxWait.Milliseconds())
+	timeout, err2 := number(q, "timeout_ms", maxWait.Milliseconds())
+	port, err3 := number(q, "port", 65535)
+	req.Idle, req.Timeout, req.Port = time.Duration(idle)*time.Millisecond, time.Duration(timeout)*time.Millisecond, int(port)
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return req, err
+		}
+	}
+	return req, nil
+}
+
+func waitedFrom(i term.Info, got mcp.WaitResult) Waited {
+	w := Waited{
+		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: got.Reason, ElapsedMs: got.Took.Milliseconds(), Line: got.Line,
+		Address: got.Address, Listener: got.Listener, Exit: terminalFrom(i).Exit, Cursor: got.Cursor,
+	}
+	if c := got.Command; c != nil {
+		ms := float64(c.DurationMs)
+		w.Command = &Command{N: c.N, Exit: c.ExitCode, Running: c.Running, DurationMs: &ms, Start: c.Start, End: c.End}
+		if c.Line != "" {
+			w.Command.Line = &c.Line
+		}
+	}
+	return w
+}
+
+// Wait returns when what is waited for has come, or the terminal has exited, or
+// the time is up: Reason says which.
+func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, error) {
+	q := url.Values{}
+	set := func(name, value string, is bool) {
+		if is {
+			q.Set(name, value)
+		}
+	}
+	set("pattern", o.Pattern, o.Pattern != "")
+	set("command", "1", o.Command)
+	set("new", "1", o.New)
+	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)
+	set("timeout_ms", strconv.FormatInt(max(o.Timeout.Milliseconds(), 1), 10), o.Timeout > 0)
+	set("port", strconv.Itoa(o.Port), o.Port != 0)
+	var w Waited
+	return w, c.do(ctx, http.MethodGet, terminalPath(ref, "/wait")+"?"+q.Encode(), nil, &w)
+}

@@ -1,0 +1,93 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+func TestWait(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, child := w.spawn("web")
+	child.Print("starting\r\n")
+	got := make(chan local.Waited, 1)
+	go func() {
+		x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: `ready (\d+)`})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- x
+	}()
+	child.Print("not yet\r\nready 5\r\n")
+	if x := <-got; x.Reason != "pattern" || x.Line != "ready 5" || x.ID != tm.ID || x.Exit != nil || x.SchemaVersion != local.SchemaVersion {
+		t.Errorf("%+v", x)
+	}
+	x, err := w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: "ready", New: true, Timeout: time.Millisecond})
+	if err != nil || x.Reason != "timeout" {
+		t.Errorf("only what is new: %+v, %v", x, err)
+	}
+	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{Idle: time.Millisecond})
+	if err != nil || x.Reason != "idle" {
+		t.Errorf("silence: %+v, %v", x, err)
+	}
+	for name, o := range map[string]local.WaitOptions{
+		"a pattern that is none": {Pattern: "("}, "commands of what is no shell": {Command: true}, "a port that is none": {Port: 70000},
+		"a pattern without end": {Pattern: string(make([]byte, 4000))},
+	} {
+		var e *local.Error
+		if _, err := w.client.Wait(t.Context(), "web", o); !errors.As(err, &e) || e.Code != local.CodeBadRequest {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	child.End(3)
+	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{})
+	if err != nil || x.Reason != "exit" || x.Exit == nil || x.Exit.Code != 3 {
+		t.Errorf("the exit: %+v, %v", x, err)
+	}
+}
+
+// A wait ends with the daemon and with who waits, and an agent waits only for what it sees.
+func TestWaitEnds(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("web")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := w.client.Wait(ctx, "web", local.WaitOptions{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("given up: %v", err)
+	}
+	var e *local.Error
+	if _, err := w.client.As("some").Wait(t.Context(), "nobody", local.WaitOptions{}); !errors.As(err, &e) || e.Code != local.CodeNoTerminal {
+		t.Errorf("nobody: %v", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, err := w.client.Wait(ctx, "web", local.WaitOptions{})
+		ended <- err
+	}()
+	w.server.Drain()
+	if err := <-ended; err == nil || errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the daemon ends: %v", err)
+	}
+}
+
+func TestPorts(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.spawn("web")
+	p, err := w.client.Ports(t.Context(), "web")
+	var e *local.Error
+	if errors.As(err, &e) && e.Code == local.CodeNotFound {
+		t.Skip(err) // another system
+	}
+	if err != nil || p.Ports == nil || len(p.Ports) != 0 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if l, err := w.client.ListPorts(t.Context()); err != nil || len(l.Terminals) != 1 || l.Terminals[0].Listening != nil {
+		t.Errorf("%+v, %v", l, err)
+	}
+}

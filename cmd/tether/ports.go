@@ -1,0 +1,68 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func portsCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "ports ID", Short: "list the TCP ports on which a terminal's programs listen", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `list the TCP ports on which a terminal's programs listen, and where a browser on
+this machine finds them. tether ls shows the URLs, too. So far on Linux alone.`,
+		Example: "  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
+		RunE: func(c *cobra.Command, args []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			p, err := client.Ports(c.Context(), args[0])
+			if err != nil {
+				return about(args[0], err)
+			}
+			if asJSON {
+				return a.printJSON(p)
+			}
+			if len(p.Ports) == 0 {
+				a.notice("no program of it listens on a TCP port")
+				return nil
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "PORT\tADDRESS\tPROCESS\tURL")
+			for _, l := range p.Ports {
+				fmt.Fprintf(w, "%d\t%s\t%d\t%s\n", l.Port, l.Address, l.Pid, cmp.Or(l.URL, "-"))
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// maxURLs is how many of a terminal's URLs a list shows.
+const maxURLs = 3
+
+// urlText is what a list shows after a command, "" if it listens on nothing.
+func urlText(all []local.Listening) string {
+	var urls []string
+	for _, l := range all {
+		if l.URL != "" && (len(urls) == 0 || urls[len(urls)-1] != l.URL) {
+			urls = append(urls, l.URL)
+		}
+	}
+	if len(urls) == 0 {
+		return ""
+	}
+	more := ""
+	if len(urls) > maxURLs {
+		urls, more = urls[:maxURLs], " …"
+	}
+	return "  " + strings.Join(urls, " ") + more
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func waitCommand(a *app) *cobra.Command {
+	var o local.WaitOptions
+	var exit, asJSON bool
+	c := &cobra.Command{
+		Use: "wait ID", Short: "wait until a terminal has printed, finished or opened something", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `wait until the first of what is given has come: a line of its output matches, it
+printed nothing for a while, its shell has finished a command, a port is open, or
+it has exited. Without any of them it waits for the exit. The output that is kept is
+looked at, too; with --new only what comes from now on.
+
+The exit status is 0 when it has come; with --exit or --command, the status of what
+ended. It is 1 if the terminal exited before what was waited for, and 8 after
+--timeout.`,
+		Example: `  tether wait web --pattern 'ready in \d+' --timeout 30s && open http://localhost:3000
+  tether wait build --exit
+  tether wait shell --command && tether read --tail 20 shell`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkWait(c, &o); err != nil {
+				return err
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			w, err := client.Wait(c.Context(), args[0], o)
+			if err != nil {
+				return about(args[0], err)
+			}
+			if asJSON {
+				if err := a.printJSON(w); err != nil {
+					return err
+				}
+			} else {
+				fmt.Fprintln(a.stdout, waitedText(w))
+			}
+			return waitStatus(args[0], w, exit || !asked(&o))
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.Pattern, "pattern", "", "until a line matches the regular `expression` (RE2); (?i) ignores case")
+	f.DurationVar(&o.Idle, "idle", 0, "until nothing was printed for this `long`, such as 2s")
+	f.BoolVar(&o.Command, "command", false, "until the shell in it runs no command")
+	f.IntVar(&o.Port, "port", 0, "until this TCP `port` of this machine is open")
+	f.BoolVar(&exit, "exit", false, "until it has exited")
+	f.BoolVar(&o.New, "new", false, "look only at what comes from now on")
+	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this `long`")
+	f.BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+// asked reports whether anything but the exit is waited for.
+func asked(o *local.WaitOptions) bool {
+	return o.Pattern != "" || o.Idle > 0 || o.Command || o.Port != 0
+}
+
+func checkWait(c *cobra.Command, o *local.WaitOptions) error {
+	for name, d := range map[string]time.Duration{"idle": o.Idle, "timeout": o.Timeout} {
+		if c.Flags().Changed(name) && d <= 0 {
+			return usage(c, "--%s takes a time, such as 2s", name)
+		}
+	}
+	if c.Flags().Changed("port") && (o.Port < 1 || o.Port > 65535) {
+		return usage(c, "--port takes 1 to 65535")
+	}
+	return nil
+}
+
+// waitedText says what has come, on one line.
+func waitedText(w local.Waited) string {
+	switch {
+	case w.Reason == "pattern":
+		return printable(w.Line, 0)
+	case w.Reason == "port" && w.Listener == "another program":
+		return w.Address + " is open, by a program that is not of this terminal"
+	case w.Reason == "port":
+		return w.Address + " is open"
+	case w.Reason == "exit" && w.Exit != nil:
+		return exitText(*w.Exit)
+	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil:
+		return fmt.Sprintf("command %d has finished with %d", w.Command.N, *w.Command.Exit)
+	case w.Reason == "command":
+		return "no command runs"
+	case w.Reason == "timeout":
+		return "timed out"
+	}
+	return w.Reason
+}
+
+// waitStatus is the exit status; forExit says that the exit was waited for.
+func waitStatus(ref string, w local.Waited, forExit bool) error {
+	switch {
+	case w.Reason == "timeout":
+		return exitCode(local.ExitTimeout)
+	case w.Reason == "exit" && !forExit:
+		return about(ref, fmt.Errorf("it has exited before that"))
+	case w.Reason == "exit" && w.Exit != nil && w.Exit.Code != 0:
+		return exitCode(w.Exit.Code)
+	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil && *w.Command.Exit != 0:
+		return exitCode(*w.Command.Exit)
+	}
+	return nil
+}
