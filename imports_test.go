@@ -29,7 +29,8 @@ const layers = `
 	agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
-	agent/ring, shellint, platform/pty, platform/shell < agent/term;
+	NONE < agent/outward;
+	agent/ring, agent/outward, shellint, platform/pty, platform/shell < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;

@@ -1,0 +1,386 @@
+package outward
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Options say what a filter lets through and what it looks for.
+type Options struct {
+	Clipboard bool  // OSC 52 that sets the clipboard
+	FileLinks bool  // OSC 8 with file:
+	Images    int64 // bytes of images between two calls of Filter.Renew
+	Tokens    bool  // redact credentials of known forms
+	// Patterns are regular expressions of what else is redacted: what their
+	// first group matches if they have one, else what they match. They are
+	// looked for within 4 KiB; ^ and $ are the ends of a line.
+	Patterns []string
+}
+
+// Rules are options made ready. They are safe for concurrent use.
+type Rules struct {
+	opts   Options
+	values []string // to redact, in all their forms, the longest first
+	nfa    *nfa
+	dfa    *dfa // nil if there is nothing to redact
+	checks []check
+	tokens [256][]check // by the first byte of their prefix
+
+	mu   sync.Mutex
+	with map[string]*Rules // by values: terminals of one login share them
+}
+
+// check finds for sure what the automaton suspects.
+type check struct {
+	group  uint8  // a bit of dfa.groups
+	prefix string // of a token: it stays, and re is for what begins with it
+	re     *regexp.Regexp
+}
+
+// Groups of patterns: bits of dfa.groups.
+const (
+	groupValues = iota
+	groupTokens
+	groupLabels
+	groupKeys
+	groupURLs
+	groupRest // and up to 63: patterns of the person's
+)
+
+// Compile makes rules. It returns an error for a pattern that is no regular
+// expression, or if there are too many or too complex ones.
+func Compile(o Options) (*Rules, error) { return compile(o, nil) }
+
+func compile(o Options, values []string) (*Rules, error) {
+	r := &Rules{opts: o, nfa: &nfa{}, with: map[string]*Rules{}}
+	for _, v := range values {
+		for _, form := range formsOf(v) {
+			if !slices.Contains(r.values, form) {
+				r.values = append(r.values, form)
+			}
+		}
+	}
+	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
+	for _, v := range r.values {
+		r.nfa.value(v)
+	}
+	if o.Tokens {
+		if err := r.addTokens(); err != nil {
+			return nil, err
+		}
+	}
+	for i, p := range o.Patterns {
+		if err := r.addPattern(p, uint8(groupRest+i%(64-groupRest))); err != nil {
+			return nil, fmt.Errorf("pattern %d: %w", i+1, err)
+		}
+	}
+	if len(r.nfa.nodes) == 0 {
+		return r, nil
+	}
+	var err error
+	if r.dfa, err = build(r.nfa); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// With returns rules that also redact values, as Values returns them. Where
+// there are too many they are left out and ok is false.
+func (r *Rules) With(values []string) (_ *Rules, ok bool) {
+	if len(values) == 0 {
+		return r, true
+	}
+	key := strings.Join(values, "\x00")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.with[key]; found != nil {
+		return found, true
+	}
+	made, err := compile(r.opts, values)
+	if err != nil {
+		return r, false
+	}
+	const most = 16 // sets of values that are remembered
+	if len(r.with) >= most {
+		clear(r.with)
+	}
+	r.with[key] = made
+	return made, true
+}
+
+// begin adds a pattern's first state.
+func (a *nfa) begin() int32 {
+	n := a.empty()
+	a.starts = append(a.starts, n)
+	return n
+}
+
+// finish lets a pattern end at a state and flags its states since first.
+func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
+	accept := a.add(node{next: -1, accept: true, group: group})
+	a.link(end, accept)
+	for i := first; i < len(a.nodes); i++ {
+		a.nodes[i].hold, a.nodes[i].masked = true, masked
+	}
+}
+
+// openValue is how many bytes of a value may stand for themselves when nothing
+// follows: any text ends with the first of some value.
+const openValue = 3
+
+func (a *nfa) value(v string) {
+	from := a.begin()
+	open := len(a.nodes)
+	from = a.literal(from, v[:openValue])
+	closed := len(a.nodes)
+	a.finish(a.literal(from, v[openValue:]), groupValues, closed, true)
+	for i := open; i < closed; i++ {
+		a.nodes[i].hold = true
+	}
+}
+
+func (r *Rules) addTokens() error {
+	// One tail for all of them: else each that is under way would double the
+	// automaton, as a token may hold the prefix of another.
+	joint := r.nfa.empty()
+	first := len(r.nfa.nodes)
+	end, err := r.nfa.parse(joint, tokenTail)
+	if err != nil {
+		return err
+	}
+	r.nfa.finish(end, groupTokens, first, true)
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].tail = true
+	}
+	for _, t := range tokens {
+		from := r.nfa.empty()
+		r.nfa.tokens = append(r.nfa.tokens, from)
+		r.nfa.link(r.nfa.literal(from, t.prefix), joint)
+		re, err := regexp.Compile(`\A(?:` + t.re + `)`)
+		if err != nil {
+			return err
+		}
+		r.tokens[t.prefix[0]] = append(r.tokens[t.prefix[0]], check{groupTokens, t.prefix, re})
+	}
+	for _, l := range labelled {
+		end, err := r.nfa.parse(r.nfa.begin(), l.label)
+		if err == nil {
+			r.nfa.link(end, joint)
+			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: groupLabels}))
+			err = r.check(groupLabels, l.label+l.secret)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.addKeys(), r.add(passwordInURL, groupURLs))
+}
+
+// addKeys adds private keys. Behind their first line nothing else is looked
+// for: all of it is secret.
+func (r *Rules) addKeys() error {
+	end, err := r.nfa.parse(r.nfa.begin(), privateKeyLabel)
+	if err != nil {
+		return err
+	}
+	body := r.nfa.empty()
+	r.nfa.link(end, body)
+	first := len(r.nfa.nodes)
+	if end, err = r.nfa.parse(body, privateKeyBody); err != nil {
+		return err
+	}
+	r.nfa.finish(end, groupKeys, first, false)
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].alone = true
+	}
+	return r.check(groupKeys, privateKeyLabel+privateKeyBody)
+}
+
+// addPattern adds an expression of the person's.
+func (r *Rules) addPattern(p string, group uint8) error { return r.add("(?m:"+p+")", group) }
+
+func (r *Rules) add(p string, group uint8) error {
+	from := r.nfa.begin()
+	first := len(r.nfa.nodes)
+	end, err := r.nfa.parse(from, p)
+	if err != nil {
+		return err
+	}
+	r.nfa.finish(end, group, first, false)
+	return r.check(group, p)
+}
+
+func (r *Rules) check(group uint8, p string) error {
+	re, err := regexp.Compile(p)
+	r.checks = append(r.checks, check{group, "", re})
+	return err
+}
+
+// parse adds an expression behind the state from and returns the state after
+// it.
+func (a *nfa) parse(from int32, p string) (int32, error) {
+	tree, err := syntax.Parse(p, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return a.expression(from, tree), nil
+}
+
+// span is a range of bytes.
+type span struct{ start, end int }
+
+// find appends to spans what of w is secret and begins at first or later, for
+// the groups that may be there. They may overlap.
+func (r *Rules) find(spans []span, w []byte, first int, groups uint64) []span {
+	if groups>>groupValues&1 == 1 {
+		for _, v := range r.values {
+			for at := first; ; {
+				i := bytes.Index(w[at:], []byte(v))
+				if i < 0 {
+					break
+				}
+				spans = append(spans, span{at + i, at + i + len(v)})
+				at += i + 1
+			}
+		}
+	}
+	if groups>>groupTokens&1 == 1 {
+		spans = r.findTokens(spans, w, first)
+	}
+	for i := range r.checks {
+		c := &r.checks[i]
+		if groups>>(c.group&63)&1 == 0 {
+			continue
+		}
+		for _, m := range c.re.FindAllSubmatchIndex(w, -1) {
+			if m[0] < first {
+				continue
+			}
+			start, end := m[0], m[1]
+			if len(m) > 2 {
+				start, end = m[2], m[3]
+			}
+			if start < end {
+				spans = append(spans, span{start, end})
+			}
+		}
+	}
+	return spans
+}
+
+// findTokens appends to spans the tokens in w, without their prefixes.
+func (r *Rules) findTokens(spans []span, w []byte, first int) []span {
+	for at := first; at < len(w); at++ {
+		for i := range r.tokens[w[at]] {
+			c := &r.tokens[w[at]][i]
+			if n := len(c.prefix); len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) {
+				continue
+			}
+			if m := c.re.FindIndex(w[at:]); m != nil {
+				spans = append(spans, span{at + len(c.prefix), at + m[1]})
+			}
+		}
+	}
+	return spans
+}
+
+// beginsWord says whether a word may begin at w[at]: behind what is no part of
+// one, and behind a control sequence, which most often ends with a letter.
+func beginsWord(w []byte, at int) bool {
+	if at == 0 || !isWord(w[at-1]) {
+		return true
+	}
+	if w[at-1] == '_' || w[at-1] <= '9' {
+		return false
+	}
+	for i := at - 2; i > 0 && at-i < maxBefore; i-- {
+		switch c := w[i]; {
+		case c >= '0' && c <= '?':
+		case c == '[' && w[i-1] == esc:
+			return true
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+// Redact returns s, a short text that is not part of a stream, with what is
+// secret in it replaced.
+func (r *Rules) Redact(s string) string {
+	if r == nil || r.dfa == nil {
+		return s
+	}
+	groups := r.dfa.suspect(s)
+	if groups == 0 {
+		return s
+	}
+	w := []byte(s)
+	for _, at := range r.find(nil, w, 0, groups) {
+		for i := at.start; i < at.end; i++ {
+			if visible(w[i]) {
+				w[i] = star
+			}
+		}
+	}
+	return string(w)
+}
+
+// suspect returns the groups that may be in s.
+func (d *dfa) suspect(s string) (groups uint64) {
+	at := uint32(0)
+	for i := range len(s) {
+		at = d.next[at+uint32(d.class[s[i]])]
+		groups |= d.groups[at/d.width]
+	}
+	return groups
+}
+
+// maxShownTitle bounds a title, in bytes.
+const maxShownTitle = 256
+
+// Title is Redact for a title or name: in addition it is cut to 256 bytes and
+// has nothing that is not printed or changes the direction of text.
+func (r *Rules) Title(s string) string {
+	s = r.Redact(Clean(s))
+	if len(s) <= maxShownTitle {
+		return s
+	}
+	n := maxShownTitle
+	for !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// Clean returns s without control characters and without what changes the
+// direction of text or is not seen.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if hidden(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// hidden says whether a character does something other than be seen.
+func hidden(r rune) bool {
+	switch {
+	case unicode.IsControl(r):
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c: // direction
+		return true
+	case r == 0x200b, r == 0x2060, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f: // no width, tags
+		return true
+	}
+	return false
+}

@@ -1,0 +1,211 @@
+package outward
+
+import "bytes"
+
+// Bounds of control strings, in bytes.
+const (
+	maxString  = 4 << 10 // what is held of one to judge it; a longer one is blanked
+	maxControl = 1 << 10 // of what tells what an image is
+)
+
+// sanitizer blanks the control sequences that could do something to who watches. Like redactor it is a pure state machine.
+//
+//	ground --ESC--> escape --[--> control --final--> ground
+//	                escape --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
+//
+// A sequence that is let through is not changed. In a string that is not, the introducer becomes that of an application program command,
+// which terminals ignore, the rest a filler, and the end ESC \.
+type sanitizer struct {
+	opts  *Options
+	masks []Mask
+	off   int64 // after what was fed
+	done  int64 // up to here it is decided
+
+	state state
+	c1    int // index in the present call of the next C1 control, see ground
+
+	// In a control sequence.
+	prefix byte // 0: none
+	param  int  // the first one
+	more   bool // there are others
+
+	// In a string.
+	kind    byte  // the byte after ESC: ] P _ ^ X
+	intro   int64 // offset of its introducer without an ESC
+	payload int64 // offset behind the introducer
+	held    []byte
+	wait    bool  // only its end or its length judges it
+	escape  bool  // the last byte was an ESC
+	fill    int64 // blanked: masks are made up to here
+	images  int64 // bytes that are left for images
+	cut     int64 // image: from here on it is beyond what is left
+	chunks  bool  // the last image goes on in another string
+}
+
+type state uint8
+
+const (
+	ground state = iota
+	escape
+	inter // an escape sequence with intermediates
+	control
+	held    // a string that is not judged yet
+	passed  // one that is let through
+	image   // likewise, and counted
+	ending  // an image of which nothing is left
+	blanked // one that is not let through
+	nulled  // likewise, one without room for an introducer
+)
+
+func (s *sanitizer) inString() bool { return s.state >= held }
+
+func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
+
+func (s *sanitizer) renew() { s.images = s.opts.Images }
+
+// feed takes the next bytes, whole characters.
+func (s *sanitizer) feed(p []byte) {
+	base := s.off
+	s.off += int64(len(p))
+	s.c1 = -1
+	for i := 0; i < len(p); {
+		switch s.state {
+		case ground:
+			i = s.ground(p, i, base)
+		case escape, inter:
+			i = s.escaped(p, i, base)
+		case control:
+			i = s.control(p, i, base)
+		default:
+			i = s.string(p, i, base)
+		}
+	}
+	s.settle()
+}
+
+// ground passes over text to what follows the next introducer.
+func (s *sanitizer) ground(p []byte, i int, base int64) int {
+	for {
+		n := bytes.IndexByte(p[i:], esc)
+		if n < 0 {
+			n = len(p) - i
+		}
+		if s.c1 < i {
+			s.c1 = nextC1(p, i)
+		}
+		if s.c1 < i+n {
+			return s.introduced(p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
+		}
+		if i += n; i == len(p) {
+			return i
+		}
+		// The commonest sequence by far is SGR, and it is complete.
+		j := i + 2
+		if j < len(p) && p[i+1] == '[' {
+			for j < len(p) && p[j]-'0' < 12 {
+				j++
+			}
+			if j < len(p) && p[j] == 'm' {
+				i = j + 1
+				continue
+			}
+		}
+		s.state = escape
+		return i + 1
+	}
+}
+
+// nextC1 is the index of the next C1 control, or the length of p.
+func nextC1(p []byte, i int) int {
+	for {
+		n := bytes.IndexByte(p[i:], 0xc2)
+		if n < 0 || i+n+1 >= len(p) {
+			return len(p)
+		}
+		if i += n; p[i+1] < 0xa0 {
+			return i
+		}
+		i++
+	}
+}
+
+// escaped goes on after an ESC.
+func (s *sanitizer) escaped(p []byte, i int, base int64) int {
+	c := p[i]
+	switch {
+	case c == can || c == sub || c >= 0x80:
+		s.state = ground
+		return i // a C1 control begins anew
+	case c == esc:
+		s.state = escape
+	case c < 0x20 || c == del: // done at once, and the sequence goes on
+	case c < 0x30:
+		s.state = inter
+	case s.state == inter:
+		s.state = ground
+	default:
+		return s.introduced(c, base+int64(i), i+1, base)
+	}
+	return i + 1
+}
+
+// introduced begins what the introducer c of the seven-bit code begins, which lies in front of p[i].
+func (s *sanitizer) introduced(c byte, intro int64, i int, base int64) int {
+	s.state = ground
+	switch c {
+	case '[':
+		s.state, s.prefix, s.param, s.more = control, 0, 0, false
+	case ']', 'P', '_', '^', 'X':
+		s.state, s.kind, s.intro, s.payload, s.held, s.escape = held, c, intro, base+int64(i), s.held[:0], false
+		s.wait = false
+	case 'Z': // who are you?
+		s.add(intro, base+int64(i), Cancel)
+	}
+	return i
+}
+
+// control goes on in a control sequence.
+func (s *sanitizer) control(p []byte, i int, base int64) int {
+	for ; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == esc, c == can, c == sub, c >= 0x80:
+			s.state = ground
+			return i
+		case c >= 0x40 && c < del:
+			if s.acts(c) {
+				s.add(base+int64(i), base+int64(i)+1, Cancel)
+			}
+			s.state = ground
+			return i + 1
+		case c >= '<' && c <= '?':
+			s.prefix = c
+		case c == ';' || c == ':':
+			s.more = true
+		case c >= '0' && c <= '9' && !s.more:
+			s.param = min(s.param*10+int(c-'0'), 1<<20)
+		}
+	}
+	return i
+}
+
+// acts says whether a control sequence reaches outside of the picture: it prints, or moves and resizes windows.
+func (s *sanitizer) acts(final byte) bool {
+	switch final {
+	case 'i':
+		return true
+	case 't':
+		return s.prefix == 0 && s.param != 22 && s.param != 23 // the stack of titles
+	}
+	return false
+}
+
+func (s *sanitizer) add(from, to int64, kind Kind) {
+	if from >= to {
+		return
+	}
+	if n := len(s.masks); n > 0 && s.masks[n-1].End == from && s.masks[n-1].Kind == kind && (kind == Blank || kind == Null) {
+		s.masks[n-1].End = to
+		return
+	}
+	s.masks = append(s.masks, Mask{from, to, kind})
+}
