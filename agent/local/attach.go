@@ -52,7 +52,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 		return nil // upgrade has answered
 	}
 	conn.SetReadLimit(maxFrame)
-	(&attachment{conn: conn, terminal: h, reader: rd, server: s, offsets: offsets}).run(r.Context())
+	a := &attachment{conn: conn, terminal: h, reader: rd, server: s, offsets: offsets}
+	defer s.sizes.leave(h, a)
+	a.run(r.Context())
 	return nil
 }
 
@@ -221,5 +223,5 @@ func (a *attachment) control(data []byte) error {
 	if err != nil || c.Type != ControlResize {
 		return err
 	}
-	return a.terminal.Resize(term.Size{Cols: c.Cols, Rows: c.Rows})
+	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
 }

@@ -75,7 +75,7 @@ func (c *ptyClient) resize(r ptyRequest) error {
 	if err != nil {
 		return err
 	}
-	return h.Resize(term.Size{Cols: *r.Cols, Rows: *r.Rows})
+	return c.server.sizes.settle(h, term.Size{Cols: *r.Cols, Rows: *r.Rows})
 }
 
 // persons returns the terminal if it is the person's. This protocol takes

@@ -99,6 +99,7 @@ type Server struct {
 	viewers  chan struct{} // a slot for each WebSocket of a user interface
 	bulk     bulk          // what those are sent
 	leases   leases
+	sizes    sizes
 	agents   agents
 }
 

@@ -14,9 +14,11 @@ func attachCommand(a *app) *cobra.Command {
 		Use: "attach ID", Short: "take a terminal in hand", Args: someArgs(1, 1, "the id or name of a terminal"),
 		Long: `take a terminal in hand: see what it printed last, then type and watch.
 
-At the start of a line ~. leaves it, ~? shows help. The exit status is 0 after
+At the start of a line ~. leaves it, ~? shows help. With several people attached
+the terminal has the size of the smallest of their windows. The exit status is 0 after
 leaving, else the command's own; 254 if the daemon ended it, 255 if it could not
 be attached to.`,
+		Example: "  tether attach web",
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()
 			if err != nil {

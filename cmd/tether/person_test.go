@@ -207,6 +207,29 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	a.exits(0)
 }
 
+// A terminal fits the windows of all who are attached, and grows again when the one with the smallest leaves.
+func TestSmallestWindow(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	a := sit(t, "run", "--name", "shared", "--", "sh", "-c", `trap 'echo "<$(stty size)>"' WINCH; echo ready; while :; do sleep 0.01; done`)
+	a.sees("ready")
+	b := sit(t, "attach", "shared")
+	b.sees("ready")
+	if err := b.pty.Resize(pty.Size{Cols: 50, Rows: 60}); err != nil {
+		t.Fatal(err)
+	}
+	a.sees("<30 50>")
+	if err := a.pty.Resize(pty.Size{Cols: 200, Rows: 20}); err != nil {
+		t.Fatal(err)
+	}
+	b.sees("<20 50>")
+	b.types("~.")
+	b.exits(0)
+	a.sees("<20 200>")
+	command(t, "kill", "shared")
+	a.exits(143)
+}
+
 func TestDaemonEnds(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

@@ -1,0 +1,77 @@
+package local
+
+import (
+	"sync"
+
+	"tether/agent/term"
+)
+
+// sizes are those of the screens of people who are attached. A terminal has the
+// smallest width and height of them, so that everybody sees all of it; when one
+// leaves, the others get their room back. The zero value is ready. It is safe for
+// concurrent use.
+type sizes struct {
+	mu  sync.Mutex
+	all map[term.ID]map[*attachment]term.Size
+}
+
+// want notes the size of a person's screen and gives the terminal the one that
+// fits all. Errors as of Handle.Resize.
+func (s *sizes) want(h term.Handle, who *attachment, size term.Size) error {
+	if min(size.Cols, size.Rows) == 0 {
+		return h.Resize(size) // says what is wrong with it
+	}
+	s.mu.Lock()
+	if s.all == nil {
+		s.all = map[term.ID]map[*attachment]term.Size{}
+	}
+	if s.all[h.ID()] == nil {
+		s.all[h.ID()] = map[*attachment]term.Size{}
+	}
+	s.all[h.ID()][who] = size
+	s.mu.Unlock()
+	return s.settle(h, size)
+}
+
+// leave forgets a person's screen. The last one's size stays.
+func (s *sizes) leave(h term.Handle, who *attachment) {
+	s.mu.Lock()
+	some := s.all[h.ID()]
+	_, was := some[who]
+	delete(some, who)
+	left := len(some)
+	if left == 0 {
+		delete(s.all, h.ID())
+	}
+	s.mu.Unlock()
+	if was && left > 0 {
+		_ = s.settle(h, term.Size{Cols: maxSide, Rows: maxSide}) // it may have exited
+	}
+}
+
+// maxSide is the most that a side of a terminal may have, see term.Handle.Resize.
+const maxSide = 1000
+
+// settle gives the terminal the size that fits all, and want too. Somebody may
+// come or go meanwhile; whoever is last sees to it that it fits.
+func (s *sizes) settle(h term.Handle, want term.Size) error {
+	for {
+		size := s.fit(h.ID(), want)
+		if err := h.Resize(size); err != nil {
+			return err
+		}
+		if s.fit(h.ID(), want) == size {
+			return nil
+		}
+	}
+}
+
+// fit is want, made smaller so that it fits all who are attached.
+func (s *sizes) fit(id term.ID, want term.Size) term.Size {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, size := range s.all[id] {
+		want.Cols, want.Rows = min(want.Cols, size.Cols), min(want.Rows, size.Rows)
+	}
+	return want
+}
