@@ -1,5 +1,5 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run test test-windows test-systemd soak lint fuzz bench cross release build fmt
+.PHONY: all run test test-windows test-systemd soak lint fuzz bench bench-host cross release build fmt
 all: build
 
 run: build ; scripts/run.sh
@@ -10,6 +10,7 @@ soak: ; scripts/soak.sh $(SOAKTIME)
 lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: build ; go run ./internal/bench $(BENCHFLAGS)
+bench-host: build ; go run ./internal/bench -host $(BENCHFLAGS)
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)
 build: ; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...

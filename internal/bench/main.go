@@ -23,11 +23,14 @@ type settings struct {
 	cuts      int           // of the connection
 	idle      time.Duration // of idle terminals
 	floods    time.Duration // of many floods at once
+	machines  int           // that lend terminals to one host
+	watchers  int           // that observe them
+	flow      time.Duration // of a flood through a host
 }
 
 var (
-	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 15 * time.Second}
-	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 5 * time.Second}
+	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 15 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second}
+	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second}
 )
 
 // part measures one thing.
@@ -71,13 +74,18 @@ func run(args []string, out io.Writer) error {
 	strict := flags.Bool("strict", false, "fail when a floor is missed")
 	asJSON := flags.Bool("json", false, "print JSON")
 	bin := flags.String("bin", "bin", "`directory` of the built programs")
-	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames())
+	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(parts)+"; of a host: "+partNames(hostParts))
+	ofHost := flags.Bool("host", false, "measure a host alone, with made-up machines, and beside another host")
 	profiles := flags.String("profile", "", "write CPU profiles of daemon and host to this `directory`, with one process each for all parts")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if name := unknownPart(*only); name != "" {
-		return fmt.Errorf("no part is called %q; there are %s", name, partNames())
+	chosen := parts
+	if *ofHost {
+		chosen = hostParts
+	}
+	if name := unknownPart(chosen, *only); name != "" {
+		return fmt.Errorf("no part is called %q; there are %s", name, partNames(chosen))
 	}
 	s := thorough
 	if *isQuick {
@@ -89,7 +97,7 @@ func run(args []string, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	r := measure(ctx, s, *only)
+	r := measure(ctx, s, chosen, *only)
 	print := r.table
 	if *asJSON {
 		print = r.json
@@ -118,7 +126,7 @@ func choose(bin, profiles string) (programs, error) {
 	return p, nil
 }
 
-func partNames() string {
+func partNames(parts []part) string {
 	var names []string
 	for _, p := range parts {
 		names = append(names, p.name)
@@ -127,7 +135,7 @@ func partNames() string {
 }
 
 // unknownPart is the first name in only that no part has.
-func unknownPart(only string) string {
+func unknownPart(parts []part, only string) string {
 	for name := range strings.SplitSeq(only, ",") {
 		if name != "" && !slices.ContainsFunc(parts, func(p part) bool { return p.name == name }) {
 			return name
@@ -137,7 +145,7 @@ func unknownPart(only string) string {
 }
 
 // measure runs the parts whose names are in only, a list with commas; "" means all.
-func measure(ctx context.Context, s settings, only string) report {
+func measure(ctx context.Context, s settings, parts []part, only string) report {
 	r := report{Machine: thisMachine()}
 	for _, p := range parts {
 		if only != "" && !slices.Contains(strings.Split(only, ","), p.name) {

@@ -274,10 +274,11 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	real := sync.OnceValue(func() programs { return buildAll(t) })
-	small := settings{programs: p, rounds: 1, megabytes: 3, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond}
-	for _, part := range parts {
-		if slices.Contains([]string{"scanner", "idle", "shells"}, part.name) {
-			continue // too long for a test, with nothing of its own to go wrong
+	small := settings{programs: p, rounds: 1, megabytes: 3, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond,
+		machines: 3, watchers: 2, flow: 50 * time.Millisecond}
+	for _, part := range slices.Concat(parts, hostParts) {
+		if slices.Contains([]string{"scanner", "idle", "shells", "peer"}, part.name) {
+			continue // too long for a test, with nothing of its own to go wrong; or what it needs may not be there
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+)
+
+const (
+	stormHistory = 4 << 10 // bytes that each terminal has when the host comes back
+	stormWithin  = 2 * time.Minute
+)
+
+// stormPart kills a host that many machines lend terminals to, and measures how long a new one takes to have them all again, when all
+// come at once.
+func stormPart(ctx context.Context, s settings) ([]row, error) {
+	r, err := newHostRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	machines, err := dialMachines(ctx, r.host, s.machines)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { closeMachines(machines) }()
+	if err := eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, crowdLends) }); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(r.host.URL)
+	if err != nil {
+		return nil, err
+	}
+	_ = r.server.Process.Kill()
+	_ = r.server.Wait()
+	closeMachines(machines)
+	machines = nil
+	ctx, cancel := context.WithTimeout(ctx, stormWithin)
+	defer cancel()
+	p := s.programs
+	p.host = append(slices.Clone(p.host), "--listen", u.Host)
+	if err := r.startHost(ctx, p); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if machines, err = dialMachines(ctx, r.host, s.machines); err != nil {
+		return nil, err
+	}
+	history := make([]byte, 0, stormHistory+32)
+	for len(history) < stormHistory {
+		history = append(history, stamp()...)
+	}
+	err = eachMachine(machines, func(n int, m *fakeMachine) error {
+		if err := m.lend(ctx, n, crowdLends); err != nil {
+			return err
+		}
+		for _, uri := range m.uris {
+			if err := m.print(ctx, uri, history, machineWindow); err != nil {
+				return err
+			}
+		}
+		for _, uri := range m.uris {
+			if err := m.await(ctx, uri, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	now, err := memoryOf(r.server.Process.Pid)
+	return []row{
+		{Part: "storm", Name: fmt.Sprintf("%d machines at once: all %d terminals lent again, with their history", s.machines, s.machines*crowdLends), Value: took.Seconds(), Unit: "s"},
+		{Part: "storm", Name: "the new host's memory", Value: mib(now.rss), Unit: "MiB", Note: fmt.Sprintf("peak %s MiB", digits(mib(now.peak)))},
+	}, err
+}
