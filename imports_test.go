@@ -49,8 +49,8 @@ const layers = `
 	ahp, jsonrpc/wsconn, mcp < host;
 	NONE < host/web;
 	host/web < host;
-	host, platform/ipc, platform/secret < host/access;
-	pairing, host/access < host/devices;
+	host, pairing, platform/ipc, platform/secret < host/access;
+	host/access < host/devices;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;

@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"cmp"
+	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -27,18 +28,36 @@ const (
 	lockTries, lockPause = 100, 50 * time.Millisecond
 )
 
-// record is what is kept of a token.
+// record is what is kept of a token, or of a machine that is paired by its key.
 type record struct {
 	ID        string     `json:"id"` // to name it without showing it
 	Principal string     `json:"principal"`
 	Role      host.Role  `json:"role"`
-	SHA256    []byte     `json:"sha256"`
+	SHA256    []byte     `json:"sha256,omitempty"`
+	Once      bool       `json:"once,omitempty"`       // a pairing token
+	DeviceKey []byte     `json:"device_key,omitempty"` // instead of SHA256
 	Created   time.Time  `json:"created"`
 	Expires   *time.Time `json:"expires,omitempty"`
 }
 
 // expired reports whether the token's time is over.
 func (r *record) expired(now time.Time) bool { return r.Expires != nil && !now.Before(*r.Expires) }
+
+// opens reports whether the record says what lets its principal in, in one way.
+func (r *record) opens() bool {
+	if r.DeviceKey != nil {
+		return len(r.DeviceKey) == ed25519.PublicKeySize && r.SHA256 == nil && !r.Once
+	}
+	return len(r.SHA256) == sha256.Size
+}
+
+// key is what tells the records apart.
+func (r *record) key() string {
+	if r.DeviceKey != nil {
+		return deviceKey(r.DeviceKey)
+	}
+	return "token " + string(r.SHA256)
+}
 
 // file is what the file holds.
 type file struct {
@@ -65,7 +84,7 @@ func load(path string) ([]record, error) {
 		return nil, fmt.Errorf("tokens: %s has version %d, this program knows %d", path, f.Version, fileVersion)
 	}
 	for _, r := range f.Tokens {
-		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || len(r.SHA256) != sha256.Size || r.ID == "" {
+		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || !r.opens() || r.ID == "" {
 			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not one; remove it", path, r.ID, r.Principal)
 		}
 	}

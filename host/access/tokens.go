@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tether/host"
+	"tether/pairing"
 )
 
 const (
@@ -42,7 +43,18 @@ type Info struct {
 	Created   time.Time  `json:"created"`
 	Expires   *time.Time `json:"expires,omitempty"` // nil: never
 	Expired   bool       `json:"expired,omitempty"`
+	Kind      Kind       `json:"kind"`
 }
+
+// Kind says what a record is of.
+type Kind string
+
+// The kinds.
+const (
+	KindToken   Kind = "token"
+	KindPairing Kind = "pairing token" // good for pairing one machine
+	KindDevice  Kind = "machine"       // paired by its key
+)
 
 // Tokens are those in one file. It implements host.Authenticator, and is safe for concurrent use.
 type Tokens struct {
@@ -119,7 +131,7 @@ func (t *Tokens) findLocked(token string) *grant {
 	hash := sha256.Sum256([]byte(token))
 	var found *grant
 	for _, g := range t.grants {
-		if subtle.ConstantTimeCompare(g.SHA256, hash[:]) == 1 {
+		if subtle.ConstantTimeCompare(g.SHA256, hash[:]) == 1 && !g.Once {
 			found = g
 		}
 	}
@@ -140,19 +152,26 @@ func (t *Tokens) lookLocked() {
 	t.read = now
 	there := map[string]bool{}
 	for _, r := range all {
-		key := string(r.SHA256)
+		key := r.key()
 		there[key] = true
+		if g := t.grants[key]; g != nil && g.Principal != r.Principal { // a machine that was paired anew, under another name
+			t.endLocked(key, g)
+		}
 		if t.grants[key] == nil && !r.expired(t.looked) {
 			t.grants[key] = newGrant(r)
 		}
 	}
 	for key, g := range t.grants {
 		if !there[key] {
-			g.end(ErrRevoked)
-			g.stop()
-			delete(t.grants, key)
+			t.endLocked(key, g)
 		}
 	}
+}
+
+func (t *Tokens) endLocked(key string, g *grant) {
+	g.end(ErrRevoked)
+	g.stop()
+	delete(t.grants, key)
 }
 
 func newGrant(r record) *grant {
@@ -168,6 +187,10 @@ func newGrant(r record) *grant {
 // Create makes a token for a principal and returns it: it cannot be had again. A principal may have several, all of one role. A
 // time to live of 0 means that it does not expire.
 func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (token string, info Info, err error) {
+	return t.create(principal, role, ttl, false)
+}
+
+func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, once bool) (token string, info Info, err error) {
 	if err := Check(principal, role); err != nil {
 		return "", Info{}, err
 	}
@@ -177,29 +200,38 @@ func (t *Tokens) Create(principal string, role host.Role, ttl time.Duration) (to
 	secretPart, id := make([]byte, tokenBytes), make([]byte, idBytes)
 	rand.Read(secretPart) // never fails, see crypto/rand
 	rand.Read(id)
-	token = tokenPrefix + base64.RawURLEncoding.EncodeToString(secretPart)
+	prefix := tokenPrefix
+	if once {
+		prefix = pairing.TokenPrefix
+	}
+	token = prefix + base64.RawURLEncoding.EncodeToString(secretPart)
 	hash := sha256.Sum256([]byte(token))
 	now := time.Now().UTC().Truncate(time.Second)
-	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Created: now}
+	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Once: once, Created: now}
 	if ttl > 0 {
 		end := time.Now().UTC().Add(ttl)
 		r.Expires = &end
 	}
 	err = change(t.path, func(all []record) ([]record, error) {
-		for _, o := range all {
-			if o.Principal == principal && o.Role != role {
-				return nil, fmt.Errorf("%s has a token for the role %s; one name has one role: revoke that, or take another name", principal, o.Role)
-			}
-		}
-		if len(all) >= maxTokens {
-			return nil, fmt.Errorf("there are %d tokens, as many as are allowed; revoke one", maxTokens)
-		}
-		return append(all, r), nil
+		return add(all, r)
 	})
 	if err != nil {
 		return "", Info{}, err
 	}
 	return token, r.info(now), nil
+}
+
+// add adds a record if there is room for it and its name has that role.
+func add(all []record, r record) ([]record, error) {
+	for _, o := range all {
+		if o.Principal == r.Principal && o.Role != r.Role {
+			return nil, fmt.Errorf("%s has a token for the role %s; one name has one role: revoke that, or take another name", r.Principal, o.Role)
+		}
+	}
+	if len(all) >= maxTokens {
+		return nil, fmt.Errorf("there are %d tokens, as many as are allowed; revoke one", maxTokens)
+	}
+	return append(all, r), nil
 }
 
 // Revoke ends the token with an id, or all tokens of a principal, and returns what they were. A host that runs closes what they have
@@ -240,5 +272,12 @@ func (t *Tokens) List() ([]Info, error) {
 }
 
 func (r *record) info(now time.Time) Info {
-	return Info{ID: r.ID, Principal: r.Principal, Role: r.Role, Created: r.Created, Expires: r.Expires, Expired: r.expired(now)}
+	kind := KindToken
+	switch {
+	case r.DeviceKey != nil:
+		kind = KindDevice
+	case r.Once:
+		kind = KindPairing
+	}
+	return Info{ID: r.ID, Principal: r.Principal, Role: r.Role, Created: r.Created, Expires: r.Expires, Expired: r.expired(now), Kind: kind}
 }
