@@ -1,5 +1,5 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run test test-windows test-systemd soak lint fuzz bench bench-host cross release build fmt
+.PHONY: all run test test-windows test-systemd soak lint fuzz bench bench-host cross release test-release build fmt
 all: build
 
 run: build ; scripts/run.sh
@@ -13,5 +13,6 @@ bench: build ; go run ./internal/bench $(BENCHFLAGS)
 bench-host: build ; go run ./internal/bench -host $(BENCHFLAGS)
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)
+test-release: release ; scripts/test-release.sh
 build: ; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
 fmt: ; gofmt -w .

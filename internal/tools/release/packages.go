@@ -140,7 +140,7 @@ func (p packager) config(v version, arch string, when time.Time, files []file, s
 // packages makes the Linux packages.
 func (r *release) packages(ctx context.Context) error {
 	scriptDir := filepath.Join(r.work, "scripts")
-	if err := writeScripts(scriptDir); err != nil {
+	if err := writeScripts(scriptDir, r.epoch); err != nil {
 		return err
 	}
 	for _, t := range r.targets {
@@ -177,7 +177,9 @@ func (r *release) packages(ctx context.Context) error {
 	return nil
 }
 
-func writeScripts(dir string) error {
+// writeScripts puts the scripts where nfpm finds them, with the time that apk
+// packages get from them.
+func writeScripts(dir string, epoch time.Time) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -190,7 +192,11 @@ func writeScripts(dir string) error {
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(dir, e.Name()), text, 0o755); err != nil {
+		name := filepath.Join(dir, e.Name())
+		if err := os.WriteFile(name, text, 0o755); err != nil {
+			return err
+		}
+		if err := redate(name, epoch); err != nil {
 			return err
 		}
 	}

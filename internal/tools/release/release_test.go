@@ -183,8 +183,11 @@ func TestPackageScripts(t *testing.T) {
 		t.Skip("scripts of Linux packages")
 	}
 	dir := t.TempDir()
-	if err := writeScripts(dir); err != nil {
+	if err := writeScripts(dir, when); err != nil {
 		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "preremove.sh")); err != nil || !info.ModTime().Equal(when) {
+		t.Errorf("a script's time: %v, %v", info, err) // packages for apk have it
 	}
 	for _, c := range []struct{ script, args, want string }{
 		{"postinstall.sh", "configure", "tether pair"},

@@ -1,0 +1,150 @@
+#!/bin/bash
+# usage: test-release.sh [same] [deb] [msi]   tests what make release has made (all of it by default):
+#
+#   same  a second build, from a copy of the tree elsewhere, gives the same bytes
+#   deb   in a clean Debian 12 that was booted: install, the main job, an upgrade while a terminal runs, removal
+#   msi   the same under Wine as far as Wine can
+#
+# It fails when one of them cannot be set up: what was not tested must not look as if it had passed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+new=$PWD/dist/release
+old=$PWD/dist/old # an earlier version, to upgrade from
+[ $# -gt 0 ] || set -- same deb msi
+
+fail() {
+	echo "test-release.sh: $*" >&2
+	exit 1
+}
+step() { echo "== $*"; }
+
+[ -f "$new/SHA256SUMS" ] || fail "there is nothing to test: run make release first"
+(cd "$new" && sha256sum --quiet --strict -c SHA256SUMS) || fail "checksums are wrong"
+version=$(basename "$new"/tether_*.cdx.json .cdx.json)
+version=${version#tether_}
+
+# same copies what git knows and what it does not ignore, and its history, from which the version comes.
+same() {
+	local copy
+	copy=$(mktemp -d)
+	git ls-files -z --cached --others --exclude-standard | tar --null --ignore-failed-read -cf - -T - | tar -xf - -C "$copy"
+	cp -a .git "$copy/"
+	mkdir -p "$copy/bin"
+	ln -s "$PWD/bin/tools" "$copy/bin/tools"
+	(cd "$copy" && scripts/release.sh -o "$copy/out" >/dev/null) || fail "the second build failed in $copy"
+	diff "$new/SHA256SUMS" "$copy/out/SHA256SUMS" || fail "a second build differs; it is in $copy/out"
+	rm -rf "$copy"
+	step "same: $(wc -l <"$new/SHA256SUMS") files are the same in a second build elsewhere"
+}
+
+deb() (
+	local arch
+	arch=$(dpkg --print-architecture)
+	scripts/release.sh -version 0.0.1 -targets "linux/$arch" -o "$old/deb" -work dist/work-old >/dev/null
+	. scripts/container.sh
+	container_open
+	cp "$old/deb/tether_0.0.1_linux_$arch.deb" "$work/in/old.deb"
+	cp "$new/tether_${version}_linux_$arch.deb" "$work/in/new.deb"
+	cp scripts/test-release-inside.sh "$work/in/inside.sh"
+	echo "$version" >"$work/in/version"
+	boot 1
+	grep '^deb: ' "$work/out/log"
+)
+
+# win is a path as Windows programs name it.
+win() { echo "Z:${1//\//\\}"; }
+wine() { scripts/wine.sh "$@" | tr -d '\r'; }
+tether() { wine "$programs/tether.exe" "$@"; }
+
+# within SECONDS COMMAND… waits until it succeeds.
+within() {
+	local end=$(($(date +%s) + $1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ "$(date +%s)" -le "$end" ] || fail "msi: in time: $*"
+		sleep 0.2
+	done
+}
+last() { tether read --tail 1 clock | grep -o 'tick [0-9]*'; }
+goes_on() {
+	local before
+	before=$(last)
+	within 60 eval '[ "$(last)" != "'"$before"'" ]'
+}
+ends() { ! wine tasklist | grep -i '^tether'; }
+
+# lines_in FILE wants each line of the terminal once and in order.
+lines_in() { grep -o 'tick [0-9]*' "$1" | awk '$2 != NR {print "line " NR ": " $0; exit 1}' || fail "msi: lines are lost or doubled in $1"; }
+
+# The terminals of what is shipped show nothing under Wine (see platform/pty/console_wine_windows.go), so the old version is one that can
+# show something there, and the new version takes its terminal up. Two things of the upgrade are not as on Windows: Wine does not tell
+# the removal of the old version that it is part of an upgrade, so that must not end what runs; and it leaves a program that runs where it is
+# until the next start, where Windows moves it aside, so that is done here.
+msi() (
+	local dir seen left action watcher status=0
+	scripts/release.sh -version 0.0.1 -tags wine -targets windows/amd64 -o "$old/msi" -work dist/work-old >/dev/null
+	for action in RemoveService StopDaemon; do
+		msibuild "$old/msi/tether_0.0.1_windows_amd64.msi" -q "DELETE FROM \`InstallExecuteSequence\` WHERE \`Action\` = '$action'"
+	done
+	scripts/wine.sh setup
+	dir=$(mktemp -d)
+	trap 'scripts/wine.sh stop; rm -rf "$dir"' EXIT
+	scripts/wine.sh start
+	TETHER_HOME=$(win "$dir/home")
+	export TETHER_HOME
+	programs=$(wine cmd /c 'echo %LOCALAPPDATA%\Programs\tether')
+	programs=$PWD/bin/tools/wine/prefix/drive_c$(tr '\\' / <<<"${programs#C:}")
+	for left in "$old/msi/tether_0.0.1_windows_amd64.msi" "$new/tether_${version}_windows_amd64.msi"; do # by a run that was killed
+		wine msiexec /x "$(win "$left")" /qn >/dev/null || true
+	done
+	rm -rf "$programs"
+
+	step "msi: install"
+	wine msiexec /i "$(win "$old/msi/tether_0.0.1_windows_amd64.msi")" /qn || fail "msiexec /i: exit status $?"
+	[ "$(tether version)" = "tether 0.0.1" ] || fail "msi: installed is $(tether version)"
+	[[ "$(wine reg query 'HKCU\Environment')" == *'\Programs\tether'* ]] || fail "msi: it is not in the PATH"
+	[ -s "$programs/completions/tether.ps1" ] && [ -s "$programs/man/tether-run.1" ] && [ -s "$programs/LICENSES.txt" ] || fail "msi: files are missing"
+
+	step "msi: the main job: a host, a daemon that is paired with it, a terminal that is lent, an observer"
+	scripts/wine.sh "$programs/tether-host.exe" --listen 127.0.0.1:0 --token-file "$(win "$dir/token")" >"$dir/host" 2>&1 &
+	within 60 grep -q '^READY ' "$dir/host"
+	tether pair --name demo --token-file "$(win "$dir/token")" "$(sed -n 's/^READY \([^[:space:]]*\).*/\1/p' "$dir/host")"
+	[[ "$(tether run --private -- cmd /c 'echo hello')" == *hello* ]] || fail "msi: a command's output is missing"
+	tether service install
+	tether run --detach --name clock -- cmd /q /c 'for /l %i in (1,1,100000) do @(echo tick %i& ping -n 2 127.0.0.1 >nul)'
+	scripts/wine.sh "$programs/tether.exe" watch --wait demo clock >"$dir/seen" 2>&1 &
+	watcher=$!
+	within 60 grep -q 'tick 2' "$dir/seen"
+
+	step "msi: upgrade, while the terminal runs"
+	mv "$programs"/*.exe "$dir/"
+	wine msiexec /i "$(win "$new/tether_${version}_windows_amd64.msi")" /qn || fail "msiexec /i of the new version: exit status $?"
+	[ "$(tether version)" = "tether $version" ] || fail "msi: installed is $(tether version)"
+	[[ "$(tether status)" == *"version 0.0.1"* ]] || fail "msi: the daemon did not outlive the upgrade: $(tether status)"
+	goes_on
+	tether service restart
+	[[ "$(tether status)" == *"version $version"* ]] || fail "msi: the daemon is not of the new version: $(tether status)"
+	goes_on
+	tether read clock >"$dir/all"
+	lines_in "$dir/all"
+	seen=$(grep -c tick "$dir/seen")
+	within 60 eval '[ "$(grep -c tick "$dir/seen")" -gt '"$((seen + 1))"' ]'
+	lines_in "$dir/seen"
+
+	step "msi: remove, while the terminal runs: it ends, and nothing is left"
+	kill "$watcher"
+	wine taskkill /f /im tether-host.exe >/dev/null
+	wine msiexec /x "$(win "$new/tether_${version}_windows_amd64.msi")" /qn || status=$?
+	[ "$status" = 0 ] || fail "msiexec /x: exit status $status"
+	[ ! -e "$programs" ] || fail "msi: left behind: $(find "$programs")"
+	[[ "$(wine reg query 'HKCU\Environment')" != *tether* ]] || fail "msi: it is still in the PATH"
+	! wine reg query 'HKCU\Software\Microsoft\Windows\CurrentVersion\Run' /v tether >/dev/null 2>&1 || fail "msi: it still starts at logon"
+	within 60 ends
+)
+
+for part in "$@"; do
+	case $part in
+	same | deb | msi) "$part" ;;
+	*) fail "there is no part $part; take same, deb or msi" ;;
+	esac
+done
