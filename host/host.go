@@ -19,8 +19,9 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
-	guesses guesses // these have locks of their own
-	agents  agents
+	guesses  guesses // these have locks of their own
+	agents   agents
+	sessions sessions
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
@@ -31,6 +32,7 @@ type Host struct {
 	listed    listing
 	starting  map[string]bool    // URIs of server-executed terminals on their way
 	clients   map[string]*client // by clientId
+	rowsMoved chan struct{}      // closed when what pages list has changed; nil when none waits
 	forgot    time.Time          // when forgetLocked last looked
 	conns     map[*conn]struct{}
 }

@@ -51,6 +51,9 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveDoors serves what is no WebSocket.
 func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
+	if h.servePage(w, r) {
+		return
+	}
 	p, refusal := h.admit(r)
 	if refusal != nil {
 		h.refuse(w, r, refusal)
@@ -99,10 +102,17 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 		return Principal{}, errForeignPage
 	}
 	if h.opts.Token == "" && h.opts.Access == nil {
+		if !h.nameAllowed(r) {
+			return Principal{}, errForeignName
+		}
 		return Principal{Role: RoleAdmin}, nil
 	}
 	token, ok := requestToken(r)
 	if !ok {
+		// A page of this host's, which has logged in. Others send no such cookie, nor could they have the name.
+		if p, known := h.browser(r); known && h.nameAllowed(r) && p.may(rightPage) {
+			return p, nil
+		}
 		return Principal{}, errNoToken
 	}
 	return h.authenticate(r.RemoteAddr, token)

@@ -18,6 +18,7 @@ type listing struct {
 func (h *Host) listChangedLocked(of *client) {
 	h.listed.changed = h.nextSeqLocked()
 	of.listed = h.listed.changed
+	h.rowsChangedLocked()
 	for _, s := range h.root.subs {
 		if own := s.conn.ownLocked(); own == nil || own == of {
 			s.noticeLocked()

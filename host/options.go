@@ -15,6 +15,8 @@ type Options struct {
 	Token string
 	// Access knows further tokens; nil means that there are none.
 	Access Authenticator
+	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
+	Secure bool
 	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
 	// is told.
 	Audit func(AuditEvent)

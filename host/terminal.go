@@ -82,6 +82,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
 	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	t.addLocked(e)
+	h.rowsChangedLocked()
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
 		h.listChangedLocked(t.creator)
 	}
@@ -115,6 +116,7 @@ func (t *terminal) bindLocked(c *conn) {
 	}
 	if t.bound != c {
 		t.ack.due = false // what a connection before was still owed is owed no more
+		c.h.rowsChangedLocked()
 	}
 	t.bound = c
 }
@@ -123,6 +125,7 @@ func (t *terminal) bindLocked(c *conn) {
 // for it; any other has exited.
 func (h *Host) orphanLocked(t *terminal) {
 	t.bound = nil
+	h.rowsChangedLocked()
 	switch {
 	case h.closed:
 		return

@@ -52,7 +52,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	defer listener.Close()
 	o := host.Options{Token: cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &log,
-		MaxConnections: s.most, MaxTerminals: s.perMachine,
+		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine,
 		Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
 	if !s.withoutToken {
 		stop, err := s.openTokens(ctx, &o)
@@ -81,7 +81,14 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		url = "wss" + strings.TrimPrefix(url, "ws")
 		listener = tls.NewListener(listener, secure)
 	}
-	if err := announce(url, cred, stdout, stderr); err != nil {
+	page := s.publicURL
+	if page == "" {
+		page = "http" + strings.TrimPrefix(url, "ws")
+	}
+	if cred.made {
+		page += h.Launch(host.Principal{Role: host.RoleAdmin})
+	}
+	if err := announce(url, page, cred, stdout, stderr); err != nil {
 		return err
 	}
 	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
@@ -113,17 +120,18 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 
 // announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made
 // for this run; then once, here.
-func announce(url string, cred credential, stdout, stderr io.Writer) error {
+func announce(url, page string, cred credential, stdout, stderr io.Writer) error {
 	_, err := fmt.Fprintln(stdout, "READY", url)
 	switch {
 	case err != nil:
 		return fmt.Errorf("standard output: %w", err)
 	case cred.made:
-		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\n", cred.token, url)
+		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\nsee them in a browser (once): %s\n", cred.token, url, page)
 	case cred.file != "":
-		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\n", url, cred.file)
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\nsee them in a browser: tether-host link --url %s --token-file %s\n",
+			url, cred.file, url, cred.file)
 	case cred.token == "":
-		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\n", url)
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\nsee them in a browser: %s\n", url, page)
 	}
 	if err != nil {
 		return fmt.Errorf("standard error: %w", err)

@@ -60,8 +60,8 @@ func (t *Tokens) mayRedeem(token string) bool {
 }
 
 // AddDevice lets the machine with that key in, under a name that nobody else has. A machine that was paired already has the new
-// name from then on.
-func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey) (Info, error) {
+// name from then on. pairing is what Approved is asked for.
+func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []byte) (Info, error) {
 	if err := checkName(principal); err != nil {
 		return Info{}, err
 	}
@@ -69,6 +69,7 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey) (Info, error
 		return Info{}, errors.New("the machine's key has a wrong size")
 	}
 	added := deviceRecord(principal, key)
+	added.Pairing = slices.Clone(pairing)
 	err := change(t.path, func(all []record) ([]record, error) {
 		all = withoutDevice(all, key)
 		if slices.ContainsFunc(all, func(r record) bool { return r.Principal == principal }) {
@@ -92,6 +93,18 @@ func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 		g = t.grants[deviceKey(key)]
 	}
 	if g == nil {
+		return host.Principal{}, false
+	}
+	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true
+}
+
+// Approved is Device for a machine that was let in by that pairing.
+func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Principal, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookLocked()
+	g := t.grants[deviceKey(key)]
+	if g == nil || !bytes.Equal(g.Pairing, pairing) {
 		return host.Principal{}, false
 	}
 	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true

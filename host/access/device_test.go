@@ -75,18 +75,18 @@ func TestMachinesComeAndGo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state", "tokens.json")
 	atHost, elsewhere := open(t, path), open(t, path)
 	create(t, elsewhere, "taken", host.RoleObserver, 0)
-	if _, err := elsewhere.AddDevice("taken", deviceKey(1)); !errors.Is(err, access.ErrTakenName) {
+	if _, err := elsewhere.AddDevice("taken", deviceKey(1), []byte("p1")); !errors.Is(err, access.ErrTakenName) {
 		t.Errorf("a taken name: %v", err)
 	}
 	for _, name := range []string{"", "two words", "\x1b[2J"} {
-		if _, err := elsewhere.AddDevice(name, deviceKey(1)); err == nil {
+		if _, err := elsewhere.AddDevice(name, deviceKey(1), []byte("p1")); err == nil {
 			t.Errorf("%q is a name", name)
 		}
 	}
 	if _, ok := atHost.Device(deviceKey(1)); ok {
 		t.Error("it is known before it is paired")
 	}
-	info, err := elsewhere.AddDevice("laptop", deviceKey(1))
+	info, err := elsewhere.AddDevice("laptop", deviceKey(1), []byte("p1"))
 	if err != nil || info.Kind != access.KindDevice {
 		t.Fatalf("%+v, %v", info, err)
 	}
@@ -101,8 +101,15 @@ func TestMachinesComeAndGo(t *testing.T) {
 		t.Error("the public key is a token")
 	}
 
+	if _, ok := atHost.Approved(deviceKey(1), []byte("p1")); !ok {
+		t.Error("it is not approved by its pairing")
+	}
+	if _, ok := atHost.Approved(deviceKey(1), []byte("p2")); ok {
+		t.Error("it is approved by another pairing")
+	}
+
 	// Under another name it is another principal.
-	if _, err := elsewhere.AddDevice("renamed", deviceKey(1)); err != nil {
+	if _, err := elsewhere.AddDevice("renamed", deviceKey(1), []byte("p1")); err != nil {
 		t.Fatal(err)
 	}
 	_, _ = atHost.Device(deviceKey(2)) // looks
@@ -117,7 +124,7 @@ func TestMachinesComeAndGo(t *testing.T) {
 	if err := atHost.RemoveDevice(deviceKey(1)); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("again: %v", err)
 	}
-	if _, err := elsewhere.AddDevice("laptop", deviceKey(1)); err != nil {
+	if _, err := elsewhere.AddDevice("laptop", deviceKey(1), []byte("p1")); err != nil {
 		t.Error(err)
 	}
 	if gone, err := elsewhere.Revoke("laptop"); err != nil || len(gone) != 1 {

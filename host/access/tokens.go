@@ -1,6 +1,7 @@
 package access
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -154,7 +155,7 @@ func (t *Tokens) lookLocked() {
 	for _, r := range all {
 		key := r.key()
 		there[key] = true
-		if g := t.grants[key]; g != nil && g.Principal != r.Principal { // a machine that was paired anew, under another name
+		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || !bytes.Equal(g.Pairing, r.Pairing)) { // a machine that was paired anew
 			t.endLocked(key, g)
 		}
 		if t.grants[key] == nil && !r.expired(t.looked) {

@@ -1,0 +1,243 @@
+package devices
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/pairing"
+)
+
+// Bounds of what is kept for those who ask.
+const (
+	maxPending    = 8    // pairings that wait to be approved
+	maxChallenges = 1024 // of all machines
+	maxSessions   = 1024 // tokens that were not used yet
+	maxPlaces     = 4096 // addresses whose wrong tokens are counted
+)
+
+// How often may be asked for what can be guessed. A code is one of a million, and at most beginBurst pairings and one more every
+// beginEvery are begun: within the ten minutes that one is open, whoever stands between both has about 25 chances in a million.
+const (
+	beginBurst, beginEvery   = 5, 30 * time.Second
+	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens of one address
+)
+
+// Options are the settings of a Door. Key and Tokens are required.
+type Options struct {
+	Key    ed25519.PrivateKey // the host's identity
+	Tokens *access.Tokens     // the machines that are let in
+	// Pending is the file in which pairings that wait are shown to whoever may approve them.
+	Pending string
+	Audit   func(host.AuditEvent) // nil keeps no record
+	Logger  *zerolog.Logger       // nil means silence
+}
+
+// Types of audit events.
+const (
+	AuditPairing  = "pairing"  // a machine has asked to be paired
+	AuditPaired   = "paired"   // it was
+	AuditUnpaired = "unpaired" // it has left
+)
+
+// Door is the door. It is an http.Handler and a host.Authenticator, and safe for concurrent use. It has no goroutines.
+type Door struct {
+	opts   Options
+	log    zerolog.Logger
+	public ed25519.PublicKey
+
+	mu         sync.Mutex
+	pending    map[string]*pending // by id
+	challenges map[string]challenge
+	sessions   map[[sha256.Size]byte]session // by the token's hash
+	begins     bucket
+	redeems    map[string]*bucket // wrong ones, by address
+}
+
+// challenge is one that was not answered yet.
+type challenge struct {
+	device  ed25519.PublicKey
+	time    int64
+	expires time.Time
+}
+
+// session is a token that was not used yet.
+type session struct {
+	principal host.Principal
+	expires   time.Time
+}
+
+// New returns a door at which nobody waits. It forgets who waited at another one with that Pending.
+func New(o Options) (*Door, error) {
+	if len(o.Key) != ed25519.PrivateKeySize || o.Tokens == nil {
+		return nil, errors.New("devices: Key and Tokens are required")
+	}
+	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
+		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{},
+		begins: newBucket(beginBurst, beginEvery), redeems: map[string]*bucket{}}
+	if o.Logger != nil {
+		d.log = *o.Logger
+	}
+	return d, storePending(o.Pending, nil)
+}
+
+// Authenticate implements host.Authenticator for the tokens of sessions. Each is good for one connection; what it opens lasts until
+// the machine is revoked.
+func (d *Door) Authenticate(token string) (host.Principal, bool) {
+	hash := sha256.Sum256([]byte(token))
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s, ok := d.sessions[hash]
+	delete(d.sessions, hash)
+	if !ok || !time.Now().Before(s.expires) || s.principal.Live.Err() != nil {
+		return host.Principal{}, false
+	}
+	return s.principal, true
+}
+
+// Both knows the tokens of two.
+func Both(a, b host.Authenticator) host.Authenticator { return both{a, b} }
+
+type both [2]host.Authenticator
+
+// Authenticate implements host.Authenticator.
+func (b both) Authenticate(token string) (host.Principal, bool) {
+	if p, ok := b[0].Authenticate(token); ok {
+		return p, true
+	}
+	return b[1].Authenticate(token)
+}
+
+// challengeFor makes a challenge for a machine.
+func (d *Door) challengeFor(device ed25519.PublicKey) (pairing.Challenge, error) {
+	if _, ok := d.opts.Tokens.Device(device); !ok {
+		return pairing.Challenge{}, errUnknownDevice
+	}
+	now := time.Now()
+	c := challenge{device: device, time: now.UnixMilli(), expires: now.Add(pairing.ChallengeTime)}
+	text := random()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	bound(d.challenges, maxChallenges, func(c challenge) time.Time { return c.expires })
+	d.challenges[string(text)] = c
+	return pairing.Challenge{HostKey: d.public, Challenge: text, Time: c.time}, nil
+}
+
+// answered checks the answer to a challenge, which is good for one.
+func (d *Door) answered(a pairing.Answer, why pairing.Purpose) (pairing.Session, host.Principal, error) {
+	d.mu.Lock()
+	c, ok := d.challenges[string(a.Challenge)]
+	delete(d.challenges, string(a.Challenge))
+	d.mu.Unlock()
+	s := pairing.Session{Host: d.public, Device: c.device, Challenge: a.Challenge, Nonce: a.Nonce, Time: c.time}
+	if !ok || !time.Now().Before(c.expires) {
+		return s, host.Principal{}, errExpired
+	}
+	if !c.device.Equal(ed25519.PublicKey(a.DeviceKey)) || len(a.Nonce) != pairing.NonceSize || !s.Verify(why, a.Signature) {
+		return s, host.Principal{}, errWrongKey
+	}
+	p, ok := d.opts.Tokens.Device(c.device) // it may have been revoked meanwhile
+	if !ok {
+		return s, host.Principal{}, errUnknownDevice
+	}
+	return s, p, nil
+}
+
+// open makes a token for a machine that has answered.
+func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
+	token := "tethersession_" + rand.Text()
+	now := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	bound(d.sessions, maxSessions, func(s session) time.Time { return s.expires })
+	d.sessions[sha256.Sum256([]byte(token))] = session{principal: p, expires: now.Add(pairing.SessionTime)}
+	return pairing.Opened{Token: token, ExpiresMs: pairing.SessionTime.Milliseconds(), Signature: s.SignToken(d.opts.Key, token)}
+}
+
+// redeem pairs by a token.
+func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, error) {
+	place := address(from)
+	d.mu.Lock()
+	blocked := d.redeems[place] != nil && !d.redeems[place].has()
+	d.mu.Unlock()
+	if blocked {
+		return pairing.Redeemed{}, errTooMany
+	}
+	said := pairing.Redemption{Host: d.public, Device: r.DeviceKey, Token: token, Nonce: r.Nonce}
+	if len(r.Nonce) != pairing.NonceSize || !said.VerifyDevice(r.Signature) {
+		return pairing.Redeemed{}, errWrongKey
+	}
+	info, err := d.opts.Tokens.Redeem(token, r.DeviceKey)
+	if errors.Is(err, access.ErrPairingToken) {
+		d.wrong(place)
+		return pairing.Redeemed{}, errWrongToken
+	}
+	if err != nil {
+		return pairing.Redeemed{}, err
+	}
+	d.audit(AuditPaired, from, info.Principal, "by a token: "+pairing.Fingerprint(r.DeviceKey))
+	return pairing.Redeemed{HostKey: d.public, Principal: info.Principal, Signature: said.SignHost(d.opts.Key)}, nil
+}
+
+// wrong counts a wrong token.
+func (d *Door) wrong(place string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.redeems[place] == nil {
+		bound(d.redeems, maxPlaces, func(b *bucket) time.Time { return b.fullAt() })
+		b := newBucket(redeemBurst, redeemEvery)
+		d.redeems[place] = &b
+	}
+	d.redeems[place].take()
+}
+
+func (d *Door) audit(kind, from, principal, detail string) {
+	d.log.Info().Str("remote", from).Str("principal", principal).Str("detail", detail).Msg(kind)
+	if d.opts.Audit != nil {
+		d.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: principal, Role: host.RoleMachine, Detail: detail})
+	}
+}
+
+// bound makes room for one more: what has expired goes, and if that is not enough, what expires next.
+func bound[K comparable, V any](all map[K]V, most int, expires func(V) time.Time) {
+	if len(all) < most {
+		return
+	}
+	now := time.Now()
+	var first K
+	var at time.Time
+	for k, v := range all {
+		switch e := expires(v); {
+		case !now.Before(e):
+			delete(all, k)
+		case at.IsZero() || e.Before(at):
+			first, at = k, e
+		}
+	}
+	if len(all) >= most {
+		delete(all, first)
+	}
+}
+
+// address is where somebody is, without the port.
+func address(remote string) string {
+	name, _, err := net.SplitHostPort(remote)
+	if err != nil {
+		return remote
+	}
+	return name
+}
+
+func random() []byte {
+	b := make([]byte, pairing.NonceSize)
+	rand.Read(b) // never fails, see crypto/rand
+	return b
+}

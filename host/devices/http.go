@@ -1,0 +1,131 @@
+package devices
+
+import (
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"tether/pairing"
+)
+
+// refusal is what is answered instead.
+type refusal struct{ code, message string }
+
+func (r *refusal) Error() string { return r.message }
+
+var (
+	errBadRequest    = &refusal{pairing.CodeBadRequest, "the request is not one of the pairing protocol"}
+	errUnknownDevice = &refusal{pairing.CodeUnknownDevice, "this machine's key is not known, or was revoked"}
+	errWrongToken    = &refusal{pairing.CodeWrongToken, "the pairing token was used, has expired, or is not one"}
+	errExpired       = &refusal{pairing.CodeExpired, "this has expired, or never was"}
+	errWrongKey      = &refusal{pairing.CodeWrongKey, "a signature or a nonce does not fit"}
+	errTooMany       = &refusal{pairing.CodeTooMany, "too many ask at the same time; try again in a minute"}
+	errNotFound      = &refusal{pairing.CodeNotFound, "there is no such request"}
+)
+
+// statuses are the HTTP statuses of refusals.
+var statuses = map[string]int{
+	pairing.CodeBadRequest: http.StatusBadRequest, pairing.CodeUnknownDevice: http.StatusForbidden, pairing.CodeWrongToken: http.StatusForbidden,
+	pairing.CodeExpired: http.StatusGone, pairing.CodeWrongKey: http.StatusForbidden, pairing.CodeTooMany: http.StatusTooManyRequests,
+	pairing.CodeNotFound: http.StatusNotFound,
+}
+
+// Serves reports whether a request is for a Door: also below a path, where a proxy has put the host.
+func Serves(r *http.Request) bool {
+	return strings.Contains(r.URL.Path, pairing.Path) && r.Header.Get("Upgrade") == ""
+}
+
+// ServeHTTP answers one request of the protocol. No page may ask: one that comes from a browser is refused.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	answer, err := d.serve(w, r)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if err == nil {
+		_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+		return
+	}
+	why, ok := errors.AsType[*refusal](err)
+	status := http.StatusInternalServerError
+	if ok {
+		status = statuses[why.code]
+	} else {
+		why = &refusal{"internal", "the host cannot keep this; its log says why"}
+	}
+	d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(pairing.Refusal{Code: why.code, Message: why.message})
+}
+
+func lastPart(r *http.Request) string {
+	_, what, _ := strings.Cut(r.URL.Path, pairing.Path)
+	return what
+}
+
+// serve is ServeHTTP without HTTP.
+func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
+	what := lastPart(r)
+	if r.Header.Get("Origin") != "" {
+		return nil, &refusal{pairing.CodeBadRequest, "no page may pair a machine"}
+	}
+	if what == "identity" && r.Method == http.MethodGet {
+		return pairing.Identity{Version: pairing.Version, HostKey: d.public}, nil
+	}
+	if r.Method != http.MethodPost {
+		return nil, errNotFound
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, &refusal{pairing.CodeBadRequest, "the body must be application/json"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, pairing.MaxMessage)
+	switch what {
+	case "begin":
+		return with(r, func(b pairing.Begin) (any, error) { return d.begin(r.RemoteAddr, b) })
+	case "reveal":
+		return with(r, func(b pairing.Reveal) (any, error) { return d.reveal(b) })
+	case "wait":
+		return with(r, func(b pairing.Wait) (any, error) { return d.wait(r.Context().Done(), b.ID) })
+	case "redeem":
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		return with(r, func(b pairing.Redeem) (any, error) { return d.redeem(r.RemoteAddr, token, b) })
+	case "challenge":
+		return with(r, func(b pairing.Ask) (any, error) { return d.challengeFor(b.DeviceKey) })
+	case "session":
+		return with(r, d.session)
+	case "leave":
+		return with(r, func(b pairing.Answer) (any, error) { return d.leave(r.RemoteAddr, b) })
+	}
+	return nil, errNotFound
+}
+
+// with decodes the body and answers it.
+func with[T any](r *http.Request, f func(T) (any, error)) (any, error) {
+	var body T
+	dec := json.NewDecoder(r.Body)
+	if err := dec.Decode(&body); err != nil {
+		return nil, errBadRequest
+	}
+	return f(body)
+}
+
+func (d *Door) session(a pairing.Answer) (any, error) {
+	s, p, err := d.answered(a, pairing.ForSession)
+	if err != nil {
+		return nil, err
+	}
+	return d.open(s, p), nil
+}
+
+func (d *Door) leave(from string, a pairing.Answer) (any, error) {
+	s, p, err := d.answered(a, pairing.ForLeaving)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.opts.Tokens.RemoveDevice(s.Device); err != nil {
+		return nil, err
+	}
+	d.audit(AuditUnpaired, from, p.Name, pairing.Fingerprint(s.Device))
+	return struct{}{}, nil
+}

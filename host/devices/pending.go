@@ -1,0 +1,240 @@
+package devices
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/pairing"
+	"tether/platform/secret"
+)
+
+// look is how often a wait looks whether the machine was let in.
+const look = 200 * time.Millisecond
+
+// pending is a pairing by code that is under way.
+type pending struct {
+	pair       pairing.Pair
+	commitment []byte
+	from       string
+	expires    time.Time
+	revealed   bool // then it has a code
+	waiting    bool // somebody waits for it
+}
+
+// Pending is a pairing that waits to be approved.
+type Pending struct {
+	Code        string    `json:"code"`
+	Name        string    `json:"name"` // what the machine calls itself
+	Fingerprint string    `json:"fingerprint"`
+	Remote      string    `json:"remote"` // where it asks from
+	Expires     time.Time `json:"expires"`
+	DeviceKey   []byte    `json:"device_key"`
+	Commitment  []byte    `json:"commitment"` // tells this pairing from others
+}
+
+// begin keeps what a machine has committed to.
+func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
+	if len(b.DeviceKey) != ed25519.PublicKeySize || len(b.Commitment) != pairing.NonceSize {
+		return pairing.Begun{}, errBadRequest
+	}
+	if err := access.Check(b.Name, host.RoleMachine); err != nil {
+		return pairing.Begun{}, &refusal{pairing.CodeBadRequest, err.Error()}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for id, p := range d.pending {
+		if !now.Before(p.expires) {
+			delete(d.pending, id)
+		}
+	}
+	if len(d.pending) >= maxPending || !d.begins.take() {
+		return pairing.Begun{}, errTooMany
+	}
+	id := rand.Text()
+	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment,
+		from: from, expires: now.Add(pairing.PairingTime)}
+	d.pending[id] = p
+	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
+}
+
+// reveal checks what the machine had committed to; now there is a code.
+func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, err := d.openLocked(r.ID)
+	if err != nil {
+		return pairing.Revealed{}, err
+	}
+	if p.revealed {
+		return pairing.Revealed{}, errBadRequest
+	}
+	p.pair.DeviceNonce = r.Nonce
+	fits := len(r.Nonce) == pairing.NonceSize && subtle.ConstantTimeCompare(p.commitment, pairing.Commit(p.pair.Device, p.pair.Name, r.Nonce)) == 1
+	if !fits || !p.pair.VerifyDevice(r.Signature) {
+		delete(d.pending, r.ID) // there is no second try
+		return pairing.Revealed{}, errWrongKey
+	}
+	p.revealed = true
+	if err := d.showLocked(); err != nil {
+		delete(d.pending, r.ID)
+		return pairing.Revealed{}, err
+	}
+	d.audit(AuditPairing, p.from, p.pair.Name, "asks with the key "+pairing.Fingerprint(p.pair.Device))
+	return pairing.Revealed{Signature: p.pair.SignHost(d.opts.Key)}, nil
+}
+
+// openLocked is the pairing of that id.
+func (d *Door) openLocked(id string) (*pending, error) {
+	p := d.pending[id]
+	if p == nil || !time.Now().Before(p.expires) {
+		delete(d.pending, id)
+		return nil, errExpired
+	}
+	return p, nil
+}
+
+// showLocked writes who waits where whoever may approve it reads it.
+func (d *Door) showLocked() error {
+	var all []Pending
+	for _, p := range d.pending {
+		if p.revealed {
+			all = append(all, Pending{Code: p.pair.Code(), Name: p.pair.Name, Fingerprint: pairing.Fingerprint(p.pair.Device), Remote: p.from,
+				Expires: p.expires.Round(0).UTC(), DeviceKey: p.pair.Device, Commitment: p.commitment})
+		}
+	}
+	slices.SortFunc(all, func(a, b Pending) int { return a.Expires.Compare(b.Expires) })
+	return storePending(d.opts.Pending, all)
+}
+
+// claim lets one wait for a pairing at a time. The caller calls end.
+func (d *Door) claim(id string) (p *pending, end func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	p, err = d.openLocked(id)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case !p.revealed:
+		return nil, nil, errBadRequest
+	case p.waiting:
+		return nil, nil, errTooMany
+	}
+	p.waiting = true
+	return p, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		p.waiting = false
+	}, nil
+}
+
+// wait waits until somebody has let the machine in, or the time is up.
+func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
+	p, end, err := d.claim(id)
+	if err != nil {
+		return pairing.Waited{}, err
+	}
+	defer end()
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	late := time.NewTimer(pairing.WaitTime)
+	defer late.Stop()
+	for {
+		if principal, ok := d.opts.Tokens.Approved(p.pair.Device, p.commitment); ok {
+			d.forget(id)
+			d.audit(AuditPaired, p.from, principal.Name, "by a code: "+pairing.Fingerprint(p.pair.Device))
+			return pairing.Waited{Approved: true, Principal: principal.Name}, nil
+		}
+		select {
+		case <-tick.C:
+		case <-late.C:
+			return pairing.Waited{}, nil
+		case <-done:
+			return pairing.Waited{}, nil
+		}
+	}
+}
+
+// forget ends a pairing that was approved. If the file cannot be written, it shows for some minutes what changes nothing.
+func (d *Door) forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.pending, id)
+	_ = d.showLocked()
+}
+
+// pendingFile is what the file holds.
+type pendingFile struct {
+	Version int       `json:"version"`
+	Pending []Pending `json:"pending"`
+}
+
+const pendingVersion = 1
+
+func storePending(path string, all []Pending) error {
+	if path == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(pendingFile{pendingVersion, all}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := secret.WriteFile(path, append(data, '\n')); err != nil {
+		return fmt.Errorf("pairings that wait: %w", err)
+	}
+	return nil
+}
+
+// ReadPending returns the pairings in a file that wait now, the oldest first.
+func ReadPending(path string) ([]Pending, error) {
+	data, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var f pendingFile
+	if err == nil {
+		err = json.Unmarshal(data, &f)
+	}
+	if err != nil || f.Version != pendingVersion {
+		return nil, fmt.Errorf("pairings that wait: %s cannot be read (%w); start the host again", path, err)
+	}
+	now := time.Now()
+	return slices.DeleteFunc(f.Pending, func(p Pending) bool { return !now.Before(p.Expires) }), nil
+}
+
+var (
+	// ErrNoPairing is returned by Approve if no pairing that waits has the code.
+	ErrNoPairing = errors.New("no machine that waits has this code")
+	// ErrSameCode is returned by Approve if several have it. Nobody is let in then.
+	ErrSameCode = errors.New("several machines wait with this code, which is no accident; let them ask again")
+)
+
+// Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in
+// the code do not count.
+func Approve(path string, tokens *access.Tokens, code, name string) (access.Info, error) {
+	code = strings.NewReplacer(" ", "", "-", "").Replace(code)
+	all, err := ReadPending(path)
+	if err != nil {
+		return access.Info{}, err
+	}
+	found := slices.DeleteFunc(all, func(p Pending) bool { return p.Code != code })
+	switch {
+	case len(found) == 0:
+		return access.Info{}, ErrNoPairing
+	case len(found) > 1:
+		return access.Info{}, ErrSameCode
+	case name == "":
+		name = found[0].Name
+	}
+	return tokens.AddDevice(name, found[0].DeviceKey, found[0].Commitment)
+}

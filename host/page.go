@@ -1,0 +1,301 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"html/template"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"tether/host/web"
+	"tether/mcp"
+	"tether/mcp/screen"
+)
+
+// Paths of the page.
+const (
+	launchPath  = "/launch"
+	loginPath   = "/login"
+	logoutPath  = "/logout"
+	eventsPath  = "/events"
+	assetsPath  = "/assets/"
+	plainPath   = "/plain"
+	contentPath = "/terminals/"
+)
+
+// contentPolicy lets the page run its own scripts and nothing else, and talk to this host alone. xterm.js makes style sheets while it
+// runs, which is why styles may be inline.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
+	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// maxForm bounds what a browser sends, in bytes.
+const maxForm = 4 << 10
+
+var (
+	errForeignName = &refusal{status: http.StatusForbidden, text: "this host is not known under that name; see --public-url"}
+	errForeignSite = &refusal{status: http.StatusForbidden, text: "requests from other pages are refused"}
+	errNoPage      = &refusal{status: http.StatusForbidden, text: "this token is not for people: its role allows no page"}
+	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was used already, or is too old; tether-host link makes another"}
+)
+
+// servePage serves what browsers ask for, and reports whether that was it.
+func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
+	header := w.Header()
+	switch {
+	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
+		r.URL.Path == eventsPath || r.URL.Path == plainPath || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
+	default:
+		return false
+	}
+	if r.URL.Path == "/" {
+		if _, ok := requestToken(r); ok {
+			return false // no browser: somebody who looks for the agent host
+		}
+	}
+	header.Set("Content-Security-Policy", contentPolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	if why := h.routePage(w, r); why != nil {
+		h.refuse(w, r, why)
+	}
+	return true
+}
+
+func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
+	_, bearer := requestToken(r)
+	site := r.Header.Get("Sec-Fetch-Site")
+	switch {
+	case !bearer && !h.nameAllowed(r):
+		return errForeignName
+	case !h.originAllowed(r):
+		return errForeignSite
+	case site == "cross-site" && !(r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"):
+		return errForeignSite
+	case r.URL.Path == launchPath && r.Method == http.MethodPost:
+		return h.makeLink(w, r)
+	case r.URL.Path == loginPath && r.Method == http.MethodPost:
+		return h.login(w, r)
+	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
+		if cookie, err := r.Cookie(cookieName(r)); err == nil {
+			h.sessions.logout(cookie.Value)
+		}
+		http.Redirect(w, r, "/", http.StatusSeeOther)
+		return nil
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return &refusal{status: http.StatusMethodNotAllowed, text: "only GET is for this path", quiet: true}
+	case r.URL.Path == launchPath:
+		return h.followLink(w, r)
+	case strings.HasPrefix(r.URL.Path, assetsPath):
+		return asset(w, strings.TrimPrefix(r.URL.Path, assetsPath))
+	}
+	p, why := h.person(r)
+	if why != nil {
+		if why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath) {
+			loginPage(w, http.StatusUnauthorized, "")
+			return nil
+		}
+		return why
+	}
+	return h.servePerson(w, r, p)
+}
+
+// servePerson serves who is known.
+func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+	switch {
+	case r.URL.Path == eventsPath:
+		h.events(w, r, p)
+	case strings.HasPrefix(r.URL.Path, contentPath):
+		return h.content(w, r)
+	case r.URL.Path == plainPath || !web.Complete():
+		h.plain(w)
+	default:
+		return asset(w, "index.html")
+	}
+	return nil
+}
+
+// person decides who a request for the page is from: by cookie, or by token.
+func (h *Host) person(r *http.Request) (Principal, *refusal) {
+	p, ok := h.browser(r)
+	if !ok {
+		var why *refusal
+		if p, why = h.admit(r); why != nil {
+			return p, why
+		}
+	}
+	if !p.may(rightPage) {
+		return p, errNoPage
+	}
+	return p, nil
+}
+
+// makeLink answers who shows a token with a link that logs a browser in.
+func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
+	p, why := h.person(r)
+	if why != nil {
+		return why
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]string{"path": h.Launch(p)}) // fails only with the connection
+	return nil
+}
+
+// followLink logs a browser in. The page that it is sent on to is asked for by a page of this host, so that the cookie goes along also
+// if the link was on a page elsewhere.
+func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
+	if blocked, _ := h.guesses.blocked(r.RemoteAddr); blocked {
+		return errGuessing
+	}
+	p, ok := h.sessions.follow(r.URL.Query().Get("code"))
+	if !ok {
+		if _, known := h.browser(r); known { // the link was followed twice
+			http.Redirect(w, r, "/", http.StatusSeeOther)
+			return nil
+		}
+		h.guesses.wrong(r.RemoteAddr)
+		loginPage(w, http.StatusForbidden, errUsedLink.text)
+		return nil
+	}
+	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
+	h.setCookie(w, r, p)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Go on</a>`)
+	return nil
+}
+
+// login takes a token from the form.
+func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
+	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") != "same-origin" {
+		return errForeignSite
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	p, why := h.authenticate(r.RemoteAddr, strings.TrimSpace(r.PostFormValue("token")))
+	if why == nil && !p.may(rightPage) {
+		why = errNoPage
+	}
+	if why != nil {
+		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg("login refused")
+		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: "login: " + why.text})
+		loginPage(w, why.status, why.text)
+		return nil
+	}
+	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by token"})
+	h.setCookie(w, r, p)
+	http.Redirect(w, r, "/", http.StatusSeeOther)
+	return nil
+}
+
+// asset serves a file of the page.
+func asset(w http.ResponseWriter, name string) *refusal {
+	data, err := fs.ReadFile(web.Files(), path.Clean(name))
+	kind := mime.TypeByExtension(path.Ext(name))
+	switch path.Ext(name) { // whatever the system's table says
+	case ".mjs", ".js":
+		kind = "text/javascript; charset=utf-8"
+	case ".css":
+		kind = "text/css; charset=utf-8"
+	case ".html":
+		kind = "text/html; charset=utf-8"
+	}
+	if err != nil || kind == "" {
+		return &refusal{status: http.StatusNotFound, text: "there is no such file", quiet: true}
+	}
+	w.Header().Set("Content-Type", kind)
+	_, _ = w.Write(data) // fails only with the connection
+	return nil
+}
+
+// content serves /terminals/ID.txt: what the terminal has printed, as text.
+func (h *Host) content(w http.ResponseWriter, r *http.Request) *refusal {
+	id, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, contentPath), ".txt")
+	t, err := catalogue{h}.Open(id)
+	if !ok || err != nil {
+		return &refusal{status: http.StatusNotFound, text: "there is no such terminal", quiet: true}
+	}
+	text, err := plainText(r.Context(), t)
+	if err != nil {
+		return &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if r.URL.Query().Has("download") {
+		w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.txt"`)
+	}
+	_, _ = io.WriteString(w, text) // fails only with the connection
+	return nil
+}
+
+// plainText renders what is recorded of a terminal.
+func plainText(ctx context.Context, t mcp.Terminal) (string, error) {
+	i := t.Info()
+	rd, err := t.Read(i.Start)
+	if err != nil {
+		return "", err
+	}
+	defer rd.Close()
+	s := screen.New(i.Cols, i.Rows)
+	buf := make([]byte, 32<<10)
+	for off := i.Start; off < i.End && ctx.Err() == nil; {
+		ev, ok, err := rd.TryNext(buf)
+		if errors.Is(err, io.EOF) || err == nil && !ok {
+			break
+		}
+		if err != nil {
+			return "", err
+		}
+		s.Write(ev.Data)
+		if ev.Resized != nil {
+			s.Resize(ev.Resized[0], ev.Resized[1])
+		}
+		off = ev.Off
+	}
+	text, _ := s.History()
+	return text, ctx.Err()
+}
+
+// plainPage lists terminals where there is no script: in a browser without, or in a host that was built without Node.
+var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="5">
+<title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
+<h1>Terminals</h1>
+{{range .}}<p><a href="/terminals/{{.ID}}.txt">{{.Machine}}/{{.Name}}</a> <b>{{.State}}{{with .ExitCode}} {{.}}{{end}}</b><br>
+<small>{{.Title}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></p>
+{{else}}<p>No machine lends a terminal now. <code>tether pair</code> and <code>tether run</code> on a machine change that.</p>{{end}}
+<form method="post" action="/logout"><button>Log out</button></form></body></html>
+`))
+
+func (h *Host) plain(w http.ResponseWriter) {
+	all, _ := h.rows()
+	for i := range all {
+		for _, s := range []*string{&all[i].Name, &all[i].Title, &all[i].Running, &all[i].Cwd, &all[i].Machine} {
+			*s = screen.Clean(*s)
+		}
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_ = plainPage.Execute(w, all) // fails only with the connection
+}
+
+// loginForm asks for a token, and says why.
+var loginForm = template.Must(template.New("login").Parse(`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login">
+<h1>tether-host</h1>{{with .}}<p class="wrong" role="alert">{{.}}</p>{{end}}
+<p>Open the link that <code>tether-host</code> printed when it started, or that <code>tether-host link</code> prints. Or log in with a token of an
+observer or administrator:</p>
+<form method="post" action="/login"><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
+<button>Log in</button></form></body></html>
+`))
+
+func loginPage(w http.ResponseWriter, status int, why string) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_ = loginForm.Execute(w, why) // fails only with the connection
+}

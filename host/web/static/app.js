@@ -1,0 +1,97 @@
+// The page: what is where, keys, and the address that says which terminal is shown (#pty-…).
+import {Host} from "./ahp.js";
+import {List} from "./list.js";
+import {View} from "./view.js";
+
+const $ = id => document.getElementById(id);
+const host = new Host();
+const list = new List($("list"), $("filter"));
+const view = new View(host);
+
+function show() {
+  const id = location.hash.slice(1), t = list.find(id);
+  list.choose(id);
+  document.body.dataset.pane = id ? "view" : "list";
+  $("view").hidden = !t && !view.t;
+  $("empty").hidden = !$("view").hidden;
+  if (t) { view.show(t); requestAnimationFrame(() => view.fit()); }
+  else if (!id || view.t?.id !== id) { view.leave(); $("view").hidden = true; $("empty").hidden = false; document.title = "tether-host"; }
+  $("hint").textContent = id && !t ? "That terminal is not there any more." : list.all.length ? "Choose one from the list." : "On a machine, pair with this host and lend a terminal:";
+  if (!list.all.length && !$("how")) {
+    $("empty").append(Object.assign(document.createElement("code"), {id: "how",
+      textContent: "tether pair " + location.origin.replace(/^http/, "ws") + "\ntether run -- npm run dev"}));
+  }
+  if ($("how")) $("how").hidden = list.all.length > 0;
+}
+addEventListener("hashchange", show);
+list.addEventListener("change", show);
+
+let countdown;
+host.addEventListener("link", ({detail: d}) => {
+  const l = $("link");
+  clearInterval(countdown);
+  l.dataset.state = d.state;
+  if (d.state === "up") l.textContent = "live";
+  else if (d.state === "down") {
+    l.textContent = "logged out";
+    view.note("The host does not know this browser any more: the link or the token has ended. Log in again to go on.", "bad");
+    if (!$("again")) $("notice").append(" ", Object.assign(document.createElement("a"), {id: "again", href: "/", textContent: "Log in"}));
+  } else {
+    const until = performance.now() + d.wait;
+    const tick = () => { l.textContent = "reconnecting in " + Math.max(0, Math.ceil((until - performance.now()) / 1000)) + " s"; };
+    tick();
+    countdown = setInterval(tick, 500);
+    if (view.t) view.note("The connection to the host is lost. What is shown may be old.", "bad");
+  }
+  if (d.state === "up" && !d.again) view.note("");
+});
+
+$("tab-screen").onclick = () => view.tab("screen");
+$("tab-commands").onclick = () => view.tab("commands");
+$("back").onclick = () => { location.hash = ""; };
+$("copy").onclick = () => view.copy();
+$("follow").onclick = () => view.follow();
+$("find").oninput = () => view.find();
+$("next").onclick = () => view.find();
+$("previous").onclick = () => view.find(true);
+$("find").onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); view.find(e.shiftKey); } };
+$("keys").onclick = () => $("help").showModal();
+$("go").onclick = () => $("ask").close();
+
+const wish = matchMedia("(prefers-color-scheme: dark)");
+function theme() {
+  const chosen = localStorage.getItem("theme"), dark = chosen ? chosen === "dark" : wish.matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  view.theme(dark);
+}
+$("theme").onclick = () => {
+  localStorage.setItem("theme", document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+  theme();
+};
+wish.addEventListener("change", theme);
+theme();
+
+const keys = {
+  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.tab("screen"), c: () => view.tab("commands"), o: () => view.blocks.fold(),
+  y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.items.get(list.chosen)?.focus(); },
+  PageUp: () => view.scroll("PageUp"), PageDown: () => view.scroll("PageDown"), Home: () => view.scroll("Home"), End: () => view.scroll("End"),
+  ArrowDown: () => list.shown()[0]?.focus(),
+};
+addEventListener("keydown", e => {
+  if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
+  const field = e.target.matches?.("input, textarea, select") && !e.target.classList.contains("xterm-helper-textarea");
+  if (field) {
+    if (e.key === "Escape") { e.target.value = ""; e.target.dispatchEvent(new Event("input")); e.target.blur(); }
+    return;
+  }
+  if (e.target.matches?.("pre") && /^(Page|Home|End|Arrow)/.test(e.key)) return; // it scrolls by itself
+  const act = keys[e.key];
+  if (act) { e.preventDefault(); act(); }
+});
+
+// For tests: how things are, read only.
+Object.defineProperty(globalThis, "tetherPage", {value: Object.freeze({
+  screen: () => { const b = view.term.buffer.active, out = []; for (let i = 0; i < b.length; i++) out.push(b.getLine(i).translateToString(true)); return out.join("\n"); },
+  waiting: () => view.waiting,
+})});
+show();

@@ -1,0 +1,142 @@
+// Text from programs, made fit for a page: nothing in it is ever markup, and nothing in it changes how the rest is read.
+
+// Controls, changes of the direction of writing, what has no width, and tags (SEC-35).
+const bidi = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+const unseen = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]|\u{e0001}|[\u{e0020}-\u{e007f}]/gu;
+
+// clean is a title, path or command line in one line.
+export const clean = s => String(s ?? "").replace(unseen, "").slice(0, 2000);
+
+// shown is output for the screen: changes of direction become visible instead of swapping letters.
+export const shown = s => s.replace(bidi, "\ufffd");
+
+export function duration(ms) {
+  if (ms == null) return "";
+  if (ms < 1000) return Math.round(ms) + " ms";
+  if (ms < 60000) return (ms / 1000).toFixed(ms < 10000 ? 1 : 0) + " s";
+  const m = Math.floor(ms / 60000);
+  return m < 60 ? m + " min " + Math.round(ms / 1000 % 60) + " s" : Math.floor(m / 60) + " h " + m % 60 + " min";
+}
+
+export function bytes(n) { return n < 1000 ? n + " bytes" : n < 1e6 ? (n / 1000).toFixed(0) + " kB" : (n / 1e6).toFixed(1) + " MB"; }
+
+// place is a working directory without the form of a URL.
+export function place(cwd) {
+  try {
+    return clean(cwd?.startsWith("file:") ? decodeURIComponent(new URL(cwd).pathname) : cwd);
+  } catch { return clean(cwd); }
+}
+
+// safeLink is the URL if a page may offer it, else null.
+export function safeLink(text) {
+  try {
+    const u = new URL(text);
+    return ["http:", "https:", "mailto:"].includes(u.protocol) ? u.href : null;
+  } catch { return null; }
+}
+
+const basic = ["#3b4048", "#d0403f", "#2f9e4f", "#b58900", "#2f74d0", "#a44fc0", "#1b95a5", "#a9b0b8",
+  "#6b7480", "#ef5a5a", "#3fbf66", "#d3a61c", "#4f96f0", "#c272dd", "#2fb6c7", "#dfe3e8"];
+
+function colour(n) {
+  if (n < 16) return basic[n];
+  if (n > 231) { const g = 8 + 10 * (n - 232); return `rgb(${g},${g},${g})`; }
+  const c = v => v ? 55 + 40 * v : 0;
+  n -= 16;
+  return `rgb(${c(Math.floor(n / 36))},${c(Math.floor(n / 6) % 6)},${c(n % 6)})`;
+}
+
+// sgr applies the numbers of one "select graphic rendition".
+function sgr(style, numbers) {
+  const s = {...style};
+  for (let i = 0; i < numbers.length; i++) {
+    const n = numbers[i];
+    if (n === 0) for (const k in s) delete s[k];
+    else if (n === 1) s.bold = true; else if (n === 2) s.dim = true; else if (n === 3) s.italic = true; else if (n === 4) s.under = true; else if (n === 7) s.swap = true;
+    else if (n === 22) { delete s.bold; delete s.dim; } else if (n === 23) delete s.italic; else if (n === 24) delete s.under; else if (n === 27) delete s.swap;
+    else if (n >= 30 && n <= 37) s.fg = basic[n - 30]; else if (n >= 90 && n <= 97) s.fg = basic[n - 82]; else if (n === 39) delete s.fg;
+    else if (n >= 40 && n <= 47) s.bg = basic[n - 40]; else if (n >= 100 && n <= 107) s.bg = basic[n - 92]; else if (n === 49) delete s.bg;
+    else if (n === 38 || n === 48) {
+      let c;
+      if (numbers[i + 1] === 5) { c = colour(numbers[i + 2] & 255); i += 2; }
+      else if (numbers[i + 1] === 2) { c = `rgb(${numbers[i + 2] & 255},${numbers[i + 3] & 255},${numbers[i + 4] & 255})`; i += 4; }
+      if (c) s[n === 38 ? "fg" : "bg"] = c;
+    }
+  }
+  return s;
+}
+
+const sequence = /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|[\r\n\b\t]|[\x00-\x1f\x7f-\x9f]/g;
+
+// lines renders output as a person would have seen it scroll by: carriage returns overwrite, colours stay, all else that moves the
+// cursor is left out. It returns rows of cells [text, style].
+export function lines(output, most) {
+  const rows = [];
+  let row = [], at = 0, style = {};
+  const put = text => {
+    for (const ch of shown(text)) row[at++] = [ch, style];
+  };
+  let from = 0;
+  for (const m of output.matchAll(sequence)) {
+    if (m.index > from) put(output.slice(from, m.index));
+    from = m.index + m[0].length;
+    if (m[0] === "\n") { rows.push(row); row = []; at = 0; if (rows.length > 2 * most) rows.splice(0, most); }
+    else if (m[0] === "\r") at = 0;
+    else if (m[0] === "\b") at = Math.max(0, at - 1);
+    else if (m[0] === "\t") { const to = at - at % 8 + 8; while (at < to) put(" "); }
+    else if (m[2] === "m") style = sgr(style, (m[1] || "0").split(/[;:]/).map(Number));
+    else if (m[2] === "K" && !m[1].startsWith("1")) { if (m[1] === "2") row = []; else row.length = Math.min(row.length, at); }
+    else if (m[2] === "J" && m[1] === "2") { row = []; at = 0; }
+    else if (m[2] === "G") at = Math.min(1000, Math.max(0, (parseInt(m[1], 10) || 1) - 1));
+    else if (m[2] === "C") at = Math.min(1000, at + (parseInt(m[1], 10) || 1));
+  }
+  if (from < output.length) put(output.slice(from));
+  if (row.length) rows.push(row);
+  return rows.slice(-most);
+}
+
+// draw fills an element with rows. Text nodes and styles alone: there is no way from here to markup.
+export function draw(element, rows, search) {
+  const parts = document.createDocumentFragment();
+  for (const row of rows) {
+    let run = "", style = null;
+    const flush = () => {
+      if (run) parts.append(styled(run, style, search));
+      run = "";
+    };
+    for (let i = 0; i < row.length; i++) {
+      const [ch, s] = row[i] ?? [" ", {}];
+      if (s !== style) { flush(); style = s; }
+      run += ch;
+    }
+    flush();
+    parts.append("\n");
+  }
+  element.replaceChildren(parts);
+}
+
+function styled(text, s, search) {
+  const plain = !s || Object.keys(s).length === 0;
+  const at = search ? text.toLowerCase().indexOf(search) : -1;
+  if (plain && at < 0) return document.createTextNode(text);
+  const e = document.createElement("span");
+  if (!plain) {
+    const [fg, bg] = s.swap ? [s.bg ?? "var(--term)", s.fg ?? "var(--ink)"] : [s.fg, s.bg];
+    if (fg) e.style.color = fg;
+    if (bg) e.style.background = bg;
+    if (s.bold) e.style.fontWeight = "700";
+    if (s.dim) e.style.opacity = ".65";
+    if (s.italic) e.style.fontStyle = "italic";
+    if (s.under) e.style.textDecoration = "underline";
+  }
+  if (at < 0) { e.textContent = text; return e; }
+  let from = 0;
+  for (let i = at; i >= 0; i = text.toLowerCase().indexOf(search, from)) {
+    const hit = document.createElement("mark");
+    hit.textContent = text.slice(i, i + search.length);
+    e.append(text.slice(from, i), hit);
+    from = i + search.length;
+  }
+  e.append(text.slice(from));
+  return e;
+}

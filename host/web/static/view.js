@@ -1,0 +1,261 @@
+// One terminal, live. Nothing that is typed goes anywhere: no handler of xterm.js that produces input is connected, so neither keys nor
+// what a program asks the terminal for reach the host.
+import {Terminal} from "./vendor/xterm.mjs";
+import {SearchAddon} from "./vendor/addon-search.mjs";
+import {Blocks} from "./blocks.js";
+import {bytes, clean, place, safeLink, shown} from "./text.js";
+import {states} from "./list.js";
+
+const scrollback = 5000; // lines
+// enough is how much may wait to be drawn. Beyond it the view lets go of the terminal until it has caught up, and then asks for the
+// newest state: a flood costs neither memory nor the page's attention.
+const enough = 1 << 20, newest = 512 << 10; // characters
+const dark = {background: "#0f1216", foreground: "#e4e8ee", cursor: "#e4e8ee", selectionBackground: "#2f5b8f"};
+const light = {background: "#ffffff", foreground: "#1b1f24", cursor: "#1b1f24", selectionBackground: "#b5d5ff", black: "#1b1f24", red: "#b3202c", green: "#1c7a35",
+  yellow: "#8a6100", blue: "#0b57b8", magenta: "#8a2fa8", cyan: "#0b6e7d", white: "#6b7480", brightBlack: "#59626e", brightRed: "#d03a44", brightGreen: "#1f8f40",
+  brightYellow: "#9a6f00", brightBlue: "#1f6fd6", brightMagenta: "#a044be", brightCyan: "#12828f", brightWhite: "#3b4048"};
+const marks = {matchBackground: "#ffd54d", activeMatchBackground: "#ff9a3d", matchOverviewRuler: "#d9a400", activeMatchColorOverviewRuler: "#ff7a00"};
+const $ = id => document.getElementById(id);
+
+export class View {
+  constructor(host) {
+    this.host = host;
+    this.waiting = 0;
+    this.blocks = new Blocks($("commands"), $("count"));
+    this.blocks.oncopy = text => this.put(text);
+    this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
+      fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace', logLevel: "off", minimumContrastRatio: 3,
+      linkHandler: {activate: (_, text) => this.ask(text), allowNonHttpProtocols: false}});
+    this.search = new SearchAddon();
+    this.term.loadAddon(this.search);
+    this.term.open($("term"));
+    this.term.textarea.tabIndex = -1;
+    this.term.textarea.setAttribute("aria-hidden", "true");
+    this.term.attachCustomKeyEventHandler(() => false);
+    this.search.onDidChangeResults(r => { $("found").textContent = $("find").value ? (r.resultCount ? (r.resultIndex + 1) + "/" + r.resultCount : "none") : ""; });
+    this.term.onScroll(() => this.scrolled());
+    this.term.onRender(() => this.scrolled());
+    new ResizeObserver(() => this.fit()).observe($("screen"));
+  }
+
+  theme(isDark) { this.term.options.theme = isDark ? dark : light; }
+
+  // show turns to a terminal of the list.
+  show(t) {
+    if (this.t && this.t.uri !== t.uri) this.leave();
+    const first = !this.t;
+    this.t = t;
+    this.facts();
+    if (!first) return;
+    this.state = null;
+    this.term.reset();
+    this.blocks.reset(false);
+    this.note("");
+    $("download").href = "/terminals/" + t.id + ".txt?download";
+    this.sub = {load: (s, how) => this.load(s, how), apply: a => this.apply(a), gone: () => this.gone(),
+      replayed: n => this.note(n ? "Connected again. Nothing was missed." : "Connected again.", "good", 4000)};
+    this.host.subscribe(t.uri, this.sub);
+  }
+
+  leave() {
+    if (!this.t) return;
+    this.host.unsubscribe(this.t.uri);
+    this.t = this.sub = null;
+    this.waiting = 0;
+    this.behind = false;
+  }
+
+  gone() { this.note("This terminal is gone from the host. What is shown here is the last of it.", "bad"); }
+
+  note(text, kind = "", ms = 0) {
+    clearTimeout(this.noted);
+    const n = $("notice");
+    n.textContent = text;
+    n.dataset.kind = kind;
+    n.hidden = !text;
+    if (ms) this.noted = setTimeout(() => { n.hidden = true; }, ms);
+  }
+
+  load(s, how) {
+    this.state = s;
+    this.term.reset();
+    if (s.cols && s.rows) this.term.resize(clamp(s.cols), clamp(s.rows));
+    this.fit();
+    this.blocks.load(s.content, s.supportsCommandDetection);
+    let text = (s.content ?? []).map(p => p.type === "command" ? p.output : p.value).join("");
+    if (text.length > newest) text = text.slice(text.indexOf("\n", text.length - newest) + 1);
+    this.write(text);
+    if (how === "resync") this.note("Connected again. More was printed than could be caught up with: this is the newest state.", "", 8000);
+    else if (how === "anew") this.note("The host has forgotten this page, perhaps it was restarted. This is the present state.", "", 8000);
+    else if (how === "caught") this.note("Output came faster than this page can draw it. This is the newest of it.", "", 4000);
+    this.facts();
+  }
+
+  apply(a) {
+    const s = this.state;
+    if (!s) return;
+    switch (a.type) {
+    case "terminal/data":
+      this.blocks.data(a.data);
+      this.write(a.data);
+      if (a._meta?.["tether/missingBytes"]) this.note("The machine lost " + bytes(a._meta["tether/missingBytes"]) + " of output here.");
+      if (a._meta?.["tether/skippedBytes"]) this.note("This page fell behind; " + bytes(a._meta["tether/skippedBytes"]) + " were skipped.", "", 6000);
+      return;
+    case "terminal/cleared":
+      this.term.reset();
+      this.blocks.reset(s.supportsCommandDetection);
+      break;
+    case "terminal/resized":
+      s.cols = a.cols;
+      s.rows = a.rows;
+      this.term.resize(clamp(a.cols), clamp(a.rows));
+      this.fit();
+      break;
+    case "terminal/commandDetectionAvailable":
+      s.supportsCommandDetection = this.blocks.supported = true;
+      break;
+    case "terminal/commandExecuted":
+      this.blocks.start(a.commandId, a.commandLine, a.timestamp);
+      break;
+    case "terminal/commandFinished":
+      this.blocks.finish(a.commandId, a.exitCode, a.durationMs);
+      break;
+    case "terminal/titleChanged": s.title = a.title; break;
+    case "terminal/cwdChanged": s.cwd = a.cwd; break;
+    case "terminal/exited": s.lifecycle = {status: "exited", exitCode: a.exitCode}; break;
+    }
+    this.facts();
+  }
+
+  write(text) {
+    if (!text || this.behind) return;
+    const {sub} = this, size = text.length;
+    this.waiting += size;
+    if (this.waiting > enough + newest && this.t) {
+      this.behind = true;
+      this.waiting -= size;
+      this.host.unsubscribe(this.t.uri);
+      return;
+    }
+    this.term.write(shown(text), () => {
+      if (this.sub !== sub) return;
+      this.waiting -= size;
+      if (this.behind && this.waiting === 0) {
+        this.behind = false;
+        this.host.subscribe(this.t.uri, sub, "caught");
+      }
+    });
+  }
+
+  // facts are what is known of the terminal beside its output; the list knows some of it first.
+  facts() {
+    const {t, state: s} = this;
+    $("machine").textContent = clean(t.machine);
+    $("name").textContent = clean(t.name);
+    const ended = s?.lifecycle?.status === "exited";
+    const [text, kind] = ended ? states.exited({exitCode: s.lifecycle.exitCode}) : states[t.state](t);
+    $("state").textContent = text;
+    $("state").dataset.state = kind;
+    const running = this.blocks.all.at(-1), line = running && !running.done ? running.line : clean(t.running);
+    const f = $("facts");
+    f.replaceChildren();
+    const add = e => { if (f.childNodes.length) f.append(" · "); f.append(e); };
+    const title = clean(s?.title ?? t.title);
+    if (title && title !== clean(t.name)) add(title);
+    if (line && !ended) { const c = document.createElement("code"); c.textContent = line; add("runs "); f.append(c); }
+    if (s?.cwd ?? t.cwd) add(place(s?.cwd ?? t.cwd));
+    const who = clean(t.claim);
+    add((t.target === "client" ? "held by " : "a shell of the host, held by ") + (who.length > 20 ? who.slice(0, 8) + "…" : who));
+    add((s?.cols ?? t.cols) + "×" + (s?.rows ?? t.rows));
+    add(t.watching + " watching");
+    f.title = f.textContent;
+    document.title = clean(t.machine) + "/" + clean(t.name) + " – tether-host";
+  }
+
+  // fit makes the text as large as lets every column be seen, within reason.
+  fit() {
+    const box = $("screen"), drawn = this.term.element?.querySelector(".xterm-screen");
+    if (!drawn || !box.clientWidth || box.hidden) return;
+    const size = this.term.options.fontSize, cell = drawn.clientWidth / this.term.cols / size;
+    if (!cell) return;
+    const want = Math.max(7, Math.min(14, Math.floor((box.clientWidth - 30) / this.term.cols / cell * 2) / 2));
+    if (Math.abs(want - size) >= 0.5) this.term.options.fontSize = want;
+    requestAnimationFrame(() => { if (!this.away()) box.scrollTop = box.scrollHeight; });
+  }
+
+  away() { const b = this.term.buffer.active; return b.viewportY < b.baseY; }
+  scrolled() { $("follow").hidden = $("screen").hidden || !this.away(); }
+  follow() { this.term.scrollToBottom(); $("screen").scrollTop = $("screen").scrollHeight; }
+
+  scroll(key) {
+    if ($("screen").hidden) {
+      const box = $("commands");
+      if (key === "Home") box.scrollTop = 0; else if (key === "End") box.scrollTop = box.scrollHeight;
+      else box.scrollBy(0, (key === "PageUp" ? -0.9 : 0.9) * box.clientHeight);
+      return;
+    }
+    if (key === "Home") this.term.scrollToTop(); else if (key === "End") this.follow(); else this.term.scrollPages(key === "PageUp" ? -1 : 1);
+  }
+
+  tab(name) {
+    for (const n of ["screen", "commands"]) {
+      $(n).hidden = n !== name;
+      $("tab-" + n).setAttribute("aria-selected", String(n === name));
+    }
+    if (name === "commands") this.blocks.draw(); else this.fit();
+    this.scrolled();
+    this.find();
+  }
+
+  find(back) {
+    const text = $("find").value;
+    if ($("screen").hidden) {
+      const n = this.blocks.find(text);
+      $("found").textContent = n < 0 ? "" : n || "none";
+      return;
+    }
+    this.blocks.search = "";
+    if (!text) { this.search.clearDecorations(); $("found").textContent = ""; return; }
+    const o = {decorations: marks};
+    if (back) this.search.findPrevious(text, o); else this.search.findNext(text, o);
+  }
+
+  // copy takes what is selected, or everything.
+  copy() {
+    if (!$("screen").hidden && this.term.hasSelection()) return this.put(this.term.getSelection());
+    if (String(getSelection())) return this.put(String(getSelection()));
+    if ($("screen").hidden) return this.put(this.blocks.text());
+    const b = this.term.buffer.active, out = [];
+    for (let i = 0; i < b.length; i++) {
+      const line = b.getLine(i), text = line.translateToString(true);
+      if (line.isWrapped && out.length) out[out.length - 1] += text; else out.push(text);
+    }
+    return this.put(out.join("\n").trimEnd() + "\n");
+  }
+
+  async put(text) {
+    try {
+      if (navigator.clipboard) await navigator.clipboard.writeText(text);
+      else { // not over https
+        const area = document.body.appendChild(Object.assign(document.createElement("textarea"), {value: text}));
+        area.select();
+        document.execCommand("copy");
+        area.remove();
+      }
+      this.note("Copied " + bytes(text.length) + ".", "good", 2500);
+    } catch {
+      this.note("The browser does not let this page copy.", "bad", 5000);
+    }
+  }
+
+  // ask shows where a link leads before it is followed.
+  ask(text) {
+    const url = safeLink(text);
+    if (!url) { this.note("A program wrote a link that is not to a web page; it is not opened.", "bad", 5000); return; }
+    $("where").textContent = clean(url);
+    $("go").href = url;
+    $("ask").showModal();
+  }
+}
+
+const clamp = n => Math.max(1, Math.min(1000, n | 0));

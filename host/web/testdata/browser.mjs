@@ -1,0 +1,41 @@
+// A browser that a test drives: one JSON object per line on standard input, one answer per line on standard output.
+// Arguments: the directory of playwright-core, and the browser's program.
+import {createRequire} from "node:module";
+import {createInterface} from "node:readline";
+
+const [modules, program] = process.argv.slice(2);
+const {chromium} = createRequire(modules + "/")("playwright-core");
+const browser = await chromium.launch({executablePath: program, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
+const seen = {requests: [], errors: [], dialogs: [], popups: []};
+let context, page;
+
+const ops = {
+  async open({width = 1280, height = 800, dark = false, script = true}) {
+    await context?.close();
+    context = await browser.newContext({viewport: {width, height}, colorScheme: dark ? "dark" : "light", javaScriptEnabled: script,
+      permissions: ["clipboard-read", "clipboard-write"]});
+    page = await context.newPage();
+    context.on("request", r => seen.requests.push(r.url()));
+    context.on("page", p => { if (p !== page) seen.popups.push(p.url()); });
+    page.on("pageerror", e => seen.errors.push(String(e.stack ?? e)));
+    page.on("console", m => { if (m.type() === "error") seen.errors.push(m.text()); });
+    page.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
+  },
+  async goto({url}) { return (await page.goto(url)).status(); },
+  async wait({js, ms = 60000}) { await page.waitForFunction(js, null, {timeout: ms, polling: 50}); },
+  async eval({js}) { return await page.evaluate(js); },
+  async click({selector}) { await page.click(selector); },
+  async key({key}) { await page.keyboard.press(key); },
+  async type({text}) { await page.keyboard.type(text); },
+  async shot({path}) { await page.screenshot({path}); },
+  async cookies() { return await context.cookies(); },
+  async seen() { return seen; },
+};
+
+for await (const line of createInterface({input: process.stdin})) {
+  const m = JSON.parse(line);
+  let answer;
+  try { answer = {value: await ops[m.op](m) ?? null}; } catch (e) { answer = {error: String(e)}; }
+  process.stdout.write(JSON.stringify(answer) + "\n");
+}
+await browser.close();

@@ -1,0 +1,38 @@
+// Package web is the page that a host shows to people: its files, and nothing that decides who may see what.
+//
+// The page is a client of the host like any other: it speaks AHP over a WebSocket and draws with xterm.js, which "make web" takes
+// from npm and puts beside the page's own files. Where that was not done, as on a machine without Node, Complete says so and
+// the host shows its plain page instead.
+package web
+
+import (
+	"embed"
+	"io/fs"
+)
+
+// files are the page's own and what make web has added.
+//
+//go:embed all:static
+var files embed.FS
+
+// needed are the files that make web adds.
+var needed = []string{"vendor/xterm.mjs", "vendor/xterm.css", "vendor/addon-search.mjs"}
+
+// Files are what the page consists of, index.html at the top.
+func Files() fs.FS {
+	sub, err := fs.Sub(files, "static")
+	if err != nil {
+		panic("web: " + err.Error()) // cannot be: the name is right
+	}
+	return sub
+}
+
+// Complete reports whether the page can be shown.
+func Complete() bool {
+	for _, name := range needed {
+		if _, err := fs.Stat(Files(), name); err != nil {
+			return false
+		}
+	}
+	return true
+}
