@@ -12,7 +12,7 @@ import (
 // element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/jsonspan, agent/ring, shellint;
+	NONE < internal/acpschema, internal/asciicast, internal/jsonspan, agent/ring, shellint;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;

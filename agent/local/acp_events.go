@@ -18,6 +18,7 @@ type EventType string
 // The events of a followed terminal. Clients ignore those they do not know.
 const (
 	EventOutput  EventType = "output"  // Data; Raw is the offset after it
+	EventResized EventType = "resized" // Cols, Rows are the size from here on
 	EventLagged  EventType = "lagged"  // Lost bytes are missing before what follows
 	EventExit    EventType = "exit"    // Code, Signal, At; the last one
 	EventDropped EventType = "dropped" // Message says why; the last one, though the terminal may live
@@ -29,6 +30,8 @@ type Event struct {
 	Raw     int64     `json:"raw,omitempty"`  // where to follow from to go on after this
 	Data    string    `json:"data,omitempty"` // text as observers see it: valid UTF-8, with escape sequences
 	Lost    int64     `json:"lost,omitempty"`
+	Cols    int       `json:"cols,omitempty"`
+	Rows    int       `json:"rows,omitempty"`
 	Code    int       `json:"code,omitempty"`
 	Signal  string    `json:"signal,omitempty"`
 	At      time.Time `json:"at,omitzero"`
@@ -97,6 +100,10 @@ func (f *feed) run(ctx context.Context) {
 			line := appendEvent(f.line[:0], EventOutput, "raw", ev.Raw)
 			line = append(line[:len(line)-1], `,"data":`...)
 			err = f.send(append(jsonspan.AppendQuote(line, ev.Data), '}'))
+		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
+			line := appendEvent(f.line[:0], EventResized, "cols", int64(ev.Mark.Size.Cols))
+			line = append(strconv.AppendInt(append(line[:len(line)-1], `,"rows":`...), int64(ev.Mark.Size.Rows), 10), '}')
+			err = f.send(line)
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkExited:
 			exit := ev.Mark.Exit
 			f.last(Event{Type: EventExit, Raw: ev.Raw, Code: exit.Code, Signal: exit.Signal, At: exit.At})

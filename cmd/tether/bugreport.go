@@ -71,14 +71,23 @@ lists it.`,
 	return c
 }
 
-// writeNew writes a file that only this user may read. It replaces none.
+// writeNew writes a file that was not there.
 func writeNew(name string, data []byte) error {
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := createNew(name)
 	if err != nil {
-		return &hinted{err, "--output FILE writes it elsewhere"}
+		return err
 	}
 	_, err = f.Write(data)
 	return errors.Join(err, f.Close())
+}
+
+// createNew makes a file that only this user may read. It replaces none.
+func createNew(name string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, &hinted{err, "--output FILE writes it elsewhere"}
+	}
+	return f, nil
 }
 
 // report is the archive.

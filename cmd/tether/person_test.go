@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -275,4 +276,26 @@ func awaitNoEcho(t *testing.T, p *person) {
 		<-time.After(10 * time.Millisecond)
 		return len(p.shown()) == was
 	})
+}
+
+// A recording is played as it was, and leaves the person's terminal as it found it.
+func TestPlay(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	name := filepath.Join(t.TempDir(), "x.cast")
+	cast := `{"version":3,"term":{"cols":200,"rows":24}}
+[0.01,"o","\u001b[?1049h\u001b[?25lfull screen"]
+[60,"o","later"]
+`
+	if err := os.WriteFile(name, []byte(cast), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := sit(t, "play", "--idle-limit", "10ms", name)
+	p.sees("it was recorded in 200x24, your window has 100x30", "full screen", "later", "\x1b[?25h", "\x1b[?1049l")
+	p.exits(0)
+	p = sit(t, "play", name)
+	p.sees("full screen")
+	p.types("\x03")
+	p.sees("\x1b[?1049l")
+	p.exits(exitInterrupted)
 }

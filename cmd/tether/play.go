@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/internal/asciicast"
+	"tether/platform/tty"
+)
+
+func playCommand(a *app) *cobra.Command {
+	p := player{speed: 1}
+	c := &cobra.Command{
+		Use: "play FILE", Short: "play a recording of a terminal", Args: someArgs(1, 1, "a file, or - for standard input"),
+		Long: `play a recording of a terminal: an asciicast of version 2 or 3, from tether record
+or asciinema. Ctrl-C ends it and leaves your terminal as it was. Where the output is
+no terminal, there are no pauses.`,
+		Example: "  tether play web.cast\n  tether play --speed 2 --idle-limit 1s web.cast",
+		RunE: func(c *cobra.Command, args []string) error {
+			if p.speed <= 0 || c.Flags().Changed("idle-limit") && p.idle <= 0 {
+				return usage(c, "--speed and --idle-limit are more than 0")
+			}
+			in := io.Reader(a.stdin)
+			if args[0] != "-" {
+				f, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				in = f
+			}
+			return a.play(c.Context(), in, p)
+		},
+	}
+	c.Flags().Float64Var(&p.speed, "speed", 1, "so many times as `fast`")
+	c.Flags().DurationVar(&p.idle, "idle-limit", 0, "make pauses at most this `long`")
+	return c
+}
+
+// player says how to play.
+type player struct {
+	speed float64
+	idle  time.Duration // 0: as they were
+}
+
+func (a *app) play(ctx context.Context, in io.Reader, p player) error {
+	r, err := asciicast.NewReader(in)
+	if err != nil {
+		return &hinted{err, "tether record and asciinema make such files"}
+	}
+	paced := tty.Is(a.stdout)
+	var m modes
+	if paced {
+		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
+			a.notice("it was recorded in %dx%d, your window has %dx%d: lines may break", r.Header.Cols, r.Header.Rows, cols, rows)
+		}
+		defer func() { a.stdout.Write(m.restore()) }()
+	}
+	var last time.Duration
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if paced && !p.pause(ctx, e.At-last) {
+			return ctx.Err()
+		}
+		last = e.At
+		if e.Kind != asciicast.Output {
+			continue
+		}
+		if _, err := io.WriteString(a.stdout, e.Data); err != nil {
+			return err
+		}
+		_, _ = m.Write([]byte(e.Data)) // never fails
+	}
+}
+
+// pause waits as long as the person wants; false if they want no more.
+func (p player) pause(ctx context.Context, d time.Duration) bool {
+	if p.idle > 0 {
+		d = min(d, p.idle)
+	}
+	timer := time.NewTimer(time.Duration(float64(d) / p.speed))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/internal/asciicast"
+)
+
+func recordCommand(a *app) *cobra.Command {
+	var output string
+	var version int
+	var all bool
+	c := &cobra.Command{
+		Use: "record ID", Short: "record what a terminal prints, as an asciicast", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `record what a terminal prints, with its times, until it exits or Ctrl-C. The file is
+an asciicast, which tether play and asciinema play. It holds everything that is
+printed, secrets too; only you may read it. What is typed is not in it, except as
+far as the terminal shows it. --all begins with what was kept from before, at once.`,
+		Example: "  tether record web --output web.cast\n  tether record web --output - | asciinema play -",
+		RunE: func(c *cobra.Command, args []string) error {
+			if version != 2 && version != 3 {
+				return usage(c, "--format is 2 or 3")
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			t, err := client.Find(c.Context(), args[0])
+			if err != nil {
+				return about(args[0], err)
+			}
+			var out io.WriteCloser = a.stdout
+			if output != "-" {
+				if output == "" {
+					output = t.ID + "-" + time.Now().Format("20060102-150405") + ".cast"
+				}
+				if out, err = createNew(output); err != nil {
+					return err
+				}
+				a.notice("recording %s into %s; Ctrl-C ends it", t.ID, output)
+			}
+			err = a.record(c.Context(), client, t, out, version, all)
+			if output == "-" {
+				return err
+			}
+			return errors.Join(err, out.Close())
+		},
+	}
+	c.Flags().StringVarP(&output, "output", "o", "", "write it to `FILE`, which must not be there yet; - for standard output")
+	c.Flags().IntVar(&version, "format", 3, "the `version` of the format: 2 or 3")
+	c.Flags().BoolVar(&all, "all", false, "begin with what is kept of the output so far")
+	return c
+}
+
+// record writes until the terminal has exited or ctx ends, which is no error.
+func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal, out io.Writer, version int, all bool) error {
+	o := local.FollowOptions{From: t.Bytes}
+	if all {
+		o.From = 0
+	}
+	events, err := client.Follow(ctx, t.ID, o)
+	if err != nil {
+		return about(t.ID, err)
+	}
+	defer events.Close()
+	began := time.Now()
+	w, err := asciicast.NewWriter(out, asciicast.Header{Version: version, Cols: t.Cols, Rows: t.Rows, Started: began, Title: t.Title, Term: os.Getenv("TERM")})
+	for err == nil {
+		var e local.Event
+		if e, err = events.Next(); err != nil {
+			break
+		}
+		at := time.Since(began)
+		switch e.Type {
+		case local.EventOutput:
+			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Output, Data: e.Data})
+		case local.EventResized:
+			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
+		case local.EventLagged:
+			a.notice("%d bytes were lost: the file was not written fast enough", e.Lost)
+		case local.EventExit:
+			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
+		case local.EventDropped:
+			return fmt.Errorf("%w: %s", local.ErrDropped, e.Message)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
