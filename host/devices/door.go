@@ -54,6 +54,8 @@ type Door struct {
 	log    zerolog.Logger
 	public ed25519.PublicKey
 
+	writing sync.Mutex // held while Pending is written, so that the newest is what stays
+
 	mu         sync.Mutex
 	pending    map[string]*pending // by id
 	challenges map[string]challenge

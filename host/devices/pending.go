@@ -68,30 +68,37 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
 
-// reveal checks what the machine had committed to; now there is a code.
+// reveal checks what the machine had committed to. Then there is a code, which is shown.
 func (d *Door) reveal(r pairing.Reveal) (pairing.Revealed, error) {
+	p, err := d.check(r)
+	if err == nil {
+		err = d.show()
+	}
+	if err != nil {
+		return pairing.Revealed{}, err
+	}
+	d.audit(AuditPairing, p.from, p.pair.Name, "asks with the key "+pairing.Fingerprint(p.pair.Device))
+	return pairing.Revealed{Signature: p.pair.SignHost(d.opts.Key)}, nil
+}
+
+func (d *Door) check(r pairing.Reveal) (*pending, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	p, err := d.openLocked(r.ID)
 	if err != nil {
-		return pairing.Revealed{}, err
+		return nil, err
 	}
 	if p.revealed {
-		return pairing.Revealed{}, errBadRequest
+		return nil, errBadRequest
 	}
 	p.pair.DeviceNonce = r.Nonce
 	fits := len(r.Nonce) == pairing.NonceSize && subtle.ConstantTimeCompare(p.commitment, pairing.Commit(p.pair.Device, p.pair.Name, r.Nonce)) == 1
 	if !fits || !p.pair.VerifyDevice(r.Signature) {
 		delete(d.pending, r.ID) // there is no second try
-		return pairing.Revealed{}, errWrongKey
+		return nil, errWrongKey
 	}
 	p.revealed = true
-	if err := d.showLocked(); err != nil {
-		delete(d.pending, r.ID)
-		return pairing.Revealed{}, err
-	}
-	d.audit(AuditPairing, p.from, p.pair.Name, "asks with the key "+pairing.Fingerprint(p.pair.Device))
-	return pairing.Revealed{Signature: p.pair.SignHost(d.opts.Key)}, nil
+	return p, nil
 }
 
 // openLocked is the pairing of that id.
@@ -104,9 +111,16 @@ func (d *Door) openLocked(id string) (*pending, error) {
 	return p, nil
 }
 
-// showLocked writes who waits where whoever may approve it reads it.
-func (d *Door) showLocked() error {
-	var all []Pending
+// show writes who waits where whoever may approve it reads it.
+func (d *Door) show() error {
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	return storePending(d.opts.Pending, d.waiting())
+}
+
+func (d *Door) waiting() (all []Pending) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for _, p := range d.pending {
 		if p.revealed {
 			all = append(all, Pending{Code: p.pair.Code(), Name: p.pair.Name, Fingerprint: pairing.Fingerprint(p.pair.Device), Remote: p.from,
@@ -114,7 +128,7 @@ func (d *Door) showLocked() error {
 		}
 	}
 	slices.SortFunc(all, func(a, b Pending) int { return a.Expires.Compare(b.Expires) })
-	return storePending(d.opts.Pending, all)
+	return all
 }
 
 // claim lets one wait for a pairing at a time. The caller calls end.
@@ -168,9 +182,9 @@ func (d *Door) wait(done <-chan struct{}, id string) (pairing.Waited, error) {
 // forget ends a pairing that was approved. If the file cannot be written, it shows for some minutes what changes nothing.
 func (d *Door) forget(id string) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
 	delete(d.pending, id)
-	_ = d.showLocked()
+	d.mu.Unlock()
+	_ = d.show()
 }
 
 // pendingFile is what the file holds.

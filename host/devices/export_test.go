@@ -1,0 +1,17 @@
+package devices
+
+// BeginBurst and BeginEvery are known to tests.
+const (
+	BeginBurst    = beginBurst
+	BeginEvery    = beginEvery
+	RedeemBurst   = redeemBurst
+	MaxPending    = maxPending
+	MaxChallenges = maxChallenges
+)
+
+// Kept is how many challenges, sessions and addresses are kept.
+func (d *Door) Kept() (challenges, sessions, places int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.challenges), len(d.sessions), len(d.redeems)
+}
