@@ -149,8 +149,8 @@ func TestACPPeer(t *testing.T) {
 		truncated    bool
 	}{
 		{"arguments", object{"command": "argv", "args": args}, hexed + "\n", "0", false},
-		{"an exit code", object{"command": "after", "args": []string{"1ms", "7"}}, "", "7", false},
-		{"the end of much", object{"command": "flood", "args": []string{"3000"}, "outputByteLimit": 20}, "line 2998\nline 2999\n", "0", true},
+		{"an exit code", object{"command": "does", "args": []string{"exit:7"}}, "", "7", false},
+		{"the end of much", object{"command": "flood", "args": []string{"500"}, "outputByteLimit": 20}, "line 498\nline 499\n", "0", true},
 	} {
 		c.params["command"] = found(t, c.params["command"].(string))
 		end := e.runs(c.params)
@@ -158,7 +158,7 @@ func TestACPPeer(t *testing.T) {
 			t.Errorf("%s: %q, exit %s, truncated %v; want %q, %s, %v", c.name, *end.Output, end.ExitStatus, end.Truncated, c.output, c.exit, c.truncated)
 		}
 	}
-	r := e.does(object{"do": "create", "params": object{"command": found(t, "after"), "args": []string{"1h", "0"}}}, object{"do": "kill"},
+	r := e.does(object{"do": "create", "params": object{"command": found(t, "does"), "args": []string{"after:1h"}}}, object{"do": "kill"},
 		object{"do": "wait"}, object{"do": "release"})
 	if !strings.Contains(string(r[2]), "exitCode") {
 		t.Errorf("after kill: %s", r[2])

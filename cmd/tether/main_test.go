@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net"
@@ -29,23 +30,42 @@ func TestMain(m *testing.M) {
 	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
 		"acppeer":    acpPeer,
-		"after":      after,
 		"argv":       argv,
+		"does":       does,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
 	})
 }
 
-// after waits so long and exits with a status: after 1s 7.
-func after() {
-	d, err := time.ParseDuration(os.Args[1])
-	if err != nil {
-		os.Exit(2)
+// does takes a step for each argument, on every system: print:TEXT a line, after:TIME, file:PATH until there is one, read a line,
+// exit:STATUS.
+func does() {
+	in := bufio.NewReader(os.Stdin)
+	for _, step := range os.Args[1:] {
+		name, what, _ := strings.Cut(step, ":")
+		switch name {
+		case "print":
+			fmt.Println(what)
+		case "after":
+			d, err := time.ParseDuration(what)
+			if err != nil {
+				os.Exit(2)
+			}
+			<-time.After(d)
+		case "file":
+			for _, err := os.Stat(what); err != nil; _, err = os.Stat(what) {
+				<-time.After(10 * time.Millisecond)
+			}
+		case "read":
+			if _, err := in.ReadString('\n'); err != nil {
+				os.Exit(3)
+			}
+		case "exit":
+			status, _ := strconv.Atoi(what)
+			os.Exit(status)
+		}
 	}
-	<-time.After(d)
-	status, _ := strconv.Atoi(os.Args[2])
-	os.Exit(status)
 }
 
 // flooding is the tests, whose program is also testkit.FloodCommand.

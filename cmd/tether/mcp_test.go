@@ -354,7 +354,7 @@ func TestMCPAnswersAClientThatIsDone(t *testing.T) {
 	if _, status := command(t, "daemon", "--background"); status != 0 {
 		t.Fatalf("daemon: status %d", status)
 	}
-	id, _ := command(t, "run", "--detach", "--", "after", "1s", "7")
+	id, _ := command(t, "run", "--detach", "--", "does", "after:1s", "exit:7")
 	cmd := exec.Command("tether", "mcp")
 	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}

@@ -107,7 +107,9 @@ func (m *mortal) kill() {
 	if err := m.daemon.Process.Kill(); err != nil {
 		m.t.Fatal(err)
 	}
-	if err := m.daemon.Wait(); err == nil || m.daemon.ProcessState.Exited() {
+	ended := m.daemon.Wait()
+	status := m.daemon.ProcessState.ExitCode() // -1 for a signal; what is killed on Windows has 1
+	if ended == nil || status > 1 {
 		m.t.Fatalf("before it could be killed the daemon had ended: %v\n%s", m.daemon.ProcessState, m.said.String())
 	}
 }
@@ -126,7 +128,7 @@ func (m *mortal) await(what string, cond func(local.Status) bool) {
 // spawn starts a terminal that is lent to the host.
 func (m *mortal) spawn(r local.SpawnRequest) local.Terminal {
 	m.t.Helper()
-	r.Cwd, r.Env = "/", os.Environ()
+	r.Cwd, r.Env = testkit.Abs("/"), os.Environ()
 	t, err := m.door.Spawn(m.t.Context(), r)
 	if err != nil {
 		m.t.Fatal(err)

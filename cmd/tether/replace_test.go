@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,15 +144,14 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 
 // When nobody starts another daemon, the person is told, and what they left runs on.
 func TestPersonIsToldThatNobodyCame(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
 	if testing.Short() {
 		t.Skip("waits as long as a person would")
 	}
 	m := newMortal(t)
-	p := sit(t, "run", "--private", "--name", "left", "--", "sh", "-c", `echo ready; exec sleep 1000`)
+	p := sit(t, "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")
 	p.sees("ready")
 	m.kill()
-	p.sees("none has come back", "runs on", "tether daemon --background; tether attach pty-")
+	p.sees("none has come back", "tether daemon --background; tether attach pty-")
 	p.exits(254)
 	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminal runs without a daemon") {
 		t.Errorf("status %d: %s", status, out)
@@ -162,12 +162,17 @@ func TestPersonIsToldThatNobodyCame(t *testing.T) {
 	}
 }
 
+// paint are the sequences with which a console of Windows shows text.
+var paint = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|\r")
+
+// unpainted is text without them, with the line ends of files.
+func unpainted(text string) string { return paint.ReplaceAllString(text, "") }
+
 // What happened while there was no daemon is told once, after the last byte, with the code.
 func TestExitWhileTheDaemonIsDown(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	flag := filepath.Join(t.TempDir(), "go")
-	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `echo one; until test -e "$0"; do sleep 0.01; done; echo two; exit 9`, flag}})
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "print:one", "file:" + flag, "print:two", "exit:9"}})
 	w := m.watch(m.uri(x.ID), true)
 	testkit.Eventually(t, patience, "the first line is at the host", func() bool { return strings.Contains(w.shown(), "one") })
 	m.kill()
@@ -180,7 +185,7 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	testkit.Eventually(t, patience, "the exit is at the host", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
 	now := m.find(x.ID)
 	_, exits, err := w.state()
-	if text := w.shown(); text != "one\r\ntwo\r\n" || !slices.Equal(exits, []int64{9}) || err != nil {
+	if text := w.shown(); unpainted(text) != "one\ntwo\n" || !slices.Equal(exits, []int64{9}) || err != nil {
 		t.Errorf("the host was told %q, exits %v, %v", text, exits, err)
 	}
 	if now.Exit == nil || now.Exit.Code != 9 || now.Exit.At.After(down.Add(time.Second)) {
@@ -196,9 +201,8 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 
 // A holder is kept until the host has heard of the exit, over kills of the daemon.
 func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; read x; exit 5"}})
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "print:ready", "read", "exit:5"}})
 	w := m.watch(m.uri(x.ID), true)
 	m.away.Store(true)
 	m.proxy.Cut()
@@ -207,7 +211,7 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Write(t.Context(), []byte("\n")); err != nil {
+	if err := a.Write(t.Context(), []byte("\r")); err != nil {
 		t.Fatal(err)
 	}
 	m.await("it has exited", func(local.Status) bool { return m.find(x.ID).Exit != nil })
@@ -295,10 +299,9 @@ func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
 
 // Two daemons started at once: one has the terminals, the other says that there is one.
 func TestTwoDaemonsAtOnce(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
-	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
-	for round := range testkit.Rounds(t, 25, 500) {
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	for round := range testkit.Rounds(t, 10, 500) {
 		m.kill()
 		both := []*exec.Cmd{exec.Command("tether", "daemon"), exec.Command("tether", "daemon")}
 		said := make([]bytes.Buffer, len(both))
@@ -382,12 +385,11 @@ func TestHolderKilled(t *testing.T) {
 
 // Without a place for holders, terminals run in the daemon, which says so, and does not end behind one's back.
 func TestWithoutHolders(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	if err := os.WriteFile(filepath.Join(m.home, "run", "h"), nil, 0o600); err != nil { // in the way of the directory
 		t.Fatal(err)
 	}
-	x := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	out, _ := command(t, "status")
 	for _, want := range []string{"holders    0 alive; 1 terminal ends with the daemon", "degraded   holders"} {
 		if !strings.Contains(out, want) {
@@ -404,7 +406,7 @@ func TestWithoutHolders(t *testing.T) {
 	if err := os.Remove(filepath.Join(m.home, "run", "h")); err != nil {
 		t.Fatal(err)
 	}
-	y := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Private: true})
+	y := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
 	if out, _ := command(t, "status"); strings.Contains(out, "degraded") {
 		t.Errorf("it is well again, but status says:\n%s", out)
 	}
