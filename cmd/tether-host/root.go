@@ -42,6 +42,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 
   tether-host                      on this machine, with a token made up for this run
   tether-host --token-file FILE    with a token that stays the same
+  tether-host approve CODE         let a machine lend terminals that has asked by tether pair
   tether-host token create NAME    a token for one machine, person or agent
   tether-host link                 a link to the page of a host that runs
   tether-host mcp --url URL        what an agent starts to see the terminals there
@@ -68,7 +69,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(manual.Book{Version: versionText()}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout))
+	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout))
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")

@@ -68,6 +68,10 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		}
 		defer record.Close()
 	}
+	door, err := s.openDevices(&o)
+	if err != nil {
+		return err
+	}
 	// Without a token, everyone on this machine would get a shell of this user's.
 	if s.shells && (cred.token != "" || shellsGiven) {
 		shells := newShells()
@@ -91,7 +95,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, page, cred, stdout, stderr); err != nil {
 		return err
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
+	server := &http.Server{Handler: withDevices(h, door), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
 	return serveUntil(ctx, server, listener, h)
 }

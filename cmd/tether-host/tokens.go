@@ -121,6 +121,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 
 func tokenCreate(stdout io.Writer, path *string) *cobra.Command {
 	var role, expires string
+	var once bool
 	c := &cobra.Command{
 		Use: "create NAME", Short: "make a token and print it, once",
 		Long: `Makes a token for the machine, person or agent called NAME and prints it. Only its hash is kept.
@@ -144,7 +145,17 @@ Roles:
 			if err != nil {
 				return err
 			}
-			token, _, err := t.Create(args[0], host.Role(role), ttl)
+			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
+			if once {
+				if role != string(host.RoleMachine) {
+					return &usageError{"only machines pair: --once goes with --role machine", "leave out --once, or --role"}
+				}
+				if ttl == 0 {
+					ttl = pairingTTL
+				}
+				create = func() (string, access.Info, error) { return t.CreatePairing(args[0], ttl) }
+			}
+			token, _, err := create()
 			if err != nil {
 				return err
 			}
@@ -153,6 +164,7 @@ Roles:
 		},
 	}
 	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent or admin")
+	c.Flags().BoolVar(&once, "once", false, "for pairing one machine by its key: tether pair --token-file -; within an hour, or --expires")
 	c.Flags().StringVar(&expires, "expires", "never", "after this time, such as 12h or 90d, or never")
 	return c
 }
@@ -214,7 +226,7 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 
 func printTokens(stdout io.Writer, all []access.Info) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tROLE\tCREATED\tEXPIRES")
+	fmt.Fprintln(w, "ID\tNAME\tROLE\tKIND\tCREATED\tEXPIRES")
 	for _, i := range all {
 		expires := "never"
 		switch {
@@ -223,7 +235,7 @@ func printTokens(stdout io.Writer, all []access.Info) error {
 		case i.Expires != nil:
 			expires = i.Expires.Local().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", i.ID, i.Principal, i.Role, i.Created.Local().Format("2006-01-02 15:04"), expires)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Principal, i.Role, i.Kind, i.Created.Local().Format("2006-01-02 15:04"), expires)
 	}
 	return w.Flush()
 }

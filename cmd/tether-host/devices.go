@@ -1,0 +1,179 @@
+package main
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/host/devices"
+	"tether/platform/secret"
+)
+
+// pairingTTL is how long a pairing token is good if nothing else is said.
+const pairingTTL = time.Hour
+
+// pendingPath is where pairings that wait are shown, beside the tokens.
+func pendingPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-pending.json" }
+
+// openDevices lets machines pair by their keys, with the host's own, which is made when there is none. It is called after
+// openTokens; without tokens there is no door, and nil is returned.
+func (s *settings) openDevices(o *host.Options) (*devices.Door, error) {
+	tokens, ok := o.Access.(*access.Tokens)
+	if !ok {
+		return nil, nil
+	}
+	path, err := tokensPath(s.tokens)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Dir(path)); errors.Is(err, fs.ErrNotExist) {
+		if err := secret.Dir(filepath.Dir(path)); err != nil {
+			return nil, fmt.Errorf("host key: %w", err)
+		}
+	}
+	key, err := hostKey(filepath.Join(filepath.Dir(path), "host-key.pem"))
+	if err != nil {
+		return nil, err
+	}
+	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: pendingPath(path), Logger: o.Logger,
+		Audit: func(ev host.AuditEvent) {
+			if o.Audit != nil {
+				o.Audit(ev)
+			}
+		}})
+	if err == nil {
+		o.Access = devices.Both(tokens, door)
+	}
+	return door, err
+}
+
+// withDevices serves the door, if there is one, beside the host.
+func withDevices(h http.Handler, d *devices.Door) http.Handler {
+	if d == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if devices.Serves(r) {
+			d.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// keyBlock is the type of a PEM block with a key in PKCS #8.
+const keyBlock = "PRIVATE KEY"
+
+// hostKey reads the host's key, or makes one.
+func hostKey(path string) (ed25519.PrivateKey, error) {
+	data, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		_, key, err := ed25519.GenerateKey(nil)
+		if err != nil {
+			return nil, err
+		}
+		der, err := x509.MarshalPKCS8PrivateKey(key)
+		if err != nil {
+			return nil, err
+		}
+		return key, secret.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("host key: %w", err)
+	}
+	wrong := fmt.Errorf("host key: %s does not hold an Ed25519 key; put back the right one, or remove it and pair all machines again", path)
+	block, _ := pem.Decode(data)
+	if block == nil || block.Type != keyBlock {
+		return nil, wrong
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(ed25519.PrivateKey)
+	if err != nil || !ok {
+		return nil, wrong
+	}
+	return key, nil
+}
+
+func pendingCommand(stdout io.Writer) *cobra.Command {
+	var path string
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "pending", Short: "list machines that wait to be paired", Args: exactly(0, "no argument"),
+		RunE: func(*cobra.Command, []string) error {
+			file, err := tokensPath(path)
+			if err != nil {
+				return err
+			}
+			all, err := devices.ReadPending(pendingPath(file))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				enc := json.NewEncoder(stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(map[string]any{"schema_version": 1, "pending": append([]devices.Pending{}, all...)})
+			}
+			w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "CODE\tNAME\tFROM\tEXPIRES\tKEY")
+			for _, p := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", p.Code, p.Name, p.Remote, p.Expires.Local().Format("15:04"), p.Fingerprint)
+			}
+			return w.Flush()
+		},
+	}
+	tokensFlag(c.Flags(), &path)
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+func approveCommand(stdout io.Writer) *cobra.Command {
+	var path, name string
+	c := &cobra.Command{
+		Use: "approve CODE", Short: "let a machine lend terminals that waits with this code",
+		Long: `Lets the machine lend terminals that waits with this code, the one that tether pair shows there.
+Take it from the person at the machine, not from tether-host pending: that both are the same shows
+that nobody stands between.
+
+tether-host token revoke NAME ends it.`,
+		Args: exactly(1, "the code that tether pair shows"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			file, err := tokensPath(path)
+			if err != nil {
+				return err
+			}
+			tokens, err := access.Open(file)
+			if err != nil {
+				return err
+			}
+			info, err := devices.Approve(pendingPath(file), tokens, args[0], name)
+			switch {
+			case errors.Is(err, devices.ErrNoPairing):
+				return fmt.Errorf("%w; is it the right host, and are the ten minutes not over? See tether-host pending", err)
+			case errors.Is(err, access.ErrTakenName):
+				return fmt.Errorf("%w; give another with --name, or first: tether-host token revoke NAME", err)
+			case err != nil:
+				return err
+			}
+			_, err = fmt.Fprintf(stdout, "%s may lend terminals (%s)\n", info.Principal, info.ID)
+			return err
+		},
+	}
+	tokensFlag(c.Flags(), &path)
+	c.Flags().StringVar(&name, "name", "", "call the machine `NAME`, instead of what it calls itself")
+	return c
+}
