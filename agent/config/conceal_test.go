@@ -24,7 +24,7 @@ argv = ["canary-c", "x"]
 [[terminal]]
 name = "canary-d"
 line = "curl -H canary-e"
-cwd = "/canary-f"
+cwd = "~/canary-f"
 env = ["TOKEN=canary-g", "A=1"]
 restart = "always"
 `))
