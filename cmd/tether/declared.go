@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/platform/tty"
 )
 
 const declaredHelp = `
@@ -102,6 +103,9 @@ const progressAfter = time.Second
 // progress says what is being done, if it takes longer than a moment and the person's terminal is there to be told. The function it
 // returns ends that.
 func (a *app) progress(ctx context.Context, what string) func() {
+	if !tty.Is(a.stderr) {
+		return func() {}
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {

@@ -299,3 +299,21 @@ func TestPlay(t *testing.T) {
 	p.sees("\x1b[?1049l")
 	p.exits(exitInterrupted)
 }
+
+// Colours are for terminals whose owner wants them.
+func TestColours(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	command(t, "run", "--private", "--", "true")
+	for _, c := range []struct {
+		env  string
+		want bool
+	}{{"A=1", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
+		p := sitAt(t, pty.Command{Path: "tether", Args: []string{"tether", "approvals"}, Env: append(os.Environ(), "TERM=xterm", "NO_COLOR=", c.env)})
+		p.exits(0)
+		<-p.done
+		if got := strings.Contains(p.shown(), "\x1b["); got != c.want || !strings.Contains(p.shown(), "nothing waits for you") {
+			t.Errorf("with %s: %q", c.env, p.shown())
+		}
+	}
+}

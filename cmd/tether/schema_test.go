@@ -1,0 +1,218 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write docs/CLI.md anew")
+
+// printed are the types that commands print with --json, by command. logs prints lines of its own.
+var printed = map[string]string{
+	"ls": "local.TerminalList", "commands": "local.CommandList", "wait": "local.Waited", "ports": "local.Ports", "up": "local.DeclaredList",
+	"down": "local.DeclaredList", "restart": "local.DeclaredList", "status": "local.Status", "host ls": "main.pairedList", "watch": "main.hostList",
+	"approvals": "local.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "local.NewToken", "token create": "local.NewToken",
+	"token ls": "local.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "local.Environment",
+	"doctor": "main.examination",
+}
+
+// jsonLines are the commands whose --json is not one document.
+var jsonLines = []string{"logs", "audit"}
+
+const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
+
+// Every command that prints JSON says in docs/CLI.md what is in it, in the words of the code.
+func TestSchemas(t *testing.T) {
+	s := &schemas{types: map[string]*ast.StructType{}}
+	for dir, name := range map[string]string{".": "main", "../../agent/local": "local", "../../agent/audit": "audit", "../../agent/policy": "policy"} {
+		s.parse(t, dir, name)
+	}
+	there := commandsWithJSON(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}), "")
+	for c := range printed {
+		if !slices.Contains(there, c) {
+			t.Errorf("there is no tether %s --json", c)
+		}
+	}
+	for _, c := range there {
+		if printed[c] == "" && !slices.Contains(jsonLines, c) {
+			t.Errorf("tether %s --json prints what docs/CLI.md does not know", c)
+		}
+	}
+	byType := map[string][]string{}
+	for c, name := range printed {
+		byType[name] = append(byType[name], "`tether "+c+" --json`")
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(keysOf(byType)) {
+		slices.Sort(byType[name])
+		fmt.Fprintf(&b, "\n### %s\n\n", strings.Join(byType[name], ", "))
+		s.table(t, &b, name)
+	}
+	for i := 0; i < len(s.nested); i++ {
+		fmt.Fprintf(&b, "\n### %s\n\n", shortName(s.nested[i]))
+		s.table(t, &b, s.nested[i])
+	}
+	const path = "../../docs/CLI.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, got, ok := strings.Cut(string(page), schemaStart)
+	if !ok {
+		t.Fatalf("docs/CLI.md has no line %s", schemaStart)
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(head+schemaStart+b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(b.String(), got); diff != "" {
+		t.Errorf("docs/CLI.md (+) is not what the code says (-); go test ./cmd/tether -run TestSchemas -update:\n%s", diff)
+	}
+}
+
+func keysOf[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// commandsWithJSON returns the commands below c that have a flag --json, without "tether".
+func commandsWithJSON(c *cobra.Command, path string) (all []string) {
+	if c.Flags().Lookup("json") != nil {
+		all = append(all, path)
+	}
+	for _, sub := range c.Commands() {
+		all = append(all, commandsWithJSON(sub, strings.TrimSpace(path+" "+sub.Name()))...)
+	}
+	return all
+}
+
+// schemas are the structs of some packages, as their source has them.
+type schemas struct {
+	types  map[string]*ast.StructType // "local.Terminal"
+	nested []string                   // to be shown yet, each once
+}
+
+func (s *schemas) parse(t *testing.T, dir, name string) {
+	t.Helper()
+	notTests := func(i fs.FileInfo) bool { return !strings.HasSuffix(i.Name(), "_test.go") }
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !strings.HasSuffix(e.Name(), ".go") || !notTests(info) {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), dir+"/"+e.Name(), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				if st, ok := spec.Type.(*ast.StructType); ok {
+					s.types[name+"."+spec.Name.Name] = st
+				}
+			}
+			return true
+		})
+	}
+}
+
+func (s *schemas) table(t *testing.T, b *strings.Builder, name string) {
+	t.Helper()
+	b.WriteString("| field | kind | |\n|---|---|---|\n")
+	s.rows(t, b, name)
+}
+
+func (s *schemas) rows(t *testing.T, b *strings.Builder, name string) {
+	t.Helper()
+	st := s.types[name]
+	if st == nil {
+		t.Fatalf("no struct %s", name)
+	}
+	pkg, _, _ := strings.Cut(name, ".")
+	for _, f := range st.Fields.List {
+		if len(f.Names) == 0 {
+			s.rows(t, b, typeName(pkg, f.Type)) // its fields are as if they stood here
+			continue
+		}
+		tag := ""
+		if f.Tag != nil {
+			tag = reflect.StructTag(strings.Trim(f.Tag.Value, "`")).Get("json")
+		}
+		key, options, _ := strings.Cut(tag, ",")
+		if key == "-" || key == "" {
+			continue
+		}
+		words := strings.TrimSpace(strings.ReplaceAll(f.Doc.Text()+" "+f.Comment.Text(), "\n", " "))
+		words = strings.ReplaceAll(strings.Join(strings.Fields(words), " "), "|", "\\|")
+		if strings.HasPrefix(options, "omit") && !strings.Contains(words, "absent") {
+			words = strings.TrimPrefix(words+"; may be absent", "; ")
+		}
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", key, s.kind(pkg, f.Type), words)
+	}
+}
+
+// kind says in words what a type is in JSON, and has structs shown later.
+func (s *schemas) kind(pkg string, e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.StarExpr:
+		return s.kind(pkg, x.X)
+	case *ast.ArrayType:
+		return "list of " + s.kind(pkg, x.Elt)
+	case *ast.MapType:
+		return "object of " + s.kind(pkg, x.Value)
+	}
+	name := typeName(pkg, e)
+	if s.types[name] != nil {
+		if !slices.Contains(s.nested, name) {
+			s.nested = append(s.nested, name)
+		}
+		return "[" + shortName(name) + "](#" + strings.ToLower(shortName(name)) + ")"
+	}
+	switch last := name[strings.LastIndexByte(name, '.')+1:]; last {
+	case "int", "int32", "int64", "uint64", "float64":
+		return "number"
+	case "bool":
+		return "boolean"
+	case "Time":
+		return "time"
+	}
+	return "string"
+}
+
+func typeName(pkg string, e ast.Expr) string {
+	switch x := e.(type) {
+	case *ast.Ident:
+		return pkg + "." + x.Name
+	case *ast.SelectorExpr:
+		return fmt.Sprint(x.X) + "." + x.Sel.Name
+	}
+	return ""
+}
+
+// shortName is a type's name as a heading.
+func shortName(name string) string {
+	_, short, _ := strings.Cut(name, ".")
+	return strings.ToUpper(short[:1]) + short[1:]
+}
