@@ -43,7 +43,7 @@ const layers = `
 	pairing, ahp/client < agent/device;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

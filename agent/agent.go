@@ -17,6 +17,7 @@ import (
 	"tether/agent/declared"
 	"tether/agent/holder"
 	"tether/agent/local"
+	"tether/agent/outward"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -89,6 +90,7 @@ type Agent struct {
 	settings config.Config
 	level    zerolog.Level
 	policy   *policy.Engine
+	shown    *outward.Rules      // of what leaves the machine
 	login    func() *shell.Cache // of the login environment
 
 	degraded degraded               // each part reports its own causes
@@ -122,11 +124,15 @@ func New(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("log level %q must be debug, info, warn or error", name)
 	}
 	c.Terminals = terminalOptions(settings.Terminals, c.Terminals)
+	shown, err := outwardRules(settings.Lend)
+	if err != nil {
+		return nil, fmt.Errorf("what to redact: %w", err)
+	}
 	engine, err := policy.New(c.policyOptions())
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{cfg: c, settings: settings, level: level, policy: engine, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
+	return &Agent{cfg: c, settings: settings, level: level, policy: engine, shown: shown, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -203,6 +209,7 @@ func (a *Agent) openState() error {
 func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
+	a.openOutward(&o)
 	o.Lendable = func(name string) bool {
 		_, paired := a.hosts.find(name)
 		return paired

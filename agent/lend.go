@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/outward"
 	"tether/agent/term"
 )
 
@@ -46,6 +47,16 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 	}
 	return &local.Error{Code: local.CodeDenied, Message: fmt.Sprintf("a rule of the configuration keeps it from being lent to %s", host),
 		Hint: "see [[lend.rules]] in the file that tether config path names"}
+}
+
+// redactCause is the cause in status when values cannot be redacted.
+const redactCause = "redaction"
+
+// openOutward tells the pool what of its terminals hosts are shown.
+func (a *Agent) openOutward(o *term.Options) {
+	o.Outward = a.shown
+	o.Secrets = func(env []string) []string { return outward.Values(env, a.settings.Lend.RedactEnv) }
+	o.Trouble = func(what string) { a.degraded.report(redactCause, what) }
 }
 
 // pathsOf are the names of a directory: as it is, and with links followed.

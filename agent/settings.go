@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tether/agent/config"
+	"tether/agent/outward"
 	"tether/agent/term"
 )
 
@@ -20,6 +21,13 @@ func terminalOptions(c config.Terminals, over term.Options) term.Options {
 	over.Stall = cmp.Or(over.Stall, time.Duration(c.StallTime))
 	over.KillGrace = cmp.Or(over.KillGrace, time.Duration(c.KillGrace))
 	return over
+}
+
+// outwardRules are what of a terminal hosts are shown.
+func outwardRules(c config.Lend) (*outward.Rules, error) {
+	return outward.Compile(outward.Options{
+		Clipboard: c.Clipboard, FileLinks: c.FileLinks, Images: int64(c.Images), Tokens: c.Redact, Patterns: c.RedactPatterns,
+	})
 }
 
 // onSlows are the words for it, in requests and in the configuration.

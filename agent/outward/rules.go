@@ -92,6 +92,10 @@ func compile(o Options, values []string) (*Rules, error) {
 	return r, nil
 }
 
+// Clipboard reports whether setting the clipboard is let through. Nil rules do
+// not say so.
+func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
+
 // With returns rules that also redact values, as Values returns them. Where
 // there are too many they are left out and ok is false.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
@@ -350,6 +354,9 @@ const maxShownTitle = 256
 // Title is Redact for a title or name: in addition it is cut to 256 bytes and
 // has nothing that is not printed or changes the direction of text.
 func (r *Rules) Title(s string) string {
+	if r == nil {
+		return s
+	}
 	s = r.Redact(Clean(s))
 	if len(s) <= maxShownTitle {
 		return s

@@ -107,6 +107,10 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	if r.Started > 0 {
 		t.started = time.Unix(0, r.Started)
 	}
+	t.secrets, t.clipboard = r.Secrets, r.Clipboard
+	if len(r.Lent) > 0 {
+		t.prepare()
+	}
 	t.keeper.keep = -1
 	t.caught, t.target = make(chan struct{}), past.End
 	raw, text, n := past.place()

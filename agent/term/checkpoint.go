@@ -37,7 +37,7 @@ func (t *Terminal) noteIfDueLocked() {
 // noteLocked leaves a checkpoint if the scanner is at rest.
 func (t *Terminal) noteLocked() {
 	off := t.log.End()
-	if t.held == nil || !t.atRest || t.texted != off {
+	if t.held == nil || !t.atRest || t.texted != off || !t.veil.atRest(off) {
 		return
 	}
 	n := note{Version: noteVersion, Text: t.cuts.textAt(off), Title: t.title, Cwd: t.cwd, Tracker: t.tracker.State(), Lost: t.lost}

@@ -12,9 +12,16 @@ const (
 	// ViewScreen is for the person's own screen: every byte as the child
 	// wrote it except integration marks. Its offsets are raw offsets.
 	ViewScreen
+	// ViewOutward is ViewText as it leaves the machine: some bytes are others, and
+	// text is held back for a moment where that is not known. It is for hosts
+	// that the terminal is lent to; for others it is ViewText.
+	ViewOutward
 	// ViewRaw is every byte. Its offsets are raw offsets.
 	ViewRaw
 )
+
+// isText says whether the view counts text offsets.
+func (v View) isText() bool { return v == ViewText || v == ViewOutward }
 
 // cutKind says what stands in a view in place of a cut range.
 type cutKind uint8
@@ -56,7 +63,7 @@ func (c cut) textLen() int64 {
 // shown reports whether the view passes the cut's bytes untouched.
 func (c cut) shown(v View) bool {
 	switch v {
-	case ViewText:
+	case ViewText, ViewOutward:
 		return false
 	case ViewScreen:
 		return c.kind > cutSplice

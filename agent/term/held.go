@@ -78,6 +78,9 @@ func (t *Terminal) beginLocked(raw, text int64) {
 	t.log = ring.NewAt(t.log.Limit(), raw)
 	t.cuts = cutList{baseRaw: raw, baseText: text}
 	t.decided, t.texted, t.seen, t.atRest = raw, raw, raw, true
+	if t.veil != nil {
+		t.drawLocked()
+	}
 	t.boundLocked()
 }
 

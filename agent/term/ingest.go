@@ -40,7 +40,7 @@ func (t *Terminal) endOutput() {
 // marks, moves the frontiers and wakes the readers.
 func (t *Terminal) recordLocked(now time.Time, final bool) {
 	for _, s := range t.result.Spans {
-		if kind, ok := cutFor(s); ok {
+		if kind, ok := cutFor(s); ok && !(t.clipboard && s.Class == shellint.ClassClipboard) {
 			t.textLocked(s.Start, true)
 			t.cuts.add(max(s.Start, t.texted), s.End, kind)
 			t.texted = s.End
@@ -54,6 +54,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 		t.doubtLocked()
 	}
 	t.seen = t.texted
+	t.veilLocked(now, final)
 	t.boundLocked()
 	t.wakeLocked()
 }

@@ -36,6 +36,7 @@ func (t *Terminal) loanLocked(host string) *Loan {
 // it says whether that changes anything. At the end of the pairing it does
 // nothing, as if it had come before.
 func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) {
+	t.prepare()
 	t.mu.Lock()
 	switch {
 	case t.private:
@@ -60,6 +61,7 @@ func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) 
 func (t *Terminal) beginLoanLocked(l Loan) {
 	t.lentTo = append(t.lentTo, l.Host)
 	t.loans = append(t.loans, l)
+	t.setVeilLocked()
 }
 
 // endLoanLocked forgets the lending to host and reports whether there was one.
@@ -69,6 +71,7 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	}
 	t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
 	t.loans = slices.DeleteFunc(t.loans, func(l Loan) bool { return l.Host == host })
+	t.setVeilLocked()
 	return true
 }
 

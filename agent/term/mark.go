@@ -144,9 +144,10 @@ func (t *Terminal) boundLocked() {
 	if over := t.marks.len() - t.log.Limit()/markCost; over > 0 {
 		base = max(base, t.marks.at(over-1).Off+1)
 	}
-	base = min(base, t.texted)
+	base = min(t.boundVeilLocked(base), t.texted)
 	t.log.Trim(base)
 	t.cuts.trim(base)
+	t.trimVeilLocked(base)
 	n := 0
 	for n < t.marks.len() && (t.marks.at(n).Off < base || t.marks.len()-n > t.log.Limit()/markCost) {
 		n++

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // memory keeps what all terminals of a pool retain within one bound. When the
@@ -25,7 +26,7 @@ func (m *memory) over() bool { return m.used.Load() > m.bound }
 // chargeLocked brings the terminal's part of the sum up to date. It reports
 // whether the caller is to call Pool.trim when it holds no lock any more.
 func (t *Terminal) chargeLocked() bool {
-	now := int64(t.log.Cap() + t.cuts.items.cap()*cutCost + t.marks.cap()*markCost + t.lineBytes)
+	now := int64(t.log.Cap() + t.cuts.items.cap()*cutCost + t.marks.cap()*markCost + t.lineBytes + t.veil.cost())
 	grown := now - t.charged
 	if grown == 0 || t.released {
 		return false
@@ -117,6 +118,11 @@ func (t *Terminal) release() {
 	defer t.mu.Unlock()
 	t.pool.memory.used.Add(-t.charged)
 	t.charged, t.released = 0, true
+	for _, timer := range []*time.Timer{t.expiry, t.veil.later()} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
 }
 
 // Memory returns how many bytes all terminals retain, and how many they may.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"tether/agent/outward"
 	"tether/platform/pty"
 )
 
@@ -28,6 +29,12 @@ type Options struct {
 	// Observe, if not nil, hears of what is done with terminals and what is
 	// refused, from whoever did it and after it. It must not block for long.
 	Observe func(Act)
+	// Outward is what of the text hosts are shown; nil means all. Secrets, if not
+	// nil, chooses from a terminal's environment the values that none of them may
+	// see. Trouble, if not nil, is told when that does not work.
+	Outward *outward.Rules
+	Secrets func(env []string) []string
+	Trouble func(what string)
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

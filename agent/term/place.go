@@ -10,7 +10,7 @@ import (
 func (r *Reader) resyncLocked() error {
 	t, from := r.t, r.off
 	if r.pos < t.log.Start() {
-		r.pos = t.lineStartLocked(t.log.Start(), t.frontierLocked(r.view))
+		r.pos = t.lineStartLocked(t.log.Start(), t.knownLocked(r.view))
 		r.off = r.offsetLocked(r.pos)
 		r.mark = t.markAtLocked(r.pos)
 	}
@@ -24,15 +24,16 @@ func (r *Reader) resyncLocked() error {
 }
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,
-// before the marks there. Only ViewText has text offsets.
+// before the marks there. Only ViewText and ViewOutward have text offsets.
 //
 // It reports false, and stands at the end, if there is no such offset yet.
 func (r *Reader) SeekText(text int64) bool {
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	known := text <= t.cuts.textAt(t.frontierLocked(r.view))
-	r.pos = min(max(t.cuts.rawAt(text), 0), t.frontierLocked(r.view))
+	end := t.knownLocked(r.view)
+	known := text <= t.cuts.textAt(end)
+	r.pos = min(max(t.cuts.rawAt(text), 0), end)
 	if r.off = max(text, 0); r.pos >= t.log.Start() {
 		r.off = r.offsetLocked(r.pos) // rounded down, or brought to the end
 	}
@@ -52,16 +53,30 @@ func (r *Reader) SeekText(text int64) bool {
 
 // offsetLocked is the view's own offset of a raw one.
 func (r *Reader) offsetLocked(raw int64) int64 {
-	if r.view == ViewText {
+	if r.view.isText() {
 		return r.t.cuts.textAt(raw)
 	}
 	return raw
+}
+
+// knownLocked is frontierLocked with what is held back: a host may have had it
+// from the daemon before.
+func (t *Terminal) knownLocked(v View) int64 {
+	if v == ViewOutward {
+		return t.texted
+	}
+	return t.frontierLocked(v)
 }
 
 // frontierLocked is the raw offset up to which the view is known.
 func (t *Terminal) frontierLocked(v View) int64 {
 	switch v {
 	case ViewText:
+		return t.texted
+	case ViewOutward:
+		if t.veil != nil {
+			return t.veil.frontier
+		}
 		return t.texted
 	case ViewScreen:
 		return t.decided

@@ -189,6 +189,13 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		sizing: make(chan struct{}, 1), room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
 		leaving: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{}),
 	}
+	if p.opts.Secrets != nil && s.Env != nil {
+		t.secrets = p.opts.Secrets(s.Env)
+	}
+	t.clipboard = p.opts.Outward.Clipboard()
+	if len(s.LendTo) > 0 {
+		t.prepare()
+	}
 	for _, host := range s.LendTo {
 		t.beginLoanLocked(Loan{Host: host, Since: t.started})
 	}

@@ -83,7 +83,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.holds = o.Hold && t.onSlow == Hold || o.Hold && o.View != ViewText
+	r.holds = o.Hold && t.onSlow == Hold || o.Hold && !o.View.isText()
 	end := t.frontierLocked(r.view)
 	switch {
 	case o.Tail < 0:
@@ -186,8 +186,11 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	}
 	off := r.off
 	n := r.fillLocked(buf, limit)
-	if r.off = r.pos; r.view == ViewText {
+	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)
+	}
+	if r.view == ViewOutward {
+		t.coverLocked(buf[:n], off)
 	}
 	if n > 0 {
 		return Event{Data: buf[:n], Off: off, Raw: r.pos}, true, nil
@@ -229,7 +232,7 @@ func (r *Reader) fillLocked(buf []byte, limit int64) int {
 		}
 		k := int(min(plain-r.pos, int64(len(buf)-n)))
 		k = t.log.ReadAt(buf[n:n+k], r.pos)
-		if r.view == ViewText && k < int(plain-r.pos) {
+		if r.view.isText() && k < int(plain-r.pos) {
 			k -= incomplete(buf[n : n+k])
 		}
 		if k == 0 {

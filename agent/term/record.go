@@ -14,24 +14,28 @@ import (
 // A daemon that is newer or older reads it. What it does not know it leaves
 // out; a field never changes its meaning. See docs/HOLDER.md.
 type record struct {
-	Version  int              `json:"v"`
-	Name     string           `json:"name"`
-	Command  []string         `json:"command"`
-	Cwd      string           `json:"cwd"`     // at the start
-	Started  int64            `json:"started"` // Unix ns
-	Owner    recordedActor    `json:"owner"`
-	Visible  bool             `json:"visible,omitempty"`
-	Promoted bool             `json:"promoted,omitempty"`
-	Private  bool             `json:"private,omitempty"`
-	OnSlow   string           `json:"on_slow,omitempty"`
-	IdleMs   int64            `json:"idle_ms,omitempty"`
-	Leased   bool             `json:"leased,omitempty"`
-	Nonce    string           `json:"nonce,omitempty"` // of the shell's marks
-	AnyMarks bool             `json:"any_marks,omitempty"`
-	Door     string           `json:"door,omitempty"`
-	Lent     []recordedLoan   `json:"lent,omitempty"`
-	Attached int              `json:"attached,omitempty"` // people
-	Commands []recordedOutput `json:"commands,omitempty"` // the newest
+	Version  int           `json:"v"`
+	Name     string        `json:"name"`
+	Command  []string      `json:"command"`
+	Cwd      string        `json:"cwd"`     // at the start
+	Started  int64         `json:"started"` // Unix ns
+	Owner    recordedActor `json:"owner"`
+	Visible  bool          `json:"visible,omitempty"`
+	Promoted bool          `json:"promoted,omitempty"`
+	Private  bool          `json:"private,omitempty"`
+	OnSlow   string        `json:"on_slow,omitempty"`
+	IdleMs   int64         `json:"idle_ms,omitempty"`
+	Leased   bool          `json:"leased,omitempty"`
+	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
+	AnyMarks bool          `json:"any_marks,omitempty"`
+	Door     string        `json:"door,omitempty"`
+	// Secrets are values that no host may see. A holder keeps them in its memory,
+	// as it does the environment that they are from.
+	Secrets   []string         `json:"secrets,omitempty"`
+	Clipboard bool             `json:"clipboard,omitempty"` // the text has what sets it
+	Lent      []recordedLoan   `json:"lent,omitempty"`
+	Attached  int              `json:"attached,omitempty"` // people
+	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
 }
 
 const recordVersion = 1
@@ -103,7 +107,7 @@ func (t *Terminal) recordedLocked() []byte {
 		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd, Started: t.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
 		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(), Leased: t.leased,
-		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached, Door: t.door,
+		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached, Door: t.door, Secrets: t.secrets, Clipboard: t.clipboard,
 	}
 	for i := range t.loans {
 		r.Lent = append(r.Lent, t.loans[i].recorded(t.memos[t.loans[i].Host]))

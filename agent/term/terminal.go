@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/outward"
 	"tether/agent/ring"
 	"tether/platform/pty"
 	"tether/shellint"
@@ -66,9 +67,11 @@ type Terminal struct {
 	held    Held // pty, if the child outlives this process
 	pool    *Pool
 
-	scanning shellint.Options // of scanner
-	startCwd string
-	door     string
+	scanning  shellint.Options // of scanner
+	startCwd  string
+	door      string
+	secrets   []string // values that no host may see
+	clipboard bool     // the text has what sets the clipboard
 
 	// Owned by pump.
 	scanner *shellint.Scanner
@@ -110,6 +113,9 @@ type Terminal struct {
 	reason    ExitReason // why it ends; "" while nobody has ended it
 	kills     int        // calls of terminate under way
 	inRead    bool       // pump waits for the child
+
+	rules *outward.Rules // of the veil; nil before prepare, and if there are none
+	veil  *veil          // nil while it is lent to nobody
 
 	keeper   keeper
 	memos    map[string]string // by host, see Handle.Remember

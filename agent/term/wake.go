@@ -36,7 +36,9 @@ func (r *Reader) dueLocked() bool {
 		return false
 	}
 	end := t.frontierLocked(r.view)
-	return end-r.pos >= r.need || r.closed || r.mark < t.firstMark+int64(t.marks.len()) || r.ended
+	i := int(r.mark - t.firstMark)
+	marked := i < 0 || i < t.marks.len() && t.marks.at(i).Off <= end
+	return end-r.pos >= r.need || r.closed || marked || r.ended
 }
 
 func (r *Reader) signal() {

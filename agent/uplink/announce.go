@@ -26,7 +26,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	if err := p.le.h.Remember(ctx, p.le.uri); err != nil { // before the host knows of it
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
-	info := p.le.h.Info()
+	info := p.info()
 	var meta ahp.Meta
 	p.s.link.update(p.le, func(le *lending) {
 		le.created, le.ackSeen, le.problem = true, false, ""

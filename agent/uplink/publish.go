@@ -48,7 +48,7 @@ func (p *publisher) run(ctx context.Context) error {
 	if err := p.announce(ctx); err != nil || p.finishedBefore() {
 		return err
 	}
-	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
+	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true})
 	if err != nil {
 		return err
 	}
@@ -127,6 +127,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 
 // mark sends what a mark means, unless the host shows it already.
 func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
+	m = shown(p.le.h, m)
 	switch m.Kind {
 	case term.MarkCommandExecuted:
 		if _, has := p.known[commandID(m.Command.N)]; has || m.Command.N == p.open {
@@ -141,6 +142,9 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	case term.MarkDetection:
 		p.told = true
 	case term.MarkTitle:
+		if p.info().Title != m.Text {
+			return nil // another one follows: a flood of titles is not sent one by one
+		}
 		p.title = m.Text
 	case term.MarkCwd:
 		p.cwd = fileURI(m.Text)

@@ -22,7 +22,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		}
 	})
 	var actions []ahp.Action
-	info := p.le.h.Info()
+	info := p.info()
 	if info.CommandDetection && !p.told {
 		p.told = true
 		actions = append(actions, ahp.TerminalCommandDetectionAvailable{})
@@ -32,7 +32,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	}
 	if e.Open != nil && e.Open.N != p.open {
 		p.open = e.Open.N
-		actions = append(actions, executed(*e.Open))
+		actions = append(actions, executed(shownCommand(p.le.h, *e.Open)))
 	}
 	if !p.s.marker.CommandActions {
 		actions = nil

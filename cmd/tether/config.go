@@ -9,6 +9,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/outward"
 	"tether/agent/policy"
 	"tether/platform/dirs"
 )
@@ -110,6 +111,9 @@ func loadConfig() (path string, c config.Config, err error) {
 	}
 	if _, err = policy.New(policy.Options{Config: c.Policy}); err != nil {
 		return path, c, configError(fmt.Errorf("%s: %w", path, err))
+	}
+	if _, err = outward.Compile(outward.Options{Tokens: c.Lend.Redact, Patterns: c.Lend.RedactPatterns}); err != nil {
+		return path, c, configError(fmt.Errorf("%s: lend.redact_patterns: %w", path, err))
 	}
 	return path, c, nil
 }

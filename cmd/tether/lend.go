@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tether/agent/config"
 	"tether/agent/local"
+	"tether/platform/dirs"
 	"tether/platform/tty"
 )
 
@@ -143,7 +145,11 @@ func (a *app) sayLent(t local.Terminal) {
 	if len(t.Loans) == 0 || !tty.Is(a.stdin) || !tty.Is(a.stdout) {
 		return
 	}
-	if _, settings, err := loadConfig(); err == nil && settings.Lend.Notice {
+	d, err := dirs.Get()
+	if err != nil {
+		return
+	}
+	if settings, err := config.Load(config.Path(d)); err == nil && settings.Lend.Notice {
 		a.notice("%s %s: it is watched there; tether unlend %s ends that", t.ID, lentPhrase(t), t.ID)
 	}
 }

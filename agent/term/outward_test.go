@@ -1,0 +1,302 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/outward"
+	"tether/agent/term"
+)
+
+const value = "hunter2-value"
+
+// veiled are options of a pool whose hosts do not see value.
+func veiled(t testing.TB, o outward.Options) term.Options {
+	t.Helper()
+	rules, err := outward.Compile(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return term.Options{Outward: rules, Secrets: func(env []string) []string { return outward.Values(env, []string{"*TOKEN*"}) }}
+}
+
+var veiledEnv = []string{"HOME=/", "MY_TOKEN=" + value}
+
+// outwardText is what a host gets that has everything up to a text offset.
+func outwardText(t testing.TB, h term.Handle, from int64) string {
+	t.Helper()
+	r, err := h.Reader(term.ReaderOptions{View: term.ViewOutward})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if !r.SeekText(from) {
+		t.Fatalf("there is no text offset %d", from)
+	}
+	var b strings.Builder
+	for buf := make([]byte, 100); ; {
+		ev, ok, err := r.TryNext(buf)
+		var lagged *term.LaggedError
+		switch {
+		case errors.As(err, &lagged):
+			b.Reset()
+			continue
+		case err != nil || !ok:
+			return b.String()
+		}
+		b.Write(ev.Data)
+	}
+}
+
+func hostOf(t testing.TB, pool *term.Pool, name string) term.Handle {
+	t.Helper()
+	all := pool.As(term.Host(name)).List()
+	if len(all) != 1 {
+		t.Fatalf("%s sees %d terminals", name, len(all))
+	}
+	return all[0]
+}
+
+// Hosts see neither secrets nor sequences that do something; the person sees everything as it is.
+func TestHostsSeeThroughAVeil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, pool := start(t, veiled(t, outward.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		in := "a " + value + " b\x1b]8;;file:///x\ac\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
+		f.Print(in)
+		synctest.Wait()
+		want := "a ************* b\x1b_-----------\x1b\\c\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
+		if got := outwardText(t, hostOf(t, pool, "lab"), 0); got != want {
+			t.Errorf("the host sees %q, want %q", got, want)
+		}
+		for _, view := range []term.View{term.ViewText, term.ViewScreen, term.ViewRaw} {
+			if got := events(t, reader(t, h, term.ReaderOptions{View: view})); len(got) != 1 || got[0].Data != in {
+				t.Errorf("view %d: the person sees %v", view, got)
+			}
+		}
+	})
+}
+
+// What was printed before a terminal was lent is veiled, too, also when it is more than is looked at in one go.
+func TestWhatWasThereIsVeiled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{Env: veiledEnv})
+		line := strings.Repeat("x", 60) + value + "\r\n"
+		f.Print(strings.Repeat(line, 3<<20/len(line)))
+		synctest.Wait()
+		if err := h.Lend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		got := outwardText(t, hostOf(t, pool, "lab"), 0)
+		if want := strings.Repeat(strings.ReplaceAll(line, value, "*************"), 3<<20/len(line)); got != want {
+			t.Errorf("the host sees %d bytes, want %d; a value in it: %v", len(got), len(want), strings.Contains(got, value))
+		}
+		h.Unlend("lab")
+		f.Print(value)
+		if err := h.Lend("other"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if got := outwardText(t, hostOf(t, pool, "other"), 0); strings.Contains(got, value) || !strings.HasSuffix(got, "*************") {
+			t.Errorf("lent anew it ends with %q", got[len(got)-50:])
+		}
+	})
+}
+
+// What may be the beginning of a secret is held back, for a bounded time, and what comes behind it, marks too, waits for it.
+func TestHeldBack(t *testing.T) {
+	for _, c := range []struct {
+		name, first string
+		held        time.Duration
+		then, want  string
+	}{
+		{"nothing", "plain", 0, " text", "plain text"},
+		{"a letter", "$ h", 5 * time.Millisecond, "ello", "$ hello"},
+		{"most of a value", "$ hunter2", 200 * time.Millisecond, "-value!", "$ *************!"},
+		{"a value and not its end", value, 200 * time.Millisecond, "!", "*************!"},
+		{"a title", "\x1b]0;half", 200 * time.Millisecond, " \a!", "\x1b_------\x1b\\!"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				host := hostOf(t, pool, "lab")
+				f.Print(c.first)
+				synctest.Wait()
+				if held := len(outwardText(t, host, 0)) < len(c.first); held != (c.held > 0) {
+					t.Errorf("held back: %v", held)
+				}
+				if c.held > 0 {
+					time.Sleep(c.held - time.Millisecond)
+					synctest.Wait()
+					if len(outwardText(t, host, 0)) == len(c.first) {
+						t.Errorf("it has left within %v", c.held)
+					}
+				}
+				time.Sleep(2 * time.Millisecond)
+				synctest.Wait()
+				if len(outwardText(t, host, 0)) != len(c.first) {
+					t.Errorf("it is held back after %v", c.held)
+				}
+				f.Print(c.then)
+				time.Sleep(time.Second)
+				if got := outwardText(t, host, 0); got != c.want {
+					t.Errorf("the host sees %q, want %q", got, c.want)
+				}
+				_ = h
+			})
+		})
+	}
+}
+
+// A waiting host is woken when held text leaves, and before its time it is not.
+func TestHeldTextWakesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		r := reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward})
+		f.Print("hunter2")
+		synctest.Wait()
+		if err := h.Resize(term.Size{Cols: 100, Rows: 40}); err != nil { // a mark behind it
+			t.Fatal(err)
+		}
+		began := time.Now()
+		wakes := 0
+		for {
+			ev, ok, err := r.TryNext(make([]byte, 64))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok && ev.Mark == nil {
+				break
+			}
+			if ok {
+				t.Fatalf("the mark %v comes before the text", ev.Mark.Kind)
+			}
+			<-r.Ready(1)
+			wakes++
+		}
+		if took := time.Since(began); took < 190*time.Millisecond || took > 210*time.Millisecond || wakes > 3 {
+			t.Errorf("woken %d times within %v", wakes, took)
+		}
+	})
+}
+
+// The last words leave with the exit, whatever they may be the beginning of.
+func TestNothingIsHeldAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		host := hostOf(t, pool, "lab")
+		f.Print("bye hunt")
+		f.End(0)
+		<-host.Done()
+		if got := outwardText(t, host, 0); got != "bye ****" {
+			t.Errorf("the host sees %q", got)
+		}
+	})
+}
+
+// A daemon that comes after another shows hosts the same, from any text offset on, and knows the values of which it has no environment.
+func TestVeilOutlivesTheDaemon(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 1))
+				o := veiled(t, outward.Options{Tokens: true})
+				pieces := append([]string{value, value[:5], value[5:], "\x1b]8;;file:x\a", "\x1b]8;;fi", "le:x\a", "\x1bP1;2", "q~~\x1b\\", "-----BEGIN PRIVATE KEY-----\n", "MIIE\n",
+					"-----END PRIVATE KEY-----\n", "sk-" + strings.Repeat("a1", 15)}, pieces...)
+				v := newVault(1 << 20)
+				pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				whole := ""
+				for range 4 {
+					for range 20 {
+						p := pieces[random.IntN(len(pieces))]
+						if strings.Contains(p, "%d") {
+							p = fmt.Sprintf(p, 7)
+						}
+						v.print(p)
+						synctest.Wait()
+					}
+					v.print("\r\n")
+					time.Sleep(time.Second)
+					host := hostOf(t, pool, "lab")
+					got := outwardText(t, host, 0)
+					if strings.Contains(got, value) {
+						t.Fatalf("the host sees %q", got)
+					}
+					if len(got) < len(whole) {
+						t.Fatalf("%d bytes are shown, before %d", len(got), len(whole))
+					}
+					for from := range len(got) {
+						// Within what stands for invalid bytes the offset is rounded.
+						if rest := outwardText(t, host, int64(from)); !strings.HasSuffix(got, rest) || len(got)-len(rest) > from {
+							t.Fatalf("from %d on the host sees %q, before %q", from, rest, got[from:])
+						}
+					}
+					whole = got
+					l.cut()
+					synctest.Wait()
+					pool.Close(context.Background())
+					pool, _, l = adopting(t, v, o)
+				}
+				l.cut()
+				synctest.Wait()
+				pool.Close(context.Background())
+			})
+		})
+	}
+}
+
+// What the clipboard is set to is part of the text only where that is allowed, for as long as the terminal lives.
+func TestClipboardLeavesWhereItMay(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			v := newVault(1 << 20)
+			pool, _, l := keeping(t, v, veiled(t, outward.Options{Clipboard: allowed}), term.Spec{LendTo: []string{"lab"}})
+			v.print("a\x1b]52;c;aGk=\ab\x1b]52;c;?\ac")
+			synctest.Wait()
+			want := "abc"
+			if allowed {
+				want = "a\x1b]52;c;aGk=\ab\x1b_---\x1b\\c"
+			}
+			got := outwardText(t, hostOf(t, pool, "lab"), 0)
+			l.cut()
+			synctest.Wait()
+			pool.Close(context.Background())
+			pool, _, l = adopting(t, v, veiled(t, outward.Options{Clipboard: true}))
+			again := outwardText(t, hostOf(t, pool, "lab"), 0)
+			if strings.Count(got, "-") == 5 {
+				want = strings.Replace(want, "---", "-----", 1)
+			}
+			if got != want || again != want {
+				t.Errorf("allowed %v: the host sees %q, after another daemon %q; want %q", allowed, got, again, want)
+			}
+			l.cut()
+			synctest.Wait()
+			pool.Close(context.Background())
+		})
+	}
+}
+
+// Masks are bounded with the log: a stream of nothing but what is masked is kept for less bytes.
+func TestMasksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := veiled(t, outward.Options{})
+		o.LogBytes = 64 << 10
+		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		for range 2000 {
+			f.Print(strings.Repeat("\x1b]5\a", 200))
+		}
+		time.Sleep(time.Second)
+		if i := h.Info(); i.Retained > 40<<10 {
+			t.Errorf("%d bytes of tiny sequences are kept", i.Retained)
+		}
+		if got := outwardText(t, hostOf(t, pool, "lab"), 0); strings.Contains(got, "]") {
+			t.Errorf("the host sees %.80q", got)
+		}
+	})
+}
