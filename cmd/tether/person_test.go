@@ -309,7 +309,7 @@ func TestColours(t *testing.T) {
 		env  string
 		want bool
 	}{{"A=1", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
-		p := sitAt(t, pty.Command{Path: "tether", Args: []string{"tether", "approvals"}, Env: append(os.Environ(), "TERM=xterm", "NO_COLOR=", c.env)})
+		p := sitAt(t, pty.Command{Path: "tether", Args: []string{"tether", "approvals"}, Env: append([]string{c.env, "TERM=xterm", "NO_COLOR="}, os.Environ()...)}) // the first counts
 		p.exits(0)
 		<-p.done
 		if got := strings.Contains(p.shown(), "\x1b["); got != c.want || !strings.Contains(p.shown(), "nothing waits for you") {
