@@ -41,10 +41,7 @@ func (r *release) archives(context.Context) error {
 // writeTar writes files below one directory. Nothing in it depends on who makes
 // it, or when: owner 0, one time.
 func writeTar(to io.Writer, dir string, when time.Time, files []file) error {
-	z, err := gzip.NewWriterLevel(to, gzip.BestCompression)
-	if err != nil {
-		return err
-	}
+	z := gzip.NewWriter(to)
 	w := tar.NewWriter(z)
 	for _, f := range files {
 		data, err := os.ReadFile(f.from)
