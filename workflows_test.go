@@ -1,0 +1,75 @@
+package tether_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	usesAction = regexp.MustCompile(`uses:\s*(\S+)(\s+# v\d+\.\d+\.\d+)?`)
+	pinned     = regexp.MustCompile(`^[\w.-]+/[\w.-]+@[0-9a-f]{40}$`)
+	callsMake  = regexp.MustCompile(`\bmake ([a-z-]+)`)
+	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
+)
+
+// checkWorkflow wants actions of others pinned by commit, with the version they are, and targets that the Makefile has. The workflows
+// cannot be run here, so this is what can be seen of them.
+func checkWorkflow(name, text string, targets map[string]bool) []string {
+	var bad []string
+	for _, m := range usesAction.FindAllStringSubmatch(text, -1) {
+		if !pinned.MatchString(m[1]) || m[2] == "" {
+			bad = append(bad, fmt.Sprintf("%s: %s is not pinned by its commit, with its version behind it", name, m[1]))
+		}
+	}
+	for line := range strings.Lines(text) {
+		code, _, _ := strings.Cut(line, "#")
+		for _, m := range callsMake.FindAllStringSubmatch(code, -1) {
+			if !targets[m[1]] {
+				bad = append(bad, fmt.Sprintf("%s: there is no target %s", name, m[1]))
+			}
+		}
+	}
+	return bad
+}
+
+func TestWorkflows(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	targets := map[string]bool{}
+	for _, m := range makeTarget.FindAllStringSubmatch(string(makefile), -1) {
+		targets[m[1]] = true
+	}
+	files, err := filepath.Glob(".github/workflows/*.yml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("workflows: %v, %v", files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		report(t, checkWorkflow(name, string(text), targets))
+	}
+}
+
+func TestWorkflowsCanFail(t *testing.T) {
+	targets := map[string]bool{"test": true}
+	commit := strings.Repeat("a1", 20)
+	for text, bad := range map[string]int{
+		"uses: a/b@" + commit + " # v1.2.3\nrun: make test": 0,
+		"uses: a/b@" + commit:                                1,
+		"uses: a/b@v1 # v1.2.3":                              1,
+		"run: sudo make tset":                                1,
+		"# we make everything":                               0,
+	} {
+		if got := checkWorkflow("a.yml", text, targets); len(got) != bad {
+			t.Errorf("%q: complaints %q, want %d", text, got, bad)
+		}
+	}
+}
