@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"net/http"
 	"os/exec"
+	"strings"
 
 	"tether/agent/term"
 	"tether/platform/ipc"
 	"tether/platform/pty"
+	"tether/platform/shell"
 )
 
 // Code says what kind of thing went wrong, for programs.
@@ -165,7 +167,7 @@ func startHint(e *pty.StartError) string {
 	case e.What == "directory":
 		return "--cwd takes a directory that exists"
 	case errors.Is(e, fs.ErrNotExist), errors.Is(e, exec.ErrNotFound):
-		return "check the spelling and the PATH; a shell line needs sh -c '…'"
+		return "check the spelling and the PATH; a shell line needs " + strings.Join(shell.Line(`"…"`), " ")
 	case errors.Is(e, fs.ErrPermission):
 		return "it is not executable"
 	}
