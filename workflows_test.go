@@ -63,10 +63,10 @@ func TestWorkflowsCanFail(t *testing.T) {
 	commit := strings.Repeat("a1", 20)
 	for text, bad := range map[string]int{
 		"uses: a/b@" + commit + " # v1.2.3\nrun: make test": 0,
-		"uses: a/b@" + commit:                                1,
-		"uses: a/b@v1 # v1.2.3":                              1,
-		"run: sudo make tset":                                1,
-		"# we make everything":                               0,
+		"uses: a/b@" + commit:                               1,
+		"uses: a/b@v1 # v1.2.3":                             1,
+		"run: sudo make tset":                               1,
+		"# we make everything":                              0,
 	} {
 		if got := checkWorkflow("a.yml", text, targets); len(got) != bad {
 			t.Errorf("%q: complaints %q, want %d", text, got, bad)
