@@ -66,7 +66,7 @@ func (a *Agent) hostStatus(h host) local.HostStatus {
 		s.Error = link.Err.Error()
 	}
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, Problem: t.Problem})
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, Problem: t.Problem, Observers: t.Observers})
 	}
 	return s
 }

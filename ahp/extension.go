@@ -124,4 +124,20 @@ func (p AckParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
+// ObserversParams is the params of MethodObservers.
+type ObserversParams struct {
+	Channel string `json:"channel"`
+	Count   int64  `json:"count"` // subscriptions beside the owner's
+}
+
+// Validate tells what is wrong with the params.
+func (p ObserversParams) Validate() error {
+	if p.Count < 0 || p.Count > maxObservers {
+		return fmt.Errorf("count is %d, want 0 to %d", p.Count, maxObservers)
+	}
+	return CheckURI(p.Channel)
+}
+
+const maxObservers = 1 << 20 // far beyond what any host serves
+
 func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }

@@ -34,6 +34,9 @@ const (
 // MethodAck is the extension's notification of a host to the owner of a client-executed terminal; params are AckParams.
 const MethodAck = "x-tether/ack"
 
+// MethodObservers likewise says how many watch the terminal; params are ObserversParams.
+const MethodObservers = "x-tether/observers"
+
 // Keys of the extension inside _meta objects.
 const (
 	MarkerKey = "tether/clientTerminals" // in InitializeResult and InitializeParams

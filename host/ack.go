@@ -84,6 +84,7 @@ func (t *terminal) releaseAckLocked() {
 // oweAckNowLocked owes an acknowledgement whether subscribers have caught up or not.
 func (t *terminal) oweAckNowLocked() {
 	t.releaseAckLocked()
+	t.watchedLocked()
 	if t.creator.resume {
 		t.oweAckLocked()
 	}

@@ -52,6 +52,7 @@ type conn struct {
 	ready   []*subscription          // those with something to deliver
 	later   []func()                 // replies that are made when they can be sent: those with snapshots
 	acks    []*terminal              // whose owner is to be told a position
+	counts  []*terminal              // and how many watch
 	direct  []entry                  // envelopes for this connection alone
 	echoes  budget
 
@@ -184,9 +185,12 @@ func (c *conn) pull() (msg []byte, more bool) {
 	}
 	defer c.h.mu.Unlock()
 	if msg = c.nextAckLocked(); msg == nil {
+		msg = c.nextCountLocked()
+	}
+	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	return msg, len(c.acks)+len(c.ready) > 0
+	return msg, len(c.acks)+len(c.counts)+len(c.ready) > 0
 }
 
 // laterLocked queues a reply that is made when it can be sent.

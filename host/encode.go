@@ -68,6 +68,14 @@ func appendAck(dst []byte, channel string, applied int64) []byte {
 	return append(strconv.AppendInt(dst, applied, 10), `}}`...)
 }
 
+// appendObservers appends the notification that tells an owner how many watch.
+func appendObservers(dst []byte, channel string, count int) []byte {
+	dst = append(dst, `{"jsonrpc":"2.0","method":"`+ahp.MethodObservers+`","params":{"channel":`...)
+	dst = jsonspan.AppendQuoteString(dst, channel)
+	dst = append(dst, `,"count":`...)
+	return append(strconv.AppendInt(dst, int64(count), 10), `}}`...)
+}
+
 // snapshot is the state of a channel at one serverSeq, taken under the lock and encoded without it.
 type snapshot struct {
 	uri     string

@@ -24,6 +24,9 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 		s = &subscription{conn: c, ch: ch}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
+		if ch.term != nil {
+			ch.term.watchedLocked()
+		}
 	}
 	s.paused = true
 	return s
@@ -56,6 +59,7 @@ func (s *subscription) endLocked() {
 	}
 	if t := s.ch.term; t != nil {
 		t.releaseAckLocked()
+		t.watchedLocked()
 	}
 }
 

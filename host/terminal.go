@@ -22,6 +22,7 @@ type terminal struct {
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
 	ack     ackState
+	watch   watchState
 
 	proc ServerProcess // of a server-executed terminal, once started
 

@@ -57,8 +57,6 @@ const (
 	nulled  // likewise, one without room for an introducer
 )
 
-func (s *sanitizer) inString() bool { return s.state >= held }
-
 func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
 func (s *sanitizer) renew() { s.images = s.opts.Images }

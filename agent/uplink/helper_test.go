@@ -41,9 +41,15 @@ type world struct {
 
 // newWorld starts a link called "lab" to a host with these options.
 func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *world {
+	return newWorldOf(t, ho, term.Options{}, change)
+}
+
+// newWorldOf is newWorld with options of the pool.
+func newWorldOf(t *testing.T, ho host.Options, to term.Options, change func(*uplink.Options)) *world {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := &world{t: t, ctx: ctx, host: host.New(ho)}
-	w.pool = term.NewPool(term.Options{LogBytes: 64 << 10, KeepExited: 1000, KeepFor: 100 * time.Hour, Start: func(term.ID, pty.Command) (term.PTY, error) {
+	to.LogBytes, to.KeepExited, to.KeepFor = 64<<10, 1000, 100*time.Hour
+	to.Start = func(term.ID, pty.Command) (term.PTY, error) {
 		c := testkit.NewChild()
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -52,7 +58,8 @@ func newWorld(t *testing.T, ho host.Options, change func(*uplink.Options)) *worl
 			return w.wrap(c), nil
 		}
 		return c, nil
-	}})
+	}
+	w.pool = term.NewPool(to)
 	o := uplink.Options{
 		Name: "lab", Endpoint: client.Endpoint{URL: "ws://lab"}, ClientID: "laptop",
 		Terminals: w.pool.As(term.Host("lab")), Connect: w.connect,

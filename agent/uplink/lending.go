@@ -26,6 +26,8 @@ type lending struct {
 	over    bool   // nothing is left to be said on this connection
 	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
+
+	observers *int // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
 // lend returns the lending of h, making it at first. A terminal that the daemon

@@ -115,7 +115,7 @@ func (s *session) leave() {
 	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
 	s.link.left = time.Now()
 	for _, le := range s.link.lendings {
-		le.sent = max(le.acked, 0)
+		le.sent, le.observers = max(le.acked, 0), nil
 		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal

@@ -14,6 +14,10 @@ import (
 // connection's read goroutine.
 func (s *session) onNotification(method string, params []byte) {
 	s.hearing()
+	if method == ahp.MethodObservers && s.live.Load() {
+		s.watched(params)
+		return
+	}
 	if method != ahp.MethodAck || !s.live.Load() || !s.marker.Resume {
 		return
 	}
@@ -22,6 +26,18 @@ func (s *session) onNotification(method string, params []byte) {
 	}
 	if le := s.link.byURI(s.ack.Channel); le != nil {
 		s.link.setAcked(le, s.ack.Applied)
+	}
+}
+
+// watched notes how many watch a terminal.
+func (s *session) watched(params []byte) {
+	var p ahp.ObserversParams
+	if ahp.DecodeParams(params, &p) != nil {
+		return
+	}
+	if le := s.link.byURI(p.Channel); le != nil {
+		count := int(p.Count)
+		s.link.update(le, func(le *lending) { le.observers = &count })
 	}
 }
 

@@ -1,0 +1,226 @@
+package uplink_test
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/outward"
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/jsonrpc"
+)
+
+// capture is a connection whose every outgoing message is kept.
+type capture struct {
+	jsonrpc.Channel
+
+	mu   sync.Mutex
+	sent []string
+	at   []time.Time
+}
+
+func (c *capture) Send(ctx context.Context, msg []byte) error {
+	c.mu.Lock()
+	c.sent, c.at = append(c.sent, string(msg)), append(c.at, time.Now())
+	c.mu.Unlock()
+	return c.Channel.Send(ctx, msg)
+}
+
+// since returns what was sent from a time on.
+func (c *capture) since(at time.Time) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i, _ := slices.BinarySearchFunc(c.at, at, time.Time.Compare)
+	return c.sent[i:]
+}
+
+// captured is a world whose link's connections go through c.
+func captured(t *testing.T, c *capture, to term.Options) *world {
+	return newWorldOf(t, host.Options{}, to, func(o *uplink.Options) {
+		o.Connect = func(ctx context.Context, _ client.Endpoint, co client.Options) (*client.Conn, error) {
+			near, far := jsonrpc.Pipe()
+			h := host.New(host.Options{})
+			t.Cleanup(func() { h.Close() })
+			go h.ServeChannel(context.Background(), far)
+			c.Channel = near
+			return client.ConnectChannel(ctx, c, co)
+		}
+	})
+}
+
+var (
+	uriPattern = regexp.MustCompile(`ahp-terminal:/[0-9a-f-]+`)
+	pings      = `"method":"ping"`
+)
+
+// A private terminal leaves no trace upstream: all that is sent is what is sent by a machine that does not have it.
+func TestAPrivateTerminalLeavesNoTrace(t *testing.T) {
+	run := func(private bool) (all []string) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &capture{}
+			w := captured(t, c, term.Options{})
+			w.online()
+			h, child := w.spawn(term.Spec{Nonce: "n"})
+			step := func(do func()) {
+				if private {
+					do()
+				}
+				synctest.Wait()
+				time.Sleep(time.Second)
+			}
+			var mine term.Handle
+			step(func() {
+				var other interface{ Print(string) }
+				mine, other = w.spawn(term.Spec{Private: true, Name: "mine"})
+				other.Print("secret \x1b]0;title\a\x1b]633;E;make;n\a\x1b]633;C;n\a")
+			})
+			child.Print("public one\r\n")
+			step(func() {
+				_ = mine.Resize(term.Size{Cols: 100, Rows: 40})
+				if mine.Lend("lab") == nil {
+					t.Error("a private terminal was lent")
+				}
+			})
+			child.Print("public two\r\n")
+			step(func() { _ = mine.Kill(context.Background()) })
+			if err := h.Kill(context.Background()); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			time.Sleep(time.Minute)
+			for _, m := range c.since(time.Time{}) {
+				all = append(all, uriPattern.ReplaceAllString(m, "URI"))
+			}
+		})
+		return all
+	}
+	with, without := run(true), run(false)
+	if !slices.Equal(with, without) {
+		t.Errorf("with a private terminal this is sent:\n%s\nwithout:\n%s", strings.Join(with, "\n"), strings.Join(without, "\n"))
+	}
+	if len(with) < 6 {
+		t.Errorf("captured are %d messages", len(with))
+	}
+}
+
+// Within 100 ms of unlend nothing of the terminal goes up but its disposal, however much it prints. Lent again it is another one there.
+func TestUnlendSilencesAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &capture{}
+		w := captured(t, c, term.Options{})
+		w.online()
+		h, child := w.spawn(term.Spec{})
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(stopped)
+			for {
+				child.Print(strings.Repeat("flood ", 200))
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+				}
+			}
+		}()
+		time.Sleep(time.Second)
+		first := w.link.Status().Terminals[0].URI
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now()
+		time.Sleep(5 * time.Second)
+		for _, m := range c.since(at.Add(100 * time.Millisecond)) {
+			if !strings.Contains(m, pings) {
+				t.Errorf("sent: %.200s", m)
+			}
+		}
+		for _, m := range c.since(at) {
+			if strings.Contains(m, "terminal/output") {
+				t.Errorf("sent after unlend: %.200s", m)
+			}
+		}
+		if err := h.Lend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if again := w.link.Status().Terminals; len(again) != 1 || again[0].URI == first || again[0].URI == "" {
+			t.Errorf("lent again it is %+v, before %s", again, first)
+		}
+		close(stop)
+		<-stopped
+	})
+}
+
+// The person sees how many watch, as long as there is a connection.
+func TestObserversInStatus(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		w.online()
+		w.spawn(term.Spec{})
+		time.Sleep(time.Second)
+		want := func(n int) {
+			t.Helper()
+			synctest.Wait()
+			if got := w.link.Status().Terminals[0].Observers; got == nil || *got != n {
+				t.Errorf("%v observers, want %d", got, n)
+			}
+		}
+		want(0)
+		ch, err := w.dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		viewer, err := client.ConnectChannel(w.ctx, ch, client.Options{ClientID: "viewer"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := viewer.Subscribe(w.ctx, w.link.Status().Terminals[0].URI); err != nil {
+			t.Fatal(err)
+		}
+		want(1)
+		viewer.Close()
+		want(0)
+		w.cut(true)
+		if got := w.link.Status().Terminals[0].Observers; got != nil {
+			t.Errorf("without a connection %d watch", *got)
+		}
+	})
+}
+
+// What else is told of a terminal goes through the same rules as its output.
+func TestWhatIsToldBesideTheOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const value = "hunter2-value"
+		rules, err := outward.Compile(outward.Options{Tokens: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &capture{}
+		w := captured(t, c, term.Options{Outward: rules, Secrets: func([]string) []string { return []string{value} }})
+		w.online()
+		token := "ghp_" + strings.Repeat("a1B2", 9)
+		_, child := w.spawn(term.Spec{Nonce: "n", Env: []string{"T=" + value}})
+		child.Print("\x1b]0;deploy " + value + " \u202eevil\a\x1b]633;P;Cwd=/tmp/" + token + ";n\a\x1b]633;E;curl -H " + token + " " + value + ";n\a\x1b]633;C;n\a" + value + "\r\n\x1b]633;D;0;n\a")
+		time.Sleep(time.Second)
+		all := strings.Join(c.since(time.Time{}), "\n")
+		for _, never := range []string{value, token, "\u202eevil\"}"} {
+			if strings.Contains(all, never) {
+				t.Errorf("%q is sent:\n%s", never, all)
+			}
+		}
+		for _, needed := range []string{ahp.ActionTerminalTitleChanged, "deploy *************", "curl -H ghp_****", "/tmp/ghp_%2A"} {
+			if !strings.Contains(all, needed) {
+				t.Errorf("%q is not sent:\n%s", needed, all)
+			}
+		}
+	})
+}
