@@ -50,7 +50,7 @@ said=$(dpkg -i /in/old.deb)
 for file in $(dpkg -L tether); do
 	[ ! -f "$file" ] || [ "$(stat -c %U:%G "$file")" = root:root ] || fail "$file does not belong to root"
 done
-zcat /usr/share/man/man1/tether-service-install.1.gz | grep -q '^\.SH DESCRIPTION' || fail "no manual"
+zcat /usr/share/man/man1/tether-service-install.1.gz | grep -c '^\.SH DESCRIPTION' >/dev/null || fail "no manual"
 bash -n /usr/share/bash-completion/completions/tether || fail "the completion is not bash"
 md5sum --quiet -c --strict <(cd / && sed 's|  |  /|' /var/lib/dpkg/info/tether.md5sums) || fail "files are not those of the package"
 

@@ -1,7 +1,8 @@
 #!/bin/bash
-# usage: test-release.sh [same] [deb] [msi]   tests what make release has made (all of it by default):
+# usage: test-release.sh [same] [lists] [deb] [msi]   tests what make release has made (all of it by default):
 #
 #   same  a second build, from a copy of the tree elsewhere, gives the same bytes
+#   lists every kind of Linux package has the same files
 #   deb   in a clean Debian 12 that was booted: install, the main job, an upgrade while a terminal runs, removal
 #   msi   the same under Wine as far as Wine can
 #
@@ -10,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 new=$PWD/dist/release
 old=$PWD/dist/old # an earlier version, to upgrade from
-[ $# -gt 0 ] || set -- same deb msi
+[ $# -gt 0 ] || set -- same lists deb msi
 
 fail() {
 	echo "test-release.sh: $*" >&2
@@ -35,6 +36,33 @@ same() {
 	diff "$new/SHA256SUMS" "$copy/out/SHA256SUMS" || fail "a second build differs; it is in $copy/out"
 	rm -rf "$copy"
 	step "same: $(wc -l <"$new/SHA256SUMS") files are the same in a second build elsewhere"
+}
+
+# files_of prints the files of a package. Only the directory of zsh's completions differs.
+files_of() {
+	case $1 in
+	*.deb) dpkg-deb --fsys-tarfile "$1" | tar -tf - ;;
+	*.rpm) rpm -qpl --noplugins "$1" ;;
+	*.apk) tar -tzf "$1" 2>/dev/null ;;
+	*.zst) tar --zstd -tf "$1" ;;
+	esac | sed 's|^\./||; s|^/||; s|zsh/site-functions|zsh/vendor-completions|' | grep -v '/$' | grep '^usr/' | sort
+}
+
+lists() {
+	local arch extension
+	if ! command -v rpm >/dev/null || ! command -v zstd >/dev/null; then
+		[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -q >/dev/null &&
+			DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends rpm zstd >/dev/null ||
+			fail "packages cannot be looked at: install rpm and zstd"
+	fi
+	for arch in amd64 arm64; do
+		for extension in rpm apk pkg.tar.zst; do
+			diff <(files_of "$new/tether_${version}_linux_$arch.deb") <(files_of "$new/tether_${version}_linux_$arch.$extension") ||
+				fail "the files of the .deb and of the .$extension differ"
+		done
+		files_of "$new/tether_${version}_linux_$arch.deb" | grep -cx usr/bin/tether >/dev/null || fail "the .deb has no program"
+	done
+	step "lists: deb, rpm, apk and archlinux have the same $(files_of "$new/tether_${version}_linux_amd64.deb" | wc -l) files"
 }
 
 deb() (
@@ -86,10 +114,12 @@ msi() (
 	for action in RemoveService StopDaemon; do
 		msibuild "$old/msi/tether_0.0.1_windows_amd64.msi" -q "DELETE FROM \`InstallExecuteSequence\` WHERE \`Action\` = '$action'"
 	done
+	exec 9>bin/tools/wine.lock
+	flock 9
 	scripts/wine.sh setup
 	dir=$(mktemp -d)
 	trap 'scripts/wine.sh stop; rm -rf "$dir"' EXIT
-	scripts/wine.sh start
+	scripts/wine.sh start 9>&-
 	TETHER_HOME=$(win "$dir/home")
 	export TETHER_HOME
 	programs=$(wine cmd /c 'echo %LOCALAPPDATA%\Programs\tether')
@@ -106,13 +136,13 @@ msi() (
 	[ -s "$programs/completions/tether.ps1" ] && [ -s "$programs/man/tether-run.1" ] && [ -s "$programs/LICENSES.txt" ] || fail "msi: files are missing"
 
 	step "msi: the main job: a host, a daemon that is paired with it, a terminal that is lent, an observer"
-	scripts/wine.sh "$programs/tether-host.exe" --listen 127.0.0.1:0 --token-file "$(win "$dir/token")" >"$dir/host" 2>&1 &
+	scripts/wine.sh "$programs/tether-host.exe" --listen 127.0.0.1:0 --token-file "$(win "$dir/token")" >"$dir/host" 2>&1 9>&- &
 	within 60 grep -q '^READY ' "$dir/host"
 	tether pair --name demo --token-file "$(win "$dir/token")" "$(sed -n 's/^READY \([^[:space:]]*\).*/\1/p' "$dir/host")"
 	[[ "$(tether run --private -- cmd /c 'echo hello')" == *hello* ]] || fail "msi: a command's output is missing"
 	tether service install
 	tether run --detach --name clock -- cmd /q /c 'for /l %i in (1,1,100000) do @(echo tick %i& ping -n 2 127.0.0.1 >nul)'
-	scripts/wine.sh "$programs/tether.exe" watch --wait demo clock >"$dir/seen" 2>&1 &
+	scripts/wine.sh "$programs/tether.exe" watch --wait demo clock >"$dir/seen" 2>&1 9>&- &
 	watcher=$!
 	within 60 grep -q 'tick 2' "$dir/seen"
 
@@ -144,7 +174,7 @@ msi() (
 
 for part in "$@"; do
 	case $part in
-	same | deb | msi) "$part" ;;
-	*) fail "there is no part $part; take same, deb or msi" ;;
+	same | lists | deb | msi) "$part" ;;
+	*) fail "there is no part $part; take same, lists, deb or msi" ;;
 	esac
 done

@@ -16,9 +16,9 @@ import (
 const (
 	summary     = "lends terminals of this machine to remote agent hosts"
 	description = summary + `
- A daemon of the user's connects out to agent hosts that speak the Agent Host
- Protocol and shows them what the terminals print that are lent to them. Nobody
- there can type. tether-host is a reference host.`
+A daemon of the user's connects out to agent hosts that speak the Agent Host
+Protocol and shows them what the terminals print that are lent to them. Nobody
+there can type. tether-host is a reference host.`
 	maintainer = "The tether authors"
 )
 
@@ -34,13 +34,14 @@ type packager struct {
 	zsh             string // directory for completions
 	version         func(version) string
 	release         string // what the kind appends to the version of what is packaged
+	description     string // where it may have several lines, all of it
 }
 
 var packagers = []packager{
-	{"deb", ".deb", "/usr/share/zsh/vendor-completions", tilde, ""},
-	{"rpm", ".rpm", "/usr/share/zsh/site-functions", tilde, "1"},
-	{"apk", ".apk", "/usr/share/zsh/site-functions", underscore, "r0"},
-	{"archlinux", ".pkg.tar.zst", "/usr/share/zsh/site-functions", joined, "1"},
+	{"deb", ".deb", "/usr/share/zsh/vendor-completions", tilde, "", description},
+	{"rpm", ".rpm", "/usr/share/zsh/site-functions", tilde, "1", description},
+	{"apk", ".apk", "/usr/share/zsh/site-functions", underscore, "r0", summary},
+	{"archlinux", ".pkg.tar.zst", "/usr/share/zsh/site-functions", joined, "1", summary},
 }
 
 // tilde sorts a pre-release before its release for dpkg and rpm: 1.2.3~rc1.
@@ -119,7 +120,7 @@ func (p packager) config(v version, arch string, when time.Time, files []file, s
 	upgraded := map[string]any{"scripts": map[string]string{"postupgrade": script("postupgrade.sh")}}
 	c := nfpmConfig{
 		Name: product, Arch: arch, Platform: "linux", Version: p.version(v), VersionSchema: "none", Release: p.release,
-		Section: "utils", Priority: "optional", Maintainer: maintainer, Description: description, License: "MIT", MTime: when,
+		Section: "utils", Priority: "optional", Maintainer: maintainer, Description: p.description, License: "MIT", MTime: when,
 		Scripts: map[string]string{"postinstall": script("postinstall.sh"), "preremove": script("preremove.sh")},
 		// The name of the machine it is built on is not to be in it.
 		RPM: map[string]any{"buildhost": "localhost", "summary": summary},
