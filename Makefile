@@ -1,18 +1,20 @@
 # Every target is one line, works on a fresh clone with Go installed, and is what CI runs. What a line calls is in scripts/.
-.PHONY: all run test test-windows test-systemd soak lint fuzz bench bench-host cross release test-release build fmt
+.PHONY: all run test test-windows test-systemd test-web soak lint fuzz bench bench-host web cross release test-release build fmt
 all: build
 
 run: build ; scripts/run.sh
 test: ; scripts/test.sh $(TESTFLAGS)
 test-windows: ; scripts/test-windows.sh $(TESTFLAGS)
 test-systemd: ; scripts/test-systemd.sh
+test-web: ; scripts/test-web.sh $(TESTFLAGS)
 soak: ; scripts/soak.sh $(SOAKTIME)
 lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: build ; go run ./internal/bench $(BENCHFLAGS)
 bench-host: build ; go run ./internal/bench -host $(BENCHFLAGS)
+web: ; scripts/web.sh --need
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)
 test-release: release ; scripts/test-release.sh
-build: ; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
+build: ; scripts/web.sh; CGO_ENABLED=0 go build -buildvcs=auto -trimpath -ldflags='-s -w' -o bin/ ./cmd/...
 fmt: ; gofmt -w .

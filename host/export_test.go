@@ -143,3 +143,24 @@ func (f *Feed) Act(a ahp.Action) {
 	defer f.h.mu.Unlock()
 	f.h.applyLocked(f.t, a, nil)
 }
+
+// Sessions is sessions, for tests.
+type Sessions struct{ s sessions }
+
+// NewSessions returns one without any.
+func NewSessions() *Sessions { return &Sessions{} }
+
+// Launch is launch.
+func (x *Sessions) Launch(p Principal) string { return x.s.launch(p) }
+
+// Follow is follow.
+func (x *Sessions) Follow(code string) (Principal, bool) { return x.s.follow(code) }
+
+// Login is login.
+func (x *Sessions) Login(p Principal) string { return x.s.login(p) }
+
+// Find is find.
+func (x *Sessions) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
+
+// Len is how many there are.
+func (x *Sessions) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }

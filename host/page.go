@@ -60,7 +60,7 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
-	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Referrer-Policy", "same-origin") // without any, forms would come from nowhere
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")

@@ -3,6 +3,7 @@
 # what go test would start is true(1).
 set -eu
 cd "$(dirname "$0")/.."
+scripts/web.sh
 export CGO_ENABLED=0
 for os in linux darwin windows; do
 	for arch in amd64 arm64; do

@@ -128,7 +128,7 @@ export class Blocks {
     if (!c.block.open) { if (!open) c.pre.replaceChildren(); return; }
     c.changed = false;
     const bottom = c.pre.scrollTop + c.pre.clientHeight > c.pre.scrollHeight - 30;
-    draw(c.pre, lines(c.out.join(""), maxLines), this.search);
+    draw(c.pre, lines(c.out.join("").replace(/^[\r\n]+/, ""), maxLines), this.search);
     if (c.cut) {
       const note = Object.assign(document.createElement("span"), {className: "cut", textContent: "[only the last " + bytes(maxOutput) + " of this command are kept here]\n"});
       c.pre.prepend(note);

@@ -215,7 +215,7 @@ export class View {
       return;
     }
     this.blocks.search = "";
-    if (!text) { this.search.clearDecorations(); $("found").textContent = ""; return; }
+    if (!text) { this.search.clearDecorations(); this.term.clearSelection(); $("found").textContent = ""; return; }
     const o = {decorations: marks};
     if (back) this.search.findPrevious(text, o); else this.search.findNext(text, o);
   }

@@ -1,0 +1,270 @@
+package host_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/jsonrpc/wsconn"
+)
+
+// visit is one request and what came back.
+type visit struct {
+	method, path, host, origin, site, token, cookie, form string
+}
+
+// ask makes a request, without following redirects.
+func ask(t *testing.T, url string, v visit) (*http.Response, string) {
+	t.Helper()
+	if v.method == "" {
+		v.method = http.MethodGet
+	}
+	r, err := http.NewRequestWithContext(t.Context(), v.method, "http"+strings.TrimPrefix(url, "ws")+v.path, strings.NewReader(v.form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{"Origin": v.origin, "Sec-Fetch-Site": v.site, "Cookie": v.cookie} {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	if v.token != "" {
+		r.Header.Set("Authorization", "Bearer "+v.token)
+	}
+	if v.form != "" {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	if v.host != "" {
+		r.Host = v.host
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer, string(body)
+}
+
+func TestWhoGetsThePage(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o", "agent-b"), Origins: []string{"host.example"}})
+	own := "http" + strings.TrimPrefix(url, "ws")
+	for name, c := range map[string]struct {
+		v    visit
+		want int
+	}{
+		"nobody":                     {visit{path: "/"}, http.StatusUnauthorized},
+		"nobody, the list":           {visit{path: "/events"}, http.StatusUnauthorized},
+		"nobody, a terminal":         {visit{path: "/terminals/pty-a.txt"}, http.StatusUnauthorized},
+		"nobody, the plain page":     {visit{path: "/plain"}, http.StatusUnauthorized},
+		"an observer's token":        {visit{path: "/plain", token: "observer-o"}, http.StatusOK},
+		"an agent's token":           {visit{path: "/plain", token: "agent-b"}, http.StatusForbidden},
+		"a machine's token":          {visit{path: "/plain", token: "machine-a"}, http.StatusForbidden},
+		"a wrong cookie":             {visit{path: "/plain", cookie: "tether_host_80=x"}, http.StatusUnauthorized},
+		"a rebound name":             {visit{path: "/plain", host: "evil.example"}, http.StatusForbidden},
+		"an allowed name":            {visit{path: "/plain", host: "host.example"}, http.StatusUnauthorized},
+		"another site's request":     {visit{path: "/plain", site: "cross-site", token: "observer-o"}, http.StatusForbidden},
+		"another site's origin":      {visit{path: "/plain", origin: "http://evil.example", token: "observer-o"}, http.StatusForbidden},
+		"files are nobody's secret":  {visit{path: "/assets/app.js"}, http.StatusOK},
+		"no such file":               {visit{path: "/assets/../web.go"}, http.StatusNotFound},
+		"no way out of the files":    {visit{path: "/assets/%2e%2e/%2e%2e/host.go"}, http.StatusNotFound},
+		"no such terminal":           {visit{path: "/terminals/pty-a.txt", token: "observer-o"}, http.StatusNotFound},
+		"a post where there is none": {visit{method: http.MethodPost, path: "/plain", token: "observer-o"}, http.StatusMethodNotAllowed},
+		"a link without a token":     {visit{method: http.MethodPost, path: "/launch"}, http.StatusUnauthorized},
+		"a link for an agent":        {visit{method: http.MethodPost, path: "/launch", token: "agent-b"}, http.StatusForbidden},
+		"a forged link":              {visit{path: "/launch?code=AAAA"}, http.StatusForbidden},
+		"a login from elsewhere":     {visit{method: http.MethodPost, path: "/login", form: "token=observer-o", origin: "http://evil.example"}, http.StatusForbidden},
+		"a login from nowhere":       {visit{method: http.MethodPost, path: "/login", form: "token=observer-o"}, http.StatusForbidden},
+		"a login":                    {visit{method: http.MethodPost, path: "/login", form: "token=observer-o", origin: own}, http.StatusSeeOther},
+		"a login of an agent":        {visit{method: http.MethodPost, path: "/login", form: "token=agent-b", origin: own}, http.StatusForbidden},
+		"a huge login":               {visit{method: http.MethodPost, path: "/login", form: "token=" + strings.Repeat("x", 1<<16), origin: own}, http.StatusForbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, body := ask(t, url, c.v)
+			if r.StatusCode != c.want {
+				t.Errorf("status %d, want %d: %.200s", r.StatusCode, c.want, body)
+			}
+			policy := r.Header.Get("Content-Security-Policy")
+			if !strings.Contains(policy, "script-src 'self';") || !strings.Contains(policy, "default-src 'none'") || r.Header.Get("X-Content-Type-Options") != "nosniff" ||
+				r.Header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("headers %v", r.Header)
+			}
+			if strings.Contains(body, "<script>") || strings.Contains(body, "onclick=") {
+				t.Error("there is script in the page itself")
+			}
+		})
+	}
+}
+
+// launchedAs follows a link and returns the cookie.
+func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string {
+	t.Helper()
+	r, _ := ask(t, url, visit{path: h.Launch(p)})
+	all := r.Cookies()
+	if r.StatusCode != http.StatusOK || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure {
+		t.Fatalf("status %d, cookies %v", r.StatusCode, all)
+	}
+	return all[0].Name + "=" + all[0].Value
+}
+
+func TestSessionsOfThePage(t *testing.T) {
+	live, end := context.WithCancelCause(context.Background())
+	h, url := serve(t, host.Options{Token: secret})
+	cookie := launchedAs(t, h, url, host.Principal{Name: "ann", Role: host.RoleObserver, Live: live})
+	status := func(v visit) int { r, _ := ask(t, url, v); return r.StatusCode }
+	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusOK {
+		t.Errorf("with the cookie: %d", got)
+	}
+	if got := status(visit{path: "/plain", cookie: cookie, host: "evil.example"}); got != http.StatusForbidden {
+		t.Errorf("with the cookie under another name: %d", got)
+	}
+	// The page's own connection: an observer's, from this origin alone.
+	dialAs := func(origin string) error {
+		header := http.Header{"Cookie": {cookie}, "Origin": {origin}}
+		c, err := wsconn.Dial(t.Context(), url+"/ahp", wsconn.Options{HTTPHeader: header, ReadLimit: 1 << 20})
+		if err != nil {
+			return err
+		}
+		v := newViewer(t, c, "page")
+		defer v.close()
+		v.initialize(viewOptions{})
+		return v.call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/a", "page"), nil)
+	}
+	if err := dialAs("http" + strings.TrimPrefix(url, "ws")); code(err) != int64(ahp.CodePermissionDenied) {
+		t.Errorf("lending by the page: %v", err)
+	}
+	if err := dialAs("http://evil.example"); err == nil || code(err) > 0 {
+		t.Errorf("a page of another origin with the cookie: %v", err)
+	}
+	end(errors.New("revoked"))
+	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusUnauthorized {
+		t.Errorf("after the token was revoked: %d", got)
+	}
+	cookie = launchedAs(t, h, url, host.Principal{})
+	if got := status(visit{method: http.MethodPost, path: "/logout", cookie: cookie, site: "cross-site"}); got != http.StatusForbidden {
+		t.Errorf("logged out by another site: %d", got)
+	}
+	if got := status(visit{method: http.MethodPost, path: "/logout", cookie: cookie}); got != http.StatusSeeOther {
+		t.Errorf("logged out: %d", got)
+	}
+	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusUnauthorized {
+		t.Errorf("after logging out: %d", got)
+	}
+	r, body := ask(t, url, visit{method: http.MethodPost, path: "/launch", token: secret})
+	var link struct{ Path string }
+	if err := json.Unmarshal([]byte(body), &link); err != nil || r.StatusCode != http.StatusOK {
+		t.Fatalf("a link by token: %d %s", r.StatusCode, body)
+	}
+	if got := status(visit{path: link.Path}); got != http.StatusOK {
+		t.Errorf("following it: %d", got)
+	}
+	if got := status(visit{path: link.Path}); got != http.StatusForbidden {
+		t.Errorf("following it again: %d", got)
+	}
+}
+
+func TestSessionsEndWithTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := host.NewSessions()
+		code, cookie := s.Launch(host.Principal{Name: "a"}), s.Login(host.Principal{Name: "b"})
+		time.Sleep(11 * time.Minute)
+		if _, ok := s.Follow(code); ok {
+			t.Error("a link of eleven minutes ago works")
+		}
+		if p, ok := s.Find(cookie); !ok || p.Name != "b" {
+			t.Errorf("the browser is %+v, %v", p, ok)
+		}
+		time.Sleep(12 * time.Hour)
+		if _, ok := s.Find(cookie); ok {
+			t.Error("a browser of twelve hours ago is logged in")
+		}
+		first := s.Launch(host.Principal{})
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			s.Launch(host.Principal{})
+		}
+		if launches, _ := s.Len(); launches > 256 {
+			t.Errorf("%d links are remembered", launches)
+		}
+		if _, ok := s.Follow(first); ok {
+			t.Error("the oldest of too many links works")
+		}
+	})
+}
+
+func TestListOfThePage(t *testing.T) {
+	_, base := serve(t, host.Options{Token: secret})
+	laptop := dial(t, base+"?tkn="+secret, "laptop", viewOptions{resume: true})
+	const uri = "ahp-terminal:/a"
+	laptop.create(uri)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+secret)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines := bufio.NewScanner(answer.Body)
+	type row struct {
+		ID, Machine, Name, Title, Cwd, Running, State, Claim string
+		ExitCode                                             *int
+	}
+	var last row
+	until := func(what string, ok func(row) bool) {
+		t.Helper()
+		for lines.Scan() {
+			data, is := strings.CutPrefix(lines.Text(), "data: ")
+			if !is {
+				continue
+			}
+			var got struct{ Terminals []row }
+			if err := json.Unmarshal([]byte(data), &got); err != nil {
+				t.Fatal(err)
+			}
+			if len(got.Terminals) == 1 {
+				if last = got.Terminals[0]; ok(last) {
+					return
+				}
+			}
+		}
+		t.Fatalf("%s: the list ends with %+v, %v", what, last, lines.Err())
+	}
+	until("listed", func(r row) bool {
+		return r.State == "running" && r.Machine == "laptop" && r.Name == "build" && r.Claim == "laptop" && r.Cwd == "file:///src"
+	})
+	laptop.dispatch(uri, commandExecuted(1))
+	until("a command", func(r row) bool { return r.Running == "make" })
+	laptop.dispatch(uri, commandFinished(1))
+	until("its end", func(r row) bool { return r.Running == "" })
+	laptop.dispatch(uri, ahp.TerminalTitleChanged{Title: "vim"})
+	until("a title", func(r row) bool { return r.Title == "vim" && r.Name == "build" })
+	laptop.close()
+	until("a machine that is away", func(r row) bool { return r.State == "away" })
+	again := dial(t, base+"?tkn="+secret, "laptop", viewOptions{resume: true})
+	again.create(uri)
+	until("that is back", func(r row) bool { return r.State == "running" })
+	three := int64(3)
+	again.dispatch(uri, ahp.TerminalExited{ExitCode: &three})
+	until("the exit", func(r row) bool { return r.State == "exited" && r.ExitCode != nil && *r.ExitCode == 3 })
+	_, text := ask(t, base, visit{path: "/terminals/" + url.PathEscape(last.ID) + ".txt", token: secret})
+	if text != "" {
+		t.Errorf("text %q of a terminal that printed nothing", text)
+	}
+}

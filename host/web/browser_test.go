@@ -1,0 +1,303 @@
+package web_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/host/web"
+	"tether/jsonrpc"
+)
+
+// browser is Chromium, driven through testdata/browser.mjs.
+type browser struct {
+	t   *testing.T
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// newBrowser starts one, or skips the test where there is none. Its answers may take as long as the operation does.
+func newBrowser(t *testing.T) *browser {
+	t.Helper()
+	if os.Getenv("TETHER_SCREENSHOTS") == "" {
+		t.Skip("make test-web runs it; a browser takes long")
+	}
+	if !web.Complete() {
+		t.Skip("the page is not complete: make web adds xterm.js")
+	}
+	modules, err := filepath.Abs("../../bin/tools/web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(modules, "node_modules", "playwright-core")); err != nil {
+		t.Skip("no Playwright; make web installs it where it can")
+	}
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("no Node")
+	}
+	program := ""
+	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			program = path
+			break
+		}
+	}
+	if program == "" {
+		t.Skip("no Chromium; scripts/test-tools.sh installs it where it can")
+	}
+	c := exec.Command(node, "testdata/browser.mjs", modules, program)
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	c.Stderr = &said
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		if err := c.Wait(); err != nil {
+			t.Errorf("the browser: %v: %s", err, said.String())
+		}
+	})
+	return &browser{t: t, in: in, out: bufio.NewReader(out)}
+}
+
+// args are those of an operation.
+type args map[string]any
+
+// do does one operation and decodes what it gives into into, unless that is nil.
+func (b *browser) do(op string, a args, into any) {
+	b.t.Helper()
+	if a == nil {
+		a = args{}
+	}
+	a["op"] = op
+	line, err := json.Marshal(a)
+	if err == nil {
+		_, err = b.in.Write(append(line, '\n'))
+	}
+	if err != nil {
+		b.t.Fatalf("%s: %v", op, err)
+	}
+	answer, err := b.out.ReadBytes('\n')
+	if err != nil {
+		b.t.Fatalf("%s: the browser is gone: %v", op, err)
+	}
+	var got struct {
+		Value json.RawMessage
+		Error string
+	}
+	if err := json.Unmarshal(answer, &got); err != nil {
+		b.t.Fatalf("%s: %v in %s", op, err, answer)
+	}
+	if got.Error != "" {
+		var text string
+		if op == "wait" {
+			b.do("eval", args{"js": "document.querySelector('#notice')?.textContent + ' | ' + document.body.innerText.slice(0, 1500)"}, &text)
+		}
+		b.t.Fatalf("%s %v: %s\nthe page says %s", op, a, got.Error, text)
+	}
+	if into != nil {
+		if err := json.Unmarshal(got.Value, into); err != nil {
+			b.t.Fatalf("%s: %v in %s", op, err, got.Value)
+		}
+	}
+}
+
+// wait waits until an expression of the page's is true.
+func (b *browser) wait(js string) {
+	b.t.Helper()
+	b.do("wait", args{"js": js}, nil)
+}
+
+// text evaluates an expression that is a string.
+func (b *browser) text(js string) (s string) {
+	b.t.Helper()
+	b.do("eval", args{"js": js}, &s)
+	return s
+}
+
+// shot keeps a picture of the page where TETHER_SCREENSHOTS says, for people to look at.
+func (b *browser) shot(name string) {
+	b.t.Helper()
+	b.do("shot", args{"path": filepath.Join(os.Getenv("TETHER_SCREENSHOTS"), name+".png")}, nil)
+}
+
+// seen is what the browser has done besides showing the page.
+type seen struct{ Requests, Errors, Dialogs, Popups []string }
+
+// clean fails the test if the page has done anything but talk to its host.
+func (b *browser) clean(origin string) {
+	b.t.Helper()
+	var s seen
+	b.do("seen", nil, &s)
+	for _, url := range s.Requests {
+		if !strings.HasPrefix(url, origin+"/") && !strings.HasPrefix(url, "data:") {
+			b.t.Errorf("the page asked for %s", url)
+		}
+	}
+	for _, e := range s.Errors {
+		// What a cut connection looks like in the console.
+		if !strings.Contains(e, "ERR_") && !strings.Contains(e, "WebSocket") && !strings.Contains(e, "status of 401") {
+			b.t.Errorf("the page's console says %s", e)
+		}
+	}
+	if len(s.Dialogs)+len(s.Popups) > 0 {
+		b.t.Errorf("the page opened dialogs %q and windows %q", s.Dialogs, s.Popups)
+	}
+}
+
+// site is a host with its page and one machine.
+type site struct {
+	t       *testing.T
+	host    *host.Host
+	server  *httptest.Server
+	conns   *connections
+	machine *client.Conn
+}
+
+// connections are those that a listener has accepted.
+type connections struct {
+	net.Listener
+	mu  sync.Mutex
+	all []net.Conn
+	off bool
+}
+
+// Accept implements net.Listener.
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.all = append(c.all, conn)
+		if c.off {
+			conn.Close()
+		}
+	}
+	return conn, err
+}
+
+// cut ends them all without a word, and those that come until they may.
+func (c *connections) cut() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off = true
+	for _, conn := range c.all {
+		conn.Close()
+	}
+	c.all = nil
+}
+
+func (c *connections) may() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.off = false
+}
+
+const token = "own-token"
+
+func newSite(t *testing.T, o host.Options) *site {
+	t.Helper()
+	o.Token = token
+	s := &site{t: t, host: host.New(o)}
+	s.server = httptest.NewUnstartedServer(s.host)
+	s.conns = &connections{Listener: s.server.Listener}
+	s.server.Listener = s.conns
+	s.server.Start()
+	t.Cleanup(func() { s.host.Close(); s.server.Close() })
+	s.machine = s.join("laptop")
+	return s
+}
+
+// join connects a machine.
+func (s *site) join(name string) *client.Conn {
+	s.t.Helper()
+	near, far := jsonrpc.Pipe()                                        // beside the listener, so that the browser's connections can be cut alone
+	go func() { _ = s.host.ServeChannel(context.Background(), far) }() // ends with the host
+	c, err := client.ConnectChannel(s.t.Context(), near,
+		client.Options{ClientID: name + "-client", Info: ahp.Implementation{Name: "test", Title: name}, Meta: ahp.NewClientMeta()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// lend announces a terminal of a machine and returns its URI.
+func (s *site) lend(c *client.Conn, machine, name string) string {
+	s.t.Helper()
+	return s.lendAs(c, machine, name, name)
+}
+
+// lendAs does it under a name that does not fit into a URI.
+func (s *site) lendAs(c *client.Conn, machine, id, name string) string {
+	s.t.Helper()
+	cols, rows := int64(80), int64(24)
+	uri := "ahp-terminal:/" + machine + "-" + id
+	if err := c.CreateTerminal(s.t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim(machine + "-client"), Name: name,
+		Cwd: "file:///home/me/shop", Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient}); err != nil {
+		s.t.Fatal(err)
+	}
+	return uri
+}
+
+// act dispatches an action of the machine's and returns when the host has it.
+func (s *site) act(uri string, all ...ahp.Action) {
+	s.t.Helper()
+	for _, a := range all {
+		if _, err := s.machine.Dispatch(s.t.Context(), uri, a); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	if err := s.machine.Ping(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func print(text string) ahp.Action { return ahp.TerminalOutput{Data: text} }
+
+// command is a finished one.
+func command(id, line, output string, code int64, ms float64) []ahp.Action {
+	return []ahp.Action{ahp.TerminalCommandExecuted{CommandID: id, CommandLine: line, Timestamp: 1_760_000_000_000}, print(output),
+		ahp.TerminalCommandFinished{CommandID: id, ExitCode: &code, DurationMs: &ms}}
+}
+
+// login opens the page by a launch link.
+func (s *site) login(b *browser) {
+	s.t.Helper()
+	b.do("goto", args{"url": s.server.URL + s.host.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})}, nil)
+	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
+}
+
+// choose shows a terminal.
+func (s *site) choose(b *browser, name string) {
+	s.t.Helper()
+	js, err := json.Marshal(name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	b.wait("[...document.querySelectorAll('nav .name')].some(e => e.textContent === " + string(js) + ")")
+	b.do("eval", args{"js": "[...document.querySelectorAll('nav a')].find(a => a.querySelector('.name').textContent === " + string(js) + ").click()"}, nil)
+	b.wait("!document.querySelector('#view').hidden && document.querySelector('#name').textContent === " + string(js))
+}

@@ -1,0 +1,332 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+func TestPageShowsTerminals(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	dev, shell := s.lend(s.machine, "laptop", "dev-server"), s.lend(s.machine, "laptop", "shell")
+	s.lend(s.join("desktop"), "desktop", "build")
+	two := int64(2)
+	s.act(s.lend(s.machine, "laptop", "tests"), print("2 failing\r\n"), ahp.TerminalExited{ExitCode: &two})
+	s.act(dev, print("\x1b[32mready\x1b[0m at http://localhost:3000/\r\n"))
+	s.act(shell, ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalCwdChanged{Cwd: "file:///home/me/shop/api"}, print("$ make test\r\n"))
+	s.act(shell, command("1", "make test", "\x1b[31mFAIL\x1b[0m cart_test.go:17\r\nok  others\r\n", 1, 1500)...)
+	s.act(shell, command("2", "git status", "nothing to commit\r\n", 0, 12)...)
+	s.act(shell, ahp.TerminalCommandExecuted{CommandID: "3", CommandLine: "npm run watch", Timestamp: 1_760_000_000_000}, print("watching\r\n"))
+	b.do("open", nil, nil)
+	s.login(b)
+	b.wait("document.querySelectorAll('nav a').length === 4")
+	list := b.text("document.querySelector('nav').innerText")
+	for _, want := range []string{"laptop", "desktop", "exited 2", "$ npm run watch", "/home/me/shop/api"} {
+		if !strings.Contains(list, want) {
+			t.Errorf("the list has no %q:\n%s", want, list)
+		}
+	}
+	b.shot("1-list")
+	s.choose(b, "dev-server")
+	b.wait("tetherPage.screen().includes('ready at http://localhost:3000/')")
+	s.act(dev, print("GET /cart 200\r\n"))
+	b.wait("tetherPage.screen().includes('GET /cart 200')")
+	b.shot("2-screen")
+	s.choose(b, "shell")
+	b.do("key", args{"key": "c"}, nil)
+	b.wait("document.querySelectorAll('.block').length === 3")
+	blocks := b.text("[...document.querySelectorAll('.block')].map(e => e.dataset.state + ' ' + e.open + ' ' + e.querySelector('summary').innerText).join('\\n')")
+	for _, want := range []string{"bad false make test", "✗ 1", "1.5 s", "good false git status", "✓ 0", "12 ms", "running true npm run watch"} {
+		if !strings.Contains(blocks, want) {
+			t.Errorf("the commands have no %q:\n%s", want, blocks)
+		}
+	}
+	b.do("eval", args{"js": "document.querySelector('.block summary').click()"}, nil)
+	b.wait("document.querySelector('.block[open] pre').innerText.includes('FAIL cart_test.go:17')")
+	zero, ms := int64(0), 61000.0
+	s.act(shell, print("done\r\n"), ahp.TerminalCommandFinished{CommandID: "3", ExitCode: &zero, DurationMs: &ms})
+	b.wait("document.querySelectorAll('.block')[2].innerText.includes('1 min 1 s')")
+	b.shot("3-commands")
+	b.do("eval", args{"js": "document.querySelector('.block summary').click()"}, nil)
+	b.wait("!document.querySelector('.block').open")
+	b.do("click", args{"selector": "#find"}, nil)
+	b.do("type", args{"text": "nothing to"}, nil)
+	b.wait("[...document.querySelectorAll('.block')].filter(e => !e.hidden).length === 1 && document.querySelector('#found').textContent === '1'")
+	b.clean(s.server.URL)
+}
+
+func TestPageFindsCopiesAndDownloads(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	uri := s.lend(s.machine, "laptop", "dev-server")
+	for i := range 60 {
+		s.act(uri, print(fmt.Sprintf("line %02d of the log\r\n", i)))
+	}
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "dev-server")
+	b.wait("tetherPage.screen().includes('line 59')")
+	b.do("key", args{"key": "/"}, nil)
+	b.do("type", args{"text": "of the log"}, nil)
+	b.wait("/\\/60$/.test(document.querySelector('#found').textContent)")
+	b.shot("4-find")
+	b.do("key", args{"key": "Escape"}, nil)
+	b.do("key", args{"key": "Home"}, nil)
+	b.wait("!document.querySelector('#follow').hidden")
+	b.do("click", args{"selector": "#follow"}, nil)
+	b.wait("document.querySelector('#follow').hidden")
+	b.do("click", args{"selector": "#copy"}, nil)
+	b.wait("document.querySelector('#notice').textContent.startsWith('Copied')")
+	copied := b.text("navigator.clipboard.readText()")
+	if !strings.Contains(copied, "line 00 of the log\n") || !strings.Contains(copied, "line 59 of the log") {
+		t.Errorf("copied %q", copied)
+	}
+	got := b.text("fetch(document.querySelector('#download').href).then(async r => r.headers.get('Content-Disposition') + r.headers.get('Content-Type') + await r.text())")
+	if !strings.HasPrefix(got, "attachment;") || !strings.Contains(got, "text/plain; charset=utf-8") || !strings.Contains(got, "line 00 of the log\n") {
+		t.Errorf("downloaded %.300q", got)
+	}
+	b.clean(s.server.URL)
+}
+
+// A lost connection is shown, and what was printed meanwhile is there afterwards, once.
+func TestPageReconnects(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{LogBytes: 64 << 10})
+	uri := s.lend(s.machine, "laptop", "dev-server")
+	s.act(uri, print("before\r\n"))
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "dev-server")
+	b.wait("tetherPage.screen().includes('before')")
+	cut := func(text string, times int) {
+		t.Helper()
+		s.conns.cut()
+		b.wait("document.querySelector('#link').textContent.startsWith('reconnecting') && document.querySelector('#notice').textContent.includes('may be old')")
+		b.shot("5-lost")
+		for range times {
+			s.act(uri, print(text))
+		}
+		s.conns.may()
+		b.wait("document.querySelector('#link').dataset.state === 'up'")
+	}
+	cut("meanwhile\r\n", 1)
+	b.wait("tetherPage.screen().includes('meanwhile')")
+	if text := b.text("tetherPage.screen()"); strings.Count(text, "before") != 1 || strings.Count(text, "meanwhile") != 1 {
+		t.Errorf("after the connection was lost, the screen has %q", text)
+	}
+	cut(strings.Repeat("much more than is kept for who comes back\r\n", 100)+"the end\r\n", 40)
+	b.wait("tetherPage.screen().includes('the end')")
+	b.wait("document.querySelector('#notice').textContent.includes('newest state')")
+	b.shot("5-resynchronised")
+	b.clean(s.server.URL)
+}
+
+// Nothing that a program prints or a machine says does anything in the page but appear.
+func TestPageShowsHostileOutput(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	evil := `<img src=x onerror="window.pwned=1"><script>window.pwned=2</script>`
+	uri := s.lendAs(s.machine, "laptop", "evil", evil)
+	s.act(uri, ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalTitleChanged{Title: evil + "\u202e\u2066txt.exe"}, ahp.TerminalCwdChanged{Cwd: "file:///" + evil})
+	s.act(uri, ahp.TerminalCommandExecuted{CommandID: evil, CommandLine: evil + "\u202egnp.sh\x1b[2J\U000e0041", Timestamp: 1})
+	s.act(uri, print(evil+"\r\n\x1b]0;"+evil+"\a\x1b]52;c;cHduZWQ=\a\x1b[c\x1b[>c\x1b[6n\x1b]11;?\a\x1bP$qm\x1b\\\x1b[21t\x1b]1337;File=inline=1:AAAA\a\x05"+
+		"\x1b]8;;javascript:window.pwned=3\x1b\\click me\x1b]8;;\x1b\\ \x1b]8;;https://example.com/\u202egpj\x1b\\or me\x1b]8;;\x1b\\\r\nuser\u202enimda\u2069 ends here\r\n"))
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, evil)
+	b.wait("tetherPage.screen().includes('ends here')")
+	screen := b.text("tetherPage.screen()")
+	if strings.ContainsAny(screen, "\u202e\u2069") || !strings.Contains(screen, "user\ufffdnimda\ufffd") || !strings.Contains(screen, "<script>") {
+		t.Errorf("the screen has %q", screen)
+	}
+	for _, link := range []struct{ text, js string }{
+		{"click me", "!document.querySelector('#ask').open && document.querySelector('#ask').returnValue === ''"},
+		{"or me", "document.querySelector('#ask').open && document.querySelector('#where').textContent.startsWith('https://example.com/')"},
+	} {
+		b.do("eval", args{"js": `(async text => {
+			const rows = tetherPage.screen().split("\n"), row = rows.findIndex(s => s.includes(text)), at = rows[row].indexOf(text);
+			const screen = document.querySelector('.xterm-screen').getBoundingClientRect();
+			const x = screen.left + (at + 2) * screen.width / 80, y = screen.top + (row + .5) * screen.height / 24, on = document.elementFromPoint(x, y);
+			for (const type of ["mousemove", "mousemove", "mousedown", "mouseup", "click"]) {
+				on.dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: x, clientY: y, view: window}));
+				await new Promise(r => setTimeout(r, 100));
+			}
+		})(` + fmt.Sprintf("%q", link.text) + `)`}, nil)
+		b.wait(link.js)
+	}
+	b.shot("6-link")
+	b.do("eval", args{"js": "document.querySelector('#ask').close()"}, nil)
+	b.do("key", args{"key": "c"}, nil)
+	b.wait("document.querySelector('.block')?.innerText.includes('ends here')")
+	b.shot("7-hostile")
+	if line := b.text("document.querySelector('.block summary code').textContent"); line != evil+"gnp.sh[2J" {
+		t.Errorf("the command line is shown as %q", line)
+	}
+	if clipboard := b.text("navigator.clipboard.readText()"); strings.Contains(clipboard, "pwned") {
+		t.Errorf("output has written to the clipboard: %q", clipboard)
+	}
+	if got := b.text("String(window.pwned) + document.querySelectorAll('main img, nav img, main script, nav script').length"); got != "undefined0" {
+		t.Errorf("output ran in the page: %s", got)
+	}
+	b.clean(s.server.URL)
+}
+
+// A flood leaves the page usable, and it ends at the end.
+func TestPageInAFlood(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	uri, quiet := s.lend(s.machine, "laptop", "flood"), s.lend(s.machine, "laptop", "quiet")
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "flood")
+	b.do("eval", args{"js": `(() => {
+		window.gap = 0;
+		let last = performance.now();
+		setInterval(() => { const now = performance.now(); window.gap = Math.max(window.gap, now - last); last = now; }, 20);
+	})()`}, nil)
+	const line = "\x1b[3%dm%08d\x1b[0m the quick brown fox jumps over the lazy dog and goes on\r\n"
+	var chunk strings.Builder
+	for i := 0; chunk.Len() < 60<<10; i++ {
+		fmt.Fprintf(&chunk, line, i%8, i)
+	}
+	const flood = 100 << 20 // bytes
+	done := make(chan error, 1)
+	go func() {
+		for sent := 0; sent < flood; sent += chunk.Len() {
+			if _, err := s.machine.Dispatch(t.Context(), uri, print(chunk.String())); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	b.do("click", args{"selector": "#filter"}, nil)
+	b.do("type", args{"text": "quiet"}, nil)
+	b.wait("document.querySelectorAll('nav a:not([hidden])').length === 1")
+	b.shot("8-flood")
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	s.act(uri, print("\r\nTHE END\r\n"))
+	s.act(quiet, print("x"))
+	b.wait("tetherPage.screen().includes('THE END') && tetherPage.waiting() === 0")
+	var gap, heap float64
+	b.do("eval", args{"js": "window.gap"}, &gap)
+	b.do("eval", args{"js": "performance.memory?.usedJSHeapSize ?? 0"}, &heap)
+	t.Logf("longest pause of the page %.0f ms, %.0f MB of scripts' memory", gap, heap/1e6)
+	if gap > 5000 || heap > 400e6 {
+		t.Errorf("the page paused for %.0f ms and takes %.0f MB", gap, heap/1e6)
+	}
+	b.clean(s.server.URL)
+}
+
+func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	for _, name := range []string{"dev-server", "shell", "tests"} {
+		s.act(s.lend(s.machine, "laptop", name), print("\x1b[1;34mthis is "+name+"\x1b[0m\r\n\x1b[33mwarning\x1b[0m: "+strings.Repeat("wide ", 12)+"\r\n"))
+	}
+	b.do("open", args{"dark": true}, nil)
+	s.login(b)
+	b.wait("document.querySelectorAll('nav a').length === 3")
+	for _, key := range []string{"ArrowDown", "ArrowDown", "Enter"} {
+		b.do("key", args{"key": key}, nil)
+	}
+	b.wait("tetherPage.screen().includes('this is shell')")
+	if got := b.text("document.documentElement.dataset.theme + getComputedStyle(document.body).backgroundColor"); got != "darkrgb(18, 21, 26)" {
+		t.Errorf("in the dark it is %s", got)
+	}
+	b.do("key", args{"key": "?"}, nil)
+	b.wait("document.querySelector('#help').open")
+	b.shot("9-dark-keys")
+	b.do("key", args{"key": "Escape"}, nil)
+	b.do("key", args{"key": "Escape"}, nil)
+	b.wait("document.querySelector('#view').hidden")
+	b.do("open", args{"width": 390, "height": 780}, nil)
+	s.login(b)
+	b.wait("document.querySelectorAll('nav a').length === 3")
+	b.shot("10-narrow-list")
+	s.choose(b, "dev-server")
+	b.wait("tetherPage.screen().includes('this is dev-server')")
+	b.wait("getComputedStyle(document.querySelector('aside')).display === 'none' && document.documentElement.scrollWidth <= 390")
+	b.shot("11-narrow-terminal")
+	b.do("click", args{"selector": "#back"}, nil)
+	b.wait("getComputedStyle(document.querySelector('aside')).display !== 'none'")
+	b.do("goto", args{"url": s.server.URL + "/plain"}, nil)
+	b.shot("12-plain")
+	b.clean(s.server.URL)
+}
+
+func TestPageWithoutScripts(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	s.act(s.lendAs(s.machine, "laptop", "dev", "<b>dev</b>"), print("\x1b[32mready\x1b[0m\r\n"))
+	b.do("open", args{"script": false}, nil)
+	b.do("goto", args{"url": s.server.URL + s.host.Launch(host.Principal{Role: host.RoleObserver})}, nil)
+	b.wait("location.pathname === '/'")
+	b.do("goto", args{"url": s.server.URL + "/plain"}, nil)
+	if text := b.text("document.body.innerText"); !strings.Contains(text, "laptop/<b>dev</b> running") {
+		t.Errorf("the plain page says %q", text)
+	}
+	b.do("click", args{"selector": "p a"}, nil)
+	if text := b.text("document.body.innerText"); strings.TrimSpace(text) != "ready" {
+		t.Errorf("the terminal's text is %q", text)
+	}
+	b.clean(s.server.URL)
+}
+
+// A link works once; the cookie it gives is out of reach for scripts and other sites.
+func TestLaunchLinkInABrowser(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	b.do("open", nil, nil)
+	var status int
+	b.do("goto", args{"url": s.server.URL}, &status)
+	if status != http.StatusUnauthorized || !strings.Contains(b.text("document.body.innerText"), "tether-host link") {
+		t.Errorf("without a link: %d", status)
+	}
+	b.shot("13-login")
+	link := s.server.URL + s.host.Launch(host.Principal{Name: "ann", Role: host.RoleObserver})
+	b.do("goto", args{"url": link}, nil)
+	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
+	var cookies []struct {
+		Name, SameSite string
+		HTTPOnly       bool `json:"httpOnly"`
+	}
+	b.do("cookies", nil, &cookies)
+	if len(cookies) != 1 || !cookies[0].HTTPOnly || cookies[0].SameSite != "Strict" {
+		t.Errorf("cookies %+v", cookies)
+	}
+	b.do("open", nil, nil) // another browser
+	b.do("goto", args{"url": link}, &status)
+	if status != http.StatusForbidden {
+		t.Errorf("the link again: %d", status)
+	}
+	b.do("type", args{"text": "wrong"}, nil)
+	b.do("key", args{"key": "Enter"}, nil)
+	b.wait("document.querySelector('.wrong')?.textContent.includes('wrong token')")
+	b.do("click", args{"selector": "input"}, nil)
+	b.do("type", args{"text": token}, nil)
+	b.do("key", args{"key": "Enter"}, nil)
+	b.wait("document.querySelector('#link')?.dataset.state === 'up'")
+	b.do("click", args{"selector": "footer form button"}, nil)
+	b.wait("document.body.innerText.includes('tether-host link')")
+	testkit.Eventually(t, soon, "nobody is logged in", func() bool {
+		r, err := http.Get(s.server.URL + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		return r.StatusCode == http.StatusUnauthorized
+	})
+}
+
+// soon is how long a test waits for what does not involve the browser.
+const soon = 30 * time.Second
