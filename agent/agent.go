@@ -36,6 +36,9 @@ type Config struct {
 	AllowRoot bool
 	// Settings is what the person configured; nil means the defaults.
 	Settings *config.Config
+	// Secrets says where tokens and this machine's key may be kept. The zero
+	// value is a file that only the user can read.
+	Secrets Secrets
 	// LogLevel, if not "", comes before that of Settings.
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
@@ -109,6 +112,7 @@ type Agent struct {
 	end      context.CancelFunc
 	killing  atomic.Bool   // the end is that of the terminals, too
 	kept     int           // terminals that were left running; set when Run returns
+	attempts attempts      // to pair by a code
 	pairing  chan struct{} // 1 slot: hosts come and go one at a time
 }
 
@@ -164,7 +168,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log = zerolog.New(&a.leveled).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	a.auditStart()
 	defer a.auditEnd()
-	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs)); err != nil {
+	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs), a.cfg.Secrets); err != nil {
 		return err
 	}
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))
@@ -179,7 +183,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		a.links.watch = a.cfg.Watch
 	}
 	for _, h := range a.hosts.list() {
-		a.links.start(h)
+		a.links.start(h, a.hosts.endpoint(h))
 	}
 	a.openDeclared()
 	return a.serve(ctx, listener)

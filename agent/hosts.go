@@ -3,6 +3,7 @@ package agent
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,9 +12,11 @@ import (
 	"slices"
 	"sync"
 
+	"tether/agent/device"
 	"tether/agent/term"
 	"tether/ahp/client"
 	"tether/platform/dirs"
+	"tether/platform/keyring"
 	"tether/platform/secret"
 )
 
@@ -22,7 +25,9 @@ type host struct {
 	Name                  string         `json:"name"`
 	URL                   string         `json:"url"`
 	Token                 string         `json:"token,omitempty"`
-	Pin                   string         `json:"pin,omitempty"` // client.Pin
+	Pin                   string         `json:"pin,omitempty"`        // client.Pin
+	Sealed                bool           `json:"in_keyring,omitempty"` // the token is
+	HostKey               []byte         `json:"host_key,omitempty"`   // of a host that this machine is paired with by keys
 	ClientID              string         `json:"client_id"`
 	Default               bool           `json:"default,omitempty"`
 	AssumeClientTerminals bool           `json:"assume_client_terminals,omitempty"`
@@ -31,31 +36,56 @@ type host struct {
 
 // hostFile is the store's file.
 type hostFile struct {
-	Version int    `json:"version"`
-	Hosts   []host `json:"hosts"`
+	Version int     `json:"version"`
+	Secrets keeping `json:"secrets,omitzero"`
+	Hosts   []host  `json:"hosts"`
 }
 
 const hostFileVersion = 1
 
-// endpoint says how to reach it.
-func (h host) endpoint() client.Endpoint {
+// endpoint says how to reach a host, with the credential that is kept for it.
+func (s *hostStore) endpoint(h host) client.Endpoint {
 	pin, _ := client.ParsePin(h.Pin) // openHosts has checked it
-	return client.Endpoint{URL: h.URL, Token: h.Token, Pin: pin}
+	e := client.Endpoint{URL: h.URL, Token: h.Token, Pin: pin}
+	switch {
+	case h.HostKey != nil:
+		e.Credential = func(ctx context.Context) (string, error) { return s.session(ctx, h, pin) }
+	case h.Sealed:
+		e.Credential = func(context.Context) (string, error) { return s.secret(h.ClientID) }
+	}
+	return e
+}
+
+// session proves to the host that this is the machine it was paired with.
+func (s *hostStore) session(ctx context.Context, h host, pin client.Pin) (token string, err error) {
+	key, err := s.deviceKey(false)
+	if err != nil {
+		return "", err
+	}
+	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, key)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	return c.Session(ctx, h.HostKey)
 }
 
 // hostStore is the list of paired hosts. It is safe for concurrent use.
 type hostStore struct {
 	path    string
+	secrets Secrets
 	writing sync.Mutex // held by update: two changes must not overtake each other
 
-	mu  sync.Mutex
-	all []host // in the order of pairing; replaced, never changed
+	mu    sync.Mutex
+	all   []host // in the order of pairing; replaced, never changed
+	kept  keeping
+	known map[string]string // what the keyring has said
 }
 
-func openHosts(path string) (*hostStore, error) {
+func openHosts(path string, secrets Secrets) (*hostStore, error) {
 	data, err := secret.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &hostStore{path: path}, nil
+		return &hostStore{path: path, secrets: secrets}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("paired hosts: %w", err)
@@ -74,20 +104,23 @@ func openHosts(path string) (*hostStore, error) {
 			return nil, fmt.Errorf("paired hosts: %s: %s: %w", path, h.Name, err)
 		}
 	}
-	return &hostStore{path: path, all: f.Hosts}, nil
+	if f.Secrets.Store == "" && len(f.Hosts) > 0 {
+		f.Secrets = keeping{Store: inFile, Why: "hosts were paired before there was a choice"}
+	}
+	return &hostStore{path: path, secrets: secrets, all: f.Hosts, kept: f.Secrets}, nil
 }
 
 // PairedEndpoint returns how to reach the paired host that where names: its name
 // or its URL. found is false if there is none. It needs no daemon.
 func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
-	s, err := openHosts(hostsPath(d))
+	s, err := openHosts(hostsPath(d), Secrets{Keyring: keyring.System()})
 	if err != nil {
 		return e, false, err
 	}
 	address, _ := HostURL(where) // a name gives "", which is no host's
 	for _, h := range s.all {
 		if h.Name == where || h.URL == address {
-			return h.endpoint(), true, nil
+			return s.endpoint(h), true, nil
 		}
 	}
 	return e, false, nil
@@ -132,6 +165,13 @@ func (s *hostStore) put(h host) error { return s.replace(h.Name, h) }
 
 // replace is put for a host that was called name before.
 func (s *hostStore) replace(name string, h host) error {
+	h, err := s.sealed(h)
+	if err != nil {
+		return err
+	}
+	if old, ok := s.find(name); ok && old.Sealed && (!h.Sealed || old.ClientID != h.ClientID) {
+		defer s.dropSecret(old.ClientID)
+	}
 	return s.update(func(all []host) []host {
 		if h.Default {
 			for i := range all {
@@ -148,6 +188,9 @@ func (s *hostStore) replace(name string, h host) error {
 
 // remove forgets the host of that name.
 func (s *hostStore) remove(name string) error {
+	if h, ok := s.find(name); ok && h.Sealed {
+		defer s.dropSecret(h.ClientID)
+	}
 	return s.update(func(all []host) []host {
 		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
 	})
@@ -159,7 +202,10 @@ func (s *hostStore) update(change func([]host) []host) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	all := change(slices.Clone(s.list()))
-	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Hosts: all}, "", "\t")
+	s.mu.Lock()
+	kept := s.kept
+	s.mu.Unlock()
+	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Secrets: kept, Hosts: all}, "", "\t")
 	if err = cmp.Or(err, secret.WriteFile(s.path, append(data, '\n'))); err != nil {
 		return fmt.Errorf("keep paired hosts: %w", err)
 	}

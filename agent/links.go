@@ -12,6 +12,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/term"
 	"tether/agent/uplink"
+	"tether/ahp/client"
 	"tether/platform/roam"
 )
 
@@ -66,11 +67,11 @@ func (l *links) moved(why roam.Change) {
 }
 
 // start links to a host, in place of a link of that name.
-func (l *links) start(h host) {
+func (l *links) start(h host, e client.Endpoint) {
 	l.stop(h.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
-		Name: h.Name, Endpoint: h.endpoint(), ClientID: h.ClientID,
+		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 	})}

@@ -13,11 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/device"
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/pairing"
 )
 
 const (
@@ -45,13 +47,27 @@ func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus
 	if err != nil {
 		return local.HostStatus{}, err
 	}
+	if strings.HasPrefix(r.Token, pairing.TokenPrefix) {
+		if h, err = a.redeem(ctx, h, r); err != nil {
+			return local.HostStatus{}, err
+		}
+	}
+	if err := a.hosts.settle(r.Store); err != nil {
+		return local.HostStatus{}, err
+	}
+	return a.keep(ctx, h)
+}
+
+// keep makes sure that the host lets us in, keeps it and links to it.
+func (a *Agent) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	if err := a.verify(ctx, h); err != nil {
 		return local.HostStatus{}, err
 	}
 	if err := a.hosts.put(h); err != nil {
 		return local.HostStatus{}, err
 	}
-	a.links.start(h)
+	h, _ = a.hosts.find(h.Name) // without what is in the keyring
+	a.links.start(h, a.hosts.endpoint(h))
 	a.auditHost(policy.EventPair, h.Name, h.URL)
 	a.log.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
 	return a.hostStatus(h), nil
@@ -93,7 +109,10 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 	}
 	known := a.pairedAt(h.URL, r.Name)
 	if known.Name != "" {
-		h.Name, h.ClientID, h.Default = known.Name, known.ClientID, known.Default || r.Default
+		h.Name, h.Default = known.Name, known.Default || r.Default
+		if known.HostKey == nil { // else its clientId is that machine's
+			h.ClientID = known.ClientID
+		}
 		return h, nil
 	}
 	if h.Name == "" {
@@ -184,7 +203,7 @@ func loopback(name string) bool {
 func (a *Agent) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	conn, err := client.Connect(ctx, h.endpoint(), client.Options{
+	conn, err := client.Connect(ctx, a.hosts.endpoint(h), client.Options{
 		ClientID: newUUID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
 	})
 	if err != nil {
@@ -204,6 +223,10 @@ func refusal(err error) error {
 	var version *ahp.VersionError
 	seen := client.UnverifiedPin(err)
 	switch {
+	case errors.Is(err, device.ErrIdentity):
+		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed on purpose: tether unpair, then pair again"
+	case errors.Is(err, device.ErrRevoked), errors.Is(err, device.ErrToken):
+		e.Code, e.Hint = local.CodeRefused, "pair again: tether pair URL"
 	case errors.Is(err, client.ErrPin):
 		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed, pair again with the new --pin"
 	case seen != (client.Pin{}):
@@ -226,7 +249,8 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 		return err
 	}
 	defer func() { <-a.pairing }()
-	if _, ok := a.hosts.find(name); !ok {
+	h, ok := a.hosts.find(name)
+	if !ok {
 		return notPaired(name)
 	}
 	if err := a.hosts.remove(name); err != nil {
@@ -242,6 +266,9 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 		return !ok || s.State != "online" || s.Known == 0
 	})
 	a.links.stop(name)
+	if err := a.leave(h); err != nil {
+		a.log.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
+	}
 	a.auditHost(policy.EventUnpair, name, "")
 	a.log.Info().Str("host", name).Msg("unpaired")
 	return nil

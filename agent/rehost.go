@@ -33,7 +33,7 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 	}
 	if h.Name != name {
 		a.links.stop(name)
-		a.links.start(h)
+		a.links.start(h, a.hosts.endpoint(h))
 		a.log.Info().Str("host", name).Str("now", h.Name).Msg("renamed")
 	}
 	return a.hostStatus(h), nil

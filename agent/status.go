@@ -7,6 +7,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/pairing"
 )
 
 // Status is what is known at this moment; nobody is asked.
@@ -15,7 +16,7 @@ func (a *Agent) Status() local.Status {
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
-		Degraded: a.degraded.list(),
+		Degraded: a.degraded.list(), Secrets: a.hosts.place(),
 	}
 	if a.holders == nil {
 		s.Holders.Off = cmp.Or(a.cfg.NoHolders, "this daemon was started without")
@@ -51,7 +52,10 @@ func (a *Agent) Status() local.Status {
 
 func (a *Agent) hostStatus(h host) local.HostStatus {
 	first, ok := a.hosts.byDefault()
-	s := local.HostStatus{Name: h.Name, URL: h.URL, Pin: h.Pin, Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	s := local.HostStatus{Name: h.Name, URL: h.URL, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	if h.HostKey != nil {
+		s.HostKey = pairing.Fingerprint(h.HostKey)
+	}
 	link, ok := a.links.status(h.Name)
 	if !ok {
 		return s // being paired or unpaired just now

@@ -139,6 +139,9 @@ type PairRequest struct {
 	// client-executed terminals.
 	AssumeClientTerminals bool   `json:"assume_client_terminals,omitempty"`
 	OnDispose             string `json:"on_dispose,omitempty"` // auto, kill or unlend
+	// Store is where secrets are to be kept, keyring or file; "" is where they
+	// are, or what is best.
+	Store string `json:"store,omitempty"`
 }
 
 // Status is what the daemon knows about itself, its hosts and its terminals,
@@ -159,6 +162,16 @@ type Status struct {
 	Waiting       int          `json:"approvals_waiting"` // questions for the person
 	// Degraded is what does not work as it should, the oldest first.
 	Degraded []Degraded `json:"degraded"`
+	// Secrets says where tokens and keys are kept, absent before the first
+	// pairing.
+	Secrets *SecretStore `json:"secrets,omitempty"`
+}
+
+// SecretStore is where secrets are kept.
+type SecretStore struct {
+	Store string `json:"store"`          // keyring or file
+	Path  string `json:"path,omitempty"` // of the file
+	Why   string `json:"why,omitempty"`  // it is not the keyring
 }
 
 // Holders are the processes in which terminals outlive the daemon.
@@ -183,19 +196,22 @@ type LogMemory struct {
 
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
-	Name      string    `json:"name"`
-	URL       string    `json:"url"` // without a credential
-	Pin       string    `json:"pin,omitempty"`
-	Default   bool      `json:"default"`
-	State     string    `json:"state"` // connecting, online, waiting, refused, unsupported
-	Since     time.Time `json:"since"`
-	DownSince time.Time `json:"down_since,omitzero"` // absent while online
-	NextRetry time.Time `json:"next_retry,omitzero"`
-	Error     string    `json:"error,omitempty"`    // of the last attempt, while not online
-	Protocol  string    `json:"protocol,omitempty"` // this and the next two only while online
-	Server    string    `json:"server,omitempty"`
-	Resume    bool      `json:"resume"`
-	Refused   int64     `json:"refused_actions"`
+	Name string `json:"name"`
+	URL  string `json:"url"` // without a credential
+	Pin  string `json:"pin,omitempty"`
+	// Credential is how this machine gets in: key (its own), token or none.
+	Credential string    `json:"credential"`
+	HostKey    string    `json:"host_key,omitempty"` // fingerprint, of a host that is paired by keys
+	Default    bool      `json:"default"`
+	State      string    `json:"state"` // connecting, online, waiting, refused, unsupported
+	Since      time.Time `json:"since"`
+	DownSince  time.Time `json:"down_since,omitzero"` // absent while online
+	NextRetry  time.Time `json:"next_retry,omitzero"`
+	Error      string    `json:"error,omitempty"`    // of the last attempt, while not online
+	Protocol   string    `json:"protocol,omitempty"` // this and the next two only while online
+	Server     string    `json:"server,omitempty"`
+	Resume     bool      `json:"resume"`
+	Refused    int64     `json:"refused_actions"`
 	// Unacked is how many bytes of text the host is not known to have, over
 	// all lent terminals. Gaps is how often bytes were dropped before they
 	// could be sent, since the daemon's start, and GapBytes how many.

@@ -57,6 +57,14 @@ func (d *fakeDaemon) Pair(_ context.Context, r local.PairRequest) (local.HostSta
 	return local.HostStatus{Name: r.Name, URL: r.URL}, d.note("pair " + r.Name)
 }
 
+func (d *fakeDaemon) Offer(_ context.Context, r local.PairRequest) (local.PairOffer, error) {
+	return local.PairOffer{ID: "1", Code: "123456"}, d.note("offer " + r.URL)
+}
+
+func (d *fakeDaemon) Finish(_ context.Context, id string) (local.HostStatus, error) {
+	return local.HostStatus{Name: "host"}, d.note("finish " + id)
+}
+
 func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c local.HostChange) (local.HostStatus, error) {
 	return local.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
 }

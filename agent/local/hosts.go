@@ -32,3 +32,56 @@ func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange)
 	var h HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(name), change, &h)
 }
+
+// PairOffer is a pairing by a code that waits for somebody at the host.
+type PairOffer struct {
+	SchemaVersion int `json:"schema_version"`
+	// ID names it for Finish; "" says that the host pairs by tokens alone.
+	ID   string `json:"id,omitempty"`
+	Code string `json:"code,omitempty"` // to be compared with the one at the host
+	// HostKey and DeviceKey are fingerprints, of the host's key and this
+	// machine's.
+	HostKey   string `json:"host_key,omitempty"`
+	DeviceKey string `json:"device_key,omitempty"`
+	ExpiresMs int64  `json:"expires_ms,omitempty"` // from now
+}
+
+func (s *Server) offer(w http.ResponseWriter, r *http.Request) error {
+	var req PairRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if req.Token != "" {
+		return &Error{Code: CodeBadRequest, Message: "pairing by a code takes no token", Hint: "POST /v1/hosts does"}
+	}
+	o, err := s.opts.Daemon.Offer(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	return reply(w, o)
+}
+
+func (s *Server) finish(w http.ResponseWriter, r *http.Request) error {
+	if err := decode(w, r, &struct{}{}); err != nil {
+		return err
+	}
+	h, err := s.opts.Daemon.Finish(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return reply(w, h)
+}
+
+// Offer begins to pair by a code. An offer without an ID says that the host
+// pairs by tokens alone.
+func (c *Client) Offer(ctx context.Context, r PairRequest) (PairOffer, error) {
+	var o PairOffer
+	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)
+}
+
+// Finish blocks until the offer with that ID was approved at the host, has
+// expired or ctx ends, after which it is over.
+func (c *Client) Finish(ctx context.Context, id string) (HostStatus, error) {
+	var h HostStatus
+	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+url.PathEscape(id), struct{}{}, &h)
+}

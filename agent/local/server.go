@@ -32,6 +32,10 @@ type Daemon interface {
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// Pair asks the host once, then keeps it and links to it.
 	Pair(context.Context, PairRequest) (HostStatus, error)
+	// Offer begins to pair by a code, if the host does so; Finish waits for it
+	// to be approved.
+	Offer(context.Context, PairRequest) (PairOffer, error)
+	Finish(ctx context.Context, id string) (HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
@@ -192,6 +196,8 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/environment":             person(s.environment),
 		"POST /v1/hosts":                   person(s.pair),
 		"POST /v1/hosts/{name}":            person(s.changeHost),
+		"POST /v1/pairings":                person(s.offer),
+		"POST /v1/pairings/{id}":           person(s.finish),
 		"DELETE /v1/hosts/{name}":          person(s.unpair),
 		"POST /v1/declared":                person(s.declare),
 		"GET /v1/health":                   onlySocket(person(s.health)),

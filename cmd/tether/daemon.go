@@ -12,6 +12,7 @@ import (
 	"tether/agent/local"
 	"tether/installer"
 	"tether/platform/dirs"
+	"tether/platform/keyring"
 )
 
 // allowRootVar stands for --allow-root, also for a daemon that another command starts.
@@ -65,7 +66,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	program, without := holderProgram()
 	limitMemory(settings)
 	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level,
-		Holder: program, NoHolders: without, Replace: f.replace,
+		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
 		return &usageError{message: "daemon: " + err.Error(), hint: "see tether daemon --help"}
@@ -83,6 +84,15 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 		return &hinted{err, "tether status shows it, tether stop ends it"}
 	}
 	return err
+}
+
+// secrets says where the daemon may keep them.
+func secrets() agent.Secrets {
+	s := agent.Secrets{Keyring: keyring.System()}
+	if os.Getenv(dirs.HomeVar) != "" {
+		s.File = dirs.HomeVar + " is set, and everything is below it"
+	}
+	return s
 }
 
 // ready tells who has started the daemon.

@@ -21,23 +21,23 @@ func pairCommand(a *app) *cobra.Command {
 		Use: "pair URL", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 1, "the host's URL"),
 		Long: `pair with an agent host, to lend it terminals.
 
-The host is asked once; then the daemon keeps a link to it. The token is asked for
-on the terminal, or read from --token-file (- is standard input). Pairing again
-with the same URL replaces the token.`,
+A host that knows how (tether-host does) is paired with by keys: a code is shown here,
+and somebody at the host approves it who sees the same there. Then this machine gets
+in by a key that never leaves it. With a pairing token of the host nobody has to
+approve. Other hosts have a token, which is asked for on the terminal.
+
+Tokens are read from --token-file (- is standard input), never from the command line.
+Pairing again with the same URL replaces the token. tether unpair has the host forget
+this machine's key.`,
+		Example: `  tether pair wss://host.example
+  tether pair --token-file - wss://host.example < token
+  tether pair --without-token ws://127.0.0.1:9187`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := refuseToken(c, args[0]); err != nil {
 				return err
 			}
-			var err error
 			r.URL = args[0]
-			if r.Token, err = token.read(a, c); err != nil {
-				return err
-			}
-			client, err := a.ensured(c)
-			if err != nil {
-				return err
-			}
-			h, err := client.Pair(c.Context(), r)
+			h, err := a.pair(c, r, token)
 			if err != nil {
 				return err
 			}
@@ -48,10 +48,64 @@ with the same URL replaces the token.`,
 	token.flags(c)
 	f.StringVar(&r.Name, "name", "", "a `name` for the host, instead of one made of its URL")
 	f.StringVar(&r.Pin, "pin", "", "believe the host's certificate if its public key has this `HASH`, sha256/…, instead of the system's authorities")
+	f.StringVar(&r.Store, "store", "", "keep secrets in the `keyring`, or in a file that only you can read; the first pairing decides")
 	f.BoolVar(&r.Default, "default", false, "lend to it when nothing else is said, as to the first host anyway")
 	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair although the host does not say that it takes terminals")
 	f.StringVar(&r.OnDispose, "on-dispose", "auto", "when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")
 	return c
+}
+
+// pair pairs by keys if no token was given and the host does so, else by a token.
+func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (local.HostStatus, error) {
+	given := token != (tokenSource{})
+	var err error
+	if given {
+		if r.Token, err = token.read(a, c); err != nil {
+			return local.HostStatus{}, err
+		}
+	}
+	client, err := a.ensured(c)
+	if err != nil {
+		return local.HostStatus{}, err
+	}
+	if !given {
+		offer, err := client.Offer(c.Context(), r)
+		if err != nil {
+			return local.HostStatus{}, err
+		}
+		if offer.ID != "" {
+			return a.compare(c, client, offer)
+		}
+		if r.Token, err = token.read(a, c); err != nil {
+			return local.HostStatus{}, err
+		}
+	}
+	h, err := client.Pair(c.Context(), r)
+	if err == nil {
+		err = a.showStore(c, client)
+	}
+	return h, err
+}
+
+// compare shows the code and waits until it was approved at the host.
+func (a *app) compare(c *cobra.Command, client *local.Client, o local.PairOffer) (local.HostStatus, error) {
+	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", printable(o.HostKey, 80), printable(o.DeviceKey, 80), printable(o.Code, 20))
+	a.notice("at the host, somebody who has this code from you lets this machine in: tether-host approve %s", printable(o.Code, 20))
+	a.notice("waiting for at most %d minutes; Ctrl-C gives up. With a token instead: --token-file", o.ExpiresMs/60_000)
+	h, err := client.Finish(c.Context(), o.ID)
+	if err == nil {
+		err = a.showStore(c, client)
+	}
+	return h, err
+}
+
+// showStore says where secrets are, if that is not the keyring.
+func (a *app) showStore(c *cobra.Command, client *local.Client) error {
+	s, err := client.Status(c.Context())
+	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
+		a.notice("secrets are in %s, which only you can read: %s", printable(s.Secrets.Path, 0), printable(s.Secrets.Why, 200))
+	}
+	return err
 }
 
 func (a *app) paired(h local.HostStatus) error {

@@ -78,12 +78,23 @@ func (a *app) printStatus(s local.Status) {
 	for _, d := range s.Degraded {
 		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
 	}
+	if s.Secrets != nil {
+		fmt.Fprintf(a.stdout, "secrets    %s\n", storeText(*s.Secrets))
+	}
 	if len(s.Hosts) == 0 {
 		fmt.Fprintln(a.stdout, "hosts      none; pair with one by: tether pair URL")
 	}
 	for _, h := range s.Hosts {
 		a.printHost(h)
 	}
+}
+
+// storeText says where secrets are.
+func storeText(s local.SecretStore) string {
+	if s.Path == "" {
+		return "in the " + printable(s.Store, 20)
+	}
+	return fmt.Sprintf("in %s, which only you can read: %s", printable(s.Path, 0), printable(s.Why, 200))
 }
 
 func (a *app) printHost(h local.HostStatus) {

@@ -1,0 +1,220 @@
+package agent
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/agent/device"
+	"tether/agent/local"
+	"tether/ahp/client"
+	"tether/pairing"
+)
+
+// maxAttempts bounds how many pairings by a code are under way.
+const maxAttempts = 4
+
+// attempts are the pairings by a code that are under way. The zero value is ready to use.
+type attempts struct {
+	mu  sync.Mutex
+	all map[string]*attempt
+}
+
+// attempt is one of them.
+type attempt struct {
+	request local.PairRequest
+	client  *device.Client
+	pairing *device.Pairing
+	expires time.Time
+}
+
+// add keeps an attempt, and returns how to name it.
+func (s *attempts) add(a *attempt) (id string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]*attempt{}
+	}
+	for id, old := range s.all {
+		if !time.Now().Before(old.expires) {
+			old.client.Close()
+			delete(s.all, id)
+		}
+	}
+	if len(s.all) >= maxAttempts {
+		return "", &local.Error{Code: local.CodeLimit, Message: "several pairings wait already", Hint: "let them be approved, or wait ten minutes"}
+	}
+	id = rand.Text()
+	s.all[id] = a
+	return id, nil
+}
+
+// take returns the attempt, which is over with that.
+func (s *attempts) take(id string) *attempt {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	a := s.all[id]
+	delete(s.all, id)
+	return a
+}
+
+// Offer begins to pair by a code with a host that does so. Nothing is kept yet but this machine's key.
+func (a *Agent) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
+	h, err := a.newHost(r)
+	if err != nil {
+		return local.PairOffer{}, err
+	}
+	if _, err := a.offers(ctx, h); err != nil {
+		if errors.Is(err, device.ErrNotOffered) {
+			return local.PairOffer{SchemaVersion: local.SchemaVersion}, nil
+		}
+		return local.PairOffer{}, refusal(err)
+	}
+	c, key, err := a.deviceClient(h, r.Store)
+	if err != nil {
+		return local.PairOffer{}, err
+	}
+	p, err := c.Begin(ctx, plainName(machineName()))
+	if err != nil {
+		c.Close()
+		return local.PairOffer{}, refusal(err)
+	}
+	id, err := a.attempts.add(&attempt{request: r, client: c, pairing: p, expires: time.Now().Add(pairing.PairingTime)})
+	if err != nil {
+		c.Close()
+		return local.PairOffer{}, err
+	}
+	return local.PairOffer{SchemaVersion: local.SchemaVersion, ID: id, Code: p.Code, HostKey: pairing.Fingerprint(p.HostKey),
+		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
+}
+
+// offers asks the host for its key.
+func (a *Agent) offers(ctx context.Context, h host) (ed25519.PublicKey, error) {
+	pin, _ := client.ParsePin(h.Pin) // newHost has checked it
+	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	return c.HostKey(ctx)
+}
+
+// deviceClient is a client with this machine's key, which is made if there is none. The caller closes it.
+func (a *Agent) deviceClient(h host, store string) (*device.Client, ed25519.PrivateKey, error) {
+	if err := a.hosts.settle(store); err != nil {
+		return nil, nil, err
+	}
+	key, err := a.hosts.deviceKey(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	pin, _ := client.ParsePin(h.Pin)
+	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, key)
+	return c, key, err
+}
+
+// Finish waits until the offered pairing was approved at the host, then keeps the host and links to it. A pairing whose Finish has
+// ended is over.
+func (a *Agent) Finish(ctx context.Context, id string) (local.HostStatus, error) {
+	t := a.attempts.take(id)
+	if t == nil {
+		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "there is no such pairing", Hint: "begin again: tether pair URL"}
+	}
+	defer t.client.Close()
+	if _, err := t.pairing.Wait(ctx); err != nil {
+		if errors.Is(err, device.ErrExpired) {
+			err = &local.Error{Code: local.CodeTimeout, Message: "nobody at the host has approved the code in time", Hint: "begin again: tether pair URL"}
+		}
+		return local.HostStatus{}, err
+	}
+	if err := a.takeTurn(ctx); err != nil {
+		return local.HostStatus{}, err
+	}
+	defer func() { <-a.pairing }()
+	h, err := a.newHost(t.request)
+	if err != nil {
+		return local.HostStatus{}, err
+	}
+	h.withKey(t.pairing.HostKey)
+	return a.keep(ctx, h)
+}
+
+// redeem pairs by a pairing token.
+func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, error) {
+	hostKey, err := a.offers(ctx, h)
+	if errors.Is(err, device.ErrNotOffered) {
+		return h, &local.Error{Code: local.CodeUnsupportedHost, Message: "this is a pairing token, and the host does not pair by keys",
+			Hint: "is the URL right? Else get a token for this machine that is no pairing token"}
+	}
+	if err != nil {
+		return h, refusal(err)
+	}
+	c, _, err := a.deviceClient(h, r.Store)
+	if err != nil {
+		return h, err
+	}
+	defer c.Close()
+	if _, err := c.Redeem(ctx, hostKey, r.Token); err != nil {
+		return h, refusal(err)
+	}
+	h.withKey(hostKey)
+	return h, nil
+}
+
+// withKey makes it a host that is paired by keys. It gets another clientId: the former may be somebody else's at the host.
+func (h *host) withKey(hostKey ed25519.PublicKey) {
+	h.Token, h.HostKey, h.ClientID = "", hostKey, newUUID()
+}
+
+// credential says how this machine gets in.
+func (h host) credential() string {
+	switch {
+	case h.HostKey != nil:
+		return "key"
+	case h.Sealed, h.Token != "":
+		return "token"
+	}
+	return "none"
+}
+
+// leaveTimeout is how long Unpair waits for the host to forget this machine's key.
+const leaveTimeout = 3 * time.Second
+
+// leave has the host forget this machine's key. A host that cannot be reached keeps it; it may be revoked there.
+func (a *Agent) leave(h host) error {
+	if h.HostKey == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	key, err := a.hosts.deviceKey(false)
+	if err != nil {
+		return err
+	}
+	pin, _ := client.ParsePin(h.Pin)
+	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, key)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return c.Leave(ctx, h.HostKey)
+}
+
+// plainName is a name that hosts take.
+func plainName(name string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)) {
+			return r
+		}
+		return '-'
+	}, name)
+	plain = strings.TrimLeft(plain[:min(len(plain), pairing.MaxName)], "-_.")
+	if plain == "" {
+		return "machine"
+	}
+	return plain
+}

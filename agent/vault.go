@@ -1,0 +1,206 @@
+package agent
+
+import (
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+
+	"tether/agent/local"
+	"tether/platform/keyring"
+)
+
+// Secrets says where the daemon may keep tokens and this machine's key.
+type Secrets struct {
+	// Keyring is the desktop's; nil means that there is none.
+	Keyring *keyring.Keyring
+	// File, if not "", is why the file is taken unless the person asks for the keyring.
+	File string
+}
+
+// Places where secrets are kept, as the person names them.
+const (
+	inFile    = "file"
+	inKeyring = "keyring"
+)
+
+// keeping says where secrets are kept. Once settled it stays: a keyring that is locked one morning is no reason to ask for tokens
+// again, nor one that has come back to leave them in two places.
+type keeping struct {
+	Store     string `json:"store,omitempty"`      // inFile or inKeyring; "" is not settled
+	Why       string `json:"why,omitempty"`        // it is not the keyring
+	ID        string `json:"id,omitempty"`         // begins the names of our items in the keyring
+	DeviceKey []byte `json:"device_key,omitempty"` // the seed of this machine's key, unless that is in the keyring
+}
+
+// deviceItem names the machine's key in the keyring.
+const deviceItem = "device"
+
+// settle decides where secrets are kept: want is what the person says, "" what is best. It asks the keyring for at most a second.
+func (s *hostStore) settle(want string) error {
+	if want != "" && want != inFile && want != inKeyring {
+		return bad("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
+	}
+	s.mu.Lock()
+	kept, hosts := s.kept, len(s.all)
+	s.mu.Unlock()
+	if kept.Store != "" && (want == "" || want == kept.Store || hosts > 0) {
+		if want != "" && want != kept.Store {
+			return &local.Error{Code: local.CodeExists, Message: "secrets are kept in the " + kept.Store + " since the first host was paired",
+				Hint: "unpair all hosts, then pair with --store " + want}
+		}
+		return nil
+	}
+	kept, err := s.choose(want)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = kept
+	return nil
+}
+
+func (s *hostStore) choose(want string) (keeping, error) {
+	if want == inFile {
+		return keeping{Store: inFile, Why: "you said so"}, nil
+	}
+	if want == "" && s.secrets.File != "" {
+		return keeping{Store: inFile, Why: s.secrets.File}, nil
+	}
+	err := errors.New("there is none")
+	if s.secrets.Keyring != nil {
+		err = s.secrets.Keyring.Probe()
+	}
+	switch {
+	case err == nil:
+		return keeping{Store: inKeyring, ID: rand.Text()}, nil
+	case want == inKeyring:
+		return keeping{}, &local.Error{Code: local.CodeCannotStart, Message: "the keyring cannot be used: " + err.Error(),
+			Hint: "unlock it, or keep secrets in a file that only you can read: --store file"}
+	}
+	return keeping{Store: inFile, Why: "the keyring cannot be used: " + err.Error()}, nil
+}
+
+// place says where secrets are kept, for the person.
+func (s *hostStore) place() *local.SecretStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept.Store == "" {
+		return nil
+	}
+	p := &local.SecretStore{Store: s.kept.Store, Why: s.kept.Why}
+	if s.kept.Store == inFile {
+		p.Path = s.path
+	}
+	return p
+}
+
+// secret returns the item of that name in the keyring. It is asked once.
+func (s *hostStore) secret(name string) (string, error) {
+	s.mu.Lock()
+	text, ok := s.known[name]
+	id := s.kept.ID
+	s.mu.Unlock()
+	if ok {
+		return text, nil
+	}
+	if s.secrets.Keyring == nil {
+		return "", errors.New("the secret is in a keyring, and there is none here")
+	}
+	text, err := s.secrets.Keyring.Get(id + "/" + name)
+	if err != nil {
+		return "", err
+	}
+	s.remember(name, text)
+	return text, nil
+}
+
+func (s *hostStore) remember(name, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known == nil {
+		s.known = map[string]string{}
+	}
+	s.known[name] = text
+}
+
+// setSecret puts an item into the keyring.
+func (s *hostStore) setSecret(name, text string) error {
+	s.mu.Lock()
+	id := s.kept.ID
+	s.mu.Unlock()
+	if s.secrets.Keyring == nil {
+		return errors.New("secrets are in a keyring, and there is none here")
+	}
+	if err := s.secrets.Keyring.Set(id+"/"+name, text); err != nil {
+		return fmt.Errorf("keep a secret: %w", err)
+	}
+	s.remember(name, text)
+	return nil
+}
+
+// dropSecret forgets an item. What cannot be deleted opens nothing that the host has not been told of.
+func (s *hostStore) dropSecret(name string) {
+	s.mu.Lock()
+	delete(s.known, name)
+	id := s.kept.ID
+	s.mu.Unlock()
+	if s.secrets.Keyring != nil {
+		_ = s.secrets.Keyring.Delete(id + "/" + name)
+	}
+}
+
+// sealed moves the host's token into the keyring, if secrets are kept there.
+func (s *hostStore) sealed(h host) (host, error) {
+	s.mu.Lock()
+	store := s.kept.Store
+	s.mu.Unlock()
+	if store != inKeyring || h.Token == "" {
+		return h, nil
+	}
+	if err := s.setSecret(h.ClientID, h.Token); err != nil {
+		return h, err
+	}
+	h.Token, h.Sealed = "", true
+	return h, nil
+}
+
+// errNoDeviceKey is met where the key was taken away behind the daemon's back.
+var errNoDeviceKey = errors.New("this machine's key is not there any more; pair again")
+
+// deviceKey returns this machine's key. Before the first pairing it is made.
+func (s *hostStore) deviceKey(make bool) (ed25519.PrivateKey, error) {
+	s.mu.Lock()
+	kept := s.kept
+	s.mu.Unlock()
+	seed := kept.DeviceKey
+	if kept.Store == inKeyring {
+		text, err := s.secret(deviceItem)
+		if err != nil && !errors.Is(err, keyring.ErrNotFound) {
+			return nil, err
+		}
+		if seed, err = base64.StdEncoding.DecodeString(text); err != nil {
+			return nil, errNoDeviceKey
+		}
+	}
+	switch {
+	case len(seed) == ed25519.SeedSize:
+		return ed25519.NewKeyFromSeed(seed), nil
+	case !make:
+		return nil, errNoDeviceKey
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Store == inKeyring {
+		return key, s.setSecret(deviceItem, base64.StdEncoding.EncodeToString(key.Seed()))
+	}
+	s.mu.Lock()
+	s.kept.DeviceKey = slices.Clone(key.Seed())
+	s.mu.Unlock()
+	return key, s.update(func(all []host) []host { return all })
+}
