@@ -128,12 +128,19 @@ func lentText(t local.Terminal) string {
 	}
 	var hosts []string
 	for _, l := range t.Loans {
-		text := l.Host
-		if l.Until != nil {
-			text += fmt.Sprintf(" (%s left)", ago(max(time.Until(*l.Until), 0)))
+		var more []string
+		if l.Since.Sub(t.Started) > time.Second {
+			more = append(more, "since "+ago(time.Since(l.Since)))
 		}
-		if l.Observers != nil {
-			text += fmt.Sprintf(" (%d watching)", *l.Observers)
+		if l.Until != nil {
+			more = append(more, ago(max(time.Until(*l.Until), 0))+" left")
+		}
+		if l.Observers != nil && *l.Observers > 0 {
+			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
+		}
+		text := l.Host
+		if len(more) > 0 {
+			text += " (" + strings.Join(more, ", ") + ")"
 		}
 		hosts = append(hosts, text)
 	}
