@@ -1,0 +1,276 @@
+package agent_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/host/access"
+	"tether/host/devices"
+	"tether/internal/testkit"
+	"tether/pairing"
+)
+
+// keyHost is a host that pairs by keys.
+type keyHost struct {
+	t       *testing.T
+	url     string
+	pending string
+	tokens  *access.Tokens
+}
+
+func startKeyHost(t *testing.T) *keyHost {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	k := &keyHost{t: t, pending: filepath.Join(dir, "pending.json")}
+	var err error
+	if k.tokens, err = access.Open(filepath.Join(dir, "tokens.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := k.tokens.Create("watcher", host.RoleObserver, 0); err != nil { // makes the directory
+		t.Fatal(err)
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	door, err := devices.New(devices.Options{Key: key, Tokens: k.tokens, Pending: k.pending})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
+	k.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if devices.Serves(r) {
+			door.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(h.Close)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); k.tokens.Run(ctx, nil) }()
+	t.Cleanup(func() { cancel(); <-done })
+	return k
+}
+
+// pair pairs by a code that is approved, and returns the host's status.
+func (k *keyHost) pair(a *daemon, r local.PairRequest, as string) local.HostStatus {
+	k.t.Helper()
+	r.URL = k.url
+	o, err := a.client.Offer(k.t.Context(), r)
+	if err != nil || o.ID == "" || len(o.Code) != 6 || !strings.HasPrefix(o.HostKey, "SHA256:") {
+		k.t.Fatalf("offer %+v, %v", o, err)
+	}
+	if _, err := devices.Approve(k.pending, k.tokens, o.Code, as); err != nil {
+		k.t.Fatal(err)
+	}
+	h, err := a.client.Finish(k.t.Context(), o.ID)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	if _, err := a.client.Finish(k.t.Context(), o.ID); err == nil {
+		k.t.Error("a pairing is finished twice")
+	}
+	return h
+}
+
+// state waits until the only host is in a state.
+func (d *daemon) state(what, state string) local.HostStatus {
+	d.t.Helper()
+	return d.status(what, func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == state }).Hosts[0]
+}
+
+func TestPairingByKeys(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	a := start(t, agent.Config{Dirs: d})
+	h := k.pair(a, local.PairRequest{Name: "work"}, "laptop")
+	if h.Name != "work" || h.Credential != "key" || !h.Default || !strings.HasPrefix(h.HostKey, "SHA256:") {
+		t.Errorf("paired: %+v", h)
+	}
+	a.state("it is online", "online")
+	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
+		t.Fatal(err)
+	}
+	a.status("a terminal is lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 1 && s.Hosts[0].Lent[0].Problem == "" })
+	a.end()
+
+	// The next daemon gets in by the same key, and whoever needs no daemon, too.
+	a = start(t, agent.Config{Dirs: d})
+	a.state("it is online again", "online")
+	e, found, err := agent.PairedEndpoint(d, "work")
+	if err != nil || !found || e.Token != "" {
+		t.Fatalf("endpoint: %+v, %v, %v", e, found, err)
+	}
+	conn, err := client.Connect(t.Context(), e, client.Options{ClientID: "another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+
+	// Revoked there, the link says so and the key opens nothing.
+	if _, err := k.tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	if h := a.state("it is refused", "refused"); !strings.Contains(h.Error, "revoked") {
+		t.Errorf("it says %q", h.Error)
+	}
+
+	// Paired again, under another name, it is the same host here.
+	if h := k.pair(a, local.PairRequest{}, "laptop-2"); h.Name != "work" {
+		t.Errorf("again: %+v", h)
+	}
+	a.state("it is back", "online")
+
+	// Unpairing takes the key away there.
+	if err := a.client.Unpair(t.Context(), "work"); err != nil {
+		t.Fatal(err)
+	}
+	all, err := k.tokens.List()
+	for _, i := range all {
+		if err != nil || i.Kind == access.KindDevice {
+			t.Errorf("the host still knows %+v, %v", i, err)
+		}
+	}
+}
+
+// A host that is another one, with all that was recorded of the first, is told nothing.
+func TestAnotherHostIsRefused(t *testing.T) {
+	d, k, impostor := home(t), startKeyHost(t), startKeyHost(t)
+	a := start(t, agent.Config{Dirs: d})
+	k.pair(a, local.PairRequest{Name: "work"}, "laptop")
+	a.state("it is online", "online")
+	a.end()
+	path := filepath.Join(d.State, "hosts.json")
+	data, err := os.ReadFile(path)
+	if err == nil {
+		err = os.WriteFile(path, []byte(strings.ReplaceAll(string(data), k.url, impostor.url)), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := k.tokens.List()
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	a = start(t, agent.Config{Dirs: d})
+	if h := a.state("it is refused", "refused"); h.Credential != "key" || h.Error == "" {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestPairingTokens(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	a := start(t, agent.Config{Dirs: d})
+	token, _, err := k.tokens.CreatePairing("laptop", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(r local.PairRequest, want local.Code) {
+		t.Helper()
+		_, err := a.client.Pair(t.Context(), r)
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != want || e.Hint == "" || strings.Contains(err.Error(), r.Token) {
+			t.Errorf("%v, want %s with a hint", err, want)
+		}
+	}
+	refused(local.PairRequest{URL: k.url, Token: pairing.TokenPrefix + "canary"}, local.CodeRefused)
+	refused(local.PairRequest{URL: startHost(t, "x"), Token: token}, local.CodeUnsupportedHost)
+	refused(local.PairRequest{URL: "ws://127.0.0.1:1", Token: token}, local.CodeUnreachable)
+	h, err := a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Token: token})
+	if err != nil || h.Credential != "key" {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	a.state("it is online", "online")
+	refused(local.PairRequest{URL: k.url, Token: token, Name: "local"}, local.CodeRefused)
+	a.end()
+	holding(t, d.State, token, "")
+}
+
+// holding checks that a secret is in the file of that name under a directory, and in no other.
+func holding(t *testing.T, dir, secret, file string) {
+	t.Helper()
+	if secret == "" {
+		t.Fatal("no secret to look for")
+	}
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if has := strings.Contains(string(data), secret); err == nil && has != (e.Name() == file) {
+			t.Errorf("%s: the secret is in it: %v", path, has)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A host that does not pair by keys says so at once, however it answers what it does not know.
+func TestHostsThatPairByTokensAlone(t *testing.T) {
+	a := start(t, agent.Config{Dirs: home(t)})
+	for name, url := range map[string]string{
+		"a host":             startHost(t, "x"),
+		"a web server":       serveHTTP(t, http.NotFoundHandler()),
+		"one that redirects": serveHTTP(t, http.RedirectHandler("http://127.0.0.1:1/", http.StatusFound)),
+		"another protocol":   serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{"version":9}`)) })),
+		"a flood": serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 1<<16)); err != nil {
+					return
+				}
+			}
+		})),
+		"one that hangs": serveHTTP(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })),
+	} {
+		if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: url}); err != nil || o.ID != "" {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+	for _, r := range []local.PairRequest{{URL: "ws://example.com"}, {URL: "ws://127.0.0.1:1"}, {URL: "ws://127.0.0.1:1", Token: "x"}} {
+		if _, err := a.client.Offer(t.Context(), r); err == nil {
+			t.Errorf("%+v is offered", r)
+		}
+	}
+}
+
+// seed is this machine's key as the file has it.
+func seed(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, ok := strings.Cut(string(data), `"device_key": "`)
+	text, _, _ := strings.Cut(rest, `"`)
+	if raw, err := base64.StdEncoding.DecodeString(text); !ok || err != nil || len(raw) != ed25519.SeedSize {
+		t.Fatalf("no key in %s", data)
+	}
+	return text
+}
+
+func TestTheKeyIsInOneFile(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	a := start(t, agent.Config{Dirs: d, LogLevel: "debug"})
+	k.pair(a, local.PairRequest{}, "laptop")
+	s := a.status("it is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
+	path := filepath.Join(d.State, "hosts.json")
+	if s.Secrets == nil || s.Secrets.Store != "file" || s.Secrets.Path != path || s.Secrets.Why == "" {
+		t.Errorf("status says %+v", s.Secrets)
+	}
+	a.end()
+	holding(t, filepath.Dir(d.State), seed(t, path), "hosts.json")
+}

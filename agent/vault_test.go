@@ -1,0 +1,184 @@
+package agent_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	library "github.com/zalando/go-keyring"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/platform/keyring"
+)
+
+// fakeRing is a keyring in memory that can be locked.
+type fakeRing struct {
+	mu     sync.Mutex
+	items  map[string]string
+	broken error
+	locked chan struct{} // closed when it is unlocked; nil is unlocked
+}
+
+func (f *fakeRing) reach() error {
+	f.mu.Lock()
+	broken, locked := f.broken, f.locked
+	f.mu.Unlock()
+	if locked != nil {
+		<-locked
+	}
+	return broken
+}
+
+func (f *fakeRing) Set(_, user, password string) error {
+	if err := f.reach(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items[user] = password
+	return nil
+}
+
+func (f *fakeRing) Get(_, user string) (string, error) {
+	if err := f.reach(); err != nil {
+		return "", err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text, ok := f.items[user]
+	if !ok {
+		return "", library.ErrNotFound
+	}
+	return text, nil
+}
+
+func (f *fakeRing) Delete(_, user string) error {
+	if err := f.reach(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.items, user)
+	return nil
+}
+
+// values are all secrets in it.
+func (f *fakeRing) values() (all []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, v := range f.items {
+		all = append(all, v)
+	}
+	return all
+}
+
+func TestSecretsInTheKeyring(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	ring := &fakeRing{items: map[string]string{}}
+	config := agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}}
+	a := start(t, config)
+	if h, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil || h.Credential != "token" {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	k.pair(a, local.PairRequest{Name: "keys"}, "laptop")
+	online := func(s local.Status) bool {
+		return len(s.Hosts) == 2 && s.Hosts[0].State == "online" && s.Hosts[1].State == "online"
+	}
+	if s := a.status("both are online", online); s.Secrets == nil || s.Secrets.Store != "keyring" || s.Secrets.Path != "" {
+		t.Errorf("status says %+v", s.Secrets)
+	}
+	a.end()
+	if all := ring.values(); len(all) != 2 {
+		t.Errorf("%d secrets are in the keyring, want the token and the key", len(all))
+	}
+	for _, secret := range ring.values() {
+		holding(t, filepath.Dir(d.State), secret, "no file")
+	}
+
+	// Locked, it hangs nobody, and nothing is kept elsewhere: the link says what is the matter, and comes up with the keyring.
+	ring.mu.Lock()
+	ring.locked = make(chan struct{})
+	ring.mu.Unlock()
+	config.Secrets.Keyring = keyring.New(ring)
+	a = start(t, config)
+	a.status("the links wait for the keyring", func(s local.Status) bool {
+		return len(s.Hosts) == 2 && strings.Contains(s.Hosts[0].Error, "locked") && strings.Contains(s.Hosts[1].Error, "locked")
+	})
+	ring.mu.Lock()
+	close(ring.locked)
+	ring.locked = nil
+	ring.mu.Unlock()
+	a.status("both are online again", online)
+
+	// What is forgotten is forgotten there, too.
+	if err := a.client.Unpair(t.Context(), "plain"); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range ring.values() {
+		if v == "canary-token" {
+			t.Error("the token of a host that was forgotten is still in the keyring")
+		}
+	}
+}
+
+// Which place it is, is decided once, and said.
+func TestWhereSecretsAreKept(t *testing.T) {
+	broken := errors.New("no such bus")
+	for _, c := range []struct {
+		name    string
+		secrets agent.Secrets
+		want    string // of the person
+		store   string
+		why     string
+		code    local.Code
+	}{
+		{"none", agent.Secrets{}, "", "file", "there is none", ""},
+		{"no desktop", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
+		{"locked", agent.Secrets{Keyring: keyring.New(&fakeRing{locked: make(chan struct{})})}, "", "file", "locked", ""},
+		{"a keyring", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "", "keyring", "", ""},
+		{"the person wants a file", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "you said so", ""},
+		{"a home of its own", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "", "file", "a home", ""},
+		{"but the keyring is wanted", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "keyring", "keyring", "", ""},
+		{"wanted, and broken", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", local.CodeCannotStart},
+		{"nonsense", agent.Secrets{}, "cloud", "", "", local.CodeBadRequest},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := home(t)
+			url := startHost(t, "x")
+			a := start(t, agent.Config{Dirs: d, Secrets: c.secrets})
+			_, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "x", Store: c.want})
+			if e, ok := errors.AsType[*local.Error](err); c.code != "" && (!ok || e.Code != c.code) || c.code == "" && err != nil {
+				t.Fatalf("%v, want %q", err, c.code)
+			}
+			if c.code != "" {
+				if _, err := os.Stat(filepath.Join(d.State, "hosts.json")); err == nil {
+					t.Error("something was kept")
+				}
+				return
+			}
+			check := func(s local.Status) {
+				t.Helper()
+				if s.Secrets == nil || s.Secrets.Store != c.store || !strings.Contains(s.Secrets.Why, c.why) {
+					t.Errorf("status says %+v, want %s because of %q", s.Secrets, c.store, c.why)
+				}
+			}
+			check(a.status("it is paired", func(s local.Status) bool { return len(s.Hosts) == 1 }))
+			other := map[string]string{"file": "keyring", "keyring": "file"}[c.store]
+			if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "x", Store: other}); err == nil {
+				t.Error("it moves while hosts are paired")
+			}
+			a.end()
+
+			// With another keyring it stays where it was.
+			if c.store == "file" {
+				c.secrets = agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}
+			}
+			a = start(t, agent.Config{Dirs: d, Secrets: c.secrets})
+			check(a.status("it is online", func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == "online" }))
+		})
+	}
+}
