@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-// promiseDirs are the short names of packages in docs/RELIABILITY.md.
+// promisePages are the pages that name tests, and how many at least.
+var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md": 30}
+
+// promiseDirs are the short names of packages in those pages.
 var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether"}
 
 // A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
@@ -43,10 +46,6 @@ func promised(page string) (tests []promiseTest) {
 
 // Each promise names tests that are there.
 func TestPromisesHaveTheirTests(t *testing.T) {
-	page, err := os.ReadFile("docs/RELIABILITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	there := map[promiseTest]bool{}
 	for _, f := range parseTree(t) {
 		for _, d := range f.ast.Decls {
@@ -55,13 +54,19 @@ func TestPromisesHaveTheirTests(t *testing.T) {
 			}
 		}
 	}
-	tests := promised(string(page))
-	if len(tests) < 50 {
-		t.Errorf("only %d tests are named: %v", len(tests), tests)
-	}
-	for _, p := range tests {
-		if !there[p] {
-			t.Errorf("docs/RELIABILITY.md names Test%s in %q, which is not there", p.name, p.dir)
+	for path, least := range promisePages {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests := promised(string(page))
+		if len(tests) < least {
+			t.Errorf("%s: only %d tests are named: %v", path, len(tests), tests)
+		}
+		for _, p := range tests {
+			if !there[p] {
+				t.Errorf("%s names Test%s in %q, which is not there", path, p.name, p.dir)
+			}
 		}
 	}
 }

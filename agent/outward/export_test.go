@@ -7,6 +7,3 @@ func TokenForms() (forms [][2]string) {
 	}
 	return forms
 }
-
-// FormsOf is formsOf.
-func FormsOf(v string) []string { return formsOf(v) }

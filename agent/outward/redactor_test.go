@@ -239,3 +239,22 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+// As many values as one terminal may have are not too many.
+func TestManyValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	var env []string
+	for i := range 100 {
+		env = append(env, "TOKEN_"+strings.Repeat("X", i)+"="+made(t, `[A-Za-z0-9+/ ]{128}`, random))
+	}
+	values := outward.Values(env, []string{"TOKEN*"})
+	if len(values) != 64 {
+		t.Errorf("%d values", len(values))
+	}
+	r := compile(t, outward.Options{Tokens: true}, values...)
+	for _, v := range []string{values[0], values[len(values)-1]} {
+		if got := shown(r, "x "+v+"\n"); strings.Contains(got, v[:20]) || !strings.Contains(got, "*****") {
+			t.Errorf("shown as %q", got)
+		}
+	}
+}

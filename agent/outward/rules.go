@@ -57,12 +57,12 @@ const (
 
 // Compile makes rules. It returns an error for a pattern that is no regular
 // expression, or if there are too many or too complex ones.
-func Compile(o Options) (*Rules, error) { return compile(o, nil) }
+func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
-func compile(o Options, values []string) (*Rules, error) {
+func compile(o Options, values []string, forms int) (*Rules, error) {
 	r := &Rules{opts: o, nfa: &nfa{}, with: map[string]*Rules{}}
 	for _, v := range values {
-		for _, form := range formsOf(v) {
+		for _, form := range formsOf(v, forms) {
 			if !slices.Contains(r.values, form) {
 				r.values = append(r.values, form)
 			}
@@ -97,7 +97,8 @@ func compile(o Options, values []string) (*Rules, error) {
 func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
 
 // With returns rules that also redact values, as Values returns them. Where
-// there are too many they are left out and ok is false.
+// there are very many, only their commoner forms are looked for. Where even
+// these are too many, with the patterns that there are, ok is false and none is.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if len(values) == 0 {
 		return r, true
@@ -108,9 +109,12 @@ func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if found := r.with[key]; found != nil {
 		return found, true
 	}
-	made, err := compile(r.opts, values)
-	if err != nil {
-		return r, false
+	made, err := (*Rules)(nil), errComplex
+	for forms := formsAll; err != nil; forms++ {
+		if forms == formsNone {
+			return r, false
+		}
+		made, err = compile(r.opts, values, forms)
 	}
 	const most = 16 // sets of values that are remembered
 	if len(r.with) >= most {

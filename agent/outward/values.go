@@ -54,9 +54,17 @@ func secretive(v string) bool {
 	return true
 }
 
+// How many forms of values are looked for: all, or fewer where there are so many values that the automaton would be too large.
+const (
+	formsAll = iota
+	formsCommon
+	formsPlain
+	formsNone
+)
+
 // formsOf are the texts in which a value may be written: as it is, line by line, in base64 at any of the three alignments, in a URL and
 // in JSON.
-func formsOf(value string) []string {
+func formsOf(value string, forms int) []string {
 	var all []string
 	add := func(s string) {
 		for len(s) > maxValue {
@@ -69,9 +77,13 @@ func formsOf(value string) []string {
 	for line := range strings.Lines(value) {
 		add(strings.TrimSpace(line))
 	}
+	if forms >= formsPlain {
+		return all
+	}
 	v := strings.TrimSpace(value)
+	encodings := []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding}
 	for shift := range 3 {
-		for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for _, enc := range encodings[:2-forms] {
 			// The characters at the ends depend on what is around.
 			text := enc.EncodeToString(append(make([]byte, shift), v...))
 			skip, cut := (shift*8+5)/6, (shift+len(v))%3
@@ -80,6 +92,9 @@ func formsOf(value string) []string {
 			}
 			add(text)
 		}
+	}
+	if forms > formsAll {
+		return all
 	}
 	add(url.QueryEscape(v))
 	add(url.PathEscape(v))

@@ -1,0 +1,78 @@
+package config_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/agent/config"
+	"tether/internal/testkit"
+)
+
+// The first rule that fits counts, but never always does.
+func TestLendRules(t *testing.T) {
+	home, work := testkit.Abs("/home/x"), testkit.Abs("/work")
+	c, err := config.Parse("f", []byte(`
+[lend]
+default = "no"
+[[lend.rules]]
+effect = "yes"
+directories = ['`+work+`']
+owners = ["user"]
+[[lend.rules]]
+effect = "no"
+directories = ['`+work+`']
+[[lend.rules]]
+effect = "yes"
+doors = ["config"]
+[[lend.rules]]
+effect = "never"
+directories = ["~/secret"]
+[[lend.rules]]
+effect = "never"
+hosts = ["shared"]
+owners = ["agent"]
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, q := range []struct {
+		name, door, owner, host string
+		dirs                    []string
+		want                    string
+	}{
+		{"no rule", "cli", "user", "lab", []string{home}, "no"},
+		{"by directory", "cli", "user", "lab", []string{work}, "yes"},
+		{"below it", "cli", "user", "lab", []string{filepath.Join(work, "a", "b")}, "yes"},
+		{"beside it", "cli", "user", "lab", []string{work + "shop"}, "no"},
+		{"another owner", "mcp", "agent", "lab", []string{work}, "no"},
+		{"by door", "config", "user", "lab", []string{home}, "yes"},
+		{"never, before others", "config", "user", "lab", []string{filepath.Join(home, "secret", "x")}, "never"},
+		{"by another name of the directory", "cli", "user", "lab", []string{work, filepath.Join(home, "secret")}, "never"},
+		{"by host", "mcp", "agent", "shared", []string{work}, "never"},
+		{"by host, not its owner", "cli", "user", "shared", []string{work}, "yes"},
+	} {
+		if got := c.Lend.Effect(config.Lending{Door: q.door, Owner: q.owner, Host: q.host, Dirs: q.dirs}, home); got != q.want {
+			t.Errorf("%s: %s, want %s", q.name, got, q.want)
+		}
+	}
+}
+
+func TestLendProblems(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`default = "never"`, `"never" must be one of yes, no`},
+		{`redact_patterns = ["("]`, "number 1: error parsing regexp"},
+		{`redact_patterns = ["a", "b*"]`, "number 2 fits the empty text"},
+		{`redact_patterns = ["` + strings.Repeat("a", 501) + `"]`, "longer than 500 bytes"},
+		{`redact_env = ["*"]`, "must be a variable's name"},
+		{`redact_env = ["A=B"]`, "must be a variable's name"},
+		{"[[lend.rules]]\nowners = [\"user\"]", "each rule needs one"},
+		{"[[lend.rules]]\neffect = \"no\"\ndirectories = [\"relative\"]", "must be an absolute path"},
+		{"[[lend.rules]]\neffect = \"no\"\ndoors = [\"web\"]", "must be one of cli, mcp, acp, ws, config"},
+		{`images = "2"`, "is no size"},
+	} {
+		if _, err := config.Parse("f", []byte("[lend]\n"+c.text+"\n")); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
