@@ -51,6 +51,7 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/ipc, platform/secret < host/access;
 	host/access < host/devices;
+	ahp/client < host/conform;
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;

@@ -69,7 +69,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(manual.Book{Version: versionText()}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout))
+	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), conformCommand(stdin, stdout))
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")

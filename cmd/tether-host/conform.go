@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/ahp/client"
+	"tether/host/conform"
+)
+
+func conformCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
+	var o conform.Options
+	var own, other hostURL
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "conform URL", Short: "check whether a host follows the rules for client-executed terminals",
+		Long: `Connects to an agent host of any make as two clients, and checks what docs/PROTOCOL.md asks of hosts that take
+client-executed terminals, and before it what AHP asks of all. It makes terminals of its own and takes them away again; a host that
+runs shells is asked to run one, in which a word is printed.
+
+It prints a table and exits with 0 if every rule that applies was kept and the host takes such terminals, else with 1.`,
+		Args: exactly(1, "the URL of a host, such as wss://host.example"),
+		RunE: func(c *cobra.Command, args []string) error {
+			for u, to := range map[*hostURL]*client.Endpoint{&own: &o.Endpoint, &other: &o.Observer} {
+				if u == &other && other.tokenFile == "" {
+					continue
+				}
+				u.url = args[0]
+				token, err := u.token(stdin)
+				if err == nil {
+					to.Token = token
+					to.URL, err = u.at("", false, token != "")
+				}
+				if err != nil {
+					return err
+				}
+			}
+			return checkHost(c.Context(), o, asJSON, stdout)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&own.tokenFile, "token-file", "", "read the token of the client that lends from `FILE`; - is standard input")
+	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the client that watches from `FILE`; without it, both have the same")
+	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "how long the host may take for each thing")
+	f.BoolVar(&o.Plain, "plain", false, "check only what AHP asks of all hosts")
+	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules also where the host shows no marker; it may start shells instead")
+	f.BoolVar(&asJSON, "json", false, "as JSON")
+	return c
+}
+
+// checkHost checks and prints. Its error is the verdict.
+func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Writer) error {
+	report, err := conform.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(report)
+	} else {
+		err = printReport(stdout, report)
+	}
+	switch {
+	case err != nil:
+		return err
+	case report.Failed():
+		return errors.New("the host breaks rules")
+	case !o.Plain && !o.Assume && !report.Marker:
+		return errors.New("the host takes no client-executed terminals")
+	}
+	return nil
+}
+
+func printReport(stdout io.Writer, report *conform.Report) error {
+	name := report.Server
+	if name == "" {
+		name = "a host that does not say its name"
+	}
+	fmt.Fprintf(stdout, "%s, AHP %s\n\n", name, report.Version)
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "FOR\tRULE\tRESULT\tWHY")
+	count := map[conform.Verdict]int{}
+	for _, r := range report.Results {
+		count[r.Verdict]++
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Group, r.Rule, r.Verdict, r.Why)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(stdout, "\n%d passed, %d failed, %d do not apply\n", count[conform.Pass], count[conform.Fail], count[conform.Skip])
+	return err
+}

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/secret"
+)
+
+func TestConform(t *testing.T) {
+	testkit.Leaks(t)
+	t.Setenv("SHELL", "/bin/sh")
+	dir := filepath.Join(t.TempDir(), "private")
+	if err := secret.Dir(dir); err != nil {
+		t.Fatal(err)
+	}
+	own, tokens := filepath.Join(dir, "own"), filepath.Join(dir, "tokens.json")
+	r := start(t, "--token-file", own, "--tokens", tokens)
+	watcher := filepath.Join(dir, "watcher")
+	if err := secret.WriteFile(watcher, []byte(command(t, exitOK, "token", "create", "w", "--role", "observer", "--tokens", tokens))); err != nil {
+		t.Fatal(err)
+	}
+	said := command(t, exitOK, "conform", r.url, "--token-file", own, "--observer-token-file", watcher, "--timeout", "1m")
+	if strings.Contains(said, "FAIL") || !strings.Contains(said, "0 failed") || !strings.Contains(said, "executionTarget client") {
+		t.Errorf("it said\n%s", said)
+	}
+	var report struct {
+		Server  string
+		Results []struct{ Rule, Verdict string }
+	}
+	text := command(t, exitOK, "conform", r.url, "--token-file", own, "--plain", "--json", "--timeout", "1m")
+	if err := json.Unmarshal([]byte(text), &report); err != nil || !strings.HasPrefix(report.Server, "tether-host") || len(report.Results) < 10 {
+		t.Errorf("%v in %s", err, text)
+	}
+	command(t, exitFailure, "conform", r.url, "--timeout", "1m")
+	command(t, exitUsage, "conform")
+	command(t, exitUsage, "conform", "ftp://host.example")
+}

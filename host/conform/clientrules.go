@@ -1,0 +1,279 @@
+package conform
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// clientRules hold for hosts that show the marker. The terminal in them is client-executed: this program plays its pty.
+var clientRules = []rule{
+	{"a claim in somebody else's name is refused with -32602", func(r *run) error {
+		p := r.terminal()
+		p.Claim = ahp.ClientClaim(r.other.id)
+		return wantCode(r.create(p), "it", jsonrpc.CodeInvalidParams)
+	}},
+	{"a session's claim is refused with -32602", func(r *run) error {
+		p := r.terminal()
+		p.Claim = ahp.Claim{Kind: ahp.ClaimSession, Session: "ahp-session:/conform"}
+		return wantCode(r.create(p), "it", jsonrpc.CodeInvalidParams)
+	}},
+	{"createTerminal starts nothing, and the snapshot says executionTarget client", func(r *run) error {
+		if err := r.create(r.terminal()); err != nil {
+			return err
+		}
+		st, err := r.state(r.owner)
+		if err == nil && (st.ExecutionTarget != ahp.TargetClient || !st.Claim.HeldBy(r.owner.id)) {
+			err = fmt.Errorf("executionTarget is %q, the claim %+v", st.ExecutionTarget, st.Claim)
+		}
+		return err
+	}},
+	{"the catalogue says executionTarget client", func(r *run) error {
+		info, err := r.listed(r.other)
+		if err == nil && (info == nil || info.ExecutionTarget != ahp.TargetClient) {
+			err = fmt.Errorf("its entry is %+v", info)
+		}
+		return err
+	}},
+	{"a URI that exists is refused with -32010 for others", func(r *run) error {
+		p := r.terminal()
+		p.Claim = ahp.ClientClaim(r.other.id)
+		return wantCode(r.other.conn.CreateTerminal(r.ctx, p), "it", ahp.CodeAlreadyExists, ahp.CodePermissionDenied)
+	}},
+	{"terminal/output becomes terminal/data for the other subscribers", func(r *run) error {
+		if _, err := r.state(r.other); err != nil {
+			return err
+		}
+		if err := r.print("first ä\U0001F600\r\n"); err != nil {
+			return err
+		}
+		return r.until(r.other, "terminal/data", func() bool { return r.other.textLocked(r.uri) == "first ä\U0001F600\r\n" })
+	}},
+	{"the owner does not get its own output back as new", func(r *run) error {
+		if err := r.settled(); err != nil {
+			return err
+		}
+		r.owner.mu.Lock()
+		defer r.owner.mu.Unlock()
+		for _, e := range r.owner.seen {
+			if e.channel == r.uri && e.text != "" && e.origin != r.owner.id {
+				return fmt.Errorf("it got %.60q without its origin", e.text)
+			}
+		}
+		return nil
+	}},
+	{"a later subscriber's snapshot has the output", func(r *run) error {
+		st, err := r.state(r.other)
+		if err == nil && st.Text() != "first ä\U0001F600\r\n" {
+			err = fmt.Errorf("it has %.100q", st.Text())
+		}
+		return err
+	}},
+	{"output by others is refused with a reason", func(r *run) error {
+		return r.refused(r.other, "another client", ahp.TerminalOutput{Data: "forged"})
+	}},
+	{"exit, size, title, directory and clearing by others are refused", func(r *run) error {
+		zero := int64(0)
+		return r.refused(r.other, "another client", ahp.TerminalExited{ExitCode: &zero}, ahp.TerminalResized{Cols: 10, Rows: 10},
+			ahp.TerminalTitleChanged{Title: "forged"}, ahp.TerminalCwdChanged{Cwd: "file:///forged"}, ahp.TerminalCleared{})
+	}},
+	{"input and claims by others are refused: observation only", func(r *run) error {
+		return r.refused(r.other, "another client", ahp.TerminalInput{Data: "x"}, ahp.TerminalClaimed{Claim: ahp.ClientClaim(r.other.id)})
+	}},
+	{"input and claims by the owner are refused", func(r *run) error {
+		return r.refused(r.owner, "the owner", ahp.TerminalInput{Data: "x"}, ahp.TerminalClaimed{Claim: ahp.ClientClaim(r.other.id)})
+	}},
+	{"what was refused has changed nothing", func(r *run) error {
+		st, err := r.state(r.other)
+		if err == nil && (st.Text() != "first ä\U0001F600\r\n" || st.Lifecycle.Exited() || st.Cols != 80 || st.Title != "conform" || !st.Claim.HeldBy(r.owner.id)) {
+			err = fmt.Errorf("the state is %+v", st)
+		}
+		return err
+	}},
+	{"the owner's size, title and directory are in the state", func(r *run) error {
+		if err := r.act(ahp.TerminalResized{Cols: 100, Rows: 30}, ahp.TerminalTitleChanged{Title: "changed"}, ahp.TerminalCwdChanged{Cwd: "file:///changed"}); err != nil {
+			return err
+		}
+		st, err := r.state(r.other)
+		if err == nil && (st.Cols != 100 || st.Rows != 30 || st.Title != "changed" || st.Cwd != "file:///changed") {
+			err = fmt.Errorf("the state is %+v", st)
+		}
+		return err
+	}},
+	{"the owner's commands are in the state, with output and exit code", (*run).commands},
+	{"offsets: what has come already is dropped, and positions are acknowledged", (*run).overlap},
+	{"offsets: what is missing is shown", (*run).gap},
+	{"a terminal outlives its owner's connection within graceMs", (*run).comesBack},
+	{"terminal/exited by the owner comes after its output, with the code", func(r *run) error {
+		seven := int64(7)
+		if err := r.print("last\r\n"); err != nil {
+			return err
+		}
+		if err := r.act(ahp.TerminalExited{ExitCode: &seven}); err != nil {
+			return err
+		}
+		if err := r.exits(r.other, 7); err != nil {
+			return err
+		}
+		r.other.mu.Lock()
+		defer r.other.mu.Unlock()
+		if !strings.HasSuffix(r.other.textLocked(r.uri), "last\r\n") {
+			return errors.New("the last output is not there")
+		}
+		return nil
+	}},
+	{"output after the exit is refused", func(r *run) error {
+		return r.refused(r.owner, "the owner", ahp.TerminalOutput{Data: "after"})
+	}},
+	{"disposeTerminal takes the terminal away", (*run).dispose},
+	{"the owner is told by terminal/exited when somebody disposes of a terminal", (*run).disposedByOthers},
+}
+
+func (r *run) terminal() ahp.CreateTerminalParams {
+	cols, rows := int64(80), int64(24)
+	return ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id), Name: "conform", Cwd: "file:///conform", Cols: &cols, Rows: &rows,
+		ExecutionTarget: ahp.TargetClient}
+}
+
+// act dispatches actions of the owner's and returns when the host has taken them.
+func (r *run) act(all ...ahp.Action) error {
+	for _, a := range all {
+		if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, a); err != nil {
+			return err
+		}
+	}
+	return r.settled()
+}
+
+// print dispatches output, at its offset if the host reads those.
+func (r *run) print(text string) error {
+	a := ahp.TerminalOutput{Data: text}
+	if at := r.text; r.marker.Resume {
+		a.Offset = &at
+	}
+	r.text += int64(len(text))
+	return r.act(a)
+}
+
+func (r *run) commands() error {
+	if !r.marker.CommandActions {
+		return skip("the marker says commandActions: false")
+	}
+	three, ms := int64(3), 12.0
+	if err := r.act(ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalCommandExecuted{CommandID: "c1", CommandLine: "make", Timestamp: 1}); err != nil {
+		return err
+	}
+	if err := r.print("made\r\n"); err != nil {
+		return err
+	}
+	if err := r.act(ahp.TerminalCommandFinished{CommandID: "c1", ExitCode: &three, DurationMs: &ms}); err != nil {
+		return err
+	}
+	st, err := r.state(r.other)
+	if err != nil {
+		return err
+	}
+	for _, p := range st.Content {
+		if p.CommandID == "c1" && p.CommandLine == "make" && p.Output == "made\r\n" && p.IsComplete && p.ExitCode != nil && *p.ExitCode == 3 {
+			return nil
+		}
+	}
+	return fmt.Errorf("the content is %+v", st.Content)
+}
+
+func (r *run) overlap() error {
+	if !r.marker.Resume {
+		return skip("the marker says resume: false")
+	}
+	if err := r.print("0123456789"); err != nil {
+		return err
+	}
+	back := r.text - 5
+	if err := r.act(ahp.TerminalOutput{Data: "56789abc", Offset: &back}); err != nil {
+		return err
+	}
+	r.text += 3
+	st, err := r.state(r.other)
+	if err == nil && !strings.HasSuffix(st.Text(), "0123456789abc") {
+		err = fmt.Errorf("the text ends with %.40q", st.Text()[max(0, len(st.Text())-40):])
+	}
+	if err != nil {
+		return err
+	}
+	return r.until(r.owner, "acknowledgement of "+fmt.Sprint(r.text), func() bool { return r.owner.acked[r.uri] == r.text })
+}
+
+func (r *run) gap() error {
+	if !r.marker.Resume {
+		return skip("the marker says resume: false")
+	}
+	before, err := r.state(r.other)
+	if err != nil {
+		return err
+	}
+	r.text += 1000
+	if err := r.print("after the gap"); err != nil {
+		return err
+	}
+	st, err := r.state(r.other)
+	if err == nil && (!strings.HasSuffix(st.Text(), "after the gap") || st.Text() == before.Text()+"after the gap" || !strings.Contains(st.Text(), "1000")) {
+		err = fmt.Errorf("nothing in %.80q says that 1000 bytes are missing", strings.TrimPrefix(st.Text(), before.Text()))
+	}
+	return err
+}
+
+// comesBack cuts the owner's connection and goes on.
+func (r *run) comesBack() error {
+	if r.marker.GraceMs <= 0 {
+		return skip("the marker gives no time of grace")
+	}
+	r.owner.conn.Close()
+	again, err := r.open(r.opts.Endpoint, r.owner.id, nil)
+	if err != nil {
+		return fmt.Errorf("connect again as the same client: %w", err)
+	}
+	r.owner = again
+	if err := r.create(r.terminal()); err != nil {
+		return fmt.Errorf("announce the terminal again: %w", err)
+	}
+	st, err := r.state(r.owner)
+	switch {
+	case err != nil:
+		return err
+	case st.Lifecycle.Exited():
+		return errors.New("it has exited")
+	case r.marker.Resume:
+		return r.until(r.owner, "acknowledgement after the announcement", func() bool { return r.owner.acked[r.uri] == r.text })
+	}
+	return nil
+}
+
+// disposedByOthers is for hosts that let anybody dispose, as AHP has it; others refuse it by a role.
+func (r *run) disposedByOthers() error {
+	r.text = 0
+	r.uri += "-2"
+	if err := r.create(r.terminal()); err != nil {
+		return err
+	}
+	err := r.other.conn.DisposeTerminal(r.ctx, r.uri)
+	if code(err) == ahp.CodePermissionDenied {
+		if err := r.dispose(); err != nil {
+			return err
+		}
+		return skip("the second client may not dispose of it")
+	}
+	if err != nil {
+		return err
+	}
+	return r.until(r.owner, "terminal/exited for the owner", func() bool {
+		for _, e := range r.owner.seen {
+			if e.channel == r.uri && e.kind == ahp.ActionTerminalExited {
+				return true
+			}
+		}
+		return false
+	})
+}

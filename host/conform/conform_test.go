@@ -1,0 +1,195 @@
+package conform_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/host/conform"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+	"tether/platform/proc"
+)
+
+// verdicts are the rules by what came of them, as text for messages.
+func verdicts(r *conform.Report) map[conform.Verdict][]string {
+	all := map[conform.Verdict][]string{}
+	for _, one := range r.Results {
+		all[one.Verdict] = append(all[one.Verdict], one.Group+": "+one.Rule+": "+one.Why)
+	}
+	return all
+}
+
+func check(t *testing.T, o conform.Options) (*conform.Report, map[conform.Verdict][]string) {
+	t.Helper()
+	r, err := conform.Run(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, verdicts(r)
+}
+
+// at serves a handler and returns where.
+func at(t *testing.T, h http.Handler) client.Endpoint {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return client.Endpoint{URL: "ws" + strings.TrimPrefix(s.URL, "http")}
+}
+
+func TestOwnHostKeepsTheRules(t *testing.T) {
+	h := host.New(host.Options{})
+	t.Cleanup(h.Close)
+	r, by := check(t, conform.Options{Endpoint: at(t, h), Patience: time.Minute})
+	if !r.Marker || r.Failed() {
+		t.Errorf("marker %v, broken rules:\n%s", r.Marker, strings.Join(by[conform.Fail], "\n"))
+	}
+	for _, skipped := range by[conform.Skip] {
+		if !strings.HasPrefix(skipped, "plain: ") { // it runs no shells here
+			t.Errorf("skipped %s", skipped)
+		}
+	}
+	if len(by[conform.Pass]) < 25 {
+		t.Errorf("only %d rules were checked", len(by[conform.Pass]))
+	}
+}
+
+// roles lets "lend" lend and "watch" watch.
+type roles struct{}
+
+func (roles) Authenticate(token string) (host.Principal, bool) {
+	role, ok := map[string]host.Role{"lend": host.RoleMachine, "watch": host.RoleObserver}[token]
+	return host.Principal{Name: token, Role: role}, ok
+}
+
+func TestWithRoles(t *testing.T) {
+	h := host.New(host.Options{Access: roles{}})
+	t.Cleanup(h.Close)
+	e := at(t, h)
+	owner, observer := e, e
+	owner.Token, observer.Token = "lend", "watch"
+	r, by := check(t, conform.Options{Endpoint: owner, Observer: observer, Patience: time.Minute})
+	if r.Failed() {
+		t.Errorf("broken rules:\n%s", strings.Join(by[conform.Fail], "\n"))
+	}
+	e.Token = "wrong"
+	if r, err := conform.Run(t.Context(), conform.Options{Endpoint: e}); err == nil {
+		t.Errorf("with a wrong token: %+v", r)
+	}
+}
+
+// yes is a host that accepts everything and does nothing.
+func yes(w http.ResponseWriter, r *http.Request) {
+	ch, err := wsconn.Accept(w, r, wsconn.Options{OriginChecked: true})
+	if err != nil {
+		return
+	}
+	result := ahp.InitializeResult{ProtocolVersion: ahp.Versions()[0], Meta: ahp.NewClientTerminals(1000).Meta()}
+	peer := jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
+		switch {
+		case r.IsNotification():
+		case r.Method == ahp.MethodInitialize:
+			_ = r.Reply(result)
+		case r.Method == ahp.MethodSubscribe:
+			_ = r.Reply(json.RawMessage(`{"snapshot":{"resource":"ahp-root://","fromSeq":0,"state":{"agents":[],"terminals":[],"content":[]}}}`))
+		default:
+			_ = r.Reply(nil)
+		}
+	})})
+	_ = peer.Run(context.Background())
+}
+
+// Every rule that can be broken is found broken at a host that keeps none.
+func TestRulesCanFail(t *testing.T) {
+	r, by := check(t, conform.Options{Endpoint: at(t, http.HandlerFunc(yes)), Patience: 20 * time.Millisecond})
+	if !r.Failed() {
+		t.Fatalf("it passes:\n%v", by)
+	}
+	for _, passed := range by[conform.Pass] {
+		known := false
+		// What a host keeps that says yes and does nothing.
+		for _, harmless := range []string{"initialize answers", "ping is", "root gives", "changes nothing", "does not get its own", "takes the terminal away"} {
+			known = known || strings.Contains(passed, harmless)
+		}
+		if !known {
+			t.Errorf("a host that does nothing keeps %s", passed)
+		}
+	}
+}
+
+// vscodeHost starts VS Code's own agent host, where it is installed.
+func vscodeHost(t *testing.T) client.Endpoint {
+	t.Helper()
+	script, err := filepath.Abs("../../../shared/peers/vscode-host.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Abs("../../bin/tools/vscode-host")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{script, filepath.Join(dir, "vs", "out")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skip("VS Code's agent host is not installed (make test installs it where npm can)")
+		}
+	}
+	port := 0
+	for try := 46951; try < 47951 && port == 0; try += 2 {
+		a, errA := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", try))
+		b, errB := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", try+1))
+		if errA == nil && errB == nil {
+			port = try
+		}
+		for _, l := range []net.Listener{a, b} {
+			if l != nil {
+				l.Close()
+			}
+		}
+	}
+	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), "SECRET")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if all, err := proc.List(); err == nil {
+			for _, p := range proc.Descendants(all, c.Process.Pid) {
+				if child, err := os.FindProcess(p.Pid); err == nil {
+					_ = child.Kill()
+				}
+			}
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	e := client.Endpoint{URL: fmt.Sprintf("ws://127.0.0.1:%d", port), Token: "SECRET"}
+	testkit.Eventually(t, 2*time.Minute, "VS Code's host answers", func() bool {
+		conn, err := client.Connect(t.Context(), e, client.Options{ClientID: "looks"})
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	})
+	return e
+}
+
+// The same client passes at a host that nobody here wrote, as far as the plain protocol goes.
+func TestVSCodeKeepsThePlainRules(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	r, by := check(t, conform.Options{Endpoint: vscodeHost(t), Patience: time.Minute})
+	if r.Marker || r.Failed() || len(by[conform.Pass]) < 13 {
+		t.Errorf("marker %v, %d rules kept, broken:\n%s", r.Marker, len(by[conform.Pass]), strings.Join(by[conform.Fail], "\n"))
+	}
+}

@@ -1,0 +1,163 @@
+package conform
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/jsonrpc"
+)
+
+// Options configure Run. Endpoint is required.
+type Options struct {
+	Endpoint client.Endpoint
+	// Observer is how a second client gets in, without the right to lend; the zero value is Endpoint.
+	Observer client.Endpoint
+	// Patience is how long the host may take for each thing, default 10 s.
+	Patience time.Duration
+	// Plain leaves the rules for client-executed terminals out.
+	Plain bool
+	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare
+	// proposal.
+	Assume bool
+}
+
+// Verdict is what came of a rule.
+type Verdict string
+
+// The verdicts.
+const (
+	Pass Verdict = "pass"
+	Fail Verdict = "FAIL"
+	Skip Verdict = "skip" // it does not apply to this host
+)
+
+// Result is one rule, what came of it, and why if it did not pass.
+type Result struct {
+	Group   string  `json:"group"` // plain or client
+	Rule    string  `json:"rule"`
+	Verdict Verdict `json:"verdict"`
+	Why     string  `json:"why,omitempty"`
+}
+
+// Report is what Run found.
+type Report struct {
+	Server  string   `json:"server,omitempty"` // what the host says it is
+	Version string   `json:"version"`          // of the protocol
+	Marker  bool     `json:"marker"`           // it takes client-executed terminals
+	Results []Result `json:"results"`
+}
+
+// Failed reports whether a rule was broken.
+func (r *Report) Failed() bool {
+	for _, one := range r.Results {
+		if one.Verdict == Fail {
+			return true
+		}
+	}
+	return false
+}
+
+// errSkip is wrapped by a rule that does not apply.
+var errSkip = errors.New("does not apply")
+
+func skip(why string) error { return fmt.Errorf("%w: %s", errSkip, why) }
+
+// rule is one check. Rules run in the order of their table and build on each other.
+type rule struct {
+	text  string
+	check func(*run) error
+}
+
+// run is a check under way.
+type run struct {
+	ctx    context.Context
+	opts   Options
+	owner  *session // lends
+	other  *session // watches
+	marker ahp.ClientTerminals
+	has    bool // the marker
+	uri    string
+	ids    [2]string
+	text   int64 // bytes of text dispatched
+}
+
+// Run checks the host. Its error says that there was nothing to check: no such host, or the token was refused.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	o.Patience = cmp.Or(o.Patience, 10*time.Second)
+	if o.Observer.URL == "" {
+		o.Observer = o.Endpoint
+	}
+	r := &run{ctx: ctx, opts: o, ids: [2]string{"conform-" + rand.Text()[:12], "conform-" + rand.Text()[:12]}}
+	var err error
+	if r.owner, err = r.open(o.Endpoint, r.ids[0], nil); err != nil {
+		return nil, err
+	}
+	defer func() { r.owner.conn.Close() }() // the one there is then
+	if r.other, err = r.open(o.Observer, r.ids[1], nil); err != nil {
+		return nil, err
+	}
+	defer r.other.conn.Close()
+	result := r.owner.conn.Result()
+	r.marker, r.has = ahp.FindClientTerminals(result)
+	report := &Report{Version: result.ProtocolVersion, Marker: r.has}
+	if result.ServerInfo != nil {
+		report.Server = result.ServerInfo.Name + " " + result.ServerInfo.Version
+	}
+	r.check(report, "plain", plainRules, "")
+	switch {
+	case o.Plain:
+	case r.has, o.Assume:
+		r.check(report, "client", clientRules, "")
+	default:
+		r.check(report, "client", clientRules, "the host shows no marker for client-executed terminals")
+	}
+	return report, ctx.Err()
+}
+
+// check applies the rules of a table, or says why none applies.
+func (r *run) check(report *Report, group string, rules []rule, none string) {
+	r.uri = "ahp-terminal:/conform-" + rand.Text()
+	for _, one := range rules {
+		result := Result{Group: group, Rule: one.text, Verdict: Pass}
+		err := error(nil)
+		if none != "" {
+			err = skip(none)
+		} else if err = r.ctx.Err(); err == nil {
+			err = one.check(r)
+		}
+		switch {
+		case errors.Is(err, errSkip):
+			result.Verdict, result.Why = Skip, err.Error()
+		case err != nil:
+			result.Verdict, result.Why = Fail, err.Error()
+		}
+		report.Results = append(report.Results, result)
+	}
+}
+
+// code is the JSON-RPC code of an error; 0 if it has none.
+func code(err error) jsonrpc.Code {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		return e.Code
+	}
+	return 0
+}
+
+// wantCode says whether a request was refused as it should be.
+func wantCode(err error, what string, codes ...jsonrpc.Code) error {
+	if err == nil {
+		return fmt.Errorf("%s was accepted", what)
+	}
+	for _, c := range codes {
+		if code(err) == c {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s was refused with %d (%v), want %d", what, code(err), err, codes)
+}

@@ -1,0 +1,210 @@
+package conform
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// maxSeen bounds the envelopes that a session keeps; the oldest are forgotten.
+const maxSeen = 4096
+
+// session is one connection and what it was sent.
+type session struct {
+	conn *client.Conn
+	id   string
+
+	mu    sync.Mutex
+	seen  []envelope
+	acked map[string]int64
+	moved chan struct{} // closed when something has come
+}
+
+// envelope is a copy of one.
+type envelope struct {
+	channel  string
+	rejected bool
+	reason   string
+	origin   string // clientId; "" if there is none
+	seq      int64  // clientSeq
+	action   ahp.Action
+	kind     string
+	text     string // of terminal/data
+	raw      string
+}
+
+// open connects as id, or goes on where a connection has ended.
+func (r *run) open(e client.Endpoint, id string, resume *client.Resume) (*session, error) {
+	s := &session{id: id, acked: map[string]int64{}, moved: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	conn, err := client.Connect(ctx, e, client.Options{ClientID: id, Info: ahp.Implementation{Name: "tether-host conform"}, Meta: ahp.NewClientMeta(),
+		Resume: resume, OnEnvelope: s.envelope, OnNotification: s.notification})
+	if err != nil {
+		return nil, err
+	}
+	s.conn = conn
+	return s, nil
+}
+
+func (s *session) envelope(v ahp.EnvelopeView) {
+	e := envelope{channel: v.Channel, rejected: v.Rejected, reason: v.RejectionReason, kind: v.Kind, raw: string(v.Action)}
+	if v.HasOrigin {
+		e.origin, e.seq = v.Origin.ClientID, v.Origin.ClientSeq
+	}
+	if a, err := ahp.DecodeAction(v.Action); err == nil {
+		e.action = a
+		if d, ok := a.(ahp.TerminalData); ok {
+			e.text = d.Data
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.seen) >= maxSeen {
+		s.seen = append(s.seen[:0], s.seen[maxSeen/2:]...)
+	}
+	s.seen = append(s.seen, e)
+	s.wakeLocked()
+}
+
+func (s *session) notification(method string, params []byte) {
+	var p ahp.AckParams
+	if method != ahp.MethodAck || json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.acked[p.Channel] = p.Applied
+	s.wakeLocked()
+}
+
+func (s *session) wakeLocked() {
+	close(s.moved)
+	s.moved = make(chan struct{})
+}
+
+// until waits until ok, which is called with the lock, holds.
+func (r *run) until(s *session, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		done, moved := ok(), s.moved
+		s.mu.Unlock()
+		if done {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("within %v there was no %s", r.opts.Patience, what)
+		case <-s.conn.Done():
+			return fmt.Errorf("the host closed the connection before %s: %w", what, s.conn.Err())
+		}
+	}
+}
+
+// settled asks both sessions' connections for a ping: what the host has dispatched to them before its answer has arrived.
+func (r *run) settled() error {
+	for _, s := range []*session{r.owner, r.other, r.owner} {
+		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+		err := s.conn.Ping(ctx)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("ping: %w", err)
+		}
+	}
+	return nil
+}
+
+// text is all that was printed in a channel, in the order of arrival.
+func (s *session) textLocked(channel string) string {
+	var b strings.Builder
+	for _, e := range s.seen {
+		if e.channel == channel && !e.rejected {
+			b.WriteString(e.text)
+		}
+	}
+	return b.String()
+}
+
+// answer waits for the envelope that answers a dispatch.
+func (r *run) answer(s *session, seq int64) (envelope, error) {
+	var found envelope
+	err := r.until(s, "answer to a dispatch", func() bool {
+		for _, e := range s.seen {
+			if e.origin == s.id && e.seq == seq {
+				found = e
+				return true
+			}
+		}
+		return false
+	})
+	return found, err
+}
+
+// refused dispatches an action that must be refused.
+func (r *run) refused(s *session, who string, all ...ahp.Action) error {
+	for _, a := range all {
+		seq, err := s.conn.Dispatch(r.ctx, r.uri, a)
+		if err != nil {
+			return err
+		}
+		e, err := r.answer(s, seq)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s by %s: %w", a.Type(), who, err)
+		case !e.rejected:
+			return fmt.Errorf("%s by %s was accepted", a.Type(), who)
+		case e.reason == "":
+			return fmt.Errorf("%s by %s was refused without a reason", a.Type(), who)
+		}
+	}
+	return nil
+}
+
+// state is the terminal's in a new snapshot.
+func (r *run) state(s *session) (ahp.TerminalState, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	var st ahp.TerminalState
+	got, err := s.conn.Subscribe(ctx, r.uri)
+	if err != nil {
+		return st, fmt.Errorf("subscribe: %w", err)
+	}
+	if got.Snapshot == nil {
+		return st, fmt.Errorf("subscribe: no snapshot")
+	}
+	return st, json.Unmarshal(got.Snapshot.State, &st)
+}
+
+// listed is the terminal's entry in the catalogue; nil if it has none.
+func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	got, err := s.conn.Subscribe(ctx, ahp.RootURI)
+	if err != nil || got.Snapshot == nil {
+		return nil, fmt.Errorf("subscribe to the root: %w", err)
+	}
+	var root ahp.RootState
+	if err := json.Unmarshal(got.Snapshot.State, &root); err != nil {
+		return nil, fmt.Errorf("the root's state: %w", err)
+	}
+	for _, t := range root.Terminals {
+		if t.Resource == r.uri {
+			return &t, nil
+		}
+	}
+	return nil, nil
+}
+
+func (r *run) create(p ahp.CreateTerminalParams) error {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	return r.owner.conn.CreateTerminal(ctx, p)
+}
