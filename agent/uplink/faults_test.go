@@ -98,7 +98,7 @@ func newRoad(t *testing.T, seed uint64, inMemory bool, change func(*uplink.Optio
 }
 
 func (r *road) connectInMemory(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
-	ch, err := wsconn.Dial(ctx, "ws://lab/", wsconn.Options{ReadLimit: client.DefaultReadLimit,
+	ch, err := wsconn.Dial(ctx, "ws://localhost/", wsconn.Options{ReadLimit: client.DefaultReadLimit,
 		DialContext: func(context.Context, string, string) (net.Conn, error) { return r.proxy.Dial() }})
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", client.ErrUnreachable, err)
