@@ -115,6 +115,12 @@ func (c *Client) UnlendAll(ctx context.Context, host string) (TerminalList, erro
 	return l, c.do(ctx, http.MethodPost, "/v1/unlend", UnlendRequest{host}, &l)
 }
 
+// Promote makes an agent's terminal the person's.
+func (c *Client) Promote(ctx context.Context, ref string) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/promote"), struct{}{}, &t)
+}
+
 // Pair adds a host after asking it once.
 func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
 	var h HostStatus

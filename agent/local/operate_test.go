@@ -143,3 +143,23 @@ func TestInsideIsNotShown(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// The person may take an agent's terminal; an agent nobody's.
+func TestPromote(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	h, err := w.pool.As(term.Agent("some")).Spawn(term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-w.children
+	var e *local.Error
+	if _, err := w.client.As("some").Promote(t.Context(), string(h.ID())); !errors.As(err, &e) || e.Code != local.CodeDenied {
+		t.Errorf("by an agent: %v", err)
+	}
+	if tm, err := w.client.Promote(t.Context(), string(h.ID())); err != nil || tm.Owner != "user" || !tm.Visible {
+		t.Errorf("by the person: %+v, %v", tm, err)
+	}
+	if _, err := w.client.Promote(t.Context(), "nobody"); !errors.As(err, &e) || e.Code != local.CodeNoTerminal {
+		t.Errorf("nobody's: %v", err)
+	}
+}

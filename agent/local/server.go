@@ -181,6 +181,7 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals":               s.spawn,
 		"GET /v1/terminals/{ref}":          s.info,
 		"POST /v1/terminals/{ref}/kill":    s.kill,
+		"POST /v1/terminals/{ref}/promote": person(s.promote),
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
 		"POST /v1/terminals/{ref}/lend":    person(s.lend),

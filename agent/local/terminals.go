@@ -119,6 +119,18 @@ func (s *Server) kill(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, terminalFrom(h.Info()))
 }
 
+// promote makes an agent's terminal the person's.
+func (s *Server) promote(w http.ResponseWriter, r *http.Request) error {
+	h, err := s.find(r)
+	if err == nil {
+		err = h.Promote()
+	}
+	if err != nil {
+		return err
+	}
+	return reply(w, terminalFrom(h.Info()))
+}
+
 // environment answers with the login environment; a POST asks the shell anew.
 func (s *Server) environment(w http.ResponseWriter, r *http.Request) error {
 	env, err := s.opts.Daemon.Environment(r.Context(), r.Method == http.MethodPost)

@@ -47,7 +47,7 @@ func addGroups(root *cobra.Command, a *app) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
+		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), uiCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
 			killCommand(a), waitCommand(a), portsCommand(a), recordCommand(a), playCommand(a), upCommand(a), downCommand(a), restartCommand(a)}},
 		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),

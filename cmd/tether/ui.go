@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/mcp/screen"
+	"tether/platform/tty"
+)
+
+func uiCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "ui", Short: "watch all terminals on one screen, and act on them", Args: noArgs,
+		Long: `watch all terminals on one screen, with what the chosen one prints, and act on them.
+
+  ↑ ↓ or k j   choose             l  lend to the default host    u  unlend
+  enter        attach; ~. leaves  p  promote an agent's          x  kill
+  a            answer what an agent asks                         q  quit`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
+				return &usageError{"ui: it takes a terminal", "tether ls lists the terminals for scripts"}
+			}
+			client, err := a.ensured(c)
+			if err != nil {
+				return err
+			}
+			model := uiModel{door: &uiDoor{client: client}, colours: colours(a.stdout)}
+			_, err = tea.NewProgram(model, tea.WithContext(c.Context()), tea.WithInput(a.stdin), tea.WithOutput(a.stdout)).Run()
+			if errors.Is(err, tea.ErrProgramKilled) && c.Context().Err() != nil {
+				return c.Context().Err()
+			}
+			return err
+		},
+	}
+}
+
+// uiState is what is shown, as it was at one moment.
+type uiState struct {
+	terminals []local.Terminal
+	declared  []local.Declared
+	hosts     []local.HostStatus
+	questions []local.Approval
+	degraded  int
+	of        string   // the id of the terminal that preview is of
+	preview   []string // its last lines
+	err       error    // why there is nothing else
+}
+
+// uiDoor is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
+type uiDoor struct{ client *local.Client }
+
+// uiPatience bounds a question to the daemon, which answers at once.
+const uiPatience = 3 * time.Second
+
+// previewLines is how many lines are asked for.
+const previewLines = 100
+
+// look returns what is to be shown, with a preview of the terminal chosen.
+func (d *uiDoor) look(chosen string) (s uiState) {
+	ctx, cancel := context.WithTimeout(context.Background(), uiPatience)
+	defer cancel()
+	list, err := d.client.ListPorts(ctx)
+	if err != nil {
+		return uiState{err: err}
+	}
+	s.terminals, s.declared = list.Terminals, list.Declared
+	status, err := d.client.Status(ctx)
+	if err != nil {
+		return uiState{err: err}
+	}
+	s.hosts, s.degraded = status.Hosts, len(status.Degraded)
+	if list.Waiting > 0 {
+		if all, err := d.client.Approvals(ctx, nil); err == nil {
+			for _, q := range all.Approvals {
+				if q.State == local.ApprovalWaiting {
+					s.questions = append(s.questions, q)
+				}
+			}
+		}
+	}
+	for _, t := range list.Terminals {
+		if t.ID == chosen {
+			s.of, s.preview = chosen, d.preview(ctx, t)
+		}
+	}
+	return s
+}
+
+// preview is the end of what a terminal shows.
+func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
+	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
+	if err != nil {
+		return []string{"(" + err.Error() + ")"}
+	}
+	defer body.Close()
+	data, err := io.ReadAll(io.LimitReader(body, 256<<10))
+	if err != nil {
+		return []string{"(" + err.Error() + ")"}
+	}
+	s := screen.New(t.Cols, t.Rows)
+	s.Write(data)
+	text, _ := s.History()
+	return strings.Split(strings.TrimRight(text, "\n "), "\n")
+}
+
+// act does what the person wants with a terminal or a question and says so.
+func (d *uiDoor) act(what uiAct, id string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	var err error
+	switch what {
+	case actLend:
+		_, err = d.client.Lend(ctx, id, local.LendRequest{})
+	case actUnlend:
+		_, err = d.client.Unlend(ctx, id, "")
+	case actPromote:
+		_, err = d.client.Promote(ctx, id)
+	case actKill:
+		_, err = d.client.Kill(ctx, id)
+	case actApprove, actDeny:
+		_, err = d.client.Approve(ctx, id, what == actApprove, 0)
+	}
+	return string(what) + " " + id, err
+}
+
+// attach is the command that takes the terminal in hand.
+func (d *uiDoor) attach(id string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(self, "attach", id), nil
+}
