@@ -37,6 +37,7 @@ what they print is seen there, nobody there can type.
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	addGroups(root, a)
+	addCompletions(root, a)
 	return root
 }
 
