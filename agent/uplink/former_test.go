@@ -129,7 +129,7 @@ func TestTheBareProposalEndsWithTheConnection(t *testing.T) {
 			last := f.uri(t)
 			f.forget()
 			w.cut(false)
-			time.Sleep(5 * time.Second)
+			time.Sleep(40 * time.Second) // longer than any back-off
 			if f.uri(t) == last || f.former[0] != last || f.cleared > 0 {
 				t.Errorf("round %d: terminals %v, formerly %v; want another one than %s that names it", round, f.created, f.former, last)
 			}
