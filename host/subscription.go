@@ -24,6 +24,7 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 		s = &subscription{conn: c, ch: ch}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
+		c.h.rowsChangedLocked()
 		if ch.term != nil {
 			ch.term.watchedLocked()
 		}
@@ -53,6 +54,7 @@ func (s *subscription) endLocked() {
 		delete(s.conn.subs, s.ch.uri)
 	}
 	s.ch.subs = remove(s.ch.subs, s)
+	s.conn.h.rowsChangedLocked()
 	if s.listed {
 		s.conn.ready = remove(s.conn.ready, s)
 		s.listed = false

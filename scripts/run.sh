@@ -66,6 +66,10 @@ if [ -t 0 ] && [ -t 1 ]; then
 	echo
 	echo "  TETHER_HOME=$TETHER_HOME $bin/tether watch --wait demo-host shell"
 	echo
+	echo "or in a browser:"
+	echo
+	echo "  $(tether-host link --url "$url" --token-file "$dir/token")"
+	echo
 	status=0
 	tether run --name shell -- "${SHELL:-/bin/sh}" || status=$?
 	echo "the shell ended with $status; what was started is being cleaned up"
@@ -111,3 +115,8 @@ done
 
 say "all of that was seen by an observer at the host, each line once:"
 sed 's/^/  | /' "$dir/seen"
+
+say "people see it in a browser, at a link such as this (run make run in a terminal to try it: there the host waits for you)"
+link=$(tether-host link --url "$url" --token-file "$dir/token")
+"$dir/demo" get "$link" >/dev/null
+echo "$link"

@@ -178,7 +178,7 @@ export class View {
     if (!drawn || !box.clientWidth || box.hidden) return;
     const size = this.term.options.fontSize, cell = drawn.clientWidth / this.term.cols / size;
     if (!cell) return;
-    const want = Math.max(7, Math.min(14, Math.floor((box.clientWidth - 30) / this.term.cols / cell * 2) / 2));
+    const want = Math.max(8.5, Math.min(14, Math.floor((box.clientWidth - 30) / this.term.cols / cell * 2) / 2));
     if (Math.abs(want - size) >= 0.5) this.term.options.fontSize = want;
     requestAnimationFrame(() => { if (!this.away()) box.scrollTop = box.scrollHeight; });
   }
