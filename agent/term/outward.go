@@ -11,7 +11,7 @@ import (
 // string may go on; see outward.Filter.
 const (
 	holdLong  = 200 * time.Millisecond // SEC-37
-	holdBrief = 5 * time.Millisecond   // where it is likely to be nothing
+	holdBrief = 2 * time.Millisecond   // where it is likely to be nothing
 )
 
 const (

@@ -41,6 +41,7 @@ type part struct {
 
 var parts = []part{
 	{"scanner", scannerPart},
+	{"veil", veilPart},
 	{"start", startPart},
 	{"idle", memoryPart},
 	{"capped", cappedPart},
