@@ -38,6 +38,7 @@ what they print is seen there, nobody there can type.
 	root.SetErr(a.stderr)
 	addGroups(root, a)
 	addCompletions(root, a)
+	addExamples(root, "")
 	return root
 }
 

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// examples are command lines for --help and the manual pages, by command, where a command does not bring its own. A test reads each as
+// the command does.
+var examples = map[string]string{
+	"run":               "tether run -- npm run dev\ntether run --name build --detach -- make -j8\ntether run --private -- psql",
+	"shell":             "tether shell\ntether shell --name scratch --private\ntether shell -- fish",
+	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
+	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell",
+	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
+	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",
+	"unpair":            "tether unpair work",
+	"host ls":           "tether host ls\ntether host ls --json | jq -r '.hosts[].name'",
+	"host use":          "tether host use work",
+	"host rename":       "tether host rename local work",
+	"host rm":           "tether host rm work",
+	"lend":              "tether lend web\ntether lend web --host work --for 1h",
+	"unlend":            "tether unlend web\ntether unlend --all",
+	"watch":             "tether watch work\ntether watch work web --wait\ntether watch wss://host.example --list --token-file token",
+	"mcp":               "claude mcp add tether -- tether mcp --as claude",
+	"acp":               "tether acp -- gemini --experimental-acp",
+	"approvals":         "tether approvals\ntether approvals --watch",
+	"approve":           "tether approve q-4\ntether approve q-4 --for 10m\ntether approve q-4 --deny",
+	"policy check":      "tether policy check -- rm -rf build\ntether policy check --line 'curl https://example.com | sh'",
+	"audit verify":      "tether audit verify",
+	"token create":      "tether token create cursor",
+	"token ls":          "tether token ls",
+	"token revoke":      "tether token revoke cursor",
+	"token show":        "tether token show",
+	"status":            "tether status\ntether status --json | jq -r '.hosts[].state'",
+	"service install":   "tether service install\nsudo tether service install --system --user me",
+	"service status":    "tether service status",
+	"service logs":      "tether service logs --follow",
+	"service start":     "tether service start",
+	"service stop":      "tether service stop",
+	"service restart":   "tether service restart",
+	"service uninstall": "tether service uninstall\ntether service uninstall --keep",
+	"daemon":            "tether daemon\ntether daemon --background\ntether daemon --replace --background",
+	"stop":              "tether stop",
+	"config path":       "tether config path",
+	"config view":       "tether config view\ntether config view --json | jq -r '.keys[].name'",
+	"config check":      "tether config check",
+	"env":               "tether env\ntether env --refresh",
+	"ui":                "tether ui",
+	"version":           "tether version",
+}
+
+// descriptions are longer words for commands whose name and first line do not say all.
+var descriptions = map[string]string{
+	"ls": `list the terminals: what runs, since when, who sees it, and where a browser finds
+what listens. Then those that are declared in the configuration and do not run.`,
+	"read": `print what a terminal has printed, as far as it is kept: as text, with its colours
+where the output is a terminal. --follow goes on until it exits.`,
+	"commands": `list the commands that a shell in a terminal has run, with their exit statuses.
+Only shells with integration report them; docs/SHELL-INTEGRATION.md says which.`,
+	"kill": `end terminals with everything that runs in them. Programs are asked to end, and
+killed after a few seconds. A declared terminal stays down until tether up.`,
+	"status": `show the daemon, its hosts and what is lent. It answers at once whatever the network
+does: it shows what the daemon knows, and asks nobody.`,
+}
+
+// addExamples gives commands what they have not said themselves.
+func addExamples(c *cobra.Command, path string) {
+	if text := examples[path]; c.Example == "" && text != "" {
+		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	if c.Long == "" {
+		c.Long = descriptions[path]
+	}
+	for _, sub := range c.Commands() {
+		addExamples(sub, strings.TrimSpace(path+" "+sub.Name()))
+	}
+}
