@@ -13,8 +13,12 @@ import (
 	"tether/platform/dirs"
 )
 
-// doctorWithin bounds one check, and with that all of them: they run side by side.
-const doctorWithin = 8 * time.Second
+// doctorWithin bounds one check, and with that all of them: they run side by side. doctorPatience is how long the daemon may take to
+// answer until it counts as stuck, on a machine that may be ill in other ways.
+const (
+	doctorWithin   = 20 * time.Second
+	doctorPatience = 10 * time.Second
+)
 
 func doctorCommand(a *app) *cobra.Command {
 	var asJSON bool
@@ -93,7 +97,7 @@ func (a *app) examine(ctx context.Context) examination {
 	}
 	defer client.Close()
 	p := &patient{dirs: d, client: client}
-	asked, cancel := context.WithTimeout(ctx, statusTimeout)
+	asked, cancel := context.WithTimeout(ctx, doctorPatience)
 	p.status, p.down = client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *patient) []check{

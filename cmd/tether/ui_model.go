@@ -108,7 +108,11 @@ func (m uiModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // take shows another state. What was chosen stays so, if it is still there.
 func (m uiModel) take(s uiState) uiModel {
-	if s.err == nil && s.of != m.chosen && m.state.of == m.chosen { // chosen while it was asked for
+	if s.err != nil { // what was there comes back with the daemon
+		m.state.err, m.known = s.err, true
+		return m
+	}
+	if s.of != m.chosen && m.state.of == m.chosen { // chosen while it was asked for
 		s.of, s.preview = m.state.of, m.state.preview
 	}
 	m.state, m.known = s, true

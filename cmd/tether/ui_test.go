@@ -110,6 +110,9 @@ func TestUIShows(t *testing.T) {
 	if text := m.picture(); !strings.Contains(text, "nobody listens") {
 		t.Errorf("without a daemon:\n%s", text)
 	}
+	if back := step(m, m.door.look(m.chosen)); back.chosen != "pty-c" || !strings.Contains(back.picture(), "printed by pty-c") {
+		t.Errorf("with it again:\n%s", back.picture())
+	}
 	for rows := range 12 { // any window
 		m := step(screenOf(threeTerminals()), tea.WindowSizeMsg{Width: 1 + rows, Height: rows})
 		_ = m.View()
