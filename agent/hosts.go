@@ -113,17 +113,33 @@ func openHosts(path string, secrets Secrets) (*hostStore, error) {
 // PairedEndpoint returns how to reach the paired host that where names: its name
 // or its URL. found is false if there is none. It needs no daemon.
 func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
-	s, err := openHosts(hostsPath(d), Secrets{Keyring: keyring.System()})
-	if err != nil {
+	s, h, found, err := paired(d, where)
+	if !found || err != nil {
 		return e, false, err
+	}
+	return s.endpoint(h), true, nil
+}
+
+// PairedByKey reports whether the host that where names is paired by this
+// machine's key, which sees there only what the daemon's own connection lends.
+func PairedByKey(d dirs.Dirs, where string) bool {
+	_, h, found, err := paired(d, where)
+	return err == nil && found && h.HostKey != nil
+}
+
+// paired looks for the host in the file.
+func paired(d dirs.Dirs, where string) (s *hostStore, h host, found bool, err error) {
+	s, err = openHosts(hostsPath(d), Secrets{Keyring: keyring.System()})
+	if err != nil {
+		return nil, h, false, err
 	}
 	address, _ := HostURL(where) // a name gives "", which is no host's
 	for _, h := range s.all {
 		if h.Name == where || h.URL == address {
-			return s.endpoint(h), true, nil
+			return s, h, true, nil
 		}
 	}
-	return e, false, nil
+	return nil, h, false, nil
 }
 
 func hostsPath(d dirs.Dirs) string { return filepath.Join(d.State, "hosts.json") }

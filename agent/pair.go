@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -230,7 +231,7 @@ func refusal(err error) error {
 	case errors.Is(err, client.ErrPin):
 		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed, pair again with the new --pin"
 	case seen != (client.Pin{}):
-		e.Code = local.CodeRefused
+		e.Code, e.Message = local.CodeRefused, "the host's certificate is not believed: "+certificateTrouble(err)
 		e.Hint = "if you know by another way that the certificate is the host's: --pin " + seen.String()
 	case errors.Is(err, client.ErrUnauthorized):
 		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right one with --token-file"
@@ -240,6 +241,14 @@ func refusal(err error) error {
 		e.Message = "the host did not answer in time"
 	}
 	return e
+}
+
+// certificateTrouble is why a certificate is not believed, without the road there.
+func certificateTrouble(err error) string {
+	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return v.Err.Error()
+	}
+	return err.Error()
 }
 
 // Unpair withdraws what is lent to the host, ends the link and forgets it. It

@@ -2,11 +2,17 @@ package agent_test
 
 import (
 	"errors"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"testing"
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/ahp/client"
 	"tether/internal/testkit"
 )
 
@@ -69,6 +75,27 @@ func TestHostsAreRenamedAndChosen(t *testing.T) {
 
 func TestPinsAreCheckedAtPairing(t *testing.T) {
 	a := start(t, agent.Config{Dirs: home(t)})
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that come to nothing
+	s.StartTLS()
+	defer s.Close()
+	url, right := strings.Replace(s.URL, "https", "wss", 1), client.PinOf(s.Certificate()).String()
+	for _, try := range []func(local.PairRequest) error{
+		func(r local.PairRequest) error { _, err := a.client.Pair(t.Context(), r); return err },
+		func(r local.PairRequest) error { _, err := a.client.Offer(t.Context(), r); return err },
+	} {
+		err := try(local.PairRequest{URL: url})
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "not believed") || !strings.Contains(e.Hint, right) {
+			t.Errorf("a certificate that nobody knows: %+v", err)
+		}
+		err = try(local.PairRequest{URL: url, Pin: "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "pinned") {
+			t.Errorf("another pin: %+v", err)
+		}
+	}
+	if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: url, Pin: right}); err != nil || o.ID != "" {
+		t.Errorf("the right pin: %+v, %v", o, err)
+	}
 	const pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 	for _, r := range []local.PairRequest{{URL: "wss://host.example", Pin: "sha256/short"}, {URL: "ws://127.0.0.1:1", Pin: pin}} {
 		_, err := a.client.Pair(t.Context(), r)

@@ -34,6 +34,7 @@ import (
 // keyHost is a host that pairs by keys. It notes the tokens of sessions.
 type keyHost struct {
 	url, pending string
+	watcher      string // an observer's token
 	tokens       *access.Tokens
 
 	mu       sync.Mutex
@@ -48,7 +49,7 @@ func startKeyHost(t *testing.T) *keyHost {
 	if k.tokens, err = access.Open(filepath.Join(dir, "tokens.json")); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := k.tokens.Create("watcher", host.RoleObserver, 0); err != nil { // makes the directory
+	if k.watcher, _, err = k.tokens.Create("watcher", host.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
 	_, key, err := ed25519.GenerateKey(nil)
@@ -235,11 +236,19 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		"bugreport -o " + report} {
 		run("", strings.Fields(line)...)
 	}
+	run("", "watch", "--list", "one")
+	if out := said["watch --list one"]; !strings.Contains(out, "an observer's token") || strings.Contains(out, "web") {
+		t.Errorf("watching by the machine's key: %s", out)
+	}
+	run(byCode.watcher, "watch", "--list", "--token-file", "-", "one")
+	if out := said["watch --list --token-file - one"]; !strings.Contains(out, "web") {
+		t.Errorf("watching by an observer's token: %s", out)
+	}
 	said["the archive"] = unpacked(t, report)
 	if !strings.Contains(said["host ls --json"], `"credential": "key"`) || !strings.Contains(said["status"], "secrets    in ") {
 		t.Errorf("what is shown: %s%s", said["host ls --json"], said["status"])
 	}
-	canaries := byCode.canaries(t, home, token, "plain-canary-token")
+	canaries := byCode.canaries(t, home, token, "plain-canary-token", byCode.watcher)
 	for name, secret := range byToken.canaries(t, home) {
 		canaries["two: "+name] = secret
 	}

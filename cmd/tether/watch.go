@@ -57,7 +57,8 @@ Without it all terminals are shown, line by line. A lost link comes back by itse
 	return c
 }
 
-// endpoint says where the host is: a paired one's name or URL stands for what was said when it was paired.
+// endpoint says where the host is: a paired one's name or URL stands for what was said when it was paired, but a token that is given
+// comes before the one that is kept.
 func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (client.Endpoint, error) {
 	isURL := strings.Contains(where, "://")
 	if isURL {
@@ -65,15 +66,21 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 			return client.Endpoint{}, err
 		}
 	}
-	if token == (tokenSource{}) {
-		d, err := dirs.Get()
-		if err != nil {
-			return client.Endpoint{}, err
+	d, err := dirs.Get()
+	if err != nil {
+		return client.Endpoint{}, err
+	}
+	e, found, err := agent.PairedEndpoint(d, where)
+	if err != nil || found && token == (tokenSource{}) {
+		if found && err == nil && agent.PairedByKey(d, where) {
+			a.notice("this machine's key is for lending; to watch, give an observer's token: --token-file")
 		}
-		e, found, err := agent.PairedEndpoint(d, where)
-		if found || err != nil {
-			return e, err
-		}
+		return e, err
+	}
+	if found {
+		e.Credential = nil
+		e.Token, err = token.read(a, c)
+		return e, err
 	}
 	if !isURL {
 		return client.Endpoint{}, &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
