@@ -30,7 +30,7 @@ func (c catalogue) Open(id string) (mcp.Terminal, error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	for _, t := range c.h.order {
-		if t.id() == id {
+		if t.id == id {
 			return lookedAt{c.h, t}, nil
 		}
 	}
@@ -60,9 +60,9 @@ func (l lookedAt) Commands() []mcp.Command {
 // Read implements mcp.Terminal.
 func (l lookedAt) Read(from int64) (mcp.Reader, error) { return l.h.newReader(l.t, from), nil }
 
-// id is a short name for the terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
-func (t *terminal) id() string {
-	hash := sha256.Sum256([]byte(t.uri))
+// idOf is a short name for a terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
+func idOf(uri string) string {
+	hash := sha256.Sum256([]byte(uri))
 	return "pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(hash[:])[:10])
 }
 
@@ -82,14 +82,20 @@ func (c *client) machineLocked() string {
 }
 
 func (t *terminal) infoLocked() mcp.Info {
+	i := t.describeLocked()
+	i.Start, i.End = t.startLocked(), t.content.end+t.marks.end()
+	return i
+}
+
+// describeLocked is infoLocked without the offsets, whose beginning takes a look at all that is recorded.
+func (t *terminal) describeLocked() mcp.Info {
 	s := &t.state
 	machine := t.creator.machineLocked()
 	if !t.remote() {
 		machine = hostMachine
 	}
-	i := mcp.Info{ID: t.id(), Cwd: s.Cwd, Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
-		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection,
-		Start: t.startLocked(), End: t.content.end + t.marks.end()}
+	i := mcp.Info{ID: t.id, Cwd: s.Cwd, Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
+		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
 	if i.Cols == 0 {
 		i.Cols, i.Rows = defaultCols, defaultRows
 	}

@@ -31,7 +31,7 @@ type row struct {
 }
 
 func (t *terminal) rowLocked() row {
-	i := t.infoLocked()
+	i := t.describeLocked()
 	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: i.Running, State: "running",
 		Target: string(t.state.ExecutionTarget), Claim: t.state.Claim.ClientID, Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
 	if t.state.Claim.Kind != "" && t.state.Claim.ClientID == "" {

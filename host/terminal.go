@@ -27,6 +27,7 @@ type terminal struct {
 	proc ServerProcess // of a server-executed terminal, once started
 
 	// For readers.
+	id              string // see idOf; never changes
 	name            string // that it was announced with
 	created, exited time.Time
 	marks           marks
@@ -43,7 +44,7 @@ func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.cr
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState) *terminal {
 	h.nextSeqLocked() // so that no snapshot of an earlier terminal with this URI passes for one of this
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
-		name: state.Title, created: time.Now()}
+		id: idOf(uri), name: state.Title, created: time.Now()}
 	t.channel.term = t
 	h.terminals[uri] = t
 	h.order = append(h.order, t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"tether/ahp"
 	"tether/ahp/client"
@@ -13,6 +14,9 @@ import (
 
 // maxSeen bounds the envelopes that a session keeps; the oldest are forgotten.
 const maxSeen = 4096
+
+// connectTime is the least time that connecting may take: a host that is slow at that is not judged for it.
+const connectTime = 30 * time.Second
 
 // session is one connection and what it was sent.
 type session struct {
@@ -41,7 +45,7 @@ type envelope struct {
 // open connects as id, or goes on where a connection has ended.
 func (r *run) open(e client.Endpoint, id string, resume *client.Resume) (*session, error) {
 	s := &session{id: id, acked: map[string]int64{}, moved: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Patience, connectTime))
 	defer cancel()
 	conn, err := client.Connect(ctx, e, client.Options{ClientID: id, Info: ahp.Implementation{Name: "tether-host conform"}, Meta: ahp.NewClientMeta(),
 		Resume: resume, OnEnvelope: s.envelope, OnNotification: s.notification})
