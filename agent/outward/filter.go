@@ -101,7 +101,7 @@ func (f *Filter) Flush() {
 	f.sequences.flush()
 }
 
-// Renew allows images anew.
+// Renew allows images and notifications anew.
 func (f *Filter) Renew() { f.sequences.renew() }
 
 // AtRest reports whether a filter that begins here does what this one would,

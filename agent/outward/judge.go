@@ -172,11 +172,26 @@ func (s *sanitizer) allowed() bool {
 			return s.iterm(rest)
 		}
 		judge, ok := oscs[string(number)]
+		if notifies(string(number), rest) {
+			if s.notices--; s.notices < 0 {
+				return false
+			}
+		}
 		return ok && (more || judge == nil) && plain(rest) && (judge == nil || judge(s.opts, string(rest)))
 	case '_':
 		return len(s.held) > 0 && s.held[0] == 'G' && plain(s.held) && s.kitty(s.held[1:]) == picture
 	}
 	return false
+}
+
+// notifies says whether an OSC pops up a notification.
+func notifies(number string, p []byte) bool {
+	if number != "9" {
+		return number == "777"
+	}
+	first, _, _ := bytes.Cut(p, []byte{';'})
+	_, err := strconv.Atoi(string(first))
+	return err != nil // with a number it is progress or a report
 }
 
 // plain says whether text has no control characters.

@@ -6,6 +6,8 @@ import "bytes"
 const (
 	maxString  = 4 << 10 // what is held of one to judge it; a longer one is blanked
 	maxControl = 1 << 10 // of what tells what an image is
+
+	maxNotices = 10 // notifications between two calls of renew
 )
 
 // sanitizer blanks the control sequences that could do something to who watches. Like redactor it is a pure state machine.
@@ -38,6 +40,7 @@ type sanitizer struct {
 	escape  bool  // the last byte was an ESC
 	fill    int64 // blanked: masks are made up to here
 	images  int64 // bytes that are left for images
+	notices int   // notifications that are left
 	cut     int64 // image: from here on it is beyond what is left
 	chunks  bool  // the last image goes on in another string
 }
@@ -59,7 +62,7 @@ const (
 
 func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
-func (s *sanitizer) renew() { s.images = s.opts.Images }
+func (s *sanitizer) renew() { s.images, s.notices = s.opts.Images, maxNotices }
 
 // feed takes the next bytes, whole characters.
 func (s *sanitizer) feed(p []byte) {

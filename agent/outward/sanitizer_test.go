@@ -98,6 +98,15 @@ func TestWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// Of notifications some are let through, until there is room again.
+func TestNotificationsAreFew(t *testing.T) {
+	r := compile(t, outward.Options{})
+	got := shown(r, strings.Repeat("\x1b]9;x\a\x1b]9;4;1;5\a", 20))
+	if n := strings.Count(got, "]9;x"); n != 10 || strings.Count(got, "]9;4;") != 20 {
+		t.Errorf("%d notifications and %d reports of progress are shown", n, strings.Count(got, "]9;4;"))
+	}
+}
+
 // Images are let through up to a number of bytes, then ended where they are, until there is room again.
 func TestImages(t *testing.T) {
 	r := compile(t, outward.Options{Images: 100})
