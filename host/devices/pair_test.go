@@ -136,8 +136,21 @@ func TestAThousandGuesses(t *testing.T) {
 			}
 			time.Sleep(pairing.PairingTime / 1000)
 		}
-		if most := devices.BeginBurst + int(pairing.PairingTime/devices.BeginEvery); begun > most || begun > devices.MaxPending {
+		if most := devices.BeginBurst + int(pairing.PairingTime/devices.BeginEvery); begun > most {
 			t.Errorf("%d pairings were begun", begun)
+		}
+		time.Sleep(time.Duration(devices.BeginBurst) * devices.BeginEvery)
+		for n := range devices.BeginBurst { // as many wait for somebody as there can be
+			w.begin(key(byte(n+10)), "waits")
+		}
+		for range devices.MaxPending - devices.BeginBurst {
+			time.Sleep(devices.BeginEvery)
+			w.begin(key(99), "waits")
+		}
+		time.Sleep(devices.BeginEvery)
+		in := pairing.Begin{DeviceKey: public(key(1)), Name: "m", Commitment: nonce(1)}
+		if _, code := w.ask("x", "begin", "", in, nil); code != pairing.CodeTooMany {
+			t.Errorf("one more: %q", code)
 		}
 		time.Sleep(pairing.PairingTime)
 		if _, id := w.begin(key(1), "later"); id == "" {

@@ -18,6 +18,9 @@ import (
 	"tether/platform/secret"
 )
 
+// revealTime is how long a machine has to reveal what it has committed to: it does so at once.
+const revealTime = 30 * time.Second
+
 // look is how often a wait looks whether the machine was let in.
 const look = 200 * time.Millisecond
 
@@ -63,7 +66,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 	}
 	id := rand.Text()
 	p := &pending{pair: pairing.Pair{Host: d.public, Device: b.DeviceKey, Name: b.Name, HostNonce: random()}, commitment: b.Commitment,
-		from: from, expires: now.Add(pairing.PairingTime)}
+		from: from, expires: now.Add(revealTime)}
 	d.pending[id] = p
 	return pairing.Begun{ID: id, HostKey: d.public, Nonce: p.pair.HostNonce}, nil
 }
@@ -97,7 +100,7 @@ func (d *Door) check(r pairing.Reveal) (*pending, error) {
 		delete(d.pending, r.ID) // there is no second try
 		return nil, errWrongKey
 	}
-	p.revealed = true
+	p.revealed, p.expires = true, time.Now().Add(pairing.PairingTime)
 	return p, nil
 }
 
