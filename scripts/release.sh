@@ -13,7 +13,7 @@ fail() {
 
 scripts/web.sh --need || fail "the page of tether-host cannot be built: it takes npm and a network"
 
-if ! go version -m bin/tools/nfpm 2>/dev/null | grep -q "$nfpm[[:space:]]$nfpm_version"; then
+if ! go version -m bin/tools/nfpm 2>/dev/null | grep -c "$nfpm[[:space:]]$nfpm_version" >/dev/null; then
 	env -u GOOS -u GOARCH CGO_ENABLED=0 GOBIN="$PWD/bin/tools" go install -trimpath -ldflags='-s -w' "$nfpm/cmd/nfpm@$nfpm_version" ||
 		fail "packages cannot be built: nfpm cannot be installed"
 fi
