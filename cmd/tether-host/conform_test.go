@@ -11,6 +11,7 @@ import (
 )
 
 func TestConform(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	t.Setenv("SHELL", "/bin/sh")
 	dir := filepath.Join(t.TempDir(), "private")
