@@ -114,7 +114,7 @@ func yes(w http.ResponseWriter, r *http.Request) {
 
 // Every rule that can be broken is found broken at a host that keeps none.
 func TestRulesCanFail(t *testing.T) {
-	r, by := check(t, conform.Options{Endpoint: at(t, http.HandlerFunc(yes)), Patience: 20 * time.Millisecond})
+	r, by := check(t, conform.Options{Endpoint: at(t, http.HandlerFunc(yes)), Patience: 500 * time.Millisecond})
 	if !r.Failed() {
 		t.Fatalf("it passes:\n%v", by)
 	}
