@@ -9,7 +9,7 @@ if [ -f "$vendor/.versions" ] && cmp -s "$vendor/.versions" host/web/package-loc
 fi
 mkdir -p "$modules"
 cp host/web/package.json host/web/package-lock.json "$modules/"
-if ! command -v npm >/dev/null || ! (cd "$modules" && timeout 300 npm ci --ignore-scripts --silent --no-audit --no-fund >/dev/null 2>&1); then
+if ! command -v npm >/dev/null || ! (cd "$modules" && timeout 90 npm ci --ignore-scripts --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=20000 >/dev/null 2>&1); then
 	echo "tether-host shows its plain page: xterm.js was not installed (it takes npm and a network)"
 	[ "${1:-}" != --need ]
 	exit
