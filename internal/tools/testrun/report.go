@@ -23,6 +23,8 @@ type report struct {
 	to      io.Writer
 	output  map[key]*strings.Builder // of tests that have not ended, and of packages
 	skipped []skip
+	failed  []key           // tests that no other belongs to
+	broken  map[string]bool // packages that failed otherwise than by tests
 }
 
 type key struct{ pkg, test string }
@@ -33,7 +35,7 @@ type skip struct {
 }
 
 func newReport(to io.Writer) *report {
-	return &report{to: to, output: map[key]*strings.Builder{}}
+	return &report{to: to, output: map[key]*strings.Builder{}, broken: map[string]bool{}}
 }
 
 // read handles events until the end. An error is about what is not an event.
@@ -63,9 +65,7 @@ func (r *report) handle(e event) {
 	case "pass":
 		r.end(k, e.Test == "")
 	case "fail":
-		if e.Test == "" {
-			r.printUnended(e.Package)
-		}
+		r.fail(k)
 		r.end(k, true)
 	case "skip":
 		if e.Test != "" {
@@ -73,6 +73,27 @@ func (r *report) handle(e event) {
 		}
 		r.end(k, false) // a package is skipped when it has no tests
 	}
+}
+
+// fail notes what failed.
+func (r *report) fail(k key) {
+	if strings.Contains(r.text(k), "DATA RACE") {
+		r.broken[k.pkg] = true
+	}
+	if k.test != "" {
+		if !strings.Contains(k.test, "/") {
+			r.failed = append(r.failed, k)
+		}
+		return
+	}
+	if r.printUnended(k.pkg) || !slices.ContainsFunc(r.failed, func(f key) bool { return f.pkg == k.pkg }) {
+		r.broken[k.pkg] = true
+	}
+}
+
+// forgivable returns the tests that failed; false if anything failed that a second run cannot excuse.
+func (r *report) forgivable() ([]key, bool) {
+	return r.failed, len(r.broken) == 0
 }
 
 func (r *report) text(k key) string {
@@ -94,15 +115,18 @@ func (r *report) end(k key, show bool) {
 	delete(r.output, k)
 }
 
-// printUnended prints the output of tests that were running when their package failed: one of them has panicked or taken too long.
-func (r *report) printUnended(pkg string) {
+// printUnended prints the output of tests that were running when their package failed, if there are any: one of them has panicked or
+// taken too long.
+func (r *report) printUnended(pkg string) (any bool) {
 	keys := slices.Collect(maps.Keys(r.output))
 	slices.SortFunc(keys, func(a, b key) int { return strings.Compare(a.test, b.test) })
 	for _, k := range keys {
 		if k.pkg == pkg && k.test != "" {
 			r.end(k, true)
+			any = true
 		}
 	}
+	return any
 }
 
 // reason takes the text of t.Skip out of a test's output: the line that starts with the place it was called from.

@@ -71,3 +71,54 @@ func TestReportRefusesOtherText(t *testing.T) {
 		t.Error("text that is not JSON was accepted")
 	}
 }
+
+func TestForgivable(t *testing.T) {
+	for _, c := range []struct {
+		name, events string
+		want         []key
+		ok           bool
+	}{
+		{"a test and its parts", `
+			{"Action":"fail","Package":"p","Test":"A/b"}
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"output","Package":"p","Output":"FAIL\n"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, true},
+		{"a race", `
+			{"Action":"output","Package":"p","Test":"A","Output":"WARNING: DATA RACE\n"}
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
+		{"a race in a part", `
+			{"Action":"output","Package":"p","Test":"A/b","Output":"WARNING: DATA RACE\n"}
+			{"Action":"fail","Package":"p","Test":"A/b"}
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
+		{"a panic", `
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"output","Package":"p","Test":"B","Output":"panic: oh\n"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
+		{"no test at all", `
+			{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
+			{"Action":"fail","Package":"p"}`, nil, false},
+		{"one package by a test, one otherwise", `
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"fail","Package":"p"}
+			{"Action":"fail","Package":"q"}`, []key{{"p", "A"}}, false},
+	} {
+		r := newReport(&strings.Builder{})
+		if err := r.read(strings.NewReader(c.events)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		got, ok := r.forgivable()
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(key{})); diff != "" || ok != c.ok {
+			t.Errorf("%s: %v; (-want +got)\n%s", c.name, ok, diff)
+		}
+	}
+}
+
+func TestAlone(t *testing.T) {
+	got := alone(key{"tether/host", "TestA"}, []string{"-race", "-timeout", "10m", "./..."})
+	want := []string{"-race", "-timeout", "10m", "-count=1", "-run=^TestA$", "tether/host"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
