@@ -45,12 +45,18 @@ func (g *gate) record(ctx context.Context, mark string, msg []byte) error {
 	return g.err
 }
 
-// start runs p on g and returns what ends both.
+// start runs a peer on g and returns what ends both.
 func (g *gate) start(t *testing.T, o jsonrpc.Options) (p *jsonrpc.Peer, stop func()) {
 	p = jsonrpc.NewPeer(g, o)
+	return p, g.run(t, p)
+}
+
+// run is start for a peer that has messages queued already: its writer takes the first of them, where a sender would take it itself
+// and wait at the gate.
+func (g *gate) run(t *testing.T, p *jsonrpc.Peer) (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(t.Context()) }()
-	return p, func() {
+	return func() {
 		p.Close()
 		select {
 		case <-g.let: // it may be open already
@@ -66,8 +72,7 @@ func (g *gate) start(t *testing.T, o jsonrpc.Options) (p *jsonrpc.Peer, stop fun
 func TestControlBeforeBulk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		p, stop := g.start(t, jsonrpc.Options{})
-		defer stop()
+		p := jsonrpc.NewPeer(g, jsonrpc.Options{})
 		bulk := func(s string) {
 			t.Helper()
 			if err := p.SendRaw(t.Context(), []byte(s)); err != nil {
@@ -75,6 +80,7 @@ func TestControlBeforeBulk(t *testing.T) {
 			}
 		}
 		bulk("b1") // the writer takes it and waits at the gate
+		defer g.run(t, p)()
 		synctest.Wait()
 		bulk("b2")
 		bulk("b3")
@@ -156,11 +162,12 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 func TestSendRawGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		p, stop := g.start(t, jsonrpc.Options{QueueBytes: 1000})
-		defer stop()
+		p := jsonrpc.NewPeer(g, jsonrpc.Options{QueueBytes: 1000})
 		if err := p.SendRaw(t.Context(), make([]byte, 700)); err != nil {
 			t.Fatal(err)
 		}
+		defer g.run(t, p)()
+		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		large, small := make(chan error, 1), make(chan error, 1)
@@ -245,8 +252,7 @@ func TestNothingStaysHeldBack(t *testing.T) {
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
-		p, stop := g.start(t, jsonrpc.Options{})
-		defer stop()
+		p := jsonrpc.NewPeer(g, jsonrpc.Options{})
 		if err := p.Flush(t.Context()); err != nil {
 			t.Errorf("Flush of nothing = %v", err)
 		}
@@ -255,6 +261,7 @@ func TestFlush(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		defer g.run(t, p)()
 		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		defer cancel()
 		if err := p.Flush(ctx); !errors.Is(err, context.DeadlineExceeded) {

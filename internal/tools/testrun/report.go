@@ -77,7 +77,7 @@ func (r *report) handle(e event) {
 
 // fail notes what failed.
 func (r *report) fail(k key) {
-	if strings.Contains(r.text(k), "DATA RACE") {
+	if text := r.text(k); strings.Contains(text, "DATA RACE") || strings.HasPrefix(text, "panic: ") || strings.Contains(text, "\npanic: ") {
 		r.broken[k.pkg] = true
 	}
 	if k.test != "" {

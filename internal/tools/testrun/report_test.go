@@ -96,6 +96,11 @@ func TestForgivable(t *testing.T) {
 			{"Action":"fail","Package":"p","Test":"A"}
 			{"Action":"output","Package":"p","Test":"B","Output":"panic: oh\n"}
 			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
+		{"a panic of the test itself", `
+			{"Action":"output","Package":"p","Test":"A","Output":"--- FAIL: A (0.00s)\n"}
+			{"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
+			{"Action":"fail","Package":"p","Test":"A"}
+			{"Action":"fail","Package":"p"}`, []key{{"p", "A"}}, false},
 		{"no test at all", `
 			{"Action":"output","Package":"p","Output":"FAIL\tp [build failed]\n"}
 			{"Action":"fail","Package":"p"}`, nil, false},
