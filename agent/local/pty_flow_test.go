@@ -212,9 +212,10 @@ func TestStalledClientHarmsNobodyAndIsResynchronised(t *testing.T) {
 			}
 		}
 	}
-	if grown := int64(heap()) - int64(before); grown > 8<<20 {
-		t.Errorf("%d bytes more on the heap while a client does not read", grown)
-	}
+	// What is being printed is on the heap, too, until the next collection: the least of some looks counts.
+	testkit.Eventually(t, patience, "not more than 8 MiB more on the heap while a client does not read", func() bool {
+		return int64(heap())-int64(before) <= 8<<20
+	})
 	total := stop()
 	w.written(tm.ID, total)
 	// Now it reads: what was on its way, then a fresh start at the newest.
