@@ -35,7 +35,7 @@ type redactor struct {
 
 // feed takes the next bytes, whole characters.
 func (r *redactor) feed(p []byte) {
-	d := r.rules.dfa
+	d := r.rules.automaton()
 	base := r.off
 	r.off += int64(len(p))
 	if d == nil {
@@ -170,7 +170,7 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	}
 	r.remember(w[:keep])
 	r.win = append(r.win[:0], w[keep:]...)
-	r.groups = r.rules.dfa.suspectOf(r.win)
+	r.groups = r.rules.automaton().suspectOf(r.win)
 }
 
 // wide masks the bytes of a secret that is longer than a window.

@@ -30,9 +30,11 @@ type Rules struct {
 	opts   Options
 	values []string // to redact, in all their forms, the longest first
 	nfa    *nfa
-	dfa    *dfa // nil if there is nothing to redact
 	checks []check
 	tokens [256][]check // by the first byte of their prefix
+
+	made  sync.Once // of nfa, checks, tokens and table
+	table *dfa      // see automaton
 
 	mu   sync.Mutex
 	with map[string]*Rules // by values: terminals of one login share them
@@ -40,12 +42,12 @@ type Rules struct {
 
 // check finds for sure what the automaton suspects.
 type check struct {
-	group  uint8  // a bit of dfa.groups
+	group  uint8  // a bit of a dfa's groups
 	prefix string // of a token: it stays, and re is for what begins with it
 	re     *regexp.Regexp
 }
 
-// Groups of patterns: bits of dfa.groups.
+// Groups of patterns: bits of a dfa's groups.
 const (
 	groupValues = iota
 	groupTokens
@@ -61,6 +63,9 @@ func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
 func compile(o Options, values []string, forms int) (*Rules, error) {
 	r := &Rules{opts: o, nfa: &nfa{}, with: map[string]*Rules{}}
+	if len(values) == 0 && len(o.Patterns) == 0 {
+		return r, nil // a daemon that lends nothing never needs the automaton
+	}
 	for _, v := range values {
 		for _, form := range formsOf(v, forms) {
 			if !slices.Contains(r.values, form) {
@@ -69,27 +74,43 @@ func compile(o Options, values []string, forms int) (*Rules, error) {
 		}
 	}
 	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
-	for _, v := range r.values {
-		r.nfa.value(v)
-	}
-	if o.Tokens {
-		if err := r.addTokens(); err != nil {
-			return nil, err
-		}
-	}
-	for i, p := range o.Patterns {
-		if err := r.addPattern(p, uint8(groupRest+i%(64-groupRest))); err != nil {
-			return nil, fmt.Errorf("pattern %d: %w", i+1, err)
-		}
-	}
-	if len(r.nfa.nodes) == 0 {
-		return r, nil
-	}
 	var err error
-	if r.dfa, err = build(r.nfa); err != nil {
+	r.made.Do(func() { err = r.assemble() })
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// assemble makes the automaton and the checks.
+func (r *Rules) assemble() (err error) {
+	for _, v := range r.values {
+		r.nfa.value(v)
+	}
+	if r.opts.Tokens {
+		if err := r.addTokens(); err != nil {
+			return err
+		}
+	}
+	for i, p := range r.opts.Patterns {
+		if err := r.addPattern(p, uint8(groupRest+i%(64-groupRest))); err != nil {
+			return fmt.Errorf("pattern %d: %w", i+1, err)
+		}
+	}
+	if len(r.nfa.nodes) > 0 {
+		r.table, err = build(r.nfa)
+	}
+	return err
+}
+
+// automaton returns what suspects all that is to be redacted; nil if there is nothing.
+func (r *Rules) automaton() *dfa {
+	r.made.Do(func() {
+		if err := r.assemble(); err != nil {
+			panic(err) // these are the known forms of tokens, which tests build
+		}
+	})
+	return r.table
 }
 
 // Clipboard reports whether setting the clipboard is let through. Nil rules do
@@ -324,10 +345,10 @@ func beginsWord(w []byte, at int) bool {
 // Redact returns s, a short text that is not part of a stream, with what is
 // secret in it replaced.
 func (r *Rules) Redact(s string) string {
-	if r == nil || r.dfa == nil {
+	if r == nil || r.automaton() == nil {
 		return s
 	}
-	groups := r.dfa.suspect(s)
+	groups := r.automaton().suspect(s)
 	if groups == 0 {
 		return s
 	}
