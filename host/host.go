@@ -9,6 +9,7 @@ import (
 
 	"tether/ahp"
 	"tether/jsonrpc"
+	"tether/mcp"
 )
 
 // Host is an agent host. Its methods may be called from any goroutine.
@@ -19,8 +20,8 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
-	guesses  guesses // these have locks of their own
-	agents   agents
+	guesses  guesses     // these have locks of their own
+	agents   mcp.Servers // for each principal that came
 	sessions sessions
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
@@ -43,6 +44,7 @@ func New(o Options) *Host {
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
+		agents:    mcp.Servers{Max: maxAgents},
 		terminals: make(map[string]*terminal),
 		clients:   make(map[string]*client),
 		starting:  make(map[string]bool),
@@ -76,7 +78,7 @@ func (h *Host) Close() {
 	}
 	h.mu.Unlock()
 	h.stop()
-	h.agents.close()
+	h.agents.Close()
 	h.work.Wait()
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
@@ -24,64 +23,26 @@ var (
 	errManyAgents = &refusal{status: http.StatusServiceUnavailable, text: "too many agents are connected"}
 )
 
-// agents are the MCP servers, one for each principal that came: sessions are its own. The zero value is ready to use.
-type agents struct {
-	mu      sync.Mutex
-	servers map[string]*mcp.Server
-	closed  bool
-}
-
-// server returns the principal's.
-func (a *agents) server(h *Host, p Principal) (*mcp.Server, *refusal) {
+// agent returns the MCP server of a principal.
+func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	key := string(p.Role) + " " + p.Name
+	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
+		return mcp.New(mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version})
+	})
 	switch {
-	case a.closed:
-		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the host is going away"}
-	case a.servers[key] != nil:
-		return a.servers[key], nil
-	case len(a.servers) >= maxAgents && !a.dropIdleLocked():
+	case errors.Is(err, mcp.ErrTooManyAgents):
 		return nil, errManyAgents
+	case err != nil:
+		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the host is going away"}
 	}
-	if a.servers == nil {
-		a.servers = make(map[string]*mcp.Server)
-	}
-	s := mcp.New(mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version})
-	a.servers[key] = s
 	return s, nil
-}
-
-// dropIdleLocked forgets the principals without a session.
-func (a *agents) dropIdleLocked() bool {
-	before := len(a.servers)
-	for key, s := range a.servers {
-		if s.Idle() {
-			s.Close()
-			delete(a.servers, key)
-		}
-	}
-	return len(a.servers) < before
-}
-
-// close ends all sessions.
-func (a *agents) close() {
-	a.mu.Lock()
-	a.closed = true
-	servers := a.servers
-	a.servers = nil
-	a.mu.Unlock()
-	for _, s := range servers {
-		s.Close()
-	}
 }
 
 // mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.
 func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
-	s, why := h.agents.server(h, p)
+	s, why := h.agent(p)
 	if why != nil {
 		h.refuse(w, r, why)
 		return
@@ -105,7 +66,7 @@ const mcpSession = "Mcp-Session-Id"
 
 // mcpLines serves an MCP session over a WebSocket, which tether-host mcp passes on to the agent's standard input and output.
 func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
-	s, why := h.agents.server(h, p)
+	s, why := h.agent(p)
 	if why != nil {
 		h.refuse(w, r, why)
 		return

@@ -3,11 +3,11 @@ package local
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"tether/agent/policy"
@@ -35,14 +35,6 @@ func (o *Options) agentDefaults() {
 	}
 }
 
-// agents are the MCP servers, one for each principal that came. The zero value
-// is ready to use.
-type agents struct {
-	mu      sync.Mutex
-	servers map[string]*mcp.Server
-	closed  bool
-}
-
 // mcpServer returns the server of the agent that asks.
 func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	if actor == term.User {
@@ -51,49 +43,16 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	if actor.Role != term.RoleAgent {
 		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
 	}
-	a := &s.agents
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.closed {
+	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
+		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor)}, Version: s.opts.Version, Loopback: true})
+	})
+	switch {
+	case errors.Is(err, mcp.ErrTooManyAgents):
+		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the most that is allowed", maxAgents)}
+	case err != nil:
 		return nil, term.ErrClosed
 	}
-	if m := a.servers[actor.Name]; m != nil {
-		return m, nil
-	}
-	if a.servers == nil {
-		a.servers = map[string]*mcp.Server{}
-	}
-	if len(a.servers) >= maxAgents && !a.dropIdleLocked() {
-		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the most that is allowed", maxAgents)}
-	}
-	m := mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor)}, Version: s.opts.Version, Loopback: true})
-	a.servers[actor.Name] = m
 	return m, nil
-}
-
-// dropIdleLocked forgets the agents without a session: what they own hangs on
-// their name.
-func (a *agents) dropIdleLocked() bool {
-	before := len(a.servers)
-	for name, m := range a.servers {
-		if m.Idle() {
-			m.Close()
-			delete(a.servers, name)
-		}
-	}
-	return len(a.servers) < before
-}
-
-// close ends all sessions.
-func (a *agents) close() {
-	a.mu.Lock()
-	a.closed = true
-	servers := a.servers
-	a.servers = nil
-	a.mu.Unlock()
-	for _, m := range servers {
-		m.Close()
-	}
 }
 
 // mcpHTTP serves MCP over streamable HTTP.

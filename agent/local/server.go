@@ -17,6 +17,7 @@ import (
 
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/mcp"
 )
 
 // Daemon is what this door needs of the daemon beside its terminals. All
@@ -104,7 +105,7 @@ type Server struct {
 	bulk     bulk          // what those are sent
 	leases   leases
 	sizes    sizes
-	agents   agents
+	agents   mcp.Servers // for each agent that came
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -113,7 +114,7 @@ func NewServer(o Options) *Server {
 		o.WriteTimeout = 5 * time.Minute
 	}
 	o.agentDefaults()
-	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers)}
+	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers), agents: mcp.Servers{Max: maxAgents}}
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}
@@ -142,7 +143,7 @@ func (s *Server) Serve(l net.Listener) error {
 // from now on. It returns when they are gone.
 func (s *Server) Drain() {
 	s.drain()
-	s.agents.close()
+	s.agents.Close()
 	s.leases.close()
 	s.attached.Wait()
 }
