@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	cappedFloods = 50
-	cappedLogs   = 64 << 20 // bytes that all terminals together may keep
+	cappedLogs = 64 << 20 // bytes that all terminals together may keep
 	// floorOverCap is how much more than the output it keeps a daemon may hold, in MiB: itself, its terminals, and garbage.
 	floorOverCap = 64.0
 
@@ -36,7 +35,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer r.signalHost("CONT") // so that it can end
-	for range cappedFloods {
+	for range s.floods {
 		t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{self, childArg, "coloured", "0"}, Env: r.env, Cwd: r.home, OnSlow: "lag"})
 		if err != nil {
 			return nil, err
@@ -45,7 +44,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 			return nil, err
 		}
 	}
-	if err := sleep(ctx, s.floods); err != nil {
+	if err := sleep(ctx, s.flooding); err != nil {
 		return nil, err
 	}
 	status, err := r.door.Status(ctx)
@@ -67,7 +66,7 @@ func cappedPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	part := fmt.Sprintf("%d floods, the host frozen", cappedFloods)
+	part := fmt.Sprintf("%d floods, the host frozen", s.floods)
 	return []row{
 		row{Part: part, Name: "output kept", Value: mib(status.Logs.Bytes), Unit: "MiB", Note: fmt.Sprintf("of %s MiB printed", digits(mib(printed)))}.most(mib(cappedLogs)),
 		row{Part: part, Name: "daemon's memory beyond the configured cap", Value: mib(m.rss - cappedLogs), Unit: "MiB",

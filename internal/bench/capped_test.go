@@ -8,7 +8,7 @@ import (
 
 func TestCapIsWhatIsConfigured(t *testing.T) {
 	c, err := config.Parse("f", []byte(capConfig))
-	if err != nil || c.Terminals.TotalLogBytes != cappedLogs || c.Terminals.MaxRunning < cappedFloods {
+	if err != nil || c.Terminals.TotalLogBytes != cappedLogs || c.Terminals.MaxRunning < thorough.floods {
 		t.Errorf("%+v, %v", c.Terminals, err)
 	}
 }

@@ -278,7 +278,7 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	real := sync.OnceValue(func() programs { return buildAll(t) })
-	small := settings{programs: p, rounds: 1, megabytes: 3, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond,
+	small := settings{programs: p, rounds: 1, megabytes: 3, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
 		machines: 3, watchers: 2, flow: 50 * time.Millisecond}
 	for _, part := range slices.Concat(parts, hostParts) {
 		if slices.Contains([]string{"scanner", "idle", "shells", "peer"}, part.name) {
