@@ -57,7 +57,7 @@ func TestSeesItselfAndItsChild(t *testing.T) {
 func TestKillComparesStartTimes(t *testing.T) {
 	testkit.Leaks(t)
 	child := exec.Command("sleep", "1000")
-	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	proc.InSession(child)
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -2,12 +2,18 @@
 
 package proc
 
-import "os"
+import (
+	"os"
+	"os/exec"
+)
 
 // StartSession is not written for this system yet and returns ErrUnsupported.
 func StartSession(string, []string, []string, ...*os.File) (*os.Process, error) {
 	return nil, ErrUnsupported
 }
+
+// InSession changes nothing: what a session is, is not known of this system yet.
+func InSession(*exec.Cmd) {}
 
 // Inherited returns nil.
 func Inherited(int) *os.File { return nil }

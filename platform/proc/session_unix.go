@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	signals "os/signal"
 	"path/filepath"
 	"syscall"
@@ -37,6 +38,9 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 	}
 	return p, nil
 }
+
+// InSession makes c, when it is started, the leader of a session of its own, as Tree wants its leader to be.
+func InSession(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
 
 // Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started; nil if there cannot
 // be one.

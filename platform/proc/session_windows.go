@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	signals "os/signal"
 	"path/filepath"
 	"slices"
@@ -73,6 +74,9 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 	}
 	return p, nil
 }
+
+// InSession changes nothing: Windows has no sessions of that kind, and a Tree is found there by its parents.
+func InSession(*exec.Cmd) {}
 
 // Inherited returns the file that StartSession was given as the i-th extra one, in the program that it has started.
 func Inherited(i int) *os.File {

@@ -65,7 +65,7 @@ func must(err error) {
 // detach leaves a daemon behind: a new session, another parent, nothing open on the terminal.
 func detach() {
 	cmd := self("daemon")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	proc.InSession(cmd)
 	must(cmd.Start())
 	fmt.Println("pid", cmd.Process.Pid)
 }
@@ -74,7 +74,7 @@ func detach() {
 func chain() {
 	signal.Ignore(unix.SIGTERM, unix.SIGHUP)
 	cmd := self("chain")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	proc.InSession(cmd)
 	_ = cmd.Start()
 }
 

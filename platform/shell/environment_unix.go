@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	"os/exec"
-	"syscall"
 	"time"
 
 	"tether/platform/proc"
@@ -22,7 +21,7 @@ func runLogin(ctx context.Context, path string, args, env []string) ([]byte, err
 	tag := proc.Tag("login-" + rand.Text())
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = "/", append(env, tag)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	proc.InSession(cmd)
 	cmd.WaitDelay = time.Second // for what keeps the pipe open
 	out := &limited{left: maxEnvironment}
 	cmd.Stdout = out

@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"tether/platform/proc"
+)
+
+// treePatience is how long a program that was killed may keep its output open, unless c.WaitDelay says otherwise.
+const treePatience = 10 * time.Second
+
+// StartTree starts c, a program that starts others and may leave them behind, such as a browser. When kill is called, at the latest at the
+// end of the test, all of them are killed and c is waited for, unless it was already; the test fails if anything survives. What has moved
+// to a session of its own is found by its parents or by the environment that it was started with.
+func StartTree(t testing.TB, c *exec.Cmd) (kill func()) {
+	t.Helper()
+	tag := proc.Tag("test-" + rand.Text())
+	c.Env = append(proc.WithoutTag(c.Environ()), tag)
+	if c.WaitDelay == 0 {
+		c.WaitDelay = treePatience
+	}
+	proc.InSession(c)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	leader, err := proc.Lookup(c.Process.Pid) // it is there, if only as a zombie, until it is waited for
+	if err != nil {
+		t.Errorf("look up %v: %v", c.Args, err)
+	}
+	kill = sync.OnceFunc(func() {
+		reaped := c.ProcessState != nil
+		if err := (proc.Tree{Leader: leader.ID, Reaped: reaped, Tag: tag}).Kill(context.Background(), 0); err != nil {
+			t.Errorf("end %v with all that it has started: %v", c.Args, err)
+		}
+		if !reaped {
+			_ = c.Wait() // it was killed
+		}
+	})
+	t.Cleanup(kill)
+	return kill
+}
