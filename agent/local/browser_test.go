@@ -2,7 +2,6 @@ package local_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -99,27 +98,25 @@ func newAttacker(config map[string]string) *attacker {
 	return a
 }
 
+// browserPatience is how long a browser may take to start, and its page to try everything.
+const browserPatience = 3 * time.Minute
+
 // visit lets a browser run the page at an address and returns its report.
 // rules is what names resolve to.
 func visit(t *testing.T, program, address, rules string, a *attacker) map[string]string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	c := exec.CommandContext(ctx, program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+	c := exec.Command(program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"), "--remote-debugging-port=0",
 		"--host-resolver-rules="+rules, "--no-proxy-server", address)
 	var out bytes.Buffer
-	c.Stdout, c.Stderr, c.WaitDelay = &out, &out, time.Second
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { cancel(); _ = c.Wait() }()
+	c.Stdout, c.Stderr = &out, &out
+	kill := testkit.StartTree(t, c)
+	defer kill()
 	select {
 	case said := <-a.reports:
 		return said
-	case <-ctx.Done():
-		cancel()
-		_ = c.Wait()
+	case <-time.After(browserPatience):
+		kill()
 		t.Fatalf("the page at %s reports nothing; the browser printed:\n%s", address, out.String())
 		return nil
 	}

@@ -14,11 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
 	"tether/host/web"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -70,11 +72,11 @@ func newBrowser(t *testing.T) *browser {
 	}
 	var said bytes.Buffer
 	c.Stderr = &said
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.StartTree(t, c)
 	t.Cleanup(func() {
 		in.Close()
+		stuck := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+		defer stuck.Stop()
 		if err := c.Wait(); err != nil {
 			t.Errorf("the browser: %v: %s", err, said.String())
 		}
