@@ -3,13 +3,8 @@ package conform_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +16,6 @@ import (
 	"tether/internal/testkit"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
-	"tether/platform/proc"
 )
 
 // verdicts are the rules by what came of them, as text for messages.
@@ -133,49 +127,9 @@ func TestRulesCanFail(t *testing.T) {
 // vscodeHost starts VS Code's own agent host, where it is installed.
 func vscodeHost(t *testing.T) client.Endpoint {
 	t.Helper()
-	script, err := filepath.Abs("../../../shared/peers/vscode-host.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := filepath.Abs("../../bin/tools/vscode-host")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{script, filepath.Join(dir, "vs", "out")} {
-		if _, err := os.Stat(path); err != nil {
-			t.Skip("VS Code's agent host is not installed (make test installs it where npm can)")
-		}
-	}
-	port := 0
-	for try := 46951; try < 47951 && port == 0; try += 2 {
-		a, errA := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", try))
-		b, errB := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", try+1))
-		if errA == nil && errB == nil {
-			port = try
-		}
-		for _, l := range []net.Listener{a, b} {
-			if l != nil {
-				l.Close()
-			}
-		}
-	}
-	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), "SECRET")
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if all, err := proc.List(); err == nil {
-			for _, p := range proc.Descendants(all, c.Process.Pid) {
-				if child, err := os.FindProcess(p.Pid); err == nil {
-					_ = child.Kill()
-				}
-			}
-		}
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	})
-	e := client.Endpoint{URL: fmt.Sprintf("ws://127.0.0.1:%d", port), Token: "SECRET"}
-	testkit.Eventually(t, 2*time.Minute, "VS Code's host answers", func() bool {
+	h := testkit.StartVSCodeHost(t, "../..")
+	e := client.Endpoint{URL: h.URL, Token: h.Token}
+	testkit.Eventually(t, 5*time.Minute, "VS Code's host answers", func() bool {
 		conn, err := client.Connect(t.Context(), e, client.Options{ClientID: "looks"})
 		if err == nil {
 			conn.Close()

@@ -1,0 +1,60 @@
+package testkit
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// VSCodeHost is an agent host that nobody here wrote: VS Code's own.
+type VSCodeHost struct {
+	URL   string // of its WebSocket
+	Token string
+	Pid   int // the process that all of its others descend from
+}
+
+// StartVSCodeHost starts it until the end of the test; it does not answer at once. root is the way to the repository. The test is skipped
+// where the host is not installed.
+func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
+	t.Helper()
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(root, "..", "shared", "peers", "vscode-host.sh")
+	dir := filepath.Join(root, "bin", "tools", "vscode-host")
+	for _, path := range []string{script, filepath.Join(dir, "vs", "out")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skip("VS Code's agent host is not installed (make test installs it where npm can)")
+		}
+	}
+	h := VSCodeHost{Token: "SECRET"}
+	port := freePorts(t)
+	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token)
+	StartTree(t, c)
+	h.URL, h.Pid = fmt.Sprintf("ws://127.0.0.1:%d", port), c.Process.Pid
+	return h
+}
+
+// freePorts finds a free port whose successor is free too, as the script wants them. Another program may be faster.
+func freePorts(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		a, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := a.Addr().(*net.TCPAddr).Port
+		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
+		a.Close()
+		if err == nil {
+			b.Close()
+			return port
+		}
+	}
+	t.Fatal("no two free ports side by side")
+	return 0
+}
