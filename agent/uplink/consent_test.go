@@ -16,6 +16,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -62,54 +63,70 @@ var (
 	pings      = `"method":"ping"`
 )
 
-// A private terminal leaves no trace upstream: all that is sent is what is sent by a machine that does not have it.
+// What is not lent leaves no trace upstream, be it private, lent to nobody or to another host: all that is sent is what is sent by a
+// machine that does not have it.
 func TestAPrivateTerminalLeavesNoTrace(t *testing.T) {
-	run := func(private bool) (all []string) {
-		synctest.Test(t, func(t *testing.T) {
-			c := &capture{}
-			w := captured(t, c, term.Options{})
-			w.online()
-			h, child := w.spawn(term.Spec{Nonce: "n"})
-			step := func(do func()) {
-				if private {
-					do()
-				}
-				synctest.Wait()
-				time.Sleep(time.Second)
-			}
-			var mine term.Handle
-			step(func() {
-				var other interface{ Print(string) }
-				mine, other = w.spawn(term.Spec{Private: true, Name: "mine"})
-				other.Print("secret \x1b]0;title\a\x1b]633;E;make;n\a\x1b]633;C;n\a")
-			})
-			child.Print("public one\r\n")
-			step(func() {
-				_ = mine.Resize(term.Size{Cols: 100, Rows: 40})
-				if mine.Lend("lab") == nil {
-					t.Error("a private terminal was lent")
-				}
-			})
-			child.Print("public two\r\n")
-			step(func() { _ = mine.Kill(context.Background()) })
-			if err := h.Kill(context.Background()); err != nil {
-				t.Error(err)
-			}
-			synctest.Wait()
-			time.Sleep(time.Minute)
-			for _, m := range c.since(time.Time{}) {
-				all = append(all, uriPattern.ReplaceAllString(m, "URI"))
+	without := captureBeside(t, nil)
+	if len(without) < 6 {
+		t.Fatalf("captured are %d messages", len(without))
+	}
+	for name, other := range map[string]term.Spec{
+		"private": {Private: true}, "alone": {}, "elsewhere": {LendTo: []string{"another host"}},
+		"big": {Size: term.Size{Cols: 500, Rows: 200}, OnSlow: term.Hold},
+	} {
+		t.Run(name, func(t *testing.T) {
+			with := captureBeside(t, &other)
+			if !slices.Equal(with, without) {
+				t.Errorf("with another terminal this is sent:\n%s\nwithout:\n%s", strings.Join(with, "\n"), strings.Join(without, "\n"))
 			}
 		})
-		return all
 	}
-	with, without := run(true), run(false)
-	if !slices.Equal(with, without) {
-		t.Errorf("with a private terminal this is sent:\n%s\nwithout:\n%s", strings.Join(with, "\n"), strings.Join(without, "\n"))
-	}
-	if len(with) < 6 {
-		t.Errorf("captured are %d messages", len(with))
-	}
+}
+
+// captureBeside returns all that goes up while a terminal is lent and, if there is one, another that is not does all that one can.
+func captureBeside(t *testing.T, other *term.Spec) (all []string) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &capture{}
+		w := captured(t, c, term.Options{})
+		w.online()
+		h, child := w.spawn(term.Spec{Nonce: "n"})
+		step := func(do func()) {
+			if other != nil {
+				do()
+			}
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		var mine term.Handle
+		step(func() {
+			spec := *other
+			spec.Command, spec.Cwd, spec.Name, spec.Nonce = []string{"fake"}, testkit.Abs("/src"), "mine", "n"
+			var err error
+			if mine, err = w.pool.As(term.User).Spawn(spec); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			w.child.Print("secret \x1b]0;title\a\x1b]633;E;make;n\a\x1b]633;C;n\a" + strings.Repeat("flood\r\n", 30<<10)) // more than the log keeps
+		})
+		child.Print("public one\r\n")
+		step(func() {
+			_ = mine.Resize(term.Size{Cols: 100, Rows: 40})
+			if other.Private && mine.Lend("lab") == nil {
+				t.Error("a private terminal was lent")
+			}
+		})
+		child.Print("public two\r\n")
+		step(func() { _ = mine.Kill(context.Background()) })
+		if err := h.Kill(context.Background()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		for _, m := range c.since(time.Time{}) {
+			all = append(all, uriPattern.ReplaceAllString(m, "URI"))
+		}
+	})
+	return all
 }
 
 // Within 100 ms of unlend nothing of the terminal goes up but its disposal, however much it prints. Lent again it is another one there.
