@@ -1,6 +1,9 @@
 package term
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Role is the kind of principal behind a request.
 type Role uint8
@@ -8,7 +11,7 @@ type Role uint8
 // The roles of DESIGN section 8.
 const (
 	RoleUser  Role = iota + 1 // the person at this machine
-	RoleAgent                 // a local agent, told apart by its principal
+	RoleAgent                 // an agent, told apart by its principal; see AgentAt for those of a host
 	RoleHost                  // a paired agent host and everyone who observes there
 )
 
@@ -28,6 +31,29 @@ func Host(name string) Actor { return Actor{Role: RoleHost, Name: name} }
 
 // Agent is the actor for the local agent authenticated as principal.
 func Agent(principal string) Actor { return Actor{Role: RoleAgent, Name: principal} }
+
+// AgentAt is the actor for an agent that works in a session of the host called
+// host and calls this machine's tools. What is not lent to that host does not
+// exist for it, not even what it has started itself. The slash in its name
+// keeps it apart from all local agents.
+func AgentAt(host, session string) Actor { return Agent(host + "/" + session) }
+
+// At is the host where an agent works, "" for all that are here.
+func (a Actor) At() string {
+	host, _, ok := strings.Cut(a.Name, "/")
+	if a.Role != RoleAgent || !ok {
+		return ""
+	}
+	return host
+}
+
+// away is the host through which the actor sees what it sees, "" if it is here.
+func (a Actor) away() string {
+	if a.Role == RoleHost {
+		return a.Name
+	}
+	return a.At()
+}
 
 func (a Actor) String() string {
 	switch a.Role {
@@ -69,14 +95,16 @@ const (
 	localUser                      //
 	ownBackground                  // an agent and its own terminal, not promoted
 	personsForeign                 // an agent and a terminal of the person's
+	ownAway                        // an agent at a host and its own terminal, lent there
 	lentHost                       // a host and a terminal lent to it
 )
 
-// rights is the table of DESIGN section 8.
+// rights is the table of DESIGN section 8, with what agents at hosts may do.
 var rights = map[relation][]Op{
 	localUser:      {OpSee, OpRead, OpType, OpResize, OpPromote, OpKill, OpLend},
 	ownBackground:  {OpSee, OpRead, OpType, OpPromote, OpKill},
 	personsForeign: {OpSee, OpRead},
+	ownAway:        {OpSee, OpRead, OpKill},
 	lentHost:       {OpSee, OpRead, OpDispose},
 }
 
@@ -84,10 +112,12 @@ func relate(a Actor, t Info) relation {
 	switch {
 	case a.Role == RoleUser:
 		return localUser
-	case t.Private:
+	case t.Private, a.At() != "" && !t.LentToHost(a.At()):
 		return stranger
 	case a.Role == RoleHost && t.LentToHost(a.Name):
 		return lentHost
+	case a.Role == RoleAgent && t.Owner == a && a.At() != "":
+		return ownAway
 	case a.Role == RoleAgent && t.Owner == a:
 		return ownBackground
 	case a.Role == RoleAgent && t.Owner == User:

@@ -2,6 +2,7 @@ package term_test
 
 import (
 	"errors"
+	"io"
 	"testing"
 
 	"tether/agent/term"
@@ -14,6 +15,8 @@ func TestRights(t *testing.T) {
 	persons := term.Info{ID: "pty-a", Owner: term.User, LentTo: []string{"h"}}
 	private := term.Info{ID: "pty-b", Owner: term.User, Private: true}
 	mine := term.Info{ID: "pty-c", Owner: me}
+	away := term.AgentAt("h", "s1")
+	its, withdrawn := term.Info{ID: "pty-e", Owner: away, LentTo: []string{"h"}}, term.Info{ID: "pty-f", Owner: away, LentTo: []string{"g"}}
 	promoted := term.Info{ID: "pty-d", Owner: term.User, Visible: true}
 	rows := []struct {
 		name  string
@@ -34,6 +37,16 @@ func TestRights(t *testing.T) {
 		{"host, not lent", term.Host("h"), promoted, "--------"},
 		{"another host", term.Host("g"), persons, "--------"},
 		{"host, private", term.Host("h"), private, "--------"},
+		{"agent at the host, its own", away, its, "yynnnynn"},
+		{"agent at the host, its own that is lent there no more", away, withdrawn, "--------"},
+		{"agent at the host, the person's that is lent there", away, persons, "yynnnnnn"},
+		{"agent at the host, the person's that is not", away, promoted, "--------"},
+		{"agent at the host, private", away, private, "--------"},
+		{"agent at the host, a local agent's", away, mine, "--------"},
+		{"agent at the host, of another session", term.AgentAt("h", "s2"), its, "--------"},
+		{"agent at another host", term.AgentAt("g", "s1"), its, "--------"},
+		{"local agent, one at the host's", me, its, "--------"},
+		{"host, one at the host's", term.Host("h"), its, "yynnnnny"},
 		{"nobody", term.Actor{}, persons, "--------"},
 	}
 	ops := []term.Op{term.OpSee, term.OpRead, term.OpType, term.OpResize, term.OpPromote, term.OpKill, term.OpLend, term.OpDispose}
@@ -97,5 +110,32 @@ func TestHandleRefuses(t *testing.T) {
 	}
 	if got := host.List(); len(got) != 0 {
 		t.Errorf("host sees %d terminals after unlend, want 0", len(got))
+	}
+}
+
+// An agent at a host reads as the host does: until the terminal is withdrawn.
+func TestAnAgentAtAHostReadsWhatIsLent(t *testing.T) {
+	h, f, pool := start(t, term.Options{}, term.Spec{LendTo: []string{"lab"}})
+	seen, err := pool.As(term.AgentAt("lab", "s1")).Find(string(h.ID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := seen.Reader(term.ReaderOptions{View: term.ViewOutward})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	f.Print("hello")
+	if ev, err := r.Next(t.Context(), make([]byte, 64)); string(ev.Data) != "hello" || err != nil {
+		t.Errorf("it reads %q, %v", ev.Data, err)
+	}
+	if err := h.Unlend("lab"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Next(t.Context(), make([]byte, 64)); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("after it was withdrawn: %v, want io.ErrClosedPipe", err)
+	}
+	if err := seen.Kill(t.Context()); !errors.Is(err, term.ErrNotFound) || f.Killed() {
+		t.Errorf("kill after it was withdrawn: %v, killed %t", err, f.Killed())
 	}
 }

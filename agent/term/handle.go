@@ -106,13 +106,13 @@ func (h Handle) Info() Info { return h.t.Info() }
 func (h Handle) Done() <-chan struct{} { return h.t.done }
 
 // Reader returns a cursor into the output. The caller must Close it. That of a
-// host is closed when the terminal is withdrawn from it.
+// host, or of an agent there, is closed when the terminal is withdrawn from it.
 func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
 	r := h.t.newReader(o)
-	if h.actor.Role == RoleHost && !r.bind(h.actor.Name) {
+	if host := h.actor.away(); host != "" && !r.bind(host, h.actor.Role == RoleHost) {
 		r.Close()
 		return nil, ErrNotFound // withdrawn meanwhile
 	}

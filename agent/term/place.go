@@ -15,7 +15,7 @@ func (r *Reader) resyncLocked() error {
 		r.mark = t.markAtLocked(r.pos)
 	}
 	r.mark = max(r.mark, t.firstMark)
-	e := &LaggedError{Lost: max(r.off-from, 0), At: r.off}
+	e := &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos}
 	if c := t.runningLocked(r.pos); c != nil {
 		open := *c
 		e.Open = &open

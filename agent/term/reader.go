@@ -31,6 +31,7 @@ type Event struct {
 type LaggedError struct {
 	Lost int64    // bytes of the view that this reader will never see
 	At   int64    // offset in the view's own counting
+	Raw  int64    // the same as a raw offset
 	Open *Command // the command that runs at At, nil if none
 }
 
@@ -102,12 +103,15 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 }
 
 // bind makes the reader end with the lending to host; false if it has ended.
-func (r *Reader) bind(host string) bool {
+// awaited: it is the link that the child may be held for.
+func (r *Reader) bind(host string, awaited bool) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
 	r.host = host
-	r.t.arrivedLocked(awaitedHost(host))
-	r.t.needLocked()
+	if awaited {
+		r.t.arrivedLocked(awaitedHost(host))
+		r.t.needLocked()
+	}
 	return slices.Contains(r.t.lentTo, host)
 }
 
