@@ -33,6 +33,7 @@ type Options struct {
 type Server struct {
 	opts     Options
 	control  Controller // nil if the principal may only read
+	tools    []tool
 	server   *sdk.Server
 	stateful *sdk.StreamableHTTPHandler // protocol versions with sessions
 	modern   *sdk.StreamableHTTPHandler // those without

@@ -44,11 +44,11 @@ const metaUntrusted = "tether/untrusted"
 
 // addTools registers the tools that the principal may use.
 func (s *Server) addTools() {
-	tools := []tool{s.listTool(), s.readTool(), s.waitTool()}
+	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool()}
 	if s.control != nil {
-		tools = append(tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
+		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
 	}
-	for _, t := range tools {
+	for _, t := range s.tools {
 		hints := t.hints
 		s.server.AddTool(&sdk.Tool{
 			Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,

@@ -1,0 +1,92 @@
+package mcp_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"tether/mcp"
+)
+
+// A door beside MCP offers the same tools, in the same words, with the same
+// answers.
+func TestCallsWithoutASession(t *testing.T) {
+	f := &fakeTerminals{}
+	f.add("pty-aaaaaa", mcp.OwnerUser).print("hello\r\n")
+	s := newServer(t, mcp.Options{Terminals: f})
+	session := connect(t, s, nil)
+	listed, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := map[string]mcp.Tool{}
+	for _, tool := range s.Tools() {
+		shown[tool.Name] = tool
+	}
+	if len(shown) != len(listed.Tools) {
+		t.Errorf("%d tools, want the %d that sessions are shown", len(shown), len(listed.Tools))
+	}
+	for _, want := range listed.Tools {
+		schema, err := json.Marshal(want.InputSchema)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := shown[want.Name]
+		var wantSchema, gotSchema any
+		unmarshal(t, string(schema), &wantSchema)
+		unmarshal(t, string(got.InputSchema), &gotSchema)
+		if diff := gocmp.Diff([]any{want.Title, want.Description, wantSchema}, []any{got.Title, got.Description, gotSchema}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", want.Name, diff)
+		}
+		if got.ReadOnly != want.Annotations.ReadOnlyHint {
+			t.Errorf("%s: read only %t", want.Name, got.ReadOnly)
+		}
+	}
+	for _, c := range []struct{ tool, args string }{
+		{"list_terminals", ""},
+		{"list_terminals", "{}"},
+		{"read_terminal", `{"terminalId":"pty-aaaaaa"}`},
+		{"read_terminal", `{"terminalId":"pty-none"}`},
+		{"read_terminal", `{"terminalId":7}`},
+		{"read_terminal", `{"nonsense":7}`},
+		{"wait_terminal", `{"terminalId":"pty-aaaaaa","pattern":"("}`},
+		{"wait_terminal", `{"terminalId":"pty-aaaaaa","port":80}`},
+		{"kill_terminal", `[]`},
+	} {
+		want, isError := answer(t, session, c.tool, json.RawMessage(cmp.Or(c.args, "{}")))
+		got, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args))
+		if isError != (err != nil) || err != nil && err.Error() != want || err == nil && got != want {
+			t.Errorf("%s %s: %s, %v, want %s (error %t)", c.tool, c.args, got, err, want, isError)
+		}
+	}
+	if _, err := s.Call(t.Context(), "rm_rf", nil); err == nil || err.Error() != `there is no tool "rm_rf"` {
+		t.Errorf("an unknown tool: %v", err)
+	}
+}
+
+// A call ends with its context, and with the server.
+func TestACallEnds(t *testing.T) {
+	f := &fakeTerminals{}
+	f.add("pty-aaaaaa", mcp.OwnerUser)
+	s := mcp.New(mcp.Options{Terminals: f})
+	wait := func(ctx context.Context) error {
+		_, err := s.Call(ctx, "wait_terminal", json.RawMessage(`{"terminalId":"pty-aaaaaa","pattern":"never","timeoutMs":600000}`))
+		return err
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	go func() { ended <- wait(ctx) }()
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("after its context: %v", err)
+	}
+	go func() { ended <- wait(t.Context()) }()
+	s.Close()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("after the server: %v", err)
+	}
+}
