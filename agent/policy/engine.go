@@ -134,7 +134,7 @@ func (e *Engine) admit(ctx context.Context, r Request) (Decision, *place, error)
 	if d.Effect == Deny {
 		return d, nil, e.refuse(r, &Refusal{d, CodeBlocked})
 	}
-	p, refused := e.limits.reserve(account{r.Actor, r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background))
+	p, refused := e.limits.reserve(account{counted(r.Actor), r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background))
 	if refused != nil {
 		return refused.Decision, nil, e.refuse(r, refused)
 	}

@@ -24,6 +24,7 @@ const (
 	EventDispose  EventType = "dispose"  // a host ended the lending
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do
+	EventCall     EventType = "call"     // of a tool, by an agent at a host
 	EventGrant    EventType = "grant"    // a standing approval began, was revoked or expired
 	EventPair     EventType = "pair"     // a host was paired
 	EventUnpair   EventType = "unpair"   //
@@ -40,7 +41,7 @@ type Event struct {
 	Actor    term.Actor
 	Door     string
 	Terminal term.ID
-	Host     string // of lend, unlend, dispose, pair, unpair, and of a spawn that is lent at once
+	Host     string // of lend, unlend, dispose, pair, unpair, call, and of a spawn that is lent at once
 	Argv     []string
 	Line     string
 	Cwd      string

@@ -58,6 +58,15 @@ type place struct {
 	started  bool // terminal is known
 }
 
+// counted is whose starts, questions and refusals count together with the
+// actor's: the sessions of a host could otherwise be as many as it likes.
+func counted(a term.Actor) term.Actor {
+	if host := a.At(); host != "" {
+		return term.AgentAt(host, "")
+	}
+	return a
+}
+
 // reserve takes a place, or says why there is none.
 func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
 	l.mu.Lock()
@@ -135,7 +144,7 @@ func (l *limits) hold(p *place, h term.Handle) {
 // One that was adopted again has no other.
 func (l *limits) adopt(h term.Handle) {
 	i := h.Info()
-	p := &place{account: account{i.Owner, !i.Visible}, terminal: h, started: true}
+	p := &place{account: account{counted(i.Owner), !i.Visible}, terminal: h, started: true}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, u := range l.usage {
@@ -153,5 +162,5 @@ func (l *limits) adopt(h term.Handle) {
 // a promoted one is the person's.
 func holds(h term.Handle, a account) bool {
 	i := h.Info()
-	return i.Exit == nil && i.Owner == a.actor
+	return i.Exit == nil && counted(i.Owner) == a.actor
 }

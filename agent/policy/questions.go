@@ -117,7 +117,7 @@ func (q *questions) put(r Request, why Decision, patience time.Duration, most in
 	q.sweepLocked()
 	own := 0
 	for _, p := range q.waiting {
-		if p.Request.Actor == r.Actor {
+		if counted(p.Request.Actor) == counted(r.Actor) {
 			own++
 		}
 	}

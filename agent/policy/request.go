@@ -12,7 +12,7 @@ const (
 	DoorMCP = "mcp"
 	DoorACP = "acp"
 	DoorWS  = "ws"  // the local WebSocket and POST /pty/spawn
-	DoorAHP = "ahp" // the uplink: hosts
+	DoorAHP = "ahp" // the uplink: agents at hosts
 	// DoorConfig is the configuration file, which declares terminals.
 	DoorConfig = "config"
 )

@@ -143,9 +143,21 @@ func (b *rulebook) check(r Request) Decision {
 		b.onReading(&j, r, read)
 	}
 	if unspoken {
-		j.add(Decision{cmp.Or(b.identityOf(r.Actor).fallback, b.fallback), ruleDefault, "no rule speaks of it"})
+		j.add(Decision{b.fallbackFor(r.Actor), ruleDefault, "no rule speaks of it"})
 	}
 	return j.Decision
+}
+
+// fallbackFor is what becomes of a command of which no rule speaks. An agent at
+// a host is asked about, unless the person has spoken of agents at hosts: what
+// was said before of agents was said of those that work here.
+func (b *rulebook) fallbackFor(a term.Actor) Effect {
+	id := b.identityOf(a)
+	effect := cmp.Or(id.fallback, b.fallback)
+	if a.At() != "" && !(id.fallback != 0 && strings.Contains(id.pattern, "/")) {
+		return max(effect, Ask)
+	}
+	return effect
 }
 
 // judgement is the strictest of several decisions, the first of them.

@@ -48,8 +48,8 @@ func parseRule(c config.PolicyRule) (rule, error) {
 		return r, fmt.Errorf("effect: %w", err)
 	}
 	for _, d := range c.Doors {
-		if !slices.Contains([]string{DoorCLI, DoorMCP, DoorACP, DoorWS}, d) {
-			return r, fmt.Errorf("doors: %.20q must be one of cli, mcp, acp, ws", d)
+		if !slices.Contains([]string{DoorCLI, DoorMCP, DoorACP, DoorWS, DoorAHP}, d) {
+			return r, fmt.Errorf("doors: %.20q must be one of cli, mcp, acp, ws, ahp", d)
 		}
 	}
 	for _, p := range c.Principals {

@@ -20,7 +20,7 @@ const maxRecent = 1000
 // log out.
 func (e *Engine) Audit(ev Event) {
 	if ev.Type == EventRefusal || ev.Decision.Effect == Deny {
-		more, drop := e.flood.count(ev.Actor, time.Now())
+		more, drop := e.flood.count(counted(ev.Actor), time.Now())
 		if drop {
 			return
 		}
