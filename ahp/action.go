@@ -10,7 +10,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// Action is a change of a channel's state: one of the Root and Terminal structs of this package, or UnknownAction.
+// Action is a change of a channel's state: one of the Root, Terminal, Session and Chat structs of this package, or UnknownAction.
 type Action interface {
 	// Type returns the kind as on the wire, e.g. ActionTerminalData.
 	Type() string
@@ -130,6 +130,35 @@ var kinds = map[string]kind{
 	ActionTerminalCommandDetectionAvailable: {nil, decodeAs[TerminalCommandDetectionAvailable]},
 	ActionTerminalCommandExecuted:           {[]string{"commandId", "commandLine", "timestamp"}, decodeAs[TerminalCommandExecuted]},
 	ActionTerminalCommandFinished:           {[]string{"commandId"}, decodeAs[TerminalCommandFinished]},
+
+	ActionSessionReady:               {nil, decodeAs[SessionReady]},
+	ActionSessionCreationFailed:      {[]string{"error"}, decodeAs[SessionCreationFailed]},
+	ActionSessionTitleChanged:        {[]string{"title"}, decodeAs[SessionTitleChanged]},
+	ActionSessionActivityChanged:     {nil, decodeAs[SessionActivityChanged]},
+	ActionSessionDefaultChatChanged:  {nil, decodeAs[SessionDefaultChatChanged]},
+	ActionSessionServerToolsChanged:  {[]string{"tools"}, decodeAs[SessionServerToolsChanged]},
+	ActionSessionChatAdded:           {[]string{"summary"}, decodeAs[SessionChatAdded]},
+	ActionSessionChatUpdated:         {[]string{"chat", "changes"}, decodeAs[SessionChatUpdated]},
+	ActionSessionChatRemoved:         {[]string{"chat"}, decodeAs[SessionChatRemoved]},
+	ActionSessionActiveClientSet:     {[]string{"activeClient"}, decodeAs[SessionActiveClientSet]},
+	ActionSessionActiveClientRemoved: {[]string{"clientId"}, decodeAs[SessionActiveClientRemoved]},
+	ActionSessionInputNeededSet:      {[]string{"request"}, decodeAs[SessionInputNeededSet]},
+	ActionSessionInputNeededRemoved:  {[]string{"id"}, decodeAs[SessionInputNeededRemoved]},
+
+	ActionChatTurnStarted:             {[]string{"turnId", "message"}, decodeAs[ChatTurnStarted]},
+	ActionChatTurnComplete:            {[]string{"turnId"}, decodeAs[ChatTurnComplete]},
+	ActionChatTurnCancelled:           {[]string{"turnId"}, decodeAs[ChatTurnCancelled]},
+	ActionChatError:                   {[]string{"turnId", "error"}, decodeAs[ChatError]},
+	ActionChatActivityChanged:         {nil, decodeAs[ChatActivityChanged]},
+	ActionChatResponsePart:            {[]string{"turnId", "part"}, decodeAs[ChatResponsePart]},
+	ActionChatDelta:                   {[]string{"turnId", "partId", "content"}, decodeAs[ChatDelta]},
+	ActionChatToolCallStart:           {[]string{"turnId", "toolCallId", "toolName"}, decodeAs[ChatToolCallStart]},
+	ActionChatToolCallDelta:           {[]string{"turnId", "toolCallId", "content"}, decodeAs[ChatToolCallDelta]},
+	ActionChatToolCallReady:           {[]string{"turnId", "toolCallId", "invocationMessage"}, decodeAs[ChatToolCallReady]},
+	ActionChatToolCallConfirmed:       {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallConfirmed]},
+	ActionChatToolCallContentChanged:  {[]string{"turnId", "toolCallId", "content"}, decodeAs[ChatToolCallContentChanged]},
+	ActionChatToolCallComplete:        {[]string{"turnId", "toolCallId", "result"}, decodeAs[ChatToolCallComplete]},
+	ActionChatToolCallResultConfirmed: {[]string{"turnId", "toolCallId", "approved"}, decodeAs[ChatToolCallResultConfirmed]},
 }
 
 // finite drops a number that JSON cannot hold.

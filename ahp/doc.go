@@ -1,10 +1,11 @@
 // Package ahp is the vocabulary of the Agent Host Protocol as far as terminals need it: the types of the root and
-// terminal channels, the handshake, subscriptions, action envelopes and reconnect, the pure reducers of both states,
-// version negotiation, range checks, and the names of the client-terminals extension.
+// terminal channels, of sessions and chats as far as their tool calls go, the handshake, subscriptions, action envelopes and
+// reconnect, the pure reducers of these states, version negotiation, range checks, and the names of the client-terminals
+// extension.
 //
 // It does no I/O, reads no clock and starts no goroutine. Sending is package jsonrpc, connecting is ahp/client, serving
-// is host. Sessions, chats and changesets are out of scope; their actions survive as UnknownAction and their
-// snapshots as raw JSON.
+// is host. What of sessions and chats is not about turns and tool calls, and changesets, are out of scope: such actions
+// survive as UnknownAction, such members of a state as raw JSON, and keys of _meta as they came.
 //
 // # Two shapes
 //

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -54,7 +55,21 @@ func FuzzDecodeAction(f *testing.F) {
 		_ = ahp.ValidateAction(a)
 		_ = ahp.ReduceTerminal(ahp.TerminalState{}, a)
 		_ = ahp.ReduceRoot(ahp.RootState{}, a)
+		reduceTwice(t, a)
 	})
+}
+
+// reduceTwice: a session and a chat to which anything was done can still be written and read.
+func reduceTwice(t *testing.T, a ahp.Action) {
+	t.Helper()
+	session := ahp.ReduceSession(ahp.SessionState{}, a)
+	stableState[ahp.SessionState](t, encode(t, ahp.ReduceSession(session, a), "1.0.0"))
+	chat := ahp.ChatState{ActiveTurn: &ahp.Turn{ID: "t", ResponseParts: []ahp.ResponsePart{
+		{Kind: ahp.PartToolCall, ToolCall: &ahp.ToolCall{ToolCallID: "c", Status: ahp.ToolRunning}}}}}
+	for _, at := range []int64{1, 2} {
+		chat = ahp.ReduceChat(chat, a, time.UnixMilli(at))
+	}
+	stableState[ahp.ChatState](t, encode(t, chat, "1.0.0"))
 }
 
 func FuzzTerminalState(f *testing.F) {
@@ -67,19 +82,29 @@ func FuzzRootState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.RootState](t, raw) })
 }
 
+func FuzzSessionState(f *testing.F) {
+	seeds(f, func(c reducerCase) []json.RawMessage { return []json.RawMessage{c.Initial, c.Expected} })
+	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.SessionState](t, raw) })
+}
+
+func FuzzChatState(f *testing.F) {
+	seeds(f, func(c reducerCase) []json.RawMessage { return []json.RawMessage{c.Initial, c.Expected} })
+	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.ChatState](t, raw) })
+}
+
 // stableState: in either shape, what was decoded and encoded once stays the same.
-func stableState[S state](t *testing.T, raw []byte) {
+func stableState[S any](t *testing.T, raw []byte) {
 	var s S
 	if json.Unmarshal(raw, &s) != nil {
 		return
 	}
 	for _, version := range []string{"1.0.0", "0.8.0"} {
-		once := s.MarshalFor(version)
+		once := encode(t, s, version)
 		var again S
 		if err := json.Unmarshal(once, &again); err != nil {
 			t.Fatalf("%s: %v", once, err)
 		}
-		if twice := again.MarshalFor(version); string(once) != string(twice) {
+		if twice := encode(t, again, version); string(once) != string(twice) {
 			t.Errorf("not stable for %s:\n%s", version, cmp.Diff(string(once), string(twice)))
 		}
 	}
@@ -89,10 +114,11 @@ func stableState[S state](t *testing.T, raw []byte) {
 func FuzzDecodeParams(f *testing.F) {
 	f.Add([]byte(`{"channel":"ahp-root://","protocolVersions":["1.0.0"],"clientId":"c","initialSubscriptions":["ahp-root://"]}`))
 	f.Add([]byte(`{"channel":"a:b","claim":{"kind":"client","clientId":"c"},"cols":80,"rows":24,"executionTarget":"client"}`))
+	f.Add([]byte(`{"channel":"a:b","activeClient":{"clientId":"c","tools":[{"name":"run","inputSchema":{"type":"object"}}]}}`))
 	f.Add([]byte(`{"type":"replay","actions":[{"channel":"a:b","action":{"type":"x"},"serverSeq":1}],"missing":[]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		for _, v := range []any{new(ahp.InitializeParams), new(ahp.InitializeResult), new(ahp.ReconnectParams),
-			new(ahp.ReconnectResult), new(ahp.CreateTerminalParams), new(ahp.SubscribeParams), new(ahp.AckParams)} {
+			new(ahp.ReconnectResult), new(ahp.CreateTerminalParams), new(ahp.SubscribeParams), new(ahp.AckParams), new(ahp.CreateSessionParams), new(ahp.DisposeSessionParams)} {
 			if err := ahp.DecodeParams(raw, v); err != nil && len(err.Error()) > 300 {
 				t.Errorf("%T: an error of %d bytes repeats the input", v, len(err.Error()))
 			}

@@ -21,6 +21,12 @@ const (
 	MaxVersions      = 64        // protocol versions in one offer
 	MaxVersion       = 32        // bytes of one protocol version
 	MaxSize          = 1000      // columns or rows; 0 and negative are refused, too
+	MaxTools         = 64        // tools of one active client
+	MaxToolName      = 128       // bytes
+	MaxDescription   = 16 << 10  // bytes of a tool's description
+	MaxSchema        = 64 << 10  // bytes of a tool's schema
+	MaxID            = 256       // bytes of the id of a turn or a tool call
+	MaxToolContents  = 256       // blocks in a tool call's result
 	MaxGraceMs       = 3_600_000 // milliseconds; longer grace times of a marker count as this
 )
 

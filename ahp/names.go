@@ -17,6 +17,8 @@ const (
 	MethodPing            = "ping" // answered even before initialize
 	MethodSubscribe       = "subscribe"
 	MethodListSessions    = "listSessions"
+	MethodCreateSession   = "createSession"
+	MethodDisposeSession  = "disposeSession"
 	MethodCreateTerminal  = "createTerminal"
 	MethodDisposeTerminal = "disposeTerminal"
 )
@@ -75,6 +77,41 @@ const (
 	ActionTerminalCommandDetectionAvailable = "terminal/commandDetectionAvailable"
 	ActionTerminalCommandExecuted           = "terminal/commandExecuted"
 	ActionTerminalCommandFinished           = "terminal/commandFinished"
+)
+
+// Kinds of session actions, as far as client tools and session claims need them; others are kept as UnknownAction.
+const (
+	ActionSessionReady               = "session/ready"
+	ActionSessionCreationFailed      = "session/creationFailed"
+	ActionSessionTitleChanged        = "session/titleChanged"
+	ActionSessionActivityChanged     = "session/activityChanged"
+	ActionSessionDefaultChatChanged  = "session/defaultChatChanged"
+	ActionSessionServerToolsChanged  = "session/serverToolsChanged"
+	ActionSessionChatAdded           = "session/chatAdded"
+	ActionSessionChatUpdated         = "session/chatUpdated"
+	ActionSessionChatRemoved         = "session/chatRemoved"
+	ActionSessionActiveClientSet     = "session/activeClientSet"
+	ActionSessionActiveClientRemoved = "session/activeClientRemoved"
+	ActionSessionInputNeededSet      = "session/inputNeededSet"
+	ActionSessionInputNeededRemoved  = "session/inputNeededRemoved"
+)
+
+// Kinds of chat actions: turns and their tool calls. Queued messages, drafts, elicitations and usage are out of scope.
+const (
+	ActionChatTurnStarted             = "chat/turnStarted"
+	ActionChatTurnComplete            = "chat/turnComplete"
+	ActionChatTurnCancelled           = "chat/turnCancelled"
+	ActionChatError                   = "chat/error"
+	ActionChatActivityChanged         = "chat/activityChanged"
+	ActionChatResponsePart            = "chat/responsePart"
+	ActionChatDelta                   = "chat/delta"
+	ActionChatToolCallStart           = "chat/toolCallStart"
+	ActionChatToolCallDelta           = "chat/toolCallDelta"
+	ActionChatToolCallReady           = "chat/toolCallReady"
+	ActionChatToolCallConfirmed       = "chat/toolCallConfirmed"
+	ActionChatToolCallContentChanged  = "chat/toolCallContentChanged"
+	ActionChatToolCallComplete        = "chat/toolCallComplete"
+	ActionChatToolCallResultConfirmed = "chat/toolCallResultConfirmed"
 )
 
 // ExecutionTarget says where a terminal's pty runs. The zero value means TargetServer.

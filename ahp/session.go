@@ -1,6 +1,9 @@
 package ahp
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+)
 
 // SessionStatus is a set of bits; unknown ones are kept.
 type SessionStatus int64
@@ -13,10 +16,11 @@ const (
 	SessionInputNeeded SessionStatus = 24
 	SessionIsRead      SessionStatus = 32
 	SessionIsArchived  SessionStatus = 64
+
+	sessionActivity SessionStatus = 31 // the bits of which only one meaning holds at a time
 )
 
-// SessionSummary is an entry of a host's session list. tether only lists sessions, so that generic clients get an
-// answer; what only a session's view needs is kept as received.
+// SessionSummary is an entry of a host's session list. What only a session's view needs is kept as received.
 type SessionSummary struct {
 	Resource           string          `json:"resource"`
 	Provider           string          `json:"provider"`
@@ -46,6 +50,37 @@ type PartialSessionSummary struct {
 	Changes            json.RawMessage `json:"changes,omitempty"`
 	Meta               Meta            `json:"_meta,omitempty"`
 }
+
+// CreateSessionParams asks for a session under a URI the client chose. The result is null.
+type CreateSessionParams struct {
+	Channel            string          `json:"channel"`
+	Provider           string          `json:"provider,omitempty"`           // one of RootState.Agents; "" = the host's choice
+	WorkingDirectories []string        `json:"workingDirectories,omitempty"` // URIs
+	Config             json.RawMessage `json:"config,omitempty"`
+	ActiveClient       *ActiveClient   `json:"activeClient,omitempty"` // the sender, as by SessionActiveClientSet
+	Meta               Meta            `json:"_meta,omitempty"`
+}
+
+// Validate tells what is wrong with the params taken alone.
+func (p CreateSessionParams) Validate() error {
+	if err := cmp.Or(CheckURI(p.Channel), checkLength("provider", p.Provider, MaxTitle),
+		checkURIs("workingDirectories", p.WorkingDirectories)); err != nil {
+		return err
+	}
+	if p.ActiveClient == nil {
+		return nil
+	}
+	return p.ActiveClient.Validate()
+}
+
+// DisposeSessionParams asks for the end of a session, of its chats and of the terminals it holds. The result is null.
+type DisposeSessionParams struct {
+	Channel string `json:"channel"`
+	Meta    Meta   `json:"_meta,omitempty"`
+}
+
+// Validate tells what is wrong with the params.
+func (p DisposeSessionParams) Validate() error { return CheckURI(p.Channel) }
 
 // ListSessionsParams asks for a page of sessions.
 type ListSessionsParams struct {

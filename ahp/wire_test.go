@@ -123,7 +123,7 @@ func TestWireActions(t *testing.T) {
 		`{"type":"root/configChanged","config":{"a":1},"replace":true}`:                                            ahp.RootConfigChanged{Config: map[string]json.RawMessage{"a": json.RawMessage("1")}, Replace: true},
 		`{"type":"root/agentsChanged","agents":[{"provider":"p","displayName":"d","description":"","models":[]}]}`: ahp.RootAgentsChanged{Agents: []ahp.AgentInfo{{Provider: "p", DisplayName: "d", Models: []json.RawMessage{}}}},
 		`{"type":"root/terminalsChanged","terminals":[]}`:                                                          ahp.RootTerminalsChanged{Terminals: []ahp.TerminalInfo{}},
-		`{"type":"chat/turnStarted","turnId":"t"}`:                                                                 ahp.UnknownAction{Kind: "chat/turnStarted", Raw: json.RawMessage(`{"type":"chat/turnStarted","turnId":"t"}`)},
+		`{"type":"chat/usage","turnId":"t"}`:                                                                       ahp.UnknownAction{Kind: "chat/usage", Raw: json.RawMessage(`{"type":"chat/usage","turnId":"t"}`)},
 	} {
 		got, err := ahp.DecodeAction([]byte(text))
 		if err != nil {

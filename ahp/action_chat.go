@@ -1,0 +1,223 @@
+package ahp
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// ChatTurnStarted begins a turn. A client may dispatch it with a message of MessageUser.
+type ChatTurnStarted struct {
+	TurnID          string  `json:"turnId"`
+	StartedAt       string  `json:"startedAt,omitempty"` // ISO 8601
+	Message         Message `json:"message"`
+	QueuedMessageID string  `json:"queuedMessageId,omitempty"`
+	Meta            Meta    `json:"_meta,omitempty"`
+}
+
+// ChatTurnComplete ends a turn.
+type ChatTurnComplete struct {
+	TurnID   string  `json:"turnId"`
+	Duration float64 `json:"duration"` // milliseconds
+	Meta     Meta    `json:"_meta,omitempty"`
+}
+
+// ChatTurnCancelled ends a turn before its time. A client may dispatch it.
+type ChatTurnCancelled struct {
+	TurnID   string  `json:"turnId"`
+	Duration float64 `json:"duration"` // milliseconds
+	Meta     Meta    `json:"_meta,omitempty"`
+}
+
+// ChatError ends a turn that has failed.
+type ChatError struct {
+	TurnID   string          `json:"turnId"`
+	Duration float64         `json:"duration"` // milliseconds
+	Error    json.RawMessage `json:"error"`
+	Meta     Meta            `json:"_meta,omitempty"`
+}
+
+// ChatActivityChanged sets what the chat does, in words; nil = nothing.
+type ChatActivityChanged struct {
+	Activity *string `json:"activity,omitempty"`
+}
+
+// ChatResponsePart adds a part to what came of the turn.
+type ChatResponsePart struct {
+	TurnID string       `json:"turnId"`
+	Part   ResponsePart `json:"part"`
+	Meta   Meta         `json:"_meta,omitempty"`
+}
+
+// ChatDelta appends to the part of markdown with that id.
+type ChatDelta struct {
+	TurnID  string `json:"turnId"`
+	PartID  string `json:"partId"`
+	Content string `json:"content"`
+	Meta    Meta   `json:"_meta,omitempty"`
+}
+
+// ToolCallRef says which tool call an action is about.
+type ToolCallRef struct {
+	TurnID     string `json:"turnId"`
+	ToolCallID string `json:"toolCallId"`
+	Meta       Meta   `json:"_meta,omitempty"` // replaces the call's
+}
+
+// ChatToolCallStart begins a tool call; its input is not known yet.
+type ChatToolCallStart struct {
+	ToolCallRef
+	ToolName    string       `json:"toolName"`
+	DisplayName string       `json:"displayName"`
+	Intention   *string      `json:"intention,omitempty"`
+	Contributor *Contributor `json:"contributor,omitempty"` // nil = the host's tool
+}
+
+// ChatToolCallDelta appends to the input as far as it is known.
+type ChatToolCallDelta struct {
+	ToolCallRef
+	Content           string `json:"content"`
+	InvocationMessage *Text  `json:"invocationMessage,omitempty"`
+}
+
+// ChatToolCallReady says that the input is complete: the call runs if it is Confirmed, and waits for that otherwise. A call that runs
+// already waits again.
+type ChatToolCallReady struct {
+	ToolCallRef
+	Contributor       *Contributor    `json:"contributor,omitempty"` // never another client than at the start
+	Intention         *string         `json:"intention,omitempty"`
+	InvocationMessage Text            `json:"invocationMessage"`
+	ToolInput         json.RawMessage `json:"toolInput,omitempty"` // see ToolCall.Arguments
+	ConfirmationTitle *Text           `json:"confirmationTitle,omitempty"`
+	RiskAssessment    json.RawMessage `json:"riskAssessment,omitempty"`
+	Edits             json.RawMessage `json:"edits,omitempty"`
+	Editable          *bool           `json:"editable,omitempty"`
+	Confirmed         string          `json:"confirmed,omitempty"` // ConfirmedNotNeeded, …; "" = wait
+	Options           json.RawMessage `json:"options,omitempty"`
+}
+
+// ChatToolCallConfirmed says yes or no to a call that waits. A client whose tool it is and that does not know or cannot execute it
+// must say no.
+type ChatToolCallConfirmed struct {
+	ToolCallRef
+	Approved         bool            `json:"approved"`
+	Confirmed        string          `json:"confirmed,omitempty"` // approved: how
+	EditedToolInput  json.RawMessage `json:"editedToolInput,omitempty"`
+	SelectedOptionID string          `json:"selectedOptionId,omitempty"`
+	Reason           string          `json:"reason,omitempty"` // not approved: ReasonDenied or ReasonSkipped
+	ReasonMessage    *Text           `json:"reasonMessage,omitempty"`
+	UserSuggestion   json.RawMessage `json:"userSuggestion,omitempty"`
+}
+
+// ChatToolCallContentChanged replaces what a running tool shows so far, such as its terminal. Of a client's tool, only that client
+// may dispatch it.
+type ChatToolCallContentChanged struct {
+	ToolCallRef
+	Content []ToolContent `json:"content"`
+}
+
+// ChatToolCallComplete is the end of a tool call, well or not. Of a client's tool, only that client may dispatch it.
+type ChatToolCallComplete struct {
+	ToolCallRef
+	Result                     ToolResult `json:"result"`
+	RequiresResultConfirmation bool       `json:"requiresResultConfirmation,omitempty"`
+}
+
+// ChatToolCallResultConfirmed says yes or no to a result that waits for it.
+type ChatToolCallResultConfirmed struct {
+	ToolCallRef
+	Approved bool `json:"approved"`
+}
+
+// Type implements Action.
+func (ChatTurnStarted) Type() string { return ActionChatTurnStarted }
+
+// Type implements Action.
+func (ChatTurnComplete) Type() string { return ActionChatTurnComplete }
+
+// Type implements Action.
+func (ChatTurnCancelled) Type() string { return ActionChatTurnCancelled }
+
+// Type implements Action.
+func (ChatError) Type() string { return ActionChatError }
+
+// Type implements Action.
+func (ChatActivityChanged) Type() string { return ActionChatActivityChanged }
+
+// Type implements Action.
+func (ChatResponsePart) Type() string { return ActionChatResponsePart }
+
+// Type implements Action.
+func (ChatDelta) Type() string { return ActionChatDelta }
+
+// Type implements Action.
+func (ChatToolCallStart) Type() string { return ActionChatToolCallStart }
+
+// Type implements Action.
+func (ChatToolCallDelta) Type() string { return ActionChatToolCallDelta }
+
+// Type implements Action.
+func (ChatToolCallReady) Type() string { return ActionChatToolCallReady }
+
+// Type implements Action.
+func (ChatToolCallConfirmed) Type() string { return ActionChatToolCallConfirmed }
+
+// Type implements Action.
+func (ChatToolCallContentChanged) Type() string { return ActionChatToolCallContentChanged }
+
+// Type implements Action.
+func (ChatToolCallComplete) Type() string { return ActionChatToolCallComplete }
+
+// Type implements Action.
+func (ChatToolCallResultConfirmed) Type() string { return ActionChatToolCallResultConfirmed }
+
+// Validate checks the ids.
+func (r ToolCallRef) Validate() error {
+	return cmp.Or(checkID("turnId", r.TurnID), checkID("toolCallId", r.ToolCallID))
+}
+
+// Validate checks the id and bounds the message.
+func (a ChatTurnStarted) Validate() error {
+	return cmp.Or(checkID("turnId", a.TurnID), checkLength("startedAt", a.StartedAt, MaxID),
+		checkLength("queuedMessageId", a.QueuedMessageID, MaxID), checkLength("message.text", a.Message.Text, MaxData))
+}
+
+// Validate checks the id and the duration.
+func (a ChatTurnCancelled) Validate() error {
+	if finite(&a.Duration) == nil {
+		return errors.New("duration is not a number")
+	}
+	return checkID("turnId", a.TurnID)
+}
+
+// Validate checks the ids and what the answer is.
+func (a ChatToolCallConfirmed) Validate() error {
+	if !a.Approved && a.Reason != ReasonDenied && a.Reason != ReasonSkipped {
+		return fmt.Errorf("reason is %.40q, want %q or %q", a.Reason, ReasonDenied, ReasonSkipped)
+	}
+	return cmp.Or(a.ToolCallRef.Validate(), checkLength("confirmed", a.Confirmed, MaxID),
+		checkLength("selectedOptionId", a.SelectedOptionID, MaxID))
+}
+
+// Validate checks the ids and the blocks.
+func (a ChatToolCallContentChanged) Validate() error {
+	return cmp.Or(a.ToolCallRef.Validate(), checkContents(a.Content))
+}
+
+// Validate checks the ids and the result.
+func (a ChatToolCallComplete) Validate() error {
+	return cmp.Or(a.ToolCallRef.Validate(), a.Result.Validate())
+}
+
+func checkID(name, id string) error {
+	if id == "" {
+		return fmt.Errorf("%s is empty", name)
+	}
+	return checkLength(name, id, MaxID)
+}
+
+func (a ChatToolCallContentChanged) forVersion(string) any {
+	a.Content = list(a.Content)
+	return a
+}

@@ -1,0 +1,311 @@
+package ahp
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. now is what the state says of when
+// it was modified.
+func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
+	switch a := a.(type) {
+	case ChatTurnStarted:
+		s = startTurn(s, a)
+	case ChatTurnComplete:
+		return endTurn(s, a.TurnID, Turn{State: TurnComplete, Duration: &a.Duration}, now)
+	case ChatTurnCancelled:
+		return endTurn(s, a.TurnID, Turn{State: TurnCancelled, Duration: &a.Duration}, now)
+	case ChatError:
+		return endTurn(s, a.TurnID, Turn{State: TurnError, Duration: &a.Duration, Error: a.Error}, now)
+	case ChatActivityChanged:
+		s.Activity = a.Activity
+		return s
+	case ChatResponsePart:
+		return changeTurn(s, a.TurnID, func(t *Turn) { t.ResponseParts = append(t.ResponseParts, a.Part) })
+	case ChatDelta:
+		return changeTurn(s, a.TurnID, func(t *Turn) { appendToPart(t.ResponseParts, a) })
+	case ChatToolCallStart:
+		return changeTurn(s, a.TurnID, func(t *Turn) {
+			t.ResponseParts = append(t.ResponseParts, ResponsePart{Kind: PartToolCall, ToolCall: startCall(a)})
+		})
+	default:
+		return reduceToolCall(s, a)
+	}
+	s.ModifiedAt = isoTime(now)
+	return s
+}
+
+// isoTime is a time as the protocol writes it.
+func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+func startTurn(s ChatState, a ChatTurnStarted) ChatState {
+	s.ActiveTurn = &Turn{ID: a.TurnID, StartedAt: a.StartedAt, Message: a.Message, ResponseParts: []ResponsePart{}}
+	s.Status = s.activity() &^ SessionIsRead
+	if id := a.QueuedMessageID; id != "" {
+		if s.SteeringMessage != nil && s.SteeringMessage.ID == id {
+			s.SteeringMessage = nil
+		}
+		s.QueuedMessages = slices.DeleteFunc(slices.Clone(s.QueuedMessages), func(m PendingMessage) bool { return m.ID == id })
+	}
+	return s
+}
+
+// endTurn files the active turn, if it is that one, with how it ended. Calls that have not ended are cancelled.
+func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
+	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
+		return s
+	}
+	t := *s.ActiveTurn
+	t.State, t.Error = end.State, end.Error
+	duration := max(0, *end.Duration)
+	t.Duration = &duration
+	t.ResponseParts = slices.Clone(t.ResponseParts)
+	for i, p := range t.ResponseParts {
+		if p.ToolCall == nil || p.ToolCall.Ended() {
+			continue
+		}
+		c := cancelled(*p.ToolCall, ReasonSkipped)
+		if p.ToolCall.Status == ToolStreaming {
+			c.ToolInput = nil
+		}
+		if c.InvocationMessage == nil {
+			c.InvocationMessage = PlainText("")
+		}
+		t.ResponseParts[i].ToolCall = &c
+	}
+	s.Turns, s.ActiveTurn = append(slices.Clip(s.Turns), t), nil
+	s.Status = s.activity()
+	if end.State == TurnError {
+		s.Status = s.Status&^sessionActivity | SessionError
+	}
+	s.ModifiedAt = isoTime(now)
+	return s
+}
+
+// changeTurn lets f change a copy of the active turn, if it is that one.
+func changeTurn(s ChatState, id string, f func(t *Turn)) ChatState {
+	if s.ActiveTurn == nil || s.ActiveTurn.ID != id {
+		return s
+	}
+	t := *s.ActiveTurn
+	t.ResponseParts = slices.Clone(t.ResponseParts)
+	f(&t)
+	s.ActiveTurn = &t
+	return s
+}
+
+// appendToPart: only the first part with that id counts, and only if it is text.
+func appendToPart(parts []ResponsePart, a ChatDelta) {
+	i := slices.IndexFunc(parts, func(p ResponsePart) bool {
+		return p.text() && p.ID == a.PartID || p.ToolCall != nil && p.ToolCall.ToolCallID == a.PartID
+	})
+	if i >= 0 && parts[i].Kind == PartMarkdown {
+		parts[i].Content += a.Content
+	}
+}
+
+// activity is the status that follows from what the chat does, with the bits that say something else.
+func (s ChatState) activity() SessionStatus {
+	now := SessionIdle
+	if s.ActiveTurn != nil {
+		now = SessionInProgress
+		for _, p := range s.ActiveTurn.ResponseParts {
+			if c := p.ToolCall; c != nil && c.blocked() {
+				now = SessionInputNeeded
+			}
+		}
+	}
+	return s.Status&^sessionActivity | now
+}
+
+// blocked reports whether the call waits for a person.
+func (c ToolCall) blocked() bool {
+	return c.Status == ToolPendingConfirmation || c.Status == ToolPendingResultConfirmation || c.Status == toolAuthRequired
+}
+
+// reduceToolCall changes one tool call of the active turn. Actions that do not fit its status change nothing.
+func reduceToolCall(s ChatState, a Action) ChatState {
+	var ref ToolCallRef
+	var change func(c ToolCall) ToolCall
+	switch a := a.(type) {
+	case ChatToolCallDelta:
+		ref, change = a.ToolCallRef, a.reduce
+	case ChatToolCallReady:
+		ref, change = a.ToolCallRef, a.reduce
+	case ChatToolCallConfirmed:
+		ref, change = a.ToolCallRef, a.reduce
+	case ChatToolCallContentChanged:
+		ref, change = a.ToolCallRef, a.reduce
+	case ChatToolCallComplete:
+		ref, change = a.ToolCallRef, a.reduce
+	case ChatToolCallResultConfirmed:
+		ref, change = a.ToolCallRef, a.reduce
+	default:
+		return s
+	}
+	s = changeTurn(s, ref.TurnID, func(t *Turn) {
+		for i, p := range t.ResponseParts {
+			if p.ToolCall != nil && p.ToolCall.ToolCallID == ref.ToolCallID {
+				c := change(*p.ToolCall)
+				t.ResponseParts[i].ToolCall = &c
+			}
+		}
+	})
+	if s.ActiveTurn != nil && s.ActiveTurn.ID == ref.TurnID && s.ActiveTurn.ToolCall(ref.ToolCallID) != nil {
+		if _, streams := a.(ChatToolCallDelta); !streams {
+			s.Status = s.activity()
+		}
+	}
+	return s
+}
+
+func startCall(a ChatToolCallStart) *ToolCall {
+	return &ToolCall{Status: ToolStreaming, ToolCallID: a.ToolCallID, ToolName: a.ToolName, DisplayName: a.DisplayName,
+		Intention: a.Intention, Contributor: a.Contributor, Meta: a.Meta}
+}
+
+// base is what a call keeps whatever becomes of it.
+func (c ToolCall) base(status string, meta Meta) ToolCall {
+	if meta == nil {
+		meta = c.Meta
+	}
+	return ToolCall{Status: status, ToolCallID: c.ToolCallID, ToolName: c.ToolName, DisplayName: c.DisplayName,
+		Intention: c.Intention, Contributor: c.Contributor, Meta: meta, InvocationMessage: c.InvocationMessage,
+		ToolInput: c.ToolInput}
+}
+
+func cancelled(c ToolCall, reason string) ToolCall {
+	next := c.base(ToolCancelled, nil)
+	next.Reason = reason
+	return next
+}
+
+func (a ChatToolCallDelta) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolStreaming {
+		return c
+	}
+	input := a.Content
+	if c.PartialInput != nil {
+		input = *c.PartialInput + input
+	}
+	c.PartialInput = &input
+	if a.Meta != nil {
+		c.Meta = a.Meta
+	}
+	if a.InvocationMessage != nil {
+		c.InvocationMessage = a.InvocationMessage
+	}
+	return c
+}
+
+func (a ChatToolCallReady) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolStreaming && c.Status != ToolRunning && c.Status != ToolPendingConfirmation {
+		return c
+	}
+	next := c.base(ToolPendingConfirmation, a.Meta)
+	next.InvocationMessage, next.ToolInput = &a.InvocationMessage, a.ToolInput
+	if a.Intention != nil {
+		next.Intention = a.Intention
+	}
+	if a.Confirmed != "" {
+		next.Status, next.Confirmed = ToolRunning, a.Confirmed
+		return next
+	}
+	next.ConfirmationTitle, next.RiskAssessment, next.Edits = a.ConfirmationTitle, a.RiskAssessment, a.Edits
+	next.Editable, next.Options = a.Editable, a.Options
+	if c.Status == ToolPendingConfirmation {
+		next.keep(c)
+	}
+	return next
+}
+
+// keep takes from what waited before what the new question does not say.
+func (c *ToolCall) keep(before ToolCall) {
+	if c.ConfirmationTitle == nil {
+		c.ConfirmationTitle = before.ConfirmationTitle
+	}
+	if c.Editable == nil {
+		c.Editable = before.Editable
+	}
+	for _, f := range []struct{ to, from *json.RawMessage }{
+		{&c.ToolInput, &before.ToolInput}, {&c.RiskAssessment, &before.RiskAssessment},
+		{&c.Edits, &before.Edits}, {&c.Options, &before.Options},
+	} {
+		if !present(*f.to) {
+			*f.to = *f.from
+		}
+	}
+}
+
+func (a ChatToolCallConfirmed) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolPendingConfirmation {
+		return c
+	}
+	next := c.base(ToolCancelled, a.Meta)
+	next.SelectedOption = findOption(c.Options, a.SelectedOptionID)
+	if !a.Approved {
+		next.Reason, next.ReasonMessage, next.UserSuggestion = a.Reason, a.ReasonMessage, a.UserSuggestion
+		return next
+	}
+	next.Status, next.Confirmed = ToolRunning, a.Confirmed
+	if present(a.EditedToolInput) {
+		next.ToolInput = a.EditedToolInput
+	}
+	return next
+}
+
+// findOption is the option of that id among those that were offered.
+func findOption(options json.RawMessage, id string) json.RawMessage {
+	var all []json.RawMessage
+	if id == "" || json.Unmarshal(options, &all) != nil {
+		return nil
+	}
+	for _, raw := range all {
+		var one struct{ ID string }
+		if json.Unmarshal(raw, &one) == nil && one.ID == id {
+			return raw
+		}
+	}
+	return nil
+}
+
+func (a ChatToolCallContentChanged) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolRunning {
+		return c
+	}
+	if a.Meta != nil {
+		c.Meta = a.Meta
+	}
+	c.Content = list(a.Content)
+	return c
+}
+
+func (a ChatToolCallComplete) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolRunning && c.Status != ToolPendingConfirmation {
+		return c
+	}
+	next := c.base(ToolCompleted, a.Meta)
+	if a.RequiresResultConfirmation {
+		next.Status = ToolPendingResultConfirmation
+	}
+	if next.Confirmed = ConfirmedNotNeeded; c.Status == ToolRunning {
+		next.Confirmed, next.SelectedOption = c.Confirmed, c.SelectedOption
+	}
+	next.Success, next.PastTenseMessage, next.Content = &a.Result.Success, &a.Result.PastTenseMessage, a.Result.Content
+	next.StructuredContent, next.Error = a.Result.StructuredContent, a.Result.Error
+	return next
+}
+
+func (a ChatToolCallResultConfirmed) reduce(c ToolCall) ToolCall {
+	if c.Status != ToolPendingResultConfirmation {
+		return c
+	}
+	if !a.Approved {
+		next := cancelled(c, ReasonResultDenied)
+		next.SelectedOption, next.Meta = c.SelectedOption, c.base("", a.Meta).Meta
+		return next
+	}
+	c.Status, c.Meta = ToolCompleted, c.base("", a.Meta).Meta
+	return c
+}

@@ -1,0 +1,216 @@
+package ahp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Values of ToolCall.Status:
+//
+//	streaming → (ready) pending-confirmation ⇄ running → (complete) pending-result-confirmation → completed
+//	                       ↘ cancelled ↙ (denied, or its turn has ended)
+const (
+	ToolStreaming                 = "streaming"
+	ToolPendingConfirmation       = "pending-confirmation"
+	ToolRunning                   = "running"
+	ToolPendingResultConfirmation = "pending-result-confirmation"
+	ToolCompleted                 = "completed"
+	ToolCancelled                 = "cancelled"
+	toolAuthRequired              = "auth-required" // only of tools of MCP servers, which tether has none of
+)
+
+// Values of ToolCall.Confirmed. What a host says there is advice: a client that runs a tool asks for itself.
+const (
+	ConfirmedNotNeeded  = "not-needed"
+	ConfirmedUserAction = "user-action"
+	ConfirmedSetting    = "setting"
+)
+
+// Values of ToolCall.Reason.
+const (
+	ReasonDenied       = "denied"
+	ReasonSkipped      = "skipped"
+	ReasonResultDenied = "result-denied"
+)
+
+// ContributorClient is the Contributor.Kind of a client's tool.
+const ContributorClient = "client"
+
+// Contributor says whose tool is called.
+type Contributor struct {
+	Kind            string `json:"kind"`
+	ClientID        string `json:"clientId,omitempty"` // ContributorClient
+	CustomizationID string `json:"customizationId,omitempty"`
+}
+
+// ToolCall is a call of a tool in a turn. Which fields count depends on Status.
+type ToolCall struct {
+	Status            string          `json:"status"`
+	ToolCallID        string          `json:"toolCallId"` // unique in the turn
+	ToolName          string          `json:"toolName"`
+	DisplayName       string          `json:"displayName"`
+	Intention         *string         `json:"intention,omitempty"`
+	Contributor       *Contributor    `json:"contributor,omitempty"` // nil = the host's tool
+	Meta              Meta            `json:"_meta,omitempty"`
+	PartialInput      *string         `json:"partialInput,omitempty"` // ToolStreaming
+	InvocationMessage *Text           `json:"invocationMessage,omitempty"`
+	ToolInput         json.RawMessage `json:"toolInput,omitempty"` // see Arguments
+
+	ConfirmationTitle *Text           `json:"confirmationTitle,omitempty"` // ToolPendingConfirmation, like all up to Options
+	RiskAssessment    json.RawMessage `json:"riskAssessment,omitempty"`
+	Edits             json.RawMessage `json:"edits,omitempty"`
+	Editable          *bool           `json:"editable,omitempty"`
+	Options           json.RawMessage `json:"options,omitempty"`
+
+	Confirmed      string          `json:"confirmed,omitempty"` // from ToolRunning on
+	SelectedOption json.RawMessage `json:"selectedOption,omitempty"`
+	Auth           json.RawMessage `json:"auth,omitempty"`
+
+	// ToolCompleted and ToolPendingResultConfirmation; Content of ToolRunning, too.
+	Success           *bool           `json:"success,omitempty"`
+	PastTenseMessage  *Text           `json:"pastTenseMessage,omitempty"`
+	Content           []ToolContent   `json:"content,omitzero"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
+	Error             *ToolError      `json:"error,omitempty"`
+
+	Reason         string          `json:"reason,omitempty"` // ToolCancelled
+	ReasonMessage  *Text           `json:"reasonMessage,omitempty"`
+	UserSuggestion json.RawMessage `json:"userSuggestion,omitempty"`
+}
+
+// Ended reports whether nothing more will come of the call.
+func (c ToolCall) Ended() bool { return c.Status == ToolCompleted || c.Status == ToolCancelled }
+
+// CalledAt reports whether it is a call of a tool of that client.
+func (c ToolCall) CalledAt(clientID string) bool {
+	return clientID != "" && c.Contributor != nil && c.Contributor.Kind == ContributorClient && c.Contributor.ClientID == clientID
+}
+
+// Arguments returns the input as a JSON object. On the wire it is a string that holds one; none at all is the empty object. An input
+// that is a reference to somewhere else is an error.
+func (c ToolCall) Arguments() (json.RawMessage, error) {
+	var text string
+	switch {
+	case !present(c.ToolInput):
+		return json.RawMessage("{}"), nil
+	case json.Unmarshal(c.ToolInput, &text) != nil:
+		return nil, errors.New("toolInput is not a string: references are not followed")
+	case text == "":
+		return json.RawMessage("{}"), nil
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, errors.New("toolInput does not hold a JSON object")
+	}
+	return json.RawMessage(text), nil
+}
+
+// NewToolInput returns arguments, a JSON object, as a ToolInput.
+func NewToolInput(arguments json.RawMessage) json.RawMessage { return marshal(string(arguments)) }
+
+// ToolError says why a tool has failed.
+type ToolError struct {
+	Message string `json:"message"`
+	Code    string `json:"code,omitempty"`
+}
+
+// ToolResult is what a tool has done.
+type ToolResult struct {
+	Success           bool            `json:"success"`
+	PastTenseMessage  Text            `json:"pastTenseMessage"`
+	Content           []ToolContent   `json:"content,omitzero"`
+	StructuredContent json.RawMessage `json:"structuredContent,omitempty"` // an object
+	Error             *ToolError      `json:"error,omitempty"`
+}
+
+// Validate bounds the blocks and checks what is structured. How long all is together, the length of a message bounds.
+func (r ToolResult) Validate() error {
+	if r.Error != nil {
+		if err := checkLength("error.code", r.Error.Code, MaxID); err != nil {
+			return fmt.Errorf("result: %w", err)
+		}
+	}
+	if err := checkObject("structuredContent", r.StructuredContent, MaxData); err != nil {
+		return fmt.Errorf("result: %w", err)
+	}
+	return checkContents(r.Content)
+}
+
+func checkContents(contents []ToolContent) error {
+	if len(contents) > MaxToolContents {
+		return fmt.Errorf("content has %d blocks, at most %d are taken", len(contents), MaxToolContents)
+	}
+	for _, c := range contents {
+		if c.Terminal != nil {
+			if err := checkURI("content: resource", c.Terminal.Resource); err != nil {
+				return err
+			}
+			if err := checkLength("content: title", c.Terminal.Title, MaxTitle); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Types of a ToolContent that this package reads; others are kept as they came.
+const (
+	ContentText     = "text"
+	ContentTerminal = "terminal"
+)
+
+// ToolContent is a block of a tool's result: a text, a terminal that can be subscribed to, or something else.
+type ToolContent struct {
+	Type     string
+	Text     string         // ContentText
+	Terminal *TerminalBlock // ContentTerminal
+
+	Raw json.RawMessage // a block of another type, verbatim
+}
+
+// TextContent returns a block of text.
+func TextContent(s string) ToolContent { return ToolContent{Type: ContentText, Text: s} }
+
+// TerminalContent returns a block that shows a terminal.
+func TerminalContent(resource, title string, isPty bool) ToolContent {
+	return ToolContent{Type: ContentTerminal,
+		Terminal: &TerminalBlock{Type: ContentTerminal, Resource: resource, Title: title, IsPty: &isPty}}
+}
+
+type textContentWire struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c ToolContent) MarshalJSON() ([]byte, error) {
+	switch {
+	case c.Type == ContentTerminal && c.Terminal != nil:
+		return marshal(c.Terminal), nil
+	case c.Type != ContentText && c.Raw != nil:
+		return c.Raw, nil
+	}
+	return marshal(textContentWire{c.Type, c.Text}), nil
+}
+
+// UnmarshalJSON keeps blocks of other types verbatim.
+func (c *ToolContent) UnmarshalJSON(raw []byte) error {
+	var head struct{ Type string }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return err
+	}
+	*c = ToolContent{Type: head.Type}
+	switch head.Type {
+	case ContentText:
+		var w textContentWire
+		err := json.Unmarshal(raw, &w)
+		c.Text = w.Text
+		return err
+	case ContentTerminal:
+		c.Terminal = new(TerminalBlock)
+		return json.Unmarshal(raw, c.Terminal)
+	}
+	c.Raw = append(json.RawMessage(nil), raw...)
+	return nil
+}

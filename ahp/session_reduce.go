@@ -1,0 +1,92 @@
+package ahp
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// ReduceSession returns a session's state after an accepted action. It changes nothing reachable from s.
+func ReduceSession(s SessionState, a Action) SessionState {
+	switch a := a.(type) {
+	case SessionReady:
+		s.Lifecycle = LifecycleReady
+	case SessionCreationFailed:
+		s.Lifecycle, s.CreationError = LifecycleCreationFailed, a.Error
+	case SessionTitleChanged:
+		s.Title = a.Title
+	case SessionActivityChanged:
+		s.Activity = a.Activity
+	case SessionDefaultChatChanged:
+		s.DefaultChat = a.DefaultChat
+	case SessionServerToolsChanged:
+		s.ServerTools = list(a.Tools)
+	case SessionChatAdded:
+		s.Chats = upsert(s.Chats, a.Summary, func(c ChatSummary) bool { return c.Resource == a.Summary.Resource })
+	case SessionChatUpdated:
+		s.Chats = updateChat(s.Chats, a)
+	case SessionChatRemoved:
+		s.Chats = without(s.Chats, func(c ChatSummary) bool { return c.Resource == a.Chat })
+		if s.DefaultChat == a.Chat {
+			s.DefaultChat = ""
+		}
+	case SessionActiveClientSet:
+		s.ActiveClients = upsert(s.ActiveClients, a.ActiveClient,
+			func(c ActiveClient) bool { return c.ClientID == a.ActiveClient.ClientID })
+	case SessionActiveClientRemoved:
+		s.ActiveClients = without(s.ActiveClients, func(c ActiveClient) bool { return c.ClientID == a.ClientID })
+	case SessionInputNeededSet:
+		s = needInput(s, upsert(s.InputNeeded, a.Request, func(r InputRequest) bool { return r.ID == a.Request.ID }))
+	case SessionInputNeededRemoved:
+		if left := without(s.InputNeeded, func(r InputRequest) bool { return r.ID == a.ID }); len(left) < len(s.InputNeeded) {
+			s = needInput(s, left)
+		}
+	}
+	return s
+}
+
+// needInput: what a client executes is work under way, anything else waits for a person.
+func needInput(s SessionState, needed []InputRequest) SessionState {
+	if s.InputNeeded = needed; len(needed) == 0 {
+		s.InputNeeded = nil
+	}
+	if slices.ContainsFunc(needed, func(r InputRequest) bool { return r.Kind != InputToolClientExecution }) {
+		s.Status = s.Status&^sessionActivity | SessionInputNeeded
+	} else {
+		s.Status &^= SessionInputNeeded &^ SessionInProgress
+	}
+	return s
+}
+
+func updateChat(chats []ChatSummary, a SessionChatUpdated) []ChatSummary {
+	i := slices.IndexFunc(chats, func(c ChatSummary) bool { return c.Resource == a.Chat })
+	if i < 0 {
+		return chats
+	}
+	next := chats[i]
+	if json.Unmarshal(marshal(a.Changes), &next) != nil { // only members that are there replace what is
+		return chats
+	}
+	next.Resource = a.Chat
+	chats = slices.Clone(chats)
+	chats[i] = next
+	return chats
+}
+
+// upsert is items with x in the place of the one that is the same, or at the end.
+func upsert[T any](items []T, x T, same func(T) bool) []T {
+	if i := slices.IndexFunc(items, same); i >= 0 {
+		items = slices.Clone(items)
+		items[i] = x
+		return items
+	}
+	return append(slices.Clip(items), x)
+}
+
+// without is items but the first that is the same.
+func without[T any](items []T, same func(T) bool) []T {
+	i := slices.IndexFunc(items, same)
+	if i < 0 {
+		return items
+	}
+	return slices.Delete(slices.Clone(items), i, i+1)
+}

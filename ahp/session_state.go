@@ -1,0 +1,194 @@
+package ahp
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether mints; those of others may have any scheme.
+const (
+	SessionScheme = "ahp-session:/"
+	ChatScheme    = "ahp-chat:/"
+)
+
+// Values of SessionState.Lifecycle. Newer hosts say "failed" for LifecycleCreationFailed.
+const (
+	LifecycleCreating       = "creating"
+	LifecycleReady          = "ready"
+	LifecycleCreationFailed = "creationFailed"
+)
+
+// SessionState is the state of a session's channel. What only a session's view needs is kept as received.
+type SessionState struct {
+	Provider           string           `json:"provider"`
+	Title              string           `json:"title"`
+	Status             SessionStatus    `json:"status"`
+	Activity           *string          `json:"activity,omitempty"`
+	Origin             json.RawMessage  `json:"origin,omitempty"`
+	Project            json.RawMessage  `json:"project,omitempty"`
+	WorkingDirectories []string         `json:"workingDirectories,omitzero"` // URIs
+	Repositories       json.RawMessage  `json:"repositories,omitempty"`
+	Annotations        json.RawMessage  `json:"annotations,omitempty"`
+	Lifecycle          string           `json:"lifecycle"`
+	CreationError      json.RawMessage  `json:"creationError,omitempty"`
+	ServerTools        []ToolDefinition `json:"serverTools,omitzero"`
+	ActiveClients      []ActiveClient   `json:"activeClients"` // required, may be empty
+	Chats              []ChatSummary    `json:"chats"`         // required, may be empty
+	DefaultChat        string           `json:"defaultChat,omitempty"`
+	Config             json.RawMessage  `json:"config,omitempty"`
+	Customizations     json.RawMessage  `json:"customizations,omitempty"`
+	Changesets         json.RawMessage  `json:"changesets,omitempty"`
+	InputNeeded        []InputRequest   `json:"inputNeeded,omitzero"`
+	Meta               Meta             `json:"_meta,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (s SessionState) MarshalJSON() ([]byte, error) {
+	type fields SessionState
+	s.ActiveClients, s.Chats = list(s.ActiveClients), list(s.Chats)
+	return marshal(fields(s)), nil
+}
+
+// ActiveClient is a client that provides tools to a session.
+type ActiveClient struct {
+	ClientID       string           `json:"clientId"`
+	DisplayName    string           `json:"displayName,omitempty"`
+	Tools          []ToolDefinition `json:"tools"` // required, may be empty
+	Customizations json.RawMessage  `json:"customizations,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c ActiveClient) MarshalJSON() ([]byte, error) {
+	type fields ActiveClient
+	c.Tools = list(c.Tools)
+	return marshal(fields(c)), nil
+}
+
+// Validate checks the id, bounds number and size of the tools, and refuses two of one name.
+func (c ActiveClient) Validate() error {
+	if err := cmp.Or(CheckClientID(c.ClientID), checkLength("displayName", c.DisplayName, MaxTitle)); err != nil {
+		return fmt.Errorf("activeClient: %w", err)
+	}
+	if len(c.Tools) > MaxTools {
+		return fmt.Errorf("activeClient: %d tools, at most %d are taken", len(c.Tools), MaxTools)
+	}
+	names := make(map[string]bool, len(c.Tools))
+	for _, t := range c.Tools {
+		if err := t.Validate(); err != nil {
+			return fmt.Errorf("activeClient: tool %.40q: %w", t.Name, err)
+		}
+		if names[t.Name] {
+			return fmt.Errorf("activeClient: there are two tools %q", t.Name)
+		}
+		names[t.Name] = true
+	}
+	return nil
+}
+
+// ToolDefinition is a tool that a client or the host offers to a session. Its schemas and annotations are those of MCP.
+type ToolDefinition struct {
+	Name         string          `json:"name"`
+	Title        string          `json:"title,omitempty"`
+	Description  string          `json:"description,omitempty"`
+	InputSchema  json.RawMessage `json:"inputSchema,omitempty"` // an object; none = any input
+	OutputSchema json.RawMessage `json:"outputSchema,omitempty"`
+	Annotations  json.RawMessage `json:"annotations,omitempty"`
+	Meta         Meta            `json:"_meta,omitempty"`
+}
+
+// Validate checks the name, which is made of letters, digits, "_", "-" and ".", and the shape and size of the rest.
+func (t ToolDefinition) Validate() error {
+	if t.Name == "" || len(t.Name) > MaxToolName {
+		return fmt.Errorf("name has %d bytes, want 1 to %d", len(t.Name), MaxToolName)
+	}
+	for _, c := range []byte(t.Name) {
+		if !isToolNameByte(c) {
+			return errors.New(`name holds something else than letters, digits, "_", "-" and "."`)
+		}
+	}
+	return cmp.Or(checkLength("title", t.Title, MaxTitle), checkLength("description", t.Description, MaxDescription),
+		checkObject("inputSchema", t.InputSchema, MaxSchema), checkObject("outputSchema", t.OutputSchema, MaxSchema),
+		checkObject("annotations", t.Annotations, MaxSchema))
+}
+
+func isToolNameByte(c byte) bool {
+	letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+	return letter || c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.'
+}
+
+// checkObject bounds raw JSON that, if it is there, must be an object.
+func checkObject(name string, raw json.RawMessage, most int) error {
+	switch {
+	case !present(raw):
+		return nil
+	case len(raw) > most:
+		return fmt.Errorf("%s has %d bytes, at most %d are taken", name, len(raw), most)
+	case raw[0] != '{':
+		return fmt.Errorf("%s is not an object", name)
+	}
+	return nil
+}
+
+// present reports whether an optional member was there.
+func present(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// Kinds of an InputRequest that this package reads; others are kept as they came.
+const (
+	InputToolConfirmation    = "toolConfirmation"
+	InputToolClientExecution = "toolClientExecution"
+)
+
+// InputRequest is something that a session waits for, so that a client need not follow its chats. One that asks for the execution of
+// a client's tool is for that client alone; the answer goes to the chat.
+type InputRequest struct {
+	ID       string    // of the request, in the session
+	Kind     string    // one of the constants above or another one
+	Chat     string    // where the answer goes
+	TurnID   string    // of the tool call
+	ClientID string    // InputToolClientExecution: who is to execute it
+	ToolCall *ToolCall // of both kinds; running, for InputToolClientExecution
+
+	Raw json.RawMessage // a request of another kind, verbatim
+}
+
+type inputWire struct {
+	ID       string    `json:"id"`
+	Kind     string    `json:"kind"`
+	Chat     string    `json:"chat"`
+	TurnID   string    `json:"turnId"`
+	ClientID string    `json:"clientId,omitempty"`
+	ToolCall *ToolCall `json:"toolCall,omitempty"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r InputRequest) MarshalJSON() ([]byte, error) {
+	if r.Raw != nil && !r.typed() {
+		return r.Raw, nil
+	}
+	return marshal(inputWire{r.ID, r.Kind, r.Chat, r.TurnID, r.ClientID, r.ToolCall}), nil
+}
+
+// UnmarshalJSON keeps requests of other kinds verbatim.
+func (r *InputRequest) UnmarshalJSON(raw []byte) error {
+	var head struct{ ID, Kind, Chat string }
+	if err := json.Unmarshal(raw, &head); err != nil {
+		return err
+	}
+	*r = InputRequest{ID: head.ID, Kind: head.Kind, Chat: head.Chat}
+	if !r.typed() {
+		r.Raw = append(json.RawMessage(nil), raw...)
+		return nil
+	}
+	var w inputWire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	r.TurnID, r.ClientID, r.ToolCall = w.TurnID, w.ClientID, w.ToolCall
+	return nil
+}
+
+func (r InputRequest) typed() bool {
+	return r.Kind == InputToolConfirmation || r.Kind == InputToolClientExecution
+}
