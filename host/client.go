@@ -18,6 +18,7 @@ type client struct {
 	resume    bool      // it showed our marker: offsets, acknowledgements, terminals that outlive a connection
 	conn      *conn     // its newest connection; nil while it is away
 	left      time.Time
+	lends     bool  // it has lent terminals: its id is not free because it is switched off
 	terminals int   // how many exist that it created
 	listed    int64 // serverSeq of the newest change of what the catalogue shows of those
 
@@ -43,6 +44,9 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	cl := h.clients[id]
 	switch {
 	case cl == nil:
+		if h.ownedByAnother(id, p) {
+			return nil, errTakenID
+		}
 	case cl.principal.same(p):
 		return cl, nil
 	case cl.principal.may(rightLend) || !p.may(rightLend):
@@ -56,6 +60,36 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	return cl, nil
 }
 
+// ownedByAnother reports whether a clientId belongs to somebody else since before the host was started.
+func (h *Host) ownedByAnother(id string, p Principal) bool {
+	if h.opts.Owners == nil {
+		return false
+	}
+	owner, ok := h.opts.Owners.Owner(id)
+	return ok && owner != p.Name
+}
+
+// own lets the client's id belong to its principal also after the host was started anew, from the first terminal on that it lends.
+// Who holds the host's own token has no name to remember.
+func (c *conn) own() error {
+	h, p := c.h, c.remote.principal
+	h.mu.Lock()
+	known := c.client.lends
+	c.client.lends = p.Name != ""
+	h.mu.Unlock()
+	if known || p.Name == "" || h.opts.Owners == nil {
+		return nil
+	}
+	ours, err := h.opts.Owners.Own(c.client.id, p.Name)
+	if err != nil {
+		h.log.Error().Err(err).Msg("who a clientId belongs to was not kept")
+	}
+	if !ours && err == nil {
+		return errTakenID
+	}
+	return nil
+}
+
 // forgetLocked drops the records of clients that are gone for good. It looks once in clientMemory; when too many have
 // gathered, at once, and then whoever is away loses its record.
 func (h *Host) forgetLocked() {
@@ -65,8 +99,7 @@ func (h *Host) forgetLocked() {
 	}
 	h.forgot = now
 	for id, cl := range h.clients {
-		kept := cl.principal.Name != "" && cl.principal.may(rightLend) // a machine's id is not free because it is switched off
-		if cl.conn == nil && cl.terminals == 0 && (crowded || !kept && now.Sub(cl.left) >= clientMemory) {
+		if cl.conn == nil && cl.terminals == 0 && (crowded || !cl.lends && now.Sub(cl.left) >= clientMemory) {
 			delete(h.clients, id)
 		}
 	}

@@ -59,6 +59,8 @@ type conn struct {
 	denials    budget // of records of what the role does not allow
 	unanswered int    // refusals that were not sent, beyond the budget
 	skipped    int    // times a subscription fell behind
+
+	idle chan struct{} // closed when nothing is left to be sent; nil while nobody waits for that
 }
 
 // serve runs one connection to its end.
@@ -84,21 +86,28 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	return err
 }
 
-// full reports whether there is no place for another connection.
-func (h *Host) full() bool {
+// full says why there is no place for another connection; nil if there is.
+func (h *Host) full() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.conns) >= h.opts.MaxConnections
+	return h.fullLocked()
+}
+
+func (h *Host) fullLocked() error {
+	switch {
+	case h.closed || h.draining.Load():
+		return errGoingAway
+	case len(h.conns) >= h.opts.MaxConnections:
+		return errTooManyConnections
+	}
+	return nil
 }
 
 func (h *Host) open(c *conn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	switch {
-	case h.closed:
-		return errors.New("host: closed")
-	case len(h.conns) >= h.opts.MaxConnections:
-		return errTooManyConnections
+	if err := h.fullLocked(); err != nil {
+		return err
 	}
 	h.conns[c] = struct{}{}
 	h.work.Add(1)
@@ -190,7 +199,11 @@ func (c *conn) pull() (msg []byte, more bool) {
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	return msg, len(c.acks)+len(c.counts)+len(c.ready) > 0
+	more = len(c.acks)+len(c.counts)+len(c.ready) > 0
+	if msg == nil && !more {
+		c.drainedLocked()
+	}
+	return msg, more
 }
 
 // laterLocked queues a reply that is made when it can be sent.
@@ -235,6 +248,8 @@ func (c *conn) Handle(_ context.Context, r *jsonrpc.Request) {
 	m, ok := methods[r.Method]
 	err := error(jsonrpc.MethodNotFound(r.Method))
 	switch {
+	case c.h.refuses(r):
+		err = errGoingAway
 	case ok && c.client == nil && !m.early:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
 	case ok:
@@ -247,7 +262,7 @@ func (c *conn) Handle(_ context.Context, r *jsonrpc.Request) {
 
 // notified takes a notification; there is no answer to one that makes no sense.
 func (c *conn) notified(r *jsonrpc.Request) {
-	if c.client == nil {
+	if c.client == nil || c.h.draining.Load() {
 		return
 	}
 	switch r.Method {

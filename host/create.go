@@ -47,6 +47,9 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if !p.Claim.HeldBy(c.client.id) {
 		return errNotOurs
 	}
+	if err := c.own(); err != nil {
+		return err
+	}
 	if err := c.announce(&p); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -19,6 +20,8 @@ type Host struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
+
+	draining atomic.Bool // see Drain
 
 	guesses  guesses     // these have locks of their own
 	agents   mcp.Servers // for each principal that came

@@ -33,8 +33,9 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mcpLines(w, r, p)
 		return
 	}
-	if h.full() {
-		http.Error(w, errTooManyConnections.Error(), http.StatusServiceUnavailable)
+	if why := h.full(); why != nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, why.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	tracked := &trackedWriter{ResponseWriter: w}

@@ -15,6 +15,8 @@ type Options struct {
 	Token string
 	// Access knows further tokens; nil means that there are none.
 	Access Authenticator
+	// Owners remembers the clientIds of those that Access knows; nil means that a host that is started anew knows none.
+	Owners Owners
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
 	Secure bool
 	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody

@@ -78,6 +78,15 @@ type Authenticator interface {
 	Authenticate(token string) (p Principal, ok bool)
 }
 
+// Owners remembers beyond the host's life which clientId belongs to whom among those that lend. It is safe for concurrent use.
+type Owners interface {
+	// Owner returns the name of the principal that a clientId belongs to; ok is false if it is nobody's.
+	Owner(clientID string) (principal string, ok bool)
+	// Own gives a clientId that is nobody's to a principal and returns when that is kept. ours is false if it is another's. If it
+	// cannot be kept, it is the principal's all the same until the host ends.
+	Own(clientID, principal string) (ours bool, err error)
+}
+
 // AuditEvent is something that a principal did, for the record. It holds no token and nothing that a terminal printed.
 type AuditEvent struct {
 	At       time.Time `json:"at"`

@@ -71,7 +71,7 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 		}
 	}
 	switch {
-	case h.closed:
+	case h.closed || h.draining.Load():
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
 	case h.terminals[uri] != nil || h.starting[uri]:
 		return errExists
@@ -113,7 +113,7 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 	for {
 		ev, err := proc.Next(h.ctx)
 		h.mu.Lock()
-		if err != nil || t.ended {
+		if err != nil || t.ended || h.draining.Load() {
 			if !h.closed {
 				h.exitLocked(t, -1)
 			}

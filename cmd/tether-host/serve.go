@@ -20,7 +20,8 @@ import (
 const (
 	headerTime  = 10 * time.Second
 	headerBytes = 16 << 10
-	drainTime   = 5 * time.Second // for requests that are being refused when the end comes
+	drainTime   = 5 * time.Second // for what waits for clients to leave when the end comes
+	farewell    = 5 * time.Second // then for requests that are under way
 )
 
 // keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
@@ -100,7 +101,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	return serveUntil(ctx, server, listener, h)
 }
 
-// serveUntil serves until ctx ends, then ends every connection with a word.
+// serveUntil serves until ctx ends, then ends every connection with a word, see end.
 func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
@@ -110,16 +111,26 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 	case err = <-failed:
 		return fmt.Errorf("serve: %w", err)
 	}
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
-	defer cancel()
-	h.Close()
-	if err := server.Shutdown(drain); err != nil {
-		server.Close()
-	}
+	end(context.WithoutCancel(ctx), server, h)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
 	return nil
+}
+
+// end accepts nobody any more, lets what is under way come to its end, within bounds, and closes the rest.
+func end(ctx context.Context, server *http.Server, h *host.Host) {
+	drain, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	bounded, cancelAll := context.WithTimeout(ctx, drainTime+farewell)
+	defer cancelAll()
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Shutdown(bounded) }()
+	h.Drain(drain)
+	h.Close()
+	if err := <-stopped; err != nil {
+		server.Close()
+	}
 }
 
 // announce tells programs that the host accepts connections, and the person how to use it. A token is shown only if it was made

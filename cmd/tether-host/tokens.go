@@ -44,6 +44,9 @@ func tokensPath(given string) (string, error) {
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
 
+// ownersPath is where is kept which machine has which clientId, beside the tokens.
+func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-clients.jsonl" }
+
 // openTokens lets the host take the tokens that were created for it. The function it returns ends the watching of their file.
 func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
@@ -57,7 +60,11 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func()
 	if err != nil {
 		return nil, err
 	}
-	o.Access = t
+	owners, err := access.OpenOwners(ownersPath(path), t)
+	if err != nil {
+		return nil, err
+	}
+	o.Access, o.Owners = t, owners
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	log := o.Logger

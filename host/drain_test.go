@@ -1,0 +1,121 @@
+package host_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+// drained starts Drain and returns what is closed when it is over.
+func drained(ctx context.Context, h *host.Host) <-chan struct{} {
+	over := make(chan struct{})
+	go func() { defer close(over); h.Drain(ctx) }()
+	return over
+}
+
+func TestDrainSendsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runner := &fakeRunner{procs: map[string]*fakeProcess{}}
+		h := testHost(t, host.Options{Runner: runner})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		owner.create(uri)
+		const shell = "ahp-terminal:/shell"
+		if err := owner.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: shell, Claim: ahp.ClientClaim("laptop")}, nil); err != nil {
+			t.Fatal(err)
+		}
+		v, g := slowViewer(t, h, "slow", uri, shell)
+		want := strings.Repeat("all of it\r\n", 1000)
+		for i := 0; i < len(want); i += 1100 {
+			owner.output(uri, want[i:i+1100], int64(i))
+		}
+		owner.ping()
+		over := drained(t.Context(), h)
+		synctest.Wait()
+		select {
+		case <-over:
+			t.Fatal("it is over before the observer has everything")
+		default:
+		}
+		before := h.Count()
+		late := clientTerminal("ahp-terminal:/late", "laptop")
+		if err := owner.call(ahp.MethodCreateTerminal, late, nil); err == nil || h.Count() != before {
+			t.Errorf("a terminal was taken at the end: %v", err)
+		}
+		g.openUp()
+		<-over
+		<-v.done
+		if got := v.textOf(uri); got != want {
+			t.Errorf("the observer has %d bytes of %d", len(got), len(want))
+		}
+		if st := v.state(shell); !st.Lifecycle.Exited() {
+			t.Errorf("the observer does not know that the shell has ended: %+v", st)
+		}
+		if st := v.state(uri); st.Lifecycle.Exited() {
+			t.Error("a terminal of a machine's is said to have exited")
+		}
+		select {
+		case <-runner.procs[shell].killed:
+		default:
+			t.Error("the shell goes on")
+		}
+	})
+}
+
+func TestDrainIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{StallTime: time.Hour})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		owner.create(uri)
+		v, g := slowViewer(t, h, "stalled", uri)
+		for i := range int64(1000) { // more than is on its way
+			owner.output(uri, "x", i)
+		}
+		owner.ping()
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		h.Drain(ctx)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %v, want 3 s", took)
+		}
+		h.Close()
+		g.openUp()
+		<-v.done
+		<-owner.done
+	})
+}
+
+// Who comes while the host goes away is told so and tries again; what is sent then is not acknowledged.
+func TestNobodyIsLetInAtTheEnd(t *testing.T) {
+	testkit.Leaks(t)
+	h, url := serve(t, host.Options{})
+	owner := dial(t, url, "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	owner.output(uri, "one", 0)
+	owner.await("the acknowledgement", func() bool { return owner.acks[uri] == 3 })
+	<-drained(t.Context(), h)
+	<-owner.done
+	if err := owner.peer.Err(); err == nil || !strings.Contains(err.Error(), "going away") {
+		t.Errorf("the machine is told %v", err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+strings.TrimPrefix(url, "ws"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-WebSocket-Version": {"13"}, "Sec-WebSocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable || answer.Header.Get("Retry-After") == "" {
+		t.Errorf("who comes then is answered %d, Retry-After %q", answer.StatusCode, answer.Header.Get("Retry-After"))
+	}
+}
