@@ -70,7 +70,7 @@ func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
 		t.Fatal(err)
 	}
 	var exit *local.Exit
-	testkit.Eventually(t, 20*time.Second, "the exit is known", func() bool {
+	testkit.Eventually(t, patience, "the exit is known", func() bool {
 		tm, err := c.Find(t.Context(), tm.ID)
 		exit = tm.Exit
 		return err == nil && exit != nil
@@ -121,7 +121,7 @@ func TestShellsOnWindows(t *testing.T) {
 		if err := at.Write(t.Context(), []byte("exit 5\r")); err != nil {
 			t.Error(err)
 		}
-		testkit.Eventually(t, 20*time.Second, "the shell ends", func() bool {
+		testkit.Eventually(t, patience, "the shell ends", func() bool {
 			tm, err := a.client.Find(t.Context(), tm.ID)
 			return err == nil && tm.Exit != nil && tm.Exit.Code == 5
 		})

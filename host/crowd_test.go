@@ -27,7 +27,7 @@ func TestBadInputFromManyAtOnce(t *testing.T) {
 		tokens = append(tokens, fmt.Sprint("machine-m", i))
 	}
 	h, url := serve(t, host.Options{Access: newUsers(tokens...), MaxTerminals: 4})
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	looking, enough := context.WithCancel(ctx)
 	var work, lookers sync.WaitGroup

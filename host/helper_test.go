@@ -231,9 +231,9 @@ func (v *viewer) reduce(e ahp.Envelope) {
 // await waits until cond, which is called with the lock, holds.
 func (v *viewer) await(what string, cond func() bool) {
 	v.t.Helper()
-	late := time.AfterFunc(time.Minute, func() { v.mu.Lock(); v.cond.Broadcast(); v.mu.Unlock() })
+	late := time.AfterFunc(patience, func() { v.mu.Lock(); v.cond.Broadcast(); v.mu.Unlock() })
 	defer late.Stop()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(patience)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for !cond() {

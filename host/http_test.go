@@ -141,7 +141,7 @@ func TestTooManyConnections(t *testing.T) {
 		t.Errorf("the third connection: %v, want status 503", err)
 	}
 	b.close()
-	testkit.Eventually(t, 10*time.Second, "a place is free again", func() bool {
+	testkit.Eventually(t, patience, "a place is free again", func() bool {
 		ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{})
 		if err == nil {
 			ch.Close()

@@ -17,7 +17,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // bearer adds a token to requests.
 type bearer struct{ token string }

@@ -279,7 +279,7 @@ func TestAuditHoldsNoContent(t *testing.T) {
 	}
 	o.close()
 	want := []string{host.AuditConnected, host.AuditClient, host.AuditCreated, host.AuditSubscribed, host.AuditDenied, host.AuditRefused, host.AuditEnded}
-	testkit.Eventually(t, 30*time.Second, "all kinds of events", func() bool {
+	testkit.Eventually(t, patience, "all kinds of events", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		seen := map[string]bool{}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -14,7 +13,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // newServer returns a server that ends with the test.
 func newServer(t *testing.T, o mcp.Options) *mcp.Server {

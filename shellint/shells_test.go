@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/internal/testkit"
 	"tether/platform/pty"
 	"tether/shellint"
 )
@@ -24,7 +25,10 @@ import (
 // is skipped by name. Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
 
 // patience is how long a shell may take to answer on a machine that does other things too.
-const patience = 20 * time.Second
+const patience = testkit.Patience
+
+// anotherTry is how long a key that a program may have overlooked has no effect before it is typed again.
+const anotherTry = time.Second
 
 // ready is the prompt of all test shells, so that the end of a line is seen without marks too. No line that is typed has it.
 const ready = "ready#> " // with the # that mksh wants of root
@@ -316,7 +320,7 @@ func (s *session) interruptPrompt() {
 	s.t.Helper()
 	from := s.offset()
 	s.send("\x03")
-	again := time.AfterFunc(patience/20, func() { _, _ = s.p.Write([]byte("\x03")) })
+	again := time.AfterFunc(anotherTry, func() { _, _ = s.p.Write([]byte("\x03")) })
 	defer again.Stop()
 	s.waitPrompt(from)
 }
@@ -333,9 +337,9 @@ func mkfifo(t testing.TB, path string) {
 func (s *session) typeUntil(text, want string) {
 	s.t.Helper()
 	from := s.offset()
-	for range 20 {
+	for range int(patience / anotherTry) {
 		s.send(text)
-		if s.within(patience/20, func() bool { return bytes.Contains(s.clean[from:], []byte(want)) }) {
+		if s.within(anotherTry, func() bool { return bytes.Contains(s.clean[from:], []byte(want)) }) {
 			return
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
@@ -84,7 +83,7 @@ func sh(script string) pty.Command {
 
 func spawn(t testing.TB, o holder.Options, s holder.Spec) *holder.Client {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	c, err := holder.Spawn(ctx, o, s)
 	if err != nil {
@@ -105,7 +104,7 @@ func discard(t testing.TB, o holder.Options, id string) {
 		return
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	_ = c.Kill(ctx, 0)
 	c.Wait()

@@ -43,7 +43,7 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 			want = size(t, file) + 1
 		}
 		<-time.After(time.Duration(random.IntN(60)) * time.Millisecond)
-		testkit.Eventually(t, 20*time.Second, "the daemon records output", func() bool { return size(t, file) >= want })
+		testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= want })
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
 			t.Fatalf("daemon %d (seed %d): %v", i, seed, cmd.ProcessState)
@@ -101,7 +101,7 @@ func TestNothingIsLeft(t *testing.T) {
 	if left, err := os.ReadDir(o.Dir); len(left) > 0 || err != nil {
 		t.Errorf("files left: %v, %v", left, err)
 	}
-	testkit.Eventually(t, 10*time.Second, "no process is left", func() bool { return len(processes(t, o)) <= len(before) })
+	testkit.Eventually(t, testkit.Patience, "no process is left", func() bool { return len(processes(t, o)) <= len(before) })
 }
 
 // processes are the holders of this test's binary and what they hold.
@@ -241,12 +241,12 @@ func TestSignals(t *testing.T) {
 			t.Errorf("%s: exit %+v, %v", c.signal, exit, h.Err())
 		}
 		h.Close()
-		testkit.Eventually(t, 10*time.Second, "the child is gone", func() bool {
+		testkit.Eventually(t, testkit.Patience, "the child is gone", func() bool {
 			p, err := proc.Lookup(h.Pid())
 			return err != nil || p.Zombie
 		})
 	}
-	testkit.Eventually(t, 10*time.Second, "none is listed", func() bool { // one that dies still has its lock for a moment
+	testkit.Eventually(t, testkit.Patience, "none is listed", func() bool { // one that dies still has its lock for a moment
 		ids, err := holder.List(o.Dir)
 		return len(ids) == 0 && err == nil
 	})
@@ -348,7 +348,7 @@ func TestGarbageOnTheSocket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetDeadline(time.Now().Add(testkit.Patience))
 		_, _ = io.WriteString(conn, text)
 		if name == "half a hello" || name == "nothing" {
 			conn.Close()

@@ -78,7 +78,7 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 		}
 		want := size(t, file) + 1
 		<-time.After(time.Duration(rand.IntN(60)) * time.Millisecond)
-		testkit.Eventually(t, 20*time.Second, "the daemon records output", func() bool { return size(t, file) >= want })
+		testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= want })
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); err == nil {
 			t.Fatalf("daemon %d ended by itself", kills)
@@ -134,7 +134,7 @@ func TestEndsOfAHolderOnWindows(t *testing.T) {
 		if !errors.Is(h.Err(), holder.ErrLost) {
 			t.Errorf("%s: %v, want ErrLost", how, h.Err())
 		}
-		testkit.Eventually(t, 20*time.Second, how+": the child has ended", func() bool {
+		testkit.Eventually(t, testkit.Patience, how+": the child has ended", func() bool {
 			now, err := proc.Lookup(child.Pid)
 			return err != nil || now.Zombie || now.ID != child.ID
 		})

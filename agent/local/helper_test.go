@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // fakeDaemon is the rest of a daemon: it notes what it is asked.
 type fakeDaemon struct {

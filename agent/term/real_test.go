@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 // real spawns a real child on a real pty.
@@ -29,7 +30,7 @@ func real(t *testing.T, p *term.Pool, s term.Spec) term.Handle {
 func realPool(t *testing.T, o term.Options) *term.Pool {
 	p := term.NewPool(o)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 		defer cancel()
 		if err := p.Close(ctx); err != nil {
 			t.Error(err)
@@ -43,7 +44,7 @@ func sh(script string) []string { return []string{"sh", "-c", script} }
 // all reads a terminal to its exit.
 func all(t *testing.T, h term.Handle, v term.View) (string, *term.Exit) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	r := reader(t, h, term.ReaderOptions{View: v, Hold: true})
 	var out bytes.Buffer
@@ -149,7 +150,7 @@ func TestKillLeavesNoDescendant(t *testing.T) {
 	if _, err := r.Next(t.Context(), make([]byte, 64)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	if err := h.Kill(ctx); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // command runs tether-host to its end and returns what it printed.
 func command(t *testing.T, want int, args ...string) string {

@@ -79,7 +79,7 @@ func (r *running) end(t *testing.T) {
 			t.Errorf("it ended with status %d, want 0: %s", status, r.stderr.String())
 		}
 		r.ended <- status
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("it did not end")
 	}
 }
@@ -100,7 +100,7 @@ func TestTokenMadeForTheRun(t *testing.T) {
 	testkit.Leaks(t)
 	r := start(t)
 	var token string
-	testkit.Eventually(t, 5*time.Second, "the token is shown", func() bool {
+	testkit.Eventually(t, patience, "the token is shown", func() bool {
 		_, rest, ok := strings.Cut(r.stderr.String(), "token (for this run): ")
 		token, _, _ = strings.Cut(rest, "\n")
 		return ok && strings.Contains(r.stderr.String(), "tether pair "+r.url)
@@ -214,7 +214,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 			if !strings.Contains(strings.Join(args, " "), "--listen") {
 				args = append([]string{"--listen", "127.0.0.1:0"}, args...)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // in case it can be followed
+			ctx, cancel := context.WithTimeout(t.Context(), patience) // in case it can be followed
 			defer cancel()
 			if got := run(ctx, args, &stdout, &stderr); got != test.want || !strings.Contains(stderr.String(), test.text) {
 				t.Errorf("status %d, want %d; it said %q, want %q in it", got, test.want, stderr.String(), test.text)
@@ -291,9 +291,9 @@ func TestServerExecutedShell(t *testing.T) {
 	}
 	do(ahp.TerminalResized{Cols: 101, Rows: 31})
 	do(ahp.TerminalInput{Data: "echo size $(stty size) secret${TETHER_SECRET}x\r"})
-	testkit.Eventually(t, 20*time.Second, "the shell says its size", func() bool { return x.has("size 31 101 secretx") })
+	testkit.Eventually(t, patience, "the shell says its size", func() bool { return x.has("size 31 101 secretx") })
 	do(ahp.TerminalInput{Data: "exit 3\r"})
-	testkit.Eventually(t, 20*time.Second, "the exit", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.exited })
+	testkit.Eventually(t, patience, "the exit", func() bool { x.mu.Lock(); defer x.mu.Unlock(); return x.exited })
 	snapshot, err := c.Subscribe(t.Context(), uri)
 	if err != nil || !strings.Contains(string(snapshot.Snapshot.State), `"exitCode":3`) {
 		t.Errorf("state %s, %v; want exit code 3", snapshot.Snapshot.State, err)

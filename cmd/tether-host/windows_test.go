@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tether/ahp"
 	"tether/ahp/client"
@@ -43,12 +42,12 @@ func TestServerExecutedShellOnWindows(t *testing.T) {
 			if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: input}); err != nil {
 				t.Fatal(err)
 			}
-			testkit.Eventually(t, 20*time.Second, input, func() bool { return x.has(want) })
+			testkit.Eventually(t, patience, input, func() bool { return x.has(want) })
 		}
 		if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: "exit 300\r"}); err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, 20*time.Second, "the exit", func() bool {
+		testkit.Eventually(t, patience, "the exit", func() bool {
 			snapshot, err := c.Subscribe(t.Context(), uri)
 			return err == nil && strings.Contains(string(snapshot.Snapshot.State), `"exitCode":300`)
 		})

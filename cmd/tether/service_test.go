@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tether/internal/testkit"
 )
@@ -80,7 +79,7 @@ func TestTailFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, 10*time.Second, "the new line", func() bool { return out.text() == want })
+		testkit.Eventually(t, patience, "the new line", func() bool { return out.text() == want })
 	}
 	stop()
 	if err := <-ended; err != nil {

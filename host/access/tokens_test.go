@@ -17,7 +17,7 @@ import (
 	"tether/platform/secret"
 )
 
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 func open(t *testing.T, path string) *access.Tokens {
 	t.Helper()

@@ -8,15 +8,15 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/internal/testkit"
 	"tether/pairing"
 )
 
-const patience = 30 * time.Second
+const patience = testkit.Patience
 
 // key is one of a fixed seed.
 func key(n byte) ed25519.PrivateKey {

@@ -125,7 +125,7 @@ func TestFaultsOverTCP(t *testing.T) {
 			}
 			far := func() string { _, err := s.over(); return named(err) }
 			if c.far != "silence" {
-				Eventually(t, 30*time.Second, "the far end is told: "+c.far, func() bool { return far() == c.far || c.far == "end" && far() == "error" })
+				Eventually(t, Patience, "the far end is told: "+c.far, func() bool { return far() == c.far || c.far == "end" && far() == "error" })
 			} else if far() != "silence" {
 				t.Errorf("the far end finds %s", far())
 			}
@@ -208,8 +208,8 @@ func TestManyBlackHolesDoNotStayOpen(t *testing.T) {
 		}
 		defer conn.Close()
 	}
-	Eventually(t, 5*time.Second, "all have met the fault", func() bool { return p.Faults() == 3*maxParked })
-	Eventually(t, 5*time.Second, "the oldest are closed", func() bool {
+	Eventually(t, Patience, "all have met the fault", func() bool { return p.Faults() == 3*maxParked })
+	Eventually(t, Patience, "the oldest are closed", func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		n := 0

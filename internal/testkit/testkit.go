@@ -5,7 +5,7 @@
 //		testkit.Leaks(t) // first, so that it looks last
 //		home := testkit.Home(t)
 //		…
-//		testkit.Eventually(t, 5*time.Second, "the terminal is listed", func() bool { … })
+//		testkit.Eventually(t, testkit.Patience, "the terminal is listed", func() bool { … })
 //	}
 package testkit
 
@@ -24,6 +24,10 @@ const (
 	firstLook = 200 * time.Microsecond
 	lastLook  = 20 * time.Millisecond
 )
+
+// Patience is how long a test waits for what must happen before it gives up. Only a test that fails waits that long, and machines that test
+// many things at once may stand still for half a minute: less than this says nothing about the program.
+const Patience = 2 * time.Minute
 
 // Eventually calls cond until it is true and fails the test, with what was waited for, when it is not true within d. It is for real
 // processes and sockets; time within one program is better faked by testing/synctest.

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tether/internal/testkit"
 	"tether/platform/proc"
@@ -43,7 +42,7 @@ func TestSeesItselfAndItsChild(t *testing.T) {
 		t.Errorf("Lookup(%d) = %+v, %v; List had %+v", it.Pid, again, err, it)
 	}
 	child.Process.Kill()
-	testkit.Eventually(t, 10*time.Second, "the child is shown as a zombie", func() bool {
+	testkit.Eventually(t, testkit.Patience, "the child is shown as a zombie", func() bool {
 		p, err := proc.Lookup(it.Pid)
 		return err == nil && p.Zombie
 	})

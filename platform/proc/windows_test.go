@@ -89,7 +89,7 @@ func wakeable(number syscall.Handle) error {
 	return nil
 }
 
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 func TestSeesItselfAndItsChild(t *testing.T) {
 	testkit.Leaks(t)

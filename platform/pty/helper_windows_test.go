@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
+	"tether/internal/testkit"
 	"tether/platform/pty"
 )
 
@@ -116,7 +117,7 @@ func growTree() {
 }
 
 // patience is how long what must happen may take.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // term is a running command under test.
 type term struct {

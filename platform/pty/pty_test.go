@@ -22,7 +22,7 @@ import (
 	"tether/platform/pty"
 )
 
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 func TestOutputInputAndExit(t *testing.T) {
 	testkit.Leaks(t)

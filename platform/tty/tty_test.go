@@ -11,6 +11,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"tether/internal/testkit"
 	"tether/platform/tty"
 )
 
@@ -43,7 +44,7 @@ func echoes(t *testing.T, person *os.File, text string) string {
 	select {
 	case s := <-back:
 		return s
-	case <-time.After(10 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("nothing came back")
 		return ""
 	}
