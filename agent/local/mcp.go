@@ -44,7 +44,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
-		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor)}, Version: s.opts.Version, Loopback: true})
+		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Loopback: true})
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):

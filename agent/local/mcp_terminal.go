@@ -30,10 +30,13 @@ func mcpInfo(i term.Info) mcp.Info {
 }
 
 // mcpTerminal is a terminal for an MCP server.
-type mcpTerminal struct{ h term.Handle }
+type mcpTerminal struct {
+	of *agentTerminals
+	h  term.Handle
+}
 
 // Info implements mcp.Terminal.
-func (t mcpTerminal) Info() mcp.Info { return mcpInfo(t.h.Info()) }
+func (t mcpTerminal) Info() mcp.Info { return t.of.info(t.h) }
 
 // Commands implements mcp.Terminal.
 func (t mcpTerminal) Commands() []mcp.Command {
@@ -43,9 +46,16 @@ func (t mcpTerminal) Commands() []mcp.Command {
 	}
 	out := make([]mcp.Command, len(all))
 	for i, c := range all {
-		out[i] = mcpCommand(c)
+		out[i] = t.command(c)
 	}
 	return out
+}
+
+func (t mcpTerminal) command(c term.Command) mcp.Command {
+	if t.of.host != "" {
+		c.Line = t.h.Outward().Redact(c.Line)
+	}
+	return mcpCommand(c)
 }
 
 func mcpCommand(c term.Command) mcp.Command {
@@ -53,39 +63,47 @@ func mcpCommand(c term.Command) mcp.Command {
 }
 
 // Read implements mcp.Terminal. The view is the one for screens: all that the
-// child wrote except the shell's marks, under raw offsets. It never holds the
-// child up: a model reads when it likes.
+// child wrote except the shell's marks, under raw offsets; for an agent at a
+// host it is what leaves the machine. It never holds the child up: a model reads
+// when it likes.
 func (t mcpTerminal) Read(from int64) (mcp.Reader, error) {
-	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from})
+	view := term.ViewScreen
+	if t.of.host != "" {
+		view = term.ViewOutward
+	}
+	rd, err := t.h.Reader(term.ReaderOptions{View: view, From: from})
 	if err != nil {
 		return nil, mcpError(err)
 	}
-	return mcpReader{rd}, nil
+	return mcpReader{t, rd}, nil
 }
 
 // mcpReader is a term.Reader in the words of an MCP server.
-type mcpReader struct{ rd *term.Reader }
+type mcpReader struct {
+	of mcpTerminal
+	rd *term.Reader
+}
 
 // TryNext implements mcp.Reader.
 func (r mcpReader) TryNext(buf []byte) (mcp.Event, bool, error) {
 	ev, ok, err := r.rd.TryNext(buf)
-	return mcpEvent(ev, ok, err)
+	return r.event(ev, ok, err)
 }
 
 // Next implements mcp.Reader.
 func (r mcpReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
 	ev, err := r.rd.Next(ctx, buf)
-	out, _, err := mcpEvent(ev, err == nil, err)
+	out, _, err := r.event(ev, err == nil, err)
 	return out, err
 }
 
 // Close implements mcp.Reader.
 func (r mcpReader) Close() { r.rd.Close() }
 
-func mcpEvent(ev term.Event, ok bool, err error) (mcp.Event, bool, error) {
+func (r mcpReader) event(ev term.Event, ok bool, err error) (mcp.Event, bool, error) {
 	var lagged *term.LaggedError
 	if errors.As(err, &lagged) {
-		return mcp.Event{Lost: lagged.Lost, Off: lagged.At}, true, nil
+		return mcp.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
 	}
 	if !ok || err != nil {
 		return mcp.Event{}, false, err
@@ -94,7 +112,7 @@ func mcpEvent(ev term.Event, ok bool, err error) (mcp.Event, bool, error) {
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
 		case term.MarkCommandFinished:
-			c := mcpCommand(m.Command)
+			c := r.of.command(m.Command)
 			out.Finished = &c
 		case term.MarkResized:
 			out.Resized = &[2]int{int(m.Size.Cols), int(m.Size.Rows)}

@@ -21,13 +21,15 @@ import (
 type agentTerminals struct {
 	server *Server
 	access term.Access
+	door   string
+	host   string // where the agent works, "" if it is here
 }
 
 // List implements mcp.Terminals.
 func (a *agentTerminals) List() []mcp.Info {
 	var all []mcp.Info
 	for _, h := range a.access.List() {
-		all = append(all, mcpInfo(h.Info()))
+		all = append(all, a.info(h))
 	}
 	return all
 }
@@ -38,7 +40,16 @@ func (a *agentTerminals) Open(id string) (mcp.Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mcpTerminal{h}, nil
+	return mcpTerminal{a, h}, nil
+}
+
+// info is what the agent is told of a terminal.
+func (a *agentTerminals) info(h term.Handle) mcp.Info {
+	i := mcpInfo(h.Info())
+	if a.host != "" {
+		veil(&i, h.Outward())
+	}
+	return i
 }
 
 // find takes whole ids alone: the beginning of one, which a model may have
@@ -66,18 +77,22 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 	opts := &a.server.opts
 	cwd := filepath.Clean(r.Cwd)
 	start := func() (term.Handle, error) {
-		spec, err := opts.Daemon.Spec(ctx, SpawnRequest{Command: r.Command, Cwd: cwd, SetEnv: agentEnv, Agent: true, Door: policy.DoorMCP})
+		req := SpawnRequest{Command: r.Command, Cwd: cwd, SetEnv: agentEnv, Agent: true, Door: a.door}
+		if a.host != "" {
+			req.LendTo = []string{a.host}
+		}
+		spec, err := opts.Daemon.Spec(ctx, req)
 		if err != nil {
 			return term.Handle{}, err
 		}
 		spec.IdleTimeout = opts.AgentIdle
 		return a.server.launch(a.access, spec)
 	}
-	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: policy.DoorMCP, Actor: a.access.Actor(), Argv: r.Command, Cwd: cwd, Background: true}, start)
+	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: a.door, Actor: a.access.Actor(), Argv: r.Command, Cwd: cwd, Background: true}, start)
 	if err != nil {
 		return mcp.Info{}, mcpError(err)
 	}
-	return mcpInfo(h.Info()), nil
+	return a.info(h), nil
 }
 
 // Promote implements mcp.Controller.
@@ -89,7 +104,7 @@ func (a *agentTerminals) Promote(id string) (mcp.Info, error) {
 	if err != nil {
 		return mcp.Info{}, mcpError(err)
 	}
-	return mcpInfo(h.Info()), nil
+	return a.info(h), nil
 }
 
 // Kill implements mcp.Controller.
@@ -127,9 +142,9 @@ func (a *agentTerminals) checkTyped(h term.Handle, p []byte) error {
 		if line = strings.TrimSpace(screen.Clean(line)); line == "" {
 			continue
 		}
-		asked := policy.Request{Door: policy.DoorMCP, Actor: i.Owner, Line: line, Shell: filepath.Base(i.Command[0]), Cwd: i.Cwd, Background: true}
+		asked := policy.Request{Door: a.door, Actor: i.Owner, Line: line, Shell: filepath.Base(i.Command[0]), Cwd: i.Cwd, Background: true}
 		if d := a.server.opts.Policy.Check(asked); d.Effect == policy.Deny {
-			a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: i.Owner, Door: policy.DoorMCP, Terminal: i.ID, Decision: d, Detail: "typed into a shell"})
+			a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: i.Owner, Door: a.door, Terminal: i.ID, Decision: d, Detail: "typed into a shell"})
 			return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
 		}
 	}

@@ -54,7 +54,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
-	got, err := mcp.Wait(ctx, mcpTerminal{h}, &agentTerminals{s, s.access(r)}, req)
+	seen := &agentTerminals{server: s, access: s.access(r)}
+	got, err := mcp.Wait(ctx, mcpTerminal{seen, h}, seen, req)
 	switch {
 	case errors.Is(context.Cause(ctx), term.ErrClosed):
 		return term.ErrClosed // which a client asks the next daemon again
