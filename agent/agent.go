@@ -22,6 +22,7 @@ import (
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/proc"
 	"tether/platform/roam"
 	"tether/platform/secret"
 	"tether/platform/shell"
@@ -31,8 +32,8 @@ import (
 type Config struct {
 	Dirs    dirs.Dirs
 	Version string // of this program, shown to hosts and in status
-	// AllowRoot lets it run as root. Otherwise it refuses: every terminal, and
-	// what a local program starts through it, would be root's.
+	// AllowRoot lets it run as root, see [proc.Root]. Otherwise it refuses: every
+	// terminal, and what a local program starts through it, would be root's.
 	AllowRoot bool
 	// Settings is what the person configured; nil means the defaults.
 	Settings *config.Config
@@ -143,7 +144,7 @@ func New(c Config) (*Agent, error) {
 // to shut down, after everything it started has ended. Errors: ErrRoot, a
 // *RunningError, or what kept it from starting.
 func (a *Agent) Run(ctx context.Context) error {
-	if os.Geteuid() == 0 && !a.cfg.AllowRoot {
+	if proc.Root() && !a.cfg.AllowRoot {
 		return ErrRoot
 	}
 	ctx, a.end = context.WithCancel(ctx)

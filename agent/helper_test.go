@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/local"
 	"tether/host"
 	"tether/internal/testkit"
@@ -15,7 +16,7 @@ import (
 )
 
 // patience is how long a test waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 // home makes directories for one daemon.
 func home(t *testing.T) dirs.Dirs {
@@ -40,6 +41,12 @@ type daemon struct {
 func start(t *testing.T, c agent.Config) *daemon {
 	t.Helper()
 	c.AllowRoot = true
+	settings := config.Default()
+	if c.Settings != nil {
+		settings = *c.Settings
+	}
+	settings.Lend.AsRoot = true // tests are the same for everybody
+	c.Settings = &settings
 	ready := make(chan struct{})
 	c.Ready = func() { close(ready) }
 	a, err := agent.New(c)

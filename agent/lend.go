@@ -9,6 +9,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/outward"
 	"tether/agent/term"
+	"tether/platform/proc"
 )
 
 // lendTo says which hosts see a terminal that is about to start.
@@ -25,7 +26,7 @@ func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
 	if !ok {
 		return nil, nil
 	}
-	q := config.Lending{Door: r.Door, Owner: "user", Host: h.Name, Dirs: pathsOf(r.Cwd)}
+	q := config.Lending{Door: r.Door, Owner: "user", Host: h.Name, Dirs: pathsOf(r.Cwd), Root: proc.Root()}
 	if r.Agent {
 		q.Owner = "agent"
 	}

@@ -8,6 +8,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/pairing"
+	"tether/platform/proc"
 )
 
 // Status is what is known at this moment; nobody is asked.
@@ -17,6 +18,9 @@ func (a *Agent) Status() local.Status {
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
 		Degraded: a.degraded.list(), Secrets: a.hosts.place(),
+	}
+	if proc.Root() {
+		s.Root = &local.Root{Lends: a.settings.Lend.AsRoot}
 	}
 	if a.holders == nil {
 		s.Holders.Off = cmp.Or(a.cfg.NoHolders, "this daemon was started without")

@@ -10,7 +10,7 @@ bin=${TETHER_BIN:-$PWD/bin}
 
 umask 077
 dir=$(mktemp -d /tmp/tether-run.XXXXXX) # short: the path of a socket is limited
-export TETHER_HOME="$dir/home" TETHER_ALLOW_ROOT=1
+export TETHER_HOME="$dir/home" TETHER_ALLOW_ROOT=1 TETHER_LEND_AS_ROOT=true
 unset NO_COLOR || true
 PATH="$bin:$PATH"
 host='' watcher=''

@@ -13,15 +13,16 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// Problem is one thing that is wrong with a file.
+// Problem is one thing that is wrong with a configuration.
 type Problem struct {
+	From string // the variable or flag; "" for the file
 	Line int    // from 1; 0 if no line is to blame
 	Key  string // "terminals.log_bytes"; "" if it is no key's
 	Text string // what is wrong and what would be right
 }
 
-// Error is every problem of a file, in the order of lines. There is at least
-// one.
+// Error is every problem of a configuration: those of the file, in the order of
+// lines, and of variables and flags. There is at least one.
 type Error struct {
 	Path     string
 	Problems []Problem
@@ -38,6 +39,9 @@ func (e *Error) Error() string {
 		if p.Key != "" {
 			at += ": " + p.Key
 		}
+		if p.From != "" {
+			at = p.From
+		}
 		lines = append(lines, at+": "+p.Text)
 	}
 	return strings.Join(lines, "\n")
@@ -48,17 +52,25 @@ const maxProblems = 20
 
 // Parse reads a file's text on top of the defaults. path is for errors, which
 // are an *Error.
-func Parse(path string, data []byte) (Config, error) {
+func Parse(path string, data []byte) (Config, error) { return parse(path, data, nil) }
+
+func parse(path string, data []byte, over []Setting) (Config, error) {
 	c := Default()
 	var raw map[string]any
 	if err := toml.Unmarshal(data, &raw); err != nil {
 		return c, &Error{path, []Problem{syntaxProblem(err)}}
 	}
 	d := decoder{lines: positionsIn(data)}
-	d.table(reflect.ValueOf(&c).Elem(), raw, nil)
+	root := reflect.ValueOf(&c).Elem()
+	d.table(root, raw, nil)
+	set := d.settings(root, over)
 	if len(d.problems) == 0 {
 		for _, p := range c.relations() {
-			p.Line = d.lines.of(strings.Split(p.Key, "."))
+			if s, ok := set[p.Key]; ok {
+				p.From = s.String()
+			} else {
+				p.Line = d.lines.of(strings.Split(p.Key, "."))
+			}
 			d.problems = append(d.problems, p)
 		}
 	}
@@ -66,7 +78,7 @@ func Parse(path string, data []byte) (Config, error) {
 		return c, nil
 	}
 	slices.SortStableFunc(d.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Key, b.Key))
 	})
 	return c, &Error{path, d.problems[:min(len(d.problems), maxProblems)]}
 }
@@ -83,11 +95,16 @@ func syntaxProblem(err error) Problem {
 // decoder moves what the TOML library has read into a Config.
 type decoder struct {
 	lines    positions
+	from     string // the setting that is being moved; "" for the file
 	problems []Problem
 }
 
 func (d *decoder) problem(path []string, format string, args ...any) {
-	d.problems = append(d.problems, Problem{Line: d.lines.of(path), Key: printable(join(path)), Text: fmt.Sprintf(format, args...)})
+	p := Problem{From: d.from, Key: printable(join(path)), Text: fmt.Sprintf(format, args...)}
+	if p.From == "" {
+		p.Line = d.lines.of(path)
+	}
+	d.problems = append(d.problems, p)
 }
 
 // table sets the fields of the struct v.
@@ -211,6 +228,8 @@ func (f *field) hint(t reflect.Type) string {
 		return `: write it as a string with a unit, such as "64MiB"`
 	case t == typeDuration:
 		return `: write it as a string with a unit, such as "30s"`
+	case t.Kind() == reflect.Bool:
+		return ": true or false"
 	case f.allowed(t) != "":
 		return ": " + f.allowed(t)
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:

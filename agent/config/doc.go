@@ -9,6 +9,9 @@
 // is not understood is an error that says where, what and what would be right,
 // because a misspelt limit that is ignored is no limit.
 //
+// A [Setting] from the environment or the command line comes before what the file
+// says; [Key.Variable] and the key itself are their names there.
+//
 // A section's owner adds a struct to Config, its defaults to Default and a table to
 // docs/CONFIG.md; a test compares the three. Tags: toml is the key; range "a..b" are
 // the bounds of an integer, a [Size] or a [Duration]; oneof lists the words that a

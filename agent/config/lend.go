@@ -14,6 +14,9 @@ type Lend struct {
 	// Default is whether a terminal that no rule speaks of is lent when whoever
 	// starts it does not say: yes or no.
 	Default string `toml:"default" oneof:"yes no"`
+	// AsRoot lets Default and rules of yes count in a daemon that runs as root.
+	// Otherwise that one lends what it is asked to by name, and nothing else.
+	AsRoot bool `toml:"as_root"`
 	// Notice tells a person who is attached to a lent terminal so.
 	Notice bool `toml:"notice"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
@@ -109,10 +112,20 @@ type Lending struct {
 	Door, Owner string
 	Host        string
 	Dirs        []string // of the terminal: absolute, all names it has
+	Root        bool     // the daemon runs as root
 }
 
-// Effect is that of the first rule that fits, but a never always counts.
+// Effect is that of the first rule that fits, but a never always counts, and as
+// root a yes only with AsRoot.
 func (l *Lend) Effect(q Lending, home string) string {
+	effect := l.effect(q, home)
+	if effect == LendYes && q.Root && !l.AsRoot {
+		return LendNo
+	}
+	return effect
+}
+
+func (l *Lend) effect(q Lending, home string) string {
 	found := ""
 	for i := range l.Rules {
 		r := &l.Rules[i]

@@ -76,3 +76,37 @@ func TestLendProblems(t *testing.T) {
 		}
 	}
 }
+
+// As root only a configuration that says so lends what nobody asked for.
+func TestLendAsRoot(t *testing.T) {
+	rules := func(effects ...string) config.Lend {
+		l := config.Default().Lend
+		for _, e := range effects {
+			l.Rules = append(l.Rules, config.LendRule{Effect: e})
+		}
+		return l
+	}
+	for _, c := range []struct {
+		name         string
+		lend         config.Lend
+		user, asRoot string // effects
+	}{
+		{"default", rules(), config.LendYes, config.LendNo},
+		{"a rule that lends", rules(config.LendYes), config.LendYes, config.LendNo},
+		{"a rule that does not", rules(config.LendNo), config.LendNo, config.LendNo},
+		{"never", rules(config.LendNever), config.LendNever, config.LendNever},
+	} {
+		q := config.Lending{Door: "cli", Owner: "user", Host: "h", Root: true}
+		if got := c.lend.Effect(q, ""); got != c.asRoot {
+			t.Errorf("%s: as root %s, want %s", c.name, got, c.asRoot)
+		}
+		c.lend.AsRoot = true
+		if got := c.lend.Effect(q, ""); got != c.user {
+			t.Errorf("%s: as root that may lend %s, want %s", c.name, got, c.user)
+		}
+		c.lend.AsRoot, q.Root = false, false
+		if got := c.lend.Effect(q, ""); got != c.user {
+			t.Errorf("%s: %s, want %s", c.name, got, c.user)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"reflect"
@@ -10,18 +11,30 @@ import (
 // WriteTo writes c as a file that Parse reads to the same, every key with its
 // value. It implements io.WriterTo.
 func (c *Config) WriteTo(w io.Writer) (int64, error) {
-	var b strings.Builder
-	writeTable(&b, reflect.ValueOf(c).Elem(), "")
-	n, err := io.WriteString(w, strings.TrimPrefix(b.String(), "\n"))
+	n, err := io.WriteString(w, c.text(func(string) string { return "" }))
 	return int64(n), err
 }
 
+// WriteFrom is WriteTo with a comment for each value that says where it comes
+// from, see [Origins].
+func (c *Config) WriteFrom(w io.Writer, from map[string]Source) error {
+	_, err := io.WriteString(w, c.text(func(key string) string { return "  # " + string(cmp.Or(from[key], FromDefault)) }))
+	return err
+}
+
+// text is the file, with what note has to say of each key.
+func (c *Config) text(note func(key string) string) string {
+	var b strings.Builder
+	writeTable(&b, reflect.ValueOf(c).Elem(), "", note)
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
 // writeTable writes the keys of a table before the tables in it, as TOML wants.
-func writeTable(b *strings.Builder, v reflect.Value, name string) {
+func writeTable(b *strings.Builder, v reflect.Value, name string, note func(key string) string) {
 	fields := fieldsOf(v.Type())
 	for _, f := range fields {
 		if x := v.Field(f.index); !holdsTables(x.Type()) && !unset(x, &f) {
-			fmt.Fprintf(b, "%s = %s\n", f.key, written(x))
+			fmt.Fprintf(b, "%s = %s%s\n", f.key, written(x), note(name+"."+f.key))
 		}
 	}
 	for _, f := range fields {
@@ -31,11 +44,11 @@ func writeTable(b *strings.Builder, v reflect.Value, name string) {
 		case !holdsTables(x.Type()):
 		case x.Kind() == reflect.Struct:
 			fmt.Fprintf(b, "\n[%s]\n", path)
-			writeTable(b, x, path)
-		default:
+			writeTable(b, x, path, note)
+		default: // the list has one place where it comes from
 			for i := range x.Len() {
-				fmt.Fprintf(b, "\n[[%s]]\n", path)
-				writeTable(b, x.Index(i), path)
+				fmt.Fprintf(b, "\n[[%s]]%s\n", path, note(path))
+				writeTable(b, x.Index(i), path, func(string) string { return "" })
 			}
 		}
 	}

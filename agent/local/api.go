@@ -165,6 +165,15 @@ type Status struct {
 	// Secrets says where tokens and keys are kept, absent before the first
 	// pairing.
 	Secrets *SecretStore `json:"secrets,omitempty"`
+	// Root is there if the daemon runs as root.
+	Root *Root `json:"root,omitempty"`
+}
+
+// Root is what follows from running as root, or as LocalSystem of Windows.
+type Root struct {
+	// Lends is whether terminals are lent as by anybody else; otherwise only what
+	// is lent by name.
+	Lends bool `json:"lends"`
 }
 
 // SecretStore is where secrets are kept.

@@ -83,7 +83,7 @@ func newStage(t *testing.T) *stage {
 	if err := os.WriteFile(filepath.Join(s.dir, "npm"), []byte(npm), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(os.Environ(), "TETHER_HOME="+home, "TETHER_ALLOW_ROOT=1", "NO_COLOR=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
+	s.env = append(os.Environ(), "TETHER_HOME="+home, "TETHER_ALLOW_ROOT=1", "TETHER_LEND_AS_ROOT=true", "NO_COLOR=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
 	t.Cleanup(func() { _ = s.command("tether", "stop").Run() })
 	return s
 }

@@ -204,11 +204,11 @@ func outlines(all []local.Terminal) []outline {
 // harmlessConfig is the configuration without what may be a secret: values of variables, commands, and patterns in rules. Of one that
 // cannot be read only the lines are told that are to blame, since an error shows values.
 func harmlessConfig(path string) ([]byte, error) {
-	c, err := config.Load(path)
+	c, err := config.Load(path, fromEnv()...)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		text := "# not in order:\n"
 		for _, p := range wrong.Problems {
-			text += fmt.Sprintf("# line %d\n", p.Line)
+			text += fmt.Sprintf("# %s line %d\n", p.From, p.Line)
 		}
 		return []byte(text), nil
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,11 @@ func configCommand(a *app) *cobra.Command {
 		Long: `show, check and change the configuration file.
 
 The daemon reads it once, when it starts: after a change, tether stop, and the
-next command that needs one starts it anew. docs/CONFIG.md lists the keys.`,
+next command that needs one starts it anew. docs/CONFIG.md lists the keys.
+
+Every key is a variable of the environment, too, and a flag of tether daemon:
+lend.default is TETHER_LEND_DEFAULT and --lend.default. A flag comes before the
+environment, that before the file.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -42,19 +47,27 @@ func configPathCommand(a *app) *cobra.Command {
 
 func configViewCommand(a *app) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "view", Short: "print every key with the value that a daemon started now would use", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			path, settings, err := loadConfig()
+	c := &cobra.Command{Use: "view", Short: "print every key with the value that a daemon started now would use, and where it comes from", Args: noArgs,
+		Long: `print every key with the value that a daemon started now would use, and where it
+comes from: flag, environment, file or default. The flags are those of tether
+daemon: tether config view --lend.default no`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			flags := fromFlags(c)
+			path, settings, err := loadConfig(flags...)
+			if err != nil {
+				return err
+			}
+			from, err := config.Origins(path, append(fromEnv(), flags...)...)
 			if err != nil {
 				return err
 			}
 			if asJSON {
-				return a.printJSON(configView(path, &settings))
+				return a.printJSON(configView(path, &settings, from))
 			}
-			_, err = settings.WriteTo(a.stdout)
-			return err
+			return settings.WriteFrom(a.stdout, from)
 		}}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	settingFlags(c)
 	return c
 }
 
@@ -72,24 +85,30 @@ type configKey struct {
 	Default string `json:"default"`
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`
+	From    string `json:"from"`               // flag, environment, file or default
+	Env     string `json:"variable,omitempty"` // in the environment; keys of tables in lists have none
 }
 
-func configView(path string, settings *config.Config) configuration {
+func configView(path string, settings *config.Config, from map[string]config.Source) configuration {
 	_, err := os.Stat(path)
 	view := configuration{SchemaVersion: local.SchemaVersion, Path: path, Exists: err == nil}
 	defaults := config.Keys()
 	for i, k := range settings.Keys() {
-		view.Keys = append(view.Keys, configKey{Name: k.Name, Value: k.Value, Default: defaults[i].Value, Kind: k.Kind, Allowed: k.Allowed})
+		view.Keys = append(view.Keys, configKey{Name: k.Name, Value: k.Value, Default: defaults[i].Value, Kind: k.Kind, Allowed: k.Allowed,
+			From: string(cmp.Or(from[k.Name], config.FromDefault)), Env: k.Variable()})
 	}
 	return view
 }
 
 func configCheckCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "check", Short: "say whether a daemon would start with it", Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			path, _, err := loadConfig()
+	c := &cobra.Command{Use: "check", Short: "say whether a daemon would start with it", Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			path, _, err := loadConfig(fromFlags(c)...)
 			if err != nil {
 				return err
+			}
+			if text := strangeText(); text != "" {
+				a.notice("%s", text)
 			}
 			text := "is in order"
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
@@ -98,15 +117,22 @@ func configCheckCommand(a *app) *cobra.Command {
 			_, err = fmt.Fprintln(a.stdout, path, text)
 			return err
 		}}
+	settingFlags(c)
+	return c
 }
 
-func loadConfig() (path string, c config.Config, err error) {
+// loadConfig reads the file, the environment and then the flags.
+func loadConfig(flags ...config.Setting) (path string, c config.Config, err error) {
 	d, err := dirs.Get()
 	if err != nil {
 		return "", c, err
 	}
 	path = config.Path(d)
-	if c, err = config.Load(path); err != nil {
+	set, _, wrong := config.FromEnv(os.Environ(), knownVars...)
+	if len(wrong) > 0 {
+		return path, c, configError(&config.Error{Path: path, Problems: wrong})
+	}
+	if c, err = config.Load(path, append(set, flags...)...); err != nil {
 		return path, c, configError(err)
 	}
 	if _, err = policy.New(policy.Options{Config: c.Policy}); err != nil {
@@ -121,7 +147,7 @@ func loadConfig() (path string, c config.Config, err error) {
 // configError ends a command as a wrong command line does: the person is to change what they wrote.
 func configError(err error) error {
 	if e, ok := errors.AsType[*config.Error](err); ok {
-		return &usageError{message: e.Error(), hint: "correct it, or move the file away; tether config check looks again"}
+		return &usageError{message: e.Error(), hint: "correct it, or move it away; tether config check looks again"}
 	}
 	return &usageError{message: "configuration: " + err.Error(), hint: "tether config path says where it is"}
 }

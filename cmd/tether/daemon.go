@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/local"
 	"tether/installer"
 	"tether/platform/dirs"
@@ -28,21 +29,25 @@ tether run and tether pair start one in the background when none runs.
 
 A signal ends the daemon but not the terminals: the next daemon takes them up,
 with all that was printed. So does --replace, after an upgrade: it asks a daemon
-that runs to make way. tether stop ends the terminals, too.`,
+that runs to make way. tether stop ends the terminals, too.
+
+Every key of the configuration is a flag, too, such as --terminals.log_bytes=8MiB;
+tether config view lists them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.allowRoot = f.allowRoot || os.Getenv(allowRootVar) == "1"
-			f.notify = installer.Notifier()
+			f.notify, f.settings = installer.Notifier(), fromFlags(c)
 			if f.replace || f.background {
 				return a.replace(c, f)
 			}
 			return a.daemon(c.Context(), f)
 		},
 	}
-	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1)")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1); what it lends then: see lend.as_root")
 	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error, instead of what is configured")
 	c.Flags().BoolVar(&f.replace, "replace", false, "take the place of a daemon that runs; its terminals go on")
 	c.Flags().BoolVar(&f.force, "force", false, "with --replace: also if terminals would end")
 	c.Flags().BoolVar(&f.background, "background", false, "run it in the background, and return when it is ready")
+	settingFlags(c)
 	return c
 }
 
@@ -50,6 +55,7 @@ that runs to make way. tether stop ends the terminals, too.`,
 type daemonFlags struct {
 	allowRoot, replace, force, background bool
 	level                                 string
+	settings                              []config.Setting
 	notify                                func(state string) error // of the service manager
 	arrived                               func()                   // another one has made way for it; nil if none had to
 }
@@ -59,7 +65,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if err != nil {
 		return err
 	}
-	_, settings, err := loadConfig()
+	_, settings, err := loadConfig(f.settings...)
 	if err != nil {
 		return err
 	}

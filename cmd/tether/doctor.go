@@ -101,7 +101,7 @@ func (a *app) examine(ctx context.Context) examination {
 	p.status, p.down = client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *patient) []check{
-		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkDaemon, checkDegraded, checkService, checkShell, checkHosts,
+		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkRoot, checkDaemon, checkDegraded, checkService, checkShell, checkHosts,
 	}
 	found := make([][]check, len(checks))
 	var wg sync.WaitGroup

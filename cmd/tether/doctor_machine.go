@@ -15,6 +15,7 @@ import (
 	"tether/agent/local"
 	"tether/installer"
 	"tether/platform/limits"
+	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/platform/secret"
 	"tether/platform/shell"
@@ -35,6 +36,9 @@ func checkConfig(context.Context, *patient) []check {
 		c.Reason = "there is none: everything is as it is by default"
 	default:
 		c.Reason = path + " is in order"
+	}
+	if text := strangeText(); text != "" && c.Result == checkOK {
+		c.Result, c.Reason, c.Fix = checkWarn, c.Reason+"; but in the environment are "+text, "correct their names, or unset them"
 	}
 	return []check{c}
 }
@@ -115,6 +119,20 @@ func checkPTY(ctx context.Context, _ *patient) []check {
 		return []check{c}
 	}
 	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it", Doc: c.Doc}}
+}
+
+// checkRoot says what it means that the daemon, or what would start one, is root.
+func checkRoot(_ context.Context, p *patient) []check {
+	c := check{Name: "root", Result: checkWarn, Fix: "run it as yourself, unless this is a container", Doc: "docs/SECURITY.md"}
+	switch {
+	case p.status.Root != nil:
+		c.Reason = rootText(*p.status.Root)
+	case p.down == nil || !proc.Root():
+		return []check{{Name: c.Name, Result: checkOK, Reason: "neither the daemon nor this command runs as root", Doc: c.Doc}}
+	default:
+		c.Reason = "this command runs as root, and a daemon that it starts would"
+	}
+	return []check{c}
 }
 
 // checkDaemon asks whether it runs and is of this version.

@@ -120,6 +120,7 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f
 	if f.level != "" {
 		l.Argv = append(l.Argv, "--log-level", f.level)
 	}
+	l.Argv = append(l.Argv, settingArgs(f.settings)...)
 	return client.EnsureDaemon(c.Context(), l)
 }
 

@@ -156,7 +156,7 @@ func (a *app) sayLent(t local.Terminal) {
 	if err != nil {
 		return
 	}
-	if settings, err := config.Load(config.Path(d)); err == nil && settings.Lend.Notice {
+	if settings, err := config.Load(config.Path(d), fromEnv()...); err == nil && settings.Lend.Notice {
 		a.notice("%s %s: it is watched there; tether unlend %s ends that", t.ID, lentPhrase(t), t.ID)
 	}
 }
@@ -164,7 +164,12 @@ func (a *app) sayLent(t local.Terminal) {
 // sayNobody tells why nobody watches a terminal that was started without a word about it.
 func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal) {
 	status, err := client.Status(c.Context())
-	if err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default }) {
+	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default })
+	switch {
+	case paired && status.Root != nil && !status.Root.Lends:
+		a.notice("nobody watches %s, since the daemon runs as root; tether lend %s lets the host watch, lend.as_root = true in the configuration always", t.ID, t.ID)
+		return
+	case paired:
 		a.notice("nobody watches %s, as configured; tether lend %s lets the host watch", t.ID, t.ID)
 		return
 	}

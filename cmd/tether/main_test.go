@@ -27,6 +27,9 @@ import (
 
 func TestMain(m *testing.M) {
 	os.Setenv(raceVar, quickRace)
+	if _, ok := os.LookupEnv(lendAsRootVar); !ok { // a script may have emptied it
+		os.Setenv(lendAsRootVar, "true")
+	}
 	testscript.Main(flooding{m}, map[string]func(){
 		"tether":     main,
 		"acppeer":    acpPeer,
@@ -79,8 +82,11 @@ const (
 	quickRace = "atexit_sleep_ms=20"
 )
 
+// lendAsRootVar makes tests the same for root and for everybody else.
+const lendAsRootVar = "TETHER_LEND_AS_ROOT"
+
 // patience is how long a script waits for what must happen soon.
-const patience = 20 * time.Second
+const patience = testkit.Patience
 
 func TestScripts(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
@@ -104,7 +110,7 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 				return err
 			}
 			script.Defer(func() { endDaemon(t, home) })
-			script.Vars = append(script.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", "NO_COLOR=", "TERM=xterm", "SHELL="+shell,
+			script.Vars = append(script.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", lendAsRootVar+"=true", "NO_COLOR=", "TERM=xterm", "SHELL="+shell,
 				raceVar+"="+quickRace)
 			script.Vars = append(script.Vars, env...)
 			return nil

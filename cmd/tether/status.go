@@ -60,6 +60,9 @@ func (a *app) printStatus(s local.Status) {
 	if s.Version != versionText() {
 		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", versionText())
 	}
+	if s.Root != nil {
+		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))
+	}
 	if s.TCP != "" {
 		fmt.Fprintf(a.stdout, "serves     http://%s, with a token\n", s.TCP)
 	}
@@ -87,6 +90,14 @@ func (a *app) printStatus(s local.Status) {
 	for _, h := range s.Hosts {
 		a.printHost(h)
 	}
+}
+
+// rootText says what a daemon of root does with its terminals.
+func rootText(r local.Root) string {
+	if r.Lends {
+		return "the daemon runs as root, and lends as configured: lend.as_root = true"
+	}
+	return "the daemon runs as root: it lends only what it is asked to by name, with --host or tether lend"
 }
 
 // storeText says where secrets are.

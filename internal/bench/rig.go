@@ -51,7 +51,7 @@ func (p programs) direct() programs {
 // built are the programs of make build in the directory bin.
 func built(bin string) programs {
 	return programs{
-		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root"},
+		daemon: []string{filepath.Join(bin, "tether"), "daemon", "--allow-root", "--lend.as_root=true"},
 		host:   []string{filepath.Join(bin, "tether-host"), "--listen", "127.0.0.1:0", "--without-token"},
 	}
 }

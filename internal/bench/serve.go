@@ -12,6 +12,7 @@ import (
 	"runtime/pprof"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/host"
 	"tether/platform/dirs"
 )
@@ -47,7 +48,9 @@ func serveDaemon(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true})
+	settings := config.Default()
+	settings.Lend.AsRoot = true
+	a, err := agent.New(agent.Config{Dirs: where, AllowRoot: true, Settings: &settings})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,174 @@
+package config
+
+import (
+	"cmp"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// Prefix is that of the environment variables of keys, and of tether's others.
+const Prefix = "TETHER_"
+
+// Source says where a key's value comes from. A later one comes before an
+// earlier one.
+type Source string
+
+// The sources, in that order.
+const (
+	FromDefault     Source = "default"
+	FromFile        Source = "file"
+	FromEnvironment Source = "environment"
+	FromFlag        Source = "flag"
+)
+
+// Setting is a key's value from outside of the file.
+type Setting struct {
+	Key    string
+	Value  string // a list as in TOML, or one element of it; all else without quotes
+	Source Source
+}
+
+// String is what the person wrote it as, without the value.
+func (s Setting) String() string {
+	if s.Source == FromFlag {
+		return "--" + s.Key
+	}
+	return variable(s.Key)
+}
+
+// Variable is the name of the key's environment variable, such as
+// TETHER_TERMINALS_LOG_BYTES. The key itself is the name of its flag:
+// --terminals.log_bytes. Tables in lists have neither: they are of several keys,
+// and some hold commands and variables, which are nothing for a command line
+// that others can read. It is "" for them.
+func (k Key) Variable() string {
+	if k.listed() {
+		return ""
+	}
+	return variable(k.Name)
+}
+
+func (k Key) listed() bool {
+	return strings.Contains(k.Name, "[]") || k.Kind == "list of tables"
+}
+
+func variable(key string) string {
+	return Prefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+}
+
+// FromEnv returns the settings of an environment, in the order of the keys. An
+// empty variable is as good as none. What looks like a key's variable and is none
+// is a problem: it begins with a section's name, or is most like one of them.
+// Others that begin with Prefix are strange, except known ones.
+func FromEnv(env []string, known ...string) (set []Setting, strange []string, wrong []Problem) {
+	variables := map[string]string{} // key by name without the prefix
+	var names []string
+	for _, k := range Keys() {
+		if name := k.Variable(); name != "" {
+			names = append(names, strings.TrimPrefix(name, Prefix))
+			variables[names[len(names)-1]] = k.Name
+		}
+	}
+	for _, e := range env {
+		full, value, _ := strings.Cut(e, "=")
+		name, ours := strings.CutPrefix(full, Prefix)
+		switch {
+		case !ours || value == "" || slices.Contains(known, full):
+		case variables[name] != "":
+			set = append(set, Setting{variables[name], value, FromEnvironment})
+		default:
+			near := nearest(name, names)
+			if near == "" && !ofSection(name, names) {
+				strange = append(strange, full)
+				continue
+			}
+			text := "there is no such variable; tether config view lists the keys"
+			if near != "" {
+				text = "there is no such variable; did you mean " + Prefix + near + "?"
+			}
+			wrong = append(wrong, Problem{From: printable(clip(full)), Text: text})
+		}
+	}
+	order := func(name string) int {
+		return slices.IndexFunc(names, func(n string) bool { return variables[n] == name })
+	}
+	slices.SortStableFunc(set, func(a, b Setting) int { return cmp.Compare(order(a.Key), order(b.Key)) })
+	return set, strange, wrong
+}
+
+// ofSection reports whether a name begins as those of a section do.
+func ofSection(name string, names []string) bool {
+	section, _, more := strings.Cut(name, "_")
+	return more && slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, section+"_") })
+}
+
+// settings moves what comes from outside of the file over what is in it, and
+// returns which keys it was.
+func (d *decoder) settings(root reflect.Value, over []Setting) map[string]Setting {
+	set := map[string]Setting{}
+	for _, s := range over {
+		d.from = s.String()
+		path := strings.Split(s.Key, ".")
+		v, f := find(root, path)
+		if f == nil || holdsTables(v.Type()) {
+			d.problem(path, "there is no such key")
+		} else {
+			d.value(v, f, outside(v.Type(), s.Value), path)
+		}
+		set[s.Key] = s
+	}
+	d.from = ""
+	return set
+}
+
+// find returns the field of a key, nil if there is none.
+func find(v reflect.Value, path []string) (reflect.Value, *field) {
+	fields := fieldsOf(v.Type())
+	i := slices.IndexFunc(fields, func(f field) bool { return f.key == path[0] })
+	switch {
+	case i < 0:
+		return v, nil
+	case len(path) == 1:
+		return v.Field(fields[i].index), &fields[i]
+	case v.Field(fields[i].index).Kind() != reflect.Struct:
+		return v, nil
+	}
+	return find(v.Field(fields[i].index), path[1:])
+}
+
+// outside reads a value as the TOML library would have it. What is of another
+// kind stays a string, which the decoder refuses.
+func outside(t reflect.Type, s string) any {
+	switch {
+	case t == typeSize || t == typeDuration:
+	case t.Kind() == reflect.Bool:
+		if b, err := strconv.ParseBool(s); err == nil {
+			return b
+		}
+	case t.Kind() == reflect.Int:
+		if n, err := strconv.ParseInt(s, 10, 64); err == nil {
+			return n
+		}
+	case t.Kind() == reflect.Slice:
+		return outsideList(s)
+	}
+	return s
+}
+
+func outsideList(s string) any {
+	switch {
+	case s == "":
+		return []any{}
+	case !strings.HasPrefix(s, "["):
+		return []any{s}
+	}
+	var raw map[string]any
+	if err := toml.Unmarshal([]byte("x = "+s), &raw); err != nil || len(raw) != 1 {
+		return s
+	}
+	return raw["x"]
+}

@@ -1,0 +1,223 @@
+package config_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/config"
+)
+
+// from is a setting of the environment or, with a name that begins with a dash, of the command line.
+func from(key, value string) config.Setting {
+	if name, ok := strings.CutPrefix(key, "--"); ok {
+		return config.Setting{Key: name, Value: value, Source: config.FromFlag}
+	}
+	return config.Setting{Key: key, Value: value, Source: config.FromEnvironment}
+}
+
+// file writes a configuration file.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "config.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhatComesFirst(t *testing.T) {
+	path := file(t, "[terminals]\nmax_running = 10\nkeep_exited = 10\n[lend]\nnotice = false\n[[policy.rules]]\nname = \"x\"\neffect = \"deny\"\n")
+	over := []config.Setting{from("terminals.max_running", "20"), from("lend.notice", "1"), from("--terminals.max_running", "30"), from("--uplink.heartbeat", "9s")}
+	c, err := config.Load(path, over...)
+	if err != nil || c.Terminals.MaxRunning != 30 || c.Terminals.KeepExited != 10 || !c.Lend.Notice || c.Uplink.Heartbeat.String() != "9s" {
+		t.Fatalf("%+v, %v", c, err)
+	}
+	origins, err := config.Origins(path, over...)
+	want := map[string]config.Source{
+		"terminals.max_running": config.FromFlag, "terminals.keep_exited": config.FromFile, "lend.notice": config.FromEnvironment,
+		"uplink.heartbeat": config.FromFlag, "policy.rules": config.FromFile,
+	}
+	if diff := cmp.Diff(want, origins); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	var b strings.Builder
+	if err := c.WriteFrom(&b, origins); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"max_running = 30  # flag", "keep_exited = 10  # file", "notice = true  # environment", `on_slow_user = "lag"  # default`, "[[policy.rules]]  # file", `name = "x"`} {
+		if !strings.Contains(b.String(), "\n"+line+"\n") {
+			t.Errorf("no line %s in\n%s", line, b.String())
+		}
+	}
+	again, err := config.Parse("written", []byte(b.String()))
+	if diff := cmp.Diff(c, again); err != nil || diff != "" {
+		t.Errorf("what was written is read to %v:\n%s", err, diff)
+	}
+}
+
+// Every key that is no table's in a list has a variable of its own, and what is written of a value is read to the same from there.
+func TestEveryKeyIsAVariable(t *testing.T) {
+	seen := map[string]string{}
+	var env []string
+	for _, k := range config.Keys() {
+		name := k.Variable()
+		if (name == "") != (strings.Contains(k.Name, "[]") || k.Kind == "list of tables") {
+			t.Errorf("the variable of %s is %q", k.Name, name)
+		}
+		if name == "" {
+			continue
+		}
+		if seen[name] != "" {
+			t.Errorf("%s is the variable of %s and of %s", name, seen[name], k.Name)
+		}
+		seen[name] = k.Name
+		env = append(env, name+"="+strings.Trim(k.Value, `"`))
+	}
+	slices.Reverse(env)
+	set, strange, wrong := config.FromEnv(append(env, "HOME=/", "TETHER_HOME=/x"), "TETHER_HOME")
+	if len(strange)+len(wrong) > 0 || len(set) < 40 || set[0].Key != "daemon.log_level" {
+		t.Fatalf("%d set, %v, %+v", len(set), strange, wrong)
+	}
+	got, err := config.Load("/nothing/here", set...)
+	if diff := cmp.Diff(config.Default(), got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}
+
+var update = flag.Bool("update", false, "write the end of docs/CONFIG.md anew")
+
+// The page lists them, for those who search it.
+func TestVariablesInDocument(t *testing.T) {
+	const start = "<!-- from here on written by the test: go test ./agent/config -run TestVariablesInDocument -update -->\n"
+	const path = "../../docs/CONFIG.md"
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, got, ok := strings.Cut(string(page), start)
+	if !ok {
+		t.Fatalf("%s has no line %s", path, start)
+	}
+	var want strings.Builder
+	want.WriteString("\n| variable | flag |\n|---|---|\n")
+	for _, k := range config.Keys() {
+		if k.Variable() != "" {
+			fmt.Fprintf(&want, "| `%s` | `--%s` |\n", k.Variable(), k.Name)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(path, []byte(head+start+want.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if diff := cmp.Diff(want.String(), got); diff != "" {
+		t.Errorf("%s (+) is not what the code says (-); see its last comment:\n%s", path, diff)
+	}
+}
+
+func TestValuesFromOutside(t *testing.T) {
+	for _, c := range []struct{ key, value, want string }{
+		{"local.origins", "http://localhost:1", `["http://localhost:1"]`},
+		{"local.origins", `["http://localhost:1", "http://localhost:2"]`, `["http://localhost:1", "http://localhost:2"]`},
+		{"lend.redact_patterns", "a,b", `["a,b"]`},
+		{"--lend.redact_patterns", "", `[]`},
+		{"lend.as_root", "1", "true"},
+		{"lend.notice", "false", "false"},
+		{"lend.default", "no", `"no"`},
+		{"terminals.log_bytes", "1.5MiB", `"1536KiB"`},
+		{"terminals.max_running", "7", "7"},
+
+		{"lend.notice", "perhaps", `TETHER_LEND_NOTICE: "perhaps" is no bool: true or false`},
+		{"terminals.max_running", "many", `TETHER_TERMINALS_MAX_RUNNING: "many" is no integer: 1 to 10000`},
+		{"--terminals.max_running", "0", "--terminals.max_running: 0 is out of range: 1 to 10000"},
+		{"terminals.log_bytes", "4096", `TETHER_TERMINALS_LOG_BYTES: "4096" is no size: want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`},
+		{"lend.default", "maybe", `TETHER_LEND_DEFAULT: "maybe" must be one of yes, no`},
+		{"local.origins", "[1]", "TETHER_LOCAL_ORIGINS: 1 is no string"},
+		{"local.origins", "[\"x\"]\nlisten = 1", `TETHER_LOCAL_ORIGINS: "[\"x\"]\nlisten = 1" is no list of strings`},
+		{"local.listen", "0.0.0.0:1", `TETHER_LOCAL_LISTEN: "0.0.0.0:1" port`},
+		{"terminals.log_bytes", "1GiB", "TETHER_TERMINALS_LOG_BYTES: it is more than terminals.total_log_bytes, which is 256MiB"},
+		{"--policy.rules", "[]", "--policy.rules: there is no such key"},
+		{"--lend.default.more", "x", "--lend.default.more: there is no such key"},
+	} {
+		t.Run(c.key+"="+c.value, func(t *testing.T) {
+			got, err := config.Load("/nothing/here", from(c.key, c.value))
+			text := ""
+			if err != nil {
+				text = err.Error()
+			} else {
+				for _, k := range got.Keys() {
+					if k.Name == strings.TrimPrefix(c.key, "--") {
+						text = k.Value
+					}
+				}
+			}
+			if text != c.want && c.key != "local.listen" || err == nil && c.key == "local.listen" {
+				t.Errorf("got  %s\nwant %s", text, c.want)
+			}
+		})
+	}
+}
+
+func TestVariablesThatAreNone(t *testing.T) {
+	for _, c := range []struct{ name, wrong, strange string }{
+		{"TETHER_TERMINAL_LOG_BYTES", "did you mean TETHER_TERMINALS_LOG_BYTES?", ""},
+		{"TETHER_LEND_DEFUALT", "did you mean TETHER_LEND_DEFAULT?", ""},
+		{"TETHER_POLICY_SOMETHING_ELSE_ALTOGETHER", "tether config view lists the keys", ""},
+		{"TETHER_LEND_RULES", "did you mean TETHER_LEND_", ""}, // of tables: only the file has it
+		{"TETHER_WEATHER", "", "TETHER_WEATHER"},
+		{"TETHER_TERMINAL", "", "TETHER_TERMINAL"}, // unless it is known
+		{"TETHERED_LEND_DEFAULT", "", ""},
+	} {
+		set, strange, wrong := config.FromEnv([]string{c.name + "=x"})
+		text := ""
+		if len(wrong) == 1 {
+			text = (&config.Error{Path: "f", Problems: wrong}).Error()
+		}
+		if len(set) > 0 || strings.Join(strange, " ") != c.strange || !strings.Contains(text, c.wrong) || (c.wrong == "") != (text == "") ||
+			text != "" && !strings.HasPrefix(text, c.name+": ") {
+			t.Errorf("%s: set %v, strange %v, wrong %s", c.name, set, strange, text)
+		}
+	}
+	if set, strange, wrong := config.FromEnv([]string{"TETHER_LEND_DEFAULT=", "TETHER_LEND_DEFAUL=", "TETHER_X="}); len(set)+len(strange)+len(wrong) > 0 {
+		t.Errorf("empty variables: %v, %v, %v", set, strange, wrong)
+	}
+}
+
+// What comes from outside sets one key and never another, whatever it says, or
+// is refused in printable lines.
+func FuzzSetting(f *testing.F) {
+	for _, s := range []string{"", "1", "true", "64KiB", "5s", "no", `["a", 'b']`, "[1]\nx=2", "[", "[[]]", "[{a = 1}]", "\x00\x1b"} {
+		f.Add(s)
+	}
+	var keys []string
+	for _, k := range config.Keys() {
+		if k.Variable() != "" {
+			keys = append(keys, k.Name)
+		}
+	}
+	before := config.Keys()
+	f.Fuzz(func(t *testing.T, value string) {
+		for _, key := range keys {
+			c, err := config.Load("/nothing/here", from(key, value))
+			if err != nil {
+				if text := err.Error(); !strings.HasPrefix(text, "TETHER_") || strings.ContainsAny(text, "\x1b\x00\r") {
+					t.Errorf("%s=%q: %q", key, value, text)
+				}
+				continue
+			}
+			for i, k := range c.Keys() {
+				if k.Name != key && k.Value != before[i].Value {
+					t.Errorf("%s=%q has set %s to %s", key, value, k.Name, k.Value)
+				}
+			}
+		}
+	})
+}
