@@ -202,6 +202,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--token-file", filepath.Join(dir, "no", "such", "place")}, exitFailure, "place"},
 		{[]string{"--grace", "0s"}, exitUsage, "--grace"},
 		{[]string{"--grace", "soon"}, exitUsage, "--grace"},
+		{[]string{"--drain", "2h"}, exitUsage, "--drain"},
 		{[]string{"--scrollback", "-1"}, exitUsage, "--scrollback"},
 		{[]string{"--log-level", "loud"}, exitUsage, "loud"},
 	} {

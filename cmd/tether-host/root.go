@@ -20,6 +20,7 @@ type settings struct {
 	withoutToken bool
 	origins      []string
 	grace        time.Duration
+	drain        time.Duration
 	scrollback   int
 	shells       bool
 	logLevel     string
@@ -78,6 +79,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.BoolVar(&s.withoutToken, "without-token", false, "let everyone on this machine connect; only on a loopback address")
 	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides pages at this address")
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
+	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take for what waits for them when the host is stopped")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells of this machine's for clients that ask for them; off by default with --without-token")
 	tokensFlag(f, &s.tokens)
@@ -107,6 +109,8 @@ func (s *settings) check() error {
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
 		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "take more than 0 and at most 1h"}
+	case s.drain < 0 || s.drain > time.Hour:
+		return &usageError{fmt.Sprintf("--drain is %v", s.drain), "take 0s to 1h"}
 	case s.most < 1 || s.most > 1<<20:
 		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "take 1 to 1048576"}
 	case s.perMachine < 1 || s.perMachine > 1<<16:

@@ -20,8 +20,7 @@ import (
 const (
 	headerTime  = 10 * time.Second
 	headerBytes = 16 << 10
-	drainTime   = 5 * time.Second // for what waits for clients to leave when the end comes
-	farewell    = 5 * time.Second // then for requests that are under way
+	farewell    = 5 * time.Second // for requests that are under way when all else has ended
 )
 
 // keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
@@ -98,11 +97,11 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	server := &http.Server{Handler: withDevices(h, door), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
-	return serveUntil(ctx, server, listener, h)
+	return serveUntil(ctx, server, listener, h, s.drain)
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.
-func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host) error {
+func serveUntil(ctx context.Context, server *http.Server, listener net.Listener, h *host.Host, drain time.Duration) error {
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	var err error
@@ -111,7 +110,7 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 	case err = <-failed:
 		return fmt.Errorf("serve: %w", err)
 	}
-	end(context.WithoutCancel(ctx), server, h)
+	end(context.WithoutCancel(ctx), server, h, drain)
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
@@ -119,10 +118,10 @@ func serveUntil(ctx context.Context, server *http.Server, listener net.Listener,
 }
 
 // end accepts nobody any more, lets what is under way come to its end, within bounds, and closes the rest.
-func end(ctx context.Context, server *http.Server, h *host.Host) {
-	drain, cancel := context.WithTimeout(ctx, drainTime)
+func end(ctx context.Context, server *http.Server, h *host.Host, within time.Duration) {
+	drain, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	bounded, cancelAll := context.WithTimeout(ctx, drainTime+farewell)
+	bounded, cancelAll := context.WithTimeout(ctx, within+farewell)
 	defer cancelAll()
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Shutdown(bounded) }()

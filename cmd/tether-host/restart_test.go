@@ -1,0 +1,304 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+)
+
+// restartPatience is for what processes do that wait for each other on a machine that is busy.
+const restartPatience = 4 * time.Minute
+
+// aFlood prints numbered lines until a file is there, up to 2 MB, which the daemon's log holds.
+const aFlood = `i=0
+while [ ! -e "$STOP" ]; do
+	n=0
+	while [ $n -lt 400 ] && [ $i -lt 100000 ]; do i=$((i+1)); n=$((n+1)); echo "line $i of the flood"; done
+	sleep 0.05
+done
+echo "end $i"`
+
+// machineOf is a daemon with a home of its own.
+func (s *stage) machine(t *testing.T) *stage {
+	t.Helper()
+	home, err := testkit.MakeHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &stage{t: t, dir: s.dir, env: append(s.env[:len(s.env):len(s.env)], "TETHER_HOME="+home, "STOP="+filepath.Join(s.dir, "stop"))}
+	t.Cleanup(func() {
+		_ = m.command("tether", "stop").Run()
+		if err := testkit.RemoveHome(home); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+func (s *stage) do(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := s.command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// host starts tether-host as a process of its own and waits until it accepts connections.
+func (s *stage) host(t *testing.T, listen string, args ...string) (c *exec.Cmd, address string) {
+	t.Helper()
+	c = s.command("tether-host", append([]string{"--listen", listen, "--tokens", filepath.Join(s.dir, "state", "tokens.json"),
+		"--token-file", filepath.Join(s.dir, "own.token")}, args...)...)
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	_, address, ok := strings.Cut(strings.TrimSpace(line), "READY ws://")
+	if err != nil || !ok {
+		t.Fatalf("the host says %q, %v", line, err)
+	}
+	return c, address
+}
+
+// audience follows all terminals of a host across its restarts.
+type audience struct {
+	mu    sync.Mutex
+	texts map[string]string // by URI
+	ended map[string]bool
+}
+
+// watch runs until the test ends.
+func (a *audience) watch(t *testing.T, e client.Endpoint) {
+	a.texts, a.ended = map[string]string{}, map[string]bool{}
+	ctx, cancel := context.WithCancel(context.Background())
+	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ClientID: "audience", ContentLimit: 16 << 20, QueueLimit: 16 << 20})
+	var all sync.WaitGroup
+	all.Go(func() { _ = o.Run(ctx) }) // until the test ends
+	all.Go(func() {
+		for {
+			ev, err := o.Next(ctx)
+			if err != nil {
+				return
+			}
+			for _, one := range ev.Terminals {
+				o.Follow(one.Resource)
+			}
+			a.take(ev)
+		}
+	})
+	t.Cleanup(func() { cancel(); all.Wait() })
+}
+
+func (a *audience) take(ev client.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch ev.Kind {
+	case client.Resync:
+		a.texts[ev.Terminal], a.ended[ev.Terminal] = ev.State.Text(), ev.State.Lifecycle.Exited()
+	case client.Data:
+		a.texts[ev.Terminal] += string(ev.Data)
+	case client.Action:
+		if _, over := ev.Action.(ahp.TerminalExited); over {
+			a.ended[ev.Terminal] = true
+		}
+	}
+}
+
+// sizes are how much there is of each terminal.
+func (a *audience) sizes() map[string]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	sizes := map[string]int{}
+	for uri, text := range a.texts {
+		sizes[uri] = len(text)
+	}
+	return sizes
+}
+
+// awaitMore waits until there is much more of each of n terminals than there was.
+func (a *audience) awaitMore(t *testing.T, n int, what string) {
+	t.Helper()
+	before := a.sizes()
+	testkit.Eventually(t, restartPatience, what, func() bool {
+		more := 0
+		for uri, size := range a.sizes() {
+			if size > before[uri]+50_000 {
+				more++
+			}
+		}
+		return more == n
+	})
+}
+
+// A host that is stopped or killed while machines flood it, and started again, has all their terminals again, and who watched them
+// has every byte once.
+func TestRestartUnderLoad(t *testing.T) {
+	s := newStage(t)
+	const machines, lent = 2, 2
+	roomy := []string{"--grace", "30m", "--scrollback", "8000000"}
+	server, address := s.host(t, "127.0.0.1:0", roomy...)
+	url := "ws://" + address
+	for n := range machines {
+		m := s.machine(t)
+		token := filepath.Join(s.dir, fmt.Sprint("token-", n))
+		once := s.do(t, "tether-host", "token", "create", fmt.Sprint("machine-", n), "--once", "--tokens", filepath.Join(s.dir, "state", "tokens.json"))
+		if err := os.WriteFile(token, []byte(once), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		m.do(t, "tether", "pair", "--token-file", token, url)
+		for range lent {
+			m.do(t, "tether", "run", "--detach", "--", "/bin/sh", "-c", aFlood)
+		}
+	}
+	own, err := os.ReadFile(filepath.Join(s.dir, "own.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a audience
+	a.watch(t, client.Endpoint{URL: url, Token: strings.TrimSpace(string(own))})
+	a.awaitMore(t, machines*lent, "all terminals are seen")
+
+	for _, end := range []struct {
+		name   string
+		signal syscall.Signal
+		status int
+	}{{"stopped", syscall.SIGTERM, 0}, {"killed", syscall.SIGKILL, -1}} {
+		if err := server.Process.Signal(end.signal); err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Wait(); server.ProcessState.ExitCode() != end.status {
+			t.Errorf("%s, its status is %v, want %d", end.name, err, end.status)
+		}
+		server, _ = s.host(t, address, roomy...)
+		a.awaitMore(t, machines*lent, "all terminals go on after the host was "+end.name)
+	}
+	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, restartPatience, "the ends", func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		n := 0
+		for _, over := range a.ended {
+			if over {
+				n++
+			}
+		}
+		return n == machines*lent
+	})
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for uri, text := range a.texts {
+		if err := whole(text); err != nil {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+}
+
+// whole says what is wrong with the text of a flood that has ended.
+func whole(text string) error {
+	n := 0
+	for line := range strings.Lines(text) {
+		n++
+		if line == fmt.Sprintf("end %d\r\n", n-1) {
+			if at := strings.LastIndex(text, line); at+len(line) != len(text) {
+				return fmt.Errorf("after the end comes %.200q", text[at:])
+			}
+			return nil
+		}
+		if want := fmt.Sprintf("line %d of the flood\r\n", n); line != want {
+			return fmt.Errorf("in line %d of %d bytes: %.200q, want %q", n, len(text), line, want)
+		}
+	}
+	return fmt.Errorf("no end after %d lines", n)
+}
+
+// The first signal waits for who is slow, the second does not.
+func TestSecondSignal(t *testing.T) {
+	s := newStage(t)
+	server, address := s.host(t, "127.0.0.1:0", "--drain", "1h")
+	slow, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	fmt.Fprintf(slow, "POST /login HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nContent-Type: application/x-www-form-urlencoded\r\n"+
+		"Content-Length: 100\r\nExpect: 100-continue\r\n\r\n", address, address)
+	if line, err := bufio.NewReader(slow).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("the host reads no form: %q, %v", line, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	if err := server.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, restartPatience, "nobody is let in", func() bool {
+		c, err := net.Dial("tcp", address)
+		if err == nil {
+			c.Close()
+		}
+		return err != nil
+	})
+	select {
+	case err := <-ended:
+		t.Fatalf("it ended with a request under way: %v", err)
+	default:
+	}
+	testkit.Eventually(t, restartPatience, "the end", func() bool { // the first may still be on its way
+		_ = server.Process.Signal(syscall.SIGTERM)
+		return len(ended) > 0
+	})
+	if err := <-ended; server.ProcessState.ExitCode() != -1 {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Nobody takes over a machine by its clientId, also not in the moment after a restart in which the host knows no client.
+func TestForgedClientIDAfterARestart(t *testing.T) {
+	testkit.Leaks(t)
+	file := filepath.Join(t.TempDir(), "state", "tokens.json")
+	laptop := command(t, exitOK, "token", "create", "laptop", "--tokens", file)
+	thief := command(t, exitOK, "token", "create", "thief", "--tokens", file)
+	lend := func(r *running, token string) error {
+		c, err := connect(t, r, token, client.Options{ClientID: "laptops"})
+		if err != nil {
+			return err
+		}
+		return c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient})
+	}
+	r := start(t, "--token", "own", "--tokens", file)
+	if err := lend(r, laptop); err != nil {
+		t.Fatal(err)
+	}
+	r.end(t)
+	again := start(t, "--token", "own", "--tokens", file)
+	for _, token := range []string{thief, "own"} {
+		err := lend(again, token)
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != ahp.CodePermissionDenied {
+			t.Errorf("as the laptop: %v, want that it is refused", err)
+		}
+	}
+	if err := lend(again, laptop); err != nil {
+		t.Errorf("the laptop itself: %v", err)
+	}
+}
