@@ -25,6 +25,8 @@ type Options struct {
 	// Assume checks the rules for client-executed terminals also at a host that does not show the marker: one that follows the bare
 	// proposal.
 	Assume bool
+	// Connect replaces client.Connect in tests.
+	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 }
 
 // Verdict is what came of a rule.
@@ -90,6 +92,9 @@ type run struct {
 // Run checks the host. Its error says that there was nothing to check: no such host, or the token was refused.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	o.Patience = cmp.Or(o.Patience, 10*time.Second)
+	if o.Connect == nil {
+		o.Connect = client.Connect
+	}
 	if o.Observer.URL == "" {
 		o.Observer = o.Endpoint
 	}

@@ -47,7 +47,7 @@ func (r *run) open(e client.Endpoint, id string, resume *client.Resume) (*sessio
 	s := &session{id: id, acked: map[string]int64{}, moved: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Patience, connectTime))
 	defer cancel()
-	conn, err := client.Connect(ctx, e, client.Options{ClientID: id, Info: ahp.Implementation{Name: "tether-host conform"}, Meta: ahp.NewClientMeta(),
+	conn, err := r.opts.Connect(ctx, e, client.Options{ClientID: id, Info: ahp.Implementation{Name: "tether-host conform"}, Meta: ahp.NewClientMeta(),
 		Resume: resume, OnEnvelope: s.envelope, OnNotification: s.notification})
 	if err != nil {
 		return nil, err
