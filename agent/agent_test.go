@@ -134,11 +134,7 @@ func TestHostsHearOfTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-shown
-	began := time.Now()
 	a.end()
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("ending took %v", took)
-	}
 	select {
 	case x := <-exits:
 		if x.ExitCode == nil || *x.ExitCode != 143 && filepath.Separator == '/' {

