@@ -144,23 +144,23 @@ func (f *Feed) Act(a ahp.Action) {
 	f.h.applyLocked(f.t, a, nil)
 }
 
-// Sessions is sessions, for tests.
-type Sessions struct{ s sessions }
+// Logins is logins, for tests.
+type Logins struct{ s logins }
 
-// NewSessions returns one without any.
-func NewSessions() *Sessions { return &Sessions{} }
+// NewLogins returns one without any.
+func NewLogins() *Logins { return &Logins{} }
 
 // Launch is launch.
-func (x *Sessions) Launch(p Principal) string { return x.s.launch(p) }
+func (x *Logins) Launch(p Principal) string { return x.s.launch(p) }
 
 // Follow is follow.
-func (x *Sessions) Follow(code string) (Principal, bool) { return x.s.follow(code) }
+func (x *Logins) Follow(code string) (Principal, bool) { return x.s.follow(code) }
 
 // Login is login.
-func (x *Sessions) Login(p Principal) string { return x.s.login(p) }
+func (x *Logins) Login(p Principal) string { return x.s.login(p) }
 
 // Find is find.
-func (x *Sessions) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
+func (x *Logins) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
 
 // Len is how many there are.
-func (x *Sessions) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
+func (x *Logins) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }

@@ -86,7 +86,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 		return h.login(w, r)
 	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
 		if cookie, err := r.Cookie(cookieName(r)); err == nil {
-			h.sessions.logout(cookie.Value)
+			h.logins.logout(cookie.Value)
 		}
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
@@ -155,7 +155,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	if blocked, _ := h.guesses.blocked(r.RemoteAddr); blocked {
 		return errGuessing
 	}
-	p, ok := h.sessions.follow(r.URL.Query().Get("code"))
+	p, ok := h.logins.follow(r.URL.Query().Get("code"))
 	if !ok {
 		if _, known := h.browser(r); known { // the link was followed twice
 			http.Redirect(w, r, "/", http.StatusSeeOther)

@@ -179,7 +179,7 @@ func TestSessionsOfThePage(t *testing.T) {
 
 func TestSessionsEndWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := host.NewSessions()
+		s := host.NewLogins()
 		code, cookie := s.Launch(host.Principal{Name: "a"}), s.Login(host.Principal{Name: "b"})
 		time.Sleep(11 * time.Minute)
 		if _, ok := s.Follow(code); ok {

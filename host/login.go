@@ -13,36 +13,36 @@ import (
 
 const (
 	launchTime  = 10 * time.Minute // how long a launch link can be followed
-	sessionTime = 12 * time.Hour   // how long a browser stays logged in
+	loginTime   = 12 * time.Hour   // how long a browser stays logged in
 	maxLaunches = 256
-	maxSessions = 4096
+	maxLogins   = 4096
 )
 
-// sessions are the browsers that are logged in, and the links that log one in. Only hashes are kept, and nothing outlives the host.
+// logins are the browsers that are logged in, and the links that log one in. Only hashes are kept, and nothing outlives the host.
 // The zero value is ready to use.
-type sessions struct {
+type logins struct {
 	mu       sync.Mutex
-	launches map[[sha256.Size]byte]session
-	browsers map[[sha256.Size]byte]session
+	launches map[[sha256.Size]byte]login
+	browsers map[[sha256.Size]byte]login
 }
 
-// session is one of either.
-type session struct {
+// login is one of either.
+type login struct {
 	principal Principal
 	until     time.Time
 }
 
-func (s session) over(now time.Time) bool {
+func (s login) over(now time.Time) bool {
 	return !now.Before(s.until) || s.principal.live().Err() != nil
 }
 
 // add keeps a new secret in a map and returns it. The map gives way at its oldest entry.
-func (s *sessions) add(to *map[[sha256.Size]byte]session, p Principal, ttl time.Duration, most int) string {
+func (s *logins) add(to *map[[sha256.Size]byte]login, p Principal, ttl time.Duration, most int) string {
 	secret := rand.Text() // 128 bits of chance
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if *to == nil {
-		*to = make(map[[sha256.Size]byte]session)
+		*to = make(map[[sha256.Size]byte]login)
 	}
 	now := time.Now()
 	var oldest [sha256.Size]byte
@@ -56,15 +56,15 @@ func (s *sessions) add(to *map[[sha256.Size]byte]session, p Principal, ttl time.
 	if len(*to) >= most {
 		delete(*to, oldest)
 	}
-	(*to)[sha256.Sum256([]byte(secret))] = session{p, now.Add(ttl)}
+	(*to)[sha256.Sum256([]byte(secret))] = login{p, now.Add(ttl)}
 	return secret
 }
 
 // launch returns the code of a link that logs a browser in as p, once.
-func (s *sessions) launch(p Principal) string { return s.add(&s.launches, p, launchTime, maxLaunches) }
+func (s *logins) launch(p Principal) string { return s.add(&s.launches, p, launchTime, maxLaunches) }
 
 // follow uses a code up and returns whose it was.
-func (s *sessions) follow(code string) (Principal, bool) {
+func (s *logins) follow(code string) (Principal, bool) {
 	hash := sha256.Sum256([]byte(code))
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,10 +74,10 @@ func (s *sessions) follow(code string) (Principal, bool) {
 }
 
 // login returns the cookie of a browser that is logged in as p from now on.
-func (s *sessions) login(p Principal) string { return s.add(&s.browsers, p, sessionTime, maxSessions) }
+func (s *logins) login(p Principal) string { return s.add(&s.browsers, p, loginTime, maxLogins) }
 
 // find returns who is logged in with a cookie.
-func (s *sessions) find(cookie string) (Principal, bool) {
+func (s *logins) find(cookie string) (Principal, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one, ok := s.browsers[sha256.Sum256([]byte(cookie))]
@@ -91,7 +91,7 @@ func (s *sessions) find(cookie string) (Principal, bool) {
 	return one.principal, true
 }
 
-func (s *sessions) logout(cookie string) {
+func (s *logins) logout(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.browsers, sha256.Sum256([]byte(cookie)))
@@ -99,7 +99,7 @@ func (s *sessions) logout(cookie string) {
 
 // Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The
 // caller has seen to it that it is p who asks.
-func (h *Host) Launch(p Principal) string { return launchPath + "?code=" + h.sessions.launch(p) }
+func (h *Host) Launch(p Principal) string { return launchPath + "?code=" + h.logins.launch(p) }
 
 // cookieName is that of the session's cookie. Cookies do not tell ports apart, so the name does.
 func cookieName(r *http.Request) string {
@@ -112,7 +112,7 @@ func cookieName(r *http.Request) string {
 
 // setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: h.sessions.login(p), Path: "/", MaxAge: int(sessionTime.Seconds()),
+	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || h.opts.Secure})
 }
 
@@ -122,7 +122,7 @@ func (h *Host) browser(r *http.Request) (Principal, bool) {
 	if err != nil {
 		return Principal{}, false
 	}
-	return h.sessions.find(cookie.Value)
+	return h.logins.find(cookie.Value)
 }
 
 // nameAllowed reports whether the request asks for this host under a name that cannot be somebody else's: a name of an attacker's may
