@@ -1,16 +1,20 @@
 package ahp
 
 import (
+	"bytes"
 	"strconv"
 
 	"tether/internal/jsonspan"
 )
 
+// dispatchHead is what a dispatchAction message begins with, up to its channel.
+const dispatchHead = `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`
+
 // AppendOutput appends a whole dispatchAction message carrying terminal/output to dst. Each byte of data that is not
 // valid UTF-8 becomes U+FFFD, so data must not end inside a character. offset is written as OffsetKey; a negative
 // one is not. It allocates only to grow dst.
 func AppendOutput(dst []byte, channel string, clientSeq int64, data []byte, offset int64) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`...)
+	dst = append(dst, dispatchHead...)
 	dst = jsonspan.AppendQuoteString(dst, channel)
 	dst = append(dst, `,"clientSeq":`...)
 	dst = strconv.AppendInt(dst, clientSeq, 10)
@@ -26,12 +30,23 @@ func AppendOutput(dst []byte, channel string, clientSeq int64, data []byte, offs
 
 // AppendDispatch appends a whole dispatchAction message to dst, the action in the shape of a negotiated protocol version.
 func AppendDispatch(dst []byte, channel string, clientSeq int64, a Action, version string) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`...)
+	dst = append(dst, dispatchHead...)
 	dst = jsonspan.AppendQuoteString(dst, channel)
 	dst = append(dst, `,"clientSeq":`...)
 	dst = strconv.AppendInt(dst, clientSeq, 10)
 	dst = append(dst, `,"action":`...)
 	return append(AppendActionFor(dst, a, version), "}}"...)
+}
+
+// DispatchedTo returns the channel of a message that AppendOutput or AppendDispatch has made for a URI without characters that JSON
+// escapes, "" for other messages.
+func DispatchedTo(msg []byte) string {
+	rest, ok := bytes.CutPrefix(msg, []byte(dispatchHead+`"`))
+	end := bytes.IndexByte(rest, '"')
+	if !ok || end < 0 {
+		return ""
+	}
+	return string(rest[:end])
 }
 
 // AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its

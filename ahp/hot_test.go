@@ -263,10 +263,29 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	}
 }
 
+func TestDispatchedTo(t *testing.T) {
+	const uri = "ahp-terminal:/6d1e"
+	for _, c := range []struct{ msg, want string }{
+		{string(ahp.AppendOutput(nil, uri, 1, []byte(`"channel":"other"`), 3)), uri},
+		{string(ahp.AppendDispatch(nil, uri, 1, ahp.TerminalCleared{}, "1.0.0")), uri},
+		{`{"jsonrpc":"2.0","method":"ping","params":{"channel":"` + uri + `"}}`, ""},
+		{`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"cut`, ""},
+		{"", ""},
+	} {
+		if got := ahp.DispatchedTo([]byte(c.msg)); got != c.want {
+			t.Errorf("%s: %q, want %q", c.msg, got, c.want)
+		}
+	}
+}
+
 func FuzzAppendOutput(f *testing.F) {
 	f.Add("a:b", int64(1), []byte("x\xff\xe7\xab\xaf\u2028<"), int64(4))
 	f.Fuzz(func(t *testing.T, channel string, seq int64, data []byte, offset int64) {
-		raw := params(t, "dispatchAction", ahp.AppendOutput(nil, channel, seq, data, offset))
+		msg := ahp.AppendOutput(nil, channel, seq, data, offset)
+		if quoted, _ := json.Marshal(channel); string(quoted) == `"`+channel+`"` && ahp.DispatchedTo(msg) != channel {
+			t.Errorf("dispatched to %q, want %q", ahp.DispatchedTo(msg), channel)
+		}
+		raw := params(t, "dispatchAction", msg)
 		var p ahp.DispatchParams
 		if err := json.Unmarshal(raw, &p); err != nil {
 			t.Fatal(err)

@@ -139,6 +139,30 @@ func (q *queue) forget(w *waiter) {
 	q.admit() // the one behind may be smaller
 }
 
+// remove takes out the messages that match says, also of waiters, whose senders go on as if theirs had been queued.
+func (q *queue) remove(match func(msg []byte) bool) {
+	var gone []outgoing
+	q.msgs = append(q.msgs[:q.head], slices.DeleteFunc(q.msgs[q.head:], func(m outgoing) bool {
+		if !match(m.data) {
+			return false
+		}
+		gone = append(gone, m)
+		return true
+	})...)
+	if q.empty() {
+		q.msgs, q.head = q.msgs[:0], 0
+	}
+	for _, w := range q.waiters {
+		if w.data != nil && match(w.data) {
+			w.data = nil
+		}
+	}
+	for _, m := range gone {
+		q.release(m)
+	}
+	q.admit()
+}
+
 // drop forgets everything without sending it. Chunks still in use are left to
 // the collector, because the writer may be reading one.
 func (q *queue) drop() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +107,56 @@ func TestControlBeforeBulk(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, g.sent); diff != "" {
 			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// What Drop takes back is not sent, whether it was queued or waited for room; the order of the rest stays, and so does what is written.
+func TestDrop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const room = 6
+		g := newGate()
+		p, stop := g.start(t, jsonrpc.Options{QueueBytes: room * (100 + 64)})
+		defer stop()
+		synctest.Wait()
+		var returned atomic.Int32
+		for i := range 12 {
+			msg := fmt.Sprintf("%c%02d%s", "ab"[i%2], i, strings.Repeat("x", 97))
+			go func() {
+				if err := p.SendRaw(t.Context(), []byte(msg)); err != nil {
+					t.Error(err)
+				}
+				returned.Add(1)
+			}()
+			synctest.Wait()
+		}
+		if returned.Load() != room {
+			t.Errorf("%d sends have returned, want %d", returned.Load(), room)
+		}
+		p.Drop(func(msg []byte) bool { return msg[0] == 'a' })
+		synctest.Wait()
+		if returned.Load() != 11 { // but for the first, which is being written
+			t.Errorf("%d sends have returned, want 11", returned.Load())
+		}
+		if got := p.Stats().QueuedBulk; got != 7*(100+64) {
+			t.Errorf("%d bytes are queued, want those of 7 messages", got)
+		}
+		for range 7 {
+			g.let <- struct{}{}
+		}
+		if err := p.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		var got []string
+		for _, m := range g.sent {
+			got = append(got, strings.TrimLeft(m, "+")[:3])
+		}
+		if diff := cmp.Diff([]string{"a00", "b01", "b03", "b05", "b07", "b09", "b11"}, got); diff != "" {
+			t.Errorf("sent (-want +got):\n%s", diff)
+		}
+		p.Drop(func([]byte) bool { return true })
+		if got := p.Stats().QueuedBulk; got != 0 {
+			t.Errorf("%d bytes are queued of nothing", got)
 		}
 	})
 }

@@ -212,6 +212,16 @@ func (p *Peer) Flush(ctx context.Context) error {
 	}
 }
 
+// Drop takes back what [Peer.SendRaw] and [Peer.CallBulk] have queued and match says: it is not sent, and their callers are not told;
+// who called CallBulk waits for an answer that does not come. A message that is being written is sent. match must not call the peer,
+// and keeps no reference to what it is shown.
+func (p *Peer) Drop(match func(msg []byte) bool) {
+	p.mu.Lock()
+	p.bulk.remove(match)
+	p.mu.Unlock()
+	p.wakeWriter() // there may be nothing left for a Flush to wait for
+}
+
 // enqueue queues a copy of msg on q, which has room or gets it.
 func (p *Peer) enqueue(ctx context.Context, q *queue, msg []byte) error {
 	if len(msg) > p.opts.MaxMessage {

@@ -24,16 +24,35 @@ import (
 type capture struct {
 	jsonrpc.Channel
 
-	mu   sync.Mutex
-	sent []string
-	at   []time.Time
+	mu    sync.Mutex
+	sent  []string
+	at    []time.Time
+	stuck chan struct{} // while the network takes nothing: closed when it goes on
 }
 
 func (c *capture) Send(ctx context.Context, msg []byte) error {
 	c.mu.Lock()
 	c.sent, c.at = append(c.sent, string(msg)), append(c.at, time.Now())
+	stuck := c.stuck
 	c.mu.Unlock()
+	if stuck != nil {
+		<-stuck
+	}
 	return c.Channel.Send(ctx, msg)
+}
+
+// stall has the network take nothing, until goOn.
+func (c *capture) stall() {
+	c.mu.Lock()
+	c.stuck = make(chan struct{})
+	c.mu.Unlock()
+}
+
+func (c *capture) goOn() {
+	c.mu.Lock()
+	close(c.stuck)
+	c.stuck = nil
+	c.mu.Unlock()
 }
 
 // since returns what was sent from a time on.
@@ -175,6 +194,49 @@ func TestUnlendSilencesAFlood(t *testing.T) {
 		}
 		close(stop)
 		<-stopped
+	})
+}
+
+// What waits in the daemon because the network takes nothing is not sent after unlend either, but for the one message that is being
+// written. What others print is not lost by that.
+func TestUnlendDropsWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &capture{}
+		w := captured(t, c, term.Options{})
+		w.online()
+		one, first := w.spawn(term.Spec{})
+		two, second := w.spawn(term.Spec{})
+		_, other := w.spawn(term.Spec{})
+		time.Sleep(time.Second)
+		uri := w.link.Status().Terminals[0].URI // which the other one prints, to be taken for it
+		c.stall()
+		for range 20 {
+			first.Print(strings.Repeat("of the first ", 100))
+			time.Sleep(time.Millisecond)
+			second.Print(strings.Repeat("of the second ", 100))
+			other.Print("stays lent, \"channel\":\"" + uri + "\" ")
+			time.Sleep(time.Millisecond)
+		}
+		for _, h := range []term.Handle{one, two} {
+			if err := h.Unlend("lab"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		at := time.Now()
+		time.Sleep(time.Second)
+		c.goOn()
+		time.Sleep(5 * time.Second)
+		after := strings.Join(c.since(at), "\n")
+		if n := strings.Count(after, "of the "); n > 0 {
+			t.Errorf("%d pieces are sent of what is not lent any more", n)
+		}
+		if got := strings.Count(strings.Join(c.since(time.Time{}), "\n"), "stays lent"); got != 20 {
+			t.Errorf("of the terminal that stays lent %d pieces are sent, want 20", got)
+		}
+		if left := w.link.Status().Terminals; len(left) != 1 {
+			t.Errorf("lent are %+v", left)
+		}
 	})
 }
 

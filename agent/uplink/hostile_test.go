@@ -55,7 +55,7 @@ func (m *hostile) number() int64 {
 	return oddNumbers[m.rand.IntN(len(oddNumbers))]
 }
 
-func (m *hostile) text() string  { return oddTexts[m.rand.IntN(len(oddTexts))] }
+func (m *hostile) text() string { return oddTexts[m.rand.IntN(len(oddTexts))] }
 
 // action is any action, of any size: those that this version knows, with odd values, and others.
 func (m *hostile) action() []byte {
@@ -183,7 +183,7 @@ func (m *hostile) live() {
 	case 2:
 		m.cut(false)
 	case 3:
-		time.Sleep(time.Duration(m.rand.IntN(40)) * time.Second)
+		pass(time.Duration(m.rand.IntN(40)) * time.Second)
 	default:
 		g.child.Print(g.before.Name + " prints\r\n")
 	}
@@ -292,9 +292,9 @@ func (m *hostile) recover() {
 	if err := g.h.Lend("lab"); err != nil {
 		m.t.Fatal(err)
 	}
-	time.Sleep(time.Minute)
+	pass(time.Minute)
 	g.child.Print("after all that")
-	time.Sleep(time.Minute)
+	pass(time.Minute)
 	m.host.mu.Lock()
 	defer m.host.mu.Unlock()
 	for _, text := range m.host.text {

@@ -40,7 +40,7 @@ type session struct {
 
 	mu    sync.Mutex
 	ended []*lending    // terminals that the host says have ended
-	wake  chan struct{} // 1 slot: there are some
+	wake  chan struct{} // 1 slot: there are some, or a publisher has ended
 
 	// Owned by run.
 	publishers map[term.ID]*publication
@@ -52,6 +52,7 @@ type publication struct {
 	le     *lending
 	cancel context.CancelFunc
 	done   chan struct{}
+	gone   bool // withdrawn; owned by run
 }
 
 // run serves the connection until it or ctx ends.
@@ -158,21 +159,15 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 }
 
 // match starts and stops publishers so that they are the lent terminals. It
-// waits for no answer of the host: what is withdrawn must be silent at once.
+// waits neither for the host nor for the network: what is withdrawn must be silent at once.
 func (s *session) match(ctx context.Context) {
 	list := s.link.opts.Terminals.List()
-	lent := make(map[term.ID]bool, len(list))
+	keep := make(map[term.ID]bool, len(list))
 	for _, h := range list {
-		lent[h.ID()] = true
+		keep[h.ID()] = true
 	}
-	for id, p := range s.publishers {
-		if !lent[id] {
-			p.cancel()
-			<-p.done
-			delete(s.publishers, id)
-		}
-	}
-	for _, uri := range s.link.retire(lent) {
+	s.silence(keep)
+	for _, uri := range s.link.retire(keep) {
 		s.wg.Go(func() { s.withdraw(ctx, uri) })
 	}
 	for _, h := range list {
@@ -182,16 +177,53 @@ func (s *session) match(ctx context.Context) {
 	}
 }
 
+// silence stops the publishers of what is not to be kept, and takes back what they have sent and the network has not taken yet. One
+// that is in the middle of a write stays, and its lending in keep, until it has ended, which wakes announce.
+func (s *session) silence(keep map[term.ID]bool) {
+	var ended []term.ID
+	channels := map[string]bool{}
+	for id, p := range s.publishers {
+		if p.gone = p.gone || !keep[id]; !p.gone {
+			continue
+		}
+		p.cancel()
+		select {
+		case <-p.done:
+			ended = append(ended, id)
+		default:
+			keep[id] = true
+		}
+		s.link.update(p.le, func(le *lending) { channels[le.uri] = true })
+	}
+	if len(channels) == 0 {
+		return
+	}
+	s.conn.Peer().Drop(func(msg []byte) bool { return channels[ahp.DispatchedTo(msg)] })
+	for _, id := range ended {
+		delete(s.publishers, id)
+		delete(keep, id)
+	}
+}
+
 // publish starts the publisher of one terminal.
 func (s *session) publish(ctx context.Context, le *lending) {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &publication{le: le, cancel: cancel, done: make(chan struct{})}
 	s.publishers[le.h.ID()] = p
 	s.wg.Go(func() {
-		defer close(p.done)
-		defer cancel()
 		s.keepPublishing(ctx, le)
+		cancel()
+		close(p.done)
+		s.rouse()
 	})
+}
+
+// rouse has announce look again.
+func (s *session) rouse() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
 }
 
 // keepPublishing tries again, patiently, what did not work: the host may have

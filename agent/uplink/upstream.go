@@ -88,10 +88,7 @@ func (s *session) hear(le *lending) {
 	s.mu.Lock()
 	s.ended = append(s.ended, le)
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.rouse()
 }
 
 // lateLoss is how long after a reconnection a host without resume may still
