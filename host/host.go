@@ -23,9 +23,9 @@ type Host struct {
 
 	draining atomic.Bool // see Drain
 
-	guesses  guesses     // these have locks of their own
-	agents   mcp.Servers // for each principal that came
-	sessions sessions
+	guesses guesses     // these have locks of their own
+	agents  mcp.Servers // for each principal that came
+	logins  logins
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
