@@ -18,18 +18,20 @@ type client struct {
 	resume    bool      // it showed our marker: offsets, acknowledgements, terminals that outlive a connection
 	conn      *conn     // its newest connection; nil while it is away
 	left      time.Time
-	lends     bool  // it has lent terminals: its id is not free because it is switched off
-	terminals int   // how many exist that it created
-	listed    int64 // serverSeq of the newest change of what the catalogue shows of those
+	lends     bool // it has lent terminals: its id is not free because it is switched off
+	terminals int  // how many exist that it created
 
 	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a
 	// resynchronisation, or be that of a snapshot which overtook envelopes of other channels.
 	exact int64
 }
 
-// seesLocked reports whether c may know of t.
-func (c *conn) seesLocked(t *terminal) bool {
-	return c.may(rightSee) || t.creator == c.client
+// seesLocked reports whether c may know of t. What a machine lends can be watched from there, by other clients of its principal.
+func (c *conn) seesLocked(t *terminal) bool { return c.seesOfLocked(t.creator) }
+
+// seesOfLocked reports whether c may know of the terminals of a client.
+func (c *conn) seesOfLocked(cl *client) bool {
+	return c.may(rightSee) || cl.principal.same(c.remote.principal)
 }
 
 // may reports whether who has the connection has a right.

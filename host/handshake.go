@@ -154,7 +154,7 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 		s.state = t.state
 		s.parts, _ = t.content.view(limit)
 	} else {
-		s.root = &ahp.RootState{Terminals: c.h.infosLocked(c.ownLocked())}
+		s.root = &ahp.RootState{Terminals: c.infosLocked()}
 	}
 	return s
 }
@@ -225,8 +225,8 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 		if !whole || bytes > maxReplay {
 			return nil, false
 		}
-		if changed := s.changedLocked(); s.ch.term == nil && changed > seq {
-			missed = append(missed, entry{seq: changed, msg: c.listingLocked()})
+		if s.ch.term == nil && s.changed > seq {
+			missed = append(missed, entry{seq: s.changed, msg: s.listingLocked()})
 		}
 	}
 	slices.SortFunc(missed, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })

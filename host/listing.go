@@ -17,39 +17,23 @@ type listing struct {
 // listChangedLocked says that what the catalogue shows of a client's terminals has changed.
 func (h *Host) listChangedLocked(of *client) {
 	h.listed.changed = h.nextSeqLocked()
-	of.listed = h.listed.changed
 	h.rowsChangedLocked()
 	for _, s := range h.root.subs {
-		if own := s.conn.ownLocked(); own == nil || own == of {
+		if s.conn.seesOfLocked(of) {
+			s.changed = h.listed.changed
 			s.noticeLocked()
 		}
 	}
 }
 
-// ownLocked is the client whose terminals alone the connection sees; nil if it sees all.
-func (c *conn) ownLocked() *client {
+// listingLocked is root/terminalsChanged for the subscriber, as of s.changed.
+func (s *subscription) listingLocked() []byte {
+	c := s.conn
 	if c.may(rightSee) {
-		return nil
-	}
-	return c.client
-}
-
-// changedLocked is the serverSeq of the newest change of the catalogue that the subscriber sees.
-func (s *subscription) changedLocked() int64 {
-	if own := s.conn.ownLocked(); own != nil {
-		return own.listed
-	}
-	return s.conn.h.listed.changed
-}
-
-// listingLocked is root/terminalsChanged for the connection.
-func (c *conn) listingLocked() []byte {
-	own := c.ownLocked()
-	if own == nil {
 		return c.h.listed.envelopeLocked(c.h, c.client.old())
 	}
-	action := ahp.RootTerminalsChanged{Terminals: c.h.infosLocked(own)}
-	return appendEnvelope(nil, ahp.RootURI, own.listed, nil, "", ahp.AppendActionFor(nil, action, own.version))
+	action := ahp.RootTerminalsChanged{Terminals: c.infosLocked()}
+	return appendEnvelope(nil, ahp.RootURI, s.changed, nil, "", ahp.AppendActionFor(nil, action, c.client.version))
 }
 
 // envelopeLocked is root/terminalsChanged with the present catalogue, encoded once per change and shape.
@@ -60,20 +44,30 @@ func (l *listing) envelopeLocked(h *Host, old bool) []byte {
 		shape, version = &l.encoded[1], oldestVersion
 	}
 	if shape.seq != l.changed || shape.msg == nil {
-		action := ahp.RootTerminalsChanged{Terminals: h.infosLocked(nil)}
+		action := ahp.RootTerminalsChanged{Terminals: infosOf(h.order)}
 		shape.seq = l.changed
 		shape.msg = appendEnvelope(nil, ahp.RootURI, l.changed, nil, "", ahp.AppendActionFor(nil, action, version))
 	}
 	return shape.msg
 }
 
-// infosLocked is the catalogue: of one client's terminals, or of all.
-func (h *Host) infosLocked(own *client) []ahp.TerminalInfo {
-	infos := make([]ahp.TerminalInfo, 0, len(h.order))
-	for _, t := range h.order {
-		if own != nil && t.creator != own {
-			continue
+// infosLocked is the catalogue as the connection may see it.
+func (c *conn) infosLocked() []ahp.TerminalInfo {
+	if c.may(rightSee) {
+		return infosOf(c.h.order)
+	}
+	var own []*terminal
+	for _, t := range c.h.order {
+		if c.seesLocked(t) {
+			own = append(own, t)
 		}
+	}
+	return infosOf(own)
+}
+
+func infosOf(terminals []*terminal) []ahp.TerminalInfo {
+	infos := make([]ahp.TerminalInfo, 0, len(terminals))
+	for _, t := range terminals {
 		infos = append(infos, ahp.TerminalInfo{Resource: t.uri, Title: t.state.Title, Claim: t.state.Claim,
 			Lifecycle: t.state.Lifecycle, ExecutionTarget: t.state.ExecutionTarget,
 			Meta: ahp.TerminalMeta{Former: t.state.Meta.Former}})

@@ -131,6 +131,50 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	}
 }
 
+// Who is at a machine watches there what it lends, with the machine's own key or token, as another client than its daemon: and no more
+// than that.
+func TestAMachineWatchesItself(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b")})
+	daemon := as(t, url, "machine-a", "daemon", viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	other := as(t, url, "machine-b", "other", viewOptions{resume: true})
+	v := as(t, url, "machine-a", "watch", viewOptions{subs: []string{ahp.RootURI}})
+	daemon.create(uri)
+	other.create("ahp-terminal:/other")
+	daemon.output(uri, "hello", 0)
+	v.await("the terminal is listed", func() bool { return len(v.root.Terminals) == 1 && v.root.Terminals[0].Resource == uri })
+	if err := v.subscribe(uri); err != nil {
+		t.Fatal(err)
+	}
+	daemon.output(uri, " world", 5)
+	v.awaitText(uri, "hello world")
+	if err := v.subscribe("ahp-terminal:/other"); code(err) != int64(ahp.CodeNotFound) {
+		t.Errorf("another machine's: %v", err)
+	}
+	for _, a := range []ahp.Action{ahp.TerminalOutput{Data: "forged"}, ahp.TerminalTitleChanged{Title: "forged"}, ahp.TerminalExited{}, ahp.TerminalCleared{}} {
+		if e := v.answer(v.dispatch(uri, a)); !e.Rejected() {
+			t.Errorf("%s by who watches was taken", a.Type())
+		}
+	}
+	if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); code(err) != int64(ahp.CodePermissionDenied) {
+		t.Errorf("it disposes: %v", err)
+	}
+	if err := v.call(ahp.MethodCreateTerminal, clientTerminal(uri, "watch"), nil); code(err) != int64(ahp.CodeAlreadyExists) {
+		t.Errorf("it announces what is another's: %v", err)
+	}
+	daemon.await("an observer is counted", func() bool { return daemon.observers[uri] == 1 })
+	last := v.lastSeq
+	v.close()
+	again := as(t, url, "machine-a", "watch", viewOptions{noInit: true})
+	var r ahp.ReconnectResult
+	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "watch", LastSeenServerSeq: last,
+		Subscriptions: []string{ahp.RootURI, uri, "ahp-terminal:/other"}}, &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Type == ahp.ReconnectReplay && !cmp.Equal(r.Missing, []string{"ahp-terminal:/other"}) {
+		t.Errorf("missing %v, want the other machine's alone", r.Missing)
+	}
+}
+
 // A clientId belongs to who has come with it, and to machines first.
 func TestForgedClientIDs(t *testing.T) {
 	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b", "observer-o", "admin-r")})

@@ -11,7 +11,9 @@ type subscription struct {
 	listed bool  // it is in conn.ready
 	next   int64 // index in the log of the envelope to deliver next
 	pos    int64 // terminal: stream position of the text delivered so far
-	seen   int64 // root: serverSeq of the newest catalogue delivered
+
+	// Of the root: serverSeq of the newest change of what the subscriber sees of the catalogue, and of the newest delivered.
+	changed, seen int64
 
 	// own is what only this subscriber is sent before it goes on in the log: the rest of a resynchronisation.
 	own []entry
@@ -21,7 +23,7 @@ type subscription struct {
 func (c *conn) subscribeLocked(ch *channel) *subscription {
 	s := c.subs[ch.uri]
 	if s == nil || s.ch != ch {
-		s = &subscription{conn: c, ch: ch}
+		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
 		c.h.rowsChangedLocked()
@@ -36,7 +38,7 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 // startLocked lets deliveries begin after the state as it is now.
 func (s *subscription) startLocked() {
 	s.resumeLocked(s.ch.log.next)
-	s.seen = s.changedLocked()
+	s.seen = s.changed
 }
 
 // resumeLocked lets deliveries begin with the entry at index next.
@@ -107,8 +109,8 @@ func (s *subscription) peekLocked() int64 {
 	case s.next < log.next:
 		seq = log.at(s.next).seq
 	}
-	if changed := s.changedLocked(); s.ch.term == nil && s.seen < changed && (seq == 0 || changed < seq) {
-		return changed
+	if s.ch.term == nil && s.seen < s.changed && (seq == 0 || s.changed < seq) {
+		return s.changed
 	}
 	return seq
 }
@@ -121,9 +123,9 @@ func (s *subscription) takeLocked() []byte {
 		s.own = s.own[1:]
 		return msg
 	}
-	if changed := s.changedLocked(); s.ch.term == nil && s.seen < changed && (s.next == log.next || log.at(s.next).seq > changed) {
-		s.seen = changed
-		return s.conn.listingLocked()
+	if s.ch.term == nil && s.seen < s.changed && (s.next == log.next || log.at(s.next).seq > s.changed) {
+		s.seen = s.changed
+		return s.listingLocked()
 	}
 	e := log.at(s.next)
 	s.next++

@@ -236,8 +236,12 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		"bugreport -o " + report} {
 		run("", strings.Fields(line)...)
 	}
+	testkit.Eventually(t, time.Minute, "the terminal is at the host", func() bool {
+		out, _ := given(t, "", "watch", "--list", "one")
+		return strings.Contains(out, "web")
+	})
 	run("", "watch", "--list", "one")
-	if out := said["watch --list one"]; !strings.Contains(out, "an observer's token") || strings.Contains(out, "web") {
+	if out := said["watch --list one"]; !strings.Contains(out, "an observer's token") || !strings.Contains(out, "web") {
 		t.Errorf("watching by the machine's key: %s", out)
 	}
 	run(byCode.watcher, "watch", "--list", "--token-file", "-", "one")

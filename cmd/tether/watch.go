@@ -73,7 +73,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	e, found, err := agent.PairedEndpoint(d, where)
 	if err != nil || found && token == (tokenSource{}) {
 		if found && err == nil && agent.PairedByKey(d, where) {
-			a.notice("this machine's key is for lending; to watch, give an observer's token: --token-file")
+			a.notice("with this machine's key, what it lends is seen; to see others' terminals, give an observer's token: --token-file")
 		}
 		return e, err
 	}
