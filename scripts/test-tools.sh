@@ -26,6 +26,12 @@ if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/d
 fi
 command -v bwrap >/dev/null || echo "not installed, so its tests are skipped: bubblewrap"
 
+# lsof is what macOS leads sockets back to processes with.
+if ! command -v lsof >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends lsof >/dev/null 2>&1 || true
+fi
+command -v lsof >/dev/null || echo "not installed, so its test is skipped: lsof"
+
 # A real browser tries the local door as pages do.
 browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
 if ! browser && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -162,7 +162,11 @@ func (a *agentTerminals) Signal(id, name string) error {
 
 // Listens implements mcp.Locator.
 func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
-	yes, err := proc.Listens(proc.Tag(id), port)
+	h, err := a.find(id)
+	if err != nil {
+		return false, false
+	}
+	yes, err = proc.Listens(proc.Terminal{ID: id, Pid: h.Info().Pid}, port)
 	return yes, err == nil
 }
 

@@ -35,7 +35,7 @@ func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	all, err := listening()
+	all, err := listening(h)
 	if err != nil {
 		return err
 	}
@@ -46,9 +46,15 @@ func (s *Server) ports(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, p)
 }
 
-// listening is what the programs of all terminals listen on, by ports.
-func listening() (map[term.ID][]Listening, error) {
-	found, err := proc.Listeners()
+// listening is what the programs of terminals that run listen on, by ports.
+func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
+	var running []proc.Terminal
+	for _, h := range terminals {
+		if i := h.Info(); i.Exit == nil {
+			running = append(running, proc.Terminal{ID: string(i.ID), Pid: i.Pid})
+		}
+	}
+	found, err := proc.Listeners(running)
 	if errors.Is(err, proc.ErrUnsupported) {
 		return nil, &Error{Code: CodeNotFound, Message: "which program listens on a port cannot be found out on this system yet",
 			Hint: "tether wait ID --port N waits for a port whoever has it"}

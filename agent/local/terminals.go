@@ -36,10 +36,11 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
 	seen := s.observers(r)
 	var ports map[term.ID][]Listening
+	list := s.access(r).List()
 	if r.URL.Query().Get("ports") == "1" {
-		ports, _ = listening() // a list without them is better than none
+		ports, _ = listening(list...) // a list without them is better than none
 	}
-	for _, h := range s.access(r).List() {
+	for _, h := range list {
 		t := s.terminal(h.Info(), seen)
 		t.Listening = ports[h.ID()]
 		all.Terminals = append(all.Terminals, t)

@@ -122,7 +122,7 @@ func TestMCPWalk(t *testing.T) {
 		}
 	}
 	listener := `"listener":"this terminal"`
-	if _, err := proc.Listens("", 1); err != nil { // this system does not tell
+	if _, err := proc.Listens(proc.Terminal{}, 1); err != nil { // this system does not tell
 		listener = ""
 	}
 	for name, want := range map[string][]string{

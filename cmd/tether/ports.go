@@ -16,7 +16,9 @@ func portsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ports ID", Short: "list the TCP ports on which a terminal's programs listen", Args: someArgs(1, 1, "the id or name of a terminal"),
 		Long: `list the TCP ports on which a terminal's programs listen, and where a browser on
-this machine finds them. tether ls shows the URLs, too. So far on Linux alone.`,
+this machine finds them. tether ls shows the URLs, too. On macOS and Windows a
+program is missed that was started from the terminal and has left it since, such as
+a daemon of its own.`,
 		Example: "  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()

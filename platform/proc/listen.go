@@ -1,6 +1,9 @@
 package proc
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Listener is a TCP socket that a process listens on.
 type Listener struct {
@@ -8,10 +11,58 @@ type Listener struct {
 	Addr netip.AddrPort // the address it is bound to; an unspecified one is all of them
 }
 
-// Listeners returns the TCP sockets on which processes listen that were started with a Tag, by the id in it; a process inside several
-// terminals counts for each. It looks at every process of this user, which takes some milliseconds. ErrUnsupported as with Listens.
-func Listeners() (map[string][]Listener, error) { return allListeners() }
+// Terminal names a terminal whose processes are looked for. Linux finds them by the Tag of its ID in their environments. Elsewhere they
+// are those that descend from its program, and on macOS also those of its session: a process that has left both is missed.
+type Terminal struct {
+	ID  string
+	Pid int // of its program, which must not have ended
+}
 
-// Listens reports whether a process that was started with this entry in its environment, see Tag, listens on a TCP port. It returns
-// ErrUnsupported where sockets cannot be led back to processes yet: macOS and Windows.
-func Listens(tag string, port int) (bool, error) { return listens(tag, port) }
+// Listeners returns the TCP sockets on which the terminals' processes listen, by ID; a process inside several terminals counts for each.
+// It looks at every process of this user, which takes some milliseconds, on macOS some hundred, and 5 s at most. ErrUnsupported where
+// sockets cannot be led back to processes.
+func Listeners(terminals []Terminal) (map[string][]Listener, error) { return listeners(terminals) }
+
+// Listens reports whether a process of the terminal listens on a TCP port. It takes as long as Listeners does.
+func Listens(t Terminal, port int) (bool, error) { return listens(t, port) }
+
+// owners are the terminals that each process is in, by its number, as far as descent and session tell.
+func owners(all []Info, terminals []Terminal) map[int][]string {
+	in := map[int][]string{}
+	for _, t := range terminals {
+		if t.Pid <= 1 {
+			continue // has not been started here, or has ended
+		}
+		in[t.Pid] = append(in[t.Pid], t.ID)
+		roots := []int{t.Pid}
+		for _, p := range all {
+			if p.Session == t.Pid && p.Pid != t.Pid {
+				roots = append(roots, p.Pid)
+			}
+		}
+		for _, root := range roots {
+			if !slices.Contains(in[root], t.ID) {
+				in[root] = append(in[root], t.ID)
+			}
+			for _, p := range Descendants(all, root) {
+				if !slices.Contains(in[p.Pid], t.ID) {
+					in[p.Pid] = append(in[p.Pid], t.ID)
+				}
+			}
+		}
+	}
+	return in
+}
+
+// sorted puts sockets with those of their terminals, each once.
+func sorted(sockets []Listener, in map[int][]string) map[string][]Listener {
+	found := map[string][]Listener{}
+	for _, l := range sockets {
+		for _, id := range in[l.Pid] {
+			if !slices.Contains(found[id], l) {
+				found[id] = append(found[id], l)
+			}
+		}
+	}
+	return found
+}

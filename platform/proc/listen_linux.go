@@ -31,7 +31,7 @@ func readListening() (listening, error) {
 	return all, nil
 }
 
-func listens(tag string, port int) (bool, error) {
+func listens(t Terminal, port int) (bool, error) {
 	all, err := readListening()
 	if err != nil {
 		return false, err
@@ -44,37 +44,38 @@ func listens(tag string, port int) (bool, error) {
 	if len(all) == 0 {
 		return false, nil
 	}
-	tree, err := Tagged(tag)
+	tree, err := Tagged(Tag(t.ID))
 	if err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(tree, func(p Info) bool { return len(all.of(p.Pid)) > 0 }), nil
 }
 
-func allListeners() (map[string][]Listener, error) {
+func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	all, err := readListening()
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	found := map[string][]Listener{}
+	wanted := map[string]bool{}
+	for _, t := range terminals {
+		wanted[t.ID] = true
+	}
+	var some []Listener
+	in := map[int][]string{}
 	_, err = scan(func(p Info) {
 		if p.Zombie || !mine(p) {
 			return
 		}
-		ids := terminalsOf(p.Pid)
+		ids := slices.DeleteFunc(terminalsOf(p.Pid), func(id string) bool { return !wanted[id] })
 		if len(ids) == 0 {
 			return
 		}
-		some := all.of(p.Pid)
-		for _, id := range ids {
-			for _, at := range some {
-				if l := (Listener{p.Pid, at}); !slices.Contains(found[id], l) {
-					found[id] = append(found[id], l)
-				}
-			}
+		in[p.Pid] = ids
+		for _, at := range all.of(p.Pid) {
+			some = append(some, Listener{p.Pid, at})
 		}
 	})
-	return found, err
+	return sorted(some, in), err
 }
 
 // of returns those that a process has open.

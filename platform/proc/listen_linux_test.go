@@ -26,9 +26,9 @@ func TestListens(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		tag := proc.Tag("pty-" + network)
+		terminal := proc.Terminal{ID: "pty-" + network}
 		child := exec.Command("sleep", "60") // inherits the socket
-		child.Env = append(os.Environ(), tag)
+		child.Env = append(os.Environ(), proc.Tag(terminal.ID))
 		child.ExtraFiles = []*os.File{file}
 		if err := child.Start(); err != nil {
 			t.Fatal(err)
@@ -36,15 +36,15 @@ func TestListens(t *testing.T) {
 		defer child.Wait()
 		defer child.Process.Kill()
 		for _, c := range []struct {
-			tag  string
+			id   string
 			port int
 			want bool
-		}{{tag, port, true}, {proc.Tag("pty-other"), port, false}, {tag, 1, false}} {
-			if got, err := proc.Listens(c.tag, c.port); err != nil || got != c.want {
-				t.Errorf("%s: %s listens on %d: %t, %v; want %t", network, c.tag, c.port, got, err, c.want)
+		}{{terminal.ID, port, true}, {"pty-other", port, false}, {terminal.ID, 1, false}} {
+			if got, err := proc.Listens(proc.Terminal{ID: c.id}, c.port); err != nil || got != c.want {
+				t.Errorf("%s: %s listens on %d: %t, %v; want %t", network, c.id, c.port, got, err, c.want)
 			}
 		}
-		all, err := proc.Listeners()
+		all, err := proc.Listeners([]proc.Terminal{terminal})
 		want := []proc.Listener{{Pid: child.Process.Pid, Addr: l.Addr().(*net.TCPAddr).AddrPort()}}
 		if diff := cmp.Diff(want, all["pty-"+network], cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); err != nil || diff != "" {
 			t.Errorf("%s: %v\n%s", network, err, diff)

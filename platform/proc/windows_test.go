@@ -23,7 +23,8 @@ import (
 const helperVar = "PROC_TEST_HELPER"
 
 var helpers = map[string]func(){
-	"hang": hang,
+	"hang":      hang,
+	"listening": listening,
 	"detached": func() {
 		in, _ := io.ReadAll(os.Stdin)
 		fmt.Printf("%s%s-%s\n", in, os.Getenv("A"), os.Getenv(proc.TagVar))

@@ -1,0 +1,67 @@
+package proc_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// listening prints where it listens, of both kinds of addresses.
+func listening() {
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0"} {
+		if l, err := net.Listen("tcp", at); err == nil {
+			fmt.Println(l.Addr())
+		}
+	}
+	fmt.Println("all")
+	hang()
+}
+
+func TestListensOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	child := self("listening")
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer child.Wait()
+	defer child.Process.Kill()
+	var want []netip.AddrPort
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "all"; {
+		want = append(want, netip.MustParseAddrPort(strings.TrimSpace(lines.Text())))
+	}
+	if len(want) == 0 {
+		t.Fatal("it listens nowhere")
+	}
+	us, it := proc.Terminal{ID: "us", Pid: os.Getpid()}, proc.Terminal{ID: "it", Pid: child.Process.Pid}
+	all, err := proc.Listeners([]proc.Terminal{us, it})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"us", "it"} { // it descends from us
+		for _, at := range want {
+			found := false
+			for _, l := range all[id] {
+				found = found || l == proc.Listener{Pid: child.Process.Pid, Addr: at}
+			}
+			if !found {
+				t.Errorf("of %s: %v, want %v of process %d in it", id, all[id], at, child.Process.Pid)
+			}
+		}
+	}
+	for port, want := range map[int]bool{int(want[0].Port()): true, 1: false} {
+		if got, err := proc.Listens(it, port); err != nil || got != want {
+			t.Errorf("port %d: %t, %v; want %t", port, got, err, want)
+		}
+	}
+}

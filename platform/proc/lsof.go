@@ -1,0 +1,53 @@
+package proc
+
+import (
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// maxLsof bounds what is read of lsof's output, in bytes: some ten thousand sockets.
+const maxLsof = 1 << 20
+
+// lsofArgs asks lsof for the TCP sockets on which processes of a user listen: numbers instead of names (-nP), no warnings (-w), all
+// conditions at once (-a), and one field a line (-F): the process (p), the kind of address (t) and the address (n).
+func lsofArgs(uid int) []string {
+	return []string{"-nPw", "-a", "-iTCP", "-sTCP:LISTEN", "-u", strconv.Itoa(uid), "-F", "ptn"}
+}
+
+// parseLsof reads what lsof prints for these arguments. A line is a letter and a value; those of a process come before those of its
+// sockets. Lines of other letters, and what cannot be read, are left out.
+func parseLsof(out []byte) []Listener {
+	var all []Listener
+	pid, any := 0, netip.IPv4Unspecified()
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" {
+			continue
+		}
+		switch value := line[1:]; line[0] {
+		case 'p':
+			pid, _ = strconv.Atoi(value)
+		case 't':
+			any = netip.IPv4Unspecified()
+			if value == "IPv6" {
+				any = netip.IPv6Unspecified()
+			}
+		case 'n':
+			if at, ok := parseLsofName(value, any); ok && pid > 0 {
+				all = append(all, Listener{pid, at})
+			}
+		}
+	}
+	return all
+}
+
+// parseLsofName reads an address and a port, where * is any address.
+func parseLsofName(name string, any netip.Addr) (netip.AddrPort, bool) {
+	if port, ok := strings.CutPrefix(name, "*:"); ok {
+		n, err := strconv.ParseUint(port, 10, 16)
+		return netip.AddrPortFrom(any, uint16(n)), err == nil
+	}
+	at, err := netip.ParseAddrPort(name)
+	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), err == nil
+}

@@ -1,0 +1,46 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// lsofWithin bounds lsof, which may wait for a file system that has gone away.
+const lsofWithin = 5 * time.Second
+
+// sockets asks lsof, which every macOS has: the system calls for it are no public interface.
+func sockets() ([]Listener, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), lsofWithin)
+	defer cancel()
+	c := exec.CommandContext(ctx, "/usr/sbin/lsof", lsofArgs(os.Getuid())...)
+	c.WaitDelay = time.Second
+	out := &atMost{left: maxLsof}
+	c.Stdout = out
+	err := c.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 && ctx.Err() == nil {
+		err = nil // it has found nothing, or not everything
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list sockets that listen with lsof: %w", err)
+	}
+	return parseLsof(out.Bytes()), nil
+}
+
+// atMost keeps the beginning of what is written, and takes the rest.
+type atMost struct {
+	bytes.Buffer
+	left int
+}
+
+// Write implements io.Writer.
+func (b *atMost) Write(p []byte) (int, error) {
+	kept := p[:min(len(p), b.left)]
+	b.left -= len(kept)
+	b.Buffer.Write(kept)
+	return len(p), nil
+}
