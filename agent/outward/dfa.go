@@ -5,11 +5,29 @@ import "slices"
 // dfa is an nfa made deterministic. It begins anew at every byte: where no pattern is under way it is at its root, state 0.
 type dfa struct {
 	class  [256]uint8
-	width  uint32   // classes
-	next   []uint32 // by state and class: the next state, times width
+	width  int      // classes
+	next   []uint16 // by state and class: see after
 	flags  []uint8  // by state
 	groups []uint64 // by state: bits of the groups that accept there
-	lead   [256]bool
+	begin  begin
+}
+
+// after is the state after the byte b. In the table it is 0 where all that was under way in s has ended, whatever began with b itself: there
+// a window ends, and what follows is looked at as if nothing had been before.
+func (d *dfa) after(s uint16, b byte) uint16 {
+	c := int(d.class[b])
+	if n := d.next[int(s)*d.width+c]; n != 0 {
+		return n
+	}
+	return d.next[c]
+}
+
+// run is the state after p, from the root.
+func (d *dfa) run(p []byte) (s uint16) {
+	for _, b := range p {
+		s = d.after(s, b)
+	}
+	return s
 }
 
 // Flags of a state.
@@ -18,8 +36,11 @@ const (
 	flagHold               // bytes must be held back
 )
 
-// maxTable bounds the table of a dfa, in entries of 4 bytes.
-const maxTable = 4 << 20
+// Bounds of a dfa.
+const (
+	maxStates = 1 << 16 // as many as uint16 can tell apart
+	maxTable  = 4 << 20 // entries of 2 bytes
+)
 
 // isContinuation says whether b continues a character: no pattern begins there.
 func isContinuation(b byte) bool { return b&0xc0 == 0x80 }
@@ -30,7 +51,7 @@ func build(a *nfa) (*dfa, error) {
 		return nil, errComplex
 	}
 	a.freeze()
-	b := builder{a: a, d: &dfa{}, known: map[string]uint32{}}
+	b := builder{a: a, d: &dfa{}, known: map[string]int32{}}
 	samples := b.d.classify(a)
 	for _, n := range a.starts {
 		b.starts = append(b.starts, a.reached[n]...)
@@ -41,15 +62,18 @@ func build(a *nfa) (*dfa, error) {
 	b.stateOf(nil)
 	for i := 0; i < len(b.states); i++ {
 		for _, c := range samples {
-			b.d.next = append(b.d.next, b.stateOf(b.step(b.states[i], c))*b.d.width)
+			set, ended := b.step(b.states[i], c)
+			next := b.stateOf(set)
+			if ended && i > 0 {
+				next = 0
+			}
+			b.d.next = append(b.d.next, uint16(next))
 		}
-		if len(b.d.next) > maxTable {
+		if len(b.d.next) > maxTable || len(b.states) > maxStates {
 			return nil, errComplex
 		}
 	}
-	for c := range 256 {
-		b.d.lead[c] = b.d.next[b.d.class[c]] != 0
-	}
+	b.d.begin = b.beginnings(samples)
 	return b.d, nil
 }
 
@@ -58,60 +82,69 @@ type builder struct {
 	a              *nfa
 	d              *dfa
 	starts, tokens []int32 // what begins at every byte
-	known          map[string]uint32
+	known          map[string]int32
 	states         [][]int32
 	set            []int32 // scratch
 	key            []byte
 }
 
 // stateOf is the number of a set of nodes.
-func (b *builder) stateOf(set []int32) uint32 {
-	b.key = b.key[:0]
-	for _, n := range set {
-		b.key = append(b.key, byte(n), byte(n>>8), byte(n>>16))
-	}
-	id, ok := b.known[string(b.key)]
+func (b *builder) stateOf(set []int32) int32 {
+	key := b.keyOf(set)
+	id, ok := b.known[string(key)]
 	if !ok {
-		id = uint32(len(b.states))
-		b.known[string(b.key)], b.states = id, append(b.states, slices.Clone(set))
+		id = int32(len(b.states))
+		b.known[string(key)], b.states = id, append(b.states, slices.Clone(set))
 		flags, groups := b.a.describe(set)
 		b.d.flags, b.d.groups = append(b.d.flags, flags), append(b.d.groups, groups)
 	}
 	return id
 }
 
-// step is the set after the byte c, sorted.
-func (b *builder) step(from []int32, c byte) []int32 {
-	a := b.a
-	a.run++
-	b.set = b.set[:0]
-	alone, tail := false, false
-	take := func(nodes []int32) {
-		for _, n := range nodes {
-			at := &a.nodes[n]
-			if at.next < 0 || !at.set.has(c) {
-				continue
-			}
-			for _, m := range a.reached[at.next] {
-				if a.seen[m] != a.run {
-					a.seen[m] = a.run
-					b.set = append(b.set, m)
-					alone, tail = alone || a.nodes[m].alone, tail || a.nodes[m].tail
-				}
-			}
-		}
+// keyOf is overwritten by the next call.
+func (b *builder) keyOf(set []int32) []byte {
+	b.key = b.key[:0]
+	for _, n := range set {
+		b.key = append(b.key, byte(n), byte(n>>8), byte(n>>16))
 	}
-	take(from)
+	return b.key
+}
+
+// step is the set after the byte c, sorted, and whether nothing in it goes on from the set before. It is overwritten by the next call.
+func (b *builder) step(from []int32, c byte) (set []int32, ended bool) {
+	b.a.run++
+	b.set = b.set[:0]
+	alone, tail := b.take(from, c)
+	ended = len(b.set) == 0
 	if alone {
-		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !a.nodes[n].alone })
+		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].alone })
 	} else if !isContinuation(c) {
-		take(b.starts)
+		b.take(b.starts, c)
 		if !tail {
-			take(b.tokens)
+			b.take(b.tokens, c)
 		}
 	}
 	slices.Sort(b.set)
-	return b.set
+	return b.set, ended
+}
+
+// take adds to b.set what is reached with c from nodes.
+func (b *builder) take(nodes []int32, c byte) (alone, tail bool) {
+	a := b.a
+	for _, n := range nodes {
+		at := &a.nodes[n]
+		if at.next < 0 || !at.set.has(c) {
+			continue
+		}
+		for _, m := range a.reached[at.next] {
+			if a.seen[m] != a.run {
+				a.seen[m] = a.run
+				b.set = append(b.set, m)
+				alone, tail = alone || a.nodes[m].alone, tail || a.nodes[m].tail
+			}
+		}
+	}
+	return alone, tail
 }
 
 // classify puts bytes between which no state tells into one class, and returns one byte of each.
@@ -146,7 +179,7 @@ func (d *dfa) classify(a *nfa) (samples []byte) {
 		}
 		d.class[b] = id
 	}
-	d.width = uint32(len(samples))
+	d.width = len(samples)
 	return samples
 }
 

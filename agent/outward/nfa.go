@@ -149,9 +149,9 @@ func (a *nfa) rune(from int32, r rune, fold bool) int32 {
 		if lower := r | 0x20; fold && lower >= 'a' && lower <= 'z' {
 			s.add(byte(lower))
 			s.add(byte(lower - 0x20))
-			if lower == 'k' || lower == 's' { // U+212A and U+017F fold to them
+			if sign := map[rune]string{'k': "\u212a", 's': "\u017f"}[lower]; sign != "" { // which folds to it
 				to := a.consume(from, s)
-				a.link(a.highs(from), to)
+				a.link(a.literal(from, sign), to)
 				return to
 			}
 		}

@@ -13,22 +13,26 @@ const (
 //
 //	root --a pattern may begin--> window --none is under way--> root
 //	                              window --full--> open --none is under way--> root
+//
+// At the root the automaton does not run: see begin. Neither does a regular expression unless the automaton suspects something in a
+// window.
 type redactor struct {
 	rules *Rules
 	masks []Mask // found and not taken
 
-	at     uint32 // state of the automaton, times its width
+	at     uint16 // state of the automaton, 0: at the root
 	off    int64  // text offset after what was fed
 	done   int64  // up to here it is decided
 	masked int64  // the end of the last mask
 
-	// The window is what was fed since the automaton left its root: win, of
-	// earlier calls, and a part of this one. before is at most maxBefore bytes
-	// in front of win or, if that is empty, of this call.
+	// The window is win, bytes of earlier calls, and a part of the present one.
+	// At the root win is the last bytes, less than quad, if a pattern may begin
+	// there. before is at most maxBefore bytes in front of win.
 	win     []byte
 	before  []byte
+	taken   int // how many bytes of the present call are in these two
 	scratch []byte
-	groups  uint64 // that accepted in it
+	groups  uint64 // that accepted in the window
 	open    int    // bytes behind a full window that are masked as they come; 0: not open
 	spans   []span
 }
@@ -42,66 +46,120 @@ func (r *redactor) feed(p []byte) {
 		r.done = r.off
 		return
 	}
-	from := 0 // in p: the window's part in this call begins there
-	for i := 0; i < len(p); {
+	if r.at == 0 && len(r.win) > 0 && !r.resume(d, p) {
+		r.settle(d)
+		return
+	}
+	from := 0 // the window's part in this call begins there
+	i := 0
+	for i < len(p) {
 		if r.at == 0 {
-			for i < len(p) && !d.lead[p[i]] {
-				i++
-			}
-			if i == len(p) {
+			i = d.find(p, i)
+			from = i
+			if len(p)-i < d.begin.look() {
 				break
 			}
-			from = i
 		}
 		i, from = r.window(d, p, from, i, base)
 	}
-	if r.at == 0 {
-		r.done = r.off
-		r.remember(p)
-		return
-	}
-	if r.open == 0 {
+	switch {
+	case r.at == 0:
+		r.remember(p[r.taken:i])
+		r.suspend(d, p[i:])
+	case r.open > 0:
+		r.remember(p[r.taken:])
+	default:
 		if len(r.win) == 0 {
-			r.remember(p[:from])
+			r.remember(p[r.taken:from])
 		}
 		r.win = append(r.win, p[from:]...)
 	}
-	if r.open > 0 || r.groups == 0 && d.flags[r.at/d.width]&flagHold == 0 {
+	r.taken = 0
+	r.settle(d)
+}
+
+// settle moves done as far as it is known what is secret.
+func (r *redactor) settle(d *dfa) {
+	at := r.at
+	if at == 0 {
+		at = d.run(r.win)
+	}
+	if r.open > 0 || r.groups == 0 && d.flags[at]&flagHold == 0 {
 		r.done = r.off
 	} else {
 		r.done = max(r.done, r.off-int64(len(r.win)))
 	}
 }
 
-// window moves on from p[i] until the automaton is at its root again, the window is full, or p ends. It returns where it stands and where
-// what is not yet in win begins.
+// suspend keeps the last bytes of a call, which are too few to tell whether a pattern begins, as far as one may.
+func (r *redactor) suspend(d *dfa, p []byte) {
+	r.win = append(r.win, p...)
+	for len(r.win) > 0 && !d.begins(r.win) {
+		r.pass()
+	}
+}
+
+// pass moves a byte at which nothing begins out of win.
+func (r *redactor) pass() {
+	r.remember(r.win[:1])
+	r.win = r.win[:copy(r.win, r.win[1:])]
+}
+
+// resume looks with p at what was kept: a window begins there, or none does. It returns false if p is too short to tell, and then kept too.
+func (r *redactor) resume(d *dfa, p []byte) bool {
+	for len(r.win) > 0 {
+		var text [quad]byte
+		n := copy(text[:], r.win)
+		if n += copy(text[n:], p); n < quad {
+			r.suspend(d, p)
+			return false
+		}
+		if d.begins(text[:]) {
+			r.at = d.run(r.win)
+			break
+		}
+		r.pass()
+	}
+	return true
+}
+
+// window moves on from p[i] until nothing is under way, the window is full, or p ends. It returns where it stands and where what is not yet
+// in win begins.
 func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (int, int) {
-	at := r.at
 	room := maxHeld - len(r.win) - (i - from)
 	if r.open > 0 {
 		room = maxOpen - r.open
 	}
 	start, end := i, min(len(p), i+room)
-	groups := r.groups
+	at, groups, ended := r.at, r.groups, false
 	for i < end {
-		at = d.next[at+uint32(d.class[p[i]])]
-		i++
-		if at == 0 {
-			break
+		n := d.next[int(at)*d.width+int(d.class[p[i]])]
+		if ended = n == 0; ended {
+			break // p[i] is looked at anew
 		}
-		groups |= d.groups[at/d.width]
+		at = n
+		groups |= d.groups[at]
+		i++
 	}
 	r.at, r.groups = at, groups
+	if ended {
+		r.at = 0
+	}
 	switch {
 	case r.open > 0:
 		r.wide(p[start:i], base+int64(start))
 		from = i
-	case at == 0:
-		r.decide(p, from, i, base+int64(i))
-		r.groups, r.win = 0, r.win[:0]
-	case i == end && i-start == room:
+	case ended:
+		r.decide(p, from, i, 1, base+int64(i))
+		if len(r.win) > 0 {
+			r.remember(r.win)
+			r.remember(p[r.taken:i])
+			r.win, r.taken = r.win[:0], i
+		}
+		r.groups = 0
+	case i-start == room:
 		r.full(p, from, i, base+int64(i))
-		from = i
+		from, r.taken = i, i
 	}
 	return i, from
 }
@@ -120,14 +178,15 @@ func (r *redactor) remember(p []byte) {
 	r.before = append(r.before[:0], p[len(p)-maxBefore:]...)
 }
 
-// decide masks what is secret in the window, which ends in front of p[to] and at the offset end; its part in p begins at from.
-func (r *redactor) decide(p []byte, from, to int, end int64) (last int64) {
+// decide masks what is secret in the window, which ends in front of p[to] and at the offset end; its part in p begins at from. It looks at
+// ahead bytes behind the window, for what ends with a word or a line.
+func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64) {
 	if r.groups == 0 {
 		return 0
 	}
-	w, first := r.around(p, from, to)
-	base := end - int64(len(w))
-	r.spans = r.rules.find(r.spans[:0], w, first, r.groups)
+	w, first := r.around(p, from, to+ahead)
+	base := end - int64(len(w)-ahead)
+	r.spans = r.rules.find(r.spans[:0], w, first, len(w)-ahead, r.groups)
 	slices.SortFunc(r.spans, func(a, b span) int { return a.start - b.start })
 	for _, s := range r.spans {
 		r.mask(w[s.start:s.end], base+int64(s.start))
@@ -138,13 +197,12 @@ func (r *redactor) decide(p []byte, from, to int, end int64) (last int64) {
 
 // around is the window with what is in front of it; the window begins at w[first].
 func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
-	if len(r.win) == 0 && (from >= maxBefore || len(r.before) == 0) {
-		before := min(from, maxBefore)
-		return p[from-before : to], before
+	if len(r.win) == 0 && from-r.taken >= maxBefore {
+		return p[from-maxBefore : to], maxBefore
 	}
 	w = append(r.scratch[:0], r.before...)
 	if len(r.win) == 0 {
-		w = append(w, p[:from]...)
+		w = append(w, p[r.taken:from]...)
 	}
 	first = len(w)
 	w = append(append(w, r.win...), p[from:to]...)
@@ -155,9 +213,9 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 // full deals with a window that holds as much as may be held. A secret that reaches its end goes on behind it; of others that are under way
 // the window keeps what they need, except one that fills it all.
 func (r *redactor) full(p []byte, from, to int, end int64) {
-	last := r.decide(p, from, to, end)
+	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
-		r.remember(p[:from])
+		r.remember(p[r.taken:from])
 	}
 	w := append(r.win, p[from:to]...)
 	keep := len(w)
@@ -170,16 +228,12 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	}
 	r.remember(w[:keep])
 	r.win = append(r.win[:0], w[keep:]...)
-	r.groups = r.rules.automaton().suspectOf(r.win)
+	r.groups = r.rules.automaton().suspect(r.win)
 }
 
 // wide masks the bytes of a secret that is longer than a window.
 func (r *redactor) wide(p []byte, off int64) {
-	if r.at == 0 && len(p) > 0 {
-		p = p[:len(p)-1] // the byte that ended it
-	}
 	r.mask(p, off)
-	r.remember(p)
 	if r.open += len(p); r.at == 0 || r.open >= maxOpen {
 		r.open, r.at, r.groups = 0, 0, 0
 	}
@@ -218,7 +272,7 @@ func (r *redactor) flush() {
 	if r.done == r.off {
 		return
 	}
-	r.decide(nil, 0, 0, r.off)
+	r.decide(nil, 0, 0, 0, r.off)
 	if at := r.rules.nfa.underWay(r.win).masked; at >= 0 {
 		if begin := r.likely(at); begin >= 0 {
 			begin = max(begin, len(r.win)-int(r.off-r.done)) // what has left stays
@@ -286,14 +340,4 @@ func sequenceLen(text []byte) int {
 		return 1
 	}
 	return 0
-}
-
-// suspectOf is suspect for bytes.
-func (d *dfa) suspectOf(p []byte) (groups uint64) {
-	at := uint32(0)
-	for _, b := range p {
-		at = d.next[at+uint32(d.class[b])]
-		groups |= d.groups[at/d.width]
-	}
-	return groups
 }

@@ -78,7 +78,7 @@ func TestContexts(t *testing.T) {
 		{"private key", "-----BEGIN RSA PRIVATE KEY-----", key, "-----END RSA PRIVATE KEY-----"},
 		{"PGP", "-----BEGIN PGP PRIVATE KEY BLOCK-----", key, "-----END PGP PRIVATE KEY BLOCK-----"},
 		{"private key with headers", "-----BEGIN EC PRIVATE KEY-----", "Proc-Type: 4\n\n" + key, "-----END EC PRIVATE KEY-----"},
-		{"long private key", "-----BEGIN PRIVATE KEY-----", strings.Repeat(key, 8) + "-----", "END PRIVATE KEY-----"},
+		{"long private key", "-----BEGIN PRIVATE KEY-----", strings.Repeat(key, 8) + "-", "----END PRIVATE KEY-----"},
 	} {
 		want := strings.Map(func(r rune) rune {
 			if r < 0x20 {

@@ -266,13 +266,14 @@ func (a *nfa) parse(from int32, p string) (int32, error) {
 // span is a range of bytes.
 type span struct{ start, end int }
 
-// find appends to spans what of w is secret and begins at first or later, for
-// the groups that may be there. They may overlap.
-func (r *Rules) find(spans []span, w []byte, first int, groups uint64) []span {
+// find appends to spans what of w[:last] is secret and begins at first or later, for
+// the groups that may be there. They may overlap. What is around says whether
+// a word begins or ends there, or a line.
+func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []span {
 	if groups>>groupValues&1 == 1 {
 		for _, v := range r.values {
 			for at := first; ; {
-				i := bytes.Index(w[at:], []byte(v))
+				i := bytes.Index(w[at:last], []byte(v))
 				if i < 0 {
 					break
 				}
@@ -282,7 +283,7 @@ func (r *Rules) find(spans []span, w []byte, first int, groups uint64) []span {
 		}
 	}
 	if groups>>groupTokens&1 == 1 {
-		spans = r.findTokens(spans, w, first)
+		spans = r.findTokens(spans, w, first, last)
 	}
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -290,14 +291,14 @@ func (r *Rules) find(spans []span, w []byte, first int, groups uint64) []span {
 			continue
 		}
 		for _, m := range c.re.FindAllSubmatchIndex(w, -1) {
-			if m[0] < first {
+			if m[0] < first || m[0] >= last {
 				continue
 			}
 			start, end := m[0], m[1]
 			if len(m) > 2 {
 				start, end = m[2], m[3]
 			}
-			if start < end {
+			if end = min(end, last); start < end {
 				spans = append(spans, span{start, end})
 			}
 		}
@@ -306,15 +307,16 @@ func (r *Rules) find(spans []span, w []byte, first int, groups uint64) []span {
 }
 
 // findTokens appends to spans the tokens in w, without their prefixes.
-func (r *Rules) findTokens(spans []span, w []byte, first int) []span {
-	for at := first; at < len(w); at++ {
+func (r *Rules) findTokens(spans []span, w []byte, first, last int) []span {
+	d := r.table
+	for at := d.find(w, first); at < last; at = d.find(w, at+1) {
 		for i := range r.tokens[w[at]] {
 			c := &r.tokens[w[at]][i]
 			if n := len(c.prefix); len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) {
 				continue
 			}
 			if m := c.re.FindIndex(w[at:]); m != nil {
-				spans = append(spans, span{at + len(c.prefix), at + m[1]})
+				spans = append(spans, span{at + len(c.prefix), min(at+m[1], last)})
 			}
 		}
 	}
@@ -348,12 +350,12 @@ func (r *Rules) Redact(s string) string {
 	if r == nil || r.automaton() == nil {
 		return s
 	}
-	groups := r.automaton().suspect(s)
+	w := []byte(s)
+	groups := r.automaton().suspect(w)
 	if groups == 0 {
 		return s
 	}
-	w := []byte(s)
-	for _, at := range r.find(nil, w, 0, groups) {
+	for _, at := range r.find(nil, w, 0, len(w), groups) {
 		for i := at.start; i < at.end; i++ {
 			if visible(w[i]) {
 				w[i] = star
@@ -363,12 +365,12 @@ func (r *Rules) Redact(s string) string {
 	return string(w)
 }
 
-// suspect returns the groups that may be in s.
-func (d *dfa) suspect(s string) (groups uint64) {
-	at := uint32(0)
-	for i := range len(s) {
-		at = d.next[at+uint32(d.class[s[i]])]
-		groups |= d.groups[at/d.width]
+// suspect returns the groups that may be in p.
+func (d *dfa) suspect(p []byte) (groups uint64) {
+	at := uint16(0)
+	for _, b := range p {
+		at = d.after(at, b)
+		groups |= d.groups[at]
 	}
 	return groups
 }
