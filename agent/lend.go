@@ -53,11 +53,19 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 // redactCause is the cause in status when values cannot be redacted.
 const redactCause = "redaction"
 
+// stumbled notes a bug that a terminal's output has met.
+func (a *Agent) stumbled(s term.Stumble) {
+	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a bug was met in a terminal's output")
+	a.degraded.report("bug", fmt.Sprintf("what terminal %s printed has met a bug: %d bytes of it, and what was there before, cannot be shown; please report it with tether bugreport",
+		s.ID, s.Bytes))
+}
+
 // openOutward tells the pool what of its terminals hosts are shown.
 func (a *Agent) openOutward(o *term.Options) {
 	o.Outward = a.shown
 	o.Secrets = func(env []string) []string { return outward.Values(env, a.settings.Lend.RedactEnv) }
 	o.Trouble = func(what string) { a.degraded.report(redactCause, what) }
+	o.Stumbled = a.stumbled
 }
 
 // pathsOf are the names of a directory: as it is, and with links followed.

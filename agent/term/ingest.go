@@ -9,23 +9,27 @@ import (
 	"tether/shellint"
 )
 
-// ingest records p, which the child has just written. Only pump calls it.
+// ingest records p, which the child has just written. Only take calls it.
 func (t *Terminal) ingest(p []byte) {
 	t.scanner.Scan(p, &t.result)
-	now := time.Now()
+	if t.record(p, time.Now()) {
+		t.pool.trim()
+	}
+}
+
+// record appends p, as the scanner has read it, and reports whether the pool keeps too much.
+func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.lastByte = now
 	t.log.Append(p)
+	t.appended = true
 	t.atRest = t.scanner.AtRest()
 	t.recordLocked(now, false)
 	t.noteIfDueLocked()
 	t.needLocked()
 	t.caughtLocked()
-	over := t.chargeLocked()
-	t.mu.Unlock()
-	if over {
-		t.pool.trim()
-	}
+	return t.chargeLocked()
 }
 
 // endOutput records that nothing follows: what was held back is decided.

@@ -164,6 +164,7 @@ func (t *Terminal) lookLaterLocked(in time.Duration) {
 
 // unveil lets go of text that was held back for long enough.
 func (t *Terminal) unveil() {
+	defer t.stumbleVeil()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := t.veil

@@ -43,7 +43,7 @@ func (t *Terminal) run() bool {
 		t.pty.Close()
 	}
 	<-t.pumped
-	t.endOutput()
+	t.finish()
 
 	t.mu.Lock()
 	exit := t.exitLocked(how, status, now)
@@ -105,7 +105,7 @@ func (t *Terminal) pump() {
 			t.setInRead(false)
 			if n > 0 {
 				t.hold(n)
-				t.ingest(buf[:n])
+				t.take(buf[:n])
 				if busy += n; busy >= lookBytes {
 					busy = 0
 					go look()

@@ -78,6 +78,8 @@ type Terminal struct {
 	result  shellint.Result
 	joined  []byte // scratch for text that wraps in the log
 
+	appended bool // what is being read is in the log; of pump, and of run after it
+
 	mu        sync.Mutex
 	log       *ring.Log
 	charged   int64 // bytes of this terminal in the pool's memory

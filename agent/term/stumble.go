@@ -1,0 +1,83 @@
+package term
+
+import "runtime/debug"
+
+// A Stumble is a bug of ours in what reads a child's output, met with what the child printed. It ends neither the daemon, nor the
+// terminal: what was read and what the log held is gone, and shown as a gap, as if nobody had recorded it.
+type Stumble struct {
+	ID    ID
+	Bytes int    // that were being read
+	Kind  string // of the panic's value, whose text might hold output
+	Stack []byte
+}
+
+// take is ingest that survives a bug in it. Only pump calls it.
+func (t *Terminal) take(p []byte) {
+	t.appended = false
+	defer t.stumble(p)
+	t.ingest(p)
+}
+
+// stumble, deferred, begins anew behind p after a panic. A second panic in here is not survived.
+func (t *Terminal) stumble(p []byte) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	s := Stumble{ID: t.id, Bytes: len(p), Kind: kindOf(v), Stack: debug.Stack()}
+	t.mu.Lock()
+	to := t.log.End()
+	if !t.appended {
+		to += int64(len(p))
+	}
+	t.lost += int64(len(p))
+	t.beginLocked(to, t.textBehindLocked(to))
+	t.wakeLocked()
+	t.mu.Unlock()
+	if f := t.pool.opts.Stumbled; f != nil {
+		f(s)
+	}
+}
+
+// kindOf says what a panic was about without a word of what was read.
+func kindOf(v any) string {
+	if err, ok := v.(interface{ RuntimeError() }); ok {
+		return err.(error).Error() // indices and lengths
+	}
+	return "a broken invariant"
+}
+
+// textBehindLocked is a text offset for the raw offset to that is not before any that was told to anybody: the true one, unless the
+// list of cuts is what is broken.
+func (t *Terminal) textBehindLocked(to int64) (text int64) {
+	defer func() {
+		if recover() != nil {
+			text = t.cuts.baseText + 3*(to-t.cuts.baseRaw) // each byte became U+FFFD
+		}
+	}()
+	return t.cuts.textAt(t.texted) + to - t.texted
+}
+
+// finish is endOutput that survives a bug in it.
+func (t *Terminal) finish() {
+	t.appended = true
+	defer t.stumble(nil)
+	t.endOutput()
+}
+
+// stumbleVeil, deferred, draws the veil anew after a panic in what draws it: hosts wait for what the child prints next.
+func (t *Terminal) stumbleVeil() {
+	v := recover()
+	if v == nil {
+		return
+	}
+	s := Stumble{ID: t.id, Kind: kindOf(v), Stack: debug.Stack()}
+	t.mu.Lock()
+	if t.veil != nil {
+		t.drawLocked()
+	}
+	t.mu.Unlock()
+	if f := t.pool.opts.Stumbled; f != nil {
+		f(s)
+	}
+}

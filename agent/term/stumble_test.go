@@ -1,0 +1,112 @@
+package term_test
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/outward"
+	"tether/agent/term"
+)
+
+// A bug in what reads a terminal's output costs that output, not the terminal, and nothing of others.
+func TestABugIsSurvived(t *testing.T) {
+	for name, trip := range map[string]func(term.Handle){
+		"in the scanner": term.Handle.TripScanner, "under the lock": term.Handle.TripVeil, "where text offsets are from": term.Handle.TripCuts,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var stumbles []term.Stumble
+				o := veiled(t, outward.Options{})
+				o.Stumbled = func(s term.Stumble) { stumbles = append(stumbles, s) }
+				h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				readers := []*term.Reader{
+					reader(t, h, term.ReaderOptions{View: term.ViewRaw}),
+					reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward}),
+				}
+				f.Print("before \xff")
+				synctest.Wait()
+				ends := make([]int64, len(readers))
+				for i, r := range readers {
+					_, ends[i] = readOn(t, r)
+				}
+				trip(h)
+				f.Print("unlucky output")
+				time.Sleep(time.Second)
+				f.Print("after " + value)
+				time.Sleep(time.Second)
+				synctest.Wait()
+				if len(stumbles) != 1 || stumbles[0].ID != h.ID() || stumbles[0].Bytes != len("unlucky output") || !strings.Contains(string(stumbles[0].Stack), "ingest") ||
+					strings.Contains(stumbles[0].Kind, "unlucky") {
+					t.Fatalf("told of %+v", stumbles)
+				}
+				for i, want := range []string{"after " + value, "after " + strings.Repeat("*", len(value))} {
+					if got, end := readOn(t, readers[i]); got != want || end <= ends[i] {
+						t.Errorf("reader %d sees %q up to %d (before: %d), want %q", i, got, end, ends[i], want)
+					}
+				}
+				if i := h.Info(); i.Lost != int64(len("unlucky output")) || i.Bytes != int64(len("before ?unlucky outputafter "+value)) {
+					t.Errorf("lost %d of %d bytes", i.Lost, i.Bytes)
+				}
+				f.End(3)
+				<-h.Done()
+				if e := h.Info().Exit; e == nil || e.Code != 3 {
+					t.Errorf("exit %+v", e)
+				}
+			})
+		})
+	}
+}
+
+// The same at the end of the output, and while text is held back.
+func TestABugAtTheEndIsSurvived(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stumbles atomic.Int32
+		o := veiled(t, outward.Options{})
+		o.Stumbled = func(term.Stumble) { stumbles.Add(1) }
+		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		f.Print("held back: " + value[:4]) // it may go on: a timer decides
+		synctest.Wait()
+		h.TripVeil()
+		time.Sleep(time.Second)
+		if stumbles.Load() != 1 {
+			t.Fatalf("%d bugs were told", stumbles.Load())
+		}
+		f.Print(" and on")
+		time.Sleep(time.Second)
+		if got := outwardText(t, hostOf(t, pool, "lab"), 0); !strings.HasSuffix(got, " and on") {
+			t.Errorf("the host sees %q", got)
+		}
+		h.TripScanner()
+		f.End(4)
+		<-h.Done()
+		if e := h.Info().Exit; e == nil || e.Code != 4 || stumbles.Load() != 2 {
+			t.Errorf("exit %+v, %d bugs were told", e, stumbles.Load())
+		}
+	})
+}
+
+// readOn reads what is there behind gaps, and returns where that ends.
+func readOn(t *testing.T, r *term.Reader) (text string, end int64) {
+	t.Helper()
+	buf := make([]byte, 4096)
+	for {
+		ev, ok, err := r.TryNext(buf)
+		var lagged *term.LaggedError
+		switch {
+		case errors.As(err, &lagged):
+			text = ""
+			continue
+		case err != nil && err != io.EOF:
+			t.Fatal(err)
+		case err != nil || !ok:
+			return text, end
+		case ev.Mark == nil:
+			text, end = text+string(ev.Data), ev.Off+int64(len(ev.Data))
+		}
+	}
+}
