@@ -41,9 +41,10 @@ const layers = `
 	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/term, agent/policy, jsonrpc < agent/acp;
 	pairing, ahp/client < agent/device;
+	ahp/client, platform/secret < agent/toolcall;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

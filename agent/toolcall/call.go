@@ -1,0 +1,139 @@
+package toolcall
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tether/ahp"
+)
+
+// Bounds of calls.
+const (
+	maxRunning   = 8         // of one host, at a time
+	perMinute    = 120       // of one host
+	maxArguments = 256 << 10 // bytes
+	maxText      = 256 << 10 // bytes of an answer; as a JSON string at most twice as many, and a message may have 1 MiB
+	maxFailure   = 4 << 10   // bytes that say why there is none; they are sent twice
+)
+
+// Call is a call of a tool that is to be carried out.
+type Call struct {
+	Session   string          // Tag of the session it comes from
+	Tool      string          // one of Options.Tools
+	Arguments json.RawMessage // an object
+}
+
+// Answer is what came of a call.
+type Answer struct {
+	Text     string             // for the model: the result, or why there is none
+	Failed   bool               //
+	Terminal *ahp.TerminalBlock // that the call was about, as the host knows it; nil if there is none
+}
+
+// Record says what became of a call, for the audit log.
+type Record struct {
+	Session string // Tag of the session
+	Tool    string
+	Failed  bool
+	Void    bool // the host took the request down before there was an answer
+	Refused bool // it was not carried out
+	Took    time.Duration
+}
+
+// Tag returns a short name for the session with this URI, made of hexadecimal
+// digits.
+func Tag(session string) string {
+	sum := sha256.Sum256([]byte(session))
+	return hex.EncodeToString(sum[:6])
+}
+
+// call is one call. It is guarded by the desk's mutex, except what is set when it
+// is made.
+type call struct {
+	// Set when it is made.
+	key     key
+	session string // URI
+	id      string // of the request
+	chat    string
+	ref     ahp.ToolCallRef
+	tool    string
+	input   ahp.ToolCall
+	asked   time.Time
+	cancel  context.CancelCauseFunc // nil if it does not run
+
+	ended  bool
+	void   bool // nobody waits for the answer
+	answer Answer
+	queued bool // in the desk's outbox
+	told   int  // the connection on which it was told, 0 for none
+}
+
+var (
+	errOff  = errors.New("this machine has withdrawn its tools before the call was done")
+	errVoid = errors.New("the host does not wait for the answer any more")
+)
+
+// lostText is the answer to a call that has begun before and whose outcome is
+// not kept: most often a daemon before this one began it.
+const lostText = "the call had begun before, and what came of it is not known any more: this machine's daemon was restarted, or the answer was given. It is not carried out twice. list_terminals shows what runs"
+
+// arguments are those of the call, or what is wrong with them.
+func arguments(c ahp.ToolCall) (json.RawMessage, error) {
+	if len(c.ToolInput) > maxArguments {
+		return nil, fmt.Errorf("toolInput has %d bytes, at most %d are taken", len(c.ToolInput), maxArguments)
+	}
+	return c.Arguments()
+}
+
+// bounded is an answer that fits a message.
+func (a Answer) bounded() Answer {
+	a.Text = strings.ToValidUTF8(a.Text, "\uFFFD")
+	if a.Failed && len(a.Text) > maxFailure {
+		a.Text = strings.ToValidUTF8(a.Text[:maxFailure], "") + "…"
+	}
+	if len(a.Text) > maxText {
+		a.Failed, a.Text = true, fmt.Sprintf("the answer has %d bytes, and at most %d are sent: ask for less, for example with maxBytes or tail", len(a.Text), maxText)
+	}
+	return a
+}
+
+// action is what tells the host the answer. To decline a call, as AHP wants it
+// of a tool that there is not, would change nothing any more: it is running.
+func (c *call) action(title string) ahp.Action {
+	r := ahp.ToolResult{Success: !c.answer.Failed, PastTenseMessage: ahp.Text{Value: title + ": done"}, Content: []ahp.ToolContent{ahp.TextContent(c.answer.Text)}}
+	if c.answer.Failed {
+		r.PastTenseMessage.Value, r.Error = title+": failed", &ahp.ToolError{Message: c.answer.Text}
+	}
+	if t := c.answer.Terminal; t != nil {
+		r.Content = append(r.Content, ahp.ToolContent{Type: ahp.ContentTerminal, Terminal: t})
+	}
+	return ahp.ChatToolCallComplete{ToolCallRef: c.ref, Result: r}
+}
+
+// answerable says what keeps a request from being a call of this client's, if
+// anything: then there is nobody to answer, or nothing to say.
+func answerable(r ahp.InputRequest, clientID string) error {
+	switch {
+	case r.Kind != ahp.InputToolClientExecution:
+		return errors.New("it is another kind of request")
+	case r.ClientID != clientID:
+		return errors.New("it is for another client")
+	case r.ToolCall == nil || r.ToolCall.Status != ahp.ToolRunning:
+		return errors.New("no tool call is running")
+	case r.ToolCall.Contributor != nil && !r.ToolCall.CalledAt(clientID):
+		return errors.New("the tool is another client's")
+	case r.ID == "" || len(r.ID) > ahp.MaxURI:
+		return errors.New("its id is empty or too long")
+	}
+	ref := ahp.ToolCallRef{TurnID: r.TurnID, ToolCallID: r.ToolCall.ToolCallID}
+	if err := ref.Validate(); err != nil {
+		return err
+	}
+	return ahp.CheckURI(r.Chat)
+}

@@ -1,0 +1,4 @@
+package toolcall
+
+// Arguments is arguments, for tests.
+var Arguments = arguments

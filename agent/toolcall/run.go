@@ -1,0 +1,208 @@
+package toolcall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+)
+
+// askedLocked takes a request of a session: a new call begins, an old one is told
+// its answer again if the host does not have it.
+func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
+	if answerable(r, d.opts.ClientID) != nil {
+		d.status.Ignored++
+		return
+	}
+	k := keyOf(s.uri, r)
+	if c := d.calls[k]; c != nil {
+		c.id, c.void = r.ID, false
+		if c.ended && c.told != d.serving {
+			d.queueLocked(c)
+		}
+		return
+	}
+	if !d.roomLocked() {
+		d.status.Ignored++
+		return
+	}
+	c := &call{key: k, session: s.uri, id: r.ID, chat: r.Chat, tool: r.ToolCall.ToolName, input: *r.ToolCall, asked: time.Now(),
+		ref: ahp.ToolCallRef{TurnID: r.TurnID, ToolCallID: r.ToolCall.ToolCallID}}
+	d.calls[k] = c
+	d.order = append(d.order, c)
+	if why := d.refusalLocked(c); why != nil {
+		d.endLocked(c, Answer{Failed: true, Text: why.Error()}, true)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(d.ctx)
+	c.cancel = cancel
+	d.running++
+	d.runs.Go(func() { d.run(ctx, c) })
+}
+
+// roomLocked makes room for one more call by forgetting the oldest that is over.
+// Calls that run, or whose answer was not told yet, are not forgotten.
+func (d *Desk) roomLocked() bool {
+	if len(d.order) < maxBegun {
+		return true
+	}
+	for i, c := range d.order {
+		if c.ended && !c.queued {
+			delete(d.calls, c.key)
+			d.order = append(d.order[:i:i], d.order[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// refusalLocked says why the call is not carried out, nil if it is.
+func (d *Desk) refusalLocked(c *call) error {
+	switch {
+	case d.titles[c.tool] == "":
+		return fmt.Errorf("there is no tool %.40q here", c.tool)
+	case !d.bucket.take(time.Now()):
+		return fmt.Errorf("too many calls: at most %d a minute are taken; wait_terminal waits without polling", perMinute)
+	case d.running >= maxRunning:
+		return fmt.Errorf("%d calls are under way already, the most that are at a time", maxRunning)
+	}
+	_, err := arguments(c.input)
+	return err
+}
+
+// run carries out a call that has not begun before.
+func (d *Desk) run(ctx context.Context, c *call) {
+	args, err := arguments(c.input)
+	if err == nil {
+		err = d.book.begin(c.key)
+	}
+	answer, refused := Answer{Failed: true}, err != nil
+	switch {
+	case errors.Is(err, errBegun):
+		answer.Text = lostText
+	case err != nil:
+		answer.Text = "the call was not carried out: " + err.Error()
+		d.mu.Lock()
+		d.status.Problem = err.Error()
+		d.mu.Unlock()
+	default:
+		answer = d.opts.Run(ctx, Call{Session: Tag(c.session), Tool: c.tool, Arguments: args}).bounded()
+	}
+	if cause := context.Cause(ctx); cause != nil && answer.Failed && d.ctx.Err() == nil {
+		answer.Text = cause.Error()
+	}
+	c.cancel(nil)
+	d.mu.Lock()
+	d.running--
+	d.endLocked(c, answer, refused)
+	d.mu.Unlock()
+	d.report()
+	signal(d.wake)
+}
+
+// endLocked notes the answer, for the host and for the log.
+func (d *Desk) endLocked(c *call, a Answer, refused bool) {
+	c.ended, c.answer, c.input = true, a, ahp.ToolCall{}
+	d.status.Ended++
+	if refused {
+		d.status.Refused++
+	}
+	d.records = append(d.records, Record{Session: Tag(c.session), Tool: d.shownTool(c.tool), Failed: a.Failed, Void: c.void, Refused: refused, Took: time.Since(c.asked)})
+	if c.void {
+		d.voidLocked(c)
+		return
+	}
+	d.queueLocked(c)
+}
+
+// report hands over the records of calls that have ended. The read goroutine of
+// the connection does not: that may write to a disk.
+func (d *Desk) report() {
+	d.mu.Lock()
+	records := d.records
+	d.records = nil
+	d.mu.Unlock()
+	for _, r := range records {
+		d.log.Info().Str("session", r.Session).Str("tool", r.Tool).Bool("failed", r.Failed).Bool("refused", r.Refused).Dur("took", r.Took).Msg("tool called")
+		if d.opts.Ended != nil {
+			d.opts.Ended(r)
+		}
+	}
+}
+
+// shownTool is the tool's name, unless it is one that the host has made up.
+func (d *Desk) shownTool(name string) string {
+	if d.titles[name] == "" {
+		return "unknown"
+	}
+	return name
+}
+
+// voidLocked: nobody waits for the answer, or it has arrived.
+func (d *Desk) voidLocked(c *call) {
+	c.void = true
+	if c.ended {
+		c.answer = Answer{Failed: true, Text: lostText} // if the host should ask again all the same
+		return
+	}
+	if c.cancel != nil {
+		c.cancel(errVoid)
+	}
+}
+
+// queueLocked has the answer told on this connection.
+func (d *Desk) queueLocked(c *call) {
+	if d.serving == 0 || c.queued {
+		return
+	}
+	c.queued = true
+	d.outbox = append(d.outbox, c)
+	signal(d.tell)
+}
+
+// teller tells answers until ctx or the connection ends. It is another goroutine
+// than the one that follows sessions, for whose snapshots that one waits.
+func (d *Desk) teller(ctx context.Context, conn *client.Conn) {
+	for {
+		for {
+			chat, action, more := d.next()
+			if !more {
+				break
+			}
+			d.report()
+			if _, err := conn.Dispatch(ctx, chat, action); err != nil {
+				return
+			}
+		}
+		signal(d.wake)
+		select {
+		case <-d.tell:
+		case <-conn.Done():
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// next takes a call from the outbox and notes that it is told; more is false if
+// there is none.
+func (d *Desk) next() (chat string, action ahp.Action, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.telling = false
+	for len(d.outbox) > 0 {
+		c := d.outbox[0]
+		d.outbox = d.outbox[1:]
+		if c.queued = false; c.void {
+			continue
+		}
+		d.telling, c.told = true, d.serving
+		return c.chat, c.action(cmp.Or(d.titles[c.tool], "unknown tool")), true
+	}
+	return "", nil, false
+}
