@@ -110,7 +110,11 @@ func startVSCode(ctx context.Context) (*contender, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	stop := func() { _ = cmd.Process.Signal(os.Interrupt); _ = cmd.Wait() }
+	stop := func() {
+		_ = cmd.Process.Signal(os.Interrupt)
+		_ = cmd.Wait()
+		_ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) // it writes down all it sends: gigabytes
+	}
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	c := &contender{endpoint: client.Endpoint{URL: "ws://127.0.0.1:" + port, Token: peerToken}, stop: stop}

@@ -33,6 +33,7 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	}
 	h := VSCodeHost{Token: "SECRET"}
 	port := freePorts(t)
+	t.Cleanup(func() { _ = os.RemoveAll(filepath.Join(dir, "data", "data", "logs")) }) // it writes down all it sends
 	c := exec.Command("bash", script, "start", dir, fmt.Sprint(port), h.Token)
 	StartTree(t, c)
 	h.URL, h.Pid = fmt.Sprintf("ws://127.0.0.1:%d", port), c.Process.Pid
