@@ -84,36 +84,20 @@ func (s *sanitizer) feed(p []byte) {
 	s.settle()
 }
 
-// ground passes over text to what follows the next introducer.
+// ground passes over text, and over control sequences that do nothing, to what follows the next introducer.
 func (s *sanitizer) ground(p []byte, i int, base int64) int {
-	for {
-		n := bytes.IndexByte(p[i:], esc)
-		if n < 0 {
-			n = len(p) - i
-		}
-		if s.c1 < i {
-			s.c1 = nextC1(p, i)
-		}
-		if s.c1 < i+n {
-			return s.introduced(p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
-		}
-		if i += n; i == len(p) {
-			return i
-		}
-		// The commonest sequence by far is SGR, and it is complete.
-		j := i + 2
-		if j < len(p) && p[i+1] == '[' {
-			for j < len(p) && p[j]-'0' < 12 {
-				j++
-			}
-			if j < len(p) && p[j] == 'm' {
-				i = j + 1
-				continue
-			}
-		}
-		s.state = escape
-		return i + 1
+	at := nextEscape(p, i)
+	if s.c1 < i {
+		s.c1 = nextC1(p, i)
 	}
+	if s.c1 < at {
+		return s.introduced(p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
+	}
+	if at == len(p) {
+		return at
+	}
+	s.state = escape
+	return at + 1
 }
 
 // nextC1 is the index of the next C1 control, or the length of p.
