@@ -277,3 +277,26 @@ func TestCloseAfterWaitReadable(t *testing.T) {
 		t.Errorf("read %q; want what was announced", got)
 	}
 }
+
+// Another user must not read or write a terminal's device: its mode is what the system gave it, with nothing added.
+func TestDeviceIsTheUsersAlone(t *testing.T) {
+	testkit.Leaks(t)
+	p := start(t, nil, "sh", "-c", `tty; read x`)
+	var device string
+	if _, err := fmt.Sscan(p.until("\r\n"), &device); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"at the start", "after a resize"} {
+		info, err := os.Stat(device)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mode := info.Mode().Perm(); mode&^0o620 != 0 { // the group tty may write(1), as to any terminal
+			t.Errorf("%s %s has the mode %o, want at most 620", when, device, mode)
+		}
+		if err := p.Resize(pty.Size{Cols: 90, Rows: 20}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.kill(0)
+}
