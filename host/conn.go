@@ -17,6 +17,7 @@ const (
 	closePolicy    = 1008
 	closeReplaced  = 4000
 	closeStalled   = 4001
+	closeSilent    = 4002
 )
 
 // maxMessage bounds what the host sends in one message, against mistakes: snapshots are bounded by their text.
@@ -42,6 +43,7 @@ type conn struct {
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
 	guard  *stallGuard   // set once
+	pulse  *pulse        // set once
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
@@ -69,7 +71,10 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: time.Now(), stalled: func() {
 		c.close(closeStalled, "nothing was read for too long")
 	}}
-	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage})
+	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
+		c.close(closeSilent, "nothing was heard for too long")
+	}}
+	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage})
 	if err := h.open(c); err != nil {
 		_ = c.peer.CloseReason(closePolicy, err.Error()) // it ends either way
 		return err
@@ -77,6 +82,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	defer h.work.Done()
 	impatience := time.AfterFunc(h.opts.HandshakeTime, c.expectHandshake)
 	defer impatience.Stop()
+	defer c.pulse.watch(ctx, ch)()
 	live := r.principal.live()
 	defer context.AfterFunc(live, func() { c.close(closePolicy, context.Cause(live).Error()) })()
 	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")

@@ -32,6 +32,17 @@ func (g *stallGuard) begin() {
 
 func (g *stallGuard) end() { g.since.Store(0) }
 
+// sending reports whether a Send is in progress.
+func (g *stallGuard) sending() bool { return g.since.Load() != 0 }
+
+// sent is how many bytes the socket has taken; 0 if that is not known.
+func (g *stallGuard) sent() int64 {
+	if g.socket == nil {
+		return 0
+	}
+	return g.socket.Load()
+}
+
 func (g *stallGuard) now() time.Duration { return time.Since(g.epoch) }
 
 // lagging reports whether the peer has left the present message unread for longer than d.
@@ -71,13 +82,25 @@ func (g *stallGuard) check() {
 	time.AfterFunc(g.limit-quiet, g.check)
 }
 
-// guarded is ch with its sends watched by g. Of the optional abilities of a Channel, all are kept; where ch lacks one,
-// there is the next best thing.
-func guarded(ch jsonrpc.Channel, g *stallGuard) jsonrpc.Channel { return &guardedChannel{ch, g} }
+// guarded is ch with its sends watched by g, and what comes by p. Of the optional abilities of a Channel, all are kept; where ch
+// lacks one, there is the next best thing.
+func guarded(ch jsonrpc.Channel, g *stallGuard, p *pulse) jsonrpc.Channel {
+	return &guardedChannel{ch, g, p}
+}
 
 type guardedChannel struct {
 	jsonrpc.Channel
 	guard *stallGuard
+	pulse *pulse
+}
+
+// Recv implements jsonrpc.Channel.
+func (c *guardedChannel) Recv(ctx context.Context) ([]byte, error) {
+	msg, err := c.Channel.Recv(ctx)
+	if err == nil {
+		c.pulse.note()
+	}
+	return msg, err
 }
 
 // Send implements jsonrpc.Channel.

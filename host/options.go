@@ -32,6 +32,9 @@ type Options struct {
 	Grace time.Duration
 	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
 	StallTime time.Duration
+	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is
+	// closed, or for longer where much is on its way to it. 0 means 30 s.
+	SilenceTime time.Duration
 	// HandshakeTime is how long a new connection may take to initialize or reconnect; 0 means 30 s.
 	HandshakeTime time.Duration
 
@@ -58,6 +61,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Grace, 30*time.Second)
 	setDefault(&o.StallTime, 15*time.Second)
+	setDefault(&o.SilenceTime, 30*time.Second)
 	setDefault(&o.HandshakeTime, 30*time.Second)
 	setDefault(&o.Scrollback, 1<<20)
 	setDefault(&o.LogBytes, 512<<10)

@@ -59,10 +59,16 @@ const roadLog = 256 << 10
 
 // newRoad connects both over loopback, or in memory for a bubble.
 func newRoad(t *testing.T, seed uint64, inMemory bool, change func(*uplink.Options), fate func(n int) testkit.Fault) *road {
+	return newRoadTo(t, host.Options{}, seed, inMemory, change, fate)
+}
+
+// newRoadTo is newRoad to a host with some options of its own.
+func newRoadTo(t *testing.T, at host.Options, seed uint64, inMemory bool, change func(*uplink.Options), fate func(n int) testkit.Fault) *road {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &road{t: t, ctx: ctx, moved: make(chan struct{}), random: rand.New(rand.NewPCG(seed, 1)), child: testkit.NewChild()}
 	// The observer is not to lag behind the whole log, and everything is compared at the end.
-	r.host = host.New(host.Options{Grace: time.Hour, LogBytes: 8 << 20, LogCount: 1 << 20, Scrollback: 512 << 10})
+	at.Grace, at.LogBytes, at.LogCount, at.Scrollback = time.Hour, 8<<20, 1<<20, 512<<10
+	r.host = host.New(at)
 	server := &http.Server{Handler: r.host}
 	listener := listen(t, inMemory)
 	var work sync.WaitGroup

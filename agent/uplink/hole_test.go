@@ -1,0 +1,57 @@
+package uplink_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tether/agent/uplink"
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+// All that either end sends is swallowed, in every connection, and none is ever closed. Both ends find out by themselves and let go of
+// what they have; when there is a way again, the link goes on where it was.
+func TestABlackHoleBetweenSockets(t *testing.T) {
+	testkit.Leaks(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	var opened, ended atomic.Int64 // connections of the laptop, as the host sees it
+	at := host.Options{SilenceTime: 200 * time.Millisecond, HandshakeTime: time.Second, Audit: func(ev host.AuditEvent) {
+		switch {
+		case ev.Client != "laptop":
+		case ev.Type == host.AuditClient:
+			opened.Add(1)
+		case ev.Type == host.AuditEnded:
+			ended.Add(1)
+		}
+	}}
+	var dark atomic.Bool // nothing passes from the beginning
+	quick := func(o *uplink.Options) { o.Heartbeat, o.DialTimeout = 500*time.Millisecond, time.Second }
+	r := newRoadTo(t, at, 1, false, quick, func(int) testkit.Fault {
+		if dark.Load() {
+			return testkit.Fault{Kind: testkit.BlackHole}
+		}
+		return testkit.Fault{Kind: testkit.BlackHole, After: 50 << 10}
+	})
+	r.lend()
+	r.watch(r.announced)
+	dark.Store(true)
+	for r.proxy.Faults() == 0 {
+		if err := r.write(ctx, 8<<10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, 5*time.Minute, "both ends notice", func() bool {
+		return opened.Load() > 0 && opened.Load() == ended.Load() && r.link.Status().State != uplink.StateOnline
+	})
+	r.calm.Store(true)
+	if err := r.await(ctx, func() bool { return r.seen.Offset() == r.flood.Offset() }); err != nil {
+		t.Fatal(err)
+	}
+	r.child.End(3)
+	if err := r.await(ctx, func() bool { return len(r.exits) == 1 }); err != nil {
+		t.Fatal(err)
+	}
+}

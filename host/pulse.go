@@ -1,0 +1,81 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"tether/jsonrpc"
+)
+
+// slowest is how many bytes a second a peer is thought to read at least, when it is asked for a sign of life behind what it was sent.
+const slowest = 8 << 10
+
+// pulse finds out that the peer of a connection is gone although nobody has said so: a machine that was switched off, a network that
+// swallows everything. A peer that says nothing for the limit is pinged. Its timer looks once in that time, so an idle connection
+// costs nothing else.
+type pulse struct {
+	// Set once.
+	limit time.Duration
+	ping  func(context.Context) error
+	guard *stallGuard
+	gone  func() // called when no sign of life has come
+	ctx   context.Context
+	end   context.CancelFunc
+	timer *time.Timer
+
+	heard atomic.Int64 // when something came last, in nanoseconds from guard.epoch
+	taken atomic.Int64 // how much the socket had taken then
+}
+
+// watch begins to listen. It is over when the function it returns is called. A channel without pings is not watched.
+func (p *pulse) watch(ctx context.Context, ch jsonrpc.Channel) (stop func()) {
+	pinger, ok := ch.(interface{ Ping(context.Context) error })
+	if !ok {
+		return func() {}
+	}
+	p.ping = pinger.Ping
+	p.ctx, p.end = context.WithCancel(ctx)
+	p.note()
+	ready := make(chan struct{})
+	p.timer = time.AfterFunc(p.limit, func() { <-ready; p.check() })
+	close(ready)
+	return func() { p.end(); p.timer.Stop() }
+}
+
+// note is called when something has come.
+func (p *pulse) note() {
+	p.heard.Store(int64(p.guard.now()))
+	p.taken.Store(p.guard.sent())
+}
+
+// quiet is how long nothing has come.
+func (p *pulse) quiet() time.Duration { return p.guard.now() - time.Duration(p.heard.Load()) }
+
+// patience is how long a ping may take: it comes behind everything that was sent since the peer was heard.
+func (p *pulse) patience() time.Duration {
+	return p.limit + time.Duration(p.guard.sent()-p.taken.Load())*time.Second/slowest
+}
+
+// check runs when the timer does. While something is being sent, the guard watches.
+func (p *pulse) check() {
+	if quiet := p.quiet(); quiet < p.limit {
+		p.timer.Reset(p.limit - quiet)
+		return
+	}
+	if !p.guard.sending() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.patience())
+		err := p.ping(ctx)
+		cancel()
+		switch {
+		case p.ctx.Err() != nil:
+			return
+		case err == nil:
+			p.note()
+		case p.quiet() >= p.limit && !p.guard.sending():
+			p.gone()
+			return
+		}
+	}
+	p.timer.Reset(p.limit)
+}

@@ -1,0 +1,163 @@
+package host_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
+)
+
+// pipes is a listener in memory, for bubbles.
+type pipes struct {
+	conns chan net.Conn
+	done  chan struct{}
+	once  sync.Once
+}
+
+func (p *pipes) dial() (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
+
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+// ends are the connections of clients that have ended, as a host's record has them.
+type ends struct {
+	mu sync.Mutex
+	of map[string]time.Time // by clientId
+}
+
+func (e *ends) audit(ev host.AuditEvent) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ev.Type == host.AuditEnded {
+		e.of[ev.Client] = time.Now()
+	}
+}
+
+func (e *ends) at(id string) time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.of[id]
+}
+
+// via connects a client over WebSockets in memory.
+func via(t *testing.T, id string, dial func() (net.Conn, error)) *viewer {
+	t.Helper()
+	ch, err := wsconn.Dial(t.Context(), "ws://localhost/", wsconn.Options{DialContext: func(context.Context, string, string) (net.Conn, error) { return dial() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newViewer(t, ch, id)
+	t.Cleanup(v.close)
+	v.initialize(viewOptions{resume: true, subs: []string{ahp.RootURI}})
+	return v
+}
+
+// A machine behind a network that has gone without a word is noticed within two times of silence, all that it has is freed, and it may
+// come back. Who is only quiet stays.
+func TestASilentMachineIsNoticed(t *testing.T) {
+	for _, kind := range []testkit.FaultKind{testkit.BlackHole, testkit.HalfOpenFar} {
+		synctest.Test(t, func(t *testing.T) {
+			ended := &ends{of: map[string]time.Time{}}
+			h := testHost(t, host.Options{Grace: 10 * time.Second, Audit: ended.audit})
+			l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			server := &http.Server{Handler: h}
+			go func() { _ = server.Serve(l) }() // until it is closed
+			t.Cleanup(func() { server.Close() })
+			proxy := testkit.NewProxy(t, l.dial, func(int) testkit.Fault { return testkit.Fault{Kind: kind, After: 5000} })
+			quiet := via(t, "quiet", l.dial)
+			machine := via(t, "laptop", proxy.Dial)
+			machine.create(uri)
+			for proxy.Faults() == 0 {
+				machine.output(uri, "x", -1)
+				synctest.Wait()
+			}
+			began := time.Now()
+			time.Sleep(59 * time.Second)
+			if kind == testkit.BlackHole && ended.at("laptop").IsZero() == false && ended.at("laptop").Sub(began) < 30*time.Second {
+				t.Error("it was given up before it was asked")
+			}
+			time.Sleep(2 * time.Second)
+			if at := ended.at("laptop"); at.IsZero() {
+				t.Errorf("%v: not noticed within 61 s", kind)
+			}
+			time.Sleep(10 * time.Second)
+			quiet.await("the terminal has gone", func() bool { return len(quiet.root.Terminals) == 0 })
+			if n := h.Count(); n != 0 {
+				t.Errorf("%d terminals are left", n)
+			}
+			time.Sleep(time.Hour)
+			quiet.ping()
+			if at := ended.at("quiet"); !at.IsZero() {
+				t.Errorf("who was quiet for an hour was closed after %v", at.Sub(began))
+			}
+			via(t, "laptop", l.dial).create(uri)
+			quiet.await("the terminal is back", func() bool { return len(quiet.root.Terminals) == 1 })
+		})
+	}
+}
+
+// The same with sockets: a client behind a black hole ends although neither end of its connection is told.
+func TestASilentSocketIsNoticed(t *testing.T) {
+	testkit.Leaks(t)
+	ended := &ends{of: map[string]time.Time{}}
+	_, url := serve(t, host.Options{SilenceTime: 100 * time.Millisecond, Audit: ended.audit})
+	hole := testkit.Fault{Kind: testkit.BlackHole, After: 3000}
+	p := testkit.NewProxy(t, func() (net.Conn, error) { return net.Dial("tcp", url[len("ws://"):]) }, func(int) testkit.Fault { return hole })
+	ch, err := wsconn.Dial(t.Context(), "ws://"+p.Listen(t), wsconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.Send(t.Context(), subscribing("gone")); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		for err == nil {
+			_, err = ch.Recv(context.Background())
+		}
+		done <- err
+	}()
+	for p.Faults() == 0 {
+		if err := ch.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":9,"method":"ping","params":{"channel":"ahp-root://"}}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("gone").IsZero() })
+	select {
+	case err := <-done:
+		t.Errorf("the client was told: %v", err)
+	default:
+	}
+	ch.Close()
+	if err := <-done; err == io.EOF {
+		t.Error("the end came from the host")
+	}
+}
