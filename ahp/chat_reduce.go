@@ -32,12 +32,12 @@ func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 	default:
 		return reduceToolCall(s, a)
 	}
-	s.ModifiedAt = isoTime(now)
+	s.ModifiedAt = FormatTime(now)
 	return s
 }
 
-// isoTime is a time as the protocol writes it.
-func isoTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+// FormatTime is a time as the protocol writes it: ISO 8601, UTC, with milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 func startTurn(s ChatState, a ChatTurnStarted) ChatState {
 	s.ActiveTurn = &Turn{ID: a.TurnID, StartedAt: a.StartedAt, Message: a.Message, ResponseParts: []ResponsePart{}}
@@ -79,7 +79,7 @@ func endTurn(s ChatState, id string, end Turn, now time.Time) ChatState {
 	if end.State == TurnError {
 		s.Status = s.Status&^sessionActivity | SessionError
 	}
-	s.ModifiedAt = isoTime(now)
+	s.ModifiedAt = FormatTime(now)
 	return s
 }
 

@@ -1,12 +1,14 @@
 package host
 
-// channel is the root or one terminal: a log of envelopes and who subscribes to it. Guarded by the host's mutex.
+// channel is the root, one terminal, a session or its chat: a log of envelopes and who subscribes to it. Guarded by the host's mutex.
 type channel struct {
-	uri   string
-	term  *terminal // nil for the root
-	log   chanLog
-	subs  []*subscription
-	ended bool // nothing will be added; subscriptions end when they have delivered what there is
+	uri  string
+	term *terminal // nil for the others
+	log  chanLog
+	subs []*subscription
+
+	session *Session // nil for the others
+	ended   bool     // nothing will be added; subscriptions end when they have delivered what there is
 }
 
 func (h *Host) newChannel(uri string) *channel {

@@ -21,6 +21,8 @@ type client struct {
 	lends     bool // it has lent terminals: its id is not free because it is switched off
 	terminals int  // how many exist that it created
 
+	absence *time.Timer // ends its part in sessions; nil while it is there
+
 	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a
 	// resynchronisation, or be that of a snapshot which overtook envelopes of other channels.
 	exact int64
@@ -113,4 +115,5 @@ func (h *Host) attachLocked(c *conn, cl *client) {
 		old.closeLocked(closeReplaced, "replaced by a newer connection of this client")
 	}
 	cl.conn, c.client = c, cl
+	c.knowSessionsLocked()
 }

@@ -58,6 +58,9 @@ type conn struct {
 	direct  []entry                  // envelopes for this connection alone
 	echoes  budget
 
+	told        map[*Session]bool     // sessions that its client knows of
+	dueSessions map[*Session]struct{} // and those of which it is to be told something
+
 	denials    budget // of records of what the role does not allow
 	unanswered int    // refusals that were not sent, beyond the budget
 	skipped    int    // times a subscription fell behind
@@ -139,6 +142,7 @@ func (h *Host) leave(c *conn, cause error) {
 		id = cl.id
 		if cl.conn == c {
 			cl.conn, cl.left = nil, time.Now()
+			h.absentLocked(cl)
 		}
 	}
 	event := h.log.Info().Int("skipped", c.skipped).Int("unanswered", c.unanswered)
@@ -203,9 +207,12 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextCountLocked()
 	}
 	if msg == nil {
+		msg = c.nextSessionLocked()
+	}
+	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.acks)+len(c.counts)+len(c.ready) > 0
+	more = len(c.acks)+len(c.counts)+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more {
 		c.drainedLocked()
 	}
@@ -241,6 +248,8 @@ var methods = map[string]method{
 	ahp.MethodReconnect:       {serve: (*conn).reconnect, early: true},
 	ahp.MethodSubscribe:       {serve: (*conn).subscribe},
 	ahp.MethodListSessions:    {serve: (*conn).listSessions},
+	ahp.MethodCreateSession:   {serve: (*conn).createSession},
+	ahp.MethodDisposeSession:  {serve: (*conn).disposeSession},
 	ahp.MethodCreateTerminal:  {serve: (*conn).createTerminal},
 	ahp.MethodDisposeTerminal: {serve: (*conn).disposeTerminal},
 }
@@ -280,8 +289,6 @@ func (c *conn) notified(r *jsonrpc.Request) {
 }
 
 func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
-
-func (c *conn) listSessions(r *jsonrpc.Request) error { return r.Reply(ahp.ListSessionsResult{}) }
 
 // denied answers what the role of the connection does not allow, and keeps a record, though not of a flood.
 func (c *conn) denied(what string) error {

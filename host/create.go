@@ -39,6 +39,9 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 		if !c.may(rightShells) {
 			return c.denied("start shells of the host")
 		}
+		if err := c.grant(&p.Claim); err != nil {
+			return err
+		}
 		return c.createServer(r, p)
 	}
 	if !c.may(rightLend) {
@@ -67,7 +70,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	switch {
 	case c.closing:
 		return errClosing
-	case t == nil && h.starting[p.Channel]:
+	case t == nil && (h.starting[p.Channel] || h.talks[p.Channel] != nil):
 		return errExists
 	case t == nil:
 		if err := h.admitTerminalLocked(c.client); err != nil {

@@ -113,8 +113,14 @@ func (c *conn) act(d *ahp.Dispatch) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if c.actSessionLocked(d, a, err) {
+		return
+	}
 	t := h.terminals[d.Channel]
 	reason := c.forbidsLocked(t, d.Kind)
+	if reason == "" && err == nil && !t.remote() {
+		a, reason = c.claimedLocked(t, a)
+	}
 	switch {
 	case reason != "":
 	case err != nil:
@@ -153,6 +159,9 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 		if ch.term != nil {
 			e.pos = ch.term.content.end
 		}
+		if ch.session != nil {
+			e.only = c.client
+		}
 		ch.addLocked(e)
 	}
 	if ch == nil || c.subs[d.Channel] == nil {
@@ -168,13 +177,16 @@ func (h *Host) channelLocked(uri string) *channel {
 	if t := h.terminals[uri]; t != nil {
 		return t.channel
 	}
+	if s := h.talks[uri]; s != nil {
+		return s.at(uri)
+	}
 	return nil
 }
 
 // visibleLocked is the channel with that URI if the connection may know of it, or nil.
 func (c *conn) visibleLocked(uri string) *channel {
 	ch := c.h.channelLocked(uri)
-	if ch == nil || ch.term != nil && !c.seesLocked(ch.term) {
+	if ch == nil || ch.term != nil && !c.seesLocked(ch.term) || ch.session != nil && !c.seesChannelLocked(ch) {
 		return nil
 	}
 	return ch

@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -82,7 +83,8 @@ type snapshot struct {
 	seq     int64
 	version string
 
-	root  *ahp.RootState // the root's; else a terminal's:
+	root  *ahp.RootState // the root's
+	talk  json.Marshaler // a session's or chat's; else a terminal's:
 	state ahp.TerminalState
 	parts []part
 }
@@ -107,9 +109,13 @@ func (s *snapshot) append(dst []byte) []byte {
 	dst = append(dst, `,"fromSeq":`...)
 	dst = strconv.AppendInt(dst, s.seq, 10)
 	dst = append(dst, `,"state":`...)
-	if s.root != nil {
+	switch {
+	case s.root != nil:
 		dst = append(dst, s.root.MarshalFor(s.version)...)
-	} else {
+	case s.talk != nil:
+		raw, _ := s.talk.MarshalJSON() // the types of ahp do not fail
+		dst = append(dst, raw...)
+	default:
 		dst = s.appendState(dst)
 	}
 	return append(dst, '}')

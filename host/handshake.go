@@ -65,6 +65,7 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	}
 	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
+	c.presentLocked()
 	c.laterLocked(func() { c.welcome(r, subs) })
 	if h.opts.Audit != nil {
 		h.work.Go(func() { h.audit(AuditClient, c.remote, AuditEvent{Client: p.ClientID}) })
@@ -153,8 +154,10 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 	if t := ch.term; t != nil {
 		s.state = t.state
 		s.parts, _ = t.content.view(limit)
+	} else if ch.session != nil {
+		s.talk = ch.session.showsLocked(ch, c)
 	} else {
-		s.root = &ahp.RootState{Terminals: c.infosLocked()}
+		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.infosLocked()}
 	}
 	return s
 }
@@ -183,6 +186,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 		}
 	}
 	subs := c.subscribeAllLocked(p.Subscriptions)
+	c.presentLocked()
 	c.laterLocked(func() { c.resume(r, &p, subs) })
 	return nil
 }
@@ -217,7 +221,7 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 		log := &s.ch.log
 		i, whole := log.after(seq)
 		for ; whole && i < log.next && bytes <= maxReplay; i++ {
-			if e := log.at(i); e.from == nil || e.from != c.client {
+			if e := log.at(i); e.isFor(s) {
 				missed = append(missed, *e)
 				bytes += len(e.msg)
 			}

@@ -39,6 +39,8 @@ type viewer struct {
 	clientSeq int64
 	keep      bool // keep the envelopes
 	text      map[string]*strings.Builder
+	talks     map[string]*talk
+	notices   []string // notifications about sessions: "method URI"
 }
 
 // viewOptions are how a viewer connects.
@@ -73,7 +75,7 @@ func connect(t testing.TB, h *host.Host, id string, o viewOptions) *viewer {
 // newViewer runs a client on ch.
 func newViewer(t testing.TB, ch jsonrpc.Channel, id string) *viewer {
 	v := &viewer{t: t, id: id, done: make(chan struct{}), acks: map[string]int64{}, observers: map[string]int64{}, states: map[string]*ahp.TerminalState{},
-		from: map[string]int64{}, text: map[string]*strings.Builder{}, keep: true}
+		from: map[string]int64{}, text: map[string]*strings.Builder{}, talks: map[string]*talk{}, keep: true}
 	v.cond = sync.NewCond(&v.mu)
 	v.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: v, MaxMessage: 16 << 20})
 	go func() {
@@ -142,6 +144,8 @@ func (v *viewer) load(s ahp.Snapshot) {
 		if err := json.Unmarshal(s.State, &v.root); err != nil {
 			v.t.Errorf("root snapshot: %v", err)
 		}
+	} else if isTalk(s.Resource) {
+		v.talks[s.Resource] = loadTalk(v.t, s)
 	} else {
 		var st ahp.TerminalState
 		if err := json.Unmarshal(s.State, &st); err != nil {
@@ -193,6 +197,8 @@ func (v *viewer) Handle(_ context.Context, r *jsonrpc.Request) {
 		if from, ok := v.from[e.Channel]; ok && e.ServerSeq > from {
 			v.reduce(e)
 		}
+	case ahp.MethodSessionAdded, ahp.MethodSessionRemoved, ahp.MethodSessionSummaryChanged:
+		v.notices = append(v.notices, notice(v.t, r))
 	default:
 		v.t.Errorf("unexpected %s", r.Method)
 	}
@@ -209,6 +215,10 @@ func (v *viewer) reduce(e ahp.Envelope) {
 	}
 	if e.Channel == ahp.RootURI {
 		v.root = ahp.ReduceRoot(v.root, a)
+		return
+	}
+	if s := v.talks[e.Channel]; s != nil {
+		s.reduce(a)
 		return
 	}
 	st := v.states[e.Channel]

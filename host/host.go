@@ -39,6 +39,10 @@ type Host struct {
 	rowsMoved chan struct{}      // closed when what pages list has changed; nil when none waits
 	forgot    time.Time          // when forgetLocked last looked
 	conns     map[*conn]struct{}
+
+	talks      map[string]*Session // by the URIs of their channels, two for each
+	agentTalks map[string]*Session // those of agents, by their names
+	toolsMoved bool                // agents are about to be told of other tools
 }
 
 // New returns a host that serves what is handed to ServeHTTP and ServeChannel. Close it.
@@ -53,6 +57,7 @@ func New(o Options) *Host {
 		starting:  make(map[string]bool),
 		conns:     make(map[*conn]struct{}),
 		forgot:    time.Now(),
+		talks:     make(map[string]*Session), agentTalks: make(map[string]*Session),
 	}
 	h.root = h.newChannel(ahp.RootURI)
 	return h

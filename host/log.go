@@ -8,6 +8,7 @@ type entry struct {
 	msg   []byte  // the whole notification, ready for the wire
 	pos   int64   // stream position of the terminal's text after it
 	from  *client // set on text that its owner sent: the owner does not get it back
+	only  *client // set on what of a session is between the host and this client: nobody else gets it but who may see all
 	start int64   // bytes of all entries of this log before it; set by add
 }
 

@@ -29,7 +29,11 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		return nil, errNoAgent
 	}
 	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
-		return mcp.New(mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version})
+		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version}
+		if h.opts.Sessions && p.may(rightSessions) {
+			o.Extra, o.Guide = func() []mcp.Extra { return h.machineTools(p) }, callerGuide
+		}
+		return mcp.New(o)
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):

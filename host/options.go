@@ -51,6 +51,11 @@ type Options struct {
 	// host hold; 0 means 4096, 1024 and 256.
 	MaxConnections, MaxSubscriptions, MaxTerminals int
 
+	// Sessions lets clients make sessions, machines publish tools in them, and agents of RoleOperator call those. MaxSessions bounds how many
+	// there are; 0 means 256.
+	Sessions    bool
+	MaxSessions int
+
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
 	Runner Runner
 	// Logger gets what happens, never terminal content and never a token; nil means silence.
@@ -70,6 +75,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxConnections, 4096)
 	setDefault(&o.MaxSubscriptions, 1024)
 	setDefault(&o.MaxTerminals, 256)
+	setDefault(&o.MaxSessions, 256)
 	if o.Info.Name == "" {
 		o.Info.Name = "tether-host"
 	}

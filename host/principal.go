@@ -15,30 +15,34 @@ const (
 	RoleMachine  Role = "machine"  // lends terminals, and sees no others than its own
 	RoleObserver Role = "observer" // sees all terminals
 	RoleAgent    Role = "agent"    // sees all terminals
+	RoleOperator Role = "operator" // an agent that may also call the tools that machines publish in sessions
 	RoleAdmin    Role = "admin"    // everything, also shells of the host's own
 )
 
 // Roles are all roles, in the order of their declaration.
-func Roles() []Role { return []Role{RoleMachine, RoleObserver, RoleAgent, RoleAdmin} }
+func Roles() []Role { return []Role{RoleMachine, RoleObserver, RoleAgent, RoleOperator, RoleAdmin} }
 
 // right is something that a role may do. Who may do what is decided by grants and nowhere else.
 type right int
 
 const (
-	rightLend    right = iota // announce client-executed terminals
-	rightSee                  // other clients' terminals
-	rightMCP                  // the door for agents
-	rightPage                 // the page for people
-	rightShells               // server-executed terminals: make them and do with them what AHP allows
-	rightDispose              // of other clients' terminals
+	rightLend     right = iota // announce client-executed terminals
+	rightSee                   // other clients' terminals
+	rightMCP                   // the door for agents
+	rightPage                  // the page for people
+	rightShells                // server-executed terminals: make them and do with them what AHP allows
+	rightDispose               // of other clients' terminals and sessions
+	rightTools                 // publish tools in sessions
+	rightSessions              // make sessions, see what is done in all of them, and call the tools there
 )
 
 // grants is never changed. An observer and an agent differ in name alone, so that the log tells people from programs.
 var grants = map[Role][]right{
-	RoleMachine:  {rightLend},
+	RoleMachine:  {rightLend, rightTools},
 	RoleObserver: {rightSee, rightMCP, rightPage},
 	RoleAgent:    {rightSee, rightMCP},
-	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose},
+	RoleOperator: {rightSee, rightMCP, rightSessions},
+	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose, rightTools, rightSessions},
 }
 
 // Principal is who has been let in.
@@ -108,6 +112,8 @@ const (
 	AuditCreated    = "created"    // a terminal was announced or started
 	AuditDisposed   = "disposed"   // a terminal was disposed of
 	AuditSubscribed = "subscribed" // somebody watches a terminal
+	AuditSession    = "session"    // a session was created or disposed of
+	AuditCalled     = "called"     // an agent has called a machine's tool
 	AuditDenied     = "denied"     // somebody tried what the role does not allow
 )
 

@@ -11,6 +11,10 @@ import (
 // goes on from there. Only the writer calls it, when the socket can take more, so nothing is prepared for who reads nothing.
 func (s *subscription) resyncLocked() {
 	t := s.ch.term
+	if s.ch.session != nil {
+		s.lostLocked()
+		return
+	}
 	if t == nil {
 		s.next, s.seen = s.ch.log.first, 0
 		return

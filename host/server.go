@@ -73,7 +73,7 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return jsonrpc.Errorf(jsonrpc.CodeInternal, "the host is going away")
-	case h.terminals[uri] != nil || h.starting[uri]:
+	case h.terminals[uri] != nil || h.starting[uri] || h.talks[uri] != nil:
 		return errExists
 	case servers >= maxServerTerminals:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", maxServerTerminals)
@@ -83,11 +83,23 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 
 // runServer starts the process, answers, and follows the terminal to its end.
 func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTerminalParams) {
+	t, err := h.startServer(h.ctx, creator, p)
+	if err != nil {
+		_ = r.ReplyError(err) // fails only with the connection
+		return
+	}
+	_ = r.Reply(nil) // likewise
+	defer t.proc.Kill()
+	h.follow(t, t.proc)
+}
+
+// startServer starts a process for a terminal that is known to be starting. The error is fit for who asked.
+func (h *Host) startServer(ctx context.Context, creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
 	if state.Cols == 0 {
 		state.Cols, state.Rows = defaultCols, defaultRows
 	}
-	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
+	proc, err := h.opts.Runner.Start(ctx, ServerTerminal{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
 	})
 	h.mu.Lock()
@@ -95,16 +107,18 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 	if err != nil {
 		h.mu.Unlock()
 		h.log.Warn().Err(err).Msg("starting a terminal failed")
-		_ = r.ReplyError(jsonrpc.Errorf(jsonrpc.CodeInternal, "the terminal could not be started")) // fails only with the connection
-		return
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInternal, "the terminal could not be started")
+	}
+	if err := h.heldStillLocked(p.Claim); err != nil {
+		h.mu.Unlock()
+		proc.Kill()
+		return nil, err
 	}
 	t := h.addTerminalLocked(p.Channel, creator, state)
 	t.proc = proc
 	h.mu.Unlock()
 	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
-	_ = r.Reply(nil) // likewise
-	defer proc.Kill()
-	h.follow(t, proc)
+	return t, nil
 }
 
 // follow appends what a process does until it ends. While even the best of the subscribers is far behind, it reads on

@@ -55,5 +55,8 @@ func (c *conn) unsubscribe(params []byte) {
 	defer c.h.mu.Unlock()
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
+		if of := s.ch.session; of != nil && s.ch == of.channel {
+			of.leaveLocked(c.client, nil) // who does not follow a session takes no part in it
+		}
 	}
 }

@@ -73,7 +73,7 @@ func (s *subscription) noticeLocked() {
 		return
 	}
 	s.skipOwnLocked()
-	if s.next == s.ch.log.next && len(s.own) == 0 && s.ch.term != nil && !s.ch.ended {
+	if s.next == s.ch.log.next && len(s.own) == 0 && !s.ch.isRoot() && !s.ch.ended {
 		return
 	}
 	if !s.listed {
@@ -83,11 +83,11 @@ func (s *subscription) noticeLocked() {
 	s.conn.wake()
 }
 
-// skipOwnLocked moves past text that the subscriber itself sent.
+// skipOwnLocked moves past text that the subscriber itself sent, and what is not for it.
 func (s *subscription) skipOwnLocked() {
 	for log := &s.ch.log; s.next >= log.first && s.next < log.next; s.next++ {
 		e := log.at(s.next)
-		if e.from == nil || e.from != s.conn.client {
+		if e.isFor(s) {
 			return
 		}
 		s.pos = e.pos

@@ -24,6 +24,11 @@ type Options struct {
 	// way before it is forgotten to make room, default 1 h. A client that comes
 	// back notices and begins anew. When there is no other room, it is shorter.
 	SessionIdle time.Duration
+	// Extra returns further tools, with their Guide for the model; nil means that
+	// there are none. It is called whenever they may have changed, by several
+	// goroutines but not at the same time.
+	Extra func() []Extra
+	Guide string
 }
 
 // Server serves the sessions of one principal. It is safe for concurrent use.
@@ -45,6 +50,9 @@ type Server struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // Serve
+
+	extraMu sync.Mutex // held while tools are compared and registered
+	extra   map[string]Extra
 
 	mu       sync.Mutex
 	sessions int // of Serve
@@ -84,14 +92,20 @@ func New(o Options) *Server {
 	if s.control == nil {
 		guide = readerInstructions
 	}
+	if o.Guide != "" {
+		guide += "\n" + o.Guide
+	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "tether", Title: "tether terminals", Version: o.Version}, &sdk.ServerOptions{
 		Instructions:       guide,
 		SubscribeHandler:   s.subscribe,
 		UnsubscribeHandler: s.unsubscribe,
-		Capabilities:       &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
+		Capabilities:       &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Extra != nil}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
 	})
 	s.addTools()
 	s.addResources()
+	if o.Extra != nil {
+		s.server.AddReceivingMiddleware(s.syncing)
+	}
 	get := func(*http.Request) *sdk.Server { return s.server }
 	s.stateful = sdk.NewStreamableHTTPHandler(get, nil)
 	s.modern = sdk.NewStreamableHTTPHandler(get, &sdk.StreamableHTTPOptions{Stateless: true, PropagateRequestCancellation: true})

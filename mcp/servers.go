@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 )
 
@@ -52,6 +54,16 @@ func (s *Servers) dropIdleLocked() bool {
 		}
 	}
 	return len(s.of) < before
+}
+
+// Each calls f with every server there is, without the lock.
+func (s *Servers) Each(f func(*Server)) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.of))
+	s.mu.Unlock()
+	for _, m := range all {
+		f(m)
+	}
 }
 
 // Close ends all sessions. It may be called again.

@@ -1,0 +1,258 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"tether/ahp"
+)
+
+// provider is what sessions here say of who runs their agent: those come through the host's doors.
+const provider = "tether"
+
+const (
+	maxClientSessions = 16        // sessions that one client has created
+	maxActiveClients  = 64        // clients with tools in one session
+	maxCalls          = 16        // tool calls of one session at a time
+	maxTurns          = 64        // turns that are kept
+	maxTurnBytes      = 1 << 20   // bytes of tool calls: more begin no call in the same turn, and older turns give way
+	maxToolResult     = 256 << 10 // bytes of a result
+	maxPublished      = 64 << 10  // bytes of what a client publishes, or else dispatches on a session
+)
+
+var (
+	// ErrNoSession is returned for a session that is not there, or not any more.
+	ErrNoSession = errors.New("host: there is no such session")
+	errSessions  = errors.New("host: too many sessions")
+)
+
+// Session is a session at the host with its one chat. What agents do in it are tool calls: of tools that clients have published
+// (CallTool), and of the host's own, which may use terminals (Begin). Its methods may be called from any goroutine.
+//
+//	ready → ended: disposed of, or its creator has gone and nobody else is in it
+type Session struct {
+	h       *Host
+	uri     string
+	chat    *channel // the channels never change
+	channel *channel
+	creator *client // nil: the host made it
+	holder  *client // stands for the session as the creator of terminals
+
+	// Guarded by the host's mutex.
+	state     ahp.SessionState
+	talk      ahp.ChatState
+	created   time.Time
+	modified  time.Time
+	members   map[string]*client   // with tools here, by clientId
+	calls     map[string]*toolCall // under way, by id
+	turnCalls int                  // ever begun, for ids
+	turnBytes int                  // of the calls of the active turn
+	kept      []int                // bytes of the turns that are kept
+	began     time.Time            // the active turn
+	ended     bool
+}
+
+// URI names the session's channel.
+func (s *Session) URI() string { return s.uri }
+
+// Session returns the session with that URI, or ErrNoSession.
+func (h *Host) Session(uri string) (*Session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.talks[uri]; s != nil && s.uri == uri {
+		return s, nil
+	}
+	return nil, ErrNoSession
+}
+
+// NewSession makes a session of the host's own, in which all machines may publish their tools. It fails without Options.Sessions, and
+// when there are too many.
+func (h *Host) NewSession(title string) (*Session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, ahp.SessionState{Title: cleanTitle(title)})
+}
+
+// addSessionLocked makes a session. Its URI is not in use.
+func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionState) (*Session, error) {
+	switch {
+	case !h.opts.Sessions || h.closed:
+		return nil, errors.New("host: this host has no sessions")
+	case len(h.talks) >= 2*h.opts.MaxSessions: // each is there by two URIs
+		return nil, errSessions
+	}
+	now := time.Now()
+	chat := ahp.ChatScheme + rand.Text()
+	h.nextSeqLocked() // so that no snapshot of an earlier session with this URI passes for one of this
+	s := &Session{h: h, uri: uri, channel: h.newChannel(uri), chat: h.newChannel(chat), creator: creator,
+		holder:  &client{id: uri, principal: Principal{Role: RoleAdmin}},
+		created: now, modified: now, members: make(map[string]*client), calls: make(map[string]*toolCall)}
+	s.channel.session, s.chat.session = s, s
+	summary := ahp.ChatSummary{Resource: chat, Title: state.Title, Status: ahp.SessionIdle, ModifiedAt: ahp.FormatTime(now)}
+	state.Provider, state.Status, state.Lifecycle, state.DefaultChat = provider, ahp.SessionIdle, ahp.LifecycleReady, chat
+	state.Chats = []ahp.ChatSummary{summary}
+	s.state, s.talk = state, ahp.ChatState{ChatSummary: summary}
+	h.talks[uri], h.talks[chat] = s, s
+	h.sessionChangedLocked(s)
+	return s, nil
+}
+
+// at is one of the session's channels.
+func (s *Session) at(uri string) *channel {
+	if uri == s.chat.uri {
+		return s.chat
+	}
+	return s.channel
+}
+
+// Dispose ends the session: its calls fail, the terminals that it holds are disposed of. It may be called again.
+func (s *Session) Dispose() {
+	s.h.mu.Lock()
+	procs := s.disposeLocked("the session was disposed of")
+	s.h.mu.Unlock()
+	kill(procs)
+}
+
+// disposeLocked returns the processes that are to be killed without the lock.
+func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
+	if s.ended {
+		return nil
+	}
+	for _, call := range s.calls {
+		s.finishLocked(call, failed(why), nil)
+	}
+	for _, t := range s.h.heldLocked(s) {
+		if t.proc != nil {
+			procs = append(procs, t.proc)
+		}
+		s.h.disposeLocked(t, nil)
+	}
+	s.ended = true
+	delete(s.h.talks, s.uri)
+	delete(s.h.talks, s.chat.uri)
+	s.chat.endLocked()
+	s.channel.endLocked()
+	s.h.sessionChangedLocked(s)
+	s.h.toolsChangedLocked()
+	return procs
+}
+
+// heldLocked are the terminals that a session holds.
+func (h *Host) heldLocked(s *Session) (held []*terminal) {
+	for _, t := range h.order {
+		if c := t.state.Claim; c.Kind == ahp.ClaimSession && c.Session == s.uri {
+			held = append(held, t)
+		}
+	}
+	return held
+}
+
+func kill(procs []ServerProcess) {
+	for _, p := range procs {
+		p.Kill()
+	}
+}
+
+// summaryLocked is the session in the list.
+func (s *Session) summaryLocked() ahp.SessionSummary {
+	dirs, _ := json.Marshal(s.state.WorkingDirectories) // strings cannot fail
+	if s.state.WorkingDirectories == nil {
+		dirs = nil
+	}
+	return ahp.SessionSummary{Resource: s.uri, Provider: s.state.Provider, Title: s.state.Title, Status: s.talk.Status,
+		CreatedAt: ahp.FormatTime(s.created), ModifiedAt: ahp.FormatTime(s.modified), WorkingDirectories: dirs}
+}
+
+// applyLocked changes the session and tells its subscribers; with only, that client alone and who may see everything.
+func (s *Session) applyLocked(a ahp.Action, origin *ahp.Origin, only *client) {
+	s.state = ahp.ReduceSession(s.state, a)
+	s.h.logLocked(s.channel, a, origin, only)
+}
+
+// sayLocked changes the chat and tells its subscribers.
+func (s *Session) sayLocked(a ahp.Action, origin *ahp.Origin) {
+	s.modified = time.Now()
+	s.talk = ahp.ReduceChat(s.talk, a, s.modified)
+	s.turnBytes += s.h.logLocked(s.chat, a, origin, nil)
+}
+
+func (h *Host) logLocked(ch *channel, a ahp.Action, origin *ahp.Origin, only *client) (size int) {
+	e := entry{seq: h.nextSeqLocked(), only: only}
+	e.msg = appendEnvelope(nil, ch.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	ch.addLocked(e)
+	return len(e.msg)
+}
+
+// openTurnLocked sees to it that there is a turn: calls that overlap share one.
+func (s *Session) openTurnLocked(agent string) string {
+	if t := s.talk.ActiveTurn; t != nil {
+		return t.ID
+	}
+	s.turnBytes, s.began = 0, time.Now()
+	id := rand.Text()
+	s.sayLocked(ahp.ChatTurnStarted{TurnID: id, StartedAt: ahp.FormatTime(s.began),
+		Message: ahp.Message{Text: "Tool calls of " + agent, Origin: ahp.MessageOrigin{Kind: "agent"}}}, nil)
+	s.chatChangedLocked()
+	return id
+}
+
+// closeTurnLocked ends the turn when its last call has ended, and lets old turns go.
+func (s *Session) closeTurnLocked() {
+	t := s.talk.ActiveTurn
+	if t == nil || len(s.calls) > 0 {
+		return
+	}
+	s.sayLocked(ahp.ChatTurnComplete{TurnID: t.ID, Duration: float64(time.Since(s.began).Milliseconds())}, nil)
+	s.turnOverLocked()
+}
+
+// turnOverLocked tells that the chat rests and bounds what is kept of it, which subscribers may keep for longer.
+func (s *Session) turnOverLocked() {
+	s.kept = append(s.kept, s.turnBytes)
+	sum := 0
+	for _, n := range s.kept {
+		sum += n
+	}
+	drop := 0
+	for len(s.kept)-drop > 1 && (len(s.kept)-drop > maxTurns || sum > maxTurnBytes) {
+		sum -= s.kept[drop]
+		drop++
+	}
+	if drop > 0 {
+		s.kept = append([]int(nil), s.kept[drop:]...)
+		s.talk.Turns = append([]ahp.Turn(nil), s.talk.Turns[drop:]...)
+	}
+	s.chatChangedLocked()
+}
+
+// chatChangedLocked tells in the session, and in the list, how the chat is.
+func (s *Session) chatChangedLocked() {
+	status, modified := s.talk.Status, s.talk.ModifiedAt
+	s.applyLocked(ahp.SessionChatUpdated{Chat: s.chat.uri,
+		Changes: ahp.PartialChatSummary{Status: &status, ModifiedAt: &modified}}, nil, nil)
+	s.h.sessionChangedLocked(s)
+}
+
+// agentSession is the session of an agent that came through the MCP door: its own, so that machines can tell agents apart. It ends with
+// the agent's token. nil without sessions, or when there are too many.
+func (h *Host) agentSession(p Principal) *Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.agentTalks[p.Name]; s != nil && !s.ended {
+		return s
+	}
+	title := "agent " + p.Name
+	if p.Name == "" {
+		title = "agent"
+	}
+	s, err := h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, ahp.SessionState{Title: title})
+	if err != nil {
+		return nil
+	}
+	h.agentTalks[p.Name] = s
+	context.AfterFunc(p.live(), s.Dispose)
+	return s
+}

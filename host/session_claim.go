@@ -1,0 +1,284 @@
+package host
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+
+	"tether/ahp"
+	"tether/internal/jsonspan"
+	"tether/jsonrpc"
+)
+
+// Session claims, of server-executed terminals alone:
+//
+//	in use by a call ──(call ends, or a client detaches it)──▶ the session's ◀──(its holder gives it)── a client's
+//	       ▲───────────────────(Call.Claim)─────────────────────────┘  └────────────(a client claims it)──────▲
+
+// claim is that of the session, in use by a call unless that is nil.
+func (s *Session) claim(call *toolCall) ahp.Claim {
+	c := ahp.Claim{Kind: ahp.ClaimSession, Session: s.uri, Chat: s.chat.uri}
+	if call != nil {
+		c.TurnID, c.ToolCallID = call.ref.TurnID, call.ref.ToolCallID
+	}
+	return c
+}
+
+// uses reports whether the call has t in use.
+func (call *toolCall) uses(t *terminal) bool {
+	c := t.state.Claim
+	return c.Kind == ahp.ClaimSession && c.ToolCallID == call.ref.ToolCallID && c.TurnID == call.ref.TurnID
+}
+
+// grantLocked completes a session claim that a client asks for, or says why it cannot have it. What a call uses only the host knows.
+func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
+	if claim.Kind != ahp.ClaimSession {
+		return claim, nil
+	}
+	s := c.h.talks[claim.Session]
+	switch {
+	case s == nil || s.uri != claim.Session || !s.open(c):
+		return claim, errors.New("claim: there is no such session")
+	case claim.Chat != "" && claim.Chat != s.chat.uri: // it is missing before 0.9.0
+		return claim, errors.New("claim: there is no such chat in the session")
+	case claim.TurnID != "" || claim.ToolCallID != "":
+		return claim, errors.New("claim: only the host says which tool call uses a terminal")
+	}
+	return s.claim(nil), nil
+}
+
+// claimedLocked is an action on a server-executed terminal as it is done, or why it is not, with regard to session claims.
+func (c *conn) claimedLocked(t *terminal, a ahp.Action) (ahp.Action, string) {
+	held := t.state.Claim
+	switch a := a.(type) {
+	case ahp.TerminalInput:
+		switch {
+		case held.Kind != ahp.ClaimSession:
+		case held.ToolCallID != "":
+			return a, "the terminal is in use by a tool call: detach it, by claiming it for its session alone, then claim it"
+		default:
+			return a, "the terminal is held by a session: claim it first"
+		}
+	case ahp.TerminalClaimed:
+		claim, err := c.grantLocked(a.Claim)
+		switch {
+		case err != nil:
+			return a, err.Error()
+		case held.Kind != ahp.ClaimSession:
+		case held.ToolCallID != "" && (claim.Kind != ahp.ClaimSession || claim.Session != held.Session):
+			return a, "the terminal is in use by a tool call: detach it first, by claiming it for its session alone"
+		case claim.Kind == ahp.ClaimClient && claim.ClientID != c.client.id:
+			return a, "what a session holds a client may claim for itself alone"
+		case claim.Kind == ahp.ClaimSession && claim.Session != held.Session:
+			return a, "the terminal is held by another session"
+		}
+		return ahp.TerminalClaimed{Claim: claim}, ""
+	}
+	return a, ""
+}
+
+// grant is grantLocked for a terminal that is to be created.
+func (c *conn) grant(claim *ahp.Claim) error {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	granted, err := c.grantLocked(*claim)
+	if err != nil {
+		return invalid(err)
+	}
+	*claim = granted
+	return nil
+}
+
+// heldStillLocked says why a terminal that has been started cannot be had: its session has ended meanwhile.
+func (h *Host) heldStillLocked(claim ahp.Claim) error {
+	if claim.Kind == ahp.ClaimSession && h.talks[claim.Session] == nil {
+		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "the session has ended")
+	}
+	return nil
+}
+
+// ErrDetached is returned when a call does not have a terminal any more: a client has detached or claimed it, or it was given up.
+var ErrDetached = errors.New("host: the terminal was detached from the tool call")
+
+// Call is a tool call of the host's own, which may use server-executed terminals. Its methods may be called from any goroutine.
+type Call struct {
+	s    *Session
+	call *toolCall
+}
+
+// CallInfo describes a tool call of the host's own.
+type CallInfo struct {
+	Name    string          // of the tool
+	Title   string          // the same for people; "" is Name
+	Message string          // what it does now, for people
+	Input   json.RawMessage // its arguments, an object; nil is the empty one
+	Agent   string          // who asks, for people to read; may be empty
+}
+
+// Begin begins a tool call of the host's own. End it.
+func (s *Session) Begin(i CallInfo) (*Call, error) {
+	if err := checkArguments(i.Input); err != nil {
+		return nil, err
+	}
+	start := ahp.ChatToolCallStart{ToolName: i.Name, DisplayName: displayName(ahp.ToolDefinition{Name: i.Name, Title: i.Title})}
+	ready := ahp.ChatToolCallReady{InvocationMessage: ahp.Text{Value: i.Message}, Confirmed: ahp.ConfirmedNotNeeded}
+	if len(i.Input) > 0 {
+		ready.ToolInput = ahp.NewToolInput(i.Input)
+	}
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	call, err := s.beginLocked(start, ready, i.Agent)
+	if err != nil {
+		return nil, err
+	}
+	return &Call{s, call}, nil
+}
+
+// Open starts a terminal that the call uses and shows it in the call; it returns the terminal's URI. The size 0×0 is 80×24. It blocks
+// until the process has started.
+func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
+	s, h := c.s, c.s.h
+	p := ahp.CreateTerminalParams{Channel: ahp.NewTerminalURI(rand.Text()), Name: cleanTitle(name), Cwd: cwd, Claim: s.claim(c.call)}
+	h.mu.Lock()
+	err := error(errNoRunner)
+	if h.opts.Runner != nil {
+		err = h.admitServerLocked(s.holder, p.Channel)
+	}
+	if err == nil && s.calls[c.call.ref.ToolCallID] != c.call {
+		err = ErrDetached
+	}
+	if err == nil {
+		h.starting[p.Channel] = true
+	}
+	h.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	t, err := h.startServer(ctx, s.holder, p)
+	if err != nil {
+		return "", err
+	}
+	h.work.Go(func() {
+		defer t.proc.Kill()
+		h.follow(t, t.proc)
+	})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.showLocked()
+	return p.Channel, nil
+}
+
+// Claim takes a terminal back that the session holds: one that an earlier call has left running. ErrDetached if somebody else holds it.
+func (c *Call) Claim(terminal string) error {
+	h := c.s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[terminal]
+	if t == nil || c.s.calls[c.call.ref.ToolCallID] != c.call || t.state.Claim != c.s.claim(nil) {
+		return ErrDetached
+	}
+	h.applyLocked(t, ahp.TerminalClaimed{Claim: c.s.claim(c.call)}, nil)
+	c.showLocked()
+	return nil
+}
+
+// Input types text into a terminal that the call uses.
+func (c *Call) Input(terminal, text string) error {
+	t, err := c.using(terminal)
+	if err != nil {
+		return err
+	}
+	return t.proc.Input(text)
+}
+
+func (c *Call) using(terminal string) (*terminal, error) {
+	h := c.s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[terminal]
+	if t == nil || !c.call.uses(t) {
+		return nil, ErrDetached
+	}
+	return t, nil
+}
+
+// Wait waits until a terminal that the call uses has exited, and returns nil; ErrDetached if the call does not use it any more.
+func (c *Call) Wait(ctx context.Context, terminal string) error {
+	h := c.s.h
+	for {
+		h.mu.Lock()
+		t := h.terminals[terminal]
+		switch {
+		case t == nil || !c.call.uses(t):
+			h.mu.Unlock()
+			return ErrDetached
+		case t.state.Lifecycle.Exited():
+			h.mu.Unlock()
+			return nil
+		case t.moved == nil:
+			t.moved = make(chan struct{})
+		}
+		moved := t.moved
+		h.mu.Unlock()
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-h.ctx.Done():
+			return errClosing
+		}
+	}
+}
+
+// End ends the call. Its terminals, which are added to the result, stay the session's: running ones go on in the background.
+func (c *Call) End(result ahp.ToolResult) error {
+	h := c.s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c.s.calls[c.call.ref.ToolCallID] != c.call {
+		return ErrNoSession
+	}
+	for _, t := range h.heldLocked(c.s) {
+		if c.call.uses(t) {
+			result.Content = append(result.Content, t.blockLocked())
+		}
+	}
+	c.s.finishLocked(c.call, result, nil)
+	return nil
+}
+
+// showLocked shows the terminals of the call in the chat.
+func (c *Call) showLocked() {
+	if c.s.calls[c.call.ref.ToolCallID] != c.call {
+		return
+	}
+	var blocks []ahp.ToolContent
+	for _, t := range c.s.h.heldLocked(c.s) {
+		if c.call.uses(t) {
+			blocks = append(blocks, t.blockLocked())
+		}
+	}
+	c.s.sayLocked(ahp.ChatToolCallContentChanged{ToolCallRef: c.call.ref, Content: blocks}, nil)
+}
+
+// previewBytes is how much of a terminal's output is shown to who does not subscribe.
+const previewBytes = 2 << 10
+
+// blockLocked shows t in a chat, with the outcome if it has exited.
+func (t *terminal) blockLocked() ahp.ToolContent {
+	block := ahp.TerminalContent(t.uri, t.state.Title, true)
+	if !t.state.Lifecycle.Exited() {
+		return block
+	}
+	parts, from := t.content.view(previewBytes)
+	var text []byte
+	for i := range parts {
+		if more, err := jsonspan.AppendUnquote(text, parts[i].appendText(nil)); err == nil { // it was checked when it came in
+			text = more
+		}
+	}
+	preview, truncated := string(text), from > 0
+	block.Terminal.Result = &ahp.TerminalResult{ExitCode: t.state.Lifecycle.ExitCode, Preview: &preview, Truncated: &truncated}
+	return block
+}

@@ -1,0 +1,138 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"tether/ahp"
+	"tether/mcp"
+)
+
+// callerGuide is for models that may call machines' tools.
+const callerGuide = `Tools whose names begin with a machine's, such as laptop__spawn_background_terminal, run on that machine, under its own rules: the person there may be asked, and may refuse. Terminals that they start there belong to you; those that the machine lends you can read here too.`
+
+const (
+	toolSeparator = "__" // between a machine's name and its tool's
+	maxToolName   = 64   // bytes, which all known clients take
+)
+
+// machineTools are the tools that machines have published for an agent: in its own session or, from machines that are not there, in
+// sessions of their own.
+func (h *Host) machineTools(p Principal) []mcp.Extra {
+	own := h.agentSession(p)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []mcp.Extra
+	taken := make(map[string]bool)
+	sessions := h.sessionsLocked()
+	if own != nil {
+		sessions = append([]*Session{own}, sessions...)
+	}
+	served := make(map[*client]bool)
+	for _, s := range sessions {
+		for _, a := range s.state.ActiveClients {
+			cl := s.members[a.ClientID]
+			if cl == nil || served[cl] || s != own && s.creator != cl {
+				continue
+			}
+			served[cl] = true
+			for _, t := range a.Tools {
+				if e := h.extra(s, cl, t, p); !taken[e.Name] {
+					taken[e.Name] = true
+					all = append(all, e)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// extra is a machine's tool as an agent is shown it.
+func (h *Host) extra(s *Session, cl *client, t ahp.ToolDefinition, p Principal) mcp.Extra {
+	machine := cl.machineLocked()
+	var hints struct{ ReadOnlyHint bool }
+	_ = json.Unmarshal(t.Annotations, &hints) // hints are no more than that
+	return mcp.Extra{
+		Tool: mcp.Tool{Name: toolName(machine, t.Name), Title: displayName(t) + " at " + machine, ReadOnly: hints.ReadOnlyHint,
+			Description: "At the machine " + machine + ": " + t.Description, InputSchema: t.InputSchema},
+		Call: func(ctx context.Context, args json.RawMessage) (string, error) {
+			h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: cl.id, Detail: t.Name})
+			r, err := s.CallTool(ctx, ToolRequest{ClientID: cl.id, Name: t.Name, Arguments: args, Agent: p.Name})
+			if err != nil {
+				return "", err
+			}
+			return resultText(r)
+		},
+	}
+}
+
+// toolName is the name of a machine's tool at the host.
+func toolName(machine, tool string) string {
+	machine = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '-'
+	}, machine)
+	tool = strings.ReplaceAll(tool, ".", "_")
+	if room := maxToolName - len(toolSeparator) - len(tool); len(machine) > room {
+		machine = machine[:max(0, room)]
+	}
+	name := machine + toolSeparator + tool
+	return name[:min(len(name), maxToolName)]
+}
+
+// resultText is a result as a model reads it; a tool that has failed is an error. A terminal in it is named as this host's other tools
+// name it.
+func resultText(r ahp.ToolResult) (string, error) {
+	var lines []string
+	for _, c := range r.Content {
+		switch {
+		case c.Terminal != nil:
+			lines = append(lines, "[terminal "+idOf(c.Terminal.Resource)+" at this host: "+cleanTitle(c.Terminal.Title)+"]")
+		case c.Type == ahp.ContentText:
+			lines = append(lines, c.Text)
+		}
+	}
+	if len(lines) == 0 && len(r.StructuredContent) > 0 {
+		lines = append(lines, string(r.StructuredContent))
+	}
+	if !r.Success {
+		if r.Error != nil {
+			lines = append([]string{r.Error.Message}, lines...)
+		}
+		if len(lines) == 0 {
+			lines = []string{"the tool has failed"}
+		}
+		return "", errors.New(strings.Join(lines, "\n"))
+	}
+	if len(lines) == 0 {
+		lines = []string{r.PastTenseMessage.Value}
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// toolsChangedLocked lets agents be told that there are other tools.
+func (h *Host) toolsChangedLocked() {
+	if h.toolsMoved || h.closed {
+		return
+	}
+	h.toolsMoved = true
+	h.work.Go(func() {
+		h.mu.Lock()
+		h.toolsMoved = false
+		h.mu.Unlock()
+		h.agents.Each((*mcp.Server).Sync)
+	})
+}
+
+// agents are those that the host shows in its root state: one, for clients that list sessions by agent.
+func (c *conn) agents() []ahp.AgentInfo {
+	if !c.h.opts.Sessions {
+		return nil
+	}
+	return []ahp.AgentInfo{{Provider: provider, DisplayName: "Agents", Description: "Agents that come through this host's doors"}}
+}
