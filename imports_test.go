@@ -12,7 +12,7 @@ import (
 // element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/jsonspan, agent/ring, shellint;
+	NONE < internal/acpschema, internal/asciicast, internal/escape, internal/jsonspan, agent/ring, shellint;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
@@ -39,7 +39,7 @@ const layers = `
 	mcp/screen < mcp;
 	agent/term, agent/policy, ahp/client < agent/uplink;
 	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
-	agent/term, agent/policy, jsonrpc < agent/acp;
+	agent/ring, internal/escape, internal/jsonspan < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 

@@ -3,14 +3,13 @@ package acp
 import (
 	"slices"
 	"unicode/utf8"
+
+	"tether/internal/escape"
 )
 
-const (
-	// maxEdited bounds how much of a line can still be changed by what follows,
-	// in bytes: progress bars are shorter, and each change may move the rest.
-	maxEdited = 4 << 10
-	maxParam  = 8 // bytes of a control sequence's parameters that are kept
-)
+// maxEdited bounds how much of a line can still be changed by what follows,
+// in bytes: progress bars are shorter, and each change may move the rest.
+const maxEdited = 4 << 10
 
 // plain turns what a terminal prints into what a person would have read, for a
 // model: without escape sequences and control characters, with lines that end
@@ -18,27 +17,16 @@ const (
 // It does not follow the cursor to other lines. It is a pure state machine:
 // pieces of any size, cut between characters, give the same.
 type plain struct {
-	line  []byte // the line that is not finished
-	col   int    // where the next character goes, in bytes of line
-	state plainState
-	param []byte // of the control sequence that is being read
+	line   []byte // the line that is not finished
+	col    int    // where the next character goes, in bytes of line
+	escape escape.Scanner
 }
-
-type plainState uint8
-
-const (
-	inText   plainState = iota
-	inEscape            // after ESC
-	inCSI               // until a final byte
-	inString            // OSC, DCS, APC, PM, SOS: until BEL or ST
-	inEnd               // ESC inside a string
-)
 
 // write appends the lines that p finishes to dst.
 func (t *plain) write(dst, p []byte) []byte {
 	for len(p) > 0 {
-		if t.state != inText {
-			p = p[t.sequence(p):]
+		if !t.escape.Outside() {
+			p = p[t.sequence(p[0]):]
 			continue
 		}
 		n := printable(p)
@@ -138,54 +126,21 @@ func (t *plain) control(dst []byte, c byte) []byte {
 		_, size := utf8.DecodeLastRune(t.line[:t.col])
 		t.col -= size
 	case 0x1b:
-		t.state = inEscape
+		t.escape.Next(c)
 	}
 	return dst
 }
 
-// sequence reads on in an escape sequence, one character, and returns its
-// length.
-func (t *plain) sequence(p []byte) int {
-	c, size := p[0], runeAt(p)
-	switch t.state {
-	case inEscape:
-		if c >= utf8.RuneSelf {
-			size = 0 // it is text: there is no such sequence
-		}
-		t.state, t.param = afterEscape(c), t.param[:0]
-	case inCSI:
-		switch {
-		case c >= 0x40 && c <= 0x7e:
-			t.state = inText
-			t.obey(c)
-		case len(t.param) < maxParam:
-			t.param = append(t.param, c)
-		}
-	case inString:
-		if c == 0x07 {
-			t.state = inText
-		} else if c == 0x1b {
-			t.state = inEnd
-		}
-	case inEnd:
-		t.state = inString
-		if c == '\\' {
-			t.state = inText
-		}
+// sequence reads on in an escape sequence and returns by how many bytes: one,
+// or none where it turns out to be none.
+func (t *plain) sequence(c byte) int {
+	switch t.escape.Next(c) {
+	case escape.Text:
+		return 0
+	case escape.Control:
+		t.obey(c)
 	}
-	return size
-}
-
-func afterEscape(c byte) plainState {
-	switch {
-	case c == '[':
-		return inCSI
-	case c == ']', c == 'P', c == '_', c == '^', c == 'X':
-		return inString
-	case c >= 0x20 && c <= 0x2f, c == 0x1b: // the final byte follows
-		return inEscape
-	}
-	return inText
+	return 1
 }
 
 // obey does what a control sequence does within a line: erase in line, and
@@ -208,15 +163,15 @@ func (t *plain) obey(final byte) {
 	}
 }
 
-// number is the sequence's one parameter, 0 if there is none or it is another
-// kind.
+// number is the sequence's one parameter, at most twice maxEdited, 0 if there is
+// none or it is another kind.
 func (t *plain) number() int {
 	n := 0
-	for _, c := range t.param {
+	for _, c := range t.escape.Params() {
 		if c < '0' || c > '9' {
 			return 0
 		}
-		n = 10*n + int(c-'0')
+		n = min(10*n+int(c-'0'), 2*maxEdited)
 	}
 	return n
 }

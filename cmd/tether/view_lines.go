@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"tether/ahp"
+	"tether/internal/escape"
 )
 
 const (
@@ -113,57 +114,13 @@ func (v *lineView) end(reason error) error {
 
 // stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state
 // machine: pieces of any size give the same.
-type stripper struct{ state stripState }
-
-type stripState uint8
-
-const (
-	stripText   stripState = iota
-	stripEscape            // after ESC
-	stripCSI               // until a final byte
-	stripString            // OSC, DCS, APC, PM, SOS: until BEL or ST
-	stripEnd               // ESC inside a string
-)
+type stripper struct{ escape escape.Scanner }
 
 func (s *stripper) append(dst, p []byte) []byte {
 	for _, c := range p {
-		switch s.state {
-		case stripText:
-			if c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r' {
-				dst = append(dst, c)
-			} else if c == 0x1b {
-				s.state = stripEscape
-			}
-		case stripEscape:
-			s.state = afterEscape(c)
-		case stripCSI:
-			if c >= 0x40 && c <= 0x7e {
-				s.state = stripText
-			}
-		case stripString:
-			if c == 0x07 {
-				s.state = stripText
-			} else if c == 0x1b {
-				s.state = stripEnd
-			}
-		case stripEnd:
-			s.state = stripString
-			if c == '\\' {
-				s.state = stripText
-			}
+		if s.escape.Next(c) == escape.Text && (c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r') {
+			dst = append(dst, c)
 		}
 	}
 	return dst
-}
-
-func afterEscape(c byte) stripState {
-	switch {
-	case c == '[':
-		return stripCSI
-	case c == ']', c == 'P', c == '_', c == '^', c == 'X':
-		return stripString
-	case c >= 0x20 && c <= 0x2f, c == 0x1b: // intermediate: the final byte follows
-		return stripEscape
-	}
-	return stripText
 }

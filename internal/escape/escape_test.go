@@ -1,0 +1,89 @@
+package escape_test
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"tether/internal/escape"
+)
+
+// text is what Scanner takes for text.
+func text(p []byte) []byte {
+	var s escape.Scanner
+	var out []byte
+	for _, c := range p {
+		if s.Next(c) == escape.Text {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func TestTextIsWhatIsLeft(t *testing.T) {
+	for _, c := range []struct{ name, in, want string }{
+		{"text", "a\tb\r\n\x07é", "a\tb\r\n\x07é"},
+		{"colours", "\x1b[1;31mred\x1b[0m", "red"},
+		{"a private mode", "\x1b[?1049hfull", "full"},
+		{"intermediate bytes", "\x1b[2 qbar\x1b(Bascii", "barascii"},
+		{"a function of two bytes", "\x1bcnew\x1b7kept", "newkept"},
+		{"a title, to BEL", "\x1b]2;title\x07x", "x"},
+		{"a title, to ST", "\x1b]2;ti\x1b[mtle\x1b\\x", "x"},
+		{"device control", "\x1bPq#0;2\x1b\\x\x1b_a\x1b\\y\x1b^p\x1b\\z\x1bXs\x1b\\!", "xyz!"},
+		{"ESC twice", "\x1b\x1b[mx", "x"},
+		{"a character after ESC", "\x1bécole", "école"},
+		{"a character within a sequence", "\x1b[é1mx", "x"},
+		{"a string that does not end", "\x1b]2;title", ""},
+		{"a sequence that does not end", "a\x1b[31", "a"},
+	} {
+		if got := string(text([]byte(c.in))); got != c.want {
+			t.Errorf("%s: %q of %q, want %q", c.name, got, c.in, c.want)
+		}
+	}
+}
+
+func TestParamsOfAControl(t *testing.T) {
+	var s escape.Scanner
+	var got []string
+	for _, c := range []byte("a\x1b[1;2Hb\x1b[?25l\x1b[K\x1b]2;t\x07\x1b[" + string(bytes.Repeat([]byte("9"), 1000)) + "C") {
+		if s.Next(c) == escape.Control {
+			got = append(got, fmt.Sprintf("%s %c", s.Params(), c))
+		}
+	}
+	want := []string{"1;2 H", "?25 l", " K", string(bytes.Repeat([]byte("9"), 64)) + " C"}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("controls %q, want %q", got, want)
+	}
+}
+
+// A sequence is under way from ESC to its last byte.
+func TestOutside(t *testing.T) {
+	var s escape.Scanner
+	if !s.Outside() {
+		t.Error("inside before the first byte")
+	}
+	for i, c := range []byte("\x1b[31m") {
+		if s.Next(c); s.Outside() != (i == 4) {
+			t.Errorf("after byte %d: outside is %v", i, s.Outside())
+		}
+	}
+}
+
+// Text comes through as it is, whatever has been left out before it, and what has been left out once is not left out of.
+func FuzzText(f *testing.F) {
+	for _, seed := range []string{"", "a\x1b[1mb", "\x1b]0;t\x07é", "\x1bé", "\x1b\x1b", "\x1b[\xff"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, p []byte) {
+		once := text(p)
+		if twice := text(once); !bytes.Equal(once, twice) {
+			t.Errorf("%q of %q has sequences: %q", once, p, twice)
+		}
+		if bytes.IndexByte(once, 0x1b) >= 0 {
+			t.Errorf("%q of %q has an ESC", once, p)
+		}
+		if plain := append([]byte("\x1b[0m"), bytes.ReplaceAll(p, []byte{0x1b}, nil)...); !bytes.Equal(text(plain), plain[4:]) {
+			t.Errorf("%q of %q: not all text", text(plain), plain)
+		}
+	})
+}
