@@ -7,3 +7,36 @@ func TokenForms() (forms [][2]string) {
 	}
 	return forms
 }
+
+// Contexts are the expressions of what is told by what is around it.
+func Contexts() []string {
+	all := []string{privateKeyLabel + privateKeyBody, passwordInURL}
+	for _, l := range labelled {
+		all = append(all, l.label+l.secret)
+	}
+	return all
+}
+
+// FormsOf are the texts in which a value is looked for.
+func FormsOf(value string) []string { return formsOf(value, formsAll) }
+
+// Beginning is where a pattern first begins in p at or behind p[i]: as it is
+// looked for, and as the bytes say one after the other.
+func (r *Rules) Beginning(p []byte, i int) (found, first int) {
+	d := r.automaton()
+	first = i
+	for first <= len(p)-d.begin.look() && !d.suspects(p[first:]) {
+		first++
+	}
+	return d.find(p, i), first
+}
+
+func (d *dfa) suspects(p []byte) bool {
+	if d.begin.look() == 1 {
+		return d.begin.lead[p[0]]
+	}
+	return d.begins(p[:quad])
+}
+
+// LooksAhead says whether beginnings are told by more than their first byte.
+func (r *Rules) LooksAhead() bool { return r.automaton().begin.look() > 1 }

@@ -33,8 +33,8 @@ type node struct {
 	tail   bool  // no token begins while this is under way
 }
 
-// nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only as none, one or
-// many, conditions such as word boundaries hold everywhere, and outside ASCII a class takes all.
+// nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only up to quad,
+// conditions such as word boundaries hold everywhere, and outside ASCII a class takes all.
 type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
@@ -121,6 +121,9 @@ func (a *nfa) expression(from int32, re *syntax.Regexp) int32 {
 	case syntax.OpPlus:
 		return a.repeat(from, re.Sub[0], 1, true)
 	case syntax.OpRepeat:
+		for range min(re.Min, quad) - 1 { // so many as tell where a pattern begins: see begin
+			from = a.expression(from, re.Sub[0])
+		}
 		return a.repeat(from, re.Sub[0], re.Min, re.Max != 1)
 	}
 	return from // conditions, and what matches nothing

@@ -1,0 +1,159 @@
+package outward_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tether/agent/outward"
+)
+
+// naive redacts a text as slowly and plainly as it can be said: each form of each value, each known token at each place, each expression
+// over the whole. It knows complete colour sequences and no others, and it is for texts that are held as a whole.
+func naive(text string, values, patterns []string) string {
+	secret := make([]bool, len(text))
+	hide := func(from, to int) {
+		for i := from; i < to; i++ {
+			secret[i] = true
+		}
+	}
+	for _, v := range values {
+		for _, form := range outward.FormsOf(v) {
+			for i := range text {
+				if strings.HasPrefix(text[i:], form) {
+					hide(i, i+len(form))
+				}
+			}
+		}
+	}
+	for _, form := range outward.TokenForms() {
+		re := regexp.MustCompile(`^(?:` + form[1] + `)`)
+		for i := range text {
+			if strings.HasPrefix(text[i:], form[0]) && wordBegins.MatchString(text[:i]) {
+				hide(i+len(form[0]), i+len(re.FindString(text[i:])))
+			}
+		}
+	}
+	for _, p := range append(outward.Contexts(), patterns...) {
+		for _, m := range regexp.MustCompile(p).FindAllStringSubmatchIndex(text, -1) {
+			if len(m) > 2 {
+				m = m[2:]
+			}
+			hide(m[0], m[1])
+		}
+	}
+	out := []byte(text)
+	for i := range out {
+		if secret[i] && out[i] >= 0x20 && out[i] != 0x7f {
+			out[i] = '*'
+		}
+	}
+	for _, m := range colour.FindAllStringIndex(text, -1) {
+		copy(out[m[0]:m[1]], text[m[0]:m[1]])
+	}
+	return string(out)
+}
+
+var (
+	wordBegins = regexp.MustCompile(`(?:^|[^A-Za-z0-9_]|\x1b\[[0-9;]*m)$`)
+	colour     = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+)
+
+// innocent is output that holds no secret and much of what one begins with.
+func innocent() []string {
+	all := []string{"disk-usage ", "task-17.spec.ts ", "https://example/x ", "linting ", "version ", "hunter ", "corp-12 ", "aws ", "-----", "eyJ", "\r\n", "\t", "é", "端末", "° "}
+	for line := range strings.Lines(string(coloured(4 << 10))) {
+		all = append(all, line)
+	}
+	for n := range 20 {
+		all = append(all, fmt.Sprintf("%d\r\n", 1000000+n), fmt.Sprintf(`{"id":%d,"tags":["a",%d]}`+"\n", n, n), fmt.Sprintf("\x1b[32m  CC\x1b[0m [%3d%%] src/obj/%x.o\r\n", n, n*7919))
+	}
+	return all
+}
+
+func TestReference(t *testing.T) {
+	random := rand.New(rand.NewPCG(11, 12))
+	values, patterns := []string{"hunter2-value", "line one\nanother line", "x=y&z/é"}, []string{`corp-[0-9]{6}`, `A{20,}`, `(?mi:pin: *(\d+))`, `(?m:^key .*$)`}
+	for _, c := range []struct {
+		name     string
+		patterns []string
+		ahead    bool
+	}{{"known forms", nil, true}, {"patterns", patterns, true}, {"a pattern of one character", append(patterns, `%+`), false}} {
+		r := compile(t, outward.Options{Tokens: true, Patterns: c.patterns}, values...)
+		if r.LooksAhead() != c.ahead {
+			t.Errorf("%s: looks ahead %v", c.name, r.LooksAhead())
+		}
+		secrets := []string{"hunter2-value", "another line", "x=y&z/é", "x%3Dy%26z%2F%C3%A9", "corp-123456", "\nkey of all\n", "Pin: 42", strings.Repeat("A", 30), "%%",
+			"authorization: bearer abcdef0123456789 ", "x-api-key: 0123456789abc ", "aws_session_token=0123456789abcdefgh ", "pg://u:secret@db ",
+			"\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n"}
+		for _, form := range outward.TokenForms() {
+			secrets = append(secrets, made(t, form[1], random))
+		}
+		plain := innocent()
+		for range 600 {
+			var b strings.Builder
+			for range random.IntN(40) {
+				all := plain
+				if random.IntN(4) == 0 {
+					all = secrets
+				}
+				piece := all[random.IntN(len(all))]
+				b.WriteString(piece)
+				if random.IntN(8) == 0 && !strings.ContainsAny(piece, "\x1b\n") { // most are no secrets then
+					b.WriteString(strings.ToValidUTF8(piece[:random.IntN(len(piece))], ""))
+				}
+			}
+			text := b.String() + "\n.\n"
+			if len(text) > 4000 {
+				continue
+			}
+			want := naive(text, values, c.patterns)
+			if got := shown(r, text); got != want {
+				t.Fatalf("%s: %q\nis shown as %q\nwant        %q", c.name, text, got, want)
+			}
+			if got := inPieces(t, r, text, func(string) int { return 1 }); got != want {
+				t.Fatalf("%s: %q\nbyte by byte is shown as %q\nwant %q", c.name, text, got, want)
+			}
+		}
+	}
+}
+
+// Where patterns begin is found alike three places at a time and one by one.
+func TestBeginnings(t *testing.T) {
+	random := rand.New(rand.NewPCG(13, 14))
+	all := append(pieces(t, random), innocent()...)
+	for _, patterns := range [][]string{nil, {`corp-[0-9]{6}`, `[äö]{2,}x`}, {`[^x]`}} {
+		r := compile(t, outward.Options{Tokens: true, Patterns: patterns}, "hunter2-value", "ghij0123456789")
+		for range 300 {
+			text := []byte(randomText(random, all))
+			for i := 0; i <= len(text); i++ {
+				found, first := r.Beginning(text, i)
+				if found != first {
+					t.Fatalf("patterns %q: in %q from %d on at %d, want %d", patterns, text, i, found, first)
+				}
+				i = max(i, found-random.IntN(10))
+			}
+		}
+	}
+}
+
+// Escape sequences that stand close together are judged alike a block at a time and byte by byte.
+func TestDenseSequences(t *testing.T) {
+	random := rand.New(rand.NewPCG(15, 16))
+	r := compile(t, outward.Options{Images: 50})
+	parts := []string{"\x1b", "\x1b[", "\x1b[", "\x1b[1", "0", "22", ";", "?", "<", "m", "m", "H", "t", "i", "Z", "]0;", "\a", "\x18", "\x1a", "\x7f", "\x00", "\u009b", "\u009d", "é",
+		"\x1b[38;5;244m", "\x1b[38;2;100;200;250m", "\x1b[8;1;2t", "\x1b[22;0t", "\x1b[?25l", "\x1b[5i", "\x1b[1;2H", "plain text of some length ", "x"}
+	for range 3000 {
+		var b strings.Builder
+		for range random.IntN(80) {
+			b.WriteString(parts[random.IntN(len(parts))])
+		}
+		text := b.String()
+		want := inPieces(t, r, text, func(string) int { return 1 })
+		if got := shown(r, text); got != want {
+			t.Fatalf("%q\nis shown as      %q\nbyte by byte as %q", text, got, want)
+		}
+	}
+}
