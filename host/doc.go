@@ -1,11 +1,12 @@
-// Package host is a reference agent host: the server side of the Agent Host Protocol for its root and terminal channels,
+// Package host is a reference agent host: the server side of the Agent Host Protocol for its root, terminal, session and chat channels,
 // with the proposal's client-executed terminals and the extension of docs/PROTOCOL.md (marker, offsets, acknowledgements).
 //
 //	h := host.New(host.Options{Token: token})
 //	defer h.Close()
 //	http.Serve(listener, h)
 //
-// It keeps no files, starts no processes of its own (a Runner does) and knows nothing of sessions.
+// It keeps no files and starts no processes of its own (a Runner does). Sessions (Options.Sessions) are as much as the tool calls of agents
+// need: it has no model.
 //
 // # How data flows
 //

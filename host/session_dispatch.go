@@ -235,11 +235,14 @@ func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 	s.turnOverLocked()
 }
 
-// absentLocked is called when a client's connection is gone. If it does not come back in time, its tools are taken back, and its sessions
-// end in which nobody else is.
+// absentLocked is called when a client's connection is gone, and when it has another one. Where it does not take part again in time, its
+// tools are taken back; the sessions end that it created, if it stays away and nobody else is in them.
 func (h *Host) absentLocked(cl *client) {
 	if len(h.talks) == 0 || h.closed {
 		return
+	}
+	if cl.absence != nil {
+		cl.absence.Stop()
 	}
 	var timer *time.Timer
 	timer = time.AfterFunc(h.opts.Grace, func() {
@@ -255,24 +258,15 @@ func (h *Host) absentLocked(cl *client) {
 }
 
 func (h *Host) departLocked(cl *client) (procs []ServerProcess) {
+	cl.absence = nil
 	for _, s := range h.sessionsLocked() {
+		if cl.conn != nil && cl.conn.subs[s.uri] != nil {
+			continue
+		}
 		s.leaveLocked(cl, nil)
-		if s.creator == cl && len(s.members)+len(s.calls)+len(s.channel.subs)+len(s.chat.subs)+len(h.heldLocked(s)) == 0 {
+		if s.creator == cl && cl.conn == nil && len(s.members)+len(s.calls)+len(s.channel.subs)+len(s.chat.subs)+len(h.heldLocked(s)) == 0 {
 			procs = append(procs, s.disposeLocked("its creator has gone")...)
 		}
 	}
 	return procs
-}
-
-// presentLocked is called when a client is back. What it has not asked for again it has left.
-func (c *conn) presentLocked() {
-	if t := c.client.absence; t != nil {
-		t.Stop()
-		c.client.absence = nil
-	}
-	for _, s := range c.h.sessionsLocked() {
-		if c.subs[s.uri] == nil {
-			s.leaveLocked(c.client, nil)
-		}
-	}
 }

@@ -23,6 +23,7 @@ type settings struct {
 	drain        time.Duration
 	scrollback   int
 	shells       bool
+	sessions     bool
 	logLevel     string
 
 	tokens     string // file of tokens
@@ -82,6 +83,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take for what waits for them when the host is stopped")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells of this machine's for clients that ask for them; off by default with --without-token")
+	f.BoolVar(&s.sessions, "sessions", false, "have sessions, in which machines that want to offer tools, and operators call them")
 	tokensFlag(f, &s.tokens)
 	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate, PEM, its chain behind it; read again when it changes")
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with its key, PEM")

@@ -52,7 +52,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	defer listener.Close()
 	o := host.Options{Token: cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &log,
-		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine,
+		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, Sessions: s.sessions,
 		Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
 	if !s.withoutToken {
 		stop, err := s.openTokens(ctx, &o)

@@ -170,7 +170,7 @@ Roles:
 			return err
 		},
 	}
-	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent or admin")
+	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent, operator or admin")
 	c.Flags().BoolVar(&once, "once", false, "for pairing one machine by its key: tether pair --token-file -; within an hour, or --expires")
 	c.Flags().StringVar(&expires, "expires", "never", "after this time, such as 12h or 90d, or never")
 	return c
