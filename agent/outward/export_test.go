@@ -1,12 +1,14 @@
 package outward
 
-// TokenForms are the prefixes and expressions of known tokens.
-func TokenForms() (forms [][2]string) {
+var tokenForms = func() (forms [][2]string) {
 	for _, t := range tokens {
 		forms = append(forms, [2]string{t.prefix, t.re})
 	}
 	return forms
-}
+}()
+
+// TokenForms are the prefixes and expressions of known tokens.
+func TokenForms() [][2]string { return tokenForms }
 
 // Contexts are the expressions of what is told by what is around it.
 func Contexts() []string {
