@@ -1,7 +1,6 @@
 package host_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,24 +20,6 @@ import (
 )
 
 const secret = "tkn-7c1f0c9b"
-
-// logBuffer is a log that may be written by several goroutines.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // serve listens on loopback and returns the URL for WebSockets.
 func serve(t *testing.T, o host.Options) (h *host.Host, url string) {
@@ -152,7 +132,7 @@ func TestTooManyConnections(t *testing.T) {
 
 func TestEndToEndOverLoopback(t *testing.T) {
 	testkit.Leaks(t)
-	var log logBuffer
+	var log testkit.Output
 	logger := zerolog.New(&log).Level(zerolog.TraceLevel)
 	h, url := serve(t, host.Options{Token: secret, Logger: &logger})
 	url += "?tkn=" + secret

@@ -70,7 +70,7 @@ func TestForgedClientIDAfterARestart(t *testing.T) {
 // An owner that cannot be kept is one until the host ends.
 func TestOwnersThatCannotBeKept(t *testing.T) {
 	testkit.Leaks(t)
-	var log logBuffer
+	var log testkit.Output
 	logger := zerolog.New(&log)
 	_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-thief"), Owners: &memory{fail: errors.New("disk full")}, Logger: &logger})
 	as(t, url, "machine-laptop", "laptop-id", viewOptions{resume: true}).create(uri)

@@ -230,7 +230,7 @@ func TestRevokedWhileConnected(t *testing.T) {
 }
 
 func TestGuessing(t *testing.T) {
-	log := &logBuffer{}
+	log := &testkit.Output{}
 	logger := zerolog.New(log)
 	o := host.Options{Access: newUsers("observer-o"), Logger: &logger}
 	_, url := serve(t, o)

@@ -29,7 +29,7 @@ const patience = testkit.Patience
 // command runs tether-host to its end and returns what it printed.
 func command(t *testing.T, want int, args ...string) string {
 	t.Helper()
-	var stdout, stderr buffer
+	var stdout, stderr testkit.Output
 	if got := run(t.Context(), args, &stdout, &stderr); got != want {
 		t.Fatalf("tether-host %s: status %d, want %d: %s", strings.Join(args, " "), got, want, stderr.String())
 	}

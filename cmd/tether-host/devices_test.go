@@ -23,7 +23,7 @@ const deviceTime = 30 * time.Second
 // tool runs a subcommand and returns its status and what it printed.
 func tool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
-	var out, errs buffer
+	var out, errs testkit.Output
 	status = run(t.Context(), args, &out, &errs)
 	return status, out.String(), errs.String()
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -19,28 +18,10 @@ import (
 	"tether/platform/secret"
 )
 
-// buffer may be written and read by several goroutines.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // running is the command under way.
 type running struct {
 	url    string
-	stderr buffer
+	stderr testkit.Output
 	stop   context.CancelFunc
 	ended  chan int // its status
 }
@@ -210,7 +191,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 			if test.want == 0 {
 				testkit.Unix(t, testkit.Modes)
 			}
-			var stdout, stderr buffer
+			var stdout, stderr testkit.Output
 			args := append([]string{"--tokens", filepath.Join(dir, "none")}, test.args...)
 			if !strings.Contains(strings.Join(args, " "), "--listen") {
 				args = append([]string{"--listen", "127.0.0.1:0"}, args...)
@@ -229,7 +210,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	r := start(t)
-	var stdout, stderr buffer
+	var stdout, stderr testkit.Output
 	got := run(t.Context(), []string{"--listen", strings.TrimPrefix(r.url, "ws://")}, &stdout, &stderr)
 	if got != exitFailure || stdout.String() != "" || !strings.Contains(stderr.String(), "listen") {
 		t.Errorf("status %d, %q, %q; want 1 and why", got, stdout.String(), stderr.String())

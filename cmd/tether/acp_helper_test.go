@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -60,7 +59,7 @@ type editor struct {
 	in      io.WriteCloser
 	lines   chan []byte
 	ended   chan error
-	stderr  syncBuffer
+	stderr  testkit.Output
 	heard   acpschema.Conversation
 	calls   int
 	session string
@@ -357,22 +356,4 @@ func canonical(data json.RawMessage) []byte {
 	_ = json.Unmarshal(data, &e)
 	out, _ := json.Marshal(&e)
 	return out
-}
-
-// syncBuffer is a buffer that a process writes while the test reads it.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

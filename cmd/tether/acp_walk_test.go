@@ -71,7 +71,7 @@ func TestACPWalk(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	watch := tether(lines[0])
-	var seen syncBuffer
+	var seen testkit.Output
 	watch.Stdout, watch.Stderr = &seen, &seen
 	if err := watch.Start(); err != nil {
 		t.Fatal(err)

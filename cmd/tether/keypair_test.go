@@ -2,7 +2,6 @@ package main
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/ed25519"
@@ -102,7 +101,7 @@ var codeLine = regexp.MustCompile(`(?m)^code +([0-9]{6})$`)
 // pairByCode runs tether pair without a terminal, as a desktop is not needed, and approves what it shows.
 func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 	t.Helper()
-	var printed shownText
+	var printed testkit.Output
 	c := exec.Command("tether", append([]string{"pair", k.url}, args...)...)
 	c.Stdout, c.Stderr = &printed, &printed
 	if err := c.Start(); err != nil {
@@ -122,24 +121,6 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 		t.Errorf("pair: %v: %s", err, printed.String())
 	}
 	return printed.String()
-}
-
-// shownText may be written and read by several goroutines.
-type shownText struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *shownText) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *shownText) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 // canaries are this machine's key, in the forms in which it could leak, and what else is secret.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,7 +39,7 @@ type mortal struct {
 	proxy  *testkit.Proxy // between the daemon and the host
 	away   atomic.Bool    // the proxy lets nobody through
 	daemon *exec.Cmd
-	said   chatter // on standard error
+	said   testkit.Output // on standard error
 }
 
 func newMortal(t *testing.T) *mortal {
@@ -259,30 +258,6 @@ func (w *watcher) shown() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
-}
-
-// chatter is what a program printed.
-type chatter struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (c *chatter) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.Write(p)
-}
-
-func (c *chatter) String() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.text.String()
-}
-
-func (c *chatter) reset() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.text.Reset()
 }
 
 // alive reports whether the process runs.

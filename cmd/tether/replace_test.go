@@ -352,7 +352,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminal runs on") {
 			t.Errorf("%v: %v\n%s", sig, err, m.said.String())
 		}
-		m.said.reset()
+		m.said.Reset()
 		m.daemon = nil
 		m.start("daemon")
 		if now := m.find(x.ID); now.Pid != x.Pid || now.Exit != nil {
@@ -472,7 +472,7 @@ func TestFollowingIsDropped(t *testing.T) {
 	for _, end := range []func(){m.kill, func() { m.start("daemon", "--replace") }} {
 		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", "echo ready; sleep 1000"}, Private: true})
 		c := exec.Command("tether", "read", "-f", x.ID)
-		var out, said chatter
+		var out, said testkit.Output
 		c.Stdout, c.Stderr = &out, &said
 		if err := c.Start(); err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"tether/internal/testkit"
@@ -38,29 +37,11 @@ func TestTailPrintsLastLines(t *testing.T) {
 	}
 }
 
-// locked is a buffer that one goroutine writes and another reads.
-type locked struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *locked) text() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // A log that is followed may not be there yet, and begins anew when it is full.
 func TestTailFollows(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	ctx, stop := context.WithCancel(t.Context())
-	out, ended := &locked{}, make(chan error, 1)
+	out, ended := &testkit.Output{}, make(chan error, 1)
 	go func() { ended <- tail(ctx, out, name, 5, true) }()
 	want := ""
 	for i := range 3 {
@@ -79,7 +60,7 @@ func TestTailFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		testkit.Eventually(t, patience, "the new line", func() bool { return out.text() == want })
+		testkit.Eventually(t, patience, "the new line", func() bool { return out.String() == want })
 	}
 	stop()
 	if err := <-ended; err != nil {
