@@ -3,11 +3,9 @@
 package ipc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -51,22 +49,4 @@ func flock(f *os.File, how int) error {
 			return err
 		}
 	}
-}
-
-func writePid(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
-}
-
-func readPid(f *os.File) int {
-	var buf [32]byte
-	n, _ := f.ReadAt(buf[:], 0) // at the end of the file with io.EOF
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(buf[:n])))
-	if err != nil || pid < 0 {
-		return 0
-	}
-	return pid
 }

@@ -1,11 +1,9 @@
 package ipc
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 
 	"golang.org/x/sys/windows"
 )
@@ -57,22 +55,4 @@ func openShared(path string) (*os.File, error) {
 func (h *Held) Close() error {
 	at := windows.Overlapped{Offset: lockedByte}
 	return errors.Join(windows.UnlockFileEx(windows.Handle(h.file.Fd()), 0, 1, 0, &at), h.file.Close())
-}
-
-func writePid(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	return err
-}
-
-func readPid(f *os.File) int {
-	var buf [32]byte
-	n, _ := f.ReadAt(buf[:], 0) // at the end of the file with io.EOF
-	pid, err := strconv.Atoi(string(bytes.TrimSpace(buf[:n])))
-	if err != nil || pid < 0 {
-		return 0
-	}
-	return pid
 }

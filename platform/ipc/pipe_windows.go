@@ -343,13 +343,3 @@ func checkOwner(h windows.Handle) error {
 	}
 	return nil
 }
-
-func checkPath(path string) error {
-	if !filepath.IsAbs(path) {
-		return fmt.Errorf("socket path %q is not absolute", path)
-	}
-	if len(path) > MaxPath {
-		return fmt.Errorf("socket path %q has %d bytes, this system allows %d", path, len(path), MaxPath)
-	}
-	return nil
-}

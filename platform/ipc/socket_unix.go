@@ -107,16 +107,6 @@ func privateDir(dir string) error {
 	return nil
 }
 
-func checkPath(path string) error {
-	if !filepath.IsAbs(path) {
-		return fmt.Errorf("socket path %q is not absolute", path)
-	}
-	if len(path) > MaxPath {
-		return fmt.Errorf("socket path %q has %d bytes, this system allows %d", path, len(path), MaxPath)
-	}
-	return nil
-}
-
 // Accept waits for the next connection of a program of this user. Others are closed at once and counted. After Close it returns an
 // error that is net.ErrClosed.
 func (l *Listener) Accept() (net.Conn, error) {
