@@ -222,6 +222,10 @@ func LeftRunning(d dirs.Dirs) ([]string, error) {
 	return ids, lock.Close()
 }
 
+// LeftDead returns how many terminals' holders were killed and have left their
+// sockets; the next daemon removes them.
+func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
+
 // EndLeftRunning ends the terminals that no daemon serves, with everything in
 // them, and returns how many those were. It keeps a daemon from starting until
 // it returns. Errors: a *RunningError if one runs, ctx's, what is still there.

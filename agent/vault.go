@@ -22,8 +22,8 @@ type Secrets struct {
 
 // Places where secrets are kept, as the person names them.
 const (
-	inFile    = "file"
-	inKeyring = "keyring"
+	inFile    = local.StoreFile
+	inKeyring = local.StoreKeyring
 )
 
 // keeping says where secrets are kept. Once settled it stays: a keyring that is locked one morning is no reason to ask for tokens

@@ -157,6 +157,26 @@ func List(dir string) ([]string, error) {
 	return ids, nil
 }
 
+// Dead returns how many holders were killed of those that have left something
+// in dir. It removes nothing.
+func Dead(dir string) (int, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
+	n := 0
+	for _, path := range paths {
+		lock, held := ipc.Lock(path + lockSuffix)
+		if held != nil {
+			continue // alive, or not to be judged
+		}
+		if conn, err := ipc.Dial(context.Background(), path); err == nil {
+			conn.Close()
+		} else if errors.Is(err, ipc.ErrNotRunning) {
+			n++
+		}
+		lock.Close()
+	}
+	return n, err
+}
+
 // removeDead removes the socket and the lock file of a holder that is gone
 // and reports whether it was. A living holder has the lock.
 func removeDead(path string) bool {

@@ -208,7 +208,11 @@ func harmlessConfig(path string) ([]byte, error) {
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
 		text := "# not in order:\n"
 		for _, p := range wrong.Problems {
-			text += fmt.Sprintf("# %s line %d\n", p.From, p.Line)
+			where := fmt.Sprintf("line %d", p.Line)
+			if p.From != "" {
+				where = p.From
+			}
+			text += "# " + where + "\n"
 		}
 		return []byte(text), nil
 	}

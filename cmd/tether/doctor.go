@@ -10,7 +10,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/installer"
 	"tether/platform/dirs"
+	"tether/platform/keyring"
+	"tether/platform/limits"
+	"tether/platform/proc"
+	"tether/platform/pty"
 )
 
 // doctorWithin bounds one check, and with that all of them: they run side by side. doctorPatience is how long the daemon may take to
@@ -84,6 +89,21 @@ type patient struct {
 	client *local.Client
 	status local.Status
 	down   error // why there is no status
+
+	// How the machine is looked at. Tests have others.
+	free    func(dir string) (uint64, error)
+	files   func() (uint64, error)
+	root    func() bool
+	console func() (string, error)
+	login   func(context.Context) ([]string, error)
+	keyring *keyring.Keyring
+	service func(context.Context) (installer.Status, error)
+}
+
+// newPatient is this machine, of which nothing is known yet.
+func newPatient(d dirs.Dirs, client *local.Client) *patient {
+	return &patient{dirs: d, client: client, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
+		keyring: keyring.System(), service: installer.New(false).Status}
 }
 
 // examine makes all checks.
@@ -96,12 +116,13 @@ func (a *app) examine(ctx context.Context) examination {
 		return e
 	}
 	defer client.Close()
-	p := &patient{dirs: d, client: client}
+	p := newPatient(d, client)
 	asked, cancel := context.WithTimeout(ctx, doctorPatience)
 	p.status, p.down = client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *patient) []check{
-		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkRoot, checkDaemon, checkDegraded, checkService, checkShell, checkHosts,
+		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
+		checkShell, checkLogin, checkHosts,
 	}
 	found := make([][]check, len(checks))
 	var wg sync.WaitGroup

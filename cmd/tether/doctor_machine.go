@@ -13,9 +13,6 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
-	"tether/installer"
-	"tether/platform/limits"
-	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/platform/secret"
 	"tether/platform/shell"
@@ -67,7 +64,7 @@ func checkDisk(_ context.Context, p *patient) []check {
 	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
 		dir = filepath.Dir(dir)
 	}
-	free, err := limits.Free(dir)
+	free, err := p.free(dir)
 	switch {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
@@ -83,9 +80,9 @@ func checkDisk(_ context.Context, p *patient) []check {
 // lowFiles is how many open files fifty terminals and their doors need.
 const lowFiles = 1024
 
-func checkFiles(context.Context, *patient) []check {
+func checkFiles(_ context.Context, p *patient) []check {
 	c := check{Name: "open files", Result: checkOK}
-	n, err := limits.Files()
+	n, err := p.files()
 	switch {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
@@ -98,27 +95,32 @@ func checkFiles(context.Context, *patient) []check {
 }
 
 // checkPTY runs this program on a pseudo-terminal.
-func checkPTY(ctx context.Context, _ *patient) []check {
+func checkPTY(ctx context.Context, p *patient) []check {
 	c := check{Name: "pseudo-terminal", Result: checkFail, Fix: "terminals cannot start: look at the limits of this session or container", Doc: "docs/PLATFORMS.md"}
+	system, err := p.console()
+	if err != nil {
+		c.Reason, c.Fix = err.Error(), "terminals cannot start: update the system"
+		return []check{c}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		c.Reason = err.Error()
 		return []check{c}
 	}
-	p, err := pty.Start(pty.Command{Path: self, Args: []string{"tether", "version"}, Env: os.Environ()})
+	child, err := pty.Start(pty.Command{Path: self, Args: []string{"tether", "version"}, Env: os.Environ()})
 	if err != nil {
 		c.Reason = err.Error()
 		return []check{c}
 	}
-	defer context.AfterFunc(ctx, func() { _ = p.Kill(context.WithoutCancel(ctx), time.Second) })()
-	printed, _ := io.ReadAll(io.LimitReader(p, 4<<10)) // ends with an error on some systems
-	p.Wait()
-	p.Close()
+	defer context.AfterFunc(ctx, func() { _ = child.Kill(context.WithoutCancel(ctx), time.Second) })()
+	printed, _ := io.ReadAll(io.LimitReader(child, 4<<10)) // ends with an error on some systems
+	child.Wait()
+	child.Close()
 	if !strings.Contains(string(printed), versionText()) {
 		c.Reason = "what a program prints on one does not arrive"
 		return []check{c}
 	}
-	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it", Doc: c.Doc}}
+	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it: " + system, Doc: c.Doc}}
 }
 
 // checkRoot says what it means that the daemon, or what would start one, is root.
@@ -127,7 +129,7 @@ func checkRoot(_ context.Context, p *patient) []check {
 	switch {
 	case p.status.Root != nil:
 		c.Reason = rootText(*p.status.Root)
-	case p.down == nil || !proc.Root():
+	case p.down == nil || !p.root():
 		return []check{{Name: c.Name, Result: checkOK, Reason: "neither the daemon nor this command runs as root", Doc: c.Doc}}
 	default:
 		c.Reason = "this command runs as root, and a daemon that it starts would"
@@ -141,9 +143,6 @@ func checkDaemon(_ context.Context, p *patient) []check {
 	switch {
 	case errors.Is(p.down, local.ErrNotRunning):
 		c.Result, c.Reason, c.Fix = checkWarn, "it does not run", "tether service install has it start by itself; tether run starts one, too"
-		if _, err := os.Lstat(agent.SocketPath(p.dirs)); err == nil {
-			c.Reason = "it does not run; its socket was left behind, and the next one replaces it"
-		}
 	case p.down != nil:
 		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), "tether logs may say why; tether daemon --replace --background puts another one in its place"
 	case p.status.Version != versionText():
@@ -151,6 +150,34 @@ func checkDaemon(_ context.Context, p *patient) []check {
 		c.Fix = "tether daemon --replace --background; its terminals go on"
 	default:
 		c.Reason = fmt.Sprintf("it runs, process %d, version %s", p.status.Pid, p.status.Version)
+	}
+	return []check{c}
+}
+
+// checkSockets looks for what was left behind by daemons and terminals that were killed.
+func checkSockets(_ context.Context, p *patient) []check {
+	c := check{Name: "sockets", Result: checkOK, Doc: "docs/RELIABILITY.md"}
+	path := agent.SocketPath(p.dirs)
+	info, missing := os.Lstat(path)
+	dead, err := agent.LeftDead(p.dirs)
+	alive := 0
+	if errors.Is(p.down, local.ErrNotRunning) {
+		ids, _ := agent.LeftRunning(p.dirs) // what cannot be looked at is no news
+		alive = len(ids)
+	}
+	switch {
+	case missing == nil && info.IsDir():
+		c.Result, c.Reason, c.Fix = checkFail, path+" is a directory, and in the way of the socket", "move it away"
+	case err != nil:
+		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make the directory yours alone"
+	case alive > 0:
+		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "runs", "run")+" without a daemon", "tether daemon --background takes them up, tether stop ends them"
+	case dead > 0:
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("%d sockets were left behind by terminals that were killed", dead), "tether daemon --replace --background removes them"
+	case errors.Is(p.down, local.ErrNotRunning) && missing == nil:
+		c.Result, c.Reason, c.Fix = checkWarn, "a daemon that was killed has left its socket", "tether daemon --background replaces it"
+	default:
+		c.Reason = "none was left behind"
 	}
 	return []check{c}
 }
@@ -165,9 +192,9 @@ func checkDegraded(_ context.Context, p *patient) []check {
 }
 
 // checkService asks the service manager.
-func checkService(ctx context.Context, _ *patient) []check {
+func checkService(ctx context.Context, p *patient) []check {
 	c := check{Name: "service", Result: checkOK, Doc: "docs/PLATFORMS.md"}
-	st, err := installer.New(false).Status(ctx)
+	st, err := p.service(ctx)
 	switch {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()

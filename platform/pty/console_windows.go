@@ -90,3 +90,11 @@ func (c *console) close() {
 		close(c.closed)
 	})
 }
+
+// createPseudoConsole is only looked for: golang.org/x/sys calls it.
+var createPseudoConsole = windows.NewLazySystemDLL("kernel32.dll").NewProc("CreatePseudoConsole")
+
+func systemConsole() (string, error) {
+	v := windows.RtlGetVersion()
+	return conPTY(v.MajorVersion, v.MinorVersion, v.BuildNumber, createPseudoConsole.Find() == nil, releasePseudoConsole.Find() == nil)
+}

@@ -20,3 +20,6 @@ type Enter struct{ enter }
 
 // Feed is feed.
 func (e *Enter) Feed(b []byte) []byte { return e.feed(b) }
+
+// ConPTY is conPTY.
+var ConPTY = conPTY

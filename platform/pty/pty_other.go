@@ -42,3 +42,5 @@ func (*PTY) Signal(string) error { return ErrUnsupported }
 
 // Close returns ErrUnsupported.
 func (*PTY) Close() error { return ErrUnsupported }
+
+func systemConsole() (string, error) { return "", ErrUnsupported }

@@ -1,0 +1,7 @@
+package local
+
+// The places where secrets are kept, see [SecretStore].
+const (
+	StoreKeyring = "keyring"
+	StoreFile    = "file"
+)

@@ -1,0 +1,22 @@
+package pty
+
+import "fmt"
+
+// Console says what this system's pseudo-terminals are, for a person. The error says why there are none: ErrUnsupported, or a Windows
+// that is too old.
+func Console() (string, error) { return systemConsole() }
+
+// firstConPTY is the build of Windows 10 1809 and Server 2019, the first with pseudo-consoles.
+const firstConPTY = 17763
+
+// conPTY says what a Windows of this version has.
+func conPTY(major, minor, build uint32, has, releases bool) (string, error) {
+	version := fmt.Sprintf("Windows %d.%d.%d", major, minor, build)
+	switch {
+	case !has || build < firstConPTY:
+		return "", fmt.Errorf("%s has no pseudo-consoles: Windows 10 1809 (build %d) has them first", version, firstConPTY)
+	case releases:
+		return "ConPTY of " + version + ", which ends by itself", nil
+	}
+	return "ConPTY of " + version, nil
+}
