@@ -36,8 +36,8 @@ type Host struct {
 	listed    listing
 	starting  map[string]bool    // URIs of server-executed terminals on their way
 	clients   map[string]*client // by clientId
-	rowsMoved chan struct{}      // closed when what pages list has changed; nil when none waits
-	forgot    time.Time          // when forgetLocked last looked
+	rowBook   rowBook
+	forgot    time.Time // when forgetLocked last looked
 	conns     map[*conn]struct{}
 
 	talks      map[string]*Session // by the URIs of their channels, two for each

@@ -17,7 +17,6 @@ type listing struct {
 // listChangedLocked says that what the catalogue shows of a client's terminals has changed.
 func (h *Host) listChangedLocked(of *client) {
 	h.listed.changed = h.nextSeqLocked()
-	h.rowsChangedLocked()
 	for _, s := range h.root.subs {
 		if s.conn.seesOfLocked(of) {
 			s.changed = h.listed.changed

@@ -273,7 +273,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 `))
 
 func (h *Host) plain(w http.ResponseWriter) {
-	all, _ := h.rows()
+	all := h.rows()
 	for i := range all {
 		for _, s := range []*string{&all[i].Name, &all[i].Title, &all[i].Running, &all[i].Cwd, &all[i].Machine} {
 			*s = screen.Clean(*s)

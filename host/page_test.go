@@ -234,12 +234,12 @@ func TestListOfThePage(t *testing.T) {
 			if !is {
 				continue
 			}
-			var got struct{ Terminals []row }
+			var got struct{ Rows []row }
 			if err := json.Unmarshal([]byte(data), &got); err != nil {
 				t.Fatal(err)
 			}
-			if len(got.Terminals) == 1 {
-				if last = got.Terminals[0]; ok(last) {
+			if len(got.Rows) == 1 {
+				if last = got.Rows[0]; ok(last) {
 					return
 				}
 			}

@@ -3,6 +3,7 @@ package host
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -54,29 +55,123 @@ func (t *terminal) rowLocked() row {
 	return r
 }
 
-// rowsChangedLocked says that what pages list has changed.
-func (h *Host) rowsChangedLocked() {
-	if h.rowsMoved != nil {
-		close(h.rowsMoved)
-		h.rowsMoved = nil
+// rowBook knows what of the list changed when, so that pages are sent what is new to them alone. Guarded by the host's mutex.
+type rowBook struct {
+	version int64         // counts changes
+	moved   chan struct{} // closed at the next change; nil when nobody waits
+	gone    []goneRow     // rows that were taken out, oldest first
+	from    int64         // version up to which those were forgotten
+}
+
+// goneRow is a row that was taken out.
+type goneRow struct {
+	id      string
+	version int64
+}
+
+// maxGone bounds how many rows are remembered that were taken out. A page that has missed more gets the whole list.
+const maxGone = 1024
+
+// nextLocked counts a change and wakes who waits for one.
+func (b *rowBook) nextLocked() int64 {
+	b.version++
+	if b.moved != nil {
+		close(b.moved)
+		b.moved = nil
+	}
+	return b.version
+}
+
+// movedLocked returns what is closed at the next change.
+func (b *rowBook) movedLocked() <-chan struct{} {
+	if b.moved == nil {
+		b.moved = make(chan struct{})
+	}
+	return b.moved
+}
+
+// rowChangedLocked says that what pages list of t has changed.
+func (h *Host) rowChangedLocked(t *terminal) {
+	if !t.ended {
+		t.rowVersion = h.rowBook.nextLocked()
 	}
 }
 
-// rows are the list, and what is closed when it changes.
-func (h *Host) rows() ([]row, <-chan struct{}) {
+// rowGoneLocked says that t is not listed any more.
+func (h *Host) rowGoneLocked(t *terminal) {
+	b := &h.rowBook
+	b.gone = append(b.gone, goneRow{t.id, b.nextLocked()})
+	if len(b.gone) > maxGone {
+		b.from = b.gone[maxGone/4].version
+		b.gone = slices.Delete(b.gone, 0, maxGone/4+1)
+	}
+}
+
+// rows are the whole list.
+func (h *Host) rows() []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := make([]row, 0, len(h.order))
 	for _, t := range h.order {
 		all = append(all, t.rowLocked())
 	}
-	if h.rowsMoved == nil {
-		h.rowsMoved = make(chan struct{})
-	}
-	return all, h.rowsMoved
+	return all
 }
 
-// events sends the list whenever it changes, as server-sent events.
+// rowBatch is how many rows are encoded without letting go of the mutex.
+const rowBatch = 256
+
+// update is what a page is sent: the whole list, or what has changed since the last one.
+type update struct {
+	Whole bool              `json:"whole,omitempty"` // rows are all there are
+	Rows  []json.RawMessage `json:"rows"`            // in the order of creation, as far as they are new
+	Gone  []string          `json:"gone,omitempty"`  // ids of rows that are no more
+}
+
+// updateSince is what is new since a version, which is 0 for a page that knows nothing, and the version up to which it is. moved is
+// closed when there is more.
+func (h *Host) updateSince(version int64) (u update, now int64, moved <-chan struct{}) {
+	h.mu.Lock()
+	b := &h.rowBook
+	now, moved = b.version, b.movedLocked()
+	u.Whole = version == 0 || version < b.from
+	var due []*terminal
+	for _, t := range h.order {
+		if u.Whole || t.rowVersion > version {
+			due = append(due, t)
+		}
+	}
+	for _, g := range b.gone {
+		if !u.Whole && g.version > version {
+			u.Gone = append(u.Gone, g.id)
+		}
+	}
+	h.mu.Unlock()
+	u.Rows = make([]json.RawMessage, 0, len(due))
+	for batch := range slices.Chunk(due, rowBatch) {
+		u.Rows = h.encodeRows(u.Rows, batch)
+	}
+	return u, now, moved
+}
+
+// encodeRows appends the rows of those terminals that are still there. Each is encoded once for all pages.
+func (h *Host) encodeRows(rows []json.RawMessage, terminals []*terminal) []json.RawMessage {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range terminals {
+		if t.ended {
+			continue // the next update says so
+		}
+		if t.row == nil || t.rowEncoded != t.rowVersion {
+			t.row, _ = json.Marshal(t.rowLocked()) // has nothing that cannot be encoded
+			t.rowEncoded = t.rowVersion
+		}
+		rows = append(rows, t.row)
+	}
+	return rows
+}
+
+// events sends the list, and then what changes in it, as server-sent events.
 func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -91,9 +186,10 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 		_, err := w.Write(line)
 		return err == nil && out.Flush() == nil
 	}
-	for {
-		all, moved := h.rows()
-		data, err := json.Marshal(map[string]any{"host": h.opts.Info.Version, "terminals": all})
+	for version := int64(0); ; {
+		u, now, moved := h.updateSince(version)
+		version = max(now, 1)
+		data, err := json.Marshal(u)
 		if err != nil || !send(append(append([]byte("data: "), data...), "\n\n"...)) {
 			return
 		}

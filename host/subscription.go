@@ -26,8 +26,8 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
-		c.h.rowsChangedLocked()
 		if ch.term != nil {
+			c.h.rowChangedLocked(ch.term)
 			ch.term.watchedLocked()
 		}
 	}
@@ -56,12 +56,12 @@ func (s *subscription) endLocked() {
 		delete(s.conn.subs, s.ch.uri)
 	}
 	s.ch.subs = remove(s.ch.subs, s)
-	s.conn.h.rowsChangedLocked()
 	if s.listed {
 		s.conn.ready = remove(s.conn.ready, s)
 		s.listed = false
 	}
 	if t := s.ch.term; t != nil {
+		s.conn.h.rowChangedLocked(t)
 		t.releaseAckLocked()
 		t.watchedLocked()
 	}

@@ -32,6 +32,10 @@ type terminal struct {
 	created, exited time.Time
 	marks           marks
 	moved           chan struct{} // closed when something was added; nil when nobody waits
+
+	// For pages: when what they list last changed, and as of when it is encoded.
+	rowVersion, rowEncoded int64
+	row                    []byte
 }
 
 // remote reports whether the pty is at the client.
@@ -49,6 +53,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	creator.terminals++
+	h.rowChangedLocked(t)
 	h.listChangedLocked(creator)
 	return t
 }
@@ -64,6 +69,7 @@ func (h *Host) removeLocked(t *terminal) {
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
+	h.rowGoneLocked(t)
 	h.listChangedLocked(t.creator)
 }
 
@@ -84,7 +90,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
 	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	t.addLocked(e)
-	h.rowsChangedLocked()
+	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
 		h.listChangedLocked(t.creator)
 	}
@@ -118,7 +124,7 @@ func (t *terminal) bindLocked(c *conn) {
 	}
 	if t.bound != c {
 		t.ack.due = false // what a connection before was still owed is owed no more
-		c.h.rowsChangedLocked()
+		c.h.rowChangedLocked(t)
 	}
 	t.bound = c
 }
@@ -127,7 +133,7 @@ func (t *terminal) bindLocked(c *conn) {
 // for it; any other has exited.
 func (h *Host) orphanLocked(t *terminal) {
 	t.bound = nil
-	h.rowsChangedLocked()
+	h.rowChangedLocked(t)
 	switch {
 	case h.closed:
 		return

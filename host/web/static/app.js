@@ -16,12 +16,12 @@ function show() {
   $("empty").hidden = !$("view").hidden;
   if (t) { view.show(t); requestAnimationFrame(() => view.fit()); }
   else if (!id || view.t?.id !== id) { view.leave(); $("view").hidden = true; $("empty").hidden = false; document.title = "tether-host"; }
-  $("hint").textContent = id && !t ? "That terminal is not there any more." : list.all.length ? "Choose one from the list." : "On a machine, pair with this host and lend a terminal:";
-  if (!list.all.length && !$("how")) {
+  $("hint").textContent = id && !t ? "That terminal is not there any more." : list.size ? "Choose one from the list." : "On a machine, pair with this host and lend a terminal:";
+  if (!list.size && !$("how")) {
     $("empty").append(Object.assign(document.createElement("code"), {id: "how",
       textContent: "tether pair " + location.origin.replace(/^http/, "ws") + "\ntether run -- npm run dev"}));
   }
-  if ($("how")) $("how").hidden = list.all.length > 0;
+  if ($("how")) $("how").hidden = list.size > 0;
 }
 addEventListener("hashchange", show);
 list.addEventListener("change", show);

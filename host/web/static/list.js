@@ -1,4 +1,4 @@
-// The list of terminals, grouped by machine. It is told by the host whenever something in it changes.
+// The list of terminals, grouped by machine. The host sends all of it, and then what changes.
 import {clean, place} from "./text.js";
 
 export const states = {
@@ -12,7 +12,7 @@ export class List extends EventTarget {
     super();
     this.nav = nav;
     this.filter = filter;
-    this.all = [];
+    this.rows = new Map(); // id -> what the host says
     this.items = new Map(); // id -> element
     this.groups = new Map(); // machine -> element
     filter.addEventListener("input", () => this.draw());
@@ -24,8 +24,7 @@ export class List extends EventTarget {
   listen() {
     this.source = new EventSource("/events");
     this.source.onmessage = e => {
-      this.all = JSON.parse(e.data).terminals;
-      this.draw();
+      this.take(JSON.parse(e.data));
       this.dispatchEvent(new Event("change"));
     };
     this.source.onerror = () => {
@@ -33,11 +32,14 @@ export class List extends EventTarget {
     };
   }
 
-  find(id) { return this.all.find(t => t.id === id); }
+  get size() { return this.rows.size; }
+
+  find(id) { return this.rows.get(id); }
 
   choose(id) {
+    this.items.get(this.chosen)?.setAttribute("aria-current", "false");
     this.chosen = id;
-    for (const [key, e] of this.items) e.setAttribute("aria-current", String(key === id));
+    this.items.get(id)?.setAttribute("aria-current", "true");
   }
 
   shown() { return [...this.nav.querySelectorAll("a:not([hidden])")]; }
@@ -52,37 +54,79 @@ export class List extends EventTarget {
     else all[i + step]?.focus();
   }
 
-  draw() {
-    const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const there = new Set(), machines = new Map();
-    for (const t of this.all) {
-      there.add(t.id);
-      let item = this.items.get(t.id);
-      if (!item) this.items.set(t.id, item = make());
-      fill(item, t);
-      item.setAttribute("aria-current", String(t.id === this.chosen));
-      const text = (t.machine + " " + t.name + " " + t.title + " " + (t.cwd ?? "") + " " + (t.running ?? "")).toLowerCase();
-      item.hidden = !words.every(w => text.includes(w));
-      machines.set(t.machine, [...(machines.get(t.machine) ?? []), item]);
+  // take brings the list up to date; only what has changed is drawn.
+  take(update) {
+    const touched = new Set();
+    const gone = update.whole ? new Set(this.rows.keys()) : new Set(update.gone);
+    for (const t of update.rows) gone.delete(t.id);
+    for (const id of gone) {
+      touched.add(this.items.get(id)?.parentElement);
+      this.items.get(id)?.remove();
+      this.items.delete(id);
+      this.rows.delete(id);
     }
-    for (const [id, item] of this.items) if (!there.has(id)) { item.remove(); this.items.delete(id); }
-    for (const [name, group] of this.groups) if (!machines.has(name)) { group.remove(); this.groups.delete(name); }
-    for (const name of [...machines.keys()].sort()) {
-      let group = this.groups.get(name);
-      if (!group) {
-        this.groups.set(name, group = document.createElement("section"));
-        group.append(document.createElement("h3"));
-        this.nav.append(group);
+    const words = this.words();
+    for (const t of update.rows) {
+      touched.add(this.items.get(t.id)?.parentElement);
+      this.rows.set(t.id, t);
+      touched.add(this.put(t, words));
+    }
+    touched.delete(undefined);
+    this.tidy(touched);
+  }
+
+  // draw applies the filter to all.
+  draw() {
+    const words = this.words();
+    for (const t of this.rows.values()) this.items.get(t.id).hidden = !matches(t, words);
+    this.tidy(this.groups.values());
+  }
+
+  words() { return this.filter.value.toLowerCase().split(/\s+/).filter(Boolean); }
+
+  // put draws one row and returns its group.
+  put(t, words) {
+    let item = this.items.get(t.id);
+    if (!item) this.items.set(t.id, item = make());
+    fill(item, t);
+    item.setAttribute("aria-current", String(t.id === this.chosen));
+    item.hidden = !matches(t, words);
+    const group = this.group(t.machine);
+    if (item.parentElement !== group) group.append(item);
+    return group;
+  }
+
+  // group is the part of the list for a machine, among the others by its name.
+  group(machine) {
+    let group = this.groups.get(machine);
+    if (!group) {
+      group = document.createElement("section");
+      group.append(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
+      const after = [...this.groups.keys()].filter(name => name > machine).sort()[0];
+      this.nav.insertBefore(group, this.groups.get(after) ?? this.none ?? null);
+      this.groups.set(machine, group);
+    }
+    return group;
+  }
+
+  // tidy hides groups of which nothing is shown, and takes out those that are empty.
+  tidy(groups) {
+    for (const group of groups) {
+      group.hidden = !group.querySelector("a:not([hidden])");
+      if (group.children.length === 1) {
+        group.remove();
+        for (const [name, g] of this.groups) if (g === group) this.groups.delete(name);
       }
-      const items = machines.get(name), seen = items.filter(i => !i.hidden).length;
-      group.hidden = seen === 0;
-      group.firstChild.textContent = clean(name);
-      items.forEach((item, i) => { if (group.children[i + 1] !== item) group.insertBefore(item, group.children[i + 1] ?? null); });
     }
     if (!this.none) this.nav.append(this.none = Object.assign(document.createElement("p"), {className: "none"}));
-    this.none.hidden = this.shown().length > 0;
-    this.none.textContent = this.all.length ? "No terminal matches." : "No machine lends a terminal now.";
+    this.none.hidden = this.nav.querySelector("a:not([hidden])") !== null;
+    this.none.textContent = this.size ? "No terminal matches." : "No machine lends a terminal now.";
   }
+}
+
+function matches(t, words) {
+  const text = (t.machine + " " + t.name + " " + t.title + " " + (t.cwd ?? "") + " " + (t.running ?? "")).toLowerCase();
+  return words.every(w => text.includes(w));
 }
 
 function make() {

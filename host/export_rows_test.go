@@ -1,0 +1,23 @@
+package host
+
+import "encoding/json"
+
+// PageUpdate is what a page is sent that is up to date as of a version.
+func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
+	u, now, _ := h.updateSince(version)
+	data, _ = json.Marshal(u)
+	return data, now
+}
+
+// PageRows is the whole list as it is, without what was encoded before.
+func (h *Host) PageRows() []byte {
+	data, _ := json.Marshal(h.rows())
+	return data
+}
+
+// Remove takes a fed terminal out.
+func (f *Feed) Remove() {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	f.h.removeLocked(f.t)
+}

@@ -1,0 +1,160 @@
+package host_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// pageList is the list of a page that is sent updates.
+type pageList struct {
+	h       *host.Host
+	version int64
+	order   []string
+	rows    map[string]json.RawMessage
+	whole   int // times that it was sent all
+}
+
+// update brings it up to date and returns how many rows it was sent.
+func (p *pageList) update(t testing.TB) int {
+	t.Helper()
+	data, now := p.h.PageUpdate(p.version)
+	p.version = max(now, 1)
+	var u struct {
+		Whole bool
+		Rows  []json.RawMessage
+		Gone  []string
+	}
+	if err := json.Unmarshal(data, &u); err != nil {
+		t.Fatal(err)
+	}
+	if u.Whole {
+		p.whole++
+		p.order, p.rows = nil, map[string]json.RawMessage{}
+	}
+	for _, id := range u.Gone {
+		delete(p.rows, id)
+	}
+	for _, r := range u.Rows {
+		var row struct{ ID string }
+		if err := json.Unmarshal(r, &row); err != nil {
+			t.Fatal(err)
+		}
+		if p.rows[row.ID] == nil {
+			p.order = append(p.order, row.ID)
+		}
+		p.rows[row.ID] = r
+	}
+	return len(u.Rows)
+}
+
+// list is what the page shows.
+func (p *pageList) list() (all []json.RawMessage) {
+	seen := map[string]bool{}
+	for i := len(p.order) - 1; i >= 0; i-- { // one that went and came again is where it came last
+		if id := p.order[i]; p.rows[id] != nil && !seen[id] {
+			seen[id] = true
+			all = append([]json.RawMessage{p.rows[id]}, all...)
+		}
+	}
+	return all
+}
+
+// Whatever happens and whenever pages look, what they are sent adds up to the list as it is.
+func TestUpdatesAddUp(t *testing.T) {
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		h := testHost(t, host.Options{})
+		pages := []*pageList{{h: h}, {h: h}, {h: h}}
+		feeds := map[string]*host.Feed{}
+		for step := range 1500 {
+			uri := fmt.Sprint("ahp-terminal:/", random.IntN(40))
+			switch f := feeds[uri]; {
+			case f == nil:
+				feeds[uri] = host.NewFeed(h, uri)
+			case random.IntN(3) == 0:
+				f.Remove()
+				delete(feeds, uri)
+			case random.IntN(2) == 0:
+				f.Act(ahp.TerminalTitleChanged{Title: fmt.Sprint(step)})
+			default:
+				f.Text("no news for the list")
+			}
+			for n, p := range pages[:2] {
+				if random.IntN(1+20*n) == 0 {
+					p.update(t)
+				}
+			}
+		}
+		var want []json.RawMessage
+		if err := json.Unmarshal(h.PageRows(), &want); err != nil {
+			t.Fatal(err)
+		}
+		for n, p := range pages {
+			p.update(t)
+			if diff := cmp.Diff(want, p.list()); diff != "" {
+				t.Fatalf("seed %d, page %d (-want +got):\n%s", seed, n, diff)
+			}
+			if again := p.update(t); again != 0 {
+				t.Errorf("%d rows without news", again)
+			}
+		}
+	}
+}
+
+// With 5,000 terminals, a change is one row, and a page that was away for long is sent the list.
+func TestUpdatesAreSmall(t *testing.T) {
+	h, feeds := crowd(t, 5000)
+	p := &pageList{h: h}
+	if n := p.update(t); n != len(feeds) || p.whole != 1 {
+		t.Errorf("the first update has %d rows of %d", n, len(feeds))
+	}
+	feeds[17].Act(ahp.TerminalTitleChanged{Title: "new"})
+	feeds[17].Text("much text")
+	if n := p.update(t); n != 1 || p.whole != 1 {
+		t.Errorf("after a new title: %d rows, %d times all", n, p.whole)
+	}
+	for _, f := range feeds[1000:] {
+		f.Remove()
+	}
+	if n := p.update(t); n != 1000 || p.whole != 2 || len(p.list()) != 1000 {
+		t.Errorf("after most have gone: %d rows, %d times all, %d are listed", n, p.whole, len(p.list()))
+	}
+}
+
+func crowd(t testing.TB, n int) (*host.Host, []*host.Feed) {
+	h := testHost(t, host.Options{})
+	feeds := make([]*host.Feed, n)
+	for i := range feeds {
+		feeds[i] = host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i))
+	}
+	return h, feeds
+}
+
+// BenchmarkPageUpdate is what a change costs each page that shows 5,000 terminals.
+func BenchmarkPageUpdate(b *testing.B) {
+	h, feeds := crowd(b, 5000)
+	_, version := h.PageUpdate(0)
+	b.ReportAllocs()
+	for n := 0; b.Loop(); n++ {
+		feeds[n%len(feeds)].Act(ahp.TerminalTitleChanged{Title: fmt.Sprint("title ", n)})
+		var data []byte
+		data, version = h.PageUpdate(version)
+		b.SetBytes(int64(len(data)))
+	}
+}
+
+// BenchmarkPageWhole is what it costs to send the whole list, as before each change was sent alone.
+func BenchmarkPageWhole(b *testing.B) {
+	h, _ := crowd(b, 5000)
+	b.ReportAllocs()
+	for b.Loop() {
+		b.SetBytes(int64(len(h.PageRows())))
+	}
+}
