@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 // Bounds of calls.
@@ -18,7 +19,7 @@ const (
 	maxRunning   = 8         // of one host, at a time
 	perMinute    = 120       // of one host
 	maxArguments = 256 << 10 // bytes
-	maxText      = 256 << 10 // bytes of an answer; as a JSON string at most twice as many, and a message may have 1 MiB
+	maxText      = 192 << 10 // bytes of an answer, as the JSON string that is sent
 	maxFailure   = 4 << 10   // bytes that say why there is none; they are sent twice
 )
 
@@ -97,8 +98,8 @@ func (a Answer) bounded() Answer {
 	if a.Failed && len(a.Text) > maxFailure {
 		a.Text = strings.ToValidUTF8(a.Text[:maxFailure], "") + "…"
 	}
-	if len(a.Text) > maxText {
-		a.Failed, a.Text = true, fmt.Sprintf("the answer has %d bytes, and at most %d are sent: ask for less, for example with maxBytes or tail", len(a.Text), maxText)
+	if n := len(jsonspan.AppendQuoteString(nil, a.Text)); n > maxText {
+		a.Failed, a.Text = true, fmt.Sprintf("the answer has %d bytes as JSON, and at most %d are sent: ask for less, for example with maxBytes or tail", n, maxText)
 	}
 	return a
 }

@@ -3,6 +3,7 @@ package toolcall
 import (
 	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ type Desk struct {
 	records  []Record
 	running  int
 	bucket   bucket
+	followed []string // sessions, on the last connection
 	status   Status
 }
 
@@ -136,6 +138,17 @@ func (d *Desk) Status() Status {
 		}
 	}
 	return s
+}
+
+// Subscriptions returns the URIs of the sessions that the last connection
+// followed, none while the desk is off.
+func (d *Desk) Subscriptions() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.on {
+		return nil
+	}
+	return slices.Clone(d.followed)
 }
 
 func (d *Desk) isOn() bool {

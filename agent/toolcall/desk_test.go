@@ -73,9 +73,17 @@ func TestToolsAreOffered(t *testing.T) {
 		if s := w.desk.Status(); s.Sessions != 1 {
 			t.Errorf("status %+v after one has ended", s)
 		}
+		w.end()
+		if diff := cmp.Diff([]string{one}, w.desk.Subscriptions()); diff != "" {
+			t.Errorf("to be followed on (-want +got):\n%s", diff)
+		}
 		w.connect()
 		if got := h.took(); !slices.Contains(got, "session/activeClientSet "+one) {
 			t.Errorf("after a lost connection: %v", got)
+		}
+		w.desk.Off(t.Context())
+		if got := w.desk.Subscriptions(); len(got) != 0 {
+			t.Errorf("switched off, it wants to follow %v", got)
 		}
 	})
 }
@@ -130,7 +138,7 @@ func TestACallIsAnswered(t *testing.T) {
 			w.t.Errorf("of one that fails: %+v", got)
 		}
 		h.ask(one, "c", "huge", `{}`)
-		if got := h.answer(w.t, "c"); got.Success || !strings.Contains(got.Error.Message, "1048576 bytes") || !strings.Contains(got.Error.Message, "maxBytes") {
+		if got := h.answer(w.t, "c"); got.Success || !strings.Contains(got.Error.Message, "1048578 bytes") || !strings.Contains(got.Error.Message, "maxBytes") {
 			w.t.Errorf("of one with too long an answer: %+v", got)
 		}
 		tag := toolcall.Tag(one)

@@ -97,6 +97,12 @@ func (d *Desk) open() {
 func (d *Desk) shut() {
 	d.mu.Lock()
 	close(d.idle)
+	d.followed = nil
+	for uri, s := range d.sessions {
+		if s.joined && d.on {
+			d.followed = append(d.followed, uri)
+		}
+	}
 	d.serving, d.idle, d.sessions, d.telling = 0, nil, map[string]*session{}, false
 	d.mu.Unlock()
 	d.report()

@@ -19,6 +19,7 @@ type lending struct {
 	former  string // URI at the host before it was lost there, "" if it was not
 	before  bool   // an earlier connection announced uri: the host has it still, or has ended it
 	created bool   // the host may have it: an announcement was sent
+	shown   bool   // the host has said that it has it, under uri
 	acked   int64  // text offset up to which the host has the output
 	ackSeen bool   // an acknowledgement came since the last announcement
 	sent    int64  // text offset up to which it was sent on this connection
@@ -50,7 +51,7 @@ func (l *Link) lend(h term.Handle) *lending {
 // renewLocked gives the terminal another URI, under which the host gets
 // everything from the start.
 func (le *lending) renewLocked() {
-	le.uri, le.before, le.created = ahp.NewTerminalURI(newUUID()), false, false
+	le.uri, le.before, le.created, le.shown = ahp.NewTerminalURI(newUUID()), false, false, false
 	le.acked, le.sent = 0, 0
 	le.over, le.exited = false, false
 }

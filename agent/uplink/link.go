@@ -33,6 +33,9 @@ type Options struct {
 	AssumeClientTerminals bool
 	// OnDispose says what a disposal by the host does; "" means auto.
 	OnDispose term.OnDispose
+	// Tools, if not nil, answers calls of this machine's tools that come from the
+	// host's sessions.
+	Tools Tools
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is
 	// not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
@@ -41,6 +44,19 @@ type Options struct {
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 	Logger  *zerolog.Logger // nil means silence
+}
+
+// Tools is what has to do with the host's sessions: package toolcall's Desk.
+// Serve is called for one connection after the other and returns when ctx or the
+// connection ends. Subscriptions are the channels that the last connection
+// followed for it: what a client that comes back does not ask for again, it has
+// left. The others are called on a connection's read goroutine with what concerns
+// no terminal of ours; they must not block.
+type Tools interface {
+	Serve(ctx context.Context, conn *client.Conn)
+	Subscriptions() []string
+	Envelope(v ahp.EnvelopeView)
+	Notification(method string, params []byte)
 }
 
 // Link is the connection to one host, kept up for as long as Run runs.
@@ -58,11 +74,12 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
-	retired   []string    // URIs that hosts may have and that are lent no more
-	leaving   int         // withdrawals under way
-	resume    *resumption // how to continue the last connection, nil if there is none
-	connected bool        // there was one
-	left      time.Time   // when the last one ended
+	retired   []string      // URIs that hosts may have and that are lent no more
+	leaving   int           // withdrawals under way
+	announced chan struct{} // closed and replaced when a terminal was announced
+	resume    *resumption   // how to continue the last connection, nil if there is none
+	connected bool          // there was one
+	left      time.Time     // when the last one ended
 }
 
 // resumption is what `reconnect` needs of the connection before.
@@ -85,7 +102,7 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, nudge: make(chan struct{}, 1)}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, nudge: make(chan struct{}, 1), announced: make(chan struct{})}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}
@@ -183,6 +200,9 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 	last, uris := l.resume, l.createdLocked()
 	l.mu.Unlock()
 	if last != nil {
+		if l.opts.Tools != nil {
+			uris = append(uris, l.opts.Tools.Subscriptions()...)
+		}
 		o.Resume = &client.Resume{Initial: last.initial, LastSeenServerSeq: last.lastSeq, Subscriptions: uris}
 		conn, err := l.opts.Connect(ctx, l.opts.Endpoint, o)
 		if err == nil || errors.Is(err, client.ErrUnreachable) || errors.Is(err, client.ErrUnauthorized) {

@@ -48,6 +48,7 @@ func (p *publisher) run(ctx context.Context) error {
 	if err := p.announce(ctx); err != nil || p.finishedBefore() {
 		return err
 	}
+	p.s.link.noteAnnounced(p.le)
 	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true})
 	if err != nil {
 		return err

@@ -69,6 +69,9 @@ func (s *session) run(ctx context.Context) error {
 	defer cancel(nil)
 	s.wg.Go(func() { cancel(s.heartbeat(ctx)) })
 	s.wg.Go(func() { cancel(s.probe(ctx)) })
+	if tools := s.link.opts.Tools; tools != nil {
+		s.wg.Go(func() { tools.Serve(ctx, s.conn) })
+	}
 	s.wg.Go(func() {
 		select {
 		case <-s.conn.Done():

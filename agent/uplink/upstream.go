@@ -10,15 +10,22 @@ import (
 	"tether/ahp"
 )
 
-// onNotification takes acknowledgements of a host with resume. It runs on the
-// connection's read goroutine.
+// onNotification takes acknowledgements of a host with resume, and leaves what
+// is no matter of terminals to the tools. It runs on the connection's read
+// goroutine.
 func (s *session) onNotification(method string, params []byte) {
 	s.hearing()
 	if method == ahp.MethodObservers && s.live.Load() {
 		s.watched(params)
 		return
 	}
-	if method != ahp.MethodAck || !s.live.Load() || !s.marker.Resume {
+	if method != ahp.MethodAck {
+		if tools := s.link.opts.Tools; tools != nil {
+			tools.Notification(method, params)
+		}
+		return
+	}
+	if !s.live.Load() || !s.marker.Resume {
 		return
 	}
 	if err := s.ack.Decode(params); err != nil {
@@ -49,6 +56,9 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 	s.lastSeq.Store(max(s.lastSeq.Load(), v.ServerSeq))
 	le := s.link.byURI(v.Channel)
 	if le == nil {
+		if tools := s.link.opts.Tools; tools != nil {
+			tools.Envelope(v)
+		}
 		return
 	}
 	mine := v.HasOrigin && v.Origin.ClientID == s.link.opts.ClientID

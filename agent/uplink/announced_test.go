@@ -1,0 +1,109 @@
+package uplink_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+)
+
+// A terminal has a URI to be named by as soon as the host has it, and not before.
+func TestAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		w.cut(true)
+		h, _ := w.spawn(term.Spec{Name: "dev"})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if uri, _, ok := w.link.Announced(ctx, h.ID()); ok {
+			t.Errorf("without a link it has the URI %s", uri)
+		}
+		found := make(chan string, 1)
+		go func() {
+			uri, title, ok := w.link.Announced(t.Context(), h.ID())
+			if !ok || title != "dev" {
+				uri = "none, titled " + title
+			}
+			found <- uri
+		}()
+		w.cut(false)
+		time.Sleep(time.Minute) // a link that is down may wait for its next attempt
+		want := w.link.Status().Terminals[0].URI
+		if got := <-found; got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if uri, _, ok := w.link.Announced(ctx, h.ID()); ok {
+			t.Errorf("withdrawn, it still is %s", uri)
+		}
+	})
+}
+
+// tools notes what a link hands over.
+type tools struct {
+	mu     sync.Mutex
+	served int
+	heard  []string
+}
+
+func (s *tools) Serve(ctx context.Context, conn *client.Conn) {
+	s.mu.Lock()
+	s.served++
+	s.mu.Unlock()
+	conn.Subscribe(ctx, ahp.RootURI)
+	<-ctx.Done()
+}
+
+func (s *tools) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.heard = append(s.heard, what)
+}
+
+// soFar is what it knows.
+func (s *tools) soFar() (served int, heard []string) {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.served, slices.Clone(s.heard)
+}
+
+func (s *tools) Subscriptions() []string              { return []string{ahp.RootURI} }
+func (s *tools) Envelope(v ahp.EnvelopeView)          { s.note(v.Kind) }
+func (s *tools) Notification(method string, _ []byte) { s.note(method) }
+
+// A link leaves to the tools what is no matter of terminals lent on it, over each
+// of its connections.
+func TestWhatIsTheTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tools{}
+		w := newWorld(t, host.Options{}, func(o *uplink.Options) { o.Tools = s })
+		w.online()
+		w.spawn(term.Spec{})
+		served, heard := s.soFar()
+		if served != 1 || len(heard) == 0 {
+			t.Errorf("served %d connections, heard %v", served, heard)
+		}
+		for _, kind := range heard {
+			if kind != ahp.ActionRootTerminalsChanged {
+				t.Errorf("it heard of %s", kind)
+			}
+		}
+		w.cut(false)
+		time.Sleep(time.Minute)
+		if served, _ := s.soFar(); served != 2 {
+			t.Errorf("after a cut, %d connections were served", served)
+		}
+	})
+}
