@@ -183,9 +183,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	if a.cfg.Watch != nil {
 		a.links.watch = a.cfg.Watch
 	}
-	for _, h := range a.hosts.list() {
-		a.links.start(h, a.hosts.endpoint(h))
-	}
 	a.openDeclared()
 	return a.serve(ctx, listener)
 }
@@ -294,6 +291,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version,
 		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
+	a.startLinks(server)
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed

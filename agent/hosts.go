@@ -32,6 +32,7 @@ type host struct {
 	Default               bool           `json:"default,omitempty"`
 	AssumeClientTerminals bool           `json:"assume_client_terminals,omitempty"`
 	OnDispose             term.OnDispose `json:"on_dispose,omitempty"`
+	ClientTools           bool           `json:"client_tools,omitempty"` // sessions there are offered this machine's tools
 }
 
 // hostFile is the store's file.

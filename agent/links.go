@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/term"
+	"tether/agent/toolcall"
 	"tether/agent/uplink"
 	"tether/ahp/client"
 	"tether/platform/roam"
@@ -23,6 +24,7 @@ type links struct {
 	settings config.Uplink
 	log      *zerolog.Logger
 	watch    func(context.Context, func(roam.Change)) error // roam.Watch
+	desk     func(host) *toolcall.Desk                      // set before the first start
 
 	mu      sync.Mutex
 	all     map[string]*running // by the host's name
@@ -32,6 +34,7 @@ type links struct {
 // running is a link with the goroutine that keeps it up.
 type running struct {
 	link   *uplink.Link
+	desk   *toolcall.Desk
 	cancel context.CancelFunc
 	done   chan struct{} // closed when Run has returned
 }
@@ -70,10 +73,12 @@ func (l *links) moved(why roam.Change) {
 func (l *links) start(h host, e client.Endpoint) {
 	l.stop(h.Name)
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
+	desk := l.desk(h)
+	r := &running{desk: desk, cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
+		Tools: desk,
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
@@ -82,16 +87,19 @@ func (l *links) start(h host, e client.Endpoint) {
 	go func() {
 		defer close(r.done)
 		_ = r.link.Run(ctx) // ctx's error
+		desk.Close()
 	}()
 }
 
-// stop ends the link of that name, if there is one, and waits for its end.
+// stop ends the link of that name, if there is one, and waits for its end. What
+// its sessions were offered is withdrawn before.
 func (l *links) stop(name string) {
 	l.mu.Lock()
 	r := l.all[name]
 	delete(l.all, name)
 	l.mu.Unlock()
 	if r != nil {
+		r.toolsOff()
 		r.cancel()
 		<-r.done
 	}
@@ -121,6 +129,11 @@ func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name, ended) })
 	}
 	wait(within, heard)
+	var parting sync.WaitGroup
+	for _, name := range names {
+		parting.Go(func() { l.toolsOff(name) })
+	}
+	parting.Wait()
 	for _, name := range names {
 		l.stop(name)
 	}

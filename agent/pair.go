@@ -275,6 +275,7 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 		return !ok || s.State != "online" || s.Known == 0
 	})
 	a.links.stop(name)
+	a.forgetCalls(h)
 	if err := a.leave(h); err != nil {
 		a.log.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
 	}

@@ -10,7 +10,7 @@ import (
 	"tether/agent/term"
 )
 
-// ChangeHost renames a paired host or makes it the default one. A host that terminals are lent to keeps its name: they are lent to
+// ChangeHost renames a paired host, makes it the default one or switches its tools. A host that terminals are lent to keeps its name: they are lent to
 // that name.
 func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange) (local.HostStatus, error) {
 	if err := a.takeTurn(ctx); err != nil {
@@ -22,6 +22,9 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 		return local.HostStatus{}, notPaired(name)
 	}
 	h.Default = h.Default || c.Default
+	if c.Tools != nil {
+		h.ClientTools = *c.Tools
+	}
 	h.Name = cmp.Or(c.Name, name)
 	if h.Name != name {
 		if err := a.mayRename(name, h.Name); err != nil {
@@ -35,6 +38,9 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 		a.links.stop(name)
 		a.links.start(h, a.hosts.endpoint(h))
 		a.log.Info().Str("host", name).Str("now", h.Name).Msg("renamed")
+	}
+	if c.Tools != nil {
+		a.switchTools(h)
 	}
 	return a.hostStatus(h), nil
 }

@@ -69,6 +69,7 @@ func (a *Agent) hostStatus(h host) local.HostStatus {
 	if !link.NextRetry.IsZero() {
 		s.NextRetry = time.Now().Add(time.Until(link.NextRetry)) // also when the wall clock was set meanwhile
 	}
+	s.Tools = a.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
 	if link.Err != nil {
 		s.Error = link.Err.Error()

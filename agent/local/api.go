@@ -224,10 +224,11 @@ type HostStatus struct {
 	// Unacked is how many bytes of text the host is not known to have, over
 	// all lent terminals. Gaps is how often bytes were dropped before they
 	// could be sent, since the daemon's start, and GapBytes how many.
-	Unacked  int64  `json:"unacked_bytes"`
-	Gaps     int    `json:"gaps"`
-	GapBytes int64  `json:"gap_bytes"`
-	Lent     []Lent `json:"lent"`
+	Unacked  int64     `json:"unacked_bytes"`
+	Gaps     int       `json:"gaps"`
+	GapBytes int64     `json:"gap_bytes"`
+	Lent     []Lent    `json:"lent"`
+	Tools    HostTools `json:"tools"`
 }
 
 // Lent is one terminal at one host.

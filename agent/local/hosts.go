@@ -10,6 +10,18 @@ import (
 type HostChange struct {
 	Name    string `json:"name,omitempty"`    // the new one; "" leaves it
 	Default bool   `json:"default,omitempty"` // true makes it the default host
+	Tools   *bool  `json:"tools,omitempty"`   // offers this machine's tools to sessions there, or not; absent leaves it
+}
+
+// HostTools says whether sessions at a host are offered this machine's tools, and
+// what comes of it.
+type HostTools struct {
+	On       bool   `json:"on"`
+	Sessions int    `json:"sessions"` // that are offered them now
+	Running  int    `json:"running"`  // calls
+	Calls    int64  `json:"calls"`    // that have ended since the daemon's start
+	Refused  int64  `json:"refused"`  // of which were not carried out
+	Problem  string `json:"problem,omitempty"`
 }
 
 func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
@@ -18,7 +30,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req == (HostChange{}) {
-		return &Error{Code: CodeBadRequest, Message: "there is nothing to change", Hint: "give name, default, or both"}
+		return &Error{Code: CodeBadRequest, Message: "there is nothing to change", Hint: "give name, default or tools"}
 	}
 	h, err := s.opts.Daemon.ChangeHost(r.Context(), r.PathValue("name"), req)
 	if err != nil {
@@ -27,7 +39,8 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, h)
 }
 
-// ChangeHost renames the paired host of that name or makes it the default one.
+// ChangeHost renames the paired host of that name, makes it the default one or
+// switches its tools.
 func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange) (HostStatus, error) {
 	var h HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(name), change, &h)

@@ -25,6 +25,7 @@ const (
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do
 	EventCall     EventType = "call"     // of a tool, by an agent at a host
+	EventTools    EventType = "tools"    // sessions at a host are offered them, or no more
 	EventGrant    EventType = "grant"    // a standing approval began, was revoked or expired
 	EventPair     EventType = "pair"     // a host was paired
 	EventUnpair   EventType = "unpair"   //

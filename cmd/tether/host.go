@@ -17,18 +17,18 @@ type pairedList struct {
 
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "host", Short: "list, choose, rename and forget paired hosts", RunE: func(c *cobra.Command, args []string) error {
+		Use: "host", Short: "list, choose, rename and forget paired hosts, and offer them tools", RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usage(c, "there is no command %q", args[0])
 			}
 			return c.Help()
 		},
-		Long: `list, choose, rename and forget paired hosts.
+		Long: `list, choose, rename and forget paired hosts, and offer them tools.
 
 Several hosts can be paired at once. tether run and tether shell lend to the default
 one unless --host or --private says otherwise.`,
 	}
-	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRenameCommand(a), hostRemoveCommand(a))
+	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRenameCommand(a), hostToolsCommand(a), hostRemoveCommand(a))
 	return c
 }
 
@@ -61,13 +61,13 @@ func (a *app) printHosts(all []local.HostStatus) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATE\tLENT\tURL")
+	fmt.Fprintln(w, "NAME\tSTATE\tLENT\tTOOLS\tURL")
 	for _, h := range all {
 		name := printable(h.Name, 0)
 		if h.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", name, h.State, len(h.Lent), printable(h.URL, 0))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", name, h.State, len(h.Lent), onOff(h.Tools.On), printable(h.URL, 0))
 	}
 	return w.Flush()
 }
@@ -104,6 +104,41 @@ Terminals are lent to a name: a host to which some are lent keeps its own.`,
 			return err
 		},
 	}
+}
+
+func hostToolsCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "tools NAME on|off", Short: "let agents at a host ask for commands here, or not", Args: someArgs(2, 2, "the host's name, and on or off"),
+		Long: `let agents at a host ask for commands here, or not.
+
+When it is on, agents in the sessions of that host are offered tools of this machine: list, read and wait for the
+terminals that are lent there, start a program in a terminal of their own, which is lent there at once, and end that.
+Each program that no rule of yours speaks of is asked about (tether approvals). It is off unless you switch it on, and
+off again when the host is paired anew.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			on := args[1] == "on"
+			if !on && args[1] != "off" {
+				return usage(c, "%q must be on or off", args[1])
+			}
+			h, err := a.changeHost(c, args[0], local.HostChange{Tools: &on})
+			if err != nil {
+				return err
+			}
+			text := "agents at %s are not offered this machine's tools\n"
+			if on {
+				text = "agents at %s may ask for commands here; tether approvals -w shows you what they ask\n"
+			}
+			_, err = fmt.Fprintf(a.stdout, text, printable(h.Name, 0))
+			return err
+		},
+	}
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }
 
 func (a *app) changeHost(c *cobra.Command, name string, change local.HostChange) (local.HostStatus, error) {

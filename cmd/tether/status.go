@@ -131,9 +131,28 @@ func (a *app) printHost(h local.HostStatus) {
 	if backlog := backlogText(h); backlog != "" {
 		fmt.Fprintln(a.stdout, "          ", backlog)
 	}
+	if tools := toolsText(h.Tools); tools != "" {
+		fmt.Fprintln(a.stdout, "          ", tools)
+	}
 	for _, l := range h.Lent {
 		fmt.Fprintf(a.stdout, "           %s %s%s\n", cmp.Or(lendVerbs[h.State], "lends"), l.ID, lentTrouble(l))
 	}
+}
+
+// toolsText says what becomes of the tools that agents at a host are offered, ""
+// if they are offered none.
+func toolsText(t local.HostTools) string {
+	if !t.On {
+		return ""
+	}
+	text := fmt.Sprintf("tools on, offered to %d sessions; %d calls under way, %d done", t.Sessions, t.Running, t.Calls-t.Refused)
+	if t.Refused > 0 {
+		text += fmt.Sprintf(", %d not carried out", t.Refused)
+	}
+	if t.Problem != "" {
+		text += ": " + printable(t.Problem, 200)
+	}
+	return text
 }
 
 // backlogText says what the host does not have, "" if it has everything.
