@@ -164,3 +164,9 @@ func (x *Logins) Find(cookie string) (Principal, bool) { return x.s.find(cookie)
 
 // Len is how many there are.
 func (x *Logins) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
+
+// ToolName is toolName.
+func ToolName(machine, tool string) string { return toolName(machine, tool) }
+
+// ResultText is resultText.
+func ResultText(r ahp.ToolResult) (string, error) { return resultText(r) }

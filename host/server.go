@@ -177,9 +177,12 @@ func (h *Host) pause(t *terminal, wait chan struct{}) {
 // process is called without the lock.
 func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (reason string) {
 	h := c.h
-	h.mu.Unlock()
-	err := actProcess(t.proc, a)
-	h.mu.Lock()
+	var err error
+	if concernsProcess(a) { // of two claims at a time, the second is judged by what the first has made of the terminal
+		h.mu.Unlock()
+		err = actProcess(t.proc, a)
+		h.mu.Lock()
+	}
 	switch {
 	case err != nil:
 		return err.Error()
@@ -194,6 +197,10 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 	seq := h.nextSeqLocked()
 	c.directLocked(entry{seq: seq, msg: appendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
 	return ""
+}
+
+func concernsProcess(a ahp.Action) bool {
+	return a.Type() == ahp.ActionTerminalInput || a.Type() == ahp.ActionTerminalResized
 }
 
 // actProcess does what an action asks of the process itself.

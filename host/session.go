@@ -84,6 +84,9 @@ func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionSt
 	case len(h.talks) >= 2*h.opts.MaxSessions: // each is there by two URIs
 		return nil, errSessions
 	}
+	if state.Title == "" {
+		state.Title = defaultSessionTitle
+	}
 	now := time.Now()
 	chat := ahp.ChatScheme + rand.Text()
 	h.nextSeqLocked() // so that no snapshot of an earlier session with this URI passes for one of this

@@ -165,6 +165,10 @@ func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 	})
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if s.calls[c.call.ref.ToolCallID] != c.call { // it has ended while the process was started
+		h.applyLocked(t, ahp.TerminalClaimed{Claim: s.claim(nil)}, nil)
+		return p.Channel, ErrDetached
+	}
 	c.showLocked()
 	return p.Channel, nil
 }

@@ -29,7 +29,7 @@ func (c *conn) actSessionLocked(d *ahp.Dispatch, a ahp.Action, err error) bool {
 	reason := s.forbidsLocked(c, d, a, err)
 	if reason != "" {
 		c.refuseLocked(d, reason)
-		if call := s.callLocked(c, a); call != nil && !c.closing && a.Type() == ahp.ActionChatToolCallComplete {
+		if call := s.callLocked(c, a); call != nil && !c.closing && d.Channel == s.chat.uri && a.Type() == ahp.ActionChatToolCallComplete {
 			s.finishLocked(call, failed("the machine's result was refused: "+reason), nil) // nobody should wait for another one
 		}
 		return true
@@ -44,7 +44,7 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 	if onChat {
 		most = maxToolResult
 	}
-	mine := s.callLocked(c, a) != nil // a machine answers in a chat that it does not see
+	mine := onChat && s.callLocked(c, a) != nil // a machine answers in a chat that it does not see
 	switch {
 	case c.closing:
 		return "this connection is being closed"

@@ -56,7 +56,7 @@ func (c *conn) createSessionLocked(p *ahp.CreateSessionParams) (*Session, error)
 	case own >= maxClientSessions:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d sessions of one client", maxClientSessions)
 	}
-	s, err := c.h.addSessionLocked(p.Channel, c.client, ahp.SessionState{Title: defaultSessionTitle, WorkingDirectories: p.WorkingDirectories})
+	s, err := c.h.addSessionLocked(p.Channel, c.client, ahp.SessionState{WorkingDirectories: p.WorkingDirectories})
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "%s", err.Error())
 	}

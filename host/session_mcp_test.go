@@ -1,0 +1,189 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+// joined waits until a viewer has been told of a session, joins it, and returns its URI.
+func (v *viewer) joined(tools ...string) string {
+	v.t.Helper()
+	uri := ""
+	v.await("a session", func() bool {
+		for _, n := range v.notices {
+			if added, ok := strings.CutPrefix(n, ahp.MethodSessionAdded+" "); ok {
+				uri = added
+			}
+		}
+		return uri != ""
+	})
+	v.join(uri, tools...)
+	return uri
+}
+
+func toolNames(t *testing.T, s *sdk.ClientSession) (names []string) {
+	t.Helper()
+	tools, err := s.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// An operator finds the tools of the machines at the MCP door, is told when there are others, and calls one.
+func TestOperatorCallsAMachine(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			var audited auditLog
+			_, url := serve(t, host.Options{Sessions: true, Access: newUsers("machine-lap.top", "operator-bot"), Audit: audited.add})
+			changed := make(chan struct{}, 100)
+			agent, err := connect(t, url, "operator-bot", &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
+				changed <- struct{}{}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if names := toolNames(t, agent); len(names) != 3 {
+				t.Errorf("before a machine is there: %v", names)
+			}
+			laptop := as(t, url, "machine-lap.top", "laptop", viewOptions{resume: true})
+			sessions := listSessions(t, laptop)
+			if len(sessions) != 1 || sessions[0].Title != "agent bot" {
+				t.Fatalf("the machine is shown %+v", sessions)
+			}
+			uri := sessions[0].Resource
+			laptop.join(uri, "run", "list_terminals")
+			<-changed
+			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "read_terminal", "wait_terminal"}
+			if diff := cmp.Diff(want, toolNames(t, agent)); diff != "" {
+				t.Errorf("tools (-want +got)\n%s", diff)
+			}
+			answered := make(chan *sdk.CallToolResult, 1)
+			go func() {
+				r, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "lap-top__run", Arguments: map[string]any{"argv": []string{"make"}}})
+				if err != nil {
+					t.Error(err)
+				}
+				answered <- r
+			}()
+			call := laptop.work(uri)
+			if args, _ := call.ToolCall.Arguments(); string(args) != `{"argv":["make"]}` {
+				t.Errorf("arguments %s", args)
+			}
+			laptop.create("ahp-terminal:/make")
+			laptop.dispatch(call.Chat, done(call, ahp.TextContent("started"), ahp.TerminalContent("ahp-terminal:/make", "make", true)))
+			r := <-answered
+			text := r.Content[0].(*sdk.TextContent).Text
+			if r.IsError || !strings.HasPrefix(text, "started\n[terminal pty-") || r.Meta["tether/untrusted"] != true {
+				t.Errorf("answer %q, %+v", text, r)
+			}
+			var list []listed
+			use(t, agent, "list_terminals", nil, &list)
+			if len(list) != 1 || !strings.Contains(text, list[0].ID) {
+				t.Errorf("the terminal in %q is none of %+v", text, list)
+			}
+			if !audited.has(host.AuditCalled, "bot", "run") {
+				t.Errorf("not in the record: %+v", audited.events)
+			}
+			laptop.dispatch(uri, ahp.SessionActiveClientRemoved{ClientID: "laptop"})
+			<-changed
+			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 3 })
+		})
+	}
+}
+
+// Only operators and administrators are shown machines' tools, and only where there are sessions.
+func TestWhoIsOfferedMachinesTools(t *testing.T) {
+	for _, tt := range []struct {
+		token    string
+		sessions bool
+		want     int
+	}{
+		{"operator-bot", true, 4}, {"admin-root", true, 4}, {"agent-bot", true, 3}, {"observer-ann", true, 3},
+		{"operator-bot", false, 3}, {"admin-root", false, 3},
+	} {
+		t.Run(fmt.Sprintf("%s, sessions %v", tt.token, tt.sessions), func(t *testing.T) {
+			_, url := serve(t, host.Options{Sessions: tt.sessions, Access: newUsers("machine-laptop", tt.token)})
+			laptop := as(t, url, "machine-laptop", "laptop", viewOptions{})
+			err := laptop.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI,
+				ActiveClient: &ahp.ActiveClient{ClientID: "laptop", Tools: []ahp.ToolDefinition{{Name: "run"}}}}, nil)
+			if (err == nil) != tt.sessions {
+				t.Fatalf("createSession: %v", err)
+			}
+			agent, err := overHTTP(t, url, tt.token, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := toolNames(t, agent); len(got) != tt.want {
+				t.Errorf("offered %v, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMachineToolNames(t *testing.T) {
+	for _, tt := range []struct{ machine, tool, want string }{
+		{"laptop", "run", "laptop__run"},
+		{"ann's laptop/2", "read.it", "ann-s-laptop-2__read_it"},
+		{"größe", "run", "gr--e__run"},
+		{strings.Repeat("m", 80), "run", strings.Repeat("m", 59) + "__run"},
+		{"laptop", strings.Repeat("t", 128), "__" + strings.Repeat("t", 62)},
+	} {
+		if got := host.ToolName(tt.machine, tt.tool); got != tt.want || len(got) > 64 {
+			t.Errorf("%s %s: got %s, want %s", tt.machine, tt.tool, got, tt.want)
+		}
+	}
+}
+
+func TestResultText(t *testing.T) {
+	failed := &ahp.ToolError{Message: "no"}
+	for name, tt := range map[string]struct {
+		result     ahp.ToolResult
+		text, fail string
+	}{
+		"text":           {ahp.ToolResult{Success: true, Content: []ahp.ToolContent{ahp.TextContent("a"), {Type: "resource", Raw: []byte(`{}`)}, ahp.TextContent("b")}}, "a\nb", ""},
+		"structured":     {ahp.ToolResult{Success: true, StructuredContent: json.RawMessage(`{"a":1}`)}, `{"a":1}`, ""},
+		"nothing":        {ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}}, "did it", ""},
+		"failed":         {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("why")}}, "", "no\nwhy"},
+		"failed somehow": {ahp.ToolResult{}, "", "the tool has failed"},
+	} {
+		text, err := host.ResultText(tt.result)
+		if text != tt.text || (err != nil) != (tt.fail != "") || err != nil && err.Error() != tt.fail {
+			t.Errorf("%s: got %q, %v", name, text, err)
+		}
+	}
+}
+
+// auditLog keeps a record.
+type auditLog struct {
+	mu     sync.Mutex
+	events []host.AuditEvent
+}
+
+func (l *auditLog) add(ev host.AuditEvent) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, ev)
+}
+
+func (l *auditLog) has(kind, name, detail string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(l.events, func(ev host.AuditEvent) bool { return ev.Type == kind && ev.Name == name && ev.Detail == detail })
+}
