@@ -28,6 +28,9 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
+	if h.opts.Sessions && p.may(rightSessions) {
+		h.agentSession(p) // so that machines can offer their tools before the agent asks for them
+	}
 	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
 		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version}
 		if h.opts.Sessions && p.may(rightSessions) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"tether/ahp"
@@ -101,7 +102,7 @@ func resultText(r ahp.ToolResult) (string, error) {
 		lines = append(lines, string(r.StructuredContent))
 	}
 	if !r.Success {
-		if r.Error != nil {
+		if r.Error != nil && !slices.Contains(lines, r.Error.Message) { // machines say it twice, for who shows only one of the two
 			lines = append([]string{r.Error.Message}, lines...)
 		}
 		if len(lines) == 0 {

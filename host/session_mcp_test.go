@@ -161,6 +161,7 @@ func TestResultText(t *testing.T) {
 		"structured":     {ahp.ToolResult{Success: true, StructuredContent: json.RawMessage(`{"a":1}`)}, `{"a":1}`, ""},
 		"nothing":        {ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}}, "did it", ""},
 		"failed":         {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("why")}}, "", "no\nwhy"},
+		"failed twice":   {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("no")}}, "", "no"},
 		"failed somehow": {ahp.ToolResult{}, "", "the tool has failed"},
 	} {
 		text, err := host.ResultText(tt.result)
