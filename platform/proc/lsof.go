@@ -6,9 +6,6 @@ import (
 	"strings"
 )
 
-// maxLsof bounds what is read of lsof's output, in bytes: some ten thousand sockets.
-const maxLsof = 1 << 20
-
 // lsofArgs asks lsof for the TCP sockets on which processes of a user listen: numbers instead of names (-nP), no warnings (-w), all
 // conditions at once (-a), and one field a line (-F): the process (p), the kind of address (t) and the address (n).
 func lsofArgs(uid int) []string {

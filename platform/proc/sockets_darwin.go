@@ -10,6 +10,9 @@ import (
 	"time"
 )
 
+// maxLsof bounds what is read of lsof's output, in bytes: some ten thousand sockets.
+const maxLsof = 1 << 20
+
 // lsofWithin bounds lsof, which may wait for a file system that has gone away.
 const lsofWithin = 5 * time.Second
 
