@@ -32,6 +32,13 @@ if ! command -v lsof >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/de
 fi
 command -v lsof >/dev/null || echo "not installed, so its test is skipped: lsof"
 
+# A real keyring keeps a secret, on a session bus of its own.
+keyring() { command -v gnome-keyring-daemon && command -v dbus-run-session && command -v dbus-send; } >/dev/null
+if ! keyring && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -q --no-install-recommends gnome-keyring dbus dbus-daemon >/dev/null 2>&1 || true
+fi
+keyring || echo "not installed, so its test is skipped: GNOME's keyring"
+
 # A real browser tries the local door as pages do.
 browser() { command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
 if ! browser && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
