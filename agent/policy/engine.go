@@ -70,23 +70,12 @@ func (e *Engine) Close() error {
 // Check applies the rules alone: nothing is counted, asked or written.
 func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
-// Admit decides about a request that starts no terminal, or whose terminal
-// takes no place: the starts in a minute are counted, not what runs. Rules come
-// first, then limits; what is to be asked waits for an answer, at most for the
-// configured time. The decision, and the answer, are audited. The error is a
-// *Refusal, or ctx's.
-func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
-	d, p, err := e.admit(ctx, r)
-	if err == nil {
-		e.limits.leave(p)
-	}
-	return d, err
-}
-
-// Spawn is Admit followed by start, which starts the terminal. The terminal
-// takes one of the principal's places until it has exited or was promoted; if
-// start fails, nothing is counted. Errors: a *Refusal, ctx's, or what start
-// returned.
+// Spawn decides about a request and, if it is allowed, calls start, which starts
+// the terminal. Rules come first, then limits; what is to be asked waits for an
+// answer, at most for the configured time. The decision, and the answer, are
+// audited. The terminal takes one of the principal's places until it has exited
+// or was promoted; if start fails, nothing is counted. Errors: a *Refusal,
+// ctx's, or what start returned.
 func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
 	d, p, err := e.admit(ctx, r)
 	if err != nil {

@@ -1,6 +1,29 @@
 package policy
 
-import "tether/agent/command"
+import (
+	"context"
+
+	"tether/agent/command"
+)
+
+// Admit is Spawn without a terminal: the starts in a minute are counted, not
+// what runs.
+func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
+	d, p, err := e.admit(ctx, r)
+	if err == nil {
+		e.limits.leave(p)
+	}
+	return d, err
+}
+
+// leave ends the use of a place; the start stays counted.
+func (l *limits) leave(p *place) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.usage[p.account]; u != nil {
+		delete(u.places, p)
+	}
+}
 
 // ListLines are the numbers of the lines of the built-in lists that find the
 // command.

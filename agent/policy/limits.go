@@ -124,15 +124,6 @@ func (l *limits) give(p *place) {
 	}
 }
 
-// leave ends the use of a place; the start stays counted.
-func (l *limits) leave(p *place) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if u := l.usage[p.account]; u != nil {
-		delete(u.places, p)
-	}
-}
-
 // hold says what terminal has the place.
 func (l *limits) hold(p *place, h term.Handle) {
 	l.mu.Lock()

@@ -193,15 +193,6 @@ func (s *Screen) archiveAll() {
 	}
 }
 
-// Render is the text of p for a reader who has no terminal: as one would see
-// it that is cols wide.
-func Render(p []byte, cols, rows int) string {
-	s := New(cols, rows)
-	s.Write(p)
-	text, _ := s.History()
-	return text
-}
-
 // Clean returns s without what text of one line should not hold: controls, and
 // what the screen leaves out. It is for titles and the like.
 func Clean(s string) string {
