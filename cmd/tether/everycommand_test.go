@@ -1,0 +1,134 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// A sitting is one command as somebody runs it at a terminal: what they see and type, in this order, and how it ends.
+type sitting struct {
+	line string   // without "tether"; split at blanks, $NAME is replaced
+	do   []string // what is seen; after "type:", what is typed
+	exit int
+}
+
+// sittings are all commands, in an order in which each has something to do.
+var sittings = []sitting{
+	{line: "version", do: []string{"tether "}},
+	{line: "config path", do: []string{"config.toml"}},
+	{line: "config check", do: []string{"is in order"}},
+	{line: "config view", do: []string{"log_level"}},
+	{line: "config edit", do: nil},
+	{line: "pair --token-file $TOKEN $HOST", do: []string{"paired with local"}},
+	{line: "host ls", do: []string{"local (default)"}},
+	{line: "host rename local lab", do: nil},
+	{line: "host use lab", do: nil},
+	{line: "run --detach --name web --host lab -- does print:ready read print:more read", do: []string{"pty-"}},
+	{line: "ls", do: []string{"web", "running", "lab"}},
+	{line: "status", do: []string{"running for", "lab (default)"}},
+	{line: "wait web --pattern ready", do: []string{"ready"}},
+	{line: "read web", do: []string{"ready"}},
+	{line: "ports web", do: []string{"no program of it listens"}},
+	{line: "commands web", do: []string{"reports no commands"}},
+	{line: "watch lab web", do: []string{"ready", "type:\x03"}, exit: 130},
+	{line: "unlend web", do: []string{"lent to nobody"}},
+	{line: "lend web --for 1h", do: []string{"lent to lab until"}},
+	{line: "record web --all --output $FILE", do: []string{"Ctrl-C ends it", "type:\x03"}},
+	{line: "play $FILE", do: []string{"ready"}},
+	{line: "ui", do: []string{"web", "type:q"}},
+	{line: "attach web", do: []string{"ready", "type:\r", "more", "type:~?", "~.", "type:\r~.", "come back with"}},
+	{line: "shell --private", do: []string{"type:echo in$((1+1))\r", "in2", "type:exit 3\r"}, exit: 3},
+	{line: "down later", do: []string{"later"}},
+	{line: "up later", do: []string{"later"}},
+	{line: "restart later", do: []string{"later"}},
+	{line: "env", do: []string{"PATH="}},
+	{line: "approvals", do: []string{"nothing waits for you"}},
+	{line: "approve q-none", do: []string{"no such question"}, exit: 1},
+	{line: "policy check -- echo hello", do: []string{"allow"}},
+	{line: "token create helper", do: []string{"tether_"}},
+	{line: "token ls", do: []string{"helper"}},
+	{line: "token show", do: []string{"tether_"}},
+	{line: "token revoke helper", do: nil},
+	{line: "audit -n 1", do: []string{"spawn"}},
+	{line: "audit verify", do: []string{"intact"}},
+	{line: "logs -n 1", do: []string{"info"}},
+	{line: "doctor", do: []string{"it runs, process"}},
+	{line: "bugreport -o $REPORT", do: []string{".tar.gz"}},
+	{line: "completion bash", do: []string{"complete"}},
+	{line: "mcp", do: []string{"type:\x04"}},
+	{line: "acp -- does exit:4", do: nil, exit: 4},
+	{line: "kill later", do: []string{"killed"}},
+	{line: "unpair lab", do: []string{"forgot lab"}},
+	{line: "host rm lab", do: []string{"no host"}, exit: 4},
+	{line: "stop", do: nil},
+	{line: "daemon", do: []string{"ready", "type:\x03"}},
+}
+
+// Every command, at a real terminal.
+func TestEveryCommandAtATerminal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	h := &testHost{address: "127.0.0.1:0"}
+	if err := h.start("canary-token"); err != nil {
+		t.Fatal(err)
+	}
+	defer h.stop()
+	dir := t.TempDir()
+	given := map[string]string{"TOKEN": filepath.Join(dir, "token"), "HOST": "ws://" + h.address, "FILE": filepath.Join(dir, "web.cast"), "REPORT": filepath.Join(dir, "r.tar.gz")}
+	for path, text := range map[string]string{
+		given["TOKEN"]: "canary-token\n", filepath.Join(home, "config", "config.toml"): "[[terminal]]\nname = \"later\"\ncommand = [\"sleep\", \"1000\"]\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range sittings {
+		t.Run(s.line, func(t *testing.T) {
+			args := []string{"tether"}
+			for _, word := range strings.Fields(s.line) {
+				args = append(args, os.Expand(word, func(name string) string { return given[name] }))
+			}
+			p := sitAt(t, pty.Command{Path: "tether", Args: args, Env: append(os.Environ(), "TERM=xterm-256color", "SHELL=/bin/sh", "PS1=$ ", "EDITOR=true")})
+			for _, what := range s.do {
+				if keys, ok := strings.CutPrefix(what, "type:"); ok {
+					p.types(keys)
+				} else {
+					p.sees(what)
+				}
+			}
+			p.exits(s.exit)
+		})
+		if t.Failed() {
+			break // what follows builds on it
+		}
+	}
+}
+
+// No command is missing above, but for those that change the machine; service.txtar has them, with a machine that is played.
+func TestEveryCommandIsKnown(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+		path := strings.TrimPrefix(c.CommandPath(), "tether ")
+		if !c.Runnable() || c.Hidden || c.HasSubCommands() || path == "help" || strings.HasPrefix(path, "service ") {
+			return
+		}
+		if !slices.ContainsFunc(sittings, func(s sitting) bool { return s.line == path || strings.HasPrefix(s.line, path+" ") }) {
+			t.Errorf("nobody has sat at tether %s", path)
+		}
+	}
+	walk(newRoot(&app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}))
+}
