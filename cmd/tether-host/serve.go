@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	stdlog "log"
 	"net"
 	"net/http"
 	"strings"
@@ -16,12 +15,8 @@ import (
 	"tether/host"
 )
 
-// Bounds on what comes before the WebSocket.
-const (
-	headerTime  = 10 * time.Second
-	headerBytes = 16 << 10
-	farewell    = 5 * time.Second // for requests that are under way when all else has ended
-)
+// farewell is how long requests that are under way may take when all else has ended.
+const farewell = 5 * time.Second
 
 // keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
@@ -95,9 +90,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, page, cred, stdout, stderr); err != nil {
 		return err
 	}
-	server := &http.Server{Handler: withDevices(h, door), ReadHeaderTimeout: headerTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
-	return serveUntil(ctx, server, listener, h, s.drain)
+	return serveUntil(ctx, newServer(withDevices(h, door)), listener, h, s.drain)
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.
