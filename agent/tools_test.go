@@ -34,8 +34,9 @@ type toolHost struct {
 	t   *testing.T
 	url string
 
-	mu   sync.Mutex
-	said []string // messages of machines
+	mu    sync.Mutex
+	said  []string // messages of machines
+	wires []jsonrpc.Channel
 }
 
 func newToolHost(t *testing.T) *toolHost {
@@ -47,6 +48,9 @@ func newToolHost(t *testing.T) *toolHost {
 			t.Error(err)
 			return
 		}
+		h.mu.Lock()
+		h.wires = append(h.wires, ch)
+		h.mu.Unlock()
 		_ = h.ServeChannel(r.Context(), &heard{ch, h}) // ends with the connection
 	}))
 	t.Cleanup(h.Close)
@@ -65,6 +69,17 @@ func (c *heard) Recv(ctx context.Context) ([]byte, error) {
 	defer c.h.mu.Unlock()
 	c.h.said = append(c.h.said, string(msg))
 	return msg, err
+}
+
+// cut breaks the connections of all machines.
+func (h *toolHost) cut() {
+	h.mu.Lock()
+	wires := h.wires
+	h.wires = nil
+	h.mu.Unlock()
+	for _, ch := range wires {
+		ch.Close()
+	}
 }
 
 // saidOf are the messages so far that hold one of the words.
@@ -321,6 +336,38 @@ func contentOf(s ahp.TerminalState) (text string) {
 		text += part.Text()
 	}
 	return text
+}
+
+// A call outlives its connection, and is answered on the next one, once.
+func TestACallOutlivesItsLink(t *testing.T) {
+	h := newToolHost(t)
+	l := newLaptop(t, h, nil)
+	s := h.session()
+	l.tools(true, 1)
+	spawned := l.call(s, "spawn_background_terminal", spawnText())
+	l.approve()
+	text, _ := l.good(<-spawned)
+	child := <-l.children
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		t.Fatal(err)
+	}
+	waiting := l.call(s, "wait_terminal", `{"terminalId":"`+made.ID+`","pattern":"ready","timeoutMs":600000}`)
+	l.status("the call", func(s local.Status) bool { return s.Hosts[0].Tools.Running == 1 })
+	h.cut()
+	l.status("the next connection", func(s local.Status) bool {
+		return s.Hosts[0].State == "online" && s.Hosts[0].Tools.Sessions == 1 && len(h.saidOf("session/activeClientSet")) == 2
+	})
+	if s := l.status("the call goes on", func(s local.Status) bool { return s.Hosts[0].Tools.Running == 1 }); s.Hosts[0].Tools.Calls != 1 {
+		t.Errorf("status %+v", s.Hosts[0].Tools)
+	}
+	child.Print("ready\r\n")
+	if got, _ := l.good(<-waiting); !strings.Contains(got, `"reason":"pattern"`) {
+		t.Errorf("it waited: %s", got)
+	}
+	if n := len(h.saidOf("chat/toolCallComplete")); n != 2 {
+		t.Errorf("%d answers were given, want one for each of the two calls", n)
+	}
 }
 
 // Unless the person has switched them on for a host, not one message to it is
