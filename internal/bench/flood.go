@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,10 +56,15 @@ func (f *flood) printed(ctx context.Context) (int64, error) {
 
 // rate is how fast it went, in MB/s.
 func (f *flood) rate(ctx context.Context) (float64, error) {
-	now, err := f.printed(ctx)
-	if err == nil && now == f.bytes {
-		err = errors.New("the flood has stopped")
-	}
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	now, err := poll(ctx, func() (int64, error) {
+		now, err := f.printed(ctx)
+		if err == nil && now == f.bytes {
+			err = errNotYet
+		}
+		return now, err
+	})
 	return float64(now-f.bytes) / 1e6 / time.Since(f.began).Seconds(), err
 }
 

@@ -19,7 +19,6 @@ import (
 const (
 	floorHolderPSS   = 2.0  // MB
 	floorHolderReady = 10.0 // ms
-	manyHolders      = 100
 )
 
 // holdersPart measures what it costs that terminals outlive the daemon, and how soon another daemon has them.
@@ -75,7 +74,7 @@ func holderMany(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	defer r.close()
-	for range manyHolders {
+	for range s.holders {
 		if _, err := r.door.Spawn(ctx, local.SpawnRequest{Command: []string{"sleep", "1000"}, Env: r.env, Cwd: r.home, Private: true}); err != nil {
 			return nil, err
 		}
@@ -86,30 +85,30 @@ func holderMany(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	rows := []row{
-		row{Part: "holders", Name: fmt.Sprintf("PSS each, of %d", manyHolders), Value: pss, Unit: "MB"}.most(floorHolderPSS),
+		row{Part: "holders", Name: fmt.Sprintf("PSS each, of %d", s.holders), Value: pss, Unit: "MB"}.most(floorHolderPSS),
 		{Part: "holders", Name: "RSS each", Value: rss, Unit: "MB"},
 	}
 	var took []float64
 	for range s.starts {
-		one, err := r.restart(ctx, s.programs)
+		one, err := r.restart(ctx, s)
 		if err != nil {
 			return rows, err
 		}
 		took = append(took, millis(one))
 	}
-	return append(rows, row{Part: "holders", Name: fmt.Sprintf("from the start of a daemon until it has taken up %d", manyHolders), Value: median(took),
+	return append(rows, row{Part: "holders", Name: fmt.Sprintf("from the start of a daemon until it has taken up %d", s.holders), Value: median(took),
 		Unit: "ms", Note: "without any " + digits(millis(r.daemonReady))}), nil
 }
 
 // restart kills the daemon and starts another, and returns how long that takes to have all terminals.
-func (r *rig) restart(ctx context.Context, p programs) (time.Duration, error) {
+func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	if err := r.daemon.Process.Kill(); err != nil {
 		return 0, err
 	}
 	_ = r.daemon.Wait()
-	cmd := r.command(p.daemon)
+	cmd := r.command(set.programs.daemon)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		return 0, err
@@ -123,8 +122,8 @@ func (r *rig) restart(ctx context.Context, p programs) (time.Duration, error) {
 		return s, err
 	})
 	took := time.Since(began)
-	if err == nil && s.Holders.Alive != manyHolders {
-		err = fmt.Errorf("%d of %d terminals were taken up", s.Holders.Alive, manyHolders)
+	if err == nil && s.Holders.Alive != set.holders {
+		err = fmt.Errorf("%d of %d terminals were taken up", s.Holders.Alive, set.holders)
 	}
 	return took, err
 }

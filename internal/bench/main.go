@@ -18,20 +18,26 @@ type settings struct {
 	programs  programs
 	rounds    int           // of each comparison
 	megabytes int           // of output in each
+	scanned   int           // megabytes of what is looked at without a terminal: more than a cache holds
 	keys      int           // per place
 	starts    int           // of the programs
 	cuts      int           // of the connection
 	idle      time.Duration // of idle terminals
 	floods    int           // at once, while the host is frozen
 	flooding  time.Duration // of them
+	holders   int           // at once
+	viewers   int           // of one terminal, and a tenth that do not read
+	viewing   time.Duration // of a flood
 	machines  int           // that lend terminals to one host
 	watchers  int           // that observe them
 	flow      time.Duration // of a flood through a host
 }
 
 var (
-	thorough = settings{rounds: 5, megabytes: 200, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 50, flooding: 15 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second}
-	quick    = settings{rounds: 3, megabytes: 40, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 50, flooding: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second}
+	thorough = settings{rounds: 5, megabytes: 200, scanned: 67, keys: 1000, starts: 5, cuts: 15, idle: idleSpan, floods: 50, flooding: 15 * time.Second,
+		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 1000, watchers: 200, flow: 5 * time.Second}
+	quick = settings{rounds: 3, megabytes: 40, scanned: 67, keys: 200, starts: 3, cuts: 5, idle: 5 * time.Second, floods: 50, flooding: 5 * time.Second,
+		holders: 100, viewers: 50, viewing: 5 * time.Second, machines: 100, watchers: 200, flow: time.Second}
 )
 
 // part measures one thing.
@@ -45,6 +51,7 @@ var parts = []part{
 	{"veil", veilPart},
 	{"start", startPart},
 	{"idle", memoryPart},
+	{"status", statusPart},
 	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},

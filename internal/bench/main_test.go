@@ -278,15 +278,15 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	real := sync.OnceValue(func() programs { return buildAll(t) })
-	small := settings{programs: p, rounds: 1, megabytes: 3, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
-		machines: 3, watchers: 2, flow: 50 * time.Millisecond}
+	small := settings{programs: p, rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
+		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
 	for _, part := range slices.Concat(parts, hostParts) {
-		if slices.Contains([]string{"scanner", "idle", "shells", "peer"}, part.name) {
+		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) {
 			continue // too long for a test, with nothing of its own to go wrong; or what it needs may not be there
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
-			if slices.Contains([]string{"holders", "acp", "mcp"}, part.name) {
+			if slices.Contains([]string{"holders", "acp", "mcp", "status"}, part.name) {
 				small.programs = real() // what they start themselves is the program, not this binary
 			}
 			rows, err := part.measure(t.Context(), small)

@@ -57,7 +57,7 @@ func built(bin string) programs {
 }
 
 const (
-	startWithin = 10 * time.Second
+	startWithin = time.Minute // even where others use the machine
 	pollEvery   = time.Millisecond
 )
 

@@ -12,9 +12,8 @@ const (
 	floorScanner = 4.0 // GB/s
 	floorMarks   = 0.7 // GB/s of nothing but marks
 
-	scanBytes = 64 << 20 // more than a cache holds, so that memory counts as it does live
-	scanRead  = 64 << 10 // one read of a busy pump at most
-	ptyRead   = 4095     // what Linux hands out at a time
+	scanRead = 64 << 10 // one read of a busy pump at most
+	ptyRead  = 4095     // what Linux hands out at a time
 )
 
 // scannerPart compares the scanner with copying the same reads.
@@ -22,7 +21,7 @@ func scannerPart(_ context.Context, s settings) ([]row, error) {
 	var rows []row
 	dst := make([]byte, scanRead)
 	for _, c := range corpora {
-		data := repeat(onTerminal(c.block()), scanBytes)
+		data := repeat(onTerminal(c.block()), s.scanned*1e6)
 		memcpy := best(s.rounds, data, scanRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
 		scan := func(read int, queries bool) float64 {
 			return best(s.rounds, data, read, func() func([]byte) {

@@ -32,7 +32,7 @@ func veilPart(_ context.Context, s settings) ([]row, error) {
 	var rows []row
 	dst := make([]byte, veilRead)
 	for _, c := range corpora {
-		data := repeat(onTerminal(c.block()), scanBytes)
+		data := repeat(onTerminal(c.block()), s.scanned*1e6)
 		memcpy := best(s.rounds, data, veilRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
 		rate := func(read int) float64 {
 			return best(s.rounds, data, read, func() func([]byte) {
