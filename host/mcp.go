@@ -32,7 +32,7 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		h.agentSession(p) // so that machines can offer their tools before the agent asks for them
 	}
 	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
-		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version}
+		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version, Bug: h.toolBug}
 		if h.opts.Sessions && p.may(rightSessions) {
 			o.Extra, o.Guide = func() []mcp.Extra { return h.machineTools(p) }, callerGuide
 		}
@@ -135,3 +135,8 @@ func (l *Lines) CloseWrite() error { return l.conn.Send(l.ctx, nil) }
 
 // Close ends the connection.
 func (l *Lines) Close() error { return l.conn.CloseReason(wsconn.CloseNormal, "") }
+
+// toolBug notes a bug that a call of a tool has met.
+func (h *Host) toolBug(tool string, stack []byte) {
+	h.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool has met a bug")
+}

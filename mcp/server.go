@@ -29,6 +29,8 @@ type Options struct {
 	// goroutines but not at the same time.
 	Extra func() []Extra
 	Guide string
+	// Bug, if not nil, is told of a bug that a call has met. It must not block for long.
+	Bug func(tool string, stack []byte)
 }
 
 // Server serves the sessions of one principal. It is safe for concurrent use.

@@ -48,7 +48,9 @@ func (s *Server) addTools() {
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
 	}
-	for _, t := range s.tools {
+	for i, t := range s.tools {
+		t = s.survive(t)
+		s.tools[i] = t
 		hints := t.hints
 		s.server.AddTool(&sdk.Tool{
 			Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,

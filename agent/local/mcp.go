@@ -44,7 +44,8 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
-		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Loopback: true})
+		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Loopback: true,
+			Bug: s.toolBug})
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):
@@ -113,3 +114,8 @@ func (l *lineStream) Write(p []byte) (int, error) {
 }
 
 func (l *lineStream) Close() error { return l.conn.Close() }
+
+// toolBug notes a bug that a call of a tool has met.
+func (s *Server) toolBug(tool string, stack []byte) {
+	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool has met a bug")
+}

@@ -15,7 +15,7 @@ import (
 // also end with this one.
 func (s *Server) ToolsAt(host, session string) *mcp.Server {
 	access := s.opts.Access(term.AgentAt(host, session))
-	return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host}, Version: s.opts.Version})
+	return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host}, Version: s.opts.Version, Bug: s.toolBug})
 }
 
 // veil hides of a terminal's description what its output hides, too.

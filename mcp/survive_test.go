@@ -1,0 +1,38 @@
+package mcp_test
+
+import (
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/mcp"
+)
+
+// broken panics where a terminal is asked for.
+type broken struct{ *fakeTerminals }
+
+func (broken) Open(string) (mcp.Terminal, error) { panic("canary: what a program printed") }
+
+// A call that meets a bug ends alone: its session goes on, and the model is told no more than that.
+func TestABugIsSurvived(t *testing.T) {
+	var tool, stack string
+	f := &fakeTerminals{}
+	f.add("pty-1", mcp.OwnerAgent)
+	s := newServer(t, mcp.Options{Terminals: broken{f}, Bug: func(name string, at []byte) { tool, stack = name, string(at) }})
+	session := connect(t, s, nil)
+	args := map[string]any{"terminalId": "pty-1"}
+	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args})
+	if err != nil || !r.IsError || !strings.Contains(r.Content[0].(*sdk.TextContent).Text, "a bug in tether") || strings.Contains(r.Content[0].(*sdk.TextContent).Text, "canary") {
+		t.Errorf("%+v, %v; want a failure of the tool", r, err)
+	}
+	if tool != "read_terminal" || !strings.Contains(stack, "broken.Open") {
+		t.Errorf("told of %q at %s", tool, stack)
+	}
+	if r, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"}); err != nil || r.IsError {
+		t.Errorf("afterwards: %+v, %v", r, err)
+	}
+	if _, err := s.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`)); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
+		t.Errorf("called without a session: %v", err)
+	}
+}
