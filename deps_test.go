@@ -91,6 +91,9 @@ func TestDependenciesHaveReasons(t *testing.T) {
 	if !slices.Equal(all, modules) {
 		t.Errorf("docs/DEPENDENCIES.md lists\n%s\ngo.mod has\n%s", strings.Join(all, "\n"), strings.Join(modules, "\n"))
 	}
+	if want := fmt.Sprintf("`go.mod` requires %d modules.", len(modules)); !strings.Contains(string(page), want) {
+		t.Errorf("docs/DEPENDENCIES.md does not say %q", want)
+	}
 	for _, f := range parseTree(t) {
 		f.imports(func(importPath string, spec node) {
 			if m := moduleOf(importPath, modules); m != "" && !slices.Contains(l.direct, m) {

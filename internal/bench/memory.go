@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"fmt"
 	"os"
 	"time"
@@ -38,7 +39,11 @@ func startPart(ctx context.Context, s settings) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row{Part: "start", Name: "size of " + info.Name(), Value: float64(info.Size()) / (1 << 20), Unit: "MiB"})
+		built, err := buildinfo.ReadFile(argv[0])
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{Part: "start", Name: "size of " + info.Name(), Value: float64(info.Size()) / (1 << 20), Unit: "MiB", Note: fmt.Sprintf("%d modules", len(built.Deps))})
 	}
 	return rows, nil
 }
