@@ -157,18 +157,20 @@ func (e *ptyEvents) compare(c *ptyClient) (worked bool, err error) {
 	for _, h := range c.access.List() {
 		i := h.Info()
 		there[i.ID] = true
-		k := e.known[i.ID]
+		k, event := e.known[i.ID], eventKind("")
 		switch {
 		case k == nil:
-			k = &knownTerminal{}
+			k, event = &knownTerminal{}, eventCreated
 			e.known[i.ID] = k
-			tell(eventCreated, i)
 		case background(k.info) && !background(i):
-			tell(eventPromoted, i)
+			event = eventPromoted
 		}
 		k.info = i
 		_, streamed := c.stream(string(i.ID))
-		e.look(c, h, k, streamed >= 0)
+		e.look(c, h, k, streamed >= 0) // first: who hears of a terminal hears what it prints from then on
+		if event != "" {
+			tell(event, i)
+		}
 		if i.Exit != nil && !k.closed && streamed < 0 && k.preview == nil {
 			k.closed = true
 			tell(eventClosed, i)
