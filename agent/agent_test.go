@@ -13,7 +13,6 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
-	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
@@ -63,28 +62,11 @@ func TestConfigIsChecked(t *testing.T) {
 func TestEndsWithEverything(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
-	d := home(t)
-	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
-	var ids []string
-	for range 3 {
-		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "trap '' TERM HUP; sleep 1000 & wait; sleep 1000"},
-			Env: os.Environ(), Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
+	_, terminals := shutDown(t, []string{"sh", "-c", "trap '' TERM HUP; sleep 1000 & wait; sleep 1000"})
+	for _, tm := range terminals {
+		if left, err := proc.Tagged(proc.Tag(tm.ID)); err == nil && len(left) > 0 {
+			t.Errorf("%s left %v", tm.ID, left)
 		}
-		ids = append(ids, tm.ID)
-	}
-	if err := a.client.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	a.end()
-	for _, id := range ids {
-		if left, err := proc.Tagged(proc.Tag(id)); err == nil && len(left) > 0 {
-			t.Errorf("%s left %v", id, left)
-		}
-	}
-	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
-		t.Error("the socket is still there")
 	}
 }
 

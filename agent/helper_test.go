@@ -2,14 +2,17 @@ package agent_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
@@ -114,4 +117,55 @@ func startHost(t *testing.T, token string) string {
 	url := serveHTTP(t, h)
 	t.Cleanup(h.Close)
 	return url
+}
+
+// prints runs a command to its end and returns its output and exit code.
+func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
+	t.Helper()
+	if r.Cwd == "" {
+		r.Cwd = testkit.Abs("/")
+	}
+	tm, err := c.Spawn(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	out, err := io.ReadAll(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exit *local.Exit
+	testkit.Eventually(t, patience, "the exit is known", func() bool {
+		tm, err := c.Find(t.Context(), tm.ID)
+		exit = tm.Exit
+		return err == nil && exit != nil
+	})
+	return string(out), exit.Code
+}
+
+// shutDown runs a daemon with three terminals until it is asked to end. Its socket is gone then; the terminals are as they were.
+func shutDown(t *testing.T, command []string) (dirs.Dirs, []local.Terminal) {
+	t.Helper()
+	d := home(t)
+	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
+	var all []local.Terminal
+	for range 3 {
+		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: command, Env: os.Environ(), Cwd: testkit.Abs("/")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, tm)
+	}
+	if err := a.client.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	a.end()
+	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
+		t.Error("the socket is still there")
+	}
+	return d, all
 }

@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"errors"
-	"io"
 	"os"
 	"strings"
 	"testing"
@@ -33,37 +32,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// printed runs a request to its end and returns what it printed.
-func printed(t *testing.T, c *local.Client, r local.SpawnRequest) string {
-	t.Helper()
-	r.Cwd = "/"
-	tm, err := c.Spawn(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer body.Close()
-	out, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
-}
-
 func TestLinesAndVariables(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	settings := config.Default()
 	settings.Policy.HideEnv = []string{"HOME", "OLD"}
 	d := start(t, agent.Config{Dirs: home(t), Settings: &settings})
 	own := local.SpawnRequest{Line: `echo "[$A$B]"; env | grep -c '^HOME='`, Env: []string{"PATH=/usr/bin:/bin", "A=1", "HOME=/h"}, SetEnv: []string{"A=2", "B=3", "B=4"}}
-	if got := printed(t, d.client, own); got != "[24]\r\n1\r\n" {
+	if got, _ := prints(t, d.client, own); got != "[24]\r\n1\r\n" {
 		t.Errorf("the person's line printed %q", got)
 	}
 	agents := local.SpawnRequest{Line: `echo "[$HOME$OLD$NEW]"; env | grep -c '^PAGER=cat'`, SetEnv: []string{"NEW=n", "OLD=o"}, Door: "acp"}
-	if got := printed(t, d.client.As("a"), agents); got != "[on]\r\n1\r\n" {
+	if got, _ := prints(t, d.client.As("a"), agents); got != "[on]\r\n1\r\n" {
 		t.Errorf("an agent's line printed %q", got)
 	}
 	for name, r := range map[string]local.SpawnRequest{

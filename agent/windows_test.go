@@ -10,11 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"tether/agent"
 	"tether/agent/local"
-	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -22,60 +20,15 @@ import (
 
 func TestEndsWithEverythingOnWindows(t *testing.T) {
 	testkit.Leaks(t)
-	d := home(t)
-	a := start(t, agent.Config{Dirs: d, Terminals: term.Options{KillGrace: 100 * time.Millisecond}})
-	var pids []int
-	for range 3 {
-		tm, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cmd", "/c", "start /b ping -n 1000 127.0.0.1 & pause"},
-			Env: os.Environ(), Cwd: testkit.Abs("/")})
-		if err != nil {
-			t.Fatal(err)
+	d, terminals := shutDown(t, []string{"cmd", "/c", "start /b ping -n 1000 127.0.0.1 & pause"})
+	for _, tm := range terminals {
+		if p, err := proc.Lookup(tm.Pid); err == nil && !p.Zombie {
+			t.Errorf("process %d is left", tm.Pid)
 		}
-		pids = append(pids, tm.Pid)
-	}
-	if err := a.client.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	a.end()
-	for _, pid := range pids {
-		if p, err := proc.Lookup(pid); err == nil && !p.Zombie {
-			t.Errorf("process %d is left", pid)
-		}
-	}
-	if _, err := os.Lstat(agent.SocketPath(d)); err == nil {
-		t.Error("the file of the door is still there")
 	}
 	if conn, err := ipc.Dial(t.Context(), agent.SocketPath(d)); !errors.Is(err, ipc.ErrNotRunning) {
 		t.Errorf("after the end: %v, %v", conn, err)
 	}
-}
-
-// prints runs a command to its end and returns its output and exit code.
-func prints(t *testing.T, c *local.Client, r local.SpawnRequest) (string, int) {
-	t.Helper()
-	if r.Cwd == "" {
-		r.Cwd = testkit.Abs("/")
-	}
-	tm, err := c.Spawn(t.Context(), r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := c.Read(t.Context(), tm.ID, local.ReadOptions{Follow: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer body.Close()
-	out, err := io.ReadAll(body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var exit *local.Exit
-	testkit.Eventually(t, patience, "the exit is known", func() bool {
-		tm, err := c.Find(t.Context(), tm.ID)
-		exit = tm.Exit
-		return err == nil && exit != nil
-	})
-	return string(out), exit.Code
 }
 
 // Programs get the environment of the account, with what a request adds, and nothing of tether's but the terminal's mark.

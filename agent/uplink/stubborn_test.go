@@ -40,6 +40,15 @@ func TestATerminalThatWasNotTakenIsTriedAgain(t *testing.T) {
 	})
 }
 
+// ack acknowledges what was sent of the one terminal, up to that position.
+func (f *fakeHost) ack(t *testing.T, applied int64) {
+	t.Helper()
+	if err := f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: applied}); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
 // refuse has the host refuse an action of ours.
 func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string) {
 	t.Helper()
@@ -87,16 +96,12 @@ func TestNonsenseAcknowledgementsOpenNoWindow(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
 		w := fakeWorld(t, f, nil)
 		_, child := w.spawn(term.Spec{})
-		ack := func(n int64) {
-			f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: n})
-			synctest.Wait()
-		}
-		ack(0)
+		f.ack(t, 0)
 		child.Print("hello")
 		synctest.Wait()
-		ack(5)
+		f.ack(t, 5)
 		for _, n := range []int64{1 << 60, 6, 3} {
-			ack(n)
+			f.ack(t, n)
 			if got := w.link.Status().Terminals[0].Unacked; got != 0 {
 				t.Errorf("after an acknowledgement of %d bytes, %d are on their way, want 0", n, got)
 			}
@@ -223,13 +228,9 @@ func TestAHostThatHasTooMuchGetsEverythingAnew(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, marker: ahp.NewClientTerminals(30000).Meta()}
 		w := fakeWorld(t, f, nil)
 		_, child := w.spawn(term.Spec{})
-		ack := func(n int64) {
-			f.peer.Notify(t.Context(), ahp.MethodAck, ahp.AckParams{Channel: f.uri(t), Applied: n})
-			synctest.Wait()
-		}
 		child.Print("hello")
 		first := f.uri(t)
-		ack(1000)
+		f.ack(t, 1000)
 		for range 100 {
 			time.Sleep(time.Second)
 			synctest.Wait()
@@ -240,7 +241,7 @@ func TestAHostThatHasTooMuchGetsEverythingAnew(t *testing.T) {
 		if f.uri(t) == first || !slices.Contains(f.disposed, first) {
 			t.Fatalf("created %v, disposed of %v; want a new URI instead of the first", f.created, f.disposed)
 		}
-		ack(0)
+		f.ack(t, 0)
 		if got := f.text[f.uri(t)]; got != "hello" {
 			t.Errorf("text = %q, want all of it", got)
 		}
