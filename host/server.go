@@ -83,7 +83,7 @@ func (h *Host) admitServerLocked(cl *client, uri string) error {
 
 // runServer starts the process, answers, and follows the terminal to its end.
 func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTerminalParams) {
-	t, err := h.startServer(h.ctx, creator, p)
+	t, err := h.startServer(creator, p)
 	if err != nil {
 		_ = r.ReplyError(err) // fails only with the connection
 		return
@@ -94,12 +94,12 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 }
 
 // startServer starts a process for a terminal that is known to be starting. The error is fit for who asked.
-func (h *Host) startServer(ctx context.Context, creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
+func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
 	if state.Cols == 0 {
 		state.Cols, state.Rows = defaultCols, defaultRows
 	}
-	proc, err := h.opts.Runner.Start(ctx, ServerTerminal{
+	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
 	})
 	h.mu.Lock()

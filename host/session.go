@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"tether/ahp"
@@ -136,6 +137,7 @@ func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
 	s.ended = true
 	delete(s.h.talks, s.uri)
 	delete(s.h.talks, s.chat.uri)
+	maps.DeleteFunc(s.h.agentTalks, func(_ string, of *Session) bool { return of == s })
 	s.chat.endLocked()
 	s.channel.endLocked()
 	s.h.sessionChangedLocked(s)
@@ -239,13 +241,13 @@ func (s *Session) chatChangedLocked() {
 	s.h.sessionChangedLocked(s)
 }
 
-// agentSession is the session of an agent that came through the MCP door: its own, so that machines can tell agents apart. It ends with
-// the agent's token. nil without sessions, or when there are too many.
-func (h *Host) agentSession(p Principal) *Session {
+// agentSession is the session of an agent that has come through the MCP door: its own, so that machines can tell agents apart. It ends
+// with the agent's token. When there are too many sessions, the agent has none.
+func (h *Host) agentSession(p Principal) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.agentTalks[p.Name]; s != nil && !s.ended {
-		return s
+	if h.agentTalks[p.Name] != nil || p.live().Err() != nil {
+		return
 	}
 	title := "agent " + p.Name
 	if p.Name == "" {
@@ -253,9 +255,8 @@ func (h *Host) agentSession(p Principal) *Session {
 	}
 	s, err := h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, ahp.SessionState{Title: title})
 	if err != nil {
-		return nil
+		return
 	}
 	h.agentTalks[p.Name] = s
 	context.AfterFunc(p.live(), s.Dispose)
-	return s
 }

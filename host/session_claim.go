@@ -135,43 +135,59 @@ func (s *Session) Begin(i CallInfo) (*Call, error) {
 	return &Call{s, call}, nil
 }
 
-// Open starts a terminal that the call uses and shows it in the call; it returns the terminal's URI. The size 0×0 is 80×24. It blocks
-// until the process has started.
+// Open starts a terminal of 80×24 that the call uses and shows it in the call; it returns the terminal's URI. It blocks until the process
+// has started, or ctx ends: then the terminal comes all the same, if it does.
 func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 	s, h := c.s, c.s.h
 	p := ahp.CreateTerminalParams{Channel: ahp.NewTerminalURI(rand.Text()), Name: cleanTitle(name), Cwd: cwd, Claim: s.claim(c.call)}
+	started := make(chan error, 1)
 	h.mu.Lock()
-	err := error(errNoRunner)
-	if h.opts.Runner != nil {
-		err = h.admitServerLocked(s.holder, p.Channel)
-	}
-	if err == nil && s.calls[c.call.ref.ToolCallID] != c.call {
+	err := h.admitServerLocked(s.holder, p.Channel)
+	switch {
+	case h.opts.Runner == nil:
+		err = errNoRunner
+	case err == nil && !c.runsLocked():
 		err = ErrDetached
 	}
 	if err == nil {
 		h.starting[p.Channel] = true
+		h.work.Go(func() { c.run(p, started) })
 	}
 	h.mu.Unlock()
 	if err != nil {
 		return "", err
 	}
-	t, err := h.startServer(ctx, s.holder, p)
-	if err != nil {
-		return "", err
+	select {
+	case err := <-started:
+		return p.Channel, err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
 	}
-	h.work.Go(func() {
-		defer t.proc.Kill()
-		h.follow(t, t.proc)
-	})
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if s.calls[c.call.ref.ToolCallID] != c.call { // it has ended while the process was started
-		h.applyLocked(t, ahp.TerminalClaimed{Claim: s.claim(nil)}, nil)
-		return p.Channel, ErrDetached
-	}
-	c.showLocked()
-	return p.Channel, nil
 }
+
+// run starts the process, says so, and follows it to its end.
+func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
+	s, h := c.s, c.s.h
+	t, err := h.startServer(s.holder, p)
+	if err != nil {
+		started <- err
+		return
+	}
+	defer t.proc.Kill()
+	h.mu.Lock()
+	if c.runsLocked() {
+		c.showLocked()
+	} else if c.call.uses(t) { // it has ended while the process was started
+		h.applyLocked(t, ahp.TerminalClaimed{Claim: s.claim(nil)}, nil)
+		err = ErrDetached
+	}
+	h.mu.Unlock()
+	started <- err
+	h.follow(t, t.proc)
+}
+
+// runsLocked reports whether the call is under way.
+func (c *Call) runsLocked() bool { return c.s.calls[c.call.ref.ToolCallID] == c.call }
 
 // Claim takes a terminal back that the session holds: one that an earlier call has left running. ErrDetached if somebody else holds it.
 func (c *Call) Claim(terminal string) error {
@@ -179,7 +195,7 @@ func (c *Call) Claim(terminal string) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[terminal]
-	if t == nil || c.s.calls[c.call.ref.ToolCallID] != c.call || t.state.Claim != c.s.claim(nil) {
+	if t == nil || !c.runsLocked() || t.state.Claim != c.s.claim(nil) {
 		return ErrDetached
 	}
 	h.applyLocked(t, ahp.TerminalClaimed{Claim: c.s.claim(c.call)}, nil)
@@ -235,13 +251,14 @@ func (c *Call) Wait(ctx context.Context, terminal string) error {
 	}
 }
 
-// End ends the call. Its terminals, which are added to the result, stay the session's: running ones go on in the background.
+// End ends the call, once. Its terminals, which are added to the result, stay the session's: running ones go on in the background.
+// ErrDetached if it has ended already, as when the turn was cancelled or the session disposed of.
 func (c *Call) End(result ahp.ToolResult) error {
 	h := c.s.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if c.s.calls[c.call.ref.ToolCallID] != c.call {
-		return ErrNoSession
+	if !c.runsLocked() {
+		return ErrDetached
 	}
 	for _, t := range h.heldLocked(c.s) {
 		if c.call.uses(t) {
@@ -254,9 +271,6 @@ func (c *Call) End(result ahp.ToolResult) error {
 
 // showLocked shows the terminals of the call in the chat.
 func (c *Call) showLocked() {
-	if c.s.calls[c.call.ref.ToolCallID] != c.call {
-		return
-	}
 	var blocks []ahp.ToolContent
 	for _, t := range c.s.h.heldLocked(c.s) {
 		if c.call.uses(t) {

@@ -22,17 +22,16 @@ const (
 // machineTools are the tools that machines have published for an agent: in its own session or, from machines that are not there, in
 // sessions of their own.
 func (h *Host) machineTools(p Principal) []mcp.Extra {
-	own := h.agentSession(p)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	own := h.agentTalks[p.Name]
+	if own == nil {
+		return nil
+	}
 	var all []mcp.Extra
 	taken := make(map[string]bool)
-	sessions := h.sessionsLocked()
-	if own != nil {
-		sessions = append([]*Session{own}, sessions...)
-	}
 	served := make(map[*client]bool)
-	for _, s := range sessions {
+	for _, s := range append([]*Session{own}, h.sessionsLocked()...) {
 		for _, a := range s.state.ActiveClients {
 			cl := s.members[a.ClientID]
 			if cl == nil || served[cl] || s != own && s.creator != cl {
