@@ -2,7 +2,6 @@ package tether_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -160,38 +159,6 @@ func TestImportDirections(t *testing.T) {
 	}
 	for _, f := range parseTree(t) {
 		report(t, r.check(f))
-	}
-}
-
-// A newcomer finds every package in docs/ARCHITECTURE.md.
-func TestEveryPackageIsDescribed(t *testing.T) {
-	page, err := os.ReadFile("docs/ARCHITECTURE.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, table, _ := strings.Cut(string(page), "\n## Packages")
-	table, _, _ = strings.Cut(table, "\n## ")
-	described := map[string]bool{}
-	for line := range strings.Lines(table) {
-		for i, word := range strings.Split(strings.SplitN(line, " | ", 2)[0], "`") {
-			if i%2 == 1 {
-				described[word] = true
-			}
-		}
-	}
-	there := map[string]bool{}
-	for _, f := range parseTree(t) {
-		if dir := f.dir(); dir != "." && !f.isTest() && !there[dir] {
-			there[dir] = true
-			if !described[dir] {
-				t.Errorf("docs/ARCHITECTURE.md has no row for package %s", dir)
-			}
-		}
-	}
-	for word := range described {
-		if strings.Contains(word, "/") && !there[word] {
-			t.Errorf("docs/ARCHITECTURE.md has a row for %s, which is no package", word)
-		}
 	}
 }
 

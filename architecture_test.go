@@ -1,0 +1,138 @@
+package tether_test
+
+import (
+	"go/ast"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// section returns a section of docs/ARCHITECTURE.md.
+func section(t *testing.T, title string) string {
+	t.Helper()
+	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(page), "\n## "+title+"\n")
+	if !found {
+		t.Fatalf("docs/ARCHITECTURE.md has no section %q", title)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	return text
+}
+
+// quoted returns what stands between backquotes.
+func quoted(text string) (words []string) {
+	for i, word := range strings.Split(text, "`") {
+		if i%2 == 1 {
+			words = append(words, word)
+		}
+	}
+	return words
+}
+
+// A newcomer finds every package in docs/ARCHITECTURE.md.
+func TestEveryPackageIsDescribed(t *testing.T) {
+	described := map[string]bool{}
+	for line := range strings.Lines(section(t, "Packages and what may import what")) {
+		for _, word := range quoted(strings.SplitN(line, " | ", 2)[0]) {
+			described[word] = true
+		}
+	}
+	there := map[string]bool{}
+	for _, f := range parseTree(t) {
+		if dir := f.dir(); dir != "." && !f.isTest() && !there[dir] {
+			there[dir] = true
+			if !described[dir] {
+				t.Errorf("docs/ARCHITECTURE.md has no row for package %s", dir)
+			}
+		}
+	}
+	for word := range described {
+		if strings.Contains(word, "/") && !there[word] {
+			t.Errorf("docs/ARCHITECTURE.md has a row for %s, which is no package", word)
+		}
+	}
+}
+
+// members are the names that can stand behind a dot: pairs of a package and what it declares, and of a type and its fields and methods.
+type members map[[2]string]bool
+
+func (m members) add(f *file) {
+	for _, d := range f.ast.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			m[[2]string{f.ast.Name.Name, d.Name.Name}] = true
+			if d.Recv != nil {
+				m[[2]string{receiver(d), d.Name.Name}] = true
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				m.addSpec(f.ast.Name.Name, spec)
+			}
+		}
+	}
+}
+
+func (m members) addSpec(pkg string, spec ast.Spec) {
+	switch s := spec.(type) {
+	case *ast.ValueSpec:
+		for _, name := range s.Names {
+			m[[2]string{pkg, name.Name}] = true
+		}
+	case *ast.TypeSpec:
+		m[[2]string{pkg, s.Name.Name}] = true
+		ast.Inspect(s.Type, func(n ast.Node) bool {
+			if field, ok := n.(*ast.Field); ok {
+				for _, name := range field.Names {
+					m[[2]string{s.Name.Name, name.Name}] = true
+				}
+			}
+			return true
+		})
+	}
+}
+
+// receiver is the name of a method's type.
+func receiver(d *ast.FuncDecl) (name string) {
+	ast.Inspect(d.Recv.List[0].Type, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && name == "" {
+			name = id.Name
+		}
+		return name == ""
+	})
+	return name
+}
+
+// dotted is a name with its package or type before it.
+var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
+
+// What owns something, or runs, is called what it is called in the code.
+func TestArchitectureNamesWhatIsThere(t *testing.T) {
+	there := members{}
+	for _, f := range parseTree(t) {
+		if !f.isTest() {
+			there.add(f)
+		}
+	}
+	checked := 0
+	for _, title := range []string{"Owners", "Goroutines"} {
+		for _, word := range quoted(section(t, title)) {
+			if !dotted.MatchString(word) || strings.HasSuffix(word, ".go") {
+				continue
+			}
+			checked++
+			names := strings.Split(word, ".")
+			for i := range len(names) - 1 {
+				if pair := [2]string(names[i : i+2]); !there[pair] {
+					t.Errorf("docs/ARCHITECTURE.md, %s: `%s`: %s has no %s", title, word, pair[0], pair[1])
+				}
+			}
+		}
+	}
+	if checked < 50 {
+		t.Errorf("only %d names were found", checked)
+	}
+}
