@@ -23,7 +23,9 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 	}
 	h.Default = h.Default || c.Default
 	if c.Tools != nil {
-		h.ClientTools = *c.Tools
+		if h.ClientTools = *c.Tools; h.ClientTools && !a.settings.Uplink.ClientTools {
+			return local.HostStatus{}, errToolsOff
+		}
 	}
 	h.Name = cmp.Or(c.Name, name)
 	if h.Name != name {
@@ -44,6 +46,9 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 	}
 	return a.hostStatus(h), nil
 }
+
+var errToolsOff = &local.Error{Code: local.CodeDenied, Message: "the configuration keeps tools from being offered to hosts",
+	Hint: "see uplink.client_tools in the file that tether config path names"}
 
 func (a *Agent) mayRename(from, to string) error {
 	if !hostName().MatchString(to) {

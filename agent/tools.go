@@ -52,7 +52,7 @@ func (a *Agent) newDesk(server *local.Server, h host) *toolcall.Desk {
 		Run:   func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, h.Name, c) },
 		Ended: func(r toolcall.Record) { a.auditCall(h.Name, r) },
 	})
-	if h.ClientTools {
+	if h.ClientTools && a.settings.Uplink.ClientTools {
 		d.On()
 	}
 	return d

@@ -413,6 +413,31 @@ func TestToolsAreOffByDefault(t *testing.T) {
 	}
 }
 
+// Who manages a machine can keep tools from being offered anywhere.
+func TestToolsAreOffByConfiguration(t *testing.T) {
+	h := newToolHost(t)
+	h.session()
+	l := newLaptop(t, h, nil)
+	l.tools(true, 1)
+	l.end()
+	l.config.Settings.Uplink.ClientTools = false
+	l.daemon = start(t, l.config)
+	l.status("the link", func(s local.Status) bool { return s.Hosts[0].State == "online" && !s.Hosts[0].Tools.On })
+	on := true
+	_, err := l.client.ChangeHost(t.Context(), "lab", local.HostChange{Tools: &on})
+	var refused *local.Error
+	if !errors.As(err, &refused) || refused.Code != local.CodeDenied || !strings.Contains(refused.Hint, "uplink.client_tools") {
+		t.Errorf("switched on: %v", err)
+	}
+	off := false
+	if _, err := l.client.ChangeHost(t.Context(), "lab", local.HostChange{Tools: &off}); err != nil {
+		t.Errorf("switched off: %v", err)
+	}
+	if got := h.saidOf("session/activeClientSet"); len(got) != 1 {
+		t.Errorf("tools were offered %d times, want only before", len(got))
+	}
+}
+
 // What the person has decided outlives the daemon, a call that is under way ends
 // with it, as failed; a new pairing begins anew.
 func TestToolsOutliveTheDaemon(t *testing.T) {

@@ -47,6 +47,9 @@ type Uplink struct {
 	// Heartbeat is the time between two pings; a link whose ping is not
 	// answered within one more is given up.
 	Heartbeat Duration `toml:"heartbeat" range:"1s..5m"`
+	// ClientTools lets sessions be offered this machine's tools at the hosts for
+	// which the person has switched them on; without it they are nowhere.
+	ClientTools bool `toml:"client_tools"`
 }
 
 // Default returns the configuration of an empty file.
@@ -57,7 +60,7 @@ func Default() Config {
 			LogBytes: 4 << 20, TotalLogBytes: 256 << 20, MaxRunning: 200, KeepExited: 50, KeepFor: Duration(time.Hour),
 			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
 		},
-		Uplink: Uplink{Heartbeat: Duration(15 * time.Second)},
+		Uplink: Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},
 		Local:  Local{Origins: []string{}},
 		MCP:    MCP{IdleTimeout: Duration(5 * time.Minute)},
 		Policy: defaultPolicy(),

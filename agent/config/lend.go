@@ -39,7 +39,7 @@ type Lend struct {
 type LendRule struct {
 	// Effect is yes: lent when nothing is said; no: only when asked; never.
 	Effect string   `toml:"effect" oneof:"yes no never"`
-	Doors  []string `toml:"doors" oneof:"cli mcp acp ws config"`
+	Doors  []string `toml:"doors" oneof:"cli mcp acp ws ahp config"`
 	Owners []string `toml:"owners" oneof:"user agent"`
 	// Directories are absolute or begin with "~/"; what is below counts.
 	Directories []string `toml:"directories"`

@@ -68,7 +68,7 @@ func TestLendProblems(t *testing.T) {
 		{`redact_env = ["A=B"]`, "must be a variable's name"},
 		{"[[lend.rules]]\nowners = [\"user\"]", "each rule needs one"},
 		{"[[lend.rules]]\neffect = \"no\"\ndirectories = [\"relative\"]", "must be an absolute path"},
-		{"[[lend.rules]]\neffect = \"no\"\ndoors = [\"web\"]", "must be one of cli, mcp, acp, ws, config"},
+		{"[[lend.rules]]\neffect = \"no\"\ndoors = [\"web\"]", "must be one of cli, mcp, acp, ws, ahp, config"},
 		{`images = "2"`, "is no size"},
 	} {
 		if _, err := config.Parse("f", []byte("[lend]\n"+c.text+"\n")); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -145,9 +145,9 @@ func toolsText(t local.HostTools) string {
 	if !t.On {
 		return ""
 	}
-	text := fmt.Sprintf("tools on, offered to %d sessions; %d calls under way, %d done", t.Sessions, t.Running, t.Calls-t.Refused)
+	text := fmt.Sprintf("tools on; sessions that are offered them: %d; calls: %d under way, %d carried out", t.Sessions, t.Running, t.Calls-t.Refused)
 	if t.Refused > 0 {
-		text += fmt.Sprintf(", %d not carried out", t.Refused)
+		text += fmt.Sprintf(", %d not", t.Refused)
 	}
 	if t.Problem != "" {
 		text += ": " + printable(t.Problem, 200)
