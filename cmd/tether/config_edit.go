@@ -84,7 +84,11 @@ func makeConfig(path string) error {
 
 // edit runs the person's editor. Its variable is a command line, as git and others take it.
 func (a *app) edit(ctx context.Context, path string) error {
-	editor := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), shell.Editor)
+	own := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
+	if own == "" && !tty.Is(a.stdin) {
+		return &usageError{"config edit: there is no terminal to edit at", "the file is " + path + "; VISUAL names a program that changes it"}
+	}
+	editor := cmp.Or(own, shell.Editor)
 	words := strings.Fields(editor)
 	if len(words) == 0 {
 		return &usageError{"config edit: VISUAL names no editor", "VISUAL=nano tether config edit"}

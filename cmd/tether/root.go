@@ -163,7 +163,7 @@ func hintFor(err error) string {
 	case errors.As(err, &remote):
 		return remote.Hint
 	case errors.Is(err, local.ErrNotRunning):
-		return "start it with: tether daemon (tether run and tether pair do so themselves)"
+		return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
 	}
 	return ""
 }
