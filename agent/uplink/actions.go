@@ -10,11 +10,10 @@ import (
 	"tether/ahp"
 )
 
-// actionFor translates a mark; nil for the ones a host is not told.
+// actionFor translates a mark; nil for the ones a host is not told, and for
+// titles, see publisher.tellTitle.
 func actionFor(m *term.Mark, commandActions bool) ahp.Action {
 	switch m.Kind {
-	case term.MarkTitle:
-		return ahp.TerminalTitleChanged{Title: m.Text}
 	case term.MarkCwd:
 		if cwd := fileURI(m.Text); cwd != "" {
 			return ahp.TerminalCwdChanged{Cwd: cwd}

@@ -12,12 +12,10 @@ func (p *publisher) info() term.Info {
 	return info
 }
 
-// shown is a mark as the host may see it.
+// shown is a mark other than a title as the host may see it.
 func shown(h term.Handle, m *term.Mark) *term.Mark {
 	out, rules := *m, h.Outward()
 	switch m.Kind {
-	case term.MarkTitle:
-		out.Text = rules.Title(m.Text)
 	case term.MarkCwd:
 		out.Text = rules.Redact(m.Text)
 	case term.MarkCommandExecuted, term.MarkCommandFinished:

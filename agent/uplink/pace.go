@@ -77,9 +77,10 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		if left <= 0 {
 			return errSilent
 		}
-		if rest == 0 || left < rest {
-			rest = left
-		}
+		rest = sooner(rest, left)
+	}
+	if p.retitled {
+		rest = sooner(rest, p.titleRest())
 	}
 	var ready <-chan struct{}
 	if inflight < window {
@@ -99,6 +100,15 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		return ctx.Err()
 	}
 	return nil
+}
+
+// sooner is the shorter of two times to rest, of which the first may be 0 for
+// none.
+func sooner(rest, other time.Duration) time.Duration {
+	if other = max(other, 1); rest == 0 || other < rest {
+		return other
+	}
+	return rest
 }
 
 // after is time.After with one timer for all.

@@ -33,6 +33,9 @@ type publisher struct {
 	cwd   string
 	size  term.Size
 	known map[string]bool // commands the host has; value: complete
+
+	retitled bool      // the title has changed since the host was told
+	titled   time.Time // when it was told last
 }
 
 func newPublisher(s *session, le *lending) *publisher {
@@ -87,6 +90,9 @@ func (p *publisher) step(ctx context.Context) error {
 	if problem != "" {
 		return errors.New(problem)
 	}
+	if err := p.tellTitle(ctx, false); err != nil {
+		return err
+	}
 	room := min(window-inflight, frame, p.maxData())
 	least, rest := p.least(inflight)
 	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
@@ -128,6 +134,10 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 
 // mark sends what a mark means, unless the host shows it already.
 func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
+	if m.Kind == term.MarkTitle {
+		p.retitled = true
+		return p.tellTitle(ctx, false)
+	}
 	m = shown(p.le.h, m)
 	switch m.Kind {
 	case term.MarkCommandExecuted:
@@ -142,11 +152,10 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 		p.open = 0
 	case term.MarkDetection:
 		p.told = true
-	case term.MarkTitle:
-		if p.info().Title != m.Text {
-			return nil // another one follows: a flood of titles is not sent one by one
+	case term.MarkExited:
+		if err := p.tellTitle(ctx, true); err != nil {
+			return err
 		}
-		p.title = m.Text
 	case term.MarkCwd:
 		p.cwd = fileURI(m.Text)
 	case term.MarkResized:
