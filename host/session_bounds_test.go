@@ -72,7 +72,7 @@ func TestSessionsAreReplayed(t *testing.T) {
 	}
 	w := dial(t, url, "v", viewOptions{noInit: true})
 	rejoin(t, w, v, sessionURI, chat)
-	w.await("the end of the turn", func() bool { return len(w.talks[chat].chat.Turns) == 1 })
+	w.await("the end of the turn", func() bool { return w.rests(sessionURI, chat, 1) })
 	fresh := dial(t, url, "fresh", viewOptions{subs: []string{sessionURI, chat}})
 	if diff := cmp.Diff(fresh.session(sessionURI), w.session(sessionURI)); diff != "" {
 		t.Errorf("the session (-fresh +replayed)\n%s", diff)
@@ -261,9 +261,8 @@ func TestWhenSessionsEnd(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, true},
-		"its creator comes back": {func(t *testing.T, h *host.Host, creator *viewer) {
+		"its creator is back": {func(t *testing.T, h *host.Host, creator *viewer) {
 			creator.close()
-			time.Sleep(20 * time.Second)
 			connect(t, h, creator.id, viewOptions{subs: []string{sessionURI}})
 		}, true},
 	} {

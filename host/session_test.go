@@ -81,6 +81,11 @@ func (v *viewer) chat(uri string) ahp.ChatState {
 	return v.talks[uri].chat
 }
 
+// rests reports whether the chat has had so many turns, and the session says that it rests. The viewer's lock is held.
+func (v *viewer) rests(session, chat string, turns int) bool {
+	return len(v.talks[chat].chat.Turns) == turns && v.talks[session].session.Chats[0].Status == ahp.SessionIdle
+}
+
 // join creates the session if it is not there, subscribes to it and publishes tools in it.
 func (v *viewer) join(uri string, tools ...string) {
 	v.t.Helper()
@@ -440,7 +445,7 @@ func TestClientTool(t *testing.T) {
 	laptop.dispatch(chat, ahp.ChatToolCallContentChanged{ToolCallRef: ref(call), Content: []ahp.ToolContent{block}})
 	watcher.await("the terminal in the call", func() bool {
 		turn := watcher.talks[chat].chat.ActiveTurn
-		return turn != nil && len(turn.ToolCall("call-1").Content) == 1
+		return turn != nil && turn.ToolCall("call-1") != nil && len(turn.ToolCall("call-1").Content) == 1
 	})
 	laptop.dispatch(chat, done(call, block, ahp.TextContent("ok")))
 	want := ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}, Content: []ahp.ToolContent{block, ahp.TextContent("ok")}}
@@ -449,7 +454,7 @@ func TestClientTool(t *testing.T) {
 	}
 	failure.Wait()
 	watcher.await("the end", func() bool {
-		return len(watcher.talks[chat].chat.Turns) == 1 && len(watcher.talks[sessionURI].session.InputNeeded) == 0
+		return watcher.rests(sessionURI, chat, 1) && len(watcher.talks[sessionURI].session.InputNeeded) == 0
 	})
 	// Who looks only now sees the same.
 	late := as(t, url, "operator-ann", "late", viewOptions{subs: []string{sessionURI, chat}})
