@@ -61,7 +61,9 @@ type ReconnectParams struct {
 	ClientID          string   `json:"clientId"`
 	LastSeenServerSeq int64    `json:"lastSeenServerSeq"`
 	Subscriptions     []string `json:"subscriptions"` // everything the client wants back
-	Meta              Meta     `json:"_meta,omitempty"`
+	// Windows are those of them that were windowed.
+	Windows *WindowsToResume `json:"windows,omitempty"`
+	Meta    Meta             `json:"_meta,omitempty"`
 }
 
 // Validate tells what is wrong with the params.

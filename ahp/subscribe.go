@@ -23,15 +23,25 @@ type Delivery struct {
 type SubscribeParams struct {
 	Channel  string    `json:"channel"`
 	Delivery *Delivery `json:"delivery,omitempty"`
-	Meta     Meta      `json:"_meta,omitempty"`
+	// FlowControl asks for windowed delivery, nil for ordinary.
+	FlowControl *FlowOffer `json:"flowControl,omitempty"`
+	Meta        Meta       `json:"_meta,omitempty"`
 }
 
 // Validate tells what is wrong with the params.
-func (p SubscribeParams) Validate() error { return CheckURI(p.Channel) }
+func (p SubscribeParams) Validate() error {
+	if p.FlowControl != nil {
+		if err := p.FlowControl.Receive.validate(); err != nil {
+			return err
+		}
+	}
+	return CheckURI(p.Channel)
+}
 
-// SubscribeResult carries the state of the channel, if it has any.
+// SubscribeResult carries the state of the channel, if it has any and delivery is not windowed.
 type SubscribeResult struct {
-	Snapshot *Snapshot `json:"snapshot,omitempty"`
+	Snapshot    *Snapshot    `json:"snapshot,omitempty"`
+	FlowControl *FlowControl `json:"flowControl,omitempty"`
 }
 
 // UnsubscribeParams ends a subscription.

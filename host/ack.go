@@ -48,7 +48,8 @@ func (h *Host) paceBytes() int64 { return int64(h.opts.LogBytes) / 4 }
 func (t *terminal) crowdedLocked(limit int64) bool {
 	waiting := false
 	for _, s := range t.subs {
-		if s.paused || t.ownedBy(s.conn) || s.conn.guard.lagging(healthy) {
+		if s.paused || t.ownedBy(s.conn) || s.conn.guard.lagging(healthy) ||
+			s.window != nil && s.window.stuck(healthy) {
 			continue
 		}
 		if t.log.behind(s.next) <= limit {

@@ -56,6 +56,7 @@ type conn struct {
 	acks    []*terminal              // whose owner is to be told a position
 	counts  []*terminal              // and how many watch
 	direct  []entry                  // envelopes for this connection alone
+	credits []*subscription          // windowed ones whose client is to be told how much of its messages was used
 	echoes  budget
 
 	told        map[*Session]bool     // sessions that its client knows of
@@ -207,12 +208,15 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextCountLocked()
 	}
 	if msg == nil {
+		msg = c.nextCreditLocked()
+	}
+	if msg == nil {
 		msg = c.nextSessionLocked()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.acks)+len(c.counts)+len(c.dueSessions)+len(c.ready) > 0
+	more = len(c.acks)+len(c.counts)+len(c.credits)+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more {
 		c.drainedLocked()
 	}
@@ -285,6 +289,8 @@ func (c *conn) notified(r *jsonrpc.Request) {
 		c.dispatch(r.Params)
 	case ahp.MethodUnsubscribe:
 		c.unsubscribe(r.Params)
+	case ahp.MethodChannelFrame, ahp.MethodChannelCredit, ahp.MethodChannelReset:
+		c.flow(r.Method, r.Params)
 	}
 }
 

@@ -185,10 +185,21 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 			t.oweAckNowLocked()
 		}
 	}
-	subs := c.subscribeAllLocked(p.Subscriptions)
+	subs := c.subscribeAllLocked(withoutWindows(&p))
 	h.absentLocked(cl)
 	c.laterLocked(func() { c.resume(r, &p, subs) })
 	return nil
+}
+
+// withoutWindows are the subscriptions that can be resumed. Those that were windowed are gone, and subscribed to anew: AHP does not say
+// yet with which limits they would go on.
+func withoutWindows(p *ahp.ReconnectParams) []string {
+	if p.Windows == nil {
+		return p.Subscriptions
+	}
+	return slices.DeleteFunc(slices.Clone(p.Subscriptions), func(uri string) bool {
+		return slices.ContainsFunc(p.Windows.Items, func(w ahp.WindowToResume) bool { return w.Channel == uri })
+	})
 }
 
 // resume answers reconnect with what the client has missed or, if that is no longer known exactly, with the state.

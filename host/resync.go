@@ -25,7 +25,7 @@ func (s *subscription) resyncLocked() {
 	}
 	r.rest()
 	s.own, s.next, s.pos = r.entries, t.log.next, t.content.end
-	s.conn.client.exact = r.h.seq
+	s.conn.client.exact = max(s.conn.client.exact, r.h.seq)
 	s.conn.skipped++
 	t.advancedLocked(s)
 }

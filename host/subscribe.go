@@ -26,23 +26,33 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d subscriptions on one connection", c.h.opts.MaxSubscriptions)
 	}
 	s := c.subscribeLocked(ch)
-	c.laterLocked(func() { c.subscribed(r, s) })
+	c.laterLocked(func() { c.subscribed(r, s, newWindow(p.FlowControl, ch)) })
 	return nil
 }
 
-func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
-	c.h.mu.Lock()
-	snapshots := c.startAllLocked([]*subscription{s})
-	c.h.mu.Unlock()
-	if len(snapshots) == 0 {
+func (c *conn) subscribed(r *jsonrpc.Request, s *subscription, w *window) {
+	var result []byte
+	if w != nil {
+		if flow, ok := c.startWindowed(s, w); ok {
+			result, _ = json.Marshal(ahp.SubscribeResult{FlowControl: &flow}) // has nothing that cannot be encoded
+		}
+	} else {
+		c.h.mu.Lock()
+		s.window = nil
+		snapshots := c.startAllLocked([]*subscription{s})
+		c.h.mu.Unlock()
+		if len(snapshots) > 0 {
+			result = append(snapshots[0].append([]byte(`{"snapshot":`)), '}')
+		}
+	}
+	if result == nil {
 		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
 		return
 	}
 	if s.ch.term != nil && s.ch.term.creator != c.client {
 		c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
 	}
-	result := snapshots[0].append([]byte(`{"snapshot":`))
-	_ = r.Reply(json.RawMessage(append(result, '}'))) // likewise
+	_ = r.Reply(json.RawMessage(result)) // likewise
 }
 
 // unsubscribe ends deliveries of a channel.

@@ -17,6 +17,8 @@ type subscription struct {
 
 	// own is what only this subscriber is sent before it goes on in the log: the rest of a resynchronisation.
 	own []entry
+
+	window *window // nil: delivery is ordinary
 }
 
 // subscribeLocked makes a paused subscription of c to ch, or pauses the one there is, until its snapshot is taken.
@@ -73,7 +75,10 @@ func (s *subscription) noticeLocked() {
 		return
 	}
 	s.skipOwnLocked()
-	if s.next == s.ch.log.next && len(s.own) == 0 && !s.ch.isRoot() && !s.ch.ended {
+	if w := s.window; w != nil && !w.sending() && !w.open() {
+		return // until there is credit
+	}
+	if (s.window == nil || !s.window.sending()) && s.next == s.ch.log.next && len(s.own) == 0 && !s.ch.isRoot() && !s.ch.ended {
 		return
 	}
 	if !s.listed {
@@ -97,6 +102,14 @@ func (s *subscription) skipOwnLocked() {
 // peekLocked is the serverSeq of what the subscription delivers next, 0 if there is nothing. A cursor that has fallen off
 // the log is brought back first.
 func (s *subscription) peekLocked() int64 {
+	if w := s.window; w != nil {
+		switch {
+		case w.sending():
+			return max(1, w.seq)
+		case !w.open():
+			return 0
+		}
+	}
 	log := &s.ch.log
 	if s.next < log.first {
 		s.resyncLocked()
@@ -117,6 +130,13 @@ func (s *subscription) peekLocked() int64 {
 
 // takeLocked returns the message whose serverSeq peekLocked told and moves past it.
 func (s *subscription) takeLocked() []byte {
+	if s.window != nil {
+		return s.takeWindowedLocked()
+	}
+	return s.takeEnvelopeLocked()
+}
+
+func (s *subscription) takeEnvelopeLocked() []byte {
 	log := &s.ch.log
 	if len(s.own) > 0 {
 		msg := s.own[0].msg
@@ -166,7 +186,7 @@ func (c *conn) nextDataLocked() []byte {
 
 // restLocked takes a subscription with nothing to deliver out of the ready ones; that of an ended channel is over.
 func (c *conn) restLocked(s *subscription) {
-	if s.ch.ended {
+	if s.ch.ended && (s.window == nil || s.window.open()) {
 		s.endLocked()
 		return
 	}
