@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"tether/ahp"
 )
@@ -54,6 +55,8 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 		return fmt.Sprintf("clients may not dispatch %.80q here", d.Kind)
 	case err != nil:
 		return err.Error()
+	case !utf8.Valid(d.Action): // what is kept as it came must not end the connections of others
+		return errNotText.Error()
 	case len(d.Action) > most:
 		return fmt.Sprintf("the action has %d bytes, at most %d are taken", len(d.Action), most)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"tether/ahp"
 	"tether/jsonrpc"
@@ -21,6 +22,10 @@ func (c *conn) createSession(r *jsonrpc.Request) error {
 		return jsonrpc.MethodNotFound(r.Method)
 	case err != nil:
 		return invalid(err)
+	case !utf8.Valid(r.Params):
+		return invalid(errNotText)
+	case len(r.Params) > maxPublished:
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params have %d bytes, at most %d are taken", len(r.Params), maxPublished)
 	case !c.may(rightTools) && !c.may(rightSessions):
 		return c.denied("create sessions")
 	case p.Provider != "" && p.Provider != provider:

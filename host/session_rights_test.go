@@ -157,6 +157,8 @@ func TestWrongSessionRequests(t *testing.T) {
 		"somebody's tools":  {a, ahp.MethodCreateSession, `{"channel":"x:y","activeClient":{"clientId":"b","tools":[]}}`, int64(jsonrpc.CodeInvalidParams)},
 		"tools":             {a, ahp.MethodCreateSession, `{"channel":"x:y","activeClient":{"clientId":"a","tools":[{"name":""}]}}`, int64(jsonrpc.CodeInvalidParams)},
 		"a terminal there":  {b, ahp.MethodCreateTerminal, `{"channel":"` + sessionURI + `","executionTarget":"client","claim":{"kind":"client","clientId":"b"}}`, ahp.CodeAlreadyExists},
+		"no UTF-8":          {a, ahp.MethodCreateSession, `{"channel":"x:y","activeClient":{"clientId":"a","tools":[{"name":"x","inputSchema":{"y":"` + "\xff" + `"}}]}}`, int64(jsonrpc.CodeInvalidParams)},
+		"large":             {a, ahp.MethodCreateSession, `{"channel":"x:y","workingDirectories":["` + strings.Repeat("a", 70<<10) + `"]}`, int64(jsonrpc.CodeInvalidParams)},
 		"dispose, unknown":  {a, ahp.MethodDisposeSession, `{"channel":"x:y"}`, ahp.CodeSessionNotFound},
 		"dispose, chat":     {a, ahp.MethodDisposeSession, `{"channel":"` + chat + `"}`, ahp.CodeSessionNotFound},
 		"dispose, unseen":   {b, ahp.MethodDisposeSession, `{"channel":"` + sessionURI + `"}`, ahp.CodeSessionNotFound},
@@ -238,6 +240,7 @@ func TestHostileMachineInASession(t *testing.T) {
 		"large tools":           {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"x","description":"` + large[:16<<10] + `"},{"name":"y","inputSchema":{"x":"` + large[:60<<10] + `"}}]}}`, "at most 65536 are taken"},
 		"a tool's name":         {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"a b"}]}}`, "something else than letters"},
 		"no tools":              {sessionURI, `{"type":"session/activeClientSet"}`, "activeClient is missing"},
+		"no UTF-8":              {call.Chat, `{"type":"chat/toolCallContentChanged",` + id + `,"content":[{"type":"x","y":"` + "\xff" + `"}]}`, "not valid UTF-8"},
 		"a title":               {sessionURI, `{"type":"session/titleChanged","title":"` + large[:5000] + `"}`, "title"},
 	} {
 		t.Run(name, func(t *testing.T) {
