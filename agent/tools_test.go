@@ -240,6 +240,17 @@ func TestAnAgentAtAHost(t *testing.T) {
 	s := h.session()
 	l.tools(true, 1)
 
+	var state ahp.SessionState
+	h.await(s.URI(), "the tools", &state, func() bool { return len(state.ActiveClients) == 1 })
+	var names []string
+	for _, tool := range state.ActiveClients[0].Tools {
+		if names = append(names, tool.Name); tool.Validate() != nil || tool.Title == "" || len(tool.InputSchema) == 0 {
+			t.Errorf("offered is %+v: %v", tool, tool.Validate())
+		}
+	}
+	if slices.Sort(names); strings.Join(names, " ") != "kill_terminal list_terminals read_terminal spawn_background_terminal wait_terminal" {
+		t.Errorf("offered are %v", names)
+	}
 	spawned := l.call(s, "spawn_background_terminal", spawnText())
 	asked := l.approve()
 	if !strings.HasPrefix(asked.Actor, "agent lab/") || asked.Door != "ahp" || strings.Join(asked.Argv, " ") != "npm run dev" {

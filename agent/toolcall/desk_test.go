@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -380,6 +381,46 @@ func TestActionsBeforeTheSnapshot(t *testing.T) {
 		}
 		if h.answered("old") != 0 || w.desk.Status().Running != 0 {
 			t.Errorf("the one that was taken down: %d answers, %+v", h.answered("old"), w.desk.Status())
+		}
+	})
+}
+
+// What the snapshot holds already does not come again.
+func TestOldActions(t *testing.T) {
+	inBubble(t, func(w *world, h *fakeHost) {
+		h.ask(one, "a", "echo", `{}`)
+		h.answer(w.t, "a")
+		w.connect()
+		h.mu.Lock()
+		h.seq = 0 // as if it were older than the snapshot
+		h.sayLocked(one, ahp.SessionInputNeededSet{Request: request("b", "echo", `{}`)})
+		h.mu.Unlock()
+		if n := h.answered("b"); n != 0 || w.ran() != 1 {
+			w.t.Errorf("an action from before the snapshot: %d answers, %d runs", n, w.ran())
+		}
+	})
+}
+
+// Switched off while a session is asked for, it carries out nothing of what comes.
+func TestOffWhileASessionIsJoined(t *testing.T) {
+	inBubble(t, func(w *world, h *fakeHost) {
+		h.mu.Lock()
+		h.sessions[two] = ahp.ReduceSession(ahp.SessionState{}, ahp.SessionInputNeededSet{Request: request("a", "echo", `{}`)})
+		h.before = func(channel string) {
+			if channel == two {
+				go w.desk.Off(context.Background())
+				for w.desk.Status().On {
+					runtime.Gosched()
+				}
+			}
+		}
+		h.mu.Unlock()
+		h.notify(ahp.MethodSessionAdded, ahp.SessionAddedParams{Channel: ahp.RootURI, Summary: ahp.SessionSummary{Resource: two}})
+		if w.ran() != 0 || h.answered("a") != 0 {
+			w.t.Errorf("%d runs, %d answers", w.ran(), h.answered("a"))
+		}
+		if n := len(h.sessions[one].ActiveClients) + len(h.sessions[two].ActiveClients); n != 0 || h.follows[two] {
+			w.t.Errorf("%d offers are left, followed %v", n, h.follows)
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 // askedLocked takes a request of a session: a new call begins, an old one is told
 // its answer again if the host does not have it.
 func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
-	if answerable(r, d.opts.ClientID) != nil {
+	if !d.on || answerable(r, d.opts.ClientID) != nil {
 		d.status.Ignored++
 		return
 	}
