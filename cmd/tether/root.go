@@ -33,7 +33,12 @@ what they print is seen there, nobody there can type.
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usage(c, "%v", err) })
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if near := nearFlag(c, err); near != "" {
+			return usage(c, "%v; did you mean --%s?", err, near)
+		}
+		return usage(c, "%v", err)
+	})
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	addGroups(root, a)

@@ -34,6 +34,15 @@ func settingFlags(c *cobra.Command) {
 	}
 }
 
+// nearFlag is the flag of a key that was most likely meant by one that is unknown to a command that takes keys.
+func nearFlag(c *cobra.Command, err error) string {
+	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
+	if near := config.Near(name); unknown && c.Flags().Lookup(near) != nil {
+		return near
+	}
+	return ""
+}
+
 // fromFlags are the keys that the command line gives a value.
 func fromFlags(c *cobra.Command) []config.Setting {
 	var set []config.Setting
