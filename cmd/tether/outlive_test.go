@@ -51,6 +51,7 @@ func newMortal(t *testing.T) *mortal {
 		}
 	})
 	m.home = newHome(t)
+	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
 	m.socket = agent.SocketPath(dirsOf(m.home))
 	m.door = local.NewClient(m.socket)
 	// The observer is never to lag behind what the host remembers: all of it is compared.
@@ -75,7 +76,7 @@ func newMortal(t *testing.T) *mortal {
 	return m
 }
 
-// start starts a daemon and waits until it answers.
+// start starts a daemon and waits until it answers and has taken up all terminals: on a slow machine it answers before.
 func (m *mortal) start(args ...string) {
 	m.t.Helper()
 	before := m.daemon
@@ -88,6 +89,12 @@ func (m *mortal) start(args ...string) {
 	if before != nil {
 		before.Wait()
 	}
+	testkit.Eventually(m.t, patience, "all terminals are taken up", func() bool {
+		return !slices.ContainsFunc(m.holders(), func(id string) bool {
+			_, err := m.door.Find(m.t.Context(), id)
+			return err != nil
+		})
+	})
 }
 
 // holders are the ids of those that live.
