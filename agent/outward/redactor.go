@@ -1,6 +1,9 @@
 package outward
 
-import "slices"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Bounds of what is held back, in bytes.
 const (
@@ -332,7 +335,7 @@ func sequenceLen(text []byte) int {
 			}
 		}
 		return len(text)
-	case text[0] == esc && len(text) > 1 && visible(text[1]):
+	case text[0] == esc && len(text) > 1 && visible(text[1]) && text[1] < utf8.RuneSelf:
 		return 2
 	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:
 		return 2

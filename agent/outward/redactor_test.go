@@ -92,6 +92,16 @@ func TestContexts(t *testing.T) {
 	}
 }
 
+// An escape in front of a character is none: the mask begins between characters.
+func TestMasksBeginBetweenCharacters(t *testing.T) {
+	r := compile(t, outward.Options{Tokens: true})
+	const text = "-----BEGIN PRIVATE KEY-----\n\x1b🙂 key-----END PRIVATE KEY-----"
+	const want = "-----BEGIN PRIVATE KEY-----\n\x1b********-----END PRIVATE KEY-----"
+	if got := shown(r, text); got != want {
+		t.Errorf("%q is shown as %q, want %q", text, got, want)
+	}
+}
+
 // What only looks like it stays.
 func TestNoSecrets(t *testing.T) {
 	r := compile(t, outward.Options{Tokens: true, Patterns: []string{`corp-[0-9]{6}`}}, "hunter2-value")

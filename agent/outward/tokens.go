@@ -66,11 +66,27 @@ var tokens = []token{
 	{"shpat_", `shpat_[a-fA-F0-9]{32}`}, // Shopify
 	{"dapi", `dapi[a-f0-9]{32}`},        // Databricks
 	{"PMAK-", `PMAK-[a-f0-9]{24}-[a-f0-9]{34}`},
-	{"sntrys_", `sntrys_[A-Za-z0-9+/=_-]{40,}`},
+	{"sntrys_", `sntrys_[A-Za-z0-9+/=_-]{40,}`}, // Sentry
+	{"sntryu_", `sntryu_[a-f0-9]{64}`},
 	{"glsa_", `glsa_[A-Za-z0-9_]{32,}`}, // Grafana
+	{"glc_", `glc_[A-Za-z0-9+/=]{32,}`},
 	{"AGE-SECRET-KEY-1", `AGE-SECRET-KEY-1[A-Z0-9]{50,}`},
 	{"tskey-", `tskey-[a-z]+-[A-Za-z0-9-]{16,}`}, // Tailscale
 	{"vercel_", `vercel_[A-Za-z0-9_]{24,}`},
+	{"ATATT3", `ATATT3[A-Za-z0-9_=-]{100,}`}, // Atlassian
+	{"ATCTT3", `ATCTT3[A-Za-z0-9_=-]{100,}`},
+	{"sq0atp-", `sq0atp-[A-Za-z0-9_-]{22,}`}, // Square
+	{"sq0csp-", `sq0csp-[A-Za-z0-9_-]{43,}`},
+	{"dp.pt.", `dp\.pt\.[A-Za-z0-9]{40,}`}, // Doppler
+	{"dp.st.", `dp\.st\.[A-Za-z0-9_.-]{40,}`},
+	{"pul-", `pul-[a-f0-9]{40}`},                         // Pulumi
+	{"sbp_", `sbp_[a-f0-9]{40}`},                         // Supabase
+	{"NRAK-", `NRAK-[A-Z0-9]{27}`},                       // New Relic
+	{"nfp_", `nfp_[A-Za-z0-9]{36,}`},                     // Netlify
+	{"lsv2_", `lsv2_[a-z]{2}_[a-f0-9]{32}_[a-f0-9]{10}`}, // LangSmith
+	{"ops_eyJ", `ops_eyJ[A-Za-z0-9_-]{200,}`},            // 1Password
+	{"pscale_", `pscale_[a-z]+_[A-Za-z0-9_.=-]{32,}`},    // PlanetScale
+	{"fm2_", `fm2_[A-Za-z0-9+/=]{100,}`},                 // Fly.io
 }
 
 // tokenTail are the characters of tokens after their prefix.
