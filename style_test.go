@@ -19,7 +19,7 @@ const (
 // checkStyle returns what is wrong with one file.
 func checkStyle(f *file) []string {
 	if f.isTest() {
-		return checkSleep(f)
+		return append(checkSleep(f), checkHurry(f)...)
 	}
 	var bad []string
 	if n := bytes.Count(f.src, []byte("\n")); n > maxFile && !ast.IsGenerated(f.ast) {
@@ -50,6 +50,20 @@ func checkSleep(f *file) []string {
 		}
 		if isSelector(n, "time", "Sleep") {
 			bad = append(bad, f.at(n)+": sleeps; wait for what should happen (testkit.Eventually) or fake the clock (testing/synctest)")
+		}
+		return true
+	})
+	return bad
+}
+
+// checkHurry finds tests that give up too soon: a machine that tests many things at once stands still for longer than some seconds.
+func checkHurry(f *file) []string {
+	var bad []string
+	ast.Inspect(f.ast, func(n node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if ok && isSelector(call.Fun, "testkit", "Eventually") && len(call.Args) > 1 &&
+			(contains(call.Args[1], "time", "Second") || contains(call.Args[1], "time", "Millisecond")) {
+			bad = append(bad, f.at(n)+": waits for some seconds only; testkit.Patience is for what must happen")
 		}
 		return true
 	})
@@ -204,6 +218,8 @@ func TestStyleCanFail(t *testing.T) {
 		{"a/a_test.go", `package a; import "time"; func f() { time.Sleep(1) }`, 1},
 		{"a/a_test.go", `package a; func f() { synctest.Test(t, func(t *testing.T) { time.Sleep(1) }) }`, 0},
 		{"a/a_test.go", `package a; func f() { synctest.Wait(); time.Sleep(1) }; func g() { time.Sleep(1) }`, 1},
+		{"a/a_test.go", `package a; func f() { testkit.Eventually(t, 5*time.Second, "x", g) }`, 1},
+		{"a/a_test.go", `package a; func f() { testkit.Eventually(t, 3*time.Minute, "x", g); testkit.Eventually(t, patience, "x", g) }`, 0},
 		{"a/a.go", "package a\n// F does.\nfunc F() {}\n// The T is.\ntype T int\n// G does.\nfunc (T) G() {}\nfunc (T) Error() {}", 0},
 		{"a/a.go", "package a\n// Does.\nfunc F() {}\ntype T int\nfunc (*T) G() {}\nfunc (*T) g() {}", 3},
 		{"a/a.go", "package a\n// Fs does.\nfunc F() {}", 1},
