@@ -18,8 +18,6 @@ import (
 	"tether/pairing"
 )
 
-const deviceTime = 30 * time.Second
-
 // tool runs a subcommand and returns its status and what it printed.
 func tool(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
@@ -79,7 +77,7 @@ func TestAMachinePairsByACode(t *testing.T) {
 	if status, out, text := tool(t, "approve", p.Code, "--tokens", file); status != 0 || !strings.Contains(out, "laptop may lend") {
 		t.Fatalf("approve: %d %s %s", status, out, text)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), deviceTime)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if principal, err := p.Wait(ctx); err != nil || principal != "laptop" || !p.HostKey.Equal(hostKey) {
 		t.Fatalf("waited: %q, %v", principal, err)
@@ -107,7 +105,7 @@ func TestAMachinePairsByACode(t *testing.T) {
 	}
 	select {
 	case <-conn.Done():
-	case <-time.After(deviceTime):
+	case <-time.After(patience):
 		t.Error("the connection goes on")
 	}
 	if _, err := c.Session(t.Context(), hostKey); !errors.Is(err, device.ErrRevoked) {

@@ -159,7 +159,7 @@ func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (te
 	if err := json.Unmarshal([]byte(strings.ReplaceAll(call[1], `"ID"`, fmt.Sprintf("%q", *id))), &args); err != nil {
 		s.t.Fatalf("%v: %v", call, err)
 	}
-	testkit.Eventually(s.t, time.Minute, call[0], func() bool {
+	testkit.Eventually(s.t, patience, call[0], func() bool {
 		ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 		defer cancel()
 		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: call[0], Arguments: args})

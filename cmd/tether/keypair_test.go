@@ -108,7 +108,7 @@ func (k *keyHost) pairByCode(t *testing.T, args ...string) (out string) {
 		t.Fatal(err)
 	}
 	var code string
-	testkit.Eventually(t, time.Minute, "a code is shown", func() bool {
+	testkit.Eventually(t, patience, "a code is shown", func() bool {
 		if m := codeLine.FindStringSubmatch(printed.String()); m != nil {
 			code = m[1]
 		}
@@ -208,7 +208,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	run("plain-canary-token\n", "pair", "--token-file", "-", "--name", "three", "ws://"+plain.address)
 	run("", "logs", "--set-level", "debug")
 	run("", "run", "--detach", "--name", "web", "--host", "one,two,three", "--", "sh", "-c", "env; exec sleep 1000")
-	testkit.Eventually(t, time.Minute, "all hosts are online", func() bool {
+	testkit.Eventually(t, patience, "all hosts are online", func() bool {
 		out, _ := command(t, "host", "ls")
 		return strings.Count(out, "online") == 3
 	})
@@ -217,7 +217,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		"bugreport -o " + report} {
 		run("", strings.Fields(line)...)
 	}
-	testkit.Eventually(t, time.Minute, "the terminal is at the host", func() bool {
+	testkit.Eventually(t, patience, "the terminal is at the host", func() bool {
 		out, _ := given(t, "", "watch", "--list", "one")
 		return strings.Contains(out, "web")
 	})
