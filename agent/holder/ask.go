@@ -1,0 +1,87 @@
+package holder
+
+import (
+	"errors"
+	"os"
+	"time"
+)
+
+// begin registers a request whose frame put makes, and sends it. The answer's
+// channel is closed when the connection ends.
+func (c *Client) begin(k kind, put func(frame []byte) []byte) (id uint32, answer chan reply, err error) {
+	c.mu.Lock()
+	if c.err != nil || c.requests == nil {
+		err := c.err
+		c.mu.Unlock()
+		return 0, nil, err
+	}
+	c.lastID++
+	id, answer = c.lastID, make(chan reply, 1)
+	c.requests[id] = answer
+	c.mu.Unlock()
+	frame := appendRequest(nil, k, id)
+	if put != nil {
+		frame = put(frame)
+	}
+	return id, answer, c.send(endFrame(frame, 0))
+}
+
+// ask sends a request and waits for the answer, as long as it takes.
+func (c *Client) ask(k kind, put func(frame []byte) []byte) error {
+	_, answer, err := c.begin(k, put)
+	if err != nil {
+		return err
+	}
+	return c.outcome(<-answer)
+}
+
+// Bounds of the wait for a holder that was stopped: whoever asks must not stand
+// still with it.
+const (
+	answerTime = 10 * time.Second // for what a holder does at once
+	cancelTime = 3 * time.Second  // for the end of a kill whose grace was ended
+)
+
+// errSilent is returned when a holder does not answer.
+var errSilent = errors.New("the holder does not answer")
+
+// askSoon is ask for what a holder does at once.
+func (c *Client) askSoon(k kind, put func(frame []byte) []byte) error {
+	id, answer, err := c.begin(k, put)
+	if err != nil {
+		return err
+	}
+	return c.await(id, answer, answerTime)
+}
+
+// await waits so long for the answer.
+func (c *Client) await(id uint32, answer chan reply, within time.Duration) error {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	select {
+	case r := <-answer:
+		return c.outcome(r)
+	case <-timer.C:
+	}
+	c.mu.Lock()
+	delete(c.requests, id)
+	c.mu.Unlock()
+	return errSilent
+}
+
+// outcome is the error of an answer; the zero reply, which has no request,
+// stands for the end of the connection.
+func (c *Client) outcome(r reply) error {
+	switch {
+	case r.request == 0:
+		return c.Err()
+	case r.status == statusOK:
+		return nil
+	case r.status == statusClosed:
+		return &remoteError{r.text, os.ErrClosed}
+	case r.status == statusRunning:
+		return ErrRunning
+	default:
+		return &remoteError{text: r.text}
+	}
+}

@@ -1,0 +1,110 @@
+package holder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/platform/pty"
+)
+
+// Wait blocks until the child has ended, or the connection has, and, if the
+// Client streams, Read has returned all there is; Detach ends it at once. It
+// tells how the child ended, or code -1 if that is not known: Err says why.
+func (c *Client) Wait() pty.Exit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for !c.settledLocked() {
+		c.changed.Wait()
+	}
+	if c.exit == nil {
+		return pty.Exit{Code: -1}
+	}
+	return c.exit.exit
+}
+
+func (c *Client) settledLocked() bool {
+	switch {
+	case c.detached:
+		return true
+	case c.err != nil:
+		return !c.in.streaming || c.in.pos >= c.in.end
+	case c.exit != nil:
+		return !c.in.streaming || c.in.pos >= c.exit.end
+	default:
+		return false
+	}
+}
+
+// Exit tells how the child ended, if it has, without waiting for the last
+// output to be read.
+func (c *Client) Exit() (pty.Exit, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exit == nil {
+		return pty.Exit{}, false
+	}
+	return c.exit.exit, true
+}
+
+// ExitedAt is when the child ended, the zero time if it has not, and the
+// offset at which its output ended.
+func (c *Client) ExitedAt() (at time.Time, end int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exit == nil {
+		return time.Time{}, 0
+	}
+	return c.exit.at, c.exit.end
+}
+
+// Gone reports whether the holder has ended, which the end of the connection
+// alone does not say. A holder that was killed may take a moment to be gone, so
+// this waits up to a second for it. What it has left in its directory is
+// removed.
+func (c *Client) Gone() bool {
+	if err := c.Err(); err == nil || errors.Is(err, ErrReplaced) {
+		return false
+	}
+	const look = 5 * time.Millisecond
+	for end := time.Now().Add(time.Second); ; {
+		if removeDead(c.path) {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(look)
+	}
+}
+
+// Forget says that the exit was recorded: the holder removes its socket and
+// ends. It returns when that is done, or ctx ends; before the exit it returns
+// ErrRunning. The Client is over then.
+func (c *Client) Forget(ctx context.Context) error {
+	_, answer, err := c.begin(kindForget, nil)
+	if err != nil {
+		return fmt.Errorf("forget terminal: %w", err)
+	}
+	var r reply
+	select {
+	case r = <-answer:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err := c.outcome(r); err != nil {
+		return fmt.Errorf("forget terminal: %w", err)
+	}
+	ended := c.over
+	if c.process != nil {
+		ended = c.reaped
+	}
+	select {
+	case <-ended:
+		c.conn.Close()
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,128 @@
+package holder
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"tether/platform/pty"
+)
+
+// SetMeta replaces the meta, at most 64 KiB, and returns when the holder has
+// it.
+func (c *Client) SetMeta(p []byte) error {
+	if len(p) > maxBlob {
+		return tooLarge("meta", len(p))
+	}
+	err := c.askSoon(kindSetMeta, func(frame []byte) []byte { return append(frame, p...) })
+	if err != nil {
+		return fmt.Errorf("set meta: %w", err)
+	}
+	c.mu.Lock()
+	c.meta = slices.Clone(p)
+	c.mu.Unlock()
+	return nil
+}
+
+// Checkpoint leaves a note of at most 64 KiB about the stream at off, which
+// must be in the holder's log, and returns when the holder has it. The holder
+// keeps the oldest note in its log and the newest of all; of those
+// in between it keeps, evenly spread, as many as make 64, or 1 MiB, in all.
+func (c *Client) Checkpoint(off int64, blob []byte) error {
+	if len(blob) > maxBlob {
+		return tooLarge("checkpoint", len(blob))
+	}
+	err := c.askSoon(kindCheckpoint, func(frame []byte) []byte {
+		return append(binary.BigEndian.AppendUint64(frame, uint64(off)), blob...)
+	})
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Keep says from which offset on output is needed although Read has returned
+// it, or, if it is KeepNothing, that none is. Without it what the holder has of
+// such output, when this Client is gone, is what happens to be left. A holder
+// that is full of what is needed makes the child wait as it does for output that
+// was not read. It does not wait; a holder of an older program takes no notice.
+func (c *Client) Keep(off int64) error {
+	if c.features&featureKeep == 0 {
+		return nil
+	}
+	return c.send(appendKeep(nil, off))
+}
+
+// KeepNothing is for Keep.
+const KeepNothing int64 = keepNothing
+
+// Signal sends a signal, by its name with or without SIG, to the process group
+// in the foreground, as pty.PTY.Signal does. ErrNoSignal is returned when the
+// holder is of an older program.
+func (c *Client) Signal(name string) error {
+	if c.features&featureSignal == 0 {
+		return ErrNoSignal
+	}
+	if len(name) > maxSignal {
+		return fmt.Errorf("no signal is called %.40q", name)
+	}
+	err := c.askSoon(kindSignal, func(frame []byte) []byte { return append(frame, name...) })
+	if err != nil {
+		return fmt.Errorf("signal: %w", err)
+	}
+	return nil
+}
+
+// Resize changes the size of the terminal.
+func (c *Client) Resize(s pty.Size) error {
+	err := c.askSoon(kindResize, func(frame []byte) []byte {
+		return binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(frame, s.Cols), s.Rows)
+	})
+	if err != nil {
+		return fmt.Errorf("resize terminal: %w", err)
+	}
+	return nil
+}
+
+// Write sends input and returns when the terminal has taken all of it; it
+// blocks while the child does not read. Close ends it; how much the terminal
+// took is then not known.
+func (c *Client) Write(p []byte) (n int, err error) {
+	select {
+	case c.typing <- struct{}{}:
+		defer func() { <-c.typing }()
+	case <-c.over:
+		return 0, c.Err()
+	}
+	for piece := range slices.Chunk(p, maxInput) {
+		err := c.ask(kindInput, func(frame []byte) []byte { return append(frame, piece...) })
+		if err != nil {
+			return n, fmt.Errorf("write terminal: %w", err)
+		}
+		n += len(piece)
+	}
+	return n, nil
+}
+
+// Kill ends the child and all that descends from it, as pty.PTY.Kill does, in
+// the holder: it goes on if the connection ends. Cancelling ctx ends the
+// grace early; a holder that then does not answer within 3 s is an error. An
+// exit that it causes is reported as any other.
+func (c *Client) Kill(ctx context.Context, grace time.Duration) error {
+	ms := min(max(grace.Milliseconds(), 0), int64(^uint32(0)))
+	id, answer, err := c.begin(kindKill, func(frame []byte) []byte { return binary.BigEndian.AppendUint32(frame, uint32(ms)) })
+	if err != nil {
+		return fmt.Errorf("kill terminal's processes: %w", err)
+	}
+	select {
+	case r := <-answer:
+		return c.outcome(r)
+	case <-ctx.Done():
+	}
+	if err := c.send(endFrame(appendRequest(nil, kindCancel, id), 0)); err != nil {
+		return err
+	}
+	return c.await(id, answer, cancelTime)
+}
