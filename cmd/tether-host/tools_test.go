@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/internal/testkit"
+)
+
+// token writes a new token into a file and returns its name.
+func (s *stage) token(name, role string) string {
+	s.t.Helper()
+	token, err := s.command("tether-host", "token", "create", name, "--role", role, "--tokens", filepath.Join(s.dir, "state", "tokens.json")).Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, name+".token")
+	if err := os.WriteFile(path, token, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// An agent at the host's door starts a program on a machine whose person says yes,
+// waits for it, and sees it as the host's other agents do.
+func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
+	s := newStage(t)
+	s.env = append(s.env, "TETHER_POLICY_ASK_TIMEOUT=1h")
+	machine, operator := s.token("laptop", "machine"), s.token("helper", "operator")
+	_, address := s.host(t, "127.0.0.1:0", "--sessions")
+	url := "ws://" + address
+	s.do(t, "tether", "pair", "--token-file", machine, "--name", "work", url)
+	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command("tether-host", "mcp", "--url", url, "--token-file", operator)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	offered := func() (names []string) {
+		r, err := session.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tool := range r.Tools {
+			if strings.Contains(tool.Name, "__") {
+				names = append(names, tool.Name)
+			}
+		}
+		return names
+	}
+	if got := offered(); len(got) != 0 {
+		t.Errorf("before anybody has switched them on, there are the tools %v", got)
+	}
+	s.do(t, "tether", "host", "tools", "work", "on")
+	testkit.Eventually(t, testkit.Patience, "the machine's tools", func() bool { return len(offered()) == 5 })
+	call := func(tool string, args map[string]any) string {
+		ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
+		defer cancel()
+		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: tool, Arguments: args})
+		if err != nil || r.IsError {
+			t.Errorf("%s %v: %v, %+v", tool, args, err, r)
+			return ""
+		}
+		return r.Content[0].(*sdk.TextContent).Text
+	}
+	answer := make(chan string, 1)
+	go func() {
+		answer <- call("laptop__spawn_background_terminal", map[string]any{"cwd": s.dir, "command": []string{filepath.Join(s.dir, "npm"), "run", "dev"}})
+	}()
+	s.approve()
+	text, _, _ := strings.Cut(<-answer, "\n")
+	var made struct{ ID string }
+	if err := json.Unmarshal([]byte(text), &made); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if got := call("laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 60000}); !strings.Contains(got, "http://localhost:3000/") {
+		t.Errorf("it waited: %s", got)
+	}
+	if got := call("list_terminals", nil); !strings.Contains(got, `"name":"laptop/npm"`) {
+		t.Errorf("at the host's door there are %s", got)
+	}
+	call("laptop__kill_terminal", map[string]any{"terminalId": made.ID})
+	s.do(t, "tether", "host", "tools", "work", "off")
+	testkit.Eventually(t, testkit.Patience, "their end", func() bool { return len(offered()) == 0 })
+}
+
+// approve says yes to the one question that waits.
+func (s *stage) approve() {
+	s.t.Helper()
+	testkit.Eventually(s.t, testkit.Patience, "a question", func() bool {
+		var all struct{ Approvals []struct{ ID string } }
+		out, err := s.command("tether", "approvals", "--json").Output()
+		if err != nil || json.Unmarshal(out, &all) != nil || len(all.Approvals) != 1 {
+			return false
+		}
+		s.do(s.t, "tether", "approve", all.Approvals[0].ID)
+		return true
+	})
+}
