@@ -46,7 +46,7 @@ func (a *Agent) Declare(ctx context.Context, r local.DeclareRequest) ([]local.De
 		return nil, bad("do %.20q must be up, down or restart", r.Do)
 	}
 	if r.Do != local.DeclareDown {
-		settings, err := config.Load(config.Path(a.cfg.Dirs))
+		settings, err := config.Load(config.Path(a.cfg.Dirs), a.cfg.Over...)
 		if err != nil {
 			return nil, bad("%v", err)
 		}

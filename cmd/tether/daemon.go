@@ -71,7 +71,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	}
 	program, without := holderProgram()
 	limitMemory(settings)
-	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level,
+	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
 		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {

@@ -56,7 +56,10 @@ type uiState struct {
 }
 
 // uiDoor is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
-type uiDoor struct{ client *local.Client }
+type uiDoor struct {
+	client *local.Client
+	ports  uiPorts
+}
 
 // uiPatience bounds a question to the daemon, which answers at once.
 const uiPatience = 3 * time.Second
@@ -68,7 +71,7 @@ const previewLines = 100
 func (d *uiDoor) look(chosen string) (s uiState) {
 	ctx, cancel := context.WithTimeout(context.Background(), uiPatience)
 	defer cancel()
-	list, err := d.client.ListPorts(ctx)
+	list, err := d.list(ctx)
 	if err != nil {
 		return uiState{err: err}
 	}
@@ -93,6 +96,19 @@ func (d *uiDoor) look(chosen string) (s uiState) {
 		}
 	}
 	return s
+}
+
+// list is the terminals, with their ports as they were seconds ago at most.
+func (d *uiDoor) list(ctx context.Context) (local.TerminalList, error) {
+	if d.ports.due() {
+		if list, err := d.client.ListPorts(ctx); err == nil {
+			d.ports.note(list.Terminals)
+			return list, nil
+		}
+	}
+	list, err := d.client.List(ctx)
+	d.ports.fill(list.Terminals)
+	return list, err
 }
 
 // preview is the end of what a terminal shows.

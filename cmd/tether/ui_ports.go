@@ -1,0 +1,50 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"tether/agent/local"
+)
+
+// uiPortsEvery is how often the screen has the daemon look for ports: it takes longer than all else, on macOS some hundred milliseconds.
+const uiPortsEvery = 5 * time.Second
+
+// uiPorts remembers what terminals listen on between two looks for it. It is safe for concurrent use.
+type uiPorts struct {
+	mu    sync.Mutex
+	asked time.Time
+	known map[string][]local.Listening // by the terminal's id
+}
+
+// due reports whether it is time to look for them; then it is the caller's turn.
+func (p *uiPorts) due() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.asked.IsZero() && time.Since(p.asked) < uiPortsEvery {
+		return false
+	}
+	p.asked = time.Now()
+	return true
+}
+
+// note remembers those of a list with ports.
+func (p *uiPorts) note(all []local.Terminal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.known = map[string][]local.Listening{}
+	for _, t := range all {
+		p.known[t.ID] = t.Listening
+	}
+}
+
+// fill puts them into a list without, except for terminals that have ended.
+func (p *uiPorts) fill(all []local.Terminal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range all {
+		if all[i].Exit == nil {
+			all[i].Listening = p.known[all[i].ID]
+		}
+	}
+}

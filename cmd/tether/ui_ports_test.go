@@ -1,0 +1,36 @@
+package main
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/local"
+)
+
+// Ports are looked for now and then, and shown all the time.
+func TestUIPorts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p uiPorts
+		looks := 0
+		for range int(time.Minute / uiEvery) {
+			if p.due() {
+				looks++
+			}
+			time.Sleep(uiEvery)
+		}
+		if want := int(time.Minute / uiPortsEvery); looks != want {
+			t.Errorf("%d looks in a minute, want %d", looks, want)
+		}
+		web := []local.Listening{{Port: 3000}}
+		p.note([]local.Terminal{{ID: "a", Listening: web}, {ID: "b", Listening: web}})
+		list := []local.Terminal{{ID: "a"}, {ID: "b", Exit: &local.Exit{}}, {ID: "new"}}
+		p.fill(list)
+		want := []local.Terminal{{ID: "a", Listening: web}, {ID: "b", Exit: &local.Exit{}}, {ID: "new"}}
+		if diff := cmp.Diff(want, list); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
