@@ -105,6 +105,16 @@ func (l *links) stop(name string) {
 	}
 }
 
+// retry lets the link of that name try now to reach its host.
+func (l *links) retry(name string) {
+	l.mu.Lock()
+	r := l.all[name]
+	l.mu.Unlock()
+	if r != nil {
+		r.link.Nudge()
+	}
+}
+
 // status returns the status of the link of that name.
 func (l *links) status(name string) (uplink.Status, bool) {
 	l.mu.Lock()

@@ -21,6 +21,12 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 	if !ok {
 		return local.HostStatus{}, notPaired(name)
 	}
+	if c.Retry {
+		a.links.retry(name)
+		if c == (local.HostChange{Retry: true}) {
+			return a.hostStatus(h), nil
+		}
+	}
 	h.Default = h.Default || c.Default
 	if c.Tools != nil {
 		if h.ClientTools = *c.Tools; h.ClientTools && !a.settings.Uplink.ClientTools {

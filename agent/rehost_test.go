@@ -2,17 +2,20 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"tether/agent"
 	"tether/agent/local"
 	"tether/ahp/client"
+	"tether/host"
 	"tether/internal/testkit"
 )
 
@@ -103,4 +106,39 @@ func TestPinsAreCheckedAtPairing(t *testing.T) {
 			t.Errorf("%+v: %v, want %s", r, err, local.CodeBadRequest)
 		}
 	}
+}
+
+// A link that waits, here for minutes because it was refused, tries again when the person says so.
+func TestAHostIsTriedAgainAtOnce(t *testing.T) {
+	d := home(t)
+	h := host.New(host.Options{})
+	t.Cleanup(h.Close)
+	var refuses atomic.Bool
+	var tried atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuses.Load() {
+			tried.Add(1)
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	a := start(t, agent.Config{Dirs: d})
+	request := local.PairRequest{Name: "lab", URL: "ws" + strings.TrimPrefix(server.URL, "http")}
+	if _, err := a.client.Pair(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	refuses.Store(true)
+	h.Close()
+	for n := range 10 { // by itself it would take half an hour
+		before := tried.Load()
+		testkit.Eventually(t, testkit.Patience, fmt.Sprint("attempt ", n), func() bool {
+			if s, err := a.client.ChangeHost(t.Context(), "lab", local.HostChange{Retry: true}); err != nil || s.State == "online" && tried.Load() > 0 {
+				t.Fatalf("%+v, %v", s, err)
+			}
+			return tried.Load() > before
+		})
+	}
+	a.end()
 }

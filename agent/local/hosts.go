@@ -11,6 +11,7 @@ type HostChange struct {
 	Name    string `json:"name,omitempty"`    // the new one; "" leaves it
 	Default bool   `json:"default,omitempty"` // true makes it the default host
 	Tools   *bool  `json:"tools,omitempty"`   // offers this machine's tools to sessions there, or not; absent leaves it
+	Retry   bool   `json:"retry,omitempty"`   // true tries at once to reach it, if there is no connection
 }
 
 // HostTools says whether sessions at a host are offered this machine's tools, and
@@ -30,7 +31,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req == (HostChange{}) {
-		return &Error{Code: CodeBadRequest, Message: "there is nothing to change", Hint: "give name, default or tools"}
+		return &Error{Code: CodeBadRequest, Message: "there is nothing to change", Hint: "give name, default, tools or retry"}
 	}
 	h, err := s.opts.Daemon.ChangeHost(r.Context(), r.PathValue("name"), req)
 	if err != nil {
@@ -39,8 +40,8 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, h)
 }
 
-// ChangeHost renames the paired host of that name, makes it the default one or
-// switches its tools.
+// ChangeHost renames the paired host of that name, makes it the default one,
+// switches its tools or tries to reach it now.
 func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange) (HostStatus, error) {
 	var h HostStatus
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(name), change, &h)

@@ -31,6 +31,8 @@ var sittings = []sitting{
 	{line: "host ls", do: []string{"local (default)"}},
 	{line: "host rename local lab", do: nil},
 	{line: "host use lab", do: nil},
+	{line: "host tools lab off", do: []string{"not offered"}},
+	{line: "host retry lab", do: []string{"lab is"}},
 	{line: "run --detach --name web --host lab -- does print:ready read print:more read", do: []string{"pty-"}},
 	{line: "ls", do: []string{"web", "running", "lab"}},
 	{line: "status", do: []string{"running for", "lab (default)"}},

@@ -19,6 +19,7 @@ var examples = map[string]string{
 	"host ls":           "tether host ls\ntether host ls --json | jq -r '.hosts[].name'",
 	"host use":          "tether host use work",
 	"host tools":        "tether host tools work on",
+	"host retry":        "tether host retry work",
 	"host rename":       "tether host rename local work",
 	"host rm":           "tether host rm work",
 	"lend":              "tether lend web\ntether lend web --host work --for 1h",

@@ -28,7 +28,7 @@ func hostCommand(a *app) *cobra.Command {
 Several hosts can be paired at once. tether run and tether shell lend to the default
 one unless --host or --private says otherwise.`,
 	}
-	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRenameCommand(a), hostToolsCommand(a), hostRemoveCommand(a))
+	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRetryCommand(a), hostRenameCommand(a), hostToolsCommand(a), hostRemoveCommand(a))
 	return c
 }
 
@@ -81,6 +81,28 @@ func hostUseCommand(a *app) *cobra.Command {
 				return err
 			}
 			_, err = fmt.Fprintf(a.stdout, "tether run lends to %s\n", printable(h.Name, 0))
+			return err
+		},
+	}
+}
+
+func hostRetryCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "retry NAME", Short: "try to reach a host now", Args: someArgs(1, 1, "the host's name"),
+		Long: `try to reach a host now.
+
+Links come back by themselves, those to a host that refuses this machine only after
+minutes. tether status says how each is.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			h, err := a.changeHost(c, args[0], local.HostChange{Retry: true})
+			if err != nil {
+				return err
+			}
+			text := "%s is tried now; see tether host ls\n"
+			if h.State == "online" {
+				text = "%s is online\n"
+			}
+			_, err = fmt.Fprintf(a.stdout, text, printable(h.Name, 0))
 			return err
 		},
 	}
