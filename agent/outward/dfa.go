@@ -60,19 +60,21 @@ func build(a *nfa) (*dfa, error) {
 		b.tokens = append(b.tokens, a.reached[n]...)
 	}
 	b.stateOf(nil)
+	var rows [][]uint16 // joined at the end: a table that grows would leave several times its size behind
 	for i := 0; i < len(b.states); i++ {
-		for _, c := range samples {
+		row := make([]uint16, len(samples))
+		for k, c := range samples {
 			set, ended := b.step(b.states[i], c)
-			next := b.stateOf(set)
-			if ended && i > 0 {
-				next = 0
+			if next := b.stateOf(set); !ended || i == 0 {
+				row[k] = uint16(next)
 			}
-			b.d.next = append(b.d.next, uint16(next))
 		}
-		if len(b.d.next) > maxTable || len(b.states) > maxStates {
+		rows = append(rows, row)
+		if len(b.states) > maxStates || len(b.states)*b.d.width > maxTable {
 			return nil, errComplex
 		}
 	}
+	b.d.next = slices.Concat(rows...)
 	b.d.begin = b.beginnings(samples)
 	return b.d, nil
 }

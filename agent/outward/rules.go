@@ -122,6 +122,7 @@ func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
 // these are too many, with the patterns that there are, ok is false and none is.
 func (r *Rules) With(values []string) (_ *Rules, ok bool) {
 	if len(values) == 0 {
+		r.automaton() // now, and not when there is text to look at
 		return r, true
 	}
 	key := strings.Join(values, "\x00")
