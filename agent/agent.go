@@ -37,9 +37,6 @@ type Config struct {
 	AllowRoot bool
 	// Settings is what the person configured; nil means the defaults.
 	Settings *config.Config
-	// Over is what of Settings comes before the configuration file, for when that
-	// is read again.
-	Over []config.Setting
 	// Secrets says where tokens and this machine's key may be kept. The zero
 	// value is a file that only the user can read.
 	Secrets Secrets
@@ -298,6 +295,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
+	defer a.keepSmall(ctx)()
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()

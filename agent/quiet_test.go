@@ -1,0 +1,40 @@
+package agent
+
+import (
+	"context"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+)
+
+func forcedCollections() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumForcedGC
+}
+
+// Memory is given back once after the start, and not while nothing happens.
+func TestMemoryIsGivenBackWhenItIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &Agent{pool: term.NewPool(term.Options{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		before := forcedCollections()
+		stop := a.keepSmall(ctx)
+		time.Sleep(quietAfter - 1)
+		if n := forcedCollections() - before; n != 0 {
+			t.Errorf("given back %d times at once", n)
+		}
+		time.Sleep(time.Hour)
+		if n := forcedCollections() - before; n != 1 {
+			t.Errorf("given back %d times within an hour, want once", n)
+		}
+		stop() // returns when the goroutine has ended
+		stop = a.keepSmall(ctx)
+		cancel()
+		stop()
+	})
+}
