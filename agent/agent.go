@@ -37,6 +37,9 @@ type Config struct {
 	AllowRoot bool
 	// Settings is what the person configured; nil means the defaults.
 	Settings *config.Config
+	// Over is what of Settings comes before the configuration file, for when that
+	// is read again.
+	Over []config.Setting
 	// Secrets says where tokens and this machine's key may be kept. The zero
 	// value is a file that only the user can read.
 	Secrets Secrets
