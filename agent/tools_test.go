@@ -475,9 +475,12 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.offered(false, 0)
+	before := len(h.saidOf("session/activeClientRemoved"))
+	l.tools(true, 1)
 	if err := l.client.Unpair(t.Context(), "lab"); err != nil {
 		t.Fatal(err)
 	}
+	testkit.Eventually(t, patience, "the tools are withdrawn", func() bool { return len(h.saidOf("session/activeClientRemoved")) == before+1 })
 	if left, err := os.ReadDir(filepath.Join(l.dirs.State, "calls")); err != nil || len(left) != 0 {
 		t.Errorf("after unpairing, %d files of calls are left, %v", len(left), err)
 	}

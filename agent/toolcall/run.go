@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tether/ahp"
 	"tether/ahp/client"
 )
@@ -127,7 +129,11 @@ func (d *Desk) report() {
 	d.records = nil
 	d.mu.Unlock()
 	for _, r := range records {
-		d.log.Info().Str("session", r.Session).Str("tool", r.Tool).Bool("failed", r.Failed).Bool("refused", r.Refused).Dur("took", r.Took).Msg("tool called")
+		level := zerolog.InfoLevel
+		if r.Refused {
+			level = zerolog.DebugLevel // a flood of them must not push the rest of the log out
+		}
+		d.log.WithLevel(level).Str("session", r.Session).Str("tool", r.Tool).Bool("failed", r.Failed).Bool("refused", r.Refused).Dur("took", r.Took).Msg("tool called")
 		if d.opts.Ended != nil {
 			d.opts.Ended(r)
 		}

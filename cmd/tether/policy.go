@@ -45,7 +45,7 @@ would be denied.`,
 	c.Flags().SetInterspersed(false) // flags after the command are the command's
 	c.Flags().StringVar(&f.as, "as", "agent", "the `NAME` of an agent, or user")
 	c.Flags().StringVar(&f.cwd, "cwd", "", "the `directory` in which it would run, instead of this one")
-	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "where it would come in: mcp, acp, cli or ws")
+	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "where it would come in: mcp, acp, cli, ws or ahp")
 	c.Flags().BoolVar(&f.line, "line", false, "CMD is a line for a shell")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
@@ -74,9 +74,9 @@ func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error 
 	}
 	r := policy.Request{Door: f.door, Actor: term.Agent(f.as), Cwd: dir, Argv: args, Background: true}
 	switch f.door {
-	case policy.DoorMCP, policy.DoorACP, policy.DoorCLI, policy.DoorWS:
+	case policy.DoorMCP, policy.DoorACP, policy.DoorCLI, policy.DoorWS, policy.DoorAHP:
 	default:
-		return usage(c, "--door %q must be mcp, acp, cli or ws", f.door)
+		return usage(c, "--door %q must be mcp, acp, cli, ws or ahp", f.door)
 	}
 	if f.as == "user" {
 		r.Actor = term.User
