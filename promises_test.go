@@ -12,7 +12,7 @@ import (
 var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md": 30}
 
 // promiseDirs are the short names of packages in those pages.
-var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether"}
+var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether", "tether-host": "cmd/tether-host"}
 
 // A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
 type promiseTest struct{ dir, name string }
