@@ -55,6 +55,31 @@ func TestLaggingReaderIsToldAndGoesOnAtALine(t *testing.T) {
 	})
 }
 
+// Where a text view goes on after a loss is told as a raw offset, too: from there
+// another reader reads the same.
+func TestALossIsToldInBothOffsets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, smallLog, term.Spec{})
+		r := reader(t, h, term.ReaderOptions{View: term.ViewText})
+		for range 100 {
+			f.Print("\x1b]133;A\a" + line) // the mark is no text
+		}
+		f.End(0)
+		synctest.Wait()
+		_, _, err := r.TryNext(make([]byte, 4096))
+		var lagged *term.LaggedError
+		if !errors.As(err, &lagged) {
+			t.Fatalf("error = %v, want a LaggedError", err)
+		}
+		if lagged.Raw <= lagged.At {
+			t.Errorf("it goes on at the text offset %d and the raw one %d", lagged.At, lagged.Raw)
+		}
+		if diff := cmp.Diff(events(t, r), events(t, reader(t, h, term.ReaderOptions{View: term.ViewText, From: lagged.Raw}))); diff != "" {
+			t.Errorf("from the raw offset (-first +second):\n%s", diff)
+		}
+	})
+}
+
 func TestHoldingReaderSlowsTheChildAndLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})
