@@ -31,7 +31,7 @@ type Rules struct {
 	values []string // to redact, in all their forms, the longest first
 	nfa    *nfa
 	checks []check
-	tokens [256][]check // by the first byte of their prefix
+	tokens [256][]tokenCheck // by the first byte of their prefix
 
 	made  sync.Once // of nfa, checks, tokens and table
 	table *dfa      // see automaton
@@ -42,9 +42,15 @@ type Rules struct {
 
 // check finds for sure what the automaton suspects.
 type check struct {
-	group  uint8  // a bit of a dfa's groups
-	prefix string // of a token: it stays, and re is for what begins with it
-	re     *regexp.Regexp
+	group uint8 // a bit of a dfa's groups
+	re    *regexp.Regexp
+}
+
+// tokenCheck is the same for a token. Its prefix stays, and re is for what
+// begins with it. Most are never needed, so each is made when it is.
+type tokenCheck struct {
+	prefix string
+	re     func() *regexp.Regexp
 }
 
 // Groups of patterns: bits of a dfa's groups.
@@ -194,11 +200,8 @@ func (r *Rules) addTokens() error {
 		from := r.nfa.empty()
 		r.nfa.tokens = append(r.nfa.tokens, from)
 		r.nfa.link(r.nfa.literal(from, t.prefix), joint)
-		re, err := regexp.Compile(`\A(?:` + t.re + `)`)
-		if err != nil {
-			return err
-		}
-		r.tokens[t.prefix[0]] = append(r.tokens[t.prefix[0]], check{groupTokens, t.prefix, re})
+		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + t.re + `)`) })
+		r.tokens[t.prefix[0]] = append(r.tokens[t.prefix[0]], tokenCheck{t.prefix, re})
 	}
 	for _, l := range labelled {
 		end, err := r.nfa.parse(r.nfa.begin(), l.label)
@@ -250,7 +253,7 @@ func (r *Rules) add(p string, group uint8) error {
 
 func (r *Rules) check(group uint8, p string) error {
 	re, err := regexp.Compile(p)
-	r.checks = append(r.checks, check{group, "", re})
+	r.checks = append(r.checks, check{group, re})
 	return err
 }
 
@@ -316,7 +319,7 @@ func (r *Rules) findTokens(spans []span, w []byte, first, last int) []span {
 			if n := len(c.prefix); len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) {
 				continue
 			}
-			if m := c.re.FindIndex(w[at:]); m != nil {
+			if m := c.re().FindIndex(w[at:]); m != nil {
 				spans = append(spans, span{at + len(c.prefix), min(at+m[1], last)})
 			}
 		}
