@@ -61,6 +61,7 @@ type Desk struct {
 	bucket   bucket
 	followed []string // sessions, on the last connection
 	status   Status
+	unbooked string // why no call can begin, "" if one can
 }
 
 // Status is what a desk does now.
@@ -71,7 +72,7 @@ type Status struct {
 	Ended    int64  // calls since New
 	Refused  int64  // of which were not carried out
 	Ignored  int64  // requests that were no calls of this client's, or too many
-	Problem  string // why nothing is offered although it is on, "" if all is well
+	Problem  string // why nothing is offered or carried out although it is on, "" if all is well
 }
 
 // New returns a desk that is off. Close ends it.
@@ -131,7 +132,7 @@ func (d *Desk) Status() Status {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := d.status
-	s.On, s.Running = d.on, d.running
+	s.On, s.Running, s.Problem = d.on, d.running, cmp.Or(s.Problem, d.unbooked)
 	for _, one := range d.sessions {
 		if one.joined {
 			s.Sessions++

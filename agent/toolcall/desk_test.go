@@ -3,6 +3,7 @@ package toolcall_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -335,6 +336,13 @@ func TestWithoutABookNothingRuns(t *testing.T) {
 			}
 			if w.desk.Status().Problem == "" {
 				t.Errorf("%s: no problem is shown", name)
+			}
+			if err := errors.Join(os.RemoveAll(filepath.Dir(w.opts.Book)), os.MkdirAll(filepath.Dir(w.opts.Book), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			h.ask(one, "b", "echo", `{}`)
+			if got := h.answer(t, "b"); !got.Success || w.desk.Status().Problem != "" {
+				t.Errorf("%s, removed: %+v, problem %q", name, got.Error, w.desk.Status().Problem)
 			}
 		})
 	}

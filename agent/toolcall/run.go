@@ -81,6 +81,7 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	args, err := arguments(c.input)
 	if err == nil {
 		err = d.book.begin(c.key)
+		d.noteBook(err)
 	}
 	answer, refused := Answer{Failed: true}, err != nil
 	switch {
@@ -88,9 +89,6 @@ func (d *Desk) run(ctx context.Context, c *call) {
 		answer.Text = lostText
 	case err != nil:
 		answer.Text = "the call was not carried out: " + err.Error()
-		d.mu.Lock()
-		d.status.Problem = err.Error()
-		d.mu.Unlock()
 	default:
 		answer = d.opts.Run(ctx, Call{Session: Tag(c.session), Tool: c.tool, Arguments: args}).bounded()
 	}
@@ -104,6 +102,16 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	d.mu.Unlock()
 	d.report()
 	signal(d.wake)
+}
+
+// noteBook keeps why calls cannot be noted, until one can.
+func (d *Desk) noteBook(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.unbooked = ""
+	if err != nil && !errors.Is(err, errBegun) {
+		d.unbooked = err.Error()
+	}
 }
 
 // endLocked notes the answer, for the host and for the log.
