@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -117,6 +118,19 @@ func startHost(t *testing.T, token string) string {
 	url := serveHTTP(t, h)
 	t.Cleanup(h.Close)
 	return url
+}
+
+// list waits until the daemon has so many terminals: it answers before it has taken up all that earlier ones have left.
+func (d *daemon) list(n int) (list local.TerminalList) {
+	d.t.Helper()
+	testkit.Eventually(d.t, patience, fmt.Sprint(n, " terminals are there"), func() bool {
+		var err error
+		if list, err = d.client.List(d.t.Context()); err != nil {
+			d.t.Fatal(err)
+		}
+		return len(list.Terminals) == n
+	})
+	return list
 }
 
 // prints runs a command to its end and returns its output and exit code.

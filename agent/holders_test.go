@@ -239,10 +239,7 @@ func TestManyAreAdopted(t *testing.T) {
 		t.Errorf("%d left, %v", len(left), err)
 	}
 	second := start(t, c)
-	list, err := second.client.List(t.Context())
-	if err != nil || len(list.Terminals) != many {
-		t.Fatalf("%d of %d, %v", len(list.Terminals), many, err)
-	}
+	list := second.list(many)
 	for n, x := range list.Terminals {
 		if x.Name != fmt.Sprint("n", n) || x.Bytes < hello || !x.Held {
 			t.Errorf("the %d-th is %+v", n, x)

@@ -125,10 +125,7 @@ func TestHandOverOnWindows(t *testing.T) {
 		t.Errorf("left after the daemon: %v, %v", left, err)
 	}
 	second := start(t, c)
-	list, err := second.client.List(t.Context())
-	if err != nil || len(list.Terminals) != len(all) {
-		t.Fatalf("%+v, %v; want %d", list.Terminals, err, len(all))
-	}
+	second.list(len(all))
 	for _, x := range all {
 		say(second, x.ID, "set /a 70+7", "77")
 		say(second, x.ID, "echo still", "42")
