@@ -5,8 +5,8 @@ import (
 	"io"
 	"runtime"
 	"testing"
-	"time"
 
+	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
 )
 
@@ -33,12 +33,5 @@ func TestNoLeak(t *testing.T) {
 		}
 		server.Close()
 	}
-	deadline := time.Now().Add(10 * time.Second)
-	for runtime.NumGoroutine() > before {
-		if time.Now().After(deadline) {
-			stacks := make([]byte, 64<<10)
-			t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
-		}
-		runtime.Gosched()
-	}
+	testkit.Eventually(t, testkit.Patience, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
 }
