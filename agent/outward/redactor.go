@@ -1,6 +1,7 @@
 package outward
 
 import (
+	"bytes"
 	"slices"
 	"unicode/utf8"
 )
@@ -37,6 +38,7 @@ type redactor struct {
 	scratch []byte
 	groups  uint64 // that accepted in the window
 	open    int    // bytes behind a full window that are masked as they come; 0: not open
+	cut     cut    // open: where in a control sequence the bytes so far end
 	spans   []span
 }
 
@@ -223,7 +225,7 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	w := append(r.win, p[from:to]...)
 	keep := len(w)
 	if last == end {
-		r.open = 1
+		r.open, r.cut = 1, cutOf(w)
 	} else if u := r.rules.nfa.underWay(w); u.any > 0 {
 		keep = u.any
 	} else {
@@ -236,7 +238,12 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 
 // wide masks the bytes of a secret that is longer than a window.
 func (r *redactor) wide(p []byte, off int64) {
-	r.mask(p, off)
+	n, at := r.cut.rest(p)
+	r.mask(p[n:], off+int64(n))
+	if n < len(p) {
+		at = cutOf(p[n:])
+	}
+	r.cut = at
 	if r.open += len(p); r.at == 0 || r.open >= maxOpen {
 		r.open, r.at, r.groups = 0, 0, 0
 	}
@@ -307,7 +314,7 @@ func isWord(b byte) bool {
 }
 
 // atRest reports whether nothing is under way.
-func (r *redactor) atRest() bool { return r.at == 0 }
+func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 }
 
 // prefixLen is the length of the token prefix at the start of w, 0 if there is none.
 func prefixLen(w []byte) int {
@@ -343,4 +350,51 @@ func sequenceLen(text []byte) int {
 		return 1
 	}
 	return 0
+}
+
+// cut is where in a control sequence some text ends: what is long is masked as it comes, and a sequence stays however it came.
+type cut uint8
+
+const (
+	outside cut = iota
+	afterEsc
+	inControl // behind ESC [
+)
+
+// rest is how many bytes at the start of text belong to the sequence that was cut, and where in it they end.
+func (c cut) rest(text []byte) (n int, at cut) {
+	if c == outside || len(text) == 0 {
+		return 0, c
+	}
+	if c == afterEsc {
+		switch b := text[0]; {
+		case b == '[':
+			n = 1
+		case visible(b) && b < utf8.RuneSelf:
+			return 1, outside
+		default:
+			return 0, outside
+		}
+	}
+	for ; n < len(text); n++ {
+		if b := text[n]; b >= 0x40 && b < del {
+			return n + 1, outside
+		} else if b < 0x20 || b >= del {
+			return n, outside
+		}
+	}
+	return n, inControl
+}
+
+// cutOf is where in a sequence text ends.
+func cutOf(text []byte) cut {
+	i := bytes.LastIndexByte(text, esc)
+	if i < 0 {
+		return outside
+	}
+	n, at := afterEsc.rest(text[i+1:])
+	if i+1+n < len(text) {
+		return outside
+	}
+	return at
 }

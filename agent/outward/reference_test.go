@@ -172,3 +172,39 @@ func TestDenseSequences(t *testing.T) {
 		}
 	}
 }
+
+// Control sequences in a secret that is longer than what is held stay, however it is divided.
+func TestLongSecretWithSequences(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	r := compile(t, outward.Options{Tokens: true})
+	line := "MIIEabc\x1b[31mdef\x1b[0mé\x1b\x1b[1\x1b[7m\x1bMx\x1bé\x1b[1\r\n"
+	for n := range line {
+		const begin = "-----BEGIN PRIVATE KEY-----"
+		text := begin + strings.Repeat("A", n) + strings.Repeat(line, 200) + "-----END PRIVATE KEY-----\n"
+		want := begin + strings.Repeat("*", n) + strings.Repeat("*******\x1b[31m***\x1b[0m**\x1b\x1b[1\x1b[7m\x1bM*\x1b**\x1b[1\r\n", 200) + "*----END PRIVATE KEY-----\n"
+		differs := func(got string) {
+			for i := range len(want) {
+				if got[i] != want[i] {
+					t.Errorf("%q is shown as %q, want %q", text[i-20:i+20], got[i-20:i+20], want[i-20:i+20])
+					return
+				}
+			}
+		}
+		differs(shown(r, text))
+		differs(inPieces(t, r, text, randomCut(random)))
+	}
+}
+
+// What may yet become a secret is under way, even where that is too little to tell.
+func TestLittleIsNotAtRest(t *testing.T) {
+	f := outward.NewFilter(compile(t, outward.Options{Tokens: true}, "hunter2-value"), 0)
+	for _, c := range []struct {
+		text string
+		rest bool
+	}{{"a ", true}, {"h", false}, {"u", false}, {"n", false}, {"x", true}, {"hunt", false}, {" \n", true}} {
+		f.Feed([]byte(c.text))
+		if f.AtRest() != c.rest {
+			t.Errorf("behind %q: at rest %v", c.text, f.AtRest())
+		}
+	}
+}
