@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -33,7 +34,7 @@ func uiCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			model := uiModel{door: &uiDoor{client: client}, colours: colours(a.stdout)}
+			model := uiModel{door: &uiDoor{client: client, colours: colours(a.stdout)}, colours: colours(a.stdout)}
 			_, err = tea.NewProgram(model, tea.WithContext(c.Context()), tea.WithInput(a.stdin), tea.WithOutput(a.stdout)).Run()
 			if errors.Is(err, tea.ErrProgramKilled) && c.Context().Err() != nil {
 				return c.Context().Err()
@@ -57,8 +58,9 @@ type uiState struct {
 
 // uiDoor is how the screen asks the daemon and acts. Its methods are called from goroutines of their own.
 type uiDoor struct {
-	client *local.Client
-	ports  uiPorts
+	client  *local.Client
+	colours bool // of what terminals print
+	ports   uiPorts
 }
 
 // uiPatience bounds a question to the daemon, which answers at once.
@@ -111,21 +113,30 @@ func (d *uiDoor) list(ctx context.Context) (local.TerminalList, error) {
 	return list, err
 }
 
-// preview is the end of what a terminal shows.
+// preview is the end of what a terminal shows: text, and perhaps colours.
 func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
 	body, err := d.client.Read(ctx, t.ID, local.ReadOptions{Lines: previewLines})
 	if err != nil {
-		return []string{"(" + err.Error() + ")"}
+		return []string{"(" + printable(err.Error(), 0) + ")"}
 	}
 	defer body.Close()
 	data, err := io.ReadAll(io.LimitReader(body, 256<<10))
 	if err != nil {
-		return []string{"(" + err.Error() + ")"}
+		return []string{"(" + printable(err.Error(), 0) + ")"}
+	}
+	if d.colours {
+		if lines, ok := colouredLines(bytes.TrimRight(data, "\r\n ")); ok {
+			return lines
+		}
 	}
 	s := screen.New(t.Cols, t.Rows)
 	s.Write(data)
 	text, _ := s.History()
-	return strings.Split(strings.TrimRight(text, "\n "), "\n")
+	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
+	for i, l := range lines {
+		lines[i] = printable(l, 0)
+	}
+	return lines
 }
 
 // act does what the person wants with a terminal or a question and says so.

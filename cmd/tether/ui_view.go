@@ -44,9 +44,7 @@ func (m *uiModel) picture() string {
 	if left := room - shown; len(preview) > left {
 		preview = preview[len(preview)-left:]
 	}
-	for _, l := range preview {
-		lines = append(lines, printable(l, m.cols))
-	}
+	lines = append(lines, preview...)
 	for len(lines) < m.rows-2 {
 		lines = append(lines, "")
 	}
