@@ -1,5 +1,10 @@
-// Package testkit holds what the tests of several packages need: waiting for a condition, a home of their own, and a check that
-// nothing was left behind. Only tests import it.
+// Package testkit holds what the tests of several packages need. Only tests import it.
+//
+//   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak.
+//   - Home, Leaks and StartTree give a test a place of its own, and see that it leaves nothing behind.
+//   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.
+//   - Proxy is a network, its Faults how it fails. VSCodeHost is a host that nobody here wrote.
+//   - Unix and NotOnWine skip what a system cannot do, and say why.
 //
 //	func TestX(t *testing.T) {
 //		testkit.Leaks(t) // first, so that it looks last
