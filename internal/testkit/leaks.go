@@ -8,13 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"tether/platform/proc"
 )
-
-// leakPatience is how long after its end a test's goroutines, descriptors and processes may take to go away.
-const leakPatience = 10 * time.Second
 
 // Leaks makes the test fail if, at its end, it has left goroutines, file descriptors or child processes that were not there when
 // Leaks was called. It waits for them to go away before it complains, and prints each with its stack, target or number. Call it
@@ -25,7 +21,7 @@ func Leaks(t testing.TB) {
 	before := look()
 	t.Cleanup(func() {
 		var left []string
-		if within(leakPatience, func() bool { left = look().minus(before); return len(left) == 0 }) {
+		if within(Patience, func() bool { left = look().minus(before); return len(left) == 0 }) {
 			return
 		}
 		t.Errorf("%d left behind:\n%s", len(left), strings.Join(left, "\n"))

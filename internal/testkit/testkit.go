@@ -4,7 +4,9 @@
 //   - Home, Leaks and StartTree give a test a place of its own, and see that it leaves nothing behind.
 //   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.
 //   - Proxy is a network, its Faults how it fails. VSCodeHost is a host that nobody here wrote.
-//   - Unix and NotOnWine skip what a system cannot do, and say why.
+//   - Unix and NotOnWine skip what a system cannot do, and say why. DocCommands are the commands that the pages show.
+//
+// A test that starts something begins like this:
 //
 //	func TestX(t *testing.T) {
 //		testkit.Leaks(t) // first, so that it looks last
@@ -74,12 +76,10 @@ func Home(t testing.TB) string {
 	return dir
 }
 
-// removeTime is how long processes that end may have files in a home open, which on Windows cannot be removed meanwhile.
-const removeTime = 5 * time.Second
-
-// RemoveHome removes what MakeHome has made.
+// RemoveHome removes what MakeHome has made. Processes that end may have files open there, which on Windows cannot be removed meanwhile: it
+// waits for them.
 func RemoveHome(dir string) (err error) {
-	within(removeTime, func() bool { err = os.RemoveAll(dir); return err == nil })
+	within(Patience, func() bool { err = os.RemoveAll(dir); return err == nil })
 	return err
 }
 
