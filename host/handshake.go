@@ -155,7 +155,7 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 		s.state = t.state
 		s.parts, _ = t.content.view(limit)
 	} else if ch.session != nil {
-		s.talk = ch.session.showsLocked(ch, c)
+		s.talk = ch.session.showsLocked(ch, c, limit)
 	} else {
 		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.infosLocked()}
 	}

@@ -206,6 +206,40 @@ func TestOldTurnsGiveWay(t *testing.T) {
 	}
 }
 
+// All chats together do not make an answer longer than the host sends: each shows its newest turns.
+func TestManyChatsInOneAnswer(t *testing.T) {
+	h := testHost(t, host.Options{Sessions: true})
+	laptop := connect(t, h, "laptop", viewOptions{})
+	var chats []string
+	for i := range 12 {
+		s, err := h.NewSession(fmt.Sprint(i))
+		if err != nil {
+			t.Fatal(err)
+		}
+		laptop.join(s.URI(), "run")
+		chats = append(chats, laptop.session(s.URI()).DefaultChat)
+		go laptop.execute(s.URI(), func(n int, r ahp.InputRequest) ahp.Action {
+			return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", 200<<10)))
+		})
+		for range 5 {
+			if _, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "run"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all := connect(t, h, "all", viewOptions{subs: chats})
+	one := connect(t, h, "one", viewOptions{subs: chats[:1]})
+	for _, uri := range chats {
+		turns := all.chat(uri).Turns
+		if len(turns) != 3 || turns[2].ToolCall("call-5") == nil {
+			t.Errorf("%d turns, want the newest three", len(turns))
+		}
+	}
+	if turns := one.chat(chats[0]).Turns; len(turns) != 5 {
+		t.Errorf("alone it shows %d turns, want all five", len(turns))
+	}
+}
+
 // Who does not read what happens in a session is not shown a state that never was, and costs the others nothing. Time is fake.
 func TestSlowInASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -169,10 +169,17 @@ func (c *conn) seesChannelLocked(ch *channel) bool {
 	return ch.session.open(c) || ch == ch.session.channel && c.seesSessionLocked(ch.session)
 }
 
-// showsLocked is the state of one of the session's channels for c.
-func (s *Session) showsLocked(ch *channel, c *conn) json.Marshaler {
+// showsLocked is the state of one of the session's channels for c, of a chat with at most about limit bytes of turns that have ended: the
+// newest.
+func (s *Session) showsLocked(ch *channel, c *conn, limit int) json.Marshaler {
 	if ch == s.chat {
-		return s.talk
+		talk, from := s.talk, len(s.kept)
+		for from > 0 && s.kept[from-1] <= limit {
+			from--
+			limit -= s.kept[from]
+		}
+		talk.Turns = talk.Turns[from:]
+		return talk
 	}
 	state := s.state
 	if s.open(c) {
@@ -239,6 +246,9 @@ func notification(method string, params any) []byte {
 
 // knowSessionsLocked is called when c has become a client's: it lists what there is itself, and is told what changes.
 func (c *conn) knowSessionsLocked() {
+	if !c.h.opts.Sessions {
+		return
+	}
 	c.told, c.dueSessions = make(map[*Session]bool), make(map[*Session]struct{})
 	for _, s := range c.h.sessionsLocked() {
 		if c.seesSessionLocked(s) {
