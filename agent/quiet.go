@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -23,6 +24,7 @@ func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 		for version := uint64(0); ctx.Err() == nil; {
 			version, _ = a.pool.Changed(ctx, version) // ctx's end is seen above, and below
 			if version = a.quiet(ctx, version); ctx.Err() == nil {
+				runtime.GC() // pools of buffers are empty after the second collection
 				debug.FreeOSMemory()
 				_ = proc.ForgetImage() // where it cannot be done, nothing is wrong
 			}
