@@ -330,3 +330,42 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 
 // soon is how long a test waits for what does not involve the browser.
 const soon = 30 * time.Second
+
+// A list of thousands is usable, and a change in it is one row, not all of them.
+func TestPageWithThousandsOfTerminals(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{MaxTerminals: 6000})
+	const many = 5000
+	uris := make([]string, many)
+	for n := range uris {
+		uris[n] = s.lend(s.machine, "laptop", fmt.Sprintf("server-%04d", n))
+	}
+	b.do("open", nil, nil)
+	s.login(b)
+	b.wait(fmt.Sprintf("document.querySelectorAll('#list a').length === %d", many))
+	b.do("eval", args{"js": `(() => {
+		window.drawn = 0;
+		new MutationObserver(all => { window.drawn += new Set(all.map(m => m.target.parentElement?.closest("a"))).size; })
+			.observe(document.querySelector("#list"), {subtree: true, childList: true, characterData: true});
+		window.gap = 0;
+		let last = performance.now();
+		setInterval(() => { const now = performance.now(); window.gap = Math.max(window.gap, now - last); last = now; }, 5);
+	})()`}, nil)
+	s.act(uris[17], ahp.TerminalTitleChanged{Title: "something new"})
+	b.wait("document.querySelector('#list').textContent.includes('something new')")
+	var drawn, gap float64
+	b.do("eval", args{"js": "window.drawn"}, &drawn)
+	b.do("eval", args{"js": "window.gap"}, &gap)
+	t.Logf("%d terminals: a new title drew %.0f rows; the longest pause of the page was %.0f ms", many, drawn, gap)
+	if drawn < 1 || drawn > 10 {
+		t.Errorf("a new title drew %.0f rows", drawn)
+	}
+	b.do("click", args{"selector": "#filter"}, nil)
+	b.do("type", args{"text": "server-0042"}, nil)
+	b.wait("document.querySelectorAll('nav a:not([hidden])').length === 1")
+	if err := s.machine.DisposeTerminal(t.Context(), uris[42]); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("document.querySelector('#list').textContent.includes('No terminal matches.')")
+	b.clean(s.server.URL)
+}
