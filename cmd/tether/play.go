@@ -55,7 +55,9 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	}
 	paced := tty.Is(a.stdout)
 	var m modes
+	var screen io.Writer = a.stdout
 	if paced {
+		screen = newSafeView(a.stdout) // it may be somebody else's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
 			a.notice("it was recorded in %dx%d, your window has %dx%d: lines may break", r.Header.Cols, r.Header.Rows, cols, rows)
 		}
@@ -77,7 +79,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 		if e.Kind != asciicast.Output {
 			continue
 		}
-		if _, err := io.WriteString(a.stdout, e.Data); err != nil {
+		if _, err := io.WriteString(screen, e.Data); err != nil {
 			return err
 		}
 		_, _ = m.Write([]byte(e.Data)) // never fails

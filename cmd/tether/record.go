@@ -66,13 +66,19 @@ func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal
 	if all {
 		o.From = 0
 	}
+	began := time.Now()
+	w, err := asciicast.NewWriter(out, asciicast.Header{Version: version, Cols: t.Cols, Rows: t.Rows, Started: began, Title: t.Title, Term: os.Getenv("TERM")})
+	if err != nil {
+		return err
+	}
 	events, err := client.Follow(ctx, t.ID, o)
+	if ctx.Err() != nil {
+		return nil // Ctrl-C already: an empty recording
+	}
 	if err != nil {
 		return about(t.ID, err)
 	}
 	defer events.Close()
-	began := time.Now()
-	w, err := asciicast.NewWriter(out, asciicast.Header{Version: version, Cols: t.Cols, Rows: t.Rows, Started: began, Title: t.Title, Term: os.Getenv("TERM")})
 	for err == nil {
 		var e local.Event
 		if e, err = events.Next(); err != nil {

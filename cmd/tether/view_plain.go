@@ -9,9 +9,11 @@ import (
 	"tether/ahp"
 )
 
-// plainView shows one terminal's stream as it is. On a terminal it adds faint lines where commands begin and end.
+// plainView shows one terminal's stream as it is. On a terminal it adds faint lines where commands begin and end, and leaves out what
+// would act on that.
 type plainView struct {
-	out      io.Writer
+	out      io.Writer // for what is our own
+	text     io.Writer // for the stream
 	isTTY    bool
 	coloured bool
 
@@ -23,7 +25,11 @@ type plainView struct {
 }
 
 func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
-	return &plainView{out: out, isTTY: isTTY, coloured: coloured}
+	v := &plainView{out: out, text: out, isTTY: isTTY, coloured: coloured}
+	if isTTY {
+		v.text = newSafeView(out)
+	}
+	return v
 }
 
 func (v *plainView) resync(s ahp.TerminalState) error {
@@ -53,7 +59,7 @@ func (v *plainView) data(p []byte) error {
 	v.trail.add(p)
 	v.midLine = p[len(p)-1] != '\n'
 	_, _ = v.modes.Write(p) // never fails
-	_, err := v.out.Write(p)
+	_, err := v.text.Write(p)
 	return err
 }
 

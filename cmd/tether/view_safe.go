@@ -1,0 +1,101 @@
+package main
+
+import (
+	"io"
+	"slices"
+
+	"tether/agent/outward"
+	"tether/shellint"
+)
+
+// watchImages is how many bytes of images are shown in all: what lend.images lets out in a minute.
+const watchImages = 2 << 20
+
+// safeView is a person's screen for what others have printed, at another machine or into a file: as what leaves this machine, it has
+// nothing that makes the person's own terminal answer, set the clipboard or print. Text of which that is not known yet waits for what
+// follows, up to 4 KiB.
+//
+//	Write --scanner: no queries, no clipboard--> text --filter: everything else--> out
+type safeView struct {
+	out io.Writer
+
+	scanner *shellint.Scanner
+	result  shellint.Result
+	raw     []byte // from rawAt on, not decided by the scanner
+	rawAt   int64
+
+	filter *outward.Filter
+	masks  []outward.Mask
+	text   []byte // from textAt on, not decided by the filter
+	textAt int64
+}
+
+func newSafeView(out io.Writer) *safeView {
+	rules, err := outward.Compile(outward.Options{Images: watchImages})
+	if err != nil {
+		panic(err) // only a pattern of the person's could be wrong
+	}
+	return &safeView{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: outward.NewFilter(rules, 0)}
+}
+
+// Write takes whole characters.
+func (v *safeView) Write(p []byte) (int, error) {
+	v.raw = append(v.raw, p...)
+	v.scanner.Scan(p, &v.result)
+	v.scanned()
+	return len(p), v.pass()
+}
+
+// Close shows what waits.
+func (v *safeView) Close() error {
+	v.scanner.Close(&v.result)
+	v.scanned()
+	v.filter.Flush()
+	return v.pass()
+}
+
+// scanned hands on what the scanner has decided.
+func (v *safeView) scanned() {
+	from := len(v.text)
+	plain := func(to int64) {
+		if n := to - v.rawAt; n > 0 {
+			v.text = append(v.text, v.raw[:n]...)
+			v.leave(to)
+		}
+	}
+	for _, s := range v.result.Spans {
+		if s.Class != shellint.ClassQuery && s.Class != shellint.ClassClipboard && s.Class != shellint.ClassMark {
+			continue
+		}
+		plain(s.Start)
+		if s.Splice {
+			v.text = append(v.text, shellint.Splice...)
+		}
+		v.leave(s.End)
+	}
+	plain(v.result.Decided)
+	v.filter.Feed(v.text[from:])
+}
+
+// leave goes on behind the raw bytes up to an offset.
+func (v *safeView) leave(to int64) {
+	if n := to - v.rawAt; n > 0 {
+		v.raw, v.rawAt = append(v.raw[:0], v.raw[n:]...), to
+	}
+}
+
+// pass shows what the filter has decided.
+func (v *safeView) pass() error {
+	secrets, sequences := v.filter.Take()
+	v.masks = append(append(v.masks, secrets...), sequences...)
+	n := v.filter.Decided() - v.textAt
+	shown := v.text[:n]
+	for _, m := range v.masks {
+		m.Put(shown, v.textAt)
+	}
+	v.textAt += n
+	v.masks = slices.DeleteFunc(v.masks, func(m outward.Mask) bool { return m.End <= v.textAt })
+	_, err := v.out.Write(shown)
+	v.text = append(v.text[:0], v.text[n:]...)
+	return err
+}
