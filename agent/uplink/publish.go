@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"tether/agent/term"
@@ -16,8 +17,6 @@ type publisher struct {
 	s      *session
 	le     *lending
 	reader *term.Reader
-	text   [frame]byte
-	msg    []byte
 
 	due    bool      // the reader has something that need not gather
 	burst  int       // bytes of text sent without a pause
@@ -99,25 +98,39 @@ func (p *publisher) step(ctx context.Context) error {
 		return p.wait(ctx, inflight, least, rest)
 	}
 	p.due = false
-	ev, ok, err := p.reader.TryNext(p.text[:max(room, 64)])
+	buf := buffers.Get().(*buffer)
+	ev, ok, err := p.reader.TryNext(buf.text[:max(room, 64)])
+	if err == nil && ok && ev.Mark == nil {
+		err = p.output(ctx, ev, buf)
+		buffers.Put(buf)
+		return err
+	}
+	buffers.Put(buf)
 	switch {
 	case err != nil:
 		return err
 	case !ok:
 		return p.wait(ctx, inflight, 1, 0)
-	case ev.Mark != nil:
-		return p.mark(ctx, ev.Mark)
 	}
-	return p.output(ctx, ev)
+	return p.mark(ctx, ev.Mark)
 }
 
-// output sends one piece of text.
-func (p *publisher) output(ctx context.Context, ev term.Event) error {
+// buffer holds one piece of text and the message that it becomes. It is taken
+// while there is something to send: most terminals wait most of the time.
+type buffer struct {
+	text [frame]byte
+	msg  []byte
+}
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// output sends one piece of text, which lies in buf.
+func (p *publisher) output(ctx context.Context, ev term.Event, buf *buffer) error {
 	offset := int64(-1)
 	if p.s.marker.Resume {
 		offset = ev.Off
 	}
-	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), ev.Data, offset)
+	buf.msg = ahp.AppendOutput(buf.msg[:0], p.le.uri, p.s.conn.NextSeq(), ev.Data, offset)
 	now := time.Now()
 	p.s.link.update(p.le, func(le *lending) {
 		if le.sent == le.acked {
@@ -129,7 +142,7 @@ func (p *publisher) output(ctx context.Context, ev term.Event) error {
 		p.burst = 0
 	}
 	p.burst, p.sentAt = p.burst+len(ev.Data), now
-	return p.s.conn.Peer().SendRaw(ctx, p.msg)
+	return p.s.conn.Peer().SendRaw(ctx, buf.msg)
 }
 
 // mark sends what a mark means, unless the host shows it already.

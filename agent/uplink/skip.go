@@ -58,8 +58,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		return nil // the next offset says how much is missing
 	}
 	line := fmt.Sprintf("\x1b\\\x1b[0m\r\n[tether: %d bytes were not kept]\r\n", e.Lost)
-	p.msg = ahp.AppendOutput(p.msg[:0], p.le.uri, p.s.conn.NextSeq(), []byte(line), -1)
-	return p.s.conn.Peer().SendRaw(ctx, p.msg)
+	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
 }
 
 // closing finishes the command that is open at the host but ended in the
