@@ -176,7 +176,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestRace(t *testing.T) {
 	testkit.Leaks(t)
 	path := filepath.Join(testkit.Home(t), "d.sock")
-	for range 50 {
+	for range 125 { // of 8 each: a thousand
 		won := make(chan *ipc.Listener, 8)
 		var wg sync.WaitGroup
 		for range cap(won) {
