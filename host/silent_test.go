@@ -17,36 +17,6 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// pipes is a listener in memory, for bubbles.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) dial() (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.conns <- far:
-		return near, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
-
 // ends are the connections of clients that have ended, as a host's record has them.
 type ends struct {
 	mu sync.Mutex
@@ -87,12 +57,12 @@ func TestASilentMachineIsNoticed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ended := &ends{of: map[string]time.Time{}}
 			h := testHost(t, host.Options{Grace: 10 * time.Second, Audit: ended.audit})
-			l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+			l := testkit.NewPipes()
 			server := &http.Server{Handler: h}
 			go func() { _ = server.Serve(l) }() // until it is closed
 			t.Cleanup(func() { server.Close() })
-			proxy := testkit.NewProxy(t, l.dial, func(int) testkit.Fault { return testkit.Fault{Kind: kind, After: 5000} })
-			quiet := via(t, "quiet", l.dial)
+			proxy := testkit.NewProxy(t, l.Dial, func(int) testkit.Fault { return testkit.Fault{Kind: kind, After: 5000} })
+			quiet := via(t, "quiet", l.Dial)
 			machine := via(t, "laptop", proxy.Dial)
 			machine.create(uri)
 			for proxy.Faults() == 0 {
@@ -118,7 +88,7 @@ func TestASilentMachineIsNoticed(t *testing.T) {
 			if at := ended.at("quiet"); !at.IsZero() {
 				t.Errorf("who was quiet for an hour was closed after %v", at.Sub(began))
 			}
-			via(t, "laptop", l.dial).create(uri)
+			via(t, "laptop", l.Dial).create(uri)
 			quiet.await("the terminal is back", func() bool { return len(quiet.root.Terminals) == 1 })
 		})
 	}

@@ -21,32 +21,6 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// pipes is a listener in memory, for bubbles.
-type pipes struct {
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
-
-func (p *pipes) dial() net.Conn {
-	near, far := net.Pipe()
-	p.conns <- far
-	return near
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error { p.once.Do(func() { close(p.done) }); return nil }
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-
 // drip sends text one byte a second until the other end closes, and returns how long that took.
 func drip(c net.Conn, text string) time.Duration {
 	began := time.Now()
@@ -99,7 +73,7 @@ func TestSlowHandshakesFromMany(t *testing.T) {
 				var all sync.WaitGroup
 				for range many {
 					all.Go(func() {
-						c := l.dial()
+						c := reach(t, l)
 						if _, err := io.WriteString(c, test.once); err != nil {
 							t.Error(err)
 						}
@@ -134,7 +108,7 @@ func TestSlowTLSHandshake(t *testing.T) {
 			return nil, fmt.Errorf("nobody comes this far")
 		}})
 		for _, once := range []string{"", "\x16\x03\x01\x02"} {
-			c := l.dial()
+			c := reach(t, l)
 			if _, err := io.WriteString(c, once); err != nil {
 				t.Fatal(err)
 			}
@@ -146,9 +120,9 @@ func TestSlowTLSHandshake(t *testing.T) {
 }
 
 // servePipes serves a host in memory until the test ends.
-func servePipes(t *testing.T, secure *tls.Config) (url string, l *pipes) {
+func servePipes(t *testing.T, secure *tls.Config) (url string, l *testkit.Pipes) {
 	h := host.New(host.Options{Token: ""})
-	l = &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+	l = testkit.NewPipes()
 	server := newServer(h)
 	listener := net.Listener(l)
 	if secure != nil {
@@ -163,7 +137,7 @@ func servePipes(t *testing.T, secure *tls.Config) (url string, l *pipes) {
 // A connection that waits for an answer longer than a body may take is kept: the time of a body ends with it.
 func TestAnAnswerMayTakeLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
+		l := testkit.NewPipes()
 		server := newServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			select {
@@ -175,7 +149,7 @@ func TestAnAnswerMayTakeLong(t *testing.T) {
 		}))
 		go func() { _ = server.Serve(l) }() // until it is closed
 		defer server.Close()
-		c := l.dial()
+		c := reach(t, l)
 		defer c.Close()
 		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody")
 		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
@@ -211,6 +185,17 @@ func TestHalfRequestsLeaveNothing(t *testing.T) {
 	}
 }
 
-func dialOf(l *pipes) func(context.Context, string, string) (net.Conn, error) {
-	return func(context.Context, string, string) (net.Conn, error) { return l.dial(), nil }
+func dialOf(l *testkit.Pipes) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) { return l.Dial() }
+}
+
+// reach connects.
+func reach(t *testing.T, l *testkit.Pipes) net.Conn {
+	c, err := l.Dial()
+	if err != nil { // nobody serves any more
+		t.Error(err)
+		c, _ = net.Pipe()
+		c.Close()
+	}
+	return c
 }

@@ -1,0 +1,46 @@
+package testkit
+
+import (
+	"net"
+	"sync"
+)
+
+// Pipes is a net.Listener in memory, for synctest bubbles. Its methods may be called from any goroutine.
+type Pipes struct {
+	conns chan net.Conn
+	done  chan struct{} // closed by Close
+	once  sync.Once
+}
+
+// NewPipes returns a listener to which nobody has connected.
+func NewPipes() *Pipes { return &Pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+// Dial connects when somebody accepts, and fails once the listener is closed.
+func (p *Pipes) Dial() (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Accept implements net.Listener.
+func (p *Pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements net.Listener. Connections go on.
+func (p *Pipes) Close() error {
+	p.once.Do(func() { close(p.done) })
+	return nil
+}
+
+// Addr implements net.Listener.
+func (p *Pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }

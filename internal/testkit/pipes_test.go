@@ -1,0 +1,41 @@
+package testkit_test
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+
+	"tether/internal/testkit"
+)
+
+func TestPipes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := testkit.NewPipes()
+		go func() {
+			c, err := l.Accept()
+			if err == nil {
+				_, _ = c.Write([]byte("x")) // who reads it says whether it came
+				c.Close()
+			}
+		}()
+		c, err := l.Dial()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		buf := make([]byte, 2)
+		if n, err := c.Read(buf); n != 1 || buf[0] != 'x' || err != nil {
+			t.Errorf("read %q, %v", buf[:n], err)
+		}
+		if err := errors.Join(l.Close(), l.Close()); err != nil {
+			t.Error(err)
+		}
+		if _, err := l.Dial(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("dial after the end: %v", err)
+		}
+		if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("accept after the end: %v", err)
+		}
+	})
+}
