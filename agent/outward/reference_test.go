@@ -107,7 +107,7 @@ func TestReference(t *testing.T) {
 			secrets = append(secrets, made(t, form[1], random))
 		}
 		plain, reference := innocent(), newNaive(values, c.patterns)
-		for range 100 {
+		for range 60 {
 			var b strings.Builder
 			for range random.IntN(40) {
 				all := plain
