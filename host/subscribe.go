@@ -33,8 +33,9 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 func (c *conn) subscribed(r *jsonrpc.Request, s *subscription, w *window) {
 	var result []byte
 	if w != nil {
-		if flow, ok := c.startWindowed(s, w); ok {
-			result, _ = json.Marshal(ahp.SubscribeResult{FlowControl: &flow}) // has nothing that cannot be encoded
+		if c.startWindowed(s, w) {
+			flow := &ahp.FlowControl{ClientReceive: w.limits, HostReceive: hostReceive}
+			result, _ = json.Marshal(ahp.SubscribeResult{FlowControl: flow}) // has nothing that cannot be encoded
 		}
 	} else {
 		c.h.mu.Lock()

@@ -17,6 +17,9 @@ const (
 	minMessage    = 512 << 10 // the longest that machines cause who keep to maxDataBytes
 )
 
+// maxPartial bounds what has come of messages that are not whole, on all channels of a connection, in bytes of UTF-8.
+const maxPartial = 4 << 20
+
 // hostReceive is what the host takes: a message at a time, which it uses at once.
 var hostReceive = ahp.FlowLimits{WindowBytes: 1 << 20, MaximumFrameBytes: 512 << 10, MaximumMessageBytes: 1 << 20}
 
@@ -30,6 +33,7 @@ type window struct {
 
 	rest  []byte    // of the message whose frames are being sent
 	seq   int64     // its serverSeq
+	first bool      // the state at the beginning is to be taken
 	ready bool      // when rest is sent, the client is told that the state at the beginning is there
 	sent  int64     // bytes of all messages that were begun
 	used  int64     // for how much there is credit
@@ -53,7 +57,7 @@ func newWindow(o *ahp.FlowOffer, ch *channel) *window {
 }
 
 // sending reports whether a message is under way.
-func (w *window) sending() bool { return len(w.rest) > 0 || w.ready }
+func (w *window) sending() bool { return w.first || len(w.rest) > 0 || w.ready }
 
 // open reports whether a message may begin.
 func (w *window) open() bool { return w.sent-w.used < w.limits.WindowBytes }
@@ -150,18 +154,31 @@ func fragment(text []byte, units int) int {
 	return len(text)
 }
 
-// startWindowed answers subscribe with the limits and sends the state in frames.
-func (c *conn) startWindowed(s *subscription, w *window) (ahp.FlowControl, bool) {
-	h := c.h
-	h.mu.Lock()
+// startWindowed begins windowed delivery; false if there is nothing to deliver any more. The state at the beginning is taken when it can
+// be sent, so that any number of subscriptions cost no memory.
+func (c *conn) startWindowed(s *subscription, w *window) bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
 	if s.ch.ended || c.subs[s.ch.uri] != s {
 		s.endLocked()
+		return false
+	}
+	w.first, w.seq = true, c.h.seq
+	s.window, s.paused = w, false
+	s.noticeLocked()
+	return true
+}
+
+// sendState begins to send the state in frames, and what follows it.
+func (c *conn) sendState(s *subscription, w *window) {
+	h := c.h
+	h.mu.Lock()
+	if s.window != w || c.subs[s.ch.uri] != s {
 		h.mu.Unlock()
-		return ahp.FlowControl{}, false
+		return
 	}
 	limit := int(min(maxSnapshots, w.limits.MaximumMessageBytes/4))
 	snap := c.snapshotLocked(s.ch, limit)
-	s.window = w
 	s.startLocked()
 	c.client.exact = inexact
 	h.mu.Unlock()
@@ -173,12 +190,10 @@ func (c *conn) startWindowed(s *subscription, w *window) (ahp.FlowControl, bool)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	w.ready = true
-	if !w.begin(msg, snap.seq) {
+	if w.first, w.ready = false, true; !w.begin(msg, snap.seq) {
 		c.resetLocked(s)
 	}
 	s.noticeLocked()
-	return ahp.FlowControl{ClientReceive: w.limits, HostReceive: hostReceive}, true
 }
 
 func snapshotMessage(s *snapshot) []byte {
@@ -199,9 +214,13 @@ func (c *conn) resetLocked(s *subscription) {
 	c.directLocked(entry{seq: c.h.seq, msg: appendOfChannel(nil, ahp.MethodChannelReset, s.ch.uri, "}")})
 }
 
-// takeWindowedLocked is takeLocked for a windowed subscription: the next frame, or nil if it is over.
+// takeWindowedLocked is takeLocked for a windowed subscription: the next frame, or nil if it is over or has to be asked again.
 func (s *subscription) takeWindowedLocked() []byte {
 	w := s.window
+	if w.first {
+		s.conn.laterLocked(func() { s.conn.sendState(s, w) })
+		return nil
+	}
 	if !w.sending() && !w.begin(s.takeEnvelopeLocked(), s.conn.h.seq) {
 		s.conn.resetLocked(s)
 		return nil
@@ -241,6 +260,7 @@ func (c *conn) flow(method string, params []byte) {
 		s.noticeLocked()
 	default:
 		message, ok = s.window.receive(frame)
+		ok = ok && c.partialLocked() <= maxPartial
 	}
 	if !ok {
 		c.resetLocked(s)
@@ -249,6 +269,16 @@ func (c *conn) flow(method string, params []byte) {
 	if message != nil {
 		c.framed(s, message)
 	}
+}
+
+// partialLocked is how much has come of messages that are not whole.
+func (c *conn) partialLocked() (n int) {
+	for _, s := range c.subs {
+		if s.window != nil {
+			n += len(s.window.inbound)
+		}
+	}
+	return n
 }
 
 // receive takes a frame and returns the message that has become whole, if it has; ok is false if it is longer than was agreed.

@@ -30,6 +30,7 @@ type pane struct {
 	mu       sync.Mutex
 	cond     *sync.Cond
 	generous bool // gives credit at once
+	deaf     bool // to frames: they are of several channels
 	partial  string
 	got      int64 // bytes of whole messages
 	given    int64 // of credit
@@ -84,7 +85,9 @@ func (p *pane) Handle(_ context.Context, r *jsonrpc.Request) {
 	defer p.cond.Broadcast()
 	switch r.Method {
 	case ahp.MethodChannelFrame:
-		p.frames++
+		if p.frames++; p.deaf {
+			return
+		}
 		whole := `{"jsonrpc":"2.0","method":"channel/frame","params":` + string(r.Params) + "}"
 		if n := units(whole); p.limits.MaximumFrameBytes > 0 && n > p.limits.MaximumFrameBytes {
 			p.t.Errorf("a frame of %d bytes, at most %d are taken", n, p.limits.MaximumFrameBytes)
@@ -402,5 +405,26 @@ func FuzzFragment(f *testing.F) {
 			}
 			rest = rest[n:]
 		}
+	})
+}
+
+// Messages that never become whole are bounded for a connection, however many channels they are about.
+func TestPartialMessagesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		p := newPane(t, h, "pane", false)
+		p.mu.Lock()
+		p.deaf = true
+		p.mu.Unlock()
+		for n := range 20 {
+			other := fmt.Sprint("ahp-terminal:/many-", n)
+			owner.create(other)
+			p.follow(other, ample)
+			if err := p.peer.Notify(t.Context(), ahp.MethodChannelFrame, ahp.FrameParams{Channel: other, Data: strings.Repeat("x", 300<<10)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.await("resets", func() bool { return p.resets == 20-(4<<20)/(300<<10) })
 	})
 }
