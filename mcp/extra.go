@@ -98,12 +98,18 @@ func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessag
 	s.extraMu.Unlock()
 	answer, err := "", errToolGone
 	if ok {
-		answer, err = e.Call(ctx, args)
+		answer, err = s.callSafely(ctx, e, args)
 	}
 	if err != nil {
 		answer = err.Error()
 	}
 	return &sdk.CallToolResult{IsError: err != nil, Content: text(answer), Meta: sdk.Meta{metaUntrusted: true}}
+}
+
+// callSafely is the tool's Call, which ends alone when it meets a bug.
+func (s *Server) callSafely(ctx context.Context, e Extra, args json.RawMessage) (answer string, err error) {
+	defer s.survived(e.Name, func() { answer, err = "", errBug })
+	return e.Call(ctx, args)
 }
 
 // syncing brings the tools up to date before they are listed or called.

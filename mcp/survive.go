@@ -14,16 +14,19 @@ var errBug = errors.New("this call has met a bug in tether and did nothing more;
 func (s *Server) survive(t tool) tool {
 	do := t.call
 	t.call = func(ctx context.Context, c call) (r result, err error) {
-		defer func() {
-			if recover() == nil {
-				return
-			}
-			if s.opts.Bug != nil {
-				s.opts.Bug(t.name, debug.Stack())
-			}
-			r, err = result{}, errBug
-		}()
+		defer s.survived(t.name, func() { r, err = result{}, errBug })
 		return do(ctx, c)
 	}
 	return t
+}
+
+// survived is deferred by calls: of one that panics it tells who keeps the log, and has it answer errBug by instead.
+func (s *Server) survived(tool string, instead func()) {
+	if recover() == nil {
+		return
+	}
+	if s.opts.Bug != nil {
+		s.opts.Bug(tool, debug.Stack())
+	}
+	instead()
 }

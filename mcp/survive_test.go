@@ -1,6 +1,8 @@
 package mcp_test
 
 import (
+	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -19,7 +21,10 @@ func TestABugIsSurvived(t *testing.T) {
 	var tool, stack string
 	f := &fakeTerminals{}
 	f.add("pty-1", mcp.OwnerAgent)
-	s := newServer(t, mcp.Options{Terminals: broken{f}, Bug: func(name string, at []byte) { tool, stack = name, string(at) }})
+	extra := func() []mcp.Extra {
+		return []mcp.Extra{{Tool: mcp.Tool{Name: "extra"}, Call: func(context.Context, json.RawMessage) (string, error) { panic("canary") }}}
+	}
+	s := newServer(t, mcp.Options{Terminals: broken{f}, Extra: extra, Bug: func(name string, at []byte) { tool, stack = name, string(at) }})
 	session := connect(t, s, nil)
 	args := map[string]any{"terminalId": "pty-1"}
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args})
@@ -34,5 +39,8 @@ func TestABugIsSurvived(t *testing.T) {
 	}
 	if _, err := s.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`)); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
 		t.Errorf("called without a session: %v", err)
+	}
+	if text, failed := answer(t, session, "extra", map[string]any{}); !failed || !strings.Contains(text, "a bug in tether") || tool != "extra" {
+		t.Errorf("another's tool: %q, %t, told of %q", text, failed, tool)
 	}
 }

@@ -117,7 +117,7 @@ func TestEveryCommandAtATerminal(t *testing.T) {
 	}
 }
 
-// No command is missing above, but for those that change the machine; service.txtar has them, with a machine that is played.
+// No command is missing above, but for those that change the machine: service.txtar has what they refuse, make test-systemd the rest.
 func TestEveryCommandIsKnown(t *testing.T) {
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
