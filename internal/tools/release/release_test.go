@@ -342,19 +342,22 @@ func checkSums(t *testing.T, dir string) {
 }
 
 func TestNotice(t *testing.T) {
+	const mit = "Permission is hereby granted, free of\ncharge"
 	for _, c := range []struct {
 		files string
+		text  string
 		want  string
 	}{
-		{"LICENSE main.go", "x 1: LICENSE\n\ntext of LICENSE"},
-		{"COPYING.txt", "COPYING.txt"},
-		{"license-mit LICENCE", "license-mit"},
-		{"licenses.go", "no licence found for x 1"},
-		{"", "no licence found for x 1"},
+		{"LICENSE main.go", mit, "x 1: LICENSE\n\ntext of LICENSE"},
+		{"COPYING.txt", mit, "COPYING.txt"},
+		{"license-mit LICENCE", mit, "license-mit"},
+		{"licenses.go", mit, "no permissive licence found for x 1"},
+		{"LICENSE", "GNU GENERAL PUBLIC LICENSE", "no permissive licence found for x 1"},
+		{"", mit, "no permissive licence found for x 1"},
 	} {
 		dir := t.TempDir()
 		for name := range strings.FieldsSeq(c.files) {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte("\ntext of "+name+"\n\n"), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("\ntext of "+name+"\n"+c.text+"\n\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
