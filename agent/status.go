@@ -71,6 +71,9 @@ func (a *Agent) hostStatus(h host) local.HostStatus {
 	}
 	s.Tools = a.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
+	if link.ClockSkew.Abs() > time.Second { // which is what Date and the way here cannot tell
+		s.ClockSkew = int64(link.ClockSkew / time.Second)
+	}
 	if link.Err != nil {
 		s.Error = link.Err.Error()
 	}

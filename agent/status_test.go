@@ -4,14 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/roam"
 	"tether/platform/secret"
@@ -170,5 +173,38 @@ func TestMovesReachTheLinks(t *testing.T) {
 			}
 			return again
 		})
+	}
+}
+
+// The clock is compared with what the host's answer says; a host that says nothing is not thought to be in 1970.
+func TestStatusTellsOfClocks(t *testing.T) {
+	d := home(t)
+	urls := map[string]string{}
+	dates := map[string]func() string{
+		"ahead":  func() string { return time.Now().Add(time.Hour).UTC().Format(http.TimeFormat) },
+		"same":   func() string { return time.Now().UTC().Format(http.TimeFormat) },
+		"broken": func() string { return "soon" },
+	}
+	for name, date := range dates {
+		h := host.New(host.Options{Token: "t", Grace: time.Minute})
+		t.Cleanup(h.Close)
+		urls[name] = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Date", date())
+			h.ServeHTTP(w, r)
+		}))
+	}
+	a := start(t, agent.Config{Dirs: d})
+	for name, url := range urls {
+		if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: url, Token: "t", Name: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := a.status("all online", func(s local.Status) bool {
+		return len(s.Hosts) == len(urls) && !slices.ContainsFunc(s.Hosts, func(h local.HostStatus) bool { return h.State != "online" })
+	})
+	for _, h := range s.Hosts {
+		if ahead := time.Duration(h.ClockSkew) * time.Second; (h.Name == "ahead") != (ahead > 30*time.Minute) || h.Name == "broken" && ahead != 0 {
+			t.Errorf("%s is %v ahead", h.Name, ahead)
+		}
 	}
 }

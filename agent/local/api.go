@@ -221,6 +221,10 @@ type HostStatus struct {
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
+	// ClockSkew is by how many seconds the host's clock is ahead of this
+	// machine's, to about a second; absent where they agree, and while not
+	// online.
+	ClockSkew int64 `json:"clock_skew_seconds,omitempty"`
 	// Unacked is how many bytes of text the host is not known to have, over
 	// all lent terminals. Gaps is how often bytes were dropped before they
 	// could be sent, since the daemon's start, and GapBytes how many.

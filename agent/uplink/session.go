@@ -96,6 +96,7 @@ func (s *session) greet() error {
 	s.link.mu.Lock()
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
+	st.ClockSkew, _ = s.conn.ClockSkew()
 	s.again, s.left = s.link.connected || inherits, s.link.left
 	s.link.connected = true
 	s.link.mu.Unlock()

@@ -36,11 +36,13 @@ type Status struct {
 	Version   string    // of the protocol
 	Server    string    // what the host calls itself
 	Resume    bool      // the host acknowledges offsets
-	Refused   int64     // actions from upstream that were not obeyed
-	Gaps      int       // since New: how often output was dropped before it was sent
-	GapBytes  int64     // and how many bytes of text that were
-	Unacked   int64     // sum over Terminals
-	Known     int       // terminals that the host may have, also exited ones and those that are being withdrawn
+	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not online and where the host does not say.
+	ClockSkew time.Duration
+	Refused   int64 // actions from upstream that were not obeyed
+	Gaps      int   // since New: how often output was dropped before it was sent
+	GapBytes  int64 // and how many bytes of text that were
+	Unacked   int64 // sum over Terminals
+	Known     int   // terminals that the host may have, also exited ones and those that are being withdrawn
 	Terminals []TerminalStatus
 }
 
@@ -96,7 +98,7 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 		st.DownSince = now
 	}
 	if s != StateOnline {
-		st.Version, st.Server, st.Resume = "", "", false
+		st.Version, st.Server, st.Resume, st.ClockSkew = "", "", false, 0
 	}
 	switch {
 	case err != nil:

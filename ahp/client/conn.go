@@ -54,6 +54,7 @@ type Resume struct {
 type Conn struct {
 	// Set once by ConnectChannel, before OnReady.
 	opts    Options
+	ch      jsonrpc.Channel
 	peer    *jsonrpc.Peer
 	result  ahp.InitializeResult
 	resumed *ahp.ReconnectResult
@@ -81,7 +82,7 @@ func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, 
 	if o.Versions == nil {
 		o.Versions = ahp.Versions()
 	}
-	c := &Conn{opts: o, done: make(chan struct{})}
+	c := &Conn{opts: o, ch: ch, done: make(chan struct{})}
 	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
 	go c.run()
 	handshake := c.initialize

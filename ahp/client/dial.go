@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"tether/jsonrpc/wsconn"
 )
@@ -82,4 +83,14 @@ func Connect(ctx context.Context, e Endpoint, o Options) (*Conn, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnreachable, err)
 	}
 	return ConnectChannel(ctx, ch, o)
+}
+
+// ClockSkew returns how far the host's clock was ahead of this machine's when the connection was made, to about a second; false where
+// the host did not say.
+func (c *Conn) ClockSkew() (time.Duration, bool) {
+	ws, ok := c.ch.(*wsconn.Conn)
+	if !ok {
+		return 0, false
+	}
+	return ws.ClockSkew()
 }

@@ -155,9 +155,14 @@ func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 	c := check{Name: name + ": clock", Result: checkOK, Reason: "it agrees with this machine's"}
 	skew := theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)
 	if skew.Abs() > skewWarn {
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("it differs by %s from this machine's", skew), "set the clock: certificates and tokens are valid for a time"
+		c.Result, c.Reason, c.Fix = checkWarn, skewText(skew), "set the clock: certificates and tokens are valid for a time"
 	}
 	return []check{c}
+}
+
+// skewText says how far a host's clock is ahead.
+func skewText(skew time.Duration) string {
+	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }
 
 // proxyOf is the proxy that the environment names for the URL, without a credential.

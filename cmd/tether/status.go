@@ -125,6 +125,9 @@ func (a *app) printHost(h local.HostStatus) {
 		line += ": " + printable(h.Error, 200)
 	}
 	fmt.Fprintln(a.stdout, "          ", line)
+	if skew := time.Duration(h.ClockSkew) * time.Second; skew.Abs() > skewWarn {
+		fmt.Fprintln(a.stdout, "          ", skewText(skew))
+	}
 	if !h.NextRetry.IsZero() && h.State != "online" {
 		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
 	}

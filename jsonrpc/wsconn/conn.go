@@ -88,6 +88,7 @@ type Conn struct {
 	ws    *websocket.Conn
 	link  *link
 	limit int64
+	skew  *time.Duration // nil if the server did not say what time it is
 
 	closed atomic.Bool // by this side; decides what Recv reports
 	buf    *[]byte     // owned by the receiver: what the last Recv returned
@@ -103,6 +104,15 @@ var buffers = sync.Pool{New: func() any {
 func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
 	ws.SetReadLimit(o.ReadLimit)
 	return &Conn{ws: ws, link: l, limit: o.ReadLimit}
+}
+
+// ClockSkew returns how far the server's clock was ahead of this machine's when the connection was dialed, to about a second and the
+// time of the answer, from the Date of its response (RFC 9110, 6.6.1). It is false if there was none.
+func (c *Conn) ClockSkew() (time.Duration, bool) {
+	if c.skew == nil {
+		return 0, false
+	}
+	return *c.skew, true
 }
 
 // Send writes msg as one text frame. It blocks while the socket is full, at

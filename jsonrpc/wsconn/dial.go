@@ -50,7 +50,12 @@ func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 		transport.CloseIdleConnections() // a refused request leaves one
 		return nil, dialError(resp, err)
 	}
-	return newConn(ws, l, o), nil
+	c := newConn(ws, l, o)
+	if theirs, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		skew := time.Until(theirs).Round(time.Second)
+		c.skew = &skew
+	}
+	return c, nil
 }
 
 func checkURL(rawURL string) error {
