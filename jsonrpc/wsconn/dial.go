@@ -52,7 +52,7 @@ func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	}
 	c := newConn(ws, l, o)
 	if theirs, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-		skew := time.Until(theirs).Round(time.Second)
+		skew := time.Until(theirs)
 		c.skew = &skew
 	}
 	return c, nil
