@@ -61,6 +61,7 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	rows := []row{row{Part: part, Name: "memory", Value: mib(empty.rss), Unit: "MiB", Note: fmt.Sprintf("%d threads", empty.threads)}.most(floorIdleRSS)}
+	var first memory // with one terminal: what all share is there from then on
 	running := 0
 	for _, n := range []int{1, 10, idleTerminals, 100} {
 		for ; running < n; running++ {
@@ -72,12 +73,13 @@ func memoryPart(ctx context.Context, s settings) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		each := row{Part: part, Name: fmt.Sprintf("per idle lent terminal, of %d", n), Value: float64(now.rss-empty.rss) / 1024 / float64(n), Unit: "KiB",
-			Note: fmt.Sprintf("%s MiB in all, %d threads", digits(mib(now.rss)), now.threads)}
-		if n > 1 { // with one, what the first of its kind costs is counted in
-			each = each.most(floorPerTerminal)
+		if n == 1 {
+			first = now
+			rows = append(rows, row{Part: part, Name: "memory with one idle lent terminal", Value: mib(now.rss), Unit: "MiB"}.most(floorIdleRSS))
+			continue
 		}
-		rows = append(rows, each)
+		rows = append(rows, row{Part: part, Name: fmt.Sprintf("per further one, of %d", n), Value: float64(now.rss-first.rss) / 1024 / float64(n-1), Unit: "KiB",
+			Note: fmt.Sprintf("%s MiB in all, %d threads", digits(mib(now.rss)), now.threads)}.most(floorPerTerminal))
 		if n != idleTerminals {
 			continue
 		}
