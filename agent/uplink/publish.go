@@ -47,16 +47,17 @@ func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil
 	}
-	if err := p.announce(ctx); err != nil || p.finishedBefore() {
-		return err
-	}
-	p.s.link.noteAnnounced(p.le)
+	// Before the host hears of the terminal: from now on its holder keeps what this daemon takes, for the next one.
 	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true})
 	if err != nil {
 		return err
 	}
 	defer reader.Close()
 	p.reader = reader
+	if err := p.announce(ctx); err != nil || p.finishedBefore() {
+		return err
+	}
+	p.s.link.noteAnnounced(p.le)
 	if err := p.place(ctx); err != nil {
 		return err
 	}
