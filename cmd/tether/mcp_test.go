@@ -186,6 +186,7 @@ func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 // A real shell reports its commands, takes input and signals.
 func TestMCPShell(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
+	t.Setenv("HOME", t.TempDir()) // a person's start-up files may take a minute
 	home := newHome(t)
 	allowAll(t, home)
 	s := mcpClient(t, "tether", "mcp", "--as", "claude")
