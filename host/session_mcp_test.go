@@ -17,22 +17,6 @@ import (
 	"tether/internal/testkit"
 )
 
-// joined waits until a viewer has been told of a session, joins it, and returns its URI.
-func (v *viewer) joined(tools ...string) string {
-	v.t.Helper()
-	uri := ""
-	v.await("a session", func() bool {
-		for _, n := range v.notices {
-			if added, ok := strings.CutPrefix(n, ahp.MethodSessionAdded+" "); ok {
-				uri = added
-			}
-		}
-		return uri != ""
-	})
-	v.join(uri, tools...)
-	return uri
-}
-
 func toolNames(t *testing.T, s *sdk.ClientSession) (names []string) {
 	t.Helper()
 	tools, err := s.ListTools(t.Context(), nil)
