@@ -19,6 +19,7 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/internal/testkit"
+	"tether/platform/secret"
 	"tether/jsonrpc"
 )
 
@@ -337,7 +338,7 @@ func TestWithoutABookNothingRuns(t *testing.T) {
 			if w.desk.Status().Problem == "" {
 				t.Errorf("%s: no problem is shown", name)
 			}
-			if err := errors.Join(os.RemoveAll(filepath.Dir(w.opts.Book)), os.MkdirAll(filepath.Dir(w.opts.Book), 0o700)); err != nil {
+			if err := errors.Join(os.RemoveAll(filepath.Dir(w.opts.Book)), secret.Dir(filepath.Dir(w.opts.Book))); err != nil {
 				t.Fatal(err)
 			}
 			h.ask(one, "b", "echo", `{}`)
