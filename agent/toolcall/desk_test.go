@@ -19,8 +19,8 @@ import (
 	"tether/agent/toolcall"
 	"tether/ahp"
 	"tether/internal/testkit"
-	"tether/platform/secret"
 	"tether/jsonrpc"
+	"tether/platform/secret"
 )
 
 // While a desk is off, a host hears nothing about sessions, whatever it says.
