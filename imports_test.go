@@ -12,7 +12,8 @@ import (
 // element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/escape, internal/jsonspan, agent/ring, shellint;
+	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, agent/ring, shellint;
+	internal/clip < jsonrpc/wsconn, agent/outward, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
@@ -33,6 +34,7 @@ const layers = `
 	agent/ring, agent/outward, shellint, platform/pty, platform/shell < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
+	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	NONE < mcp/screen;
@@ -44,7 +46,7 @@ const layers = `
 	ahp/client, platform/secret < agent/toolcall;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/integrate, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

@@ -58,6 +58,27 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
+// What make test-web leaves for people to look at is kept with the run that made it.
+func TestPicturesAreKept(t *testing.T) {
+	script, err := os.ReadFile("scripts/test-web.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ci, err := os.ReadFile(".github/workflows/ci.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pictures = "bin/screenshots"
+	if !strings.Contains(string(script), "TETHER_SCREENSHOTS=$PWD/"+pictures) {
+		t.Errorf("scripts/test-web.sh leaves no pictures in %s", pictures)
+	}
+	_, rest, _ := strings.Cut(string(ci), "- run: .ci/run\n")
+	step, _, _ := strings.Cut(rest, "\n\n")
+	if !strings.Contains(step, "actions/upload-artifact@") || !strings.Contains(step, "path: "+pictures) {
+		t.Errorf("ci.yml does not keep %s after .ci/run:\n%s", pictures, step)
+	}
+}
+
 func TestWorkflowsCanFail(t *testing.T) {
 	targets := map[string]bool{"test": true}
 	commit := strings.Repeat("a1", 20)

@@ -99,9 +99,13 @@ type Agent struct {
 	policy   *policy.Engine
 	shown    *outward.Rules      // of what leaves the machine
 	login    func() *shell.Cache // of the login environment
+	pairing  chan struct{}       // 1 slot: hosts come and go one at a time
 
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
+	attempts attempts               // to pair by a code
+	killing  atomic.Bool            // the end is that of the terminals, too
+	stirred  chan struct{}          // 1 slot: something began or ended, see keepSmall
 
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
@@ -114,10 +118,8 @@ type Agent struct {
 	// declared is closed before the terminals end or are left.
 	declared *declared.Set
 	end      context.CancelFunc
-	killing  atomic.Bool   // the end is that of the terminals, too
-	kept     int           // terminals that were left running; set when Run returns
-	attempts attempts      // to pair by a code
-	pairing  chan struct{} // 1 slot: hosts come and go one at a time
+
+	kept int // terminals that were left running; set when Run returns
 }
 
 // New checks the configuration. It touches nothing yet.
@@ -140,7 +142,8 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{cfg: c, settings: settings, level: level, policy: engine, shown: shown, login: sync.OnceValue(loginCache), pairing: make(chan struct{}, 1)}, nil
+	return &Agent{cfg: c, settings: settings, level: level, policy: engine, shown: shown, login: sync.OnceValue(loginCache),
+		pairing: make(chan struct{}, 1), stirred: make(chan struct{}, 1)}, nil
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -183,6 +186,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)
 	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
+	a.links.up = a.auditUp
 	if a.cfg.Watch != nil {
 		a.links.watch = a.cfg.Watch
 	}
@@ -264,19 +268,11 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 		patience = replacePatience
 	}
 	wait(patience, func() bool {
-		lock, err = ipc.Lock(lockPath(a.cfg.Dirs))
-		return !isLocked(err) || ctx.Err() != nil || !a.cfg.Replace && a.answers(ctx)
+		lock, err = lockDaemon(a.cfg.Dirs)
+		_, running := errors.AsType[*RunningError](err)
+		return !running || ctx.Err() != nil || !a.cfg.Replace && a.answers(ctx)
 	})
-	var locked *ipc.LockedError
-	if errors.As(err, &locked) {
-		return nil, &RunningError{locked.Pid}
-	}
 	return lock, err
-}
-
-func isLocked(err error) bool {
-	var locked *ipc.LockedError
-	return errors.As(err, &locked)
 }
 
 // answers reports whether a daemon listens.
@@ -293,7 +289,7 @@ func (a *Agent) answers(ctx context.Context) bool {
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version,
-		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout)})
+		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout), Stirred: a.stir})
 	a.startLinks(server)
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

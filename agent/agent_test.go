@@ -149,7 +149,7 @@ func TestLogHoldsNoContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.status("it has exited", func(s local.Status) bool { return s.Terminals.Exited == 1 })
-	if err := a.client.Unpair(t.Context(), "local"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "local"); err != nil {
 		t.Fatal(err)
 	}
 	a.end()
@@ -179,7 +179,7 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 			return errors.Join(file(h+"/state/x", "", 0o600), os.Symlink("x", h+"/state/daemon.log"))
 		}, "links"},
 		{"open hosts", func(h string) error { return file(h+"/state/hosts.json", "{}", 0o640) }, "chmod 600"},
-		{"broken hosts", func(h string) error { return file(h+"/state/hosts.json", "{", 0o600) }, "pair again"},
+		{"broken hosts", func(h string) error { return file(h+"/state/hosts.json", "{", 0o600) }, "begin anew"},
 		{"hosts of the future", func(h string) error { return file(h+"/state/hosts.json", `{"version":2}`, 0o600) }, "version 2"},
 		{"unknown key", func(h string) error {
 			return file(h+"/state/hosts.json", `{"version":1,"hosts":[{"colour":1}]}`, 0o600)

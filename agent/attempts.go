@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -11,6 +12,7 @@ import (
 
 	"tether/agent/device"
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/ahp/client"
 	"tether/pairing"
 )
@@ -20,8 +22,9 @@ const maxAttempts = 4
 
 // attempts are the pairings by a code that are under way. The zero value is ready to use.
 type attempts struct {
-	mu  sync.Mutex
-	all map[string]*attempt
+	mu        sync.Mutex
+	all       map[string]*attempt
+	finishing int // taken, and not done
 }
 
 // attempt is one of them.
@@ -53,26 +56,58 @@ func (s *attempts) add(a *attempt) (id string, err error) {
 	return id, nil
 }
 
+// waiting reports whether a pairing is under way: it needs this machine's key.
+func (s *attempts) waiting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.all {
+		if time.Now().Before(a.expires) {
+			return true
+		}
+	}
+	return s.finishing > 0
+}
+
 // take returns the attempt, which is over with that.
 func (s *attempts) take(id string) *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.all[id]
 	delete(s.all, id)
+	if a != nil {
+		s.finishing++
+	}
 	return a
 }
 
-// Offer begins to pair by a code with a host that does so. Nothing is kept yet but this machine's key.
+// done says that an attempt which was taken has ended.
+func (s *attempts) done() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finishing--
+}
+
+// Offer begins to pair by a code with a host that does so. Nothing is kept yet but this machine's key. Where there is nothing to do it only
+// says so: nobody at the host has to come again.
 func (a *Agent) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
+	if err := a.takeTurn(ctx); err != nil { // two at once would each make a key
+		return local.PairOffer{}, err
+	}
+	defer a.giveTurn()
 	h, err := a.newHost(r)
 	if err != nil {
 		return local.PairOffer{}, err
 	}
-	if _, err := a.offers(ctx, h); err != nil {
-		if errors.Is(err, device.ErrNotOffered) {
-			return local.PairOffer{SchemaVersion: local.SchemaVersion}, nil
-		}
+	hostKey, err := a.offers(ctx, h)
+	if errors.Is(err, device.ErrNotOffered) {
+		return local.PairOffer{SchemaVersion: local.SchemaVersion}, nil
+	}
+	if err != nil {
 		return local.PairOffer{}, refusal(err)
+	}
+	if known, ok := a.already(ctx, h, hostKey, r.Store); ok {
+		s := a.hostStatus(known)
+		return local.PairOffer{SchemaVersion: local.SchemaVersion, Paired: &s}, nil
 	}
 	c, key, err := a.deviceClient(h, r.Store)
 	if err != nil {
@@ -90,6 +125,19 @@ func (a *Agent) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer
 	}
 	return local.PairOffer{SchemaVersion: local.SchemaVersion, ID: id, Code: p.Code, HostKey: pairing.Fingerprint(p.HostKey),
 		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
+}
+
+// already returns the host as it is kept, if this machine is paired with it by keys, in all that can be said of it as wanted, and is let in.
+func (a *Agent) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
+	known = a.pairedAt(want.URL, want.Name)
+	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || known.Default != want.Default ||
+		known.AssumeClientTerminals != want.AssumeClientTerminals || cmp.Or(known.OnDispose, term.DisposeAuto) != want.OnDispose {
+		return host{}, false
+	}
+	if a.hosts.settle(store) != nil {
+		return host{}, false
+	}
+	return known, a.verify(ctx, known) == nil
 }
 
 // offers asks the host for its key.
@@ -125,6 +173,7 @@ func (a *Agent) Finish(ctx context.Context, id string) (local.HostStatus, error)
 		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "there is no such pairing", Hint: "begin again: tether pair URL"}
 	}
 	defer t.client.Close()
+	defer a.attempts.done()
 	if _, err := t.pairing.Wait(ctx); err != nil {
 		if errors.Is(err, device.ErrExpired) {
 			err = &local.Error{Code: local.CodeTimeout, Message: "nobody at the host has approved the code in time", Hint: "begin again: tether pair URL"}
@@ -134,7 +183,7 @@ func (a *Agent) Finish(ctx context.Context, id string) (local.HostStatus, error)
 	if err := a.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer func() { <-a.pairing }()
+	defer a.giveTurn()
 	h, err := a.newHost(t.request)
 	if err != nil {
 		return local.HostStatus{}, err
@@ -159,6 +208,9 @@ func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, 
 	}
 	defer c.Close()
 	if _, err := c.Redeem(ctx, hostKey, r.Token); err != nil {
+		if known, ok := a.already(ctx, h, hostKey, r.Store); ok && errors.Is(err, device.ErrToken) {
+			return known, nil // it was this machine that has used it up
+		}
 		return h, refusal(err)
 	}
 	h.withKey(hostKey)
@@ -167,7 +219,7 @@ func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, 
 
 // withKey makes it a host that is paired by keys. It gets another clientId: the former may be somebody else's at the host.
 func (h *host) withKey(hostKey ed25519.PublicKey) {
-	h.Token, h.HostKey, h.ClientID = "", hostKey, newUUID()
+	h.Token, h.HostKey, h.ClientID = "", hostKey, client.NewID()
 }
 
 // credential says how this machine gets in.

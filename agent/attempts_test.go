@@ -5,11 +5,14 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"errors"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +24,8 @@ import (
 	"tether/host/devices"
 	"tether/internal/testkit"
 	"tether/pairing"
+	"tether/platform/keyring"
+	"tether/platform/secret"
 )
 
 // keyHost is a host that pairs by keys.
@@ -29,6 +34,7 @@ type keyHost struct {
 	url     string
 	pending string
 	tokens  *access.Tokens
+	stop    func() // has it let go of all connections, and serve nobody
 }
 
 func startKeyHost(t *testing.T) *keyHost {
@@ -51,7 +57,13 @@ func startKeyHost(t *testing.T) *keyHost {
 		t.Fatal(err)
 	}
 	h := host.New(host.Options{Access: devices.Both(k.tokens, door), Grace: time.Minute})
+	var away atomic.Bool
+	k.stop = func() { away.Store(true); h.Close() }
 	k.url = serveHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return
+		}
 		if devices.Serves(r) {
 			door.ServeHTTP(w, r)
 			return
@@ -93,6 +105,31 @@ func (d *daemon) state(what, state string) local.HostStatus {
 	return d.status(what, func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == state }).Hosts[0]
 }
 
+// The first pairings may begin side by side: the machine still gets one key, or all but one of them would open nothing.
+func TestOffersAtOnceShareAKey(t *testing.T) {
+	d, k := home(t), startKeyHost(t)
+	ring := &fakeRing{items: map[string]string{}, locked: make(chan struct{})}
+	defer time.AfterFunc(300*time.Millisecond, func() { close(ring.locked) }).Stop() // so that all are there before one has found a place for it
+	a := start(t, agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}})
+	keys := make([]string, 3)
+	var all sync.WaitGroup
+	for i := range keys {
+		all.Go(func() {
+			o, err := a.client.Offer(t.Context(), local.PairRequest{URL: k.url})
+			if err != nil {
+				t.Error(err)
+			}
+			keys[i] = o.DeviceKey
+		})
+	}
+	all.Wait()
+	for _, key := range keys {
+		if key == "" || key != keys[0] {
+			t.Errorf("keys %q, want one", keys)
+		}
+	}
+}
+
 func TestPairingByKeys(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	a := start(t, agent.Config{Dirs: d})
@@ -101,6 +138,16 @@ func TestPairingByKeys(t *testing.T) {
 		t.Errorf("paired: %+v", h)
 	}
 	a.state("it is online", "online")
+
+	// Once more there is nothing to do, and nobody has to approve anything; but there is where something else is said.
+	if o, err := a.client.Offer(t.Context(), local.PairRequest{URL: k.url}); err != nil || o.ID != "" || o.Paired == nil || o.Paired.Name != "work" || o.Paired.Credential != "key" {
+		t.Errorf("once more: %+v, %v", o, err)
+	}
+	for _, r := range []local.PairRequest{{URL: k.url, OnDispose: "kill"}, {URL: k.url, Name: "another"}} {
+		if o, err := a.client.Offer(t.Context(), r); err != nil || o.ID == "" || o.Paired != nil {
+			t.Errorf("%+v: %+v, %v", r, o, err)
+		}
+	}
 	if _, err := a.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Env: os.Environ(), Cwd: testkit.Abs("/")}); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +182,7 @@ func TestPairingByKeys(t *testing.T) {
 	a.state("it is back", "online")
 
 	// Unpairing takes the key away there.
-	if err := a.client.Unpair(t.Context(), "work"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}
 	all, err := k.tokens.List()
@@ -143,6 +190,34 @@ func TestPairingByKeys(t *testing.T) {
 		if err != nil || i.Kind == access.KindDevice {
 			t.Errorf("the host still knows %+v, %v", i, err)
 		}
+	}
+}
+
+// Unpaired, a host that cannot be reached may let the key in until it is revoked there: that is said, and the key is gone here with the last
+// host that knows it.
+func TestUnpairWithoutTheHost(t *testing.T) {
+	d, k, gone := home(t), startKeyHost(t), startKeyHost(t)
+	a := start(t, agent.Config{Dirs: d})
+	k.pair(a, local.PairRequest{Name: "there"}, "laptop")
+	gone.pair(a, local.PairRequest{Name: "gone"}, "laptop")
+	path := filepath.Join(d.State, "hosts.json")
+	key := seed(t, path)
+	gone.stop()
+	u, err := a.client.Unpair(t.Context(), "gone")
+	if err != nil || u.Keeps == "" {
+		t.Errorf("a host that is not there: %+v, %v", u, err)
+	}
+	holding(t, filepath.Dir(d.State), key, "hosts.json")
+	if u, err := a.client.Unpair(t.Context(), "there"); err != nil || u.Keeps != "" {
+		t.Errorf("a host that is there: %+v, %v", u, err)
+	}
+	holding(t, filepath.Dir(d.State), key, "")
+
+	// It is paired with again by another key.
+	k.pair(a, local.PairRequest{}, "laptop")
+	a.state("it is online", "online")
+	if seed(t, path) == key {
+		t.Error("the key is the old one")
 	}
 }
 
@@ -193,23 +268,40 @@ func TestPairingTokens(t *testing.T) {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	a.state("it is online", "online")
-	refused(local.PairRequest{URL: k.url, Token: token, Name: "local"}, local.CodeRefused)
+
+	// The token is used up: it pairs no other machine, and this one is paired already.
+	refused(local.PairRequest{URL: k.url, Token: token, Name: "another"}, local.CodeRefused)
+	if h, err := a.client.Pair(t.Context(), local.PairRequest{URL: k.url, Token: token}); err != nil || h.Name != "local" || h.Credential != "key" {
+		t.Errorf("once more: %+v, %v", h, err)
+	}
+	if all, err := k.tokens.List(); err != nil || len(all) != 2 {
+		t.Errorf("the host knows %+v, %v; want the watcher and this machine", all, err)
+	}
+	if _, err := k.tokens.Revoke("laptop"); err != nil {
+		t.Fatal(err)
+	}
+	refused(local.PairRequest{URL: k.url, Token: token}, local.CodeRefused)
 	a.end()
 	holding(t, d.State, token, "")
 }
 
 // holding checks that a secret is in the file of that name under a directory, and in no other.
-func holding(t *testing.T, dir, secret, file string) {
+func holding(t *testing.T, dir, text, file string) {
 	t.Helper()
-	if secret == "" {
+	if text == "" {
 		t.Fatal("no secret to look for")
 	}
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err
 		}
-		data, err := os.ReadFile(path)
-		if has := strings.Contains(string(data), secret); err == nil && has != (e.Name() == file) {
+		f, err := secret.OpenRead(path) // Windows lets os.ReadFile not have what the daemon holds open
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		data, err := io.ReadAll(f)
+		if has := strings.Contains(string(data), text); err == nil && has != (e.Name() == file) {
 			t.Errorf("%s: the secret is in it: %v", path, has)
 		}
 		return err

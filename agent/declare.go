@@ -150,10 +150,9 @@ func (s *starter) Find(id string) (declared.Terminal, bool) {
 	return nil, s.pending(id)
 }
 
-// find takes whole ids alone.
 func (s *starter) find(id term.ID) (term.Handle, bool) {
-	h, err := s.agent.pool.As(term.User).Find(string(id))
-	return h, err == nil && h.ID() == id
+	h, err := s.agent.pool.As(term.User).Terminal(id)
+	return h, err == nil
 }
 
 // pending reports whether a holder has a terminal that is not in the pool.
@@ -187,13 +186,8 @@ func (t *declaredTerminal) Over() bool {
 // look says whether it has ended, and how; away, that it runs out of this
 // daemon's hands.
 func (t *declaredTerminal) look() (end declared.End, over, away bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now, listed := t.starter.find(t.id)
-	if listed {
-		t.handle = now
-	}
-	i := t.handle.Info()
+	h, listed := t.newest()
+	i := h.Info()
 	switch {
 	case i.Exit != nil:
 		return declared.End{Code: i.Exit.Code, Killed: i.Exit.Reason == term.ReasonKilled, Ran: i.Started, At: i.Exit.At}, true, false
@@ -203,6 +197,17 @@ func (t *declaredTerminal) look() (end declared.End, over, away bool) {
 		return end, false, true
 	}
 	return declared.End{Code: -1, Ran: i.Started, At: time.Now()}, true, false // its end was nowhere recorded
+}
+
+// newest is the terminal as the pool had it last, and whether it has it still.
+func (t *declaredTerminal) newest() (h term.Handle, listed bool) {
+	now, listed := t.starter.find(t.id)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if listed {
+		t.handle = now
+	}
+	return t.handle, listed
 }
 
 // awayPoll is how often it is looked whether a terminal that is out of hands has
@@ -230,9 +235,6 @@ func (t *declaredTerminal) Wait(ctx context.Context) (declared.End, error) {
 
 // Kill implements declared.Terminal.
 func (t *declaredTerminal) Kill(ctx context.Context) error {
-	t.look()
-	t.mu.Lock()
-	h := t.handle
-	t.mu.Unlock()
+	h, _ := t.newest()
 	return h.Kill(ctx)
 }

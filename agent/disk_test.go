@@ -20,32 +20,6 @@ import (
 	"tether/platform/dirs"
 )
 
-// diskVariable holds, in the process that has a small file system of its own, where that is.
-const diskVariable = "TETHER_TEST_DISK"
-
-// onSmallDisk runs the test again, where a file system of 1 MiB is mounted, and reports whether this is that run.
-func onSmallDisk(t *testing.T) (disk string, there bool) {
-	t.Helper()
-	if disk := os.Getenv(diskVariable); disk != "" {
-		return disk, true
-	}
-	disk = testkit.Home(t)
-	how := "-rm" // a namespace in which even a plain user may mount
-	if os.Geteuid() == 0 {
-		how = "-m"
-	}
-	if out, err := exec.Command("unshare", how, "mount", "-t", "tmpfs", "none", disk).CombinedOutput(); err != nil {
-		t.Skipf("no file system can be mounted for it: %v: %s", err, out)
-	}
-	cmd := exec.Command("unshare", how, "sh", "-c", `mount -t tmpfs -o size=1m,mode=700 none "$1" && exec "$0" -test.run="^$2\$"`,
-		os.Args[0], disk, t.Name())
-	cmd.Env = append(os.Environ(), diskVariable+"="+disk)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return "", false
-}
-
 // troubled is a daemon on a small disk, with a terminal that ticks at a host.
 type troubled struct {
 	*daemon
@@ -118,14 +92,6 @@ func (d *troubled) goesOn(when, cause string) {
 	})
 }
 
-// mount changes how the disk is mounted.
-func (d *troubled) mount(how string) {
-	d.t.Helper()
-	if out, err := exec.Command("mount", "-o", "remount,"+how, d.disk).CombinedOutput(); err != nil {
-		d.t.Fatalf("%v: %s", err, out)
-	}
-}
-
 // fill leaves no room on the disk.
 func (d *troubled) fill() (filler string) {
 	filler = filepath.Join(d.disk, "filler")
@@ -151,7 +117,7 @@ func (d *troubled) pairs(name, want string) {
 // A disk that is full or cannot be written stops no terminal, and status says what is wrong.
 func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	disk, there := onSmallDisk(t)
+	disk, there := testkit.OnSmallDisk(t)
 	if !there {
 		return
 	}
@@ -185,7 +151,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 
 // testReadOnly starts daemons that cannot write their state from the start.
 func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
-	d.mount("ro")
+	testkit.Remount(t, d.disk, "ro")
 	d.daemon = start(t, agent.Config{Dirs: where})
 	s := d.status("status tells of the log", func(s local.Status) bool { return len(s.Degraded) > 0 && s.Degraded[0].Cause == "log" })
 	if len(s.Hosts) != 2 {
@@ -204,7 +170,7 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 		t.Error(err)
 	}
 	d.end()
-	d.mount("rw")
+	testkit.Remount(t, d.disk, "rw")
 	if err := os.Mkdir(where.State, 0o777); err != nil {
 		t.Fatal(err)
 	}

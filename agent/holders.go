@@ -226,44 +226,83 @@ func LeftRunning(d dirs.Dirs) ([]string, error) {
 // sockets; the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
+// Ended is what EndLeftRunning has ended.
+type Ended struct {
+	Terminals int
+	Unread    int64 // bytes that they had printed and no daemon had taken
+}
+
 // EndLeftRunning ends the terminals that no daemon serves, with everything in
-// them, and returns how many those were. It keeps a daemon from starting until
-// it returns. Errors: a *RunningError if one runs, ctx's, what is still there.
-func EndLeftRunning(ctx context.Context, d dirs.Dirs) (int, error) {
+// them, and says what those were. Output that somebody still lacks does not
+// hold it up. It keeps a daemon from starting until it returns. Errors: a
+// *RunningError if one runs, ctx's, what is still there.
+func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	dir := holdersDir(d)
 	ids, err := holder.List(dir)
 	if len(ids) == 0 || err != nil {
-		return 0, err
+		return Ended{}, err
 	}
 	lock, err := lockDaemon(d)
 	if err != nil {
-		return 0, err
+		return Ended{}, err
 	}
 	defer lock.Close()
-	errs := make([]error, len(ids))
+	unread, errs := make([]int64, len(ids)), make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
-		wg.Go(func() { errs[i] = endHolder(ctx, dir, id) })
+		wg.Go(func() {
+			if unread[i], errs[i] = endHolder(ctx, dir, id); errs[i] != nil {
+				errs[i] = fmt.Errorf("end %s: %w", id, errs[i])
+			}
+		})
 	}
 	wg.Wait()
-	return len(ids), errors.Join(errs...)
+	all := Ended{Terminals: len(ids)}
+	for _, n := range unread {
+		all.Unread += n
+	}
+	return all, errors.Join(errs...)
 }
 
-// endHolder ends one terminal and its holder.
-func endHolder(ctx context.Context, dir, id string) error {
+// endHolder ends one terminal and its holder, and returns how much of its
+// output nobody had taken. What the child still writes, which a full log would
+// hold back, it takes and drops.
+func endHolder(ctx context.Context, dir, id string) (unread int64, err error) {
 	c, err := holder.Dial(ctx, dir, id)
 	if errors.Is(err, holder.ErrGone) {
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
+	var reading sync.WaitGroup
+	defer reading.Wait()
 	defer c.Close()
-	if err := c.Kill(ctx, killGrace); err != nil {
-		return fmt.Errorf("%s: %w", id, err)
+	if err := errors.Join(c.Keep(holder.KeepNothing), c.StreamFrom(c.End())); err != nil {
+		return 0, err
 	}
+	reading.Go(func() { dropOutput(c) })
+	if err := c.Kill(ctx, killGrace); err != nil {
+		return 0, err
+	}
+	stop := context.AfterFunc(ctx, func() { c.Close() })
 	c.Wait()
-	return c.Forget(ctx)
+	if !stop() {
+		return 0, ctx.Err()
+	}
+	return c.End() - c.Taken(), c.Forget(ctx)
+}
+
+// dropOutput reads until the end of output or of the connection.
+func dropOutput(c *holder.Client) {
+	buf := make([]byte, 32<<10)
+	for {
+		_, err := c.Read(buf)
+		var gap *holder.GapError
+		if err != nil && !errors.As(err, &gap) {
+			return
+		}
+	}
 }
 
 // killGrace is the time between TERM and KILL where no configuration was read.
@@ -277,6 +316,19 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 		return nil, &RunningError{locked.Pid}
 	}
 	return lock, err
+}
+
+// Running returns the process of the daemon that serves the directories, also
+// of one that does not answer; 0 if none does, or it has not said its number.
+func Running(d dirs.Dirs) int {
+	lock, err := lockDaemon(d)
+	if running, ok := errors.AsType[*RunningError](err); ok {
+		return running.Pid
+	}
+	if err == nil {
+		_ = lock.Close() // it goes with the process in any case
+	}
+	return 0
 }
 
 func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, local.LockName) }

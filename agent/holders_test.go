@@ -248,8 +248,8 @@ func TestManyAreAdopted(t *testing.T) {
 	second.end()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if n, err := agent.EndLeftRunning(ctx, d); n != many || err != nil {
-		t.Errorf("ended %d, %v", n, err)
+	if ended, err := agent.EndLeftRunning(ctx, d); ended.Terminals != many || err != nil {
+		t.Errorf("ended %+v, %v", ended, err)
 	}
 	if ids, err := holder.List(filepath.Join(d.Runtime, "h")); len(ids) != 0 || err != nil {
 		t.Errorf("holders left: %v, %v", ids, err)

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,24 +82,20 @@ type hostStore struct {
 }
 
 func openHosts(path string, secrets Secrets) (*hostStore, error) {
-	data, err := secret.ReadFile(path)
+	var f hostFile
+	err := secret.ReadJSON(path, hostFileVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &hostStore{path: path, secrets: secrets}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("paired hosts: %w", err)
 	}
-	var f hostFile
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return nil, fmt.Errorf("paired hosts: %s: %w; repair it, or remove it and pair again", path, err)
-	}
-	if f.Version != hostFileVersion {
-		return nil, fmt.Errorf("paired hosts: %s has version %d, this program knows %d", path, f.Version, hostFileVersion)
-	}
 	for _, h := range f.Hosts {
-		if _, err := client.ParsePin(h.Pin); err != nil {
+		_, err := client.ParsePin(h.Pin)
+		if err == nil {
+			_, err = hostURL(h.URL) // somebody may have edited the file, and clear text leaves the machine in no case
+		}
+		if err != nil {
 			return nil, fmt.Errorf("paired hosts: %s: %s: %w", path, h.Name, err)
 		}
 	}
@@ -186,10 +180,8 @@ func (s *hostStore) replace(name string, h host) error {
 	if err != nil {
 		return err
 	}
-	if old, ok := s.find(name); ok && old.Sealed && (!h.Sealed || old.ClientID != h.ClientID) {
-		defer s.dropSecret(old.ClientID)
-	}
-	return s.update(func(all []host) []host {
+	old, _ := s.find(name)
+	err = s.update(func(all []host) []host {
 		if h.Default {
 			for i := range all {
 				all[i].Default = false
@@ -201,16 +193,22 @@ func (s *hostStore) replace(name string, h host) error {
 		}
 		return append(all, h)
 	})
+	if err == nil && old.Sealed && (!h.Sealed || old.ClientID != h.ClientID) {
+		s.dropSecret(old.ClientID)
+	}
+	return err
 }
 
 // remove forgets the host of that name.
 func (s *hostStore) remove(name string) error {
-	if h, ok := s.find(name); ok && h.Sealed {
-		defer s.dropSecret(h.ClientID)
-	}
-	return s.update(func(all []host) []host {
+	old, _ := s.find(name)
+	err := s.update(func(all []host) []host {
 		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
 	})
+	if err == nil && old.Sealed {
+		s.dropSecret(old.ClientID)
+	}
+	return err
 }
 
 // update writes what change makes of a copy of the list, and puts it in the
@@ -223,7 +221,10 @@ func (s *hostStore) update(change func([]host) []host) error {
 	kept := s.kept
 	s.mu.Unlock()
 	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Secrets: kept, Hosts: all}, "", "\t")
-	if err = cmp.Or(err, secret.WriteFile(s.path, append(data, '\n'))); err != nil {
+	if err == nil {
+		err = secret.WriteFile(s.path, append(data, '\n'))
+	}
+	if err != nil {
 		return fmt.Errorf("keep paired hosts: %w", err)
 	}
 	s.mu.Lock()

@@ -55,8 +55,8 @@ const redactCause = "redaction"
 
 // stumbled notes a bug that a terminal's output has met.
 func (a *Agent) stumbled(s term.Stumble) {
-	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a bug was met in a terminal's output")
-	a.degraded.report("bug", fmt.Sprintf("what terminal %s printed has met a bug: %d bytes of it, and what was there before, cannot be shown; please report it with tether bugreport",
+	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a terminal's output ran into a bug")
+	a.degraded.report("bug", fmt.Sprintf("tether ran into a bug while it read what terminal %s printed: %d bytes, and what came before them, cannot be shown; please report it with tether bugreport",
 		s.ID, s.Bytes))
 }
 

@@ -25,6 +25,7 @@ type links struct {
 	log      *zerolog.Logger
 	watch    func(context.Context, func(roam.Change)) error // roam.Watch
 	desk     func(host) *toolcall.Desk                      // set before the first start
+	up       func(name string, more int)                    // hears that a host has let us in, and how often more since it heard before; likewise
 
 	mu      sync.Mutex
 	all     map[string]*running // by the host's name
@@ -69,6 +70,23 @@ func (l *links) moved(why roam.Change) {
 	l.pool.Expire() // it may have slept
 }
 
+// upEvery bounds how often it is told that one host has let us in: a link may come and go every second.
+const upEvery = time.Minute
+
+// cameUp tells that the host of that name has let us in.
+func (l *links) cameUp(name string) func() {
+	var told time.Time // this and more are the link's goroutine's
+	var more int
+	return func() {
+		if now := time.Now(); told.IsZero() || now.Sub(told) >= upEvery {
+			l.up(name, more)
+			told, more = now, 0
+			return
+		}
+		more++
+	}
+}
+
 // start links to a host, in place of a link of that name.
 func (l *links) start(h host, e client.Endpoint) {
 	l.stop(h.Name)
@@ -78,7 +96,7 @@ func (l *links) start(h host, e client.Endpoint) {
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
-		Tools: desk,
+		Tools: desk, Up: l.cameUp(h.Name),
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
@@ -105,21 +123,23 @@ func (l *links) stop(name string) {
 	}
 }
 
+// find returns the link of that name, nil if there is none.
+func (l *links) find(name string) *running {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[name]
+}
+
 // retry lets the link of that name try now to reach its host.
 func (l *links) retry(name string) {
-	l.mu.Lock()
-	r := l.all[name]
-	l.mu.Unlock()
-	if r != nil {
+	if r := l.find(name); r != nil {
 		r.link.Nudge()
 	}
 }
 
 // status returns the status of the link of that name.
 func (l *links) status(name string) (uplink.Status, bool) {
-	l.mu.Lock()
-	r := l.all[name]
-	l.mu.Unlock()
+	r := l.find(name)
 	if r == nil {
 		return uplink.Status{}, false
 	}
@@ -130,10 +150,7 @@ func (l *links) status(name string) (uplink.Status, bool) {
 // terminals that have ended, or after the time within.
 func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	l.mu.Lock()
-	names := make([]string, 0, len(l.all))
-	for name := range l.all {
-		names = append(names, name)
-	}
+	names := slices.Collect(maps.Keys(l.all))
 	l.mu.Unlock()
 	heard := func() bool {
 		return !slices.ContainsFunc(names, func(name string) bool { return l.owes(name, ended) })

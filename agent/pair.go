@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -43,7 +42,7 @@ func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus
 	if err := a.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer func() { <-a.pairing }()
+	defer a.giveTurn()
 	h, err := a.newHost(r)
 	if err != nil {
 		return local.HostStatus{}, err
@@ -74,7 +73,7 @@ func (a *Agent) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	return a.hostStatus(h), nil
 }
 
-// takeTurn waits until nobody else pairs or unpairs.
+// takeTurn waits until nobody else pairs or unpairs. Who has it gives it back.
 func (a *Agent) takeTurn(ctx context.Context) error {
 	select {
 	case a.pairing <- struct{}{}:
@@ -83,6 +82,8 @@ func (a *Agent) takeTurn(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+func (a *Agent) giveTurn() { <-a.pairing }
 
 // newHost checks the request.
 func (a *Agent) newHost(r local.PairRequest) (host, error) {
@@ -105,7 +106,7 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 		return host{}, bad("a pin is of a certificate, and %s has none; use wss://", address.Redacted())
 	}
 	h := host{
-		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: newUUID(),
+		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: client.NewID(),
 		Default: r.Default || len(a.hosts.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
 	}
 	known := a.pairedAt(h.URL, r.Name)
@@ -205,7 +206,7 @@ func (a *Agent) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	conn, err := client.Connect(ctx, a.hosts.endpoint(h), client.Options{
-		ClientID: newUUID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
+		ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
 	})
 	if err != nil {
 		return refusal(err)
@@ -236,7 +237,7 @@ func refusal(err error) error {
 	case errors.Is(err, client.ErrUnauthorized):
 		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right one with --token-file"
 	case errors.As(err, &version):
-		e.Code, e.Hint = local.CodeUnsupportedHost, "one of both needs a newer version"
+		e.Code, e.Hint = local.CodeUnsupportedHost, "this program or the host needs a newer version"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Message = "the host did not answer in time"
 	}
@@ -253,21 +254,22 @@ func certificateTrouble(err error) string {
 
 // Unpair withdraws what is lent to the host, ends the link and forgets it. It
 // works without the host.
-func (a *Agent) Unpair(ctx context.Context, name string) error {
+func (a *Agent) Unpair(ctx context.Context, name string) (local.Unpaired, error) {
+	u := local.Unpaired{SchemaVersion: local.SchemaVersion}
 	if err := a.takeTurn(ctx); err != nil {
-		return err
+		return u, err
 	}
-	defer func() { <-a.pairing }()
+	defer a.giveTurn()
 	h, ok := a.hosts.find(name)
 	if !ok {
-		return notPaired(name)
+		return u, notPaired(name)
 	}
 	if err := a.hosts.remove(name); err != nil {
-		return err
+		return u, err
 	}
-	for _, h := range a.pool.As(term.User).List() {
-		if h.Info().LentToHost(name) {
-			_ = h.Unlend(name) // the person may, and it cannot fail otherwise
+	for _, lent := range a.pool.As(term.User).List() {
+		if lent.Info().LentToHost(name) {
+			_ = lent.Unlend(name) // the person may, and it cannot fail otherwise
 		}
 	}
 	wait(withdrawTimeout, func() bool {
@@ -276,19 +278,16 @@ func (a *Agent) Unpair(ctx context.Context, name string) error {
 	})
 	a.links.stop(name)
 	a.forgetCalls(h)
-	if err := a.leave(h); err != nil {
+	if err := a.leave(h); err != nil && !errors.Is(err, device.ErrRevoked) {
+		u.Keeps = err.Error()
 		a.log.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
+	}
+	if !a.attempts.waiting() {
+		if err := a.hosts.dropDeviceKey(); err != nil {
+			a.log.Warn().Err(err).Msg("this machine's key is kept although no host knows it")
+		}
 	}
 	a.auditHost(policy.EventUnpair, name, "")
 	a.log.Info().Str("host", name).Msg("unpaired")
-	return nil
-}
-
-// newUUID returns a random UUID (RFC 9562 version 4).
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails, see crypto/rand
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	return u, nil
 }

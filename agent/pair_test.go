@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -130,6 +131,67 @@ func TestWhatIsAURL(t *testing.T) {
 	}
 }
 
+// Nothing is sent in clear text to an address that is not of this machine alone: neither where it is asked for, nor where the file of hosts
+// has been made to say so.
+func TestNothingIsSentInTheClear(t *testing.T) {
+	address := ""
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		testkit.NotOnWine(t, "it cannot list network adapters: "+err.Error())
+		t.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			address = n.IP.String()
+		}
+	}
+	if address == "" {
+		t.Skip("this machine has loopback alone")
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if err != nil {
+		t.Skipf("the machine's own address: %v", err)
+	}
+	defer l.Close()
+	url := "ws://" + l.Addr().String()
+	d := home(t)
+	a := start(t, agent.Config{Dirs: d})
+	request := local.PairRequest{URL: url, Token: "secret-canary", Name: "x"}
+	_, pairing := a.client.Pair(t.Context(), request)
+	request.Token = ""
+	_, offer := a.client.Offer(t.Context(), request)
+	for _, err := range []error{pairing, offer} {
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeInsecure || local.ExitStatus(err) != 4 {
+			t.Errorf("%v, want %s", err, local.CodeInsecure)
+		}
+	}
+	a.end()
+	pairedWith(t, d.State, map[string]string{"x": url})
+	next, err := agent.New(agent.Config{Dirs: d, AllowRoot: true})
+	if err == nil {
+		err = next.Run(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "clear text") {
+		t.Errorf("a daemon that finds such a host in the file: %v", err)
+	}
+	if _, _, err := agent.PairedEndpoint(d, "x"); err == nil || !strings.Contains(err.Error(), "clear text") {
+		t.Errorf("whoever needs no daemon: %v", err)
+	}
+	mine, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mine.Close()
+	first, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	if first.RemoteAddr().String() != mine.LocalAddr().String() {
+		t.Error("somebody has connected before")
+	}
+}
+
 func TestPairedHostsAreKept(t *testing.T) {
 	d := home(t)
 	one, two := startHost(t, "1"), startHost(t, "")
@@ -198,7 +260,7 @@ func TestPairedHostsAreKept(t *testing.T) {
 	if _, found, err := agent.PairedEndpoint(d, "other"); err != nil || found {
 		t.Errorf("endpoint of nobody: %t, %v", found, err)
 	}
-	if err := a.client.Unpair(t.Context(), "local-2"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "local-2"); err != nil {
 		t.Fatal(err)
 	}
 	if s, _ := a.client.Status(t.Context()); len(s.Hosts) != 1 || !s.Hosts[0].Default {
@@ -228,7 +290,7 @@ func TestSpawnAndUnpairInTheSameInstant(t *testing.T) {
 		spawned <- err
 	}()
 	<-starting
-	if err := a.client.Unpair(t.Context(), "lab"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "lab"); err != nil {
 		t.Fatal(err)
 	}
 	goOn <- true
@@ -254,7 +316,7 @@ func TestUnpairWithdraws(t *testing.T) {
 	}
 	exits, shown := observe(t, url, "mine")
 	<-shown
-	if err := a.client.Unpair(t.Context(), "local"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "local"); err != nil {
 		t.Fatal(err)
 	}
 	<-exits // the host says that it is over

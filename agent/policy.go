@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"path/filepath"
 
+	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -25,11 +28,17 @@ func (c *Config) policyOptions() policy.Options {
 	return o
 }
 
-// auditStart notes the daemon's start and the rules that are in force.
+// auditStart notes the daemon's start and the rules that are in force: their number, and a sum that tells whether they have changed since
+// another start. The rules themselves may name what is not everybody's.
 func (a *Agent) auditStart() {
 	p := a.settings.Policy
-	a.policy.Audit(policy.Event{Type: policy.EventStart, Detail: fmt.Sprintf("version %s; block list %s, default %s, %d rules, %d principals",
-		a.cfg.Version, p.BlockList, p.Default, len(p.Rules), len(p.Principals))})
+	rules, err := json.Marshal([]any{p, a.settings.Lend})
+	if err != nil {
+		a.log.Error().Err(err).Msg("sum of the rules") // a bug: a configuration is plain values
+	}
+	sum := sha256.Sum256(rules)
+	a.policy.Audit(policy.Event{Type: policy.EventStart, Detail: fmt.Sprintf("version %s; block list %s, default %s, %d rules, %d principals; sum of policy and lend %x",
+		a.cfg.Version, p.BlockList, p.Default, len(p.Rules), len(p.Principals), sum[:8])})
 }
 
 // auditEnd notes the end and closes the log.
@@ -72,6 +81,20 @@ func (a *Agent) adopted(id term.ID) {
 // auditHost notes that a host came or went.
 func (a *Agent) auditHost(t policy.EventType, name, url string) {
 	a.policy.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
+}
+
+// auditUp notes that a host has let this machine in, which may be watched there from then on.
+func (a *Agent) auditUp(name string, more int) {
+	ev := policy.Event{Type: policy.EventConnect, Host: name}
+	if more > 0 {
+		ev.Detail = fmt.Sprintf("and %d times more since this was written last", more)
+	}
+	a.policy.Audit(ev)
+}
+
+// auditToken notes that a token for the local door was made, renewed or revoked.
+func (a *Agent) auditToken(act local.TokenAct, principal string) {
+	a.policy.Audit(policy.Event{Type: policy.EventToken, Actor: term.User, Detail: fmt.Sprintf("%s for %s", act, principal)})
 }
 
 // reportPolicy puts what does not work with the policy among what status shows.

@@ -3,12 +3,15 @@ package agent_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -48,6 +51,7 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: url}); err != nil {
 		t.Fatal(err)
 	}
+	d.status("it is online", func(s local.Status) bool { return s.Hosts[0].State == "online" })
 	sleep := local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: append(os.Environ(), "SECRET=canary")}
 	lent, err := d.client.Spawn(t.Context(), sleep)
 	if err != nil {
@@ -70,7 +74,7 @@ func TestAuditOfADay(t *testing.T) {
 	if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: testkit.Abs("/")}); err == nil {
 		t.Error("what is not there was run")
 	}
-	if err := d.client.Unpair(t.Context(), "h"); err != nil {
+	if _, err := d.client.Unpair(t.Context(), "h"); err != nil {
 		t.Error(err)
 	}
 	head, err := d.client.AuditHead(t.Context())
@@ -82,10 +86,18 @@ func TestAuditOfADay(t *testing.T) {
 	}
 	d.end()
 	got := events(t, dirs)
+	if n := slices.Index(got, "connect h"); n < 1 || slices.Contains(got[n+1:], "connect h") {
+		t.Errorf("that the host was reached is to be written once:\n%s", strings.Join(got, "\n"))
+	}
 	want := []string{"start", "pair user h", "spawn user allow h",
-		"decision agent:bob allow", "spawn agent:bob allow h", "decision agent:bob deny", "refusal agent:bob", "exit", "kill agent:bob",
-		"decision agent:bob allow", "failed agent:bob allow", "unpair user h", "exit", "kill user", "stop"}
-	got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "unlend") }) // by the person or the link
+		"decision agent:bob allow", "spawn agent:bob allow h", "decision agent:bob deny", "refusal agent:bob", "kill agent:bob",
+		"decision agent:bob allow", "failed agent:bob allow", "unpair user h", "kill user", "stop"}
+	exits := len(got)
+	got = slices.DeleteFunc(got, func(s string) bool { return s == "exit" }) // just before the kill has returned, or just after
+	if exits -= len(got); exits != 2 {
+		t.Errorf("%d exits are written, want 2", exits)
+	}
+	got = slices.DeleteFunc(got, func(s string) bool { return strings.HasPrefix(s, "unlend") || s == "connect h" }) // when the link comes to it
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +log:\n%s", d)
 	}
@@ -96,6 +108,149 @@ func TestAuditOfADay(t *testing.T) {
 	text, err := os.ReadFile(agent.AuditPath(dirs))
 	if err != nil || strings.Contains(string(text), "canary") {
 		t.Errorf("the log has the value of a variable, or cannot be read: %v", err)
+	}
+}
+
+// A start tells whether the rules are those of the start before, also where there are as many.
+func TestAuditOfRules(t *testing.T) {
+	dirs := home(t)
+	for _, change := range []func(*config.Config){
+		func(*config.Config) {},
+		func(*config.Config) {},
+		func(c *config.Config) { c.Policy.Rules[0].Effect = "allow" },
+		func(c *config.Config) { c.Lend.Clipboard = true },
+		func(c *config.Config) { c.MCP.IdleTimeout++ },
+	} {
+		c := config.Default()
+		c.Policy.Rules = []config.PolicyRule{{Name: "canary", Effect: "deny", Argv: []string{"canary"}}}
+		change(&c)
+		start(t, agent.Config{Dirs: dirs, Settings: &c}).end()
+	}
+	var sums []string
+	for r, err := range audit.Read(agent.AuditPath(dirs)) {
+		var ev policy.Record
+		if err == nil {
+			err = json.Unmarshal(r.Fields, &ev)
+		}
+		if err != nil || strings.Contains(ev.Detail, "canary") {
+			t.Fatalf("%+v, %v", ev, err)
+		}
+		if _, sum, ok := strings.Cut(ev.Detail, "sum of policy and lend "); ok {
+			sums = append(sums, sum)
+		}
+	}
+	if len(sums) != 5 || sums[0] != sums[1] || sums[0] == sums[2] || sums[0] == sums[3] || sums[2] == sums[3] || sums[4] != sums[0] || len(sums[0]) != 16 {
+		t.Errorf("sums %q", sums)
+	}
+}
+
+// Who has lent a terminal to whom by hand, and who has withdrawn it, is in the log.
+func TestAuditOfLending(t *testing.T) {
+	dirs := home(t)
+	d := start(t, agent.Config{Dirs: dirs})
+	if _, err := d.client.Pair(t.Context(), local.PairRequest{Name: "h", URL: startHost(t, "")}); err != nil {
+		t.Fatal(err)
+	}
+	tm, err := d.client.Spawn(t.Context(), local.SpawnRequest{Command: testkit.Sleep(), Cwd: testkit.Abs("/"), Env: os.Environ(), LendTo: []string{"h"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.client.Unlend(t.Context(), tm.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.client.Lend(t.Context(), tm.ID, local.LendRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.client.As("bob").Unlend(t.Context(), tm.ID, ""); err == nil {
+		t.Error("an agent has withdrawn it")
+	}
+	if _, err := d.client.Unlend(t.Context(), tm.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	d.end()
+	got := slices.DeleteFunc(events(t, dirs), func(s string) bool { return !strings.Contains(s, "lend") && !strings.HasPrefix(s, "refusal") })
+	if d := cmp.Diff([]string{"unlend user h", "lend user h", "refusal agent:bob", "unlend user h"}, got); d != "" {
+		t.Errorf("-want +log:\n%s", d)
+	}
+}
+
+// A link that comes and goes all the time is written down once a minute, and how often that was.
+func TestALinkThatFlapsFillsNoLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []string
+		came := agent.CameUp("h", func(name string, more int) { told = append(told, fmt.Sprintf("%s and %d", name, more)) })
+		for range 150 {
+			came()
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Hour)
+		came()
+		if d := cmp.Diff([]string{"h and 0", "h and 59", "h and 59", "h and 29"}, told); d != "" {
+			t.Errorf("-want +told:\n%s", d)
+		}
+	})
+}
+
+// Who was given a token, and who lost it, is in the log, and no token is.
+func TestAuditOfTokens(t *testing.T) {
+	dirs := home(t)
+	d := start(t, agent.Config{Dirs: dirs})
+	ctx := t.Context()
+	made, err := d.client.CreateToken(ctx, "cursor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.client.CreateToken(ctx, "cursor"); err == nil {
+		t.Error("an agent was given two tokens")
+	}
+	if _, err := d.client.As("bob").CreateToken(ctx, "bob"); err == nil {
+		t.Error("an agent has made itself a token")
+	}
+	own, err := d.client.UserToken(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := d.client.UserToken(ctx)
+	if err != nil || again.Token != own.Token {
+		t.Errorf("the person's token has changed: %v", err)
+	}
+	for _, principal := range []string{"user", "cursor"} {
+		if err := d.client.RevokeToken(ctx, principal); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.client.RevokeToken(ctx, "cursor"); err == nil {
+		t.Error("a token was revoked twice")
+	}
+	if again, err = d.client.UserToken(ctx); err != nil || again.Token == own.Token {
+		t.Errorf("the person's token was not renewed: %v", err)
+	}
+	d.end()
+	var got []string
+	for r, err := range audit.Read(agent.AuditPath(dirs)) {
+		var ev policy.Record
+		if err == nil {
+			err = json.Unmarshal(r.Fields, &ev)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ev.Event == policy.EventToken {
+			got = append(got, ev.Actor+" "+ev.Detail)
+		}
+	}
+	want := []string{"user made for cursor", "user made for user", "user renewed for user", "user revoked for cursor"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +log:\n%s", d)
+	}
+	text, err := os.ReadFile(agent.AuditPath(dirs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range []string{made.Token, own.Token, again.Token} {
+		if strings.Contains(string(text), strings.TrimPrefix(token, "tether_")) {
+			t.Error("the log has a token")
+		}
 	}
 }
 

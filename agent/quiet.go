@@ -4,45 +4,57 @@ import (
 	"context"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"tether/platform/proc"
 )
 
-// quietAfter is how long nothing has begun or ended before memory is given
-// back.
+// quietAfter is how long no terminal has begun or ended, and nobody has come or
+// gone, before memory is given back.
 const quietAfter = 500 * time.Millisecond
 
-// keepSmall gives back what the start of the daemon or of terminals needed, and
-// nothing needs any more, when that is over: a daemon mostly waits, for days.
-// What it returns ends it.
+// keepSmall gives back what the start of the daemon, of terminals or of user
+// interfaces needed, and nothing needs any more, when that is over: a daemon
+// mostly waits, for days. What it returns ends it.
 func (a *Agent) keepSmall(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{}) // closed by the goroutine
-	go func() {
-		defer close(ended)
-		for version := uint64(0); ctx.Err() == nil; {
-			version, _ = a.pool.Changed(ctx, version) // ctx's end is seen above, and below
-			if version = a.quiet(ctx, version); ctx.Err() == nil {
-				runtime.GC() // pools of buffers are empty after the second collection
-				debug.FreeOSMemory()
-				_ = proc.ForgetImage() // where it cannot be done, nothing is wrong
-			}
+	var wg sync.WaitGroup
+	wg.Go(func() { // the start is the first change
+		for version := uint64(0); ctx.Err() == nil; a.stir() {
+			version, _ = a.pool.Changed(ctx, version) // ctx's end is seen above
 		}
-	}()
-	return func() { cancel(); <-ended }
+	})
+	wg.Go(func() {
+		for a.quiet(ctx) {
+			runtime.GC() // pools of buffers are empty after the second collection
+			debug.FreeOSMemory()
+			_ = proc.ForgetImage() // where it cannot be done, nothing is wrong
+		}
+	})
+	return func() { cancel(); wg.Wait() }
 }
 
-// quiet waits until the pool's version has been the same for a while, or ctx
-// ends, and returns it.
-func (a *Agent) quiet(ctx context.Context, version uint64) uint64 {
+// stir says that something began or ended. It never blocks.
+func (a *Agent) stir() {
+	select {
+	case a.stirred <- struct{}{}:
+	default: // it has been said and not heard yet
+	}
+}
+
+// quiet waits until something began or ended and then nothing for a while. It
+// returns false when ctx has ended.
+func (a *Agent) quiet(ctx context.Context) bool {
+	var calm <-chan time.Time
 	for {
-		wait, cancel := context.WithTimeout(ctx, quietAfter)
-		next, err := a.pool.Changed(wait, version)
-		cancel()
-		if err != nil {
-			return version
+		select {
+		case <-a.stirred:
+			calm = time.After(quietAfter)
+		case <-calm:
+			return true
+		case <-ctx.Done():
+			return false
 		}
-		version = next
 	}
 }

@@ -16,7 +16,7 @@ func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange)
 	if err := a.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer func() { <-a.pairing }()
+	defer a.giveTurn()
 	h, ok := a.hosts.find(name)
 	if !ok {
 		return local.HostStatus{}, notPaired(name)

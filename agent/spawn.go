@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tether/agent/integrate"
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -24,7 +25,7 @@ func (a *Agent) Spec(ctx context.Context, r local.SpawnRequest) (term.Spec, erro
 			env = os.Environ()
 		}
 		if r.Agent {
-			env = changed(env, nil, a.settings.Policy.HideEnv)
+			env = integrate.Environ(env, nil, a.settings.Policy.HideEnv)
 		}
 	}
 	onSlow, ok := onSlows[r.OnSlow]

@@ -38,15 +38,7 @@ func (a *Agent) Status() local.Status {
 		default:
 			s.Holders.InDaemon++
 		}
-		switch {
-		case i.Exit != nil:
-			s.Terminals.Exited++
-		case len(i.LentTo) > 0:
-			s.Terminals.Lent++
-			fallthrough
-		default:
-			s.Terminals.Running++
-		}
+		s.Terminals.Add(i)
 	}
 	for _, h := range a.hosts.list() {
 		s.Hosts = append(s.Hosts, a.hostStatus(h))

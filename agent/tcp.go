@@ -29,6 +29,7 @@ func (a *Agent) openTokens() *local.Tokens {
 		a.degraded.report(tokensCause, err.Error())
 		return nil
 	}
+	tokens.Changed = a.auditToken
 	return tokens
 }
 

@@ -100,9 +100,7 @@ func (l *links) reference(ctx context.Context, host, answer string) *ahp.Termina
 	if about.CreatedAt != 0 {
 		within, id = showWithin, about.ID
 	}
-	l.mu.Lock()
-	r := l.all[host]
-	l.mu.Unlock()
+	r := l.find(host)
 	if r == nil || id == "" {
 		return nil
 	}
@@ -121,9 +119,7 @@ func (l *links) reference(ctx context.Context, host, answer string) *ahp.Termina
 
 // switchTools does what has been decided of a host's tools.
 func (a *Agent) switchTools(h host) {
-	a.links.mu.Lock()
-	r := a.links.all[h.Name]
-	a.links.mu.Unlock()
+	r := a.links.find(h.Name)
 	what := "off"
 	if h.ClientTools {
 		what = "on"
@@ -141,10 +137,7 @@ func (a *Agent) switchTools(h host) {
 
 // toolsOff withdraws what the sessions of the host of that name were offered.
 func (l *links) toolsOff(name string) {
-	l.mu.Lock()
-	r := l.all[name]
-	l.mu.Unlock()
-	if r != nil {
+	if r := l.find(name); r != nil {
 		r.toolsOff()
 	}
 }
@@ -158,9 +151,7 @@ func (r *running) toolsOff() {
 
 // toolsStatus is what becomes of a host's tools now.
 func (a *Agent) toolsStatus(h host) local.HostTools {
-	a.links.mu.Lock()
-	r := a.links.all[h.Name]
-	a.links.mu.Unlock()
+	r := a.links.find(h.Name)
 	if r == nil {
 		return local.HostTools{On: h.ClientTools}
 	}

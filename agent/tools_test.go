@@ -477,7 +477,7 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 	l.offered(false, 0)
 	before := len(h.saidOf("session/activeClientRemoved"))
 	l.tools(true, 1)
-	if err := l.client.Unpair(t.Context(), "lab"); err != nil {
+	if _, err := l.client.Unpair(t.Context(), "lab"); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Eventually(t, patience, "the tools are withdrawn", func() bool { return len(h.saidOf("session/activeClientRemoved")) == before+1 })

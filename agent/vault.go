@@ -204,3 +204,21 @@ func (s *hostStore) deviceKey(make bool) (ed25519.PrivateKey, error) {
 	s.mu.Unlock()
 	return key, s.update(func(all []host) []host { return all })
 }
+
+// dropDeviceKey forgets this machine's key if no host is paired by it: a host that could not be told would still let it in.
+func (s *hostStore) dropDeviceKey() error {
+	if slices.ContainsFunc(s.list(), func(h host) bool { return h.HostKey != nil }) {
+		return nil
+	}
+	s.mu.Lock()
+	written, sealed := s.kept.DeviceKey != nil, s.kept.Store == inKeyring
+	s.kept.DeviceKey = nil
+	s.mu.Unlock()
+	if sealed {
+		s.dropSecret(deviceItem)
+	}
+	if !written {
+		return nil
+	}
+	return s.update(func(all []host) []host { return all })
+}

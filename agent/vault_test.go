@@ -115,13 +115,39 @@ func TestSecretsInTheKeyring(t *testing.T) {
 	a.status("both are online again", online)
 
 	// What is forgotten is forgotten there, too.
-	if err := a.client.Unpair(t.Context(), "plain"); err != nil {
+	if _, err := a.client.Unpair(t.Context(), "plain"); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range ring.values() {
 		if v == "canary-token" {
 			t.Error("the token of a host that was forgotten is still in the keyring")
 		}
+	}
+	if _, err := a.client.Unpair(t.Context(), "keys"); err != nil {
+		t.Fatal(err)
+	}
+	if all := ring.values(); len(all) > 0 {
+		t.Errorf("no host is left, and %d secrets are in the keyring", len(all))
+	}
+}
+
+// A host that could not be forgotten keeps its token: the next daemon would find the host, and nothing to get in with.
+func TestAHostThatStaysKeepsItsToken(t *testing.T) {
+	d := home(t)
+	ring := &fakeRing{items: map[string]string{}}
+	a := start(t, agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}})
+	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(d.State, "hosts.json")
+	if err := errors.Join(os.Rename(name, name+".away"), os.MkdirAll(filepath.Join(name, "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.client.Unpair(t.Context(), "plain"); err == nil {
+		t.Fatal("a host was forgotten although nothing could be written")
+	}
+	if all := ring.values(); len(all) != 1 || all[0] != "canary-token" {
+		t.Errorf("the keyring has %d secrets, want the token", len(all))
 	}
 }
 

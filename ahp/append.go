@@ -49,10 +49,22 @@ func DispatchedTo(msg []byte) string {
 	return string(rest[:end])
 }
 
-// AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its
-// quotes and is copied as it is. A nil origin is left out. It allocates only to grow dst.
-func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quoted []byte) []byte {
-	dst = append(dst, `{"jsonrpc":"2.0","method":"action","params":{"channel":`...)
+// An action message is its params between these two.
+const (
+	envelopeHead = `{"jsonrpc":"2.0","method":"` + MethodAction + `","params":`
+	envelopeTail = `}`
+)
+
+// AppendEnvelope appends a whole action message to dst. A nil origin is left out, and so is the reason "", which is that
+// of an accepted action. action is JSON and is copied as it is.
+func AppendEnvelope(dst []byte, channel string, serverSeq int64, origin *Origin, reason string, action []byte) []byte {
+	dst = appendEnvelopeUpToAction(dst, channel, serverSeq, origin, reason)
+	dst = append(dst, action...)
+	return append(dst, `}`+envelopeTail...)
+}
+
+func appendEnvelopeUpToAction(dst []byte, channel string, serverSeq int64, origin *Origin, reason string) []byte {
+	dst = append(dst, envelopeHead+`{"channel":`...)
 	dst = jsonspan.AppendQuoteString(dst, channel)
 	dst = append(dst, `,"serverSeq":`...)
 	dst = strconv.AppendInt(dst, serverSeq, 10)
@@ -63,7 +75,23 @@ func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quo
 		dst = strconv.AppendInt(dst, origin.ClientSeq, 10)
 		dst = append(dst, '}')
 	}
-	dst = append(dst, `,"action":{"type":"terminal/data","data":`...)
+	if reason != "" {
+		dst = append(dst, `,"rejectionReason":`...)
+		dst = jsonspan.AppendQuoteString(dst, reason)
+	}
+	return append(dst, `,"action":`...)
+}
+
+// EnvelopeParams is the params of a message that AppendEnvelope or AppendData has made, a part of it.
+func EnvelopeParams(msg []byte) []byte {
+	return msg[len(envelopeHead) : len(msg)-len(envelopeTail)]
+}
+
+// AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its
+// quotes and is copied as it is. A nil origin is left out. It allocates only to grow dst.
+func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quoted []byte) []byte {
+	dst = appendEnvelopeUpToAction(dst, channel, serverSeq, origin, "")
+	dst = append(dst, `{"type":"`+ActionTerminalData+`","data":`...)
 	dst = append(dst, quoted...)
-	return append(dst, "}}}"...)
+	return append(dst, `}}`+envelopeTail...)
 }

@@ -75,6 +75,29 @@ func TestAppendData(t *testing.T) {
 	}
 }
 
+func TestAppendEnvelope(t *testing.T) {
+	cleared := ahp.AppendAction(nil, ahp.TerminalCleared{})
+	for _, c := range []struct {
+		name   string
+		origin *ahp.Origin
+		reason string
+		want   string // between serverSeq and action
+	}{
+		{"of the host", nil, "", ""},
+		{"a client's", &ahp.Origin{ClientID: `a"b`, ClientSeq: 3}, "", `,"origin":{"clientId":"a\"b","clientSeq":3}`},
+		{"refused", &ahp.Origin{ClientID: "a"}, `not "yours"`, `,"origin":{"clientId":"a","clientSeq":0},"rejectionReason":"not \"yours\""`},
+	} {
+		got := ahp.AppendEnvelope([]byte("before"), channel, 9, c.origin, c.reason, cleared)
+		params := `{"channel":"` + channel + `","serverSeq":9` + c.want + `,"action":{"type":"terminal/cleared"}}`
+		if diff := cmp.Diff(`before{"jsonrpc":"2.0","method":"action","params":`+params+`}`, string(got)); diff != "" {
+			t.Errorf("%s: (-want +got):\n%s", c.name, diff)
+		}
+		if inner := string(ahp.EnvelopeParams(got[len("before"):])); inner != params {
+			t.Errorf("%s: its params are %s, want %s", c.name, inner, params)
+		}
+	}
+}
+
 func TestDecodeDispatchErrors(t *testing.T) {
 	tests := map[string]struct{ params, want string }{
 		"not JSON":          {`{"channel"`, "dispatchAction: jsonspan: unexpected end at byte 10"},

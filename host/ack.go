@@ -8,6 +8,10 @@ const (
 	// ackHold is the longest that an acknowledgement waits for a subscriber to catch up. It paces an owner that sends
 	// faster than the best of its observers reads, so that this one gets every byte.
 	ackHold = 100 * time.Millisecond
+	// promptAck is how much text is acknowledged at once, in bytes; less waits for ackDelay: the echo of a key has to reach its observers
+	// first, who may share this machine's processors with the owner. Owners send 2 KiB without asking.
+	promptAck = 1 << 10
+	ackDelay  = time.Millisecond
 	// healthy is how long a subscriber may leave one message unread and still be waited for.
 	healthy = time.Second
 )
@@ -17,6 +21,10 @@ type ackState struct {
 	due   bool        // the terminal is in bound.acks
 	held  bool        // an acknowledgement waits for a subscriber, or for timer
 	timer *time.Timer // ends held
+
+	told  int64       // the position in the last acknowledgement
+	late  bool        // delay runs
+	delay *time.Timer // ends late
 
 	wait chan struct{} // server-executed terminals: closed when a subscriber has caught up, instead of an acknowledgement
 }
@@ -36,9 +44,31 @@ func (h *Host) ackLocked(t *terminal) {
 		} else {
 			t.ack.timer.Reset(ackHold)
 		}
+	case t.applied-t.ack.told < promptAck:
+		h.ackLateLocked(t)
 	default:
 		t.oweAckLocked()
 	}
+}
+
+// ackLateLocked owes an acknowledgement after ackDelay, unless one goes before, or is held back by then.
+func (h *Host) ackLateLocked(t *terminal) {
+	if t.ack.late {
+		return
+	}
+	t.ack.late = true
+	if t.ack.delay != nil {
+		t.ack.delay.Reset(ackDelay)
+		return
+	}
+	t.ack.delay = time.AfterFunc(ackDelay, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		t.ack.late = false
+		if !t.ack.held && t.ack.told < t.applied {
+			t.oweAckLocked()
+		}
+	})
 }
 
 // paceBytes is how far the best subscriber of a terminal may be behind before its owner is paced.
@@ -107,6 +137,7 @@ func (c *conn) nextAckLocked() []byte {
 		c.acks = c.acks[1:]
 		t.ack.due = false
 		if t.bound == c {
+			t.ack.told = t.applied
 			return appendAck(nil, t.uri, t.applied)
 		}
 	}

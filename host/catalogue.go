@@ -3,6 +3,7 @@ package host
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strings"
 	"time"
 
@@ -35,6 +36,29 @@ func (c catalogue) Open(id string) (mcp.Terminal, error) {
 		}
 	}
 	return nil, mcp.ErrNotFound
+}
+
+// ownCatalogue is the catalogue of an agent, which is told what its session holds.
+type ownCatalogue struct {
+	catalogue
+	agent string // the name of its principal
+}
+
+// List implements mcp.Terminals.
+func (c ownCatalogue) List() []mcp.Info {
+	all := c.catalogue.List()
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	s := c.h.agentTalks[c.agent]
+	if s == nil {
+		return all
+	}
+	for _, t := range c.h.heldLocked(s) {
+		if i := slices.IndexFunc(all, func(info mcp.Info) bool { return info.ID == t.id }); i >= 0 {
+			all[i].Owner = mcp.OwnerAgent
+		}
+	}
+	return all
 }
 
 // lookedAt is one terminal for a reader.

@@ -48,23 +48,25 @@ type conn struct {
 	dispatched ahp.Dispatch // owned by the read goroutine
 
 	// Guarded by the host's mutex. client is written by the read goroutine alone, which may read it without.
-	client  *client // nil before the handshake
-	closing bool
-	subs    map[string]*subscription // by URI
-	ready   []*subscription          // those with something to deliver
-	later   []func()                 // replies that are made when they can be sent: those with snapshots
-	acks    []*terminal              // whose owner is to be told a position
-	counts  []*terminal              // and how many watch
-	direct  []entry                  // envelopes for this connection alone
-	credits []*subscription          // windowed ones whose client is to be told how much of its messages was used
-	echoes  budget
+	client   *client // nil before the handshake
+	closing  bool
+	subs     map[string]*subscription // by URI
+	ready    []*subscription          // those with something to deliver
+	later    []func()                 // replies that are made when they can be sent: those with snapshots
+	acks     []*terminal              // whose owner is to be told a position
+	counts   []*terminal              // and how many watch
+	direct   []entry                  // envelopes for this connection alone
+	catching *subscription            // that was brought back last
+	credits  []*subscription          // windowed ones whose client is to be told how much of its messages was used
+	echoes   bucket                   // of refusals and the like
 
 	told        map[*Session]bool     // sessions that its client knows of
 	dueSessions map[*Session]struct{} // and those of which it is to be told something
 
-	denials    budget // of records of what the role does not allow
-	unanswered int    // refusals that were not sent, beyond the budget
-	skipped    int    // times a subscription fell behind
+	looks      map[string]bool // terminals that it has watched; see firstLook
+	denials    bucket          // of records of what the role does not allow
+	unanswered int             // refusals that were not sent: there were too many
+	skipped    int             // times a subscription fell behind
 
 	idle chan struct{} // closed when nothing is left to be sent; nil while nobody waits for that
 }
@@ -96,19 +98,21 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	return err
 }
 
-// full says why there is no place for another connection; nil if there is.
-func (h *Host) full() error {
+// full says why there is no place for another connection of a principal; nil if there is.
+func (h *Host) full(p Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.fullLocked()
+	return h.fullLocked(p)
 }
 
-func (h *Host) fullLocked() error {
+func (h *Host) fullLocked(p Principal) error {
 	switch {
 	case h.closed || h.draining.Load():
 		return errGoingAway
 	case len(h.conns) >= h.opts.MaxConnections:
 		return errTooManyConnections
+	case h.crowdedLocked(p):
+		return errTooManyOfName
 	}
 	return nil
 }
@@ -116,10 +120,11 @@ func (h *Host) fullLocked() error {
 func (h *Host) open(c *conn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if err := h.fullLocked(); err != nil {
+	if err := h.fullLocked(c.remote.principal); err != nil {
 		return err
 	}
 	h.conns[c] = struct{}{}
+	h.countLocked(c.remote.principal, 1, 0)
 	h.work.Add(1)
 	return nil
 }
@@ -129,6 +134,7 @@ func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
 	c.closing = true
 	delete(h.conns, c)
+	h.countLocked(c.remote.principal, -1, 0)
 	for _, s := range c.subs {
 		s.endLocked()
 	}
@@ -299,7 +305,7 @@ func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 // denied answers what the role of the connection does not allow, and keeps a record, though not of a flood.
 func (c *conn) denied(what string) error {
 	c.h.mu.Lock()
-	tell := c.denials.takeLocked()
+	tell := c.denials.take(echoBurst, echoRate)
 	c.h.mu.Unlock()
 	role := c.remote.principal.Role
 	if tell {

@@ -88,14 +88,6 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	return nil
 }
 
-// admitTerminalLocked says whether the client may have one more terminal.
-func (h *Host) admitTerminalLocked(cl *client) error {
-	if cl.terminals >= h.opts.MaxTerminals {
-		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
-	}
-	return nil
-}
-
 // stateOf is the first state of a terminal that was asked for.
 func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	isPty := true
@@ -166,7 +158,7 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 	case !exited:
 		a := ahp.TerminalExited{ExitCode: t.state.Lifecycle.ExitCode}
 		seq := h.nextSeqLocked()
-		owner.directLocked(entry{seq: seq, msg: appendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+		owner.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
 	case owner.subs[t.uri] == nil:
 		owner.directLocked(*t.log.at(before))
 	}

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
 )
 
 // Machines that create and dispose in loops, lie about offsets and name each other's ids, with agents, pages and observers looking at all
@@ -69,6 +71,83 @@ func TestBadInputFromManyAtOnce(t *testing.T) {
 		t.Errorf("%d terminals are left", n)
 	}
 	http.DefaultClient.CloseIdleConnections()
+}
+
+// Garbage from many connections at once ends those that sent what is too long, answers the others, and is felt by nobody else.
+func TestGarbageFromManyAtOnce(t *testing.T) {
+	testkit.Leaks(t)
+	h, url := serve(t, host.Options{MaxFrame: 64 << 10})
+	owner := dial(t, url, "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	watcher := dial(t, url, "watcher", viewOptions{subs: []string{uri}})
+	hello := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"bad-%d"}}`
+	dispatch := func(action string) string {
+		return `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","clientSeq":1,"action":` + action + `}}`
+	}
+	frames := []string{
+		"", "hello", "\xff\xfe{", "null", "[]", `{"jsonrpc":"2.0"}`, `{"jsonrpc":"2.0","id":{},"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"ping","params":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `}`,
+		`{"jsonrpc":"2.0","id":1,"method":"subscribe","params":{"channel":` + strings.Repeat("9", 30_000) + `}}`,
+		`{"jsonrpc":"2.0","id":1,"method":"createTerminal","params":{"channel":"` + uri + `","executionTarget":"client","claim":{"kind":"client","clientId":"laptop"}}}`,
+		dispatch(`{"type":"terminal/output","data":"garbage"}`), dispatch(`{"type":"terminal/data","data":"garbage"}`), dispatch(`{"type":"terminal/output","data":5}`),
+		dispatch(`{"type":"terminal/resized","cols":0,"rows":-1}`), dispatch(`{"type":"terminal/resized","cols":70000,"rows":70000}`),
+		dispatch(`{"type":"terminal/exited","exitCode":1e300}`), dispatch(`{"type":"terminal/cleared"}`), dispatch(`7`),
+		`{"jsonrpc":"2.0","method":"channel/frame","params":{"channel":"` + uri + `","data":"` + strings.Repeat("x", 1000) + `"}}`,
+		`{"jsonrpc":"2.0","method":"channel/credit","params":{"channel":"` + uri + `","consumedBytes":-1}}`,
+	}
+	const many = 30
+	var all sync.WaitGroup
+	for n := range many {
+		all.Go(func() {
+			ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{ReadLimit: 1 << 20})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer ch.Close()
+			said := make(chan error, 1)
+			go func() {
+				for {
+					msg, err := ch.Recv(t.Context())
+					if err != nil || strings.Contains(string(msg), `"id":"last"`) {
+						said <- err
+						return
+					}
+				}
+			}()
+			first := []string{fmt.Sprintf(hello, n), fmt.Sprintf(hello, n), "garbage before the handshake"}[n%3]
+			for _, frame := range append([]string{first}, frames...) {
+				if err := ch.Send(t.Context(), []byte(frame)); err != nil {
+					t.Errorf("client %d: after some garbage it is not heard any more: %v", n, err)
+					return
+				}
+			}
+			last := `{"jsonrpc":"2.0","id":"last","method":"ping"}`
+			tooLong := n%5 == 0
+			if tooLong {
+				last = `{"jsonrpc":"2.0","id":"last","method":"ping","params":"` + strings.Repeat("x", 100<<10) + `"}`
+			}
+			_ = ch.Send(t.Context(), []byte(last)) // what came of it, it is told
+			err = <-said
+			closed, ok := errors.AsType[*wsconn.CloseError](err)
+			reset := ok && closed.Code == wsconn.CloseAbnormal // the system may let that overtake the reason, while so much is on its way
+			if tooLong != (err != nil) || ok && !reset && closed.Code != wsconn.CloseTooBig {
+				t.Errorf("client %d, which has sent what is too long: %v, is told in the end %v", n, tooLong, err)
+			}
+		})
+	}
+	want := ""
+	for n := range 50 {
+		line := fmt.Sprintf("line %d\r\n", n)
+		owner.output(uri, line, int64(len(want)))
+		want += line
+	}
+	all.Wait()
+	owner.output(uri, "the end", int64(len(want)))
+	watcher.awaitText(uri, "the end")
+	if st := watcher.state(uri); st.Text() != want+"the end" || st.Cols != 80 || st.Lifecycle.Exited() || h.Count() != 1 {
+		t.Errorf("afterwards there are %d terminals; the one has %q, %d columns, %+v", h.Count(), st.Text(), st.Cols, st.Lifecycle)
+	}
 }
 
 // misbehave makes terminals and takes them away again.

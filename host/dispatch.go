@@ -2,7 +2,6 @@ package host
 
 import (
 	"fmt"
-	"time"
 
 	"tether/ahp"
 )
@@ -98,9 +97,9 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 		c.refuseLocked(d, fmt.Sprintf("clients may not dispatch %.80q on the root channel", d.Kind))
 		return
 	}
-	if c.echoes.takeLocked() {
+	if c.echoes.take(echoBurst, echoRate) {
 		seq := h.nextSeqLocked()
-		h.root.addLocked(entry{seq: seq, msg: appendEnvelope(nil, d.Channel, seq, c.origin(d), "", elided(d))})
+		h.root.addLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, d.Channel, seq, c.origin(d), "", elided(d))})
 	}
 }
 
@@ -147,13 +146,13 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 // refuseLocked answers d with an envelope that carries the reason: to all subscribers, as AHP has it, and to the sender in
 // any case.
 func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
-	if ahp.CheckURI(d.Channel) != nil || !c.echoes.takeLocked() {
+	if ahp.CheckURI(d.Channel) != nil || !c.echoes.take(echoBurst, echoRate) {
 		c.unanswered++
 		return
 	}
 	h := c.h
 	e := entry{seq: h.nextSeqLocked()}
-	e.msg = appendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))
+	e.msg = ahp.AppendEnvelope(nil, d.Channel, e.seq, c.origin(d), reason, elided(d))
 	ch := c.visibleLocked(d.Channel)
 	if ch != nil {
 		if ch.term != nil {
@@ -192,32 +191,12 @@ func (c *conn) visibleLocked(uri string) *channel {
 	return ch
 }
 
+// Bounds of the refusals and other echoes without effect that one connection can have broadcast: each costs every subscriber of the
+// channel.
 const (
 	echoBurst = 64 // envelopes
 	echoRate  = 16 // envelopes per second
 )
-
-// budget bounds the refusals and other echoes without effect that one connection can have broadcast: each costs every
-// subscriber of the channel. Guarded by the host's mutex.
-type budget struct {
-	left float64
-	at   time.Time // zero: not used yet
-}
-
-func (b *budget) takeLocked() bool {
-	now := time.Now()
-	if b.at.IsZero() {
-		b.left = echoBurst
-	} else {
-		b.left = min(echoBurst, b.left+now.Sub(b.at).Seconds()*echoRate)
-	}
-	b.at = now
-	if b.left < 1 {
-		return false
-	}
-	b.left--
-	return true
-}
 
 // printable is a without control characters in what is shown in lists.
 func printable(a ahp.Action) ahp.Action {

@@ -10,42 +10,10 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// envelopePrefix and envelopeSuffix enclose the params of every action notification the host sends.
-const (
-	envelopePrefix = `{"jsonrpc":"2.0","method":"` + ahp.MethodAction + `","params":`
-	envelopeSuffix = `}`
-	envelopeRoom   = 160 // bytes; what terminal/data needs beside its text and its channel
-)
+const envelopeRoom = 160 // bytes; what terminal/data needs beside its text and its channel
 
 // The versions whose shapes the host writes: terminals have a lifecycle in the one, a bare exit code in the other.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
-
-// appendEnvelope appends a whole action notification. reason is that of a refusal, "" for an accepted action.
-func appendEnvelope(dst []byte, channel string, seq int64, origin *ahp.Origin, reason string, action []byte) []byte {
-	dst = append(dst, envelopePrefix+`{"channel":`...)
-	dst = jsonspan.AppendQuoteString(dst, channel)
-	dst = append(dst, `,"serverSeq":`...)
-	dst = strconv.AppendInt(dst, seq, 10)
-	if origin != nil {
-		dst = append(dst, `,"origin":{"clientId":`...)
-		dst = jsonspan.AppendQuoteString(dst, origin.ClientID)
-		dst = append(dst, `,"clientSeq":`...)
-		dst = strconv.AppendInt(dst, origin.ClientSeq, 10)
-		dst = append(dst, '}')
-	}
-	if reason != "" {
-		dst = append(dst, `,"rejectionReason":`...)
-		dst = jsonspan.AppendQuoteString(dst, reason)
-	}
-	dst = append(dst, `,"action":`...)
-	dst = append(dst, action...)
-	return append(dst, `}`+envelopeSuffix...)
-}
-
-// envelopeParams is the params of an action notification that the host has encoded.
-func envelopeParams(msg []byte) []byte {
-	return msg[len(envelopePrefix) : len(msg)-len(envelopeSuffix)]
-}
 
 // appendNote appends a terminal/data notification with a line of the host's own about n bytes that are not there, and
 // says in its _meta under key how many.

@@ -21,3 +21,6 @@ func (f *Feed) Remove() {
 	defer f.h.mu.Unlock()
 	f.h.removeLocked(f.t)
 }
+
+// BuiltWith says whether the host was built with what the page's scripts need.
+func (h *Host) BuiltWith(scripts bool) { h.scripts = scripts }

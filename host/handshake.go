@@ -110,6 +110,7 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	}
 	snapshots := c.startAllLocked(subs)
 	h.mu.Unlock()
+	c.watches(subs...)
 	_ = r.Reply(spliceSnapshots(result, snapshots)) // fails only with the connection
 }
 
@@ -206,6 +207,7 @@ func withoutWindows(p *ahp.ReconnectParams) []string {
 func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscription) {
 	h := c.h
 	h.mu.Lock()
+	h.listNowLocked()
 	var reply func() json.RawMessage
 	if missed, ok := c.missedLocked(p.LastSeenServerSeq, subs); ok {
 		c.startAllLocked(subs)
@@ -218,6 +220,7 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 		}
 	}
 	h.mu.Unlock()
+	c.watches(subs...)
 	_ = r.Reply(reply()) // fails only with the connection
 }
 
@@ -260,7 +263,7 @@ func replay(missed []entry, missing []string) json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, envelopeParams(e.msg)...)
+		out = append(out, ahp.EnvelopeParams(e.msg)...)
 	}
 	out = append(out, `],"missing":[`...)
 	for i, uri := range missing {

@@ -260,6 +260,13 @@ func (v *viewer) awaitText(uri, want string) {
 	v.await("text "+want, func() bool { b := v.text[uri]; return b != nil && strings.HasSuffix(b.String(), want) })
 }
 
+// catalogue is the root channel as the viewer knows it. Reducers change no state in place, so it stays as it is.
+func (v *viewer) catalogue() ahp.RootState {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.root
+}
+
 func (v *viewer) state(uri string) ahp.TerminalState {
 	v.mu.Lock()
 	defer v.mu.Unlock()

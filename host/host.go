@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/ahp"
+	"tether/host/web"
 	"tether/jsonrpc"
 	"tether/mcp"
 )
@@ -24,8 +25,11 @@ type Host struct {
 	draining atomic.Bool // see Drain
 
 	guesses guesses     // these have locks of their own
+	noise   guesses     // refusals of other kinds that are written down
 	agents  mcp.Servers // for each principal that came
 	logins  logins
+	renders chan struct{} // holds as many as are rendering a terminal for a download
+	scripts bool          // the page was built with all that its scripts need; without, it is the plain one
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
@@ -34,8 +38,10 @@ type Host struct {
 	terminals map[string]*terminal // by URI
 	order     []*terminal          // the catalogue: by creation
 	listed    listing
-	starting  map[string]bool    // URIs of server-executed terminals on their way
-	clients   map[string]*client // by clientId
+	starting  map[string]bool     // URIs of server-executed terminals on their way
+	clients   map[string]*client  // by clientId
+	accounts  map[string]*account // by the names of principals
+	memory    memory
 	rowBook   rowBook
 	forgot    time.Time // when forgetLocked last looked
 	conns     map[*conn]struct{}
@@ -52,8 +58,12 @@ func New(o Options) *Host {
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
 		agents:    mcp.Servers{Max: maxAgents},
+		renders:   make(chan struct{}, maxRenders),
+		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
 		clients:   make(map[string]*client),
+		accounts:  make(map[string]*account),
+		memory:    memory{most: o.MaxMemory},
 		starting:  make(map[string]bool),
 		conns:     make(map[*conn]struct{}),
 		forgot:    time.Now(),

@@ -138,7 +138,7 @@ func TestNamesArePlainEverywhere(t *testing.T) {
 	all.Wait()
 	o := as(t, url, "observer-o", "o", viewOptions{subs: []string{ahp.RootURI, "ahp-terminal:/m0"}})
 	shown := []string{o.state("ahp-terminal:/m0").Title}
-	for _, one := range o.root.Terminals {
+	for _, one := range o.catalogue().Terminals {
 		shown = append(shown, one.Title)
 	}
 	for _, one := range host.Catalogue(h).List() {

@@ -33,7 +33,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.mcpLines(w, r, p)
 		return
 	}
-	if why := h.full(); why != nil {
+	if why := h.full(p); why != nil {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, why.Error(), http.StatusServiceUnavailable)
 		return
@@ -84,10 +84,11 @@ var (
 )
 
 func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
-	if !why.quiet {
+	if h.recorded(r, why) {
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Str("reason", why.text).Msg("connection refused")
 		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: why.text})
 	}
+	w.Header().Set("Connection", "close") // who was not let in keeps no connection
 	switch why.status {
 	case http.StatusUnauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -95,6 +96,19 @@ func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {
 		w.Header().Set("Retry-After", strconv.Itoa(int(guessEvery.Seconds())))
 	}
 	http.Error(w, why.text, why.status)
+}
+
+// recorded reports whether a refusal is to be written down. Wrong tokens are limited by what may be guessed; of what else is refused,
+// such as requests without any token, one place has no more than that in the log.
+func (h *Host) recorded(r *http.Request, why *refusal) bool {
+	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
+		return !why.quiet
+	}
+	if many, _ := h.noise.blocked(r.RemoteAddr); many {
+		return false
+	}
+	h.noise.wrong(r.RemoteAddr)
+	return true
 }
 
 // admit decides whose a request is, or why it is refused.
@@ -119,12 +133,21 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	return h.authenticate(r.RemoteAddr, token)
 }
 
+// guessing refuses who has guessed too often, and is nil for others. The first refusal of a row alone is worth a line in the log.
+func (h *Host) guessing(place string) *refusal {
+	blocked, first := h.guesses.blocked(place)
+	if !blocked {
+		return nil
+	}
+	why := *errGuessing
+	why.quiet = !first
+	return &why
+}
+
 // authenticate finds out whose a token is. Who has shown too many wrong ones is not even asked.
 func (h *Host) authenticate(place, token string) (Principal, *refusal) {
-	if blocked, first := h.guesses.blocked(place); blocked {
-		why := *errGuessing
-		why.quiet = !first
-		return Principal{}, &why
+	if why := h.guessing(place); why != nil {
+		return Principal{}, why
 	}
 	if h.opts.Token != "" && sameToken(token, h.opts.Token) {
 		return Principal{Role: RoleAdmin}, nil

@@ -10,7 +10,8 @@ import (
 const (
 	guessBurst = 10              // wrong tokens at once from one place
 	guessEvery = 3 * time.Second // then one in this time
-	maxGuesser = 4096            // places that are remembered
+	guessRate  = float64(time.Second) / float64(guessEvery)
+	maxGuesser = 4096 // places that are remembered
 )
 
 // guesses bounds how often one place can show a wrong token. A place is an address, or the /64 network of an IPv6 address. The zero
@@ -22,13 +23,13 @@ type guesses struct {
 
 // guesser is one place.
 type guesser struct {
-	left    float64 // guesses that it has
-	at      time.Time
-	refused int // since it last had one
+	left    bucket // guesses
+	refused int    // since it last had one
 }
 
-// placeOf is the place that a remote address belongs to.
-func placeOf(remote string) string {
+// PlaceOf is the place that a remote address, with or without a port, belongs to: what is counted where somebody may do something only
+// so often.
+func PlaceOf(remote string) string {
 	host, _, err := net.SplitHostPort(remote)
 	if err != nil {
 		host = remote
@@ -50,11 +51,11 @@ func placeOf(remote string) string {
 func (g *guesses) blocked(remote string) (blocked, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	one := g.known[placeOf(remote)]
+	one := g.known[PlaceOf(remote)]
 	if one == nil {
 		return false, false
 	}
-	if one.refill(); one.left >= 1 {
+	if one.fill() >= 1 {
 		one.refused = 0
 		return false, false
 	}
@@ -66,7 +67,7 @@ func (g *guesses) blocked(remote string) (blocked, first bool) {
 func (g *guesses) wrong(remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	place := placeOf(remote)
+	place := PlaceOf(remote)
 	one := g.known[place]
 	if one == nil {
 		if g.known == nil {
@@ -75,24 +76,19 @@ func (g *guesses) wrong(remote string) {
 		if len(g.known) >= maxGuesser {
 			g.forgetLocked()
 		}
-		one = &guesser{left: guessBurst, at: time.Now()}
+		one = &guesser{}
 		g.known[place] = one
 	}
-	one.refill()
-	one.left = max(0, one.left-1)
+	one.left.take(guessBurst, guessRate)
 }
 
-func (o *guesser) refill() {
-	now := time.Now()
-	o.left = min(guessBurst, o.left+now.Sub(o.at).Seconds()/guessEvery.Seconds())
-	o.at = now
-}
+func (o *guesser) fill() float64 { return o.left.fill(guessBurst, guessRate) }
 
 // forgetLocked makes room: of who has guessed nothing for long and, if that is not enough, of anybody, a quarter of all at a time so
 // that a flood of places does not cost a search each.
 func (g *guesses) forgetLocked() {
 	for place, one := range g.known {
-		if one.refill(); one.left >= guessBurst {
+		if one.fill() >= guessBurst {
 			delete(g.known, place)
 		}
 	}

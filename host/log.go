@@ -34,11 +34,15 @@ func (l *chanLog) add(e entry) {
 	*l.slot(l.next) = e
 	l.next++
 	for l.next-l.first > 1 && (l.total-l.slot(l.first).start > int64(l.maxBytes) || l.next-l.first > int64(l.maxCount)) {
-		old := l.slot(l.first)
-		l.lost = old.seq
-		*old = entry{}
-		l.first++
+		l.dropFirst()
 	}
+}
+
+func (l *chanLog) dropFirst() {
+	old := l.slot(l.first)
+	l.lost = old.seq
+	*old = entry{}
+	l.first++
 }
 
 func (l *chanLog) grow() {

@@ -110,8 +110,11 @@ func cookieName(r *http.Request) string {
 	return "tether_host_" + port
 }
 
-// setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it.
+// setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it. It is an
+// observer's, also that of an administrator: the page needs no more, and browsers send a cookie to every port of a machine, where a
+// program may listen that an agent has started.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
+	p.Role = RoleObserver
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || h.opts.Secure})
 }

@@ -9,8 +9,12 @@ import (
 	"tether/mcp"
 )
 
-// maxMarks bounds the marks of a terminal. What lies before the oldest one counts as dropped for readers.
-const maxMarks = 2048
+// maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. What lies before the oldest one
+// counts as dropped for readers.
+const (
+	maxMarks     = 2048
+	maxMarkBytes = 1 << 20
+)
 
 // mark is something in a terminal's stream that is not text. Each takes one place in the offsets of readers, so that what is before
 // it and what is after it can be told apart.
@@ -26,18 +30,31 @@ type marks struct {
 	list  []mark
 	first int64 // how many were dropped
 	from  int64 // text before it is before marks that were dropped
+	bytes int   // of command lines
+}
+
+// cost is what a mark keeps beside itself, in bytes.
+func (x *mark) cost() int {
+	if x.finished == nil {
+		return 0
+	}
+	return len(x.finished.Line)
 }
 
 func (m *marks) add(x mark) {
 	m.list = append(m.list, x)
-	if len(m.list) > maxMarks {
-		m.drop(maxMarks / 4)
+	m.bytes += x.cost()
+	for len(m.list) > maxMarks || m.bytes > maxMarkBytes && len(m.list) > 1 {
+		m.drop(max(1, len(m.list)/4))
 	}
 }
 
 // drop forgets the n oldest.
 func (m *marks) drop(n int) {
 	m.from = max(m.from, m.list[n-1].pos)
+	for i := range n {
+		m.bytes -= m.list[i].cost()
+	}
 	m.list = slices.Delete(m.list, 0, n)
 	m.first += int64(n)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
@@ -28,14 +29,17 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	if h.opts.Sessions && p.may(rightSessions) {
-		h.agentSession(p) // so that machines can offer their tools before the agent asks for them
-	}
 	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
 		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version, Bug: h.toolBug}
 		if h.opts.Sessions && p.may(rightSessions) {
-			o.Extra, o.Guide = func() []mcp.Extra { return h.machineTools(p) }, callerGuide
+			o.Terminals = ownCatalogue{catalogue{h}, p.Name}
+			own := h.shellTools(p)
+			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.machineTools(p)) }, callerGuide
+			if own != nil {
+				o.Guide += "\n" + shellGuide
+			}
 		}
+		o.Terminals = &watched{Terminals: o.Terminals, h: h, p: p}
 		return mcp.New(o)
 	})
 	switch {
@@ -54,8 +58,11 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 		h.refuse(w, r, why)
 		return
 	}
-	if r.Header.Get(mcpSession) == "" && r.Method == http.MethodPost {
-		h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "MCP over HTTP"})
+	if r.Method == http.MethodPost {
+		h.agentSession(p)
+		if r.Header.Get(mcpSession) == "" {
+			h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "MCP over HTTP"})
+		}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -87,11 +94,29 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 	h.audit(AuditConnected, from, AuditEvent{Detail: "MCP over WebSocket"})
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
-	defer context.AfterFunc(p.live(), cancel)()
-	if err := s.Serve(ctx, NewLines(ctx, ch)); err != nil {
+	defer context.AfterFunc(p.live(), func() {
+		_ = ch.CloseReason(closePolicy, context.Cause(p.live()).Error()) // it ends either way
+		cancel()
+	})()
+	if err := s.Serve(ctx, heard{NewLines(ctx, ch), func() { h.agentSession(p) }}); err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("mcp session")
 	}
 	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
+}
+
+// heard are lines that somebody is told of before they are read.
+type heard struct {
+	*Lines
+	tell func()
+}
+
+// Read implements io.Reader.
+func (l heard) Read(p []byte) (int, error) {
+	n, err := l.Lines.Read(p)
+	if n > 0 {
+		l.tell()
+	}
+	return n, err
 }
 
 // Lines is a WebSocket as a stream of lines, one per text frame. One goroutine may read while another writes.
@@ -138,5 +163,5 @@ func (l *Lines) Close() error { return l.conn.CloseReason(wsconn.CloseNormal, ""
 
 // toolBug notes a bug that a call of a tool has met.
 func (h *Host) toolBug(tool string, stack []byte) {
-	h.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool has met a bug")
+	h.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }

@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -171,6 +172,131 @@ func TestAgentWatchesADevServer(t *testing.T) {
 	}
 }
 
+// An agent has the terminals of all machines, those of the same name too, each with its own text, and reads on in each where it was.
+func TestAgentSeesAllMachines(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "machine-desktop", "agent-bot")})
+			agent, err := connect(t, url, "agent-bot", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			machines := map[string]*viewer{}
+			for _, name := range []string{"laptop", "desktop"} {
+				machines[name] = as(t, url, "machine-"+name, name+"-id", viewOptions{})
+				machines[name].create("ahp-terminal:/dev-" + name)
+				machines[name].output("ahp-terminal:/dev-"+name, "compiling\r\nthis is the "+name+"\r\n", -1)
+				machines[name].ping()
+			}
+			var all []listed
+			use(t, agent, "list_terminals", nil, &all)
+			ids := map[string]string{}
+			for _, one := range all {
+				if one.Name != one.Machine+"/build" {
+					t.Errorf("listed %+v", one)
+				}
+				ids[one.Machine] = one.ID
+			}
+			if len(all) != 2 || len(ids) != 2 {
+				t.Fatalf("listed %+v", all)
+			}
+			machines["desktop"].dispatch("ahp-terminal:/dev-desktop", ahp.TerminalTitleChanged{Title: "vim"})
+			machines["desktop"].ping()
+			resources, err := agent.ListResources(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			titles := map[string]string{}
+			for _, r := range resources.Resources {
+				titles[strings.TrimPrefix(r.URI, "terminal:///")] = r.Title
+			}
+			if titles[ids["laptop"]] != "laptop/build" || titles[ids["desktop"]] != "desktop/build: vim" || len(titles) != 2 {
+				t.Errorf("the resources are called %v", titles)
+			}
+			for _, name := range []string{"laptop", "desktop"} {
+				var r struct {
+					History string
+					Cursor  int64
+				}
+				use(t, agent, "read_terminal", map[string]any{"terminalId": ids[name], "tail": 1}, &r)
+				if r.History != "this is the "+name+"\n" {
+					t.Errorf("the last line at the %s: %q", name, r.History)
+				}
+				machines[name].output("ahp-terminal:/dev-"+name, "äfter\r\n", -1)
+				machines[name].ping()
+				use(t, agent, "read_terminal", map[string]any{"terminalId": ids[name], "since": r.Cursor}, &r)
+				if r.History != "äfter\n" {
+					t.Errorf("read on at the %s: %q", name, r.History)
+				}
+				use(t, agent, "read_terminal", map[string]any{"terminalId": ids[name], "since": r.Cursor}, &r)
+				if r.History != "" {
+					t.Errorf("read on again at the %s: %q", name, r.History)
+				}
+			}
+			waiting := make(chan waited, 1)
+			go func() {
+				var w waited
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": ids["laptop"], "pattern": "ready", "timeoutMs": 30000}, &w)
+				waiting <- w
+			}()
+			machines["desktop"].output("ahp-terminal:/dev-desktop", "ready on the desktop\r\n", -1)
+			machines["desktop"].ping()
+			machines["laptop"].output("ahp-terminal:/dev-laptop", "ready on the laptop\r\n", -1)
+			if w := <-waiting; w.Reason != "pattern" || w.Line != "ready on the laptop" {
+				t.Errorf("it waited for the laptop: %+v", w)
+			}
+			machines["desktop"].close() // it cannot come back to its terminal
+			testkit.Eventually(t, patience, "the laptop's alone are left", func() bool {
+				use(t, agent, "list_terminals", nil, &all)
+				return len(all) == 1 && all[0].Machine == "laptop"
+			})
+		})
+	}
+}
+
+// A wait goes on while the machine has lost its connection, and ends as one for an exit does when it stays away.
+func TestAgentWaitsForAMachineThatIsAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		grace time.Duration
+		back  bool
+	}{"it comes back": {time.Hour, true}, "it stays away": {50 * time.Millisecond, false}} {
+		t.Run(name, func(t *testing.T) {
+			h, url := serve(t, host.Options{Grace: c.grace, Access: newUsers("machine-laptop", "agent-bot")})
+			const uri = "ahp-terminal:/dev"
+			laptop := as(t, url, "machine-laptop", "c1", viewOptions{resume: true})
+			laptop.create(uri)
+			laptop.output(uri, "starting\r\n", 0)
+			laptop.ping()
+			agent, err := overHTTP(t, url, "agent-bot", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []listed
+			use(t, agent, "list_terminals", nil, &all)
+			answers := make(chan waited, 1)
+			go func() {
+				var w waited
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": all[0].ID, "pattern": "ready", "timeoutMs": 600000}, &w)
+				answers <- w
+			}()
+			testkit.Eventually(t, patience, "the agent waits", func() bool { return h.Awaited(uri) })
+			laptop.close()
+			if c.back {
+				again := as(t, url, "machine-laptop", "c1", viewOptions{resume: true})
+				again.create(uri)
+				again.output(uri, "starting\r\nready at last\r\n", 0)
+				if w := <-answers; w.Reason != "pattern" || w.Line != "ready at last" {
+					t.Errorf("after the machine came back: %+v", w)
+				}
+				return
+			}
+			if w := <-answers; w.Reason != "exit" || !w.Exited || w.ExitCode != -1 {
+				t.Errorf("after the machine was given up: %+v", w)
+			}
+		})
+	}
+}
+
 func TestWhoMayUseTheAgentsDoor(t *testing.T) {
 	users := newUsers("machine-laptop", "observer-ann", "agent-bot", "admin-root")
 	_, url := serve(t, host.Options{Access: users})
@@ -180,6 +306,21 @@ func TestWhoMayUseTheAgentsDoor(t *testing.T) {
 				t.Errorf("%s with %q: %v, want in: %v", name, token, err, want)
 			}
 		}
+	}
+}
+
+// A session of lines ends with the reason why the token has ended, which the agent's user is shown.
+func TestARevokedAgentIsToldWhy(t *testing.T) {
+	users := newUsers("agent-bot")
+	_, url := serve(t, host.Options{Access: users})
+	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer agent-bot"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	users.ends["agent-bot"](errors.New("the token was revoked"))
+	if _, err := conn.Recv(t.Context()); err == nil || !strings.Contains(err.Error(), "the token was revoked") {
+		t.Errorf("it ends with %v", err)
 	}
 }
 

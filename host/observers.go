@@ -7,9 +7,9 @@ type watchState struct {
 	count int   // and what
 }
 
-// observersLocked is how many subscriptions there are beside the owner's.
+// observersLocked is how many watch: the subscriptions beside the owner's, and the agents that wait for what comes next.
 func (t *terminal) observersLocked() int {
-	n := 0
+	n := t.agents
 	for _, s := range t.subs {
 		if !t.ownedBy(s.conn) {
 			n++

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"tether/ahp"
 	"tether/host"
 )
@@ -50,6 +52,50 @@ func TestObserversAreCounted(t *testing.T) {
 			t.Error("an observer is told who watches")
 		}
 	})
+}
+
+// Agents that wait for a terminal, or follow it as a resource, watch it as long as they do; one that has read what is there does not.
+func TestAgentsAreCountedAsObservers(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			_, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-bot", "observer-ann")})
+			owner := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+			owner.create(uri)
+			owner.output(uri, "starting\r\n", 0)
+			owner.ping()
+			want := func(what string, n int64) {
+				t.Helper()
+				owner.await(what, func() bool { got, told := owner.observers[uri]; return told && got == n })
+			}
+			want("nobody watches", 0)
+			agent, err := connect(t, url, "agent-bot", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var all []listed
+			use(t, agent, "list_terminals", nil, &all)
+			use(t, agent, "read_terminal", map[string]any{"terminalId": all[0].ID}, &struct{}{})
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": all[0].ID, "pattern": "ready", "timeoutMs": 600000}, &waited{})
+			}()
+			want("the agent waits", 1)
+			owner.output(uri, "ready\r\n", 10)
+			<-ended
+			want("the agent has what it waited for", 0)
+			if err := agent.Subscribe(t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + all[0].ID}); err != nil {
+				t.Fatal(err)
+			}
+			want("the agent follows it", 1)
+			ann := as(t, url, "observer-ann", "ann", viewOptions{subs: []string{uri}})
+			want("a person, too", 2)
+			agent.Close()
+			want("the agent has gone", 1)
+			ann.close()
+			want("the person, too", 0)
+		})
+	}
 }
 
 // Who did not show our marker is sent nothing that it may not know.

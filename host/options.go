@@ -40,6 +40,9 @@ type Options struct {
 
 	// Scrollback is the recorded text kept per terminal, in bytes; 0 means 1 MiB.
 	Scrollback int
+	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, those that have
+	// most keep less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
+	MaxMemory int64
 	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB.
 	LogBytes int
 	// LogCount bounds the same in number; 0 means 4096.
@@ -47,14 +50,18 @@ type Options struct {
 
 	// MaxFrame is the longest message taken from a client, in bytes; 0 means 1 MiB.
 	MaxFrame int64
-	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client) bound what clients can make the
-	// host hold; 0 means 4096, 1024 and 256.
+	// MaxConnections, MaxSubscriptions (per connection) and MaxTerminals (per client, and per name of RoleMachine) bound what clients can
+	// make the host hold; 0 means 4096, 1024 and 256. One name has at most a fourth of the connections.
 	MaxConnections, MaxSubscriptions, MaxTerminals int
 
 	// Sessions lets clients make sessions, machines publish tools in them, and agents of RoleOperator call those. MaxSessions bounds how many
 	// there are; 0 means 256.
 	Sessions    bool
 	MaxSessions int
+
+	// AgentShells lets agents of RoleOperator run commands in shells of the host's, through the MCP door: with all that the user may do as
+	// whom the host runs. It has an effect only with Sessions and a Runner.
+	AgentShells bool
 
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
 	Runner Runner
@@ -69,6 +76,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.SilenceTime, 30*time.Second)
 	setDefault(&o.HandshakeTime, 30*time.Second)
 	setDefault(&o.Scrollback, 1<<20)
+	setDefault(&o.MaxMemory, 1<<30)
 	setDefault(&o.LogBytes, 512<<10)
 	setDefault(&o.LogCount, 4096)
 	setDefault(&o.MaxFrame, 1<<20)

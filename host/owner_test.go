@@ -36,7 +36,7 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 			if got, want := watcher.state(uri).Meta, (ahp.TerminalMeta{Former: test.want, Missing: 100}); got != want {
 				t.Errorf("the state says %+v, want %+v", got, want)
 			}
-			if got, want := watcher.root.Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); got != want {
+			if got, want := watcher.catalogue().Terminals[0].Meta, (ahp.TerminalMeta{Former: test.want}); got != want {
 				t.Errorf("the catalogue says %+v, want %+v", got, want)
 			}
 		})

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"html/template"
 	"io"
-	"io/fs"
 	"mime"
 	"net/http"
 	"path"
@@ -33,8 +32,10 @@ const (
 const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src 'self' data:; " +
 	"font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
-// maxForm bounds what a browser sends, in bytes.
-const maxForm = 4 << 10
+const (
+	maxForm    = 4 << 10 // bytes that a browser sends
+	maxRenders = 4       // terminals that are rendered as text at a time: each may take some MB for a moment; others wait
+)
 
 var (
 	errForeignName = &refusal{status: http.StatusForbidden, text: "this host is not known under that name; see --public-url"}
@@ -114,8 +115,8 @@ func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) 
 	case r.URL.Path == eventsPath:
 		h.events(w, r, p)
 	case strings.HasPrefix(r.URL.Path, contentPath):
-		return h.content(w, r)
-	case r.URL.Path == plainPath || !web.Complete():
+		return h.content(w, r, p)
+	case r.URL.Path == plainPath || !h.scripts:
 		h.plain(w)
 	default:
 		return asset(w, "index.html")
@@ -138,8 +139,9 @@ func (h *Host) person(r *http.Request) (Principal, *refusal) {
 	return p, nil
 }
 
-// makeLink answers who shows a token with a link that logs a browser in.
+// makeLink answers who shows a token with a link that logs a browser in. A cookie makes none: it would never end.
 func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
+	r.Header.Del("Cookie")
 	p, why := h.person(r)
 	if why != nil {
 		return why
@@ -152,8 +154,8 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 // followLink logs a browser in. The page that it is sent on to is asked for by a page of this host, so that the cookie goes along also
 // if the link was on a page elsewhere.
 func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
-	if blocked, _ := h.guesses.blocked(r.RemoteAddr); blocked {
-		return errGuessing
+	if why := h.guessing(r.RemoteAddr); why != nil {
+		return why
 	}
 	p, ok := h.logins.follow(r.URL.Query().Get("code"))
 	if !ok {
@@ -162,7 +164,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 			return nil
 		}
 		h.guesses.wrong(r.RemoteAddr)
-		loginPage(w, http.StatusForbidden, errUsedLink.text)
+		h.askAgain(w, r, "link", errUsedLink)
 		return nil
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
@@ -183,9 +185,7 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 		why = errNoPage
 	}
 	if why != nil {
-		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg("login refused")
-		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: "login: " + why.text})
-		loginPage(w, why.status, why.text)
+		h.askAgain(w, r, "login", why)
 		return nil
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by token"})
@@ -194,9 +194,18 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
+// askAgain says why nobody was logged in by a link or a token, and asks for another token.
+func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why *refusal) {
+	if h.recorded(r, why) {
+		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg(how + " refused")
+		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: how + ": " + why.text})
+	}
+	loginPage(w, why.status, why.text)
+}
+
 // asset serves a file of the page.
 func asset(w http.ResponseWriter, name string) *refusal {
-	data, err := fs.ReadFile(web.Files(), path.Clean(name))
+	file, err := web.Files().Open(path.Clean(name))
 	kind := mime.TypeByExtension(path.Ext(name))
 	switch path.Ext(name) { // whatever the system's table says
 	case ".mjs", ".js":
@@ -206,25 +215,35 @@ func asset(w http.ResponseWriter, name string) *refusal {
 	case ".html":
 		kind = "text/html; charset=utf-8"
 	}
+	if err == nil {
+		defer file.Close()
+	}
 	if err != nil || kind == "" {
 		return &refusal{status: http.StatusNotFound, text: "there is no such file", quiet: true}
 	}
 	w.Header().Set("Content-Type", kind)
-	_, _ = w.Write(data) // fails only with the connection
+	_, _ = io.Copy(w, file) // in pieces, since who reads slowly has shown no token; fails only with the connection
 	return nil
 }
 
 // content serves /terminals/ID.txt: what the terminal has printed, as text.
-func (h *Host) content(w http.ResponseWriter, r *http.Request) *refusal {
+func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	id, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, contentPath), ".txt")
 	t, err := catalogue{h}.Open(id)
 	if !ok || err != nil {
 		return &refusal{status: http.StatusNotFound, text: "there is no such terminal", quiet: true}
 	}
+	select {
+	case h.renders <- struct{}{}:
+	case <-r.Context().Done():
+		return &refusal{status: http.StatusServiceUnavailable, text: "nobody waits for it", quiet: true}
+	}
 	text, err := plainText(r.Context(), t)
+	<-h.renders
 	if err != nil {
 		return &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
 	}
+	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: t.(lookedAt).t.uri, Detail: "as text"})
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	if r.URL.Query().Has("download") {
 		w.Header().Set("Content-Disposition", `attachment; filename="`+id+`.txt"`)
@@ -267,7 +286,7 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
 <h1>Terminals</h1>
 {{range .}}<p><a href="/terminals/{{.ID}}.txt">{{.Machine}}/{{.Name}}</a> <b>{{.State}}{{with .ExitCode}} {{.}}{{end}}</b><br>
-<small>{{.Title}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></p>
+<small>{{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></p>
 {{else}}<p>No machine lends a terminal now. <code>tether pair</code> and <code>tether run</code> on a machine change that.</p>{{end}}
 <form method="post" action="/logout"><button>Log out</button></form></body></html>
 `))
@@ -275,9 +294,11 @@ var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
 func (h *Host) plain(w http.ResponseWriter) {
 	all := h.rows()
 	for i := range all {
-		for _, s := range []*string{&all[i].Name, &all[i].Title, &all[i].Running, &all[i].Cwd, &all[i].Machine} {
+		for _, s := range []*string{&all[i].Name, &all[i].Title, &all[i].Running, &all[i].Cwd, &all[i].Machine, &all[i].Claim} {
 			*s = screen.Clean(*s)
 		}
+		all[i].Cwd = strings.TrimPrefix(all[i].Cwd, "file://")
+		all[i].Claim = "held by " + all[i].Claim
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_ = plainPage.Execute(w, all) // fails only with the connection

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -110,6 +111,30 @@ func TestWhoGetsThePage(t *testing.T) {
 	}
 }
 
+// A host that was built where there is no Node shows its plain page to whoever follows a link, and one that has all scripts the page.
+func TestPageWithoutNode(t *testing.T) {
+	h, url := serve(t, host.Options{Token: secret})
+	v := dial(t, url+"?tkn="+secret, "laptop", viewOptions{})
+	v.create(uri)
+	v.output(uri, "ready\r\n", -1)
+	v.ping()
+	cookie := launchedAs(t, h, url, host.Principal{Name: "ann", Role: host.RoleObserver})
+	h.BuiltWith(false)
+	r, body := ask(t, url, visit{path: "/", cookie: cookie})
+	_, rest, listed := strings.Cut(body, `href="/terminals/`)
+	if r.StatusCode != http.StatusOK || !listed || !strings.Contains(body, "laptop/build") || !strings.Contains(body, "running") || strings.Contains(body, "<script") {
+		t.Fatalf("without Node at build time: %d\n%s", r.StatusCode, body)
+	}
+	path, _, _ := strings.Cut(rest, `"`)
+	if r, text := ask(t, url, visit{path: "/terminals/" + path, cookie: cookie}); r.StatusCode != http.StatusOK || strings.TrimSpace(text) != "ready" {
+		t.Errorf("its text: %d %q", r.StatusCode, text)
+	}
+	h.BuiltWith(true)
+	if r, body := ask(t, url, visit{path: "/", cookie: cookie}); r.StatusCode != http.StatusOK || !strings.Contains(body, `src="/assets/app.js"`) {
+		t.Errorf("with it: %d\n%s", r.StatusCode, body)
+	}
+}
+
 // launchedAs follows a link and returns the cookie.
 func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string {
 	t.Helper()
@@ -119,6 +144,53 @@ func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string
 		t.Fatalf("status %d, cookies %v", r.StatusCode, all)
 	}
 	return all[0].Name + "=" + all[0].Value
+}
+
+// Where browsers come by https, also to a proxy in front, the cookie goes along by https alone, whether it was given for a link or a token.
+func TestCookiesGoByHTTPSAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    host.Options
+		tls  bool
+		want bool
+	}{
+		"http":                  {host.Options{}, false, false},
+		"https":                 {host.Options{}, true, true},
+		"a proxy that does TLS": {host.Options{Secure: true}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Token = secret
+			h := testHost(t, c.o)
+			s := httptest.NewUnstartedServer(h)
+			if c.tls {
+				s.StartTLS()
+			} else {
+				s.Start()
+			}
+			defer s.Close()
+			client := s.Client()
+			client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+			link, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+h.Launch(host.Principal{}), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			login, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/login", strings.NewReader(url.Values{"token": {secret}}.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			login.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {s.URL}}
+			for _, r := range []*http.Request{link, login} {
+				answer, err := client.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer.Body.Close()
+				all := answer.Cookies()
+				if len(all) != 1 || all[0].Secure != c.want || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Domain != "" {
+					t.Errorf("%s: status %d, cookies %v", r.URL.Path, answer.StatusCode, all)
+				}
+			}
+		})
+	}
 }
 
 func TestSessionsOfThePage(t *testing.T) {

@@ -15,7 +15,7 @@ const (
 	RoleMachine  Role = "machine"  // lends terminals, and sees no others than its own
 	RoleObserver Role = "observer" // sees all terminals
 	RoleAgent    Role = "agent"    // sees all terminals
-	RoleOperator Role = "operator" // an agent that may also call the tools that machines publish in sessions
+	RoleOperator Role = "operator" // an agent that may also call the tools of sessions: machines', and the host's own if there are any
 	RoleAdmin    Role = "admin"    // everything, also shells of the host's own
 )
 
@@ -34,6 +34,7 @@ const (
 	rightDispose               // of other clients' terminals and sessions
 	rightTools                 // publish tools in sessions
 	rightSessions              // make sessions, see what is done in all of them, and call the tools there
+	rightCommands              // run commands in shells of the host's that a session holds, where the host is started so
 )
 
 // grants is never changed. An observer and an agent differ in name alone, so that the log tells people from programs.
@@ -41,8 +42,8 @@ var grants = map[Role][]right{
 	RoleMachine:  {rightLend, rightTools},
 	RoleObserver: {rightSee, rightMCP, rightPage},
 	RoleAgent:    {rightSee, rightMCP},
-	RoleOperator: {rightSee, rightMCP, rightSessions},
-	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose, rightTools, rightSessions},
+	RoleOperator: {rightSee, rightMCP, rightSessions, rightCommands},
+	RoleAdmin:    {rightLend, rightSee, rightMCP, rightPage, rightShells, rightDispose, rightTools, rightSessions, rightCommands},
 }
 
 // Principal is who has been let in.

@@ -123,7 +123,7 @@ func compareFresh(t *testing.T, h *host.Host, v *viewer) {
 		t.Errorf("state differs from what a new subscriber gets: %s", diff)
 	}
 	if _, ok := v.from[ahp.RootURI]; ok {
-		if diff := cmp.Diff(fresh.root, v.root); diff != "" {
+		if diff := cmp.Diff(fresh.catalogue(), v.catalogue()); diff != "" {
 			t.Errorf("catalogue differs from what a new subscriber gets: %s", diff)
 		}
 	}
@@ -223,7 +223,7 @@ func TestAnnouncedAnewOrGone(t *testing.T) {
 		time.Sleep(time.Minute)
 		second.ping()
 		synctest.Wait()
-		if got := len(second.root.Terminals); got != 2 {
+		if got := len(second.catalogue().Terminals); got != 2 {
 			t.Errorf("%d terminals are listed, want the two that the owner came back for", got)
 		}
 	})

@@ -39,7 +39,7 @@ type resync struct {
 
 func (r *resync) act(a ahp.Action) {
 	seq := r.h.nextSeqLocked()
-	r.entries = append(r.entries, entry{seq: seq, msg: appendEnvelope(nil, r.t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
 }
 
 func (r *resync) data(quoted []byte) {

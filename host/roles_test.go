@@ -68,11 +68,12 @@ func TestWhatEachRoleMayDo(t *testing.T) {
 	} {
 		v := as(t, url, token, token, viewOptions{subs: []string{ahp.RootURI, lent}})
 		var got may
-		got.Lists = len(v.root.Terminals) == 2
-		if len(v.root.Terminals) != 0 && !got.Lists {
-			t.Errorf("%s is listed %v", token, v.root.Terminals)
+		listed := v.catalogue().Terminals
+		got.Lists = len(listed) == 2
+		if len(listed) != 0 && !got.Lists {
+			t.Errorf("%s is listed %v", token, listed)
 		}
-		got.Sees = v.states[lent] != nil && v.subscribe(lent) == nil
+		got.Sees = v.state(lent).Claim.Kind != "" && v.subscribe(lent) == nil
 		got.Shell = v.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/s" + token, Claim: ahp.ClientClaim(token)}, nil) == nil
 		seq := v.dispatch(shell, ahp.TerminalInput{Data: "rm -rf /\r"})
 		got.Types = !v.answer(seq).Rejected()

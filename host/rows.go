@@ -47,11 +47,7 @@ func (t *terminal) rowLocked() row {
 	case t.remote() && t.bound == nil:
 		r.State = "away"
 	}
-	for _, s := range t.subs {
-		if !t.ownedBy(s.conn) {
-			r.Watching++
-		}
-	}
+	r.Watching = t.observersLocked()
 	return r
 }
 
@@ -176,6 +172,9 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no") // of nginx
+	if r.Method == http.MethodHead {
+		return // the page asks so whether it is still logged in; an answer that goes on would keep its connection
+	}
 	out := http.NewResponseController(w)
 	alive := time.NewTicker(rowsAlive)
 	defer alive.Stop()

@@ -38,6 +38,13 @@ type ServerProcess interface {
 	Kill()
 }
 
+// Reporter is a ServerProcess that knows whether its shell will report its commands. One that is none does not.
+type Reporter interface {
+	ServerProcess
+	// Reports says that there will be command actions, unless the shell's start-up files prevent that.
+	Reports() bool
+}
+
 // ServerEvent is either text or an action.
 type ServerEvent struct {
 	Text   []byte     // output; never ends inside a character
@@ -195,7 +202,7 @@ func (c *conn) actServerLocked(t *terminal, a ahp.Action, origin *ahp.Origin) (r
 	}
 	// What is typed changes no state, and it is nobody else's business.
 	seq := h.nextSeqLocked()
-	c.directLocked(entry{seq: seq, msg: appendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
+	c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, origin, "", ahp.AppendAction(nil, a))})
 	return ""
 }
 

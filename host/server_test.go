@@ -173,7 +173,7 @@ func TestServerExecutedFloodIsPaced(t *testing.T) {
 		p.events <- host.ServerEvent{Text: []byte("the end")}
 		v.forget()
 		v.awaitText(uri, "the end")
-		if got, want := v.text[uri].Len(), 900*16<<10+len("the end"); got != want {
+		if got, want := len(v.textOf(uri)), 900*16<<10+len("the end"); got != want {
 			t.Errorf("got %d bytes of %d", got, want)
 		}
 	})

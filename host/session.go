@@ -50,6 +50,7 @@ type Session struct {
 	modified  time.Time
 	members   map[string]*client   // with tools here, by clientId
 	calls     map[string]*toolCall // under way, by id
+	unhook    func() bool          // the end of its agent's token does not end it any more; nil if that never did
 	turnCalls int                  // ever begun, for ids
 	turnBytes int                  // of the calls of the active turn
 	kept      []int                // bytes of the turns that are kept
@@ -136,6 +137,9 @@ func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
 		s.h.disposeLocked(t, nil)
 	}
 	s.ended = true
+	if s.unhook != nil {
+		s.unhook()
+	}
 	delete(s.h.talks, s.uri)
 	delete(s.h.talks, s.chat.uri)
 	maps.DeleteFunc(s.h.agentTalks, func(_ string, of *Session) bool { return of == s })
@@ -149,7 +153,7 @@ func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
 // heldLocked are the terminals that a session holds.
 func (h *Host) heldLocked(s *Session) (held []*terminal) {
 	for _, t := range h.order {
-		if c := t.state.Claim; c.Kind == ahp.ClaimSession && c.Session == s.uri {
+		if s.holds(t) {
 			held = append(held, t)
 		}
 	}
@@ -187,7 +191,7 @@ func (s *Session) sayLocked(a ahp.Action, origin *ahp.Origin) {
 
 func (h *Host) logLocked(ch *channel, a ahp.Action, origin *ahp.Origin, only *client) (size int) {
 	e := entry{seq: h.nextSeqLocked(), only: only}
-	e.msg = appendEnvelope(nil, ch.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	e.msg = ahp.AppendEnvelope(nil, ch.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	ch.addLocked(e)
 	return len(e.msg)
 }
@@ -242,9 +246,14 @@ func (s *Session) chatChangedLocked() {
 	s.h.sessionChangedLocked(s)
 }
 
-// agentSession is the session of an agent that has come through the MCP door: its own, so that machines can tell agents apart. It ends
-// with the agent's token. When there are too many sessions, the agent has none.
+// agentSession sees to it that an agent that says something at the MCP door has a session: its own, so that machines can tell agents
+// apart. It ends with the agent's token, or when somebody disposes of it: that ends what the agent does and has, not the agent, who gets
+// another one with the next thing it says. Other requests must not call this, such as the one by which an agent takes its leave. When
+// there are too many sessions, the agent has none.
 func (h *Host) agentSession(p Principal) {
+	if !h.opts.Sessions || !p.may(rightSessions) {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.agentTalks[p.Name] != nil || p.live().Err() != nil {
@@ -259,5 +268,5 @@ func (h *Host) agentSession(p Principal) {
 		return
 	}
 	h.agentTalks[p.Name] = s
-	context.AfterFunc(p.live(), s.Dispose)
+	s.unhook = context.AfterFunc(p.live(), s.Dispose)
 }

@@ -25,6 +25,12 @@ func (s *Session) claim(call *toolCall) ahp.Claim {
 	return c
 }
 
+// holds reports whether the session has t, in use by a call or not.
+func (s *Session) holds(t *terminal) bool {
+	c := t.state.Claim
+	return c.Kind == ahp.ClaimSession && c.Session == s.uri
+}
+
 // uses reports whether the call has t in use.
 func (call *toolCall) uses(t *terminal) bool {
 	c := t.state.Claim
@@ -225,6 +231,16 @@ func (c *Call) using(terminal string) (*terminal, error) {
 
 // Wait waits until a terminal that the call uses has exited, and returns nil; ErrDetached if the call does not use it any more.
 func (c *Call) Wait(ctx context.Context, terminal string) error {
+	return c.until(ctx, terminal, func(t *ahp.TerminalState) bool { return t.Lifecycle.Exited() })
+}
+
+// Ready is Wait that also returns when the shell there reports its commands.
+func (c *Call) Ready(ctx context.Context, terminal string) error {
+	return c.until(ctx, terminal, func(t *ahp.TerminalState) bool { return t.SupportsCommandDetection || t.Lifecycle.Exited() })
+}
+
+// until waits until a terminal that the call uses is as over, which is called with the lock, wants it.
+func (c *Call) until(ctx context.Context, terminal string, over func(*ahp.TerminalState) bool) error {
 	h := c.s.h
 	for {
 		h.mu.Lock()
@@ -233,7 +249,7 @@ func (c *Call) Wait(ctx context.Context, terminal string) error {
 		case t == nil || !c.call.uses(t):
 			h.mu.Unlock()
 			return ErrDetached
-		case t.state.Lifecycle.Exited():
+		case over(&t.state):
 			h.mu.Unlock()
 			return nil
 		case t.moved == nil:
@@ -249,6 +265,26 @@ func (c *Call) Wait(ctx context.Context, terminal string) error {
 			return errClosing
 		}
 	}
+}
+
+// Kill ends and removes a terminal that the session holds. A call that uses it is told by ErrDetached, as who asks for a terminal that
+// the session does not hold.
+func (s *Session) Kill(terminal string) error {
+	h := s.h
+	h.mu.Lock()
+	t := h.terminals[terminal]
+	if t == nil || !s.holds(t) {
+		h.mu.Unlock()
+		return ErrDetached
+	}
+	h.disposeLocked(t, nil)
+	proc := t.proc
+	h.mu.Unlock()
+	h.audit(AuditDisposed, remote{principal: s.holder.principal}, AuditEvent{Client: s.uri, Terminal: terminal})
+	if proc != nil {
+		proc.Kill()
+	}
+	return nil
 }
 
 // End ends the call, once. Its terminals, which are added to the result, stay the session's: running ones go on in the background.

@@ -192,9 +192,9 @@ func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origi
 	before, _ := json.Marshal(s.activeLocked(c.client.id)) // what was decoded can be encoded
 	now, _ := json.Marshal(&client)
 	if s.members[c.client.id] == c.client && string(before) == string(now) {
-		if c.echoes.takeLocked() {
+		if c.echoes.take(echoBurst, echoRate) {
 			seq := s.h.nextSeqLocked()
-			c.directLocked(entry{seq: seq, msg: appendEnvelope(nil, s.uri, seq, origin, "", ahp.AppendAction(nil, a))})
+			c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, s.uri, seq, origin, "", ahp.AppendAction(nil, a))})
 		}
 		return
 	}

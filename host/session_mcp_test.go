@@ -172,3 +172,48 @@ func (l *auditLog) has(kind, name, detail string) bool {
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(l.events, func(ev host.AuditEvent) bool { return ev.Type == kind && ev.Name == name && ev.Detail == detail })
 }
+
+// A session that was disposed of does not come back: the agent gets another one with the next thing it says, and none by leaving.
+func TestADisposedSessionStaysAway(t *testing.T) {
+	for name, connect := range map[string]dialer{"HTTP": overHTTP, "lines": overLines} {
+		t.Run(name, func(t *testing.T) {
+			h, url := serve(t, host.Options{Sessions: true, Access: newUsers("operator-bot", "admin-ann", "machine-laptop")})
+			agent, err := connect(t, url, "operator-bot", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			laptop := as(t, url, "machine-laptop", "laptop", viewOptions{})
+			person := as(t, url, "admin-ann", "person", viewOptions{})
+			first := listSessions(t, person)[0].Resource
+			laptop.join(first, "run")
+			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 4 })
+			dispose := func(uri string) {
+				t.Helper()
+				if err := person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			dispose(first)
+			if all := listSessions(t, person); len(all) != 0 {
+				t.Errorf("right after the disposal: %+v", all)
+			}
+			if r, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "laptop__run"}); err == nil && !r.IsError {
+				t.Errorf("a tool of the session that has ended answers %+v", r)
+			}
+			all := listSessions(t, person)
+			if len(all) != 1 || all[0].Resource == first || all[0].Title != "agent bot" {
+				t.Fatalf("after the agent has asked for something: %+v, before it was %s", all, first)
+			}
+			laptop.join(all[0].Resource, "run")
+			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 4 })
+			dispose(all[0].Resource)
+			agent.Close() // over HTTP, a request
+			if left := listSessions(t, person); len(left) != 0 {
+				t.Errorf("an agent that has left has %+v", left)
+			}
+			if _, err := h.Session(first); err != host.ErrNoSession {
+				t.Errorf("the first one: %v", err)
+			}
+		})
+	}
+}

@@ -50,10 +50,34 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription, w *window) {
 		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
 		return
 	}
-	if s.ch.term != nil && s.ch.term.creator != c.client {
-		c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
-	}
+	c.watches(s)
 	_ = r.Reply(json.RawMessage(result)) // likewise
+}
+
+// watches keeps a record of which terminals of others the client watches.
+func (c *conn) watches(all ...*subscription) {
+	for _, s := range all {
+		if s.ch.term != nil && s.ch.term.creator != c.client && c.firstLook(s.ch.uri) {
+			c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
+		}
+	}
+}
+
+// maxLooks bounds the terminals that are remembered of a connection as watched.
+const maxLooks = 4096
+
+// firstLook reports whether the connection has not watched a terminal before: the record has that once, not each time of a loop.
+func (c *conn) firstLook(uri string) bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	if c.looks[uri] {
+		return false
+	}
+	if c.looks == nil || len(c.looks) >= maxLooks {
+		c.looks = make(map[string]bool)
+	}
+	c.looks[uri] = true
+	return true
 }
 
 // unsubscribe ends deliveries of a channel.

@@ -113,6 +113,7 @@ func (s *subscription) peekLocked() int64 {
 	log := &s.ch.log
 	if s.next < log.first {
 		s.resyncLocked()
+		s.conn.catching = s
 	}
 	s.skipOwnLocked()
 	var seq int64
@@ -163,6 +164,10 @@ func (c *conn) nextDataLocked() []byte {
 	least := int64(0)
 	for i := 0; i < len(c.ready); {
 		s := c.ready[i]
+		if s != c.catching && c.catching.catchesUp() && s.fallen() {
+			i++ // one after the other: what brings a subscriber back is prepared for it alone, and it may have a thousand channels
+			continue
+		}
 		seq := s.peekLocked()
 		if seq == 0 {
 			c.restLocked(s)
@@ -182,6 +187,14 @@ func (c *conn) nextDataLocked() []byte {
 		return nil
 	}
 	return first.takeLocked()
+}
+
+// catchesUp reports whether the rest of a resynchronisation can be sent; s may be nil.
+func (s *subscription) catchesUp() bool { return s != nil && s.listed && len(s.own) > 0 }
+
+// fallen reports whether the subscription to a terminal has fallen off its log.
+func (s *subscription) fallen() bool {
+	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first && (s.window == nil || !s.window.sending())
 }
 
 // restLocked takes a subscription with nothing to deliver out of the ready ones; that of an ended channel is over.

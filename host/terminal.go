@@ -32,10 +32,13 @@ type terminal struct {
 	created, exited time.Time
 	marks           marks
 	moved           chan struct{} // closed when something was added; nil when nobody waits
+	agents          int           // that wait for that, or follow it as a resource
 
 	// For pages: when what they list last changed, and as of when it is encoded.
 	rowVersion, rowEncoded int64
 	row                    []byte
+
+	weight int64 // what it takes of the host's memory; see recordLocked
 }
 
 // remote reports whether the pty is at the client.
@@ -53,6 +56,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	creator.terminals++
+	h.countLocked(creator.principal, 0, 1)
 	h.rowChangedLocked(t)
 	h.listChangedLocked(creator)
 	return t
@@ -66,6 +70,7 @@ func (h *Host) removeLocked(t *terminal) {
 	delete(h.terminals, t.uri)
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
 	t.creator.terminals--
+	h.countLocked(t.creator.principal, 0, -1)
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
@@ -88,7 +93,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	t.reduceLocked(a)
 	t.markLocked(a)
 	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
-	e.msg = appendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
 	t.addLocked(e)
 	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {

@@ -128,7 +128,7 @@ func TestUnfitServices(t *testing.T) {
 		"bad environment":  {Service{Program: "/t", Env: []string{"=x"}}, "linux", "NAME=value"},
 		"bad value":        {Service{Program: "/t", Env: []string{"X=y"}}, "linux", "not an absolute path"},
 		"nobody":           {Service{Program: "/t", System: true}, "linux", "needs the user"},
-		"odd user":         {Service{Program: "/t", System: true, User: "a b", UID: 5}, "linux", "no name of a user"},
+		"odd user":         {Service{Program: "/t", System: true, User: "a b", UID: 5}, "linux", "not the name of a user"},
 		"root":             {Service{Program: "/t", System: true, User: "root"}, "linux", "as root"},
 		"own root":         {Service{Program: "/t", User: "root"}, "linux", "as root"},
 		"root on a mac":    {Service{Program: "/t", System: true, User: "root"}, "darwin", "as root"},

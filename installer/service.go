@@ -68,7 +68,7 @@ func (s *Service) Check(goos string) error {
 		return errors.New("a service needs the user it runs as")
 	}
 	if goos != "windows" && strings.ContainsFunc(s.User, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '%' || r == '"' }) {
-		return fmt.Errorf("user %q is no name of a user", s.User)
+		return fmt.Errorf("%q is not the name of a user", s.User)
 	}
 	if s.UID == 0 && goos != "windows" && !s.AllowRoot {
 		return ErrRootService

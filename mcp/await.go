@@ -19,11 +19,12 @@ type WaitRequest struct {
 // WaitResult says what has come.
 type WaitResult struct {
 	Reason   string        // pattern, idle, command, port, exit or timeout
-	Took     time.Duration //
+	Took     time.Duration // from the call to the answer
 	Line     string        // that matched
 	Command  *Command      // that finished
 	Address  string        // that the port was open at
 	Listener string        // "this terminal" or "another program", where that is known
+	History  string        // the last of the output that was looked at, rendered
 	Cursor   int64         // raw offset up to which output was looked at
 }
 
@@ -57,6 +58,6 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (Wait
 	}
 	return WaitResult{
 		Reason: string(got.Reason), Took: time.Duration(got.ElapsedMs) * time.Millisecond, Line: got.Line, Command: got.Command,
-		Address: got.Address, Listener: got.Listener, Cursor: got.Cursor,
+		Address: got.Address, Listener: got.Listener, History: got.History, Cursor: got.Cursor,
 	}, nil
 }

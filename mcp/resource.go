@@ -37,8 +37,15 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 		if i.Exit != nil {
 			state = "exited"
 		}
+		title := i.Title
+		if i.Machine != "" { // each of several machines may have one of that title
+			title = i.Name
+			if i.Title != "" && !strings.HasSuffix(i.Name, "/"+i.Title) {
+				title += ": " + i.Title
+			}
+		}
 		out.Resources = append(out.Resources, &sdk.Resource{
-			URI: scheme + i.ID, Name: i.ID, Title: screen.Clean(i.Title), MIMEType: "text/plain",
+			URI: scheme + i.ID, Name: i.ID, Title: screen.Clean(title), MIMEType: "text/plain",
 			Description: "terminal of the " + string(i.Owner) + ", " + state + ", in " + screen.Clean(i.Cwd),
 		})
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // errBug is what a model is told of a bug of ours.
-var errBug = errors.New("this call has met a bug in tether and did nothing more; its log has the details")
+var errBug = errors.New("this call ran into a bug in tether and did nothing more; tether's log has the details")
 
 // survive returns the tool with calls that end alone when they meet a bug: they read what any program has printed, and run in a process
 // that others depend on.

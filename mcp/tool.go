@@ -39,7 +39,7 @@ type result struct {
 	untrusted  bool
 }
 
-// metaUntrusted marks a result with text from programs, SEC-35.
+// metaUntrusted marks a result with text from programs.
 const metaUntrusted = "tether/untrusted"
 
 // addTools registers the tools that the principal may use.
@@ -94,10 +94,11 @@ func encode(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// decode reads the arguments of a call into a struct and says what is wrong
-// with them in words that a model can act on.
-func (c call) decode(into any) error {
-	args := c.args
+func (c call) decode(into any) error { return Decode(c.args, into) }
+
+// Decode reads the arguments of a call into a struct and says what is wrong
+// with them in words that a model can act on. No arguments are an empty object.
+func Decode(args json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(args)) == 0 {
 		args = json.RawMessage("{}")
 	}

@@ -21,6 +21,13 @@ step() { echo "== $*"; }
 
 [ -f "$new/SHA256SUMS" ] || fail "there is nothing to test: run make release first"
 (cd "$new" && sha256sum --quiet --strict -c SHA256SUMS) || fail "checksums are wrong"
+signers=docs/release.signers
+if [ -f "$new/SHA256SUMS.sig" ] && [ -f "$signers" ]; then
+	ssh-keygen -Y verify -f "$signers" -I tether-release -n tether-release -s "$new/SHA256SUMS.sig" <"$new/SHA256SUMS" || fail "the signature is wrong"
+else
+	step "not signed, or there is no $signers: nothing to verify"
+fi
+unset RELEASE_KEY # what is built to be compared is not released
 version=$(basename "$new"/tether_*.cdx.json .cdx.json)
 version=${version#tether_}
 

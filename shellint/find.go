@@ -27,22 +27,28 @@ const (
 	byQuery              // stop at every ESC, for CSI and DCS too
 )
 
-// rareEscape is the distance of ESCs, in bytes, from which on a search stops at each without asking how many "]" there are.
-const rareEscape = 512
+const (
+	// rareEscape is the distance of ESCs, in bytes, from which on a search stops at each without asking how many "]" there are.
+	rareEscape = 512
+	// sampleLen is how much of a buffer is looked at to choose a way, in bytes from its first ESC: to count takes longer than to find.
+	sampleLen = 4 << 10
+)
 
 func newFinder(s *Scanner, buf []byte) finder {
 	f := finder{queries: s.opts.Queries, seq: -1, c1: -1, enq: len(buf), seen: -1}
 	if f.queries {
 		f.enq = -1
 	}
-	escapes := bytes.Count(buf, []byte{esc})
-	switch {
-	case escapes == 0:
+	switch first := indexFrom(buf, 0, esc); {
+	case first == len(buf):
 		f.seq = len(buf)
 	case f.queries:
 		f.way = byQuery
-	case escapes > len(buf)/rareEscape && escapes > bytes.Count(buf, []byte{']'}):
-		f.way = byBracket
+	default:
+		sample := buf[first:min(len(buf), first+sampleLen)]
+		if escapes := bytes.Count(sample, []byte{esc}); escapes > len(sample)/rareEscape && escapes > bytes.Count(sample, []byte{']'}) {
+			f.way = byBracket
+		}
 	}
 	if s.ctx.state == inEscape && !s.body.open {
 		if i := skipInert(buf, 0); i < len(buf) && f.opens(buf[i]) {

@@ -75,16 +75,6 @@ func (t *Tracker) plainUntil(end int64, spans []Span) []Span {
 	return spans
 }
 
-// Mark handles one mark. Marks must come in stream order, with Data called for the output between them.
-func (t *Tracker) Mark(m *Mark) []CommandEvent {
-	t.events = t.events[:0]
-	t.mark(m)
-	return t.events
-}
-
-// Data says that plain output came after the marks so far.
-func (t *Tracker) Data() []CommandEvent { return t.Announce() }
-
 // Announce opens the pending command, if any, although nothing proves it yet. A caller uses it some milliseconds after a
 // C that has no line and no output, as "sleep 100" under a shell that reports no lines.
 func (t *Tracker) Announce() []CommandEvent {
@@ -107,9 +97,6 @@ func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 
 // Detected says whether a trusted OSC 133 or 633 was seen, so that commands can be expected.
 func (t *Tracker) Detected() bool { return t.detected }
-
-// Running says whether a command is open, announced or not.
-func (t *Tracker) Running() bool { return t.cur.open }
 
 func (t *Tracker) mark(m *Mark) {
 	if !m.integration() || !m.Trusted {

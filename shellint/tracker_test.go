@@ -156,20 +156,20 @@ func TestTrackerStepByStep(t *testing.T) {
 	var r shellint.Result
 	s := shellint.NewScanner(shellint.Options{})
 	tr := new(shellint.Tracker)
-	if tr.Detected() || tr.Running() {
+	if tr.Detected() {
 		t.Error("a new Tracker knows of marks")
 	}
 	s.Scan([]byte("\x1b]133;C\a"), &r)
-	if got := tr.Mark(&r.Marks[0]); len(got) != 0 || !tr.Detected() || !tr.Running() {
+	if got := tr.Feed(&r); len(got) != 0 || !tr.Detected() {
 		t.Errorf("after C: %+v", got)
 	}
 	if got := tr.Announce(); len(got) != 1 || got[0].Kind != shellint.CommandOpened || got[0].Off != 8 {
 		t.Errorf("announced: %+v", got)
 	}
-	if got := tr.Data(); len(got) != 0 {
+	if got := tr.Announce(); len(got) != 0 {
 		t.Errorf("announced twice: %+v", got)
 	}
-	if got := tr.Close(8, shellint.Exit{}); len(got) != 1 || got[0].Reason != shellint.ClosedByEOF || tr.Running() {
+	if got := tr.Close(8, shellint.Exit{}); len(got) != 1 || got[0].Reason != shellint.ClosedByEOF {
 		t.Errorf("closed: %+v", got)
 	}
 }

@@ -118,7 +118,7 @@ func (l *Log) writeLocked(object []byte) error {
 		return err
 	}
 	if _, err := l.file.Write(line); err != nil {
-		if cut := l.file.Truncate(l.size); cut != nil {
+		if l.cutLocked(l.size) != nil {
 			l.closeLocked() // opening it again cuts what was half written
 		}
 		return err
@@ -139,9 +139,9 @@ func (l *Log) putHeadLocked() error {
 	return nil
 }
 
-// ReadHead returns what the file beside the log says. Without one it is the
+// readHead returns what the file beside the log says. Without one it is the
 // head of an empty log.
-func ReadHead(path string) (Head, error) {
+func readHead(path string) (Head, error) {
 	data, err := secret.ReadFile(path + ".head")
 	if errors.Is(err, fs.ErrNotExist) {
 		return start, nil
@@ -191,12 +191,12 @@ func (l *Log) resumeLocked() error {
 	if err != nil {
 		return err
 	}
-	if err := l.file.Truncate(size); err != nil {
+	if err := l.cutLocked(size); err != nil {
 		return err
 	}
 	l.size = size
 	if !l.known {
-		if l.head, err = ReadHead(l.opts.Path); err != nil {
+		if l.head, err = readHead(l.opts.Path); err != nil {
 			l.head = start // Verify says so
 		}
 		l.known = true
@@ -205,6 +205,20 @@ func (l *Log) resumeLocked() error {
 		l.head = Head{last.N, last.Hash}
 	}
 	return nil
+}
+
+// cutLocked takes away what is behind size. Windows does not let a file be cut
+// through what only appends to it.
+func (l *Log) cutLocked(size int64) error {
+	info, err := l.file.Stat()
+	if err != nil || info.Size() == size {
+		return err
+	}
+	f, err := secret.OpenWrite(l.opts.Path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
 }
 
 // lastRecord returns the last line of the file that is one, zero if there is

@@ -45,7 +45,7 @@ const maxProblems = 20
 // cut off together with the file beside the log. The error is about reading.
 func Verify(path string, live *Head) (Report, error) {
 	v := verifier{report: Report{Problems: []Problem{}}, seen: map[int64]string{}}
-	head, headErr := ReadHead(path)
+	head, headErr := readHead(path)
 	if headErr != nil {
 		v.problem(path+".head", 0, "%v", headErr)
 	}

@@ -35,3 +35,13 @@ func ParseOptions(wrapper string, words ...string) (met, operands []string) {
 	}
 	return met, operands
 }
+
+// Has reports whether there is a finding of that kind.
+func (r *Reading) Has(k Kind) bool {
+	for _, f := range r.Findings {
+		if f.Kind == k {
+			return true
+		}
+	}
+	return false
+}

@@ -1,6 +1,10 @@
 package command
 
-import "strings"
+import (
+	"strings"
+
+	"tether/internal/clip"
+)
 
 // Word is one word of a command.
 type Word struct {
@@ -87,19 +91,9 @@ type Setting struct {
 	Value Word
 }
 
-// Has reports whether there is a finding of that kind.
-func (r *Reading) Has(k Kind) bool {
-	for _, f := range r.Findings {
-		if f.Kind == k {
-			return true
-		}
-	}
-	return false
-}
+func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: brief(text)}) }
 
-func (r *Reading) find(k Kind, text string) { r.add(Finding{Kind: k, Text: clip(text)}) }
-
-func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, clip(c.String()), c}) }
+func (r *Reading) findIn(k Kind, c Command) { r.add(Finding{k, brief(c.String()), c}) }
 
 // add keeps a finding. Of too many the last is that there are too many: none
 // may hide behind others.
@@ -121,12 +115,8 @@ const (
 	maxText     = 120 // bytes of a finding's text
 )
 
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxText], "") + "…"
-}
+// brief makes text of a command's short enough for a finding.
+func brief(s string) string { return clip.Marked(s, maxText) }
 
 // Argv reads words that are executed as they are.
 func Argv(argv []string) *Reading {

@@ -11,6 +11,8 @@ import (
 	"unicode"
 
 	"github.com/pelletier/go-toml/v2"
+
+	"tether/internal/clip"
 )
 
 // Problem is one thing that is wrong with a configuration.
@@ -242,23 +244,17 @@ func (f *field) hint(t reflect.Type) string {
 func shown(raw any) string {
 	switch x := raw.(type) {
 	case string:
-		return strconv.Quote(clip(x))
+		return strconv.Quote(brief(x))
 	case map[string]any:
 		return "a table"
 	case []any:
 		return "a list"
 	}
-	return printable(clip(fmt.Sprint(raw)))
+	return printable(brief(fmt.Sprint(raw)))
 }
 
-const maxShown = 60 // bytes of a value or key in an error
-
-func clip(s string) string {
-	if len(s) > maxShown {
-		return s[:maxShown] + "…"
-	}
-	return s
-}
+// brief makes a value or key short enough for an error.
+func brief(s string) string { return clip.Marked(s, 60) }
 
 // printable makes text of the file's fit for a message.
 func printable(s string) string {

@@ -14,6 +14,18 @@ type Key struct {
 	Allowed string // "64KiB to 1GiB", "lag, hold", "" if anything goes
 }
 
+// Words are what can be written as the key's value where that is one of a few
+// words, else nil.
+func (k Key) Words() []string {
+	switch {
+	case k.Kind == "bool":
+		return []string{"true", "false"}
+	case k.Kind == "string" && k.Allowed != "":
+		return strings.Split(k.Allowed, ", ")
+	}
+	return nil
+}
+
 // Keys returns all keys with the values of the default, section by section.
 // Keys of tables in lists have the list's name and [] before theirs, and their
 // zero value.

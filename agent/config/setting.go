@@ -90,7 +90,7 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 			if near != "" {
 				text = "there is no such variable; did you mean " + Prefix + near + "?"
 			}
-			wrong = append(wrong, Problem{From: printable(clip(full)), Text: text})
+			wrong = append(wrong, Problem{From: printable(brief(full)), Text: text})
 		}
 	}
 	order := func(name string) int {

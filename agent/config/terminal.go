@@ -74,7 +74,7 @@ func (d *Declared) problems(at string) []Problem {
 	}
 	switch {
 	case d.Line != "" && len(d.Command) > 0:
-		problem("line", "it goes with no command: one of both")
+		problem("line", "give either a command or a line")
 	case d.Line == "" && (len(d.Command) == 0 || d.Command[0] == ""):
 		problem("command", `what runs is missing: command = ["npm", "run", "dev"], or line = "npm run dev" for a shell`)
 	}

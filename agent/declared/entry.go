@@ -61,7 +61,7 @@ func (e *entry) up(ctx context.Context) error {
 	}
 	e.halt()
 	t := e.running() // it may have been started just before
-	if err := e.wait(ctx, e.begin(e.set.ctx, t)); err != nil {
+	if err := await(ctx, e.begin(e.set.ctx, t)); err != nil {
 		return err
 	}
 	e.set.keep(e.name(), func(k *kept) { k.Down = false })
@@ -89,7 +89,7 @@ func (e *entry) restart(ctx context.Context) error {
 		e.begin(e.set.ctx, e.running())
 		return err
 	}
-	if err := e.wait(ctx, e.begin(e.set.ctx, nil)); err != nil {
+	if err := await(ctx, e.begin(e.set.ctx, nil)); err != nil {
 		return err
 	}
 	e.set.keep(e.name(), func(k *kept) { k.Down = false })
@@ -112,7 +112,7 @@ func (e *entry) end(ctx context.Context) error {
 	return nil
 }
 
-func (e *entry) wait(ctx context.Context, done <-chan struct{}) error {
+func await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -226,23 +227,12 @@ func (s *Set) named(names []string) ([]*entry, error) {
 	}
 	var chosen []*entry
 	for _, name := range names {
-		var found *entry
-		for _, e := range s.entries {
-			if e.spec.Name == name {
-				found = e
-			}
-		}
-		if found == nil {
+		i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.spec.Name == name })
+		if i < 0 {
 			return nil, &UnknownError{name}
 		}
-		for _, e := range chosen {
-			if e == found {
-				found = nil
-				break
-			}
-		}
-		if found != nil {
-			chosen = append(chosen, found)
+		if !slices.Contains(chosen, s.entries[i]) {
+			chosen = append(chosen, s.entries[i])
 		}
 	}
 	return chosen, nil

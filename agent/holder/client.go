@@ -82,7 +82,7 @@ func (c *Client) handshake() (*frames, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := theirs.agree(); err != nil {
+	if err := theirs.agree(); err != nil {
 		return nil, err
 	}
 	c.features = theirs.features & features
@@ -232,9 +232,9 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// Detach ends the connection; the holder and the child live on. It wakes
+// Close ends the connection; the holder and the child live on. It wakes
 // everything that waits. A second call does nothing.
-func (c *Client) Detach() error {
+func (c *Client) Close() error {
 	c.mu.Lock()
 	c.detached = true
 	if c.err == nil {
@@ -246,6 +246,3 @@ func (c *Client) Detach() error {
 	<-c.over
 	return nil
 }
-
-// Close is Detach.
-func (c *Client) Close() error { return c.Detach() }

@@ -51,6 +51,16 @@ func FuzzMessages(f *testing.F) {
 	})
 }
 
+// A program that Windows has ended for an access violation ended with 3221225477, with a holder as without.
+func TestExitCodes(t *testing.T) {
+	for _, code := range []int{0, 1, 137, 255, 0xc0000005, 0xc000013a, -1} {
+		e := exitRecord{5, time.Unix(946684800, 7), pty.Exit{Code: code}}
+		if got, err := decodeExit(e.append(nil)[frameHead:]); got.exit.Code != code || err != nil {
+			t.Errorf("code %d became %d, %v", code, got.exit.Code, err)
+		}
+	}
+}
+
 // FuzzSpawn: what a holder understands of what it is to run, it would say
 // again in the same words.
 func FuzzSpawn(f *testing.F) {

@@ -19,7 +19,7 @@ var (
 	ErrReplaced = errors.New("another daemon has taken over this terminal")
 	// ErrLost is the end of a Client whose holder ended without a word.
 	ErrLost = errors.New("the holder is gone")
-	// ErrDetached is the end of a Client that was detached. It is
+	// ErrDetached is the end of a Client that was closed here. It is
 	// os.ErrClosed.
 	ErrDetached = fmt.Errorf("detached from the holder: %w", os.ErrClosed)
 )
@@ -35,6 +35,3 @@ func (e *GapError) Error() string {
 
 // Gap returns From and To.
 func (e *GapError) Gap() (from, to int64) { return e.From, e.To }
-
-// Size is the number of bytes that are missing.
-func (e *GapError) Size() int64 { return e.To - e.From }

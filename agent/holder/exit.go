@@ -10,7 +10,7 @@ import (
 )
 
 // Wait blocks until the child has ended, or the connection has, and, if the
-// Client streams, Read has returned all there is; Detach ends it at once. It
+// Client streams, Read has returned all there is; Close ends it at once. It
 // tells how the child ended, or code -1 if that is not known: Err says why.
 func (c *Client) Wait() pty.Exit {
 	c.mu.Lock()
@@ -35,17 +35,6 @@ func (c *Client) settledLocked() bool {
 	default:
 		return false
 	}
-}
-
-// Exit tells how the child ended, if it has, without waiting for the last
-// output to be read.
-func (c *Client) Exit() (pty.Exit, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.exit == nil {
-		return pty.Exit{}, false
-	}
-	return c.exit.exit, true
 }
 
 // ExitedAt is when the child ended, the zero time if it has not, and the

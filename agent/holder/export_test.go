@@ -3,6 +3,8 @@ package holder
 import (
 	"context"
 	"net"
+
+	"tether/platform/pty"
 )
 
 // Child is what a holder holds.
@@ -42,4 +44,18 @@ func (h *Held) Bounds() (base, end int64) {
 // Connect is Dial over a given connection.
 func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
 	return newClient(ctx, "test", "", conn, nil)
+}
+
+// Size is the number of bytes that are missing.
+func (e *GapError) Size() int64 { return e.To - e.From }
+
+// Exit tells how the child ended, if it has, without waiting for the last
+// output to be read.
+func (c *Client) Exit() (pty.Exit, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.exit == nil {
+		return pty.Exit{}, false
+	}
+	return c.exit.exit, true
 }

@@ -59,6 +59,7 @@ func FuzzHolder(f *testing.F) {
 			<-b.print(0, logBytes/2)
 			_, _ = conn.Write(said)
 			conn.Close()
+			synctest.Wait() // it may have said hello, and would take over from the next daemon
 			<-b.print(logBytes/2, logBytes/2)
 			c := b.stream(0)
 			b.take(c, 0, logBytes)

@@ -319,6 +319,25 @@ func TestHistoryStaysForANewDaemon(t *testing.T) {
 	})
 }
 
+// Who asks for the child's end waits for it, and not for those who take nothing.
+func TestAKilledChildIsNotHeldForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{Stall: time.Hour, AwayHold: time.Hour})
+		_ = b.print(0, 2*logBytes)
+		b.wantBounds(0, logBytes)
+		c := b.dial()
+		began := time.Now()
+		if err := c.Kill(t.Context(), 0); err != nil {
+			t.Fatal(err)
+		}
+		if exit := c.Wait(); exit.Code != 137 || time.Since(began) > 11*time.Second {
+			t.Errorf("after %v: %+v", time.Since(began), exit)
+		}
+		forget(t, c)
+		b.tasks.Wait()
+	})
+}
+
 func TestDrainIsBounded(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -57,6 +57,7 @@ type holder struct {
 	session  *session // the connected daemon
 	exit     *exitRecord
 	free     bool      // the log was full for too long: the oldest bytes go until a daemon takes some
+	killed   bool      // somebody has asked for the child's end
 	holding  bool      // pump waits for room
 	inRead   bool      // pump waits for the child
 	lastByte time.Time // when output came last

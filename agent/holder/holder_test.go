@@ -136,7 +136,7 @@ func TestReconnectAnywhere(t *testing.T) {
 	if out := all(t, h); len(out) != 10*lines || checkCount([]byte(out), 0) >= 0 {
 		t.Fatalf("%d bytes, wrong at %d", len(out), checkCount([]byte(out), 0))
 	}
-	h.Detach()
+	h.Close()
 	for _, off := range []int64{0, 1, 9, 4095, 65536, 10*lines - 1, 10 * lines} {
 		again := dial(t, o, "x")
 		if again.Base() != 0 || again.End() != 10*lines || string(again.Meta()) != "m" || again.Pid() != h.Pid() {

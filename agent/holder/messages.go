@@ -2,6 +2,7 @@ package holder
 
 import (
 	"encoding/binary"
+	"math"
 	"time"
 
 	"tether/platform/pty"
@@ -58,7 +59,7 @@ func (e exitRecord) append(dst []byte) []byte {
 	dst = beginFrame(dst, kindExit)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(e.end))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(e.at.UnixNano()))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(int32(e.exit.Code)))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(e.exit.Code))
 	dst = append(dst, e.exit.Signal[:min(len(e.exit.Signal), maxSignal)]...)
 	return endFrame(dst, at)
 }
@@ -66,7 +67,10 @@ func (e exitRecord) append(dst []byte) []byte {
 func decodeExit(p []byte) (exitRecord, error) {
 	f := fields{b: p}
 	e := exitRecord{end: f.offset(), at: time.Unix(0, int64(f.u64()))}
-	e.exit.Code = int(int32(f.u32()))
+	code := f.u32()
+	if e.exit.Code = int(code); code == math.MaxUint32 {
+		e.exit.Code = -1 // not known; Windows has all other codes of 32 bits
+	}
 	e.exit.Signal = string(f.rest(maxSignal))
 	return e, f.err()
 }

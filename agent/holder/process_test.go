@@ -29,7 +29,7 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 	kills := 0
 	file := filepath.Join(t.TempDir(), "recorded")
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
-	h.Detach()
+	h.Close()
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	for i := range testkit.Rounds(t, 30, 500) {
@@ -53,7 +53,7 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 	if err := last.Kill(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	last.Detach()
+	last.Close()
 	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
 		t.Fatalf("the last daemon: %v %s", err, out)
 	}
@@ -163,7 +163,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
-	h.Detach()
+	h.Close()
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() { // each takes over from the other
@@ -269,7 +269,7 @@ func TestListKeepsWhatLives(t *testing.T) {
 		t.Errorf("without the directory: %v, %v", ids, err)
 	}
 	for _, id := range []string{"b", "a"} {
-		spawn(t, o, holder.Spec{ID: id, Command: waiting(t)}).Detach()
+		spawn(t, o, holder.Spec{ID: id, Command: waiting(t)}).Close()
 	}
 	foreign, err := ipc.Listen(filepath.Join(o.Dir, "c.sock"))
 	if err != nil {

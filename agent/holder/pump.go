@@ -82,11 +82,18 @@ func (h *holder) floorLocked() int64 {
 // keepNothing is the keep of a daemon that needs nothing of what it has taken.
 const keepNothing = math.MaxInt64
 
+// killedHold is how long a full log may hold a child whose end was asked for:
+// who asked waits for it, and a host that is gone must not make them.
+const killedHold = 10 * time.Second
+
 // patienceLocked is how much longer a full log may hold the child.
 func (h *holder) patienceLocked() time.Duration {
 	bound := h.spec.AwayHold
 	if h.session != nil {
 		bound = h.spec.Stall
+	}
+	if h.killed {
+		bound = min(bound, killedHold)
 	}
 	return bound - time.Since(h.since)
 }

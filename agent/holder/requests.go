@@ -179,6 +179,8 @@ func (s *session) kill(request uint32, grace time.Duration, check func() error) 
 	}
 	ctx, cancel := context.WithCancel(h.ctx)
 	s.kills[request] = cancel
+	h.killed = true
+	h.movedLocked()
 	h.tasks.Go(func() {
 		err := h.child.Kill(ctx, grace)
 		cancel()

@@ -82,7 +82,7 @@ func greet(conn net.Conn, r *bufio.Reader) (agreed uint64, err error) {
 	if _, err := conn.Write(ourHello().append(nil)); err != nil {
 		return 0, err
 	}
-	if _, err := theirs.agree(); err != nil {
+	if err := theirs.agree(); err != nil {
 		return 0, err
 	}
 	return theirs.features & features, conn.SetDeadline(time.Time{})

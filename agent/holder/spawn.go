@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -129,70 +127,4 @@ func dial(ctx context.Context, dir, id string, process *os.Process) (*Client, er
 		return nil, err
 	}
 	return newClient(ctx, id, path, conn, process)
-}
-
-// List returns the ids of the holders in dir, in alphabetical order. What
-// holders that were killed have left there is removed; a socket that is
-// served never is. Without the directory there are none.
-func List(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list holders: %w", err)
-	}
-	var ids []string
-	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), lockSuffix)
-		id, ok := strings.CutSuffix(name, socketSuffix)
-		if !ok || !validID(id) {
-			continue
-		}
-		alive := !removeDead(filepath.Join(dir, name))
-		if alive && name == e.Name() {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// Dead returns how many holders were killed of those that have left something
-// in dir. It removes nothing.
-func Dead(dir string) (int, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix))
-	n := 0
-	for _, path := range paths {
-		lock, held := ipc.Lock(path + lockSuffix)
-		if held != nil {
-			continue // alive, or not to be judged
-		}
-		if conn, err := ipc.Dial(context.Background(), path); err == nil {
-			conn.Close()
-		} else if errors.Is(err, ipc.ErrNotRunning) {
-			n++
-		}
-		lock.Close()
-	}
-	return n, err
-}
-
-// removeDead removes the socket and the lock file of a holder that is gone
-// and reports whether it was. A living holder has the lock.
-func removeDead(path string) bool {
-	lock, err := ipc.Lock(path + lockSuffix)
-	if err != nil {
-		return false // alive, or not to be judged
-	}
-	defer lock.Close()
-	conn, err := ipc.Dial(context.Background(), path)
-	if err == nil {
-		conn.Close() // served without a lock: not ours, but alive
-	}
-	if !errors.Is(err, ipc.ErrNotRunning) {
-		return false
-	}
-	_ = os.Remove(path) // there may be only a lock
-	_ = removeLock(path)
-	return true
 }

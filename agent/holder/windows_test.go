@@ -44,7 +44,7 @@ func TestReconnectAnywhereOnWindows(t *testing.T) {
 	if n := wantCounted(t, unpainted([]byte(whole))); n != lines {
 		t.Fatalf("%d numbers, want %d", n, lines)
 	}
-	h.Detach()
+	h.Close()
 	for _, off := range []int64{0, 1, 9, 4095, 65536, int64(len(whole)) - 1, int64(len(whole))} {
 		again := dial(t, o, "x")
 		if again.Base() != 0 || again.End() != int64(len(whole)) || string(again.Meta()) != "m" || again.Pid() != h.Pid() {
@@ -69,7 +69,7 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "recorded")
 	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
-	h.Detach()
+	h.Close()
 	kills := 0
 	for range testkit.Rounds(t, 20, 200) {
 		cmd := daemonCommand(t, o, "x", file)
@@ -89,7 +89,7 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 	if err := last.Kill(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	last.Detach()
+	last.Close()
 	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
 		t.Fatalf("the last daemon: %v %s", err, out)
 	}

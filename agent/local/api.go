@@ -183,6 +183,20 @@ type SecretStore struct {
 	Why   string `json:"why,omitempty"`  // it is not the keyring
 }
 
+// The places where secrets are kept, see [SecretStore].
+const (
+	StoreKeyring = "keyring"
+	StoreFile    = "file"
+)
+
+// Degraded is something that does not work as it should while the daemon
+// goes on.
+type Degraded struct {
+	Cause string    `json:"cause"` // stays the same: "state directory"
+	Text  string    `json:"text"`  // what it is and what to do
+	Since time.Time `json:"since"`
+}
+
 // Holders are the processes in which terminals outlive the daemon.
 type Holders struct {
 	Alive    int    `json:"alive"`

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -41,7 +42,9 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	s.attached.Add(1)
+	if err := s.enter(); err != nil {
+		return err
+	}
 	defer s.attached.Done()
 	offsets := r.URL.Query().Get("offsets") == "1"
 	if offsets {
@@ -51,8 +54,10 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return nil // upgrade has answered
 	}
+	s.stirred()
+	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
-	a := &attachment{conn: conn, terminal: h, reader: rd, server: s, offsets: offsets}
+	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, offsets: offsets}
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
@@ -87,6 +92,7 @@ func parseStart(q url.Values) (term.ReaderOptions, error) {
 type attachment struct {
 	conn     *websocket.Conn
 	terminal term.Handle
+	access   term.Access
 	reader   *term.Reader
 	server   *Server
 	offsets  bool // messages begin with them
@@ -98,11 +104,12 @@ func (a *attachment) run(request context.Context) {
 	ctx, cancel := context.WithCancel(request)
 	defer context.AfterFunc(a.server.draining, cancel)()
 	var wg sync.WaitGroup
-	wrong := make(chan Control, 1) // what input has to tell; kept until output gets to it
+	beside := make(chan Control, 1) // what input and lendings have to tell; kept until output gets to it
 	wg.Go(func() {
 		defer cancel()
-		a.input(ctx, wrong)
+		a.input(ctx, beside)
 	})
+	wg.Go(func() { a.lendings(ctx, beside) })
 	finished := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { // a write that blocks must not hold up the end
 		select {
@@ -111,7 +118,7 @@ func (a *attachment) run(request context.Context) {
 			a.conn.CloseNow()
 		}
 	})
-	last, ok := a.output(ctx, wrong)
+	last, ok := a.output(ctx, beside)
 	if request.Err() != nil {
 		last, ok = Control{Type: ControlDropped, Message: context.Cause(request).Error()}, true
 	}
@@ -129,14 +136,14 @@ func (a *attachment) run(request context.Context) {
 
 // output sends the terminal's stream until its end and returns the last word
 // for the client; ok is false when the client is not there to hear it.
-func (a *attachment) output(ctx context.Context, wrong <-chan Control) (last Control, ok bool) {
+func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Control, ok bool) {
 	buf := make([]byte, offsetBytes+attachChunk)
 	for {
 		ev, ready, err := a.reader.TryNext(buf[offsetBytes:])
 		if err == nil && !ready {
 			select {
 			case <-a.reader.Ready(1):
-			case c := <-wrong:
+			case c := <-beside:
 				err = a.send(websocket.MessageText, c.encode())
 			case <-ctx.Done():
 				return a.dropped()
@@ -214,6 +221,27 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 		select {
 		case wrong <- Control{Type: ControlError, Message: err.Error()}:
 		default: // one complaint that waits is enough
+		}
+	}
+}
+
+// lendings tells who can watch, whenever that has changed since the attachment began: whoever types wants to know.
+func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
+	before := a.terminal.Info().LentTo
+	for since := uint64(0); ; {
+		var err error
+		if since, err = a.access.Changed(ctx, since); err != nil {
+			return
+		}
+		now := a.terminal.Info().LentTo
+		if slices.Equal(before, now) {
+			continue
+		}
+		before = now
+		select {
+		case beside <- Control{Type: ControlLent, Hosts: now}:
+		case <-ctx.Done():
+			return
 		}
 	}
 }

@@ -53,7 +53,7 @@ func TestAttachBothWays(t *testing.T) {
 	}
 	resized := local.Control{Type: local.ControlResized, Cols: 100, Rows: 40}
 	for _, a := range []*local.Attachment{whole, tail, now} {
-		if got := next(t, a); got != resized {
+		if got := next(t, a); !cmp.Equal(got, resized) {
 			t.Errorf("%+v, want %+v", got, resized)
 		}
 	}
@@ -61,7 +61,7 @@ func TestAttachBothWays(t *testing.T) {
 	child.End(9)
 	for _, a := range []*local.Attachment{whole, tail, now} {
 		reads(t, a, "last")
-		if got, want := next(t, a), (local.Control{Type: local.ControlExit, Code: 9}); got != want {
+		if got, want := next(t, a), (local.Control{Type: local.ControlExit, Code: 9}); !cmp.Equal(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 		if _, err := a.Next(t.Context()); !errors.Is(err, local.ErrDropped) {

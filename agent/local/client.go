@@ -128,8 +128,9 @@ func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
 }
 
 // Unpair forgets a host.
-func (c *Client) Unpair(ctx context.Context, name string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/hosts/"+url.PathEscape(name), nil, &struct{}{})
+func (c *Client) Unpair(ctx context.Context, name string) (Unpaired, error) {
+	var u Unpaired
+	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+url.PathEscape(name), nil, &u)
 }
 
 // Shutdown asks the daemon to end, with all its terminals. It does not wait.

@@ -26,26 +26,27 @@ const (
 	CodeTooLarge        Code = "too_large"        // a body beyond maxBody
 	CodeUnsupportedType Code = "unsupported_type" // a body that does not say that it is JSON
 	CodeLimit           Code = "limit"            // as many as are allowed are there
-	CodeNoTerminal      Code = "no_such_terminal" //
-	CodeNoToken         Code = "no_such_token"    //
+	CodeNoTerminal      Code = "no_such_terminal" // or none that this principal may see
+	CodeNoToken         Code = "no_such_token"    // the agent has none
 	CodeExists          Code = "exists"           // what was to be made is there
 	CodeAmbiguous       Code = "ambiguous"        // a name or beginning fits several terminals
 	CodeDenied          Code = "denied"           // not allowed for this principal
-	CodeExited          Code = "exited"           // the terminal's child has ended
+	CodeExited          Code = "exited"           // the terminal's child has ended, or is being ended
 	CodeWouldEnd        Code = "would_end"        // terminals cannot outlive the daemon
 	CodeCannotStart     Code = "cannot_start"     // the command could not be started
 	CodeNotPaired       Code = "not_paired"       // no such host, or none at all
 	CodePaired          Code = "already_paired"   // a host of that name exists
 	CodeInsecure        Code = "insecure_url"     // a credential would travel in clear text
-	CodeUnreachable     Code = "host_unreachable" //
+	CodeUnreachable     Code = "host_unreachable" // no connection, or no answer in time
 	CodeRefused         Code = "host_refused"     // the credential was not accepted
 	CodeUnsupportedHost Code = "host_unsupported" // it does not take client-executed terminals
-	CodeTimeout         Code = "timed_out"        //
-	CodeClosing         Code = "shutting_down"    //
-	CodeInternal        Code = "internal"         //
+	CodeTimeout         Code = "timed_out"        // what was waited for did not come
+	CodeClosing         Code = "shutting_down"    // the daemon ends; another one may follow
+	CodeInternal        Code = "internal"         // a bug, or the system
 )
 
-// Exit statuses of the command line, UX-4. Attach has three of its own.
+// Exit statuses of the command line; docs/CLI.md is the contract. The last two are of
+// commands that were connected to a terminal.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
@@ -149,7 +150,7 @@ func errorFor(err error) *Error {
 		e.Code, e.Hint = CodeDenied, "it was started with --private, and stays so"
 	case errors.As(err, &start):
 		e.Code, e.Hint = CodeCannotStart, startHint(start)
-	case errors.Is(err, term.ErrExited):
+	case errors.Is(err, term.ErrExited), errors.Is(err, term.ErrEnding):
 		e.Code = CodeExited
 	case errors.Is(err, term.ErrClosed):
 		e.Code = CodeClosing

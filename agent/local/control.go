@@ -16,6 +16,7 @@ const (
 	ControlExit    ControlType = "exit"    // server: Code, Signal; the last message
 	ControlDropped ControlType = "dropped" // server: Message says why; the last message
 	ControlError   ControlType = "error"   // server: Message says what of the client's was wrong
+	ControlLent    ControlType = "lent"    // server: Hosts can watch from now on, none if there are none
 )
 
 // Control is a text frame on the WebSocket of an attached terminal.
@@ -27,6 +28,7 @@ type Control struct {
 	Code    int         `json:"code,omitempty"`
 	Signal  string      `json:"signal,omitempty"`
 	Message string      `json:"message,omitempty"`
+	Hosts   []string    `json:"hosts,omitempty"`
 	Keep    bool        `json:"keep,omitempty"` // dropped: the terminal goes on, and the next daemon has it
 }
 

@@ -30,14 +30,13 @@ const (
 // dialPatiently connects to the daemon. Where there is none, but one is about
 // to be, it waits for it.
 func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
-	pause := secondLook
 	for end, looks := time.Now().Add(handOverPatience), 0; ; looks++ {
 		conn, err := ipc.Dial(ctx, socket)
 		if !errors.Is(err, ipc.ErrNotRunning) || looks > 0 && !locked(socket) || time.Now().After(end) {
 			return conn, err
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(secondLook):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

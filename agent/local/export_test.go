@@ -32,6 +32,12 @@ func DecodeBody(body []byte, into any) error {
 	return decode(httptest.NewRecorder(), httptest.NewRequest("POST", "/", bytes.NewReader(body)), into)
 }
 
+// Enter is enter: what a request does that was let in before the server drained.
+func (s *Server) Enter() error { return s.enter() }
+
+// Leave ends that.
+func (s *Server) Leave() { s.attached.Done() }
+
 // HTTP is the HTTP status.
 func (o outcomes) HTTP() int { return o.http }
 

@@ -50,11 +50,13 @@ func admit(r *http.Request) (term.Actor, *Error) {
 	return lowered(term.User, r.Header)
 }
 
+var errDraining = &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}
+
 // unlessDraining refuses everything once the server drains.
 func (s *Server) unlessDraining(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.draining.Err() != nil {
-			fail(w, &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"})
+			fail(w, errDraining)
 			return
 		}
 		next.ServeHTTP(w, r)

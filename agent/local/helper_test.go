@@ -69,7 +69,9 @@ func (d *fakeDaemon) ChangeHost(_ context.Context, name string, c local.HostChan
 	return local.HostStatus{Name: cmp.Or(c.Name, name), Default: c.Default}, d.note("change " + name)
 }
 
-func (d *fakeDaemon) Unpair(_ context.Context, name string) error { return d.note("unpair " + name) }
+func (d *fakeDaemon) Unpair(_ context.Context, name string) (local.Unpaired, error) {
+	return local.Unpaired{}, d.note("unpair " + name)
+}
 func (d *fakeDaemon) HandOver(r local.HandOverRequest) (local.HandOver, error) {
 	return local.HandOver{Kept: 1}, d.note("hand over")
 }

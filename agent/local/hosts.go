@@ -47,10 +47,17 @@ func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange)
 	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(name), change, &h)
 }
 
+// Unpaired is what is left of a host that was forgotten here.
+type Unpaired struct {
+	SchemaVersion int `json:"schema_version"`
+	// Keeps is why the host may still let this machine's key in: it could not be told. "" if there is no such key.
+	Keeps string `json:"keeps,omitempty"`
+}
+
 // PairOffer is a pairing by a code that waits for somebody at the host.
 type PairOffer struct {
 	SchemaVersion int `json:"schema_version"`
-	// ID names it for Finish; "" says that the host pairs by tokens alone.
+	// ID names it for Finish; "" says that the host pairs by tokens alone, or that there is nothing to do.
 	ID   string `json:"id,omitempty"`
 	Code string `json:"code,omitempty"` // to be compared with the one at the host
 	// HostKey and DeviceKey are fingerprints, of the host's key and this
@@ -58,6 +65,8 @@ type PairOffer struct {
 	HostKey   string `json:"host_key,omitempty"`
 	DeviceKey string `json:"device_key,omitempty"`
 	ExpiresMs int64  `json:"expires_ms,omitempty"` // from now
+	// Paired is the host if this machine is paired with it by keys already, just so, and let in.
+	Paired *HostStatus `json:"paired,omitempty"`
 }
 
 func (s *Server) offer(w http.ResponseWriter, r *http.Request) error {
@@ -87,7 +96,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request) error {
 }
 
 // Offer begins to pair by a code. An offer without an ID says that the host
-// pairs by tokens alone.
+// pairs by tokens alone, or, with Paired, that it is paired already.
 func (c *Client) Offer(ctx context.Context, r PairRequest) (PairOffer, error) {
 	var o PairOffer
 	return o, c.do(ctx, http.MethodPost, "/v1/pairings", r, &o)

@@ -76,7 +76,9 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	s.attached.Add(1)
+	if err := s.enter(); err != nil {
+		return err
+	}
 	defer s.attached.Done()
 	conn, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -117,5 +119,5 @@ func (l *lineStream) Close() error { return l.conn.Close() }
 
 // toolBug notes a bug that a call of a tool has met.
 func (s *Server) toolBug(tool string, stack []byte) {
-	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool has met a bug")
+	s.log.Error().Str("tool", tool).Bytes("stack", stack).Msg("a call of a tool ran into a bug")
 }

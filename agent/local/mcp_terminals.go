@@ -55,8 +55,8 @@ func (a *agentTerminals) info(h term.Handle) mcp.Info {
 // find takes whole ids alone: the beginning of one, which a model may have
 // made up, must not kill anything.
 func (a *agentTerminals) find(id string) (term.Handle, error) {
-	h, err := a.access.Find(id)
-	if err != nil || string(h.ID()) != id {
+	h, err := a.access.Terminal(term.ID(id))
+	if err != nil {
 		return term.Handle{}, mcp.ErrNotFound
 	}
 	return h, nil

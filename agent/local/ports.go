@@ -3,7 +3,6 @@ package local
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -55,10 +54,6 @@ func listening(terminals ...term.Handle) (map[term.ID][]Listening, error) {
 		}
 	}
 	found, err := proc.Listeners(running)
-	if errors.Is(err, proc.ErrUnsupported) {
-		return nil, &Error{Code: CodeNotFound, Message: "which program listens on a port cannot be found out on this system yet",
-			Hint: "tether wait ID --port N waits for a port whoever has it"}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("listening ports: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"tether/agent/policy"
 	"tether/agent/term"
 )
 
@@ -75,11 +76,17 @@ func (s *Server) access(r *http.Request) term.Access { return s.opts.Access(Acto
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // person is h for the local user alone.
-func person(h handler) handler {
+func (s *Server) person(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if actor := ActorFrom(r.Context()); actor != term.User {
-			return &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path)}
+			return s.refused(r, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path)})
 		}
 		return h(w, r)
 	}
+}
+
+// refused writes down that whoever asks may not, and returns why. Of what was asked it keeps the route alone: what is in a path is theirs.
+func (s *Server) refused(r *http.Request, why *Error) error {
+	s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: ActorFrom(r.Context()), Detail: r.Pattern})
+	return why
 }

@@ -3,6 +3,7 @@ package local_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -96,6 +97,28 @@ func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
 	}
 }
 
+// What an agent may not administer is written down when it tries: who it was and which door, and nothing that it said.
+func TestRefusalsOfTheDoorAreWrittenDown(t *testing.T) {
+	w, e := judged(t, nil)
+	a := w.client.As("a")
+	_, made := a.CreateToken(t.Context(), "canary")
+	_, approved := a.Approve(t.Context(), "q-canary", true, 0)
+	_, lent := a.Lend(t.Context(), "canary", local.LendRequest{})
+	for what, err := range map[string]error{"a token": made, "an approval": approved, "a lending": lent, "a host": second(a.Unpair(t.Context(), "canary"))} {
+		wantCode(t, what, err, local.CodeDenied)
+	}
+	var got []string
+	for _, r := range e.Recent() {
+		got = append(got, string(r.Event)+" "+r.Actor+" "+r.Detail)
+	}
+	want := []string{"refusal agent:a POST /v1/tokens", "refusal agent:a POST /v1/approvals/{id}", "refusal agent:a POST /v1/terminals/{ref}/lend", "refusal agent:a DELETE /v1/hosts/{name}"}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +written down:\n%s", diff)
+	}
+}
+
 func TestAgentMayNotAdminister(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	ctx := t.Context()
@@ -106,7 +129,7 @@ func TestAgentMayNotAdminister(t *testing.T) {
 	_, private := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
 	_, lend := a.Spawn(ctx, local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), LendTo: []string{"n"}})
 	for what, err := range map[string]error{
-		"environment": env, "environment anew": fresh, "pair": pair, "unpair": a.Unpair(ctx, "n"), "shutdown": a.Shutdown(ctx),
+		"environment": env, "environment anew": fresh, "pair": pair, "unpair": second(a.Unpair(ctx, "n")), "shutdown": a.Shutdown(ctx),
 		"a private terminal": private, "a terminal lent to a host of its choice": lend,
 	} {
 		wantCode(t, what, err, local.CodeDenied)

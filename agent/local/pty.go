@@ -83,13 +83,17 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	default:
 		return &Error{Code: CodeLimit, Message: "too many user interfaces are connected", Hint: "close one"}
 	}
-	s.attached.Add(1)
+	if err := s.enter(); err != nil {
+		return err
+	}
 	defer s.attached.Done()
 	raw := &hijacked{ResponseWriter: w}
 	conn, err := upgrade(raw, r)
 	if err != nil {
 		return nil // upgrade has answered
 	}
+	s.stirred()
+	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
 	c := &ptyClient{server: s, conn: conn, raw: raw.conn, access: s.access(r), wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
 	c.serve(r.Context())

@@ -87,7 +87,7 @@ func (c *ptyClient) persons(id string) (term.Handle, error) {
 		return h, err
 	}
 	if h.Info().Owner != term.User {
-		return h, &Error{Code: CodeDenied, Message: "this is an agent's terminal; it takes no input or size here", Hint: "promote it first"}
+		return h, &Error{Code: CodeDenied, Message: "this is an agent's terminal; it cannot be typed into or resized here", Hint: "promote it first"}
 	}
 	return h, nil
 }

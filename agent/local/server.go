@@ -40,7 +40,7 @@ type Daemon interface {
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
-	Unpair(ctx context.Context, name string) error
+	Unpair(ctx context.Context, name string) (Unpaired, error)
 	// HandOver makes the daemon end soon and leave the terminals to the next
 	// one; it does not wait.
 	HandOver(HandOverRequest) (HandOver, error)
@@ -73,7 +73,10 @@ type Options struct {
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
 	WriteTimeout time.Duration
-	Logger       *zerolog.Logger // nil means silence
+	// Stirred, if not nil, is called when an interface or an attached person
+	// comes or goes. It must not block.
+	Stirred func()
+	Logger  *zerolog.Logger // nil means silence
 }
 
 // Times a client has for what it does not need long for.
@@ -100,12 +103,15 @@ type Server struct {
 	keeping  atomic.Bool     // draining, and the terminals go on
 	draining context.Context // done: attached clients are dropped, requests refused
 	drain    context.CancelFunc
-	attached sync.WaitGroup
-	viewers  chan struct{} // a slot for each WebSocket of a user interface
-	bulk     bulk          // what those are sent
-	leases   leases
-	sizes    sizes
-	agents   mcp.Servers // for each agent that came
+
+	entering sync.Mutex     // held while somebody is counted, or draining begins
+	attached sync.WaitGroup // those with a connection that HTTP has left to us
+
+	viewers chan struct{} // a slot for each WebSocket of a user interface
+	bulk    bulk          // what those are sent
+	leases  leases
+	sizes   sizes
+	agents  mcp.Servers // for each agent that came
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -142,10 +148,31 @@ func (s *Server) Serve(l net.Listener) error {
 // Drain drops the attached clients with a last word and refuses what is asked
 // from now on. It returns when they are gone.
 func (s *Server) Drain() {
+	s.entering.Lock()
 	s.drain()
+	s.entering.Unlock()
 	s.agents.Close()
 	s.leases.close()
 	s.attached.Wait()
+}
+
+// enter counts a client that Drain is to wait for, until it calls
+// attached.Done. It is refused once the server drains.
+func (s *Server) enter() error {
+	s.entering.Lock()
+	defer s.entering.Unlock()
+	if s.draining.Err() != nil {
+		return errDraining
+	}
+	s.attached.Add(1)
+	return nil
+}
+
+// stirred tells who cares that an attached client came or went.
+func (s *Server) stirred() {
+	if s.opts.Stirred != nil {
+		s.opts.Stirred()
+	}
 }
 
 // Close drains and stops listening.
@@ -182,43 +209,43 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals":               s.spawn,
 		"GET /v1/terminals/{ref}":          s.info,
 		"POST /v1/terminals/{ref}/kill":    s.kill,
-		"POST /v1/terminals/{ref}/promote": person(s.promote),
+		"POST /v1/terminals/{ref}/promote": s.person(s.promote),
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
-		"POST /v1/terminals/{ref}/lend":    person(s.lend),
-		"POST /v1/terminals/{ref}/unlend":  person(s.unlend),
-		"POST /v1/unlend":                  person(s.unlendAll),
+		"POST /v1/terminals/{ref}/lend":    s.person(s.lend),
+		"POST /v1/terminals/{ref}/unlend":  s.person(s.unlend),
+		"POST /v1/unlend":                  s.person(s.unlendAll),
 		"GET /v1/terminals/{ref}/attach":   s.attach,
 		"GET /v1/terminals/{ref}/wait":     s.wait,
 		"GET /v1/terminals/{ref}/ports":    s.ports,
 		"GET /v1/terminals/{ref}/events":   s.events,
-		"GET /v1/mcp":                      onlySocket(s.mcpLines),
+		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),
 		"/mcp":                             s.mcpHTTP,
-		"GET /v1/environment":              person(s.environment),
-		"POST /v1/environment":             person(s.environment),
-		"POST /v1/hosts":                   person(s.pair),
-		"POST /v1/hosts/{name}":            person(s.changeHost),
-		"POST /v1/pairings":                person(s.offer),
-		"POST /v1/pairings/{id}":           person(s.finish),
-		"DELETE /v1/hosts/{name}":          person(s.unpair),
-		"POST /v1/declared":                person(s.declare),
-		"GET /v1/health":                   onlySocket(person(s.health)),
-		"GET /v1/metrics":                  onlySocket(person(s.metrics)),
-		"GET /debug/pprof/{name}":          onlySocket(person(s.profile)),
-		"GET /v1/log":                      onlySocket(person(s.logLevel)),
-		"POST /v1/log":                     onlySocket(person(s.logLevel)),
-		"POST /v1/handover":                onlySocket(person(s.handOver)),
-		"POST /v1/shutdown":                person(s.shutdown),
-		"GET /v1/tokens":                   onlySocket(person(s.listTokens)),
-		"POST /v1/tokens":                  onlySocket(person(s.createToken)),
-		"DELETE /v1/tokens/{principal}":    onlySocket(person(s.revokeToken)),
-		"POST /v1/token":                   onlySocket(person(s.showToken)),
-		"GET /v1/approvals":                person(s.approvals),
-		"POST /v1/approvals/{id}":          person(s.approve),
-		"DELETE /v1/approvals/{id}":        person(s.revoke),
-		"GET /v1/audit/head":               person(s.auditHead),
+		"GET /v1/environment":              s.person(s.environment),
+		"POST /v1/environment":             s.person(s.environment),
+		"POST /v1/hosts":                   s.person(s.pair),
+		"POST /v1/hosts/{name}":            s.person(s.changeHost),
+		"POST /v1/pairings":                s.person(s.offer),
+		"POST /v1/pairings/{id}":           s.person(s.finish),
+		"DELETE /v1/hosts/{name}":          s.person(s.unpair),
+		"POST /v1/declared":                s.person(s.declare),
+		"GET /v1/health":                   s.onlySocket(s.person(s.health)),
+		"GET /v1/metrics":                  s.onlySocket(s.person(s.metrics)),
+		"GET /debug/pprof/{name}":          s.onlySocket(s.person(s.profile)),
+		"GET /v1/log":                      s.onlySocket(s.person(s.logLevel)),
+		"POST /v1/log":                     s.onlySocket(s.person(s.logLevel)),
+		"POST /v1/handover":                s.onlySocket(s.person(s.handOver)),
+		"POST /v1/shutdown":                s.person(s.shutdown),
+		"GET /v1/tokens":                   s.onlySocket(s.person(s.listTokens)),
+		"POST /v1/tokens":                  s.onlySocket(s.person(s.createToken)),
+		"DELETE /v1/tokens/{principal}":    s.onlySocket(s.person(s.revokeToken)),
+		"POST /v1/token":                   s.onlySocket(s.person(s.showToken)),
+		"GET /v1/approvals":                s.person(s.approvals),
+		"POST /v1/approvals/{id}":          s.person(s.approve),
+		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
+		"GET /v1/audit/head":               s.person(s.auditHead),
 		"GET /pty":                         s.pty,
-		"POST /pty/spawn":                  person(s.spawnPty),
+		"POST /pty/spawn":                  s.person(s.spawnPty),
 		"/":                                noRoute,
 	}
 }

@@ -61,7 +61,7 @@ func TestDaemonIsAsked(t *testing.T) {
 	if h, err := w.client.Pair(ctx, local.PairRequest{Name: "n", URL: "u"}); err != nil || h.URL != "u" {
 		t.Errorf("pair: %+v, %v", h, err)
 	}
-	if err := w.client.Unpair(ctx, "a/b"); err != nil {
+	if _, err := w.client.Unpair(ctx, "a/b"); err != nil {
 		t.Errorf("unpair: %v", err)
 	}
 	w.daemon.err = &local.Error{Code: local.CodeRefused, Message: "m", Hint: "h"}
@@ -93,6 +93,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 		{&term.SpecError{Field: "private", Err: term.ErrPrivate}, local.CodeBadRequest, 2},
 		{fmt.Errorf("start: %w", &pty.StartError{What: "directory", Err: io.EOF}), local.CodeCannotStart, 1},
 		{term.ErrExited, local.CodeExited, 1},
+		{term.ErrEnding, local.CodeExited, 1}, // was a bug of the daemon's, to who promotes in that moment
 		{term.ErrClosed, local.CodeClosing, 3},
 		{&http.MaxBytesError{}, local.CodeTooLarge, 1},
 		{context.DeadlineExceeded, local.CodeTimeout, 8},

@@ -120,10 +120,10 @@ func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 
 // onlySocket is h for who comes through the socket. What manages credentials
 // is not for who has stolen one.
-func onlySocket(h handler) handler {
+func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
-			return &Error{Code: CodeDenied, Message: "this is done through the socket alone", Hint: "use the command line"}
+			return s.refused(r, &Error{Code: CodeDenied, Message: "this is done through the socket alone", Hint: "use the command line"})
 		}
 		return h(w, r)
 	}

@@ -15,13 +15,14 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if ActorFrom(r.Context()) != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
 		for _, h := range s.access(r).List() {
-			status.Terminals.count(h.Info())
+			status.Terminals.Add(h.Info())
 		}
 	}
 	return reply(w, status)
 }
 
-func (c *Count) count(i term.Info) {
+// Add counts one more.
+func (c *Count) Add(i term.Info) {
 	switch {
 	case i.Exit != nil:
 		c.Exited++
@@ -154,10 +155,11 @@ func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) unpair(w http.ResponseWriter, r *http.Request) error {
-	if err := s.opts.Daemon.Unpair(r.Context(), r.PathValue("name")); err != nil {
+	u, err := s.opts.Daemon.Unpair(r.Context(), r.PathValue("name"))
+	if err != nil {
 		return err
 	}
-	return reply(w, struct{}{})
+	return reply(w, u)
 }
 
 func (s *Server) shutdown(w http.ResponseWriter, _ *http.Request) error {

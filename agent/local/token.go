@@ -45,11 +45,25 @@ func UserTokenPath(state string) string { return filepath.Join(state, "local.tok
 type Tokens struct {
 	// Set at construction.
 	userPath, agentsPath string
+	// Changed, if not nil, hears of each token that is made, renewed or
+	// revoked, once that is kept: whose it is, and never the token. It is set
+	// before use, and may be called by several goroutines at once.
+	Changed func(act TokenAct, principal string)
 
 	mu     sync.Mutex
 	user   *grant // nil until it is needed
 	agents []*grant
 }
+
+// TokenAct is what was done with a token.
+type TokenAct string
+
+// The acts. Renewing revokes the token before.
+const (
+	TokenMade    TokenAct = "made"
+	TokenRenewed TokenAct = "renewed"
+	TokenRevoked TokenAct = "revoked"
+)
 
 // grant is one token that is valid.
 type grant struct {
@@ -84,21 +98,13 @@ type TokenInfo struct {
 // OpenTokens reads the tokens kept in the state directory, if there are any.
 func OpenTokens(state string) (*Tokens, error) {
 	t := &Tokens{userPath: UserTokenPath(state), agentsPath: filepath.Join(state, "tokens.json")}
-	data, err := secret.ReadFile(t.agentsPath)
+	var f tokenFile
+	err := secret.ReadJSON(t.agentsPath, tokenFileVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
-	}
-	var f tokenFile
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return nil, fmt.Errorf("tokens: %s: %w; repair it, or remove it and create them again", t.agentsPath, err)
-	}
-	if f.Version != tokenFileVersion {
-		return nil, fmt.Errorf("tokens: %s has version %d, this program knows %d", t.agentsPath, f.Version, tokenFileVersion)
 	}
 	for _, r := range f.Tokens {
 		if checkPrincipal(r.Principal) != nil || len(r.SHA256) != sha256.Size {
@@ -128,25 +134,41 @@ func recordOf(principal, token string) tokenRecord {
 	return tokenRecord{Principal: principal, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
 }
 
+// changed tells of what was done, if it was.
+func (t *Tokens) changed(act TokenAct, principal string, err error) {
+	if err == nil && t.Changed != nil {
+		t.Changed(act, principal)
+	}
+}
+
 // User returns the person's own token, made and kept at the first call.
 func (t *Tokens) User() (string, error) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	token, made, err := t.userLocked()
+	t.mu.Unlock()
+	if made {
+		t.changed(TokenMade, userToken, err)
+	}
+	return token, err
+}
+
+func (t *Tokens) userLocked() (token string, made bool, err error) {
 	data, err := secret.ReadFile(t.userPath)
 	if errors.Is(err, fs.ErrNotExist) {
-		return t.renewLocked()
+		token, err = t.renewLocked()
+		return token, true, err
 	}
 	if err != nil {
-		return "", fmt.Errorf("token: %w", err)
+		return "", false, fmt.Errorf("token: %w", err)
 	}
-	token := strings.TrimSpace(string(data))
+	token = strings.TrimSpace(string(data))
 	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxID {
-		return "", fmt.Errorf("token: %s does not hold one; remove it, and the daemon makes another", t.userPath)
+		return "", false, fmt.Errorf("token: %s does not hold one; remove it, and the daemon makes another", t.userPath)
 	}
 	if r := recordOf(userToken, token); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {
 		t.setUserLocked(r)
 	}
-	return token, nil
+	return token, false, nil
 }
 
 // renewLocked makes the person another token; the one before is revoked.
@@ -176,7 +198,13 @@ func (t *Tokens) Create(principal string) (string, error) {
 		return "", badMessage("%q is the name of your own token", principal)
 	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
+	token, err := t.createLocked(principal)
+	t.mu.Unlock()
+	t.changed(TokenMade, principal, err)
+	return token, err
+}
+
+func (t *Tokens) createLocked(principal string) (string, error) {
 	switch {
 	case len(t.agents) >= maxTokens:
 		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, as many as are allowed", maxTokens), Hint: "revoke one"}
@@ -195,12 +223,18 @@ func (t *Tokens) Create(principal string) (string, error) {
 // Revoke ends the token of the agent called principal and all that it has
 // opened. Revoking "user" renews the person's own.
 func (t *Tokens) Revoke(principal string) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	act, do := TokenRevoked, t.revokeLocked
 	if principal == userToken {
-		_, err := t.renewLocked()
-		return err
+		act, do = TokenRenewed, func(string) error { _, err := t.renewLocked(); return err }
 	}
+	t.mu.Lock()
+	err := do(principal)
+	t.mu.Unlock()
+	t.changed(act, principal, err)
+	return err
+}
+
+func (t *Tokens) revokeLocked(principal string) error {
 	i := slices.IndexFunc(t.agents, named(principal))
 	if i < 0 {
 		return &Error{Code: CodeNoToken, Message: fmt.Sprintf("agent %.80q has no token", principal), Hint: "tether token ls shows those that have"}

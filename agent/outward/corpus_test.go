@@ -82,6 +82,75 @@ var corpus = []struct{ name, open, secret string }{
 	{"LangSmith", "lsv2_pt_", hex64[:32] + "_" + hex64[:10]},
 	{"1Password", "ops_", "eyJ" + mixed + mixed + mixed + mixed + mixed},
 	{"PlanetScale", "pscale_tkn_", dashed[:43]},
+	{"AWS context", "ACCA", upper[:16]},
+	{"AWS Bedrock", "ABSK", "QmVkcm9ja0FQSUtleS1" + mixed + mixed + "="},
+	{"AWS Bedrock, short-lived", "bedrock-api-key-", "YmVkcm9jay5hbWF6b25hd3MuY29t" + mixed},
+	{"Alibaba", "LTAI", "5t" + mixed[:18]},
+	{"GitLab, SCIM", "glsoat-", dashed[:20]},
+	{"GitLab, feed", "glft-", dashed[:20]},
+	{"GitLab, incoming mail", "glimt-", dashed[:25]},
+	{"GitLab, feature flags", "glffct-", dashed[:20]},
+	{"GitLab, runner registration", "GR1348941", dashed[:20]},
+	{"Bitbucket", "ATBB", mixed[:24] + "1A2B3C4D"},
+	{"Sourcegraph", "sgp_", hex64[:16] + "_" + hex40},
+	{"Slack, client", "xoxc-", "123456789012-123456789012-1234567890123-" + hex64},
+	{"Slack, cookie", "xoxd-", mixed + "/" + mixed + "="},
+	{"Slack, workflow", "hooks.slack.com/workflows/", "T0123456789/A0123456789/123456789012345678/" + mixed[:24]},
+	{"Slack, trigger", "https://hooks.slack.com/triggers/", "T0123456789/1234567890123/" + hex64[:32]},
+	{"Discord, webhook", "https://discord.com/api/webhooks/", "123456789012345678/" + dashed + dashed[:8]},
+	{"Discord, bot's header", "Authorization: Bot ", "MTIzNDU2Nzg5MDEyMzQ1Njc4.GaBcDe." + dashed[:38]},
+	{"Discord, bot's variable", "DISCORD_TOKEN=", "MTIzNDU2Nzg5MDEyMzQ1Njc4.GaBcDe." + dashed[:38]},
+	{"Twilio", "TWILIO_AUTH_TOKEN=", hex64[:32]},
+	{"Telegram", "123456789:AA", dashed[:33]},
+	{"Telegram, in a URL", "https://api.telegram.org/bot1234567890:AA", dashed[:33]},
+	{"Mailgun", "MAILGUN_API_KEY=", "key-" + hex64[:32]},
+	{"Heroku", "HRKU-", "AA" + dashed[:58]},
+	{"Heroku, old", "HEROKU_API_KEY: ", "9f86d081-884c-4d65-9a2f-eaa0c55ad015"},
+	{"Cloudflare", "CLOUDFLARE_API_TOKEN=", dashed[:40]},
+	{"Shopify, custom", "shpca_", hex64[:32]},
+	{"Shopify, private", "shppa_", hex64[:32]},
+	{"Shopify, shared secret", "shpss_", hex64[:32]},
+	{"NVIDIA", "nvapi-", dashed + dashed[:4]},
+	{"Together", "tgp_v1_", dashed[:43]},
+	{"Pinecone", "pcsk_", mixed[:6] + "_" + mixed},
+	{"NuGet", "oy2", "abcdefghijklmnopqrstuvwxyz0123456789abcdefg"},
+	{"Clojars", "CLOJARS_", hex64[:60]},
+	{"JFrog", "AKCp", mixed + mixed[:7]},
+	{"JFrog, reference", "cmVmdGtu", mixed[:56]},
+	{"Docker Hub, organisation", "dckr_oat_", dashed[:32]},
+	{"Vault, recovery", "hvr.", dashed[:40]},
+	{"Linear, OAuth", "lin_oauth_", hex64},
+	{"Grafana, API key", "eyJrIjoi", mixed + mixed[:30] + "=="},
+	{"age, post-quantum", "AGE-SECRET-KEY-PQ-1", "QYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQSZQGPQYQS"},
+	{"Doppler, CLI", "dp.ct.", mixed[:43]},
+	{"Doppler, service account", "dp.sa.", mixed[:43]},
+	{"Doppler, SCIM", "dp.scim.", mixed[:43]},
+	{"Doppler, audit", "dp.audit.", mixed[:43]},
+	{"Supabase, secret", "sb_secret_", dashed[:22] + "_" + mixed[:8]},
+	{"New Relic, insert", "NRII-", dashed[:32]},
+	{"Fly.io, OAuth", "fo1_", dashed[:43]},
+	{"Fly.io, macaroon", "fm1a_", mixed + mixed},
+	{"Mapbox", "sk.", "eyJ1IjoiYWNjb3VudCIsImEiOiJ" + mixed[:30] + "." + dashed[:22]},
+	{"MongoDB Atlas", "mdb_sa_sk_", dashed[:40]},
+	{"Dynatrace", "dt0c01.", upper + "ABCD." + hex64},
+	{"SonarQube, project", "sqp_", hex40},
+	{"SonarQube, user", "squ_", hex40},
+	{"CircleCI", "CCIPAT_", mixed[:22] + "_" + hex40},
+	{"Buildkite", "bkua_", hex40},
+	{"Prefect", "pnu_", mixed[:36]},
+	{"Contentful", "CFPAT-", dashed[:43]},
+	{"EasyPost", "EZAK", mixed[:54]},
+	{"Flutterwave", "FLWSECK-", hex64[:32] + "-X"},
+	{"Typeform", "tfp_", mixed[:44] + "_" + mixed[:14]},
+	{"ReadMe", "rdme_", "x" + hex64 + "abcde"},
+	{"Adobe", "p8e-", mixed[:32]},
+	{"Azure Storage", ";AccountKey=", mixed + mixed[:24] + "=="},
+	{"Azure Service Bus", ";SharedAccessKey=", mixed[:43] + "="},
+	{"Microsoft Entra", "abC8Q~" + dashed[:1], dashed[1:34]},
+	{"HCP Terraform", "ZkvQxLrTmYbHcW.atlasv1.", dashed + mixed[:7]},
+	{"tether, local door", "tether_", dashed[:42] + "A"},
+	{"tether-host", "tetherhost_", dashed[:42] + "8"},
+	{"tether-host, pairing", "tetherpair_", dashed[:42] + "w"},
 }
 
 // Each is masked in the middle of a line and at its ends, wherever the output is divided: at every place in two, and byte by byte.
@@ -103,6 +172,27 @@ func TestTokensOfTheirMakers(t *testing.T) {
 			}
 			if again := inPieces(t, r, text, func(rest string) int { _, n := utf8.DecodeRuneInString(rest); return n }); again != got {
 				t.Errorf("%s, byte by byte: shown as %q, whole as %q", c.name, again, got)
+			}
+		}
+	}
+}
+
+// What only looks like one stays: words, names, numbers, addresses and sums of ordinary output.
+func TestNoTokens(t *testing.T) {
+	r := compile(t, outward.Options{Tokens: true})
+	for _, text := range []string{
+		"ACCADEMIA-DELLE-BELLE-ARTI-DI-FIRENZE", "sk-learn", "tfp_helper", "sqp_solver", "hvr.js",
+		"glft-1", "fo1_test", "p8e-1", "pnu_x", "HRKU-1", "EZAK", "LTAIR", "oy2 x", "bkua_", "rdme_readme", "shpca_1", "sgp_local_server",
+		"12:AA:BB:CC:DD:EE", "at 12:AA", "fe80::1:AAAA:1", "SHA256:AA" + mixed[:41], "4:AA" + mixed + mixed, "8Q~x", "module.atlasv1.example",
+		";AccountKey=none", ";SharedAccessKey=", "x-auth-token: none", "authorization: bot 1",
+		"TWILIO_AUTH_TOKEN is not set", "HEROKU_API_KEY: unset", "discord token: see the docs", "https://discord.com/api/webhooks/", "https://hooks.slack.com/docs/triggers/more",
+		"https://api.telegram.org/bot", "dp.audit.log", "dp.sa.x", "xoxc-", "nvapi-key", "https://github.com/" + strings.Repeat("name/", 9), "bedrock-api-key-name",
+		"tether_host_up 1", "tether_hosts_that_have_not_yet_got_all_that_was_printed", "tetherpair_x", "tether_pkg_" + hex40[:20],
+		hex40, hex64, "sha512-" + mixed + mixed, "0x" + hex64, "go1.26.linux-amd64", strings.Repeat("EAAA", 16), strings.Repeat("0123456789abcdef", 8),
+	} {
+		for _, line := range []string{text + "\n", "x " + text + " y\n", "\x1b[32m" + text + "\x1b[0m\r\n"} {
+			if got := shown(r, line); got != line {
+				t.Errorf("%q is shown as %q", line, got)
 			}
 		}
 	}

@@ -101,11 +101,12 @@ func (f *Filter) Flush() {
 	f.sequences.flush()
 }
 
-// Renew allows images and notifications anew.
+// Renew allows images, notifications and titles anew, as many as a filter
+// begins with. What is beyond that is blanked until then.
 func (f *Filter) Renew() { f.sequences.renew() }
 
 // AtRest reports whether a filter that begins here does what this one would,
-// except for what is left for images.
+// except for what Renew allows anew.
 func (f *Filter) AtRest() bool { return f.secrets.atRest() && f.sequences.atRest() }
 
 // Take returns the masks found since it was called last, in ascending order:
@@ -115,17 +116,4 @@ func (f *Filter) Take() (secrets, sequences []Mask) {
 	secrets, sequences = f.secrets.masks, f.sequences.masks
 	f.secrets.masks, f.sequences.masks = secrets[:0], sequences[:0]
 	return secrets, sequences
-}
-
-// Apply is for whole texts: it returns what observers see of p, which it
-// changes.
-func (r *Rules) Apply(p []byte) []byte {
-	f := NewFilter(r, 0)
-	f.Feed(p)
-	f.Flush()
-	secrets, sequences := f.Take()
-	for _, m := range append(secrets, sequences...) {
-		m.Put(p, 0)
-	}
-	return p
 }

@@ -23,7 +23,16 @@ func compile(t testing.TB, o outward.Options, values ...string) *outward.Rules {
 }
 
 // shown is what observers see of text.
-func shown(r *outward.Rules, text string) string { return string(r.Apply([]byte(text))) }
+func shown(r *outward.Rules, text string) string {
+	p, f := []byte(text), outward.NewFilter(r, 0)
+	f.Feed(p)
+	f.Flush()
+	secrets, sequences := f.Take()
+	for _, m := range append(secrets, sequences...) {
+		m.Put(p, 0)
+	}
+	return string(p)
+}
 
 // inPieces is shown for text that comes in pieces, without anybody who flushes. What leaves after each piece must not change later.
 func inPieces(t testing.TB, r *outward.Rules, text string, cut func(rest string) int) string {

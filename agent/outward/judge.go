@@ -172,16 +172,31 @@ func (s *sanitizer) allowed() bool {
 			return s.iterm(rest)
 		}
 		judge, ok := oscs[string(number)]
-		if notifies(string(number), rest) {
-			if s.notices--; s.notices < 0 {
-				return false
-			}
-		}
-		return ok && (more || judge == nil) && plain(rest) && (judge == nil || judge(s.opts, string(rest)))
+		return ok && (more || judge == nil) && plain(rest) && (judge == nil || judge(s.opts, string(rest))) && s.afford(string(number), rest)
 	case '_':
 		return len(s.held) > 0 && s.held[0] == 'G' && plain(s.held) && s.kitty(s.held[1:]) == picture
 	}
 	return false
+}
+
+// afford says whether there is anything left for an OSC of which there may only be some, and takes it.
+func (s *sanitizer) afford(number string, p []byte) bool {
+	switch {
+	case number == "0" || number == "1" || number == "2":
+		return spend(&s.titles)
+	case notifies(number, p):
+		return spend(&s.notices)
+	}
+	return true
+}
+
+// spend takes one of what is left, if there is any.
+func spend(left *int) bool {
+	if *left == 0 {
+		return false
+	}
+	*left--
+	return true
 }
 
 // notifies says whether an OSC pops up a notification.

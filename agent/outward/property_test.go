@@ -23,6 +23,9 @@ func pieces(t testing.TB, random *rand.Rand) []string {
 	return all
 }
 
+// floods are what uses up what there may be of something.
+var floods = []string{strings.Repeat("\x1b]2;t\a", 250), strings.Repeat("\x1b[23t", 250), strings.Repeat("\x1b]9;t\a", 4)}
+
 func randomText(random *rand.Rand, pieces []string) string {
 	var b strings.Builder
 	for range random.IntN(60) {
@@ -35,7 +38,7 @@ func randomText(random *rand.Rand, pieces []string) string {
 func TestSplitIndependence(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	r := compile(t, outward.Options{Tokens: true, Images: 50, Patterns: []string{`corp-[0-9]{6}`, `A{20,}`}}, "hunter2-value")
-	all := pieces(t, random)
+	all := append(pieces(t, random), floods...)
 	for range 400 {
 		text := randomText(random, all)
 		whole := inPieces(t, r, text, func(rest string) int { return len(rest) })
@@ -60,6 +63,9 @@ func check(t testing.TB, r *outward.Rules, text, got string) {
 	if again := shown(r, got); strings.Contains(got, "hunter2-value") {
 		t.Fatalf("%q is shown as %q, then %q", text, got, again)
 	}
+	if n := strings.Count(got, "\x1b]2;"); n > 600 {
+		t.Fatalf("%q is shown with %d titles", text, n)
+	}
 	for _, never := range []string{"\x1b]52", "\x1b^", "\x1bX", "\x1bZ", "\x1b]8;;file", "\x1b[5i"} {
 		if strings.Contains(got, never) {
 			t.Fatalf("%q is shown as %q, which has %q", text, got, never)
@@ -69,7 +75,7 @@ func check(t testing.TB, r *outward.Rules, text, got string) {
 
 func FuzzFilter(f *testing.F) {
 	random := rand.New(rand.NewPCG(7, 8))
-	all := pieces(f, random)
+	all := append(pieces(f, random), floods...)
 	for range 20 {
 		f.Add(randomText(random, all), uint64(random.Uint32()))
 	}

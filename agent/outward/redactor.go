@@ -8,7 +8,7 @@ import (
 
 // Bounds of what is held back, in bytes.
 const (
-	maxHeld = 4 << 10  // of a secret whose end is not seen; SEC-37
+	maxHeld = 4 << 10  // of a secret whose end is not seen; docs/SECURITY.md promises it
 	maxOpen = 64 << 10 // of one that goes on behind that, as a private key may
 )
 

@@ -10,7 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-	"unicode/utf8"
+
+	"tether/internal/clip"
 )
 
 // Options say what a filter lets through and what it looks for.
@@ -31,7 +32,7 @@ type Rules struct {
 	values []string // to redact, in all their forms, the longest first
 	nfa    *nfa
 	checks []check
-	tokens [256][]tokenCheck // by the first byte of their prefix
+	tokens [256][]tokenCheck // by the tokenSlot of their prefix
 
 	made  sync.Once // of nfa, checks, tokens and table
 	table *dfa      // see automaton
@@ -201,7 +202,8 @@ func (r *Rules) addTokens() error {
 		r.nfa.tokens = append(r.nfa.tokens, from)
 		r.nfa.link(r.nfa.literal(from, t.prefix), joint)
 		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + t.re + `)`) })
-		r.tokens[t.prefix[0]] = append(r.tokens[t.prefix[0]], tokenCheck{t.prefix, re})
+		slot := tokenSlot(t.prefix[0], t.prefix[1])
+		r.tokens[slot] = append(r.tokens[slot], tokenCheck{t.prefix, re})
 	}
 	for _, l := range labelled {
 		end, err := r.nfa.parse(r.nfa.begin(), l.label)
@@ -270,6 +272,9 @@ func (a *nfa) parse(from int32, p string) (int32, error) {
 // span is a range of bytes.
 type span struct{ start, end int }
 
+// tokenSlot is where tokens are that begin with a and b: so many begin with the same letter that all of these would take long to compare.
+func tokenSlot(a, b byte) byte { return a*31 + b }
+
 // find appends to spans what of w[:last] is secret and begins at first or later, for
 // the groups that may be there. They may overlap. What is around says whether
 // a word begins or ends there, or a line.
@@ -313,9 +318,10 @@ func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []s
 // findTokens appends to spans the tokens in w, without their prefixes.
 func (r *Rules) findTokens(spans []span, w []byte, first, last int) []span {
 	d := r.table
-	for at := d.find(w, first); at < last; at = d.find(w, at+1) {
-		for i := range r.tokens[w[at]] {
-			c := &r.tokens[w[at]][i]
+	for at := d.find(w, first); at < last && at+1 < len(w); at = d.find(w, at+1) {
+		like := r.tokens[tokenSlot(w[at], w[at+1])]
+		for i := range like {
+			c := &like[i]
 			if n := len(c.prefix); len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) {
 				continue
 			}
@@ -388,15 +394,7 @@ func (r *Rules) Title(s string) string {
 	if r == nil {
 		return s
 	}
-	s = r.Redact(Clean(s))
-	if len(s) <= maxShownTitle {
-		return s
-	}
-	n := maxShownTitle
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return clip.Text(r.Redact(Clean(s)), maxShownTitle)
 }
 
 // Clean returns s without control characters and without what changes the

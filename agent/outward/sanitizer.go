@@ -7,7 +7,9 @@ const (
 	maxString  = 4 << 10 // what is held of one to judge it; a longer one is blanked
 	maxControl = 1 << 10 // of what tells what an image is
 
-	maxNotices = 10 // notifications between two calls of renew
+	// Between two calls of renew: see Filter.Renew.
+	maxNotices = 10  // notifications
+	maxTitles  = 600 // titles that are set or taken back: a shell with one for each command and each prompt has room for 300 commands
 )
 
 // sanitizer blanks the control sequences that could do something to who watches. Like redactor it is a pure state machine.
@@ -41,6 +43,7 @@ type sanitizer struct {
 	fill    int64 // blanked: masks are made up to here
 	images  int64 // bytes that are left for images
 	notices int   // notifications that are left
+	titles  int   // likewise titles
 	cut     int64 // image: from here on it is beyond what is left
 	chunks  bool  // the last image goes on in another string
 }
@@ -62,7 +65,7 @@ const (
 
 func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
-func (s *sanitizer) renew() { s.images, s.notices = s.opts.Images, maxNotices }
+func (s *sanitizer) renew() { s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles }
 
 // feed takes the next bytes, whole characters.
 func (s *sanitizer) feed(p []byte) {
@@ -173,15 +176,19 @@ func (s *sanitizer) control(p []byte, i int, base int64) int {
 	return i
 }
 
-// acts says whether a control sequence reaches outside of the picture: it prints, or moves and resizes windows.
+// acts says whether a control sequence reaches outside of the picture: it prints, or moves and resizes windows. It is asked once for each.
 func (s *sanitizer) acts(final byte) bool {
-	switch final {
-	case 'i':
+	switch {
+	case final == 'i':
 		return true
-	case 't':
-		return s.prefix == 0 && s.param != 22 && s.param != 23 // the stack of titles
+	case final != 't' || s.prefix != 0:
+		return false
+	case s.param == 22: // a title is put on a stack
+		return false
+	case s.param == 23: // and taken back
+		return !spend(&s.titles)
 	}
-	return false
+	return true
 }
 
 func (s *sanitizer) add(from, to int64, kind Kind) {

@@ -107,6 +107,39 @@ func TestNotificationsAreFew(t *testing.T) {
 	}
 }
 
+// Titles are let through up to a number, however they are set, until there is room again; what is no title takes none.
+func TestTitlesAreCounted(t *testing.T) {
+	const most = 600
+	long := "\x1b]2;" + strings.Repeat("x", 600) + "\a"
+	for _, c := range []struct{ name, title, blank string }{
+		{"window and icon", "\x1b]0;x\a", blank(2)},
+		{"icon", "\x1b]1;x\a", blank(2)},
+		{"window", "\x1b]2;x\x1b\\", "\x1b_---\x1b\\"},
+		{"empty", "\x1b]2;\a", blank(1)},
+		{"C1", "\u009d2;x\u009c", "\x1b_---\x1b\\"},
+		{"off the stack", "\x1b[23;0t", "\x1b[23;0\x18"},
+	} {
+		r := compile(t, outward.Options{})
+		all := "\x1b[22;0t" + long + strings.Repeat("\x1b]9;x\a\x1b]8;;\a", 10)
+		want := strings.Replace(all, long, blank(601), 1) + strings.Repeat(c.title, most) + c.blank + "\x1b[22;0t$ "
+		in := all + strings.Repeat(c.title, most+1) + "\x1b[22;0t$ "
+		if got := shown(r, in); got != want {
+			t.Errorf("%s: %d titles are shown as %d, and the end as %q", c.name, most+1, strings.Count(got, c.title), got[len(got)-30:])
+		}
+		if got := inPieces(t, r, in, func(string) int { return 1 }); got != want {
+			t.Errorf("%s: byte by byte they are shown as %d", c.name, strings.Count(got, c.title))
+		}
+		f := outward.NewFilter(r, 0)
+		f.Feed([]byte(in))
+		f.Take()
+		f.Renew()
+		f.Feed([]byte(c.title))
+		if secrets, sequences := f.Take(); len(secrets)+len(sequences) > 0 {
+			t.Errorf("%s: later a title is shown with %v", c.name, sequences)
+		}
+	}
+}
+
 // Images are let through up to a number of bytes, then ended where they are, until there is room again.
 func TestImages(t *testing.T) {
 	r := compile(t, outward.Options{Images: 100})

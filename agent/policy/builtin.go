@@ -11,6 +11,7 @@ import (
 
 	"tether/agent/command"
 	"tether/agent/config"
+	"tether/internal/clip"
 )
 
 // Blocked is the sentence of the block list, word for word as agents know it
@@ -76,12 +77,12 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 		all = append(all, b.blocked(ruleCommands))
 	}
 	if name == "tether" && !harmlessTether(c) {
-		all = append(all, b.decide(ruleTether, "%s: an agent may not use tether's own command line", clip(c.String())))
+		all = append(all, b.decide(ruleTether, "%s: an agent may not use tether's own command line", brief(c.String())))
 	}
 	for _, group := range ownLists {
 		for _, p := range group.patterns {
 			if p.fits(c, false) != unlike {
-				all = append(all, b.decide(group.rule, "%s %s", clip(c.String()), group.what))
+				all = append(all, b.decide(group.rule, "%s %s", brief(c.String()), group.what))
 				break
 			}
 		}
@@ -125,7 +126,7 @@ func (b builtin) onFinding(f command.Finding) Decision {
 // that the line leaves cwd for a place that is not below it.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
-		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is not known before: %s", clip(file.Text))}
+		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is not known before: %s", brief(file.Text))}
 	}
 	path := absolute(file.Text, cwd)
 	switch {
@@ -134,7 +135,7 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	case strings.HasPrefix(path, "/dev/"), within(path, "/tmp"), within(path, "/var/tmp"):
 		return nil
 	case moved && !filepath.IsAbs(file.Text), cwd == "", !within(path, cwd), strings.HasPrefix(file.Text, "~"):
-		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", clip(file.Text))}
+		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", brief(file.Text))}
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
 func (b builtin) onSettings(sets []command.Setting, names []string) []Decision {
 	var all []Decision
 	add := func(name string) {
-		all = append(all, b.decide(ruleEnvironment, "it sets %s, by which programs are made to run others", clip(name)))
+		all = append(all, b.decide(ruleEnvironment, "it sets %s, by which programs are made to run others", brief(name)))
 	}
 	for _, s := range sets {
 		if loads(s.Name) || opens(s.Name) && !(s.Value.Fixed && slices.Contains(harmlessPagers, s.Value.Text)) {
@@ -236,11 +237,5 @@ func (b builtin) onText(r Request) []Decision {
 	return nil
 }
 
-// clip makes text of a request's short enough for a sentence.
-func clip(s string) string {
-	const most = 120 // bytes
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
+// brief makes text of a request's short enough for a sentence.
+func brief(s string) string { return clip.Marked(s, 120) }

@@ -154,7 +154,7 @@ func (e *Engine) ask(ctx context.Context, r Request, why Decision) (Decision, er
 	if g, ok := e.questions.granted(r); ok {
 		known = "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID
 	} else if r.Approved != "" {
-		known = "approved by " + clip(r.Approved)
+		known = "approved by " + brief(r.Approved)
 	}
 	if known != "" {
 		d := Decision{Allow, why.Rule, known}

@@ -17,10 +17,10 @@ const (
 	EventSpawn    EventType = "spawn"    // a terminal was started
 	EventFailed   EventType = "failed"   // something allowed that went wrong, as starting it
 	EventExit     EventType = "exit"     // a terminal's child has ended
-	EventKill     EventType = "kill"     //
-	EventSignal   EventType = "signal"   //
-	EventLend     EventType = "lend"     // announced at a host
-	EventUnlend   EventType = "unlend"   //
+	EventKill     EventType = "kill"     // somebody ended a terminal
+	EventSignal   EventType = "signal"   // one was sent to what runs in a terminal
+	EventLend     EventType = "lend"     // a terminal was announced at a host
+	EventUnlend   EventType = "unlend"   // withdrawn from a host
 	EventDispose  EventType = "dispose"  // a host ended the lending
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do
@@ -28,9 +28,11 @@ const (
 	EventTools    EventType = "tools"    // sessions at a host are offered them, or no more
 	EventGrant    EventType = "grant"    // a standing approval began, was revoked or expired
 	EventPair     EventType = "pair"     // a host was paired
-	EventUnpair   EventType = "unpair"   //
-	EventStart    EventType = "start"    // the daemon, with the rules in force
-	EventStop     EventType = "stop"     //
+	EventUnpair   EventType = "unpair"   // a host was forgotten
+	EventConnect  EventType = "connect"  // a host has let this machine in
+	EventToken    EventType = "token"    // for the local door: made, renewed or revoked
+	EventStart    EventType = "start"    // of the daemon, with the rules in force
+	EventStop     EventType = "stop"     // of the daemon
 )
 
 // Event is one line of the audit log. Fields that say nothing are left out.
@@ -42,7 +44,7 @@ type Event struct {
 	Actor    term.Actor
 	Door     string
 	Terminal term.ID
-	Host     string // of lend, unlend, dispose, pair, unpair, call, and of a spawn that is lent at once
+	Host     string // of lend, unlend, dispose, pair, unpair, connect, call, and of a spawn that is lent at once
 	Argv     []string
 	Line     string
 	Cwd      string

@@ -6,6 +6,9 @@ import (
 	"tether/agent/command"
 )
 
+// Over is over.
+var Over = over
+
 // Admit is Spawn without a terminal: the starts in a minute are counted, not
 // what runs.
 func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {

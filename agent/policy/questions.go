@@ -106,8 +106,15 @@ func (q *questions) granted(r Request) (Grant, bool) {
 // sweepLocked forgets what is over.
 func (q *questions) sweepLocked() {
 	now := time.Now()
-	q.grants = slices.DeleteFunc(q.grants, func(g Grant) bool { return !now.Before(g.Expires) })
+	q.grants = slices.DeleteFunc(q.grants, func(g Grant) bool { return over(g.Expires, now, now) })
 	q.expired = slices.DeleteFunc(q.expired, func(e Question) bool { return now.Sub(e.Expires) >= keepExpired })
+}
+
+// over reports whether a time has come, by the wall clock or by the one that
+// stands still while the machine sleeps, whichever is there first: an hour's
+// approval does not go on after a night.
+func over(t, now, wall time.Time) bool {
+	return !now.Before(t) || !wall.Round(0).Before(t.Round(0))
 }
 
 // put queues a question, unless too many wait.

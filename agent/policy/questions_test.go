@@ -156,6 +156,24 @@ func TestGrantsCoverNothingElse(t *testing.T) {
 	}
 }
 
+// An approval ends by the clock that is there first: one of them stands still while the machine sleeps.
+func TestAGrantEndsInSleep(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name      string
+		now, wall time.Time
+		want      bool
+	}{
+		{"at once", now, now, false},
+		{"after a night's sleep", now, now.Add(8 * time.Hour), true},
+		{"the wall clock was set back", now.Add(time.Hour), now.Add(-time.Hour), true},
+	} {
+		if got := policy.Over(now.Add(time.Hour), c.now, c.wall); got != c.want {
+			t.Errorf("%s: over %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
 func TestRevoke(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := engine(t, policy.Options{})

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tether/agent/term"
+	"tether/internal/clip"
 )
 
 // Record is an Event as it stands in the audit log, beside the fields of the
@@ -36,7 +37,7 @@ func (ev Event) record() Record {
 	}
 	r := Record{
 		Time: ev.Time.UTC(), Event: ev.Type, Door: ev.Door, Terminal: string(ev.Terminal), Host: ev.Host,
-		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: cut(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames),
+		Argv: redactedWords(ev.Argv), Line: redacted(ev.Line), Cwd: clip.Marked(ev.Cwd, maxAuditText), EnvNames: shortened(ev.EnvNames),
 		Rule: ev.Decision.Rule, Reason: redacted(ev.Decision.Reason), Detail: redacted(ev.Detail),
 	}
 	if ev.Actor != (term.Actor{}) {

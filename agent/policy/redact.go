@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"tether/internal/clip"
 )
 
 // hidden stands for a credential.
@@ -45,11 +47,11 @@ var secretFlag = sync.OnceValue(func() *regexp.Regexp {
 // looked at is longer than what is kept, so that no credential is cut before it
 // is known for one.
 func redacted(s string) string {
-	s = cut(s, maxLooked)
+	s = clip.Marked(s, maxLooked)
 	for _, c := range credentials() {
 		s = c.ReplaceAllString(s, "${1}"+hidden+"${2}")
 	}
-	return cut(s, maxAuditText)
+	return clip.Marked(s, maxAuditText)
 }
 
 // redactedWords does so with the words of an argv.
@@ -60,10 +62,10 @@ func redactedWords(words []string) []string {
 		if i == maxAuditWords || left <= 0 {
 			return append(out, "…")
 		}
-		if i > 0 && secretFlag().MatchString(cut(words[i-1], maxLooked)) && !strings.HasPrefix(w, "-") {
+		if i > 0 && secretFlag().MatchString(clip.Marked(words[i-1], maxLooked)) && !strings.HasPrefix(w, "-") {
 			w = hidden
 		}
-		w = cut(redacted(w), left)
+		w = clip.Marked(redacted(w), left)
 		left -= len(w)
 		out = append(out, w)
 	}
@@ -78,14 +80,6 @@ const (
 	maxLooked     = 2 * maxAuditText
 )
 
-// cut is s, or its beginning of at most so many bytes with a mark after it.
-func cut(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
 // shortened cuts names that are too many or too long.
 func shortened(names []string) []string {
 	var out []string
@@ -94,7 +88,7 @@ func shortened(names []string) []string {
 		if i == maxAuditWords || left <= 0 {
 			return append(out, "…")
 		}
-		n = cut(n, left)
+		n = clip.Marked(n, left)
 		left -= len(n)
 		out = append(out, n)
 	}

@@ -191,7 +191,7 @@ func Read(r Request) *command.Reading {
 		return command.Argv(r.Argv)
 	}
 	if r.Shell != "" && !command.IsShell(r.Shell) {
-		return &command.Reading{Findings: []command.Finding{{Kind: command.Unparsed, Text: "it is a line for " + clip(r.Shell)}}}
+		return &command.Reading{Findings: []command.Finding{{Kind: command.Unparsed, Text: "it is a line for " + brief(r.Shell)}}}
 	}
 	return command.Line(r.Line)
 }
@@ -260,14 +260,14 @@ func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 		return slices.ContainsFunc(roots, func(root string) bool { return within(dir, root) })
 	}
 	if dir := resolved(r.Cwd); !filepath.IsAbs(r.Cwd) || !inside(dir) {
-		j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, clip(dir))})
+		j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, brief(dir))})
 	}
 	for _, w := range read.Moves {
 		switch dir := resolved(absolute(w.Text, r.Cwd)); {
 		case !w.Fixed:
-			j.add(Decision{Ask, ruleRoots, "it changes to a directory that is not known before: " + clip(w.Text)})
+			j.add(Decision{Ask, ruleRoots, "it changes to a directory that is not known before: " + brief(w.Text)})
 		case strings.HasPrefix(w.Text, "~"), w.Text == "-", !inside(dir):
-			j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, clip(w.Text))})
+			j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, brief(w.Text))})
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tether/agent/command"
 	"tether/agent/config"
@@ -67,7 +68,7 @@ func parseRule(c config.PolicyRule) (rule, error) {
 
 // isSubject reports whether a pattern can match a subject.
 func isSubject(p string) bool {
-	return p == "*" || p == "user" || len(p) > len("agent:") && p[:len("agent:")] == "agent:"
+	return p == "*" || p == "user" || len(p) > len("agent:") && strings.HasPrefix(p, "agent:")
 }
 
 // test runs the rule's own tests: lines with a command that it matches, and

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tether/internal/clip"
 )
 
 // Past is what a holder has of a terminal that an earlier daemon has started.
@@ -101,7 +103,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
 	t.started, t.visible, t.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
 	if r.Started > 0 {

@@ -549,6 +549,39 @@ func TestNeededIsKept(t *testing.T) {
 	})
 }
 
+// Of a terminal that is killed nothing is needed, whoever lacks it: a holder that is full of it would hold the child.
+func TestNothingOfAKilledOneIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		v := newVault(64 << 20)
+		pool, h, _ := keeping(t, v, term.Options{LogBytes: limit}, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
+		host, err := pool.As(term.Host("a")).Find("pty-held")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := host.Reader(term.ReaderOptions{View: term.ViewText, Hold: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		v.print(strings.Repeat("0123456789", limit/5))
+		synctest.Wait()
+		if _, _, _, keep := v.state(); keep > limit {
+			t.Errorf("the reader has nothing, kept from %d", keep)
+		}
+		if err := h.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		if _, _, _, keep := v.state(); keep != 1<<63-1 {
+			t.Errorf("after the kill kept from %d", keep)
+		}
+		if err := pool.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Adopt gives up with its context and leaves the terminal to be adopted again.
 func TestAdoptGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

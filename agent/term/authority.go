@@ -8,7 +8,7 @@ import (
 // Role is the kind of principal behind a request.
 type Role uint8
 
-// The roles of DESIGN section 8.
+// The roles, each with rows of its own in rights.
 const (
 	RoleUser  Role = iota + 1 // the person at this machine
 	RoleAgent                 // an agent, told apart by its principal; see AgentAt for those of a host
@@ -75,9 +75,9 @@ const (
 	OpSee     Op = iota + 1 // know that it exists: id, title, size, state
 	OpRead                  // its output
 	OpType                  // input
-	OpResize                //
+	OpResize                // change its size
 	OpPromote               // make an agent's terminal the person's
-	OpKill                  //
+	OpKill                  // end it, or signal what runs in it
 	OpLend                  // announce it at a host, or withdraw it
 	OpDispose               // AHP disposal by a host: ends the lending, and what else Pool.Dispose says
 )
@@ -92,14 +92,14 @@ type relation uint8
 
 const (
 	stranger       relation = iota // sees nothing: another agent's, a private or unlent one
-	localUser                      //
+	localUser                      // the person, whosever the terminal is
 	ownBackground                  // an agent and its own terminal, not promoted
 	personsForeign                 // an agent and a terminal of the person's
 	ownAway                        // an agent at a host and its own terminal, lent there
 	lentHost                       // a host and a terminal lent to it
 )
 
-// rights is the table of DESIGN section 8, with what agents at hosts may do.
+// rights is the one table of who may do what. It has no row for a stranger.
 var rights = map[relation][]Op{
 	localUser:      {OpSee, OpRead, OpType, OpResize, OpPromote, OpKill, OpLend},
 	ownBackground:  {OpSee, OpRead, OpType, OpPromote, OpKill},

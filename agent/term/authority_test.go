@@ -9,7 +9,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// TestRights is the table of DESIGN section 8, row by row.
+// TestRights is the table of rights, row by row.
 func TestRights(t *testing.T) {
 	me, other := term.Agent("me"), term.Agent("other")
 	persons := term.Info{ID: "pty-a", Owner: term.User, LentTo: []string{"h"}}

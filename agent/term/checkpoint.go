@@ -3,6 +3,7 @@ package term
 import (
 	"encoding/json"
 
+	"tether/internal/clip"
 	"tether/shellint"
 )
 
@@ -62,9 +63,9 @@ func parseNote(p []byte) (n note, ok bool) {
 func (t *Terminal) restore(raw, text int64, n *note) {
 	t.beginLocked(raw, text)
 	t.tracker.Restore(n.Tracker)
-	t.detected, t.title, t.lost = t.tracker.Detected(), clip(n.Title, maxTitle), n.Lost
+	t.detected, t.title, t.lost = t.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
 	if n.Cwd != "" {
-		t.cwd = clip(n.Cwd, maxCwd)
+		t.cwd = clip.Text(n.Cwd, maxCwd)
 	}
 	t.keeper.noted = raw
 }

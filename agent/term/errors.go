@@ -40,14 +40,3 @@ type SpecError struct {
 func (e *SpecError) Error() string { return e.Field + ": " + e.Err.Error() }
 
 func (e *SpecError) Unwrap() error { return e.Err }
-
-// maxSize bounds both dimensions of a terminal in cells: the largest a host
-// of this protocol is asked to take, see ahp.
-const maxSize = 1000
-
-func checkSize(s Size) error {
-	if s.Cols < 1 || s.Cols > maxSize || s.Rows < 1 || s.Rows > maxSize {
-		return &SpecError{"size", fmt.Errorf("%dx%d is out of range, each side must be 1 to %d", s.Cols, s.Rows, maxSize)}
-	}
-	return nil
-}

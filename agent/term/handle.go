@@ -2,91 +2,8 @@ package term
 
 import (
 	"context"
-	"strings"
 	"time"
 )
-
-// Access is the pool as one actor sees it.
-type Access struct {
-	pool  *Pool
-	actor Actor
-}
-
-// As returns the pool as a sees it. Every door goes through it.
-func (p *Pool) As(a Actor) Access { return Access{p, a} }
-
-// Actor is whose access it is.
-func (a Access) Actor() Actor { return a.actor }
-
-// Changed is Pool.Changed.
-func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {
-	return a.pool.Changed(ctx, since)
-}
-
-// Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed,
-// or what the system said, wrapped. Hosts may not spawn.
-func (a Access) Spawn(s Spec) (Handle, error) {
-	if a.actor.Role == RoleHost {
-		return Handle{}, &DeniedError{Actor: a.actor, Op: OpType}
-	}
-	t, err := a.pool.spawn(a.actor, s)
-	if err != nil {
-		return Handle{}, err
-	}
-	return Handle{t, a.actor}, nil
-}
-
-// List returns the terminals the actor may see, oldest first.
-func (a Access) List() []Handle {
-	var out []Handle
-	for _, t := range a.pool.all() {
-		if Allow(a.actor, OpSee, t.Info()) == nil {
-			out = append(out, Handle{t, a.actor})
-		}
-	}
-	return out
-}
-
-// Find returns the terminal that ref names: an id, the unique beginning of
-// one (with or without "pty-", at least three characters), or a unique name.
-// A running terminal's name hides an exited one's. Errors: ErrNotFound,
-// *AmbiguousError.
-func (a Access) Find(ref string) (Handle, error) {
-	var named, exited, begins []Handle
-	for _, h := range a.List() {
-		i := h.Info()
-		switch {
-		case string(i.ID) == ref:
-			return h, nil
-		case i.Name == ref && i.Exit == nil:
-			named = append(named, h)
-		case i.Name == ref:
-			exited = append(exited, h)
-		case beginsID(i.ID, ref):
-			begins = append(begins, h)
-		}
-	}
-	for _, found := range [][]Handle{named, exited, begins} {
-		switch len(found) {
-		case 0:
-			continue
-		case 1:
-			return found[0], nil
-		}
-		e := &AmbiguousError{Ref: ref}
-		for _, h := range found {
-			e.IDs = append(e.IDs, h.t.id)
-		}
-		return Handle{}, e
-	}
-	return Handle{}, ErrNotFound
-}
-
-func beginsID(id ID, ref string) bool {
-	const prefix, least = "pty-", 3
-	ref = strings.TrimPrefix(ref, prefix)
-	return len(ref) >= least && strings.HasPrefix(strings.TrimPrefix(string(id), prefix), ref)
-}
 
 // Handle is one terminal as one actor may use it. What the actor may not do
 // is refused with ErrNotFound or a *DeniedError, decided anew at each call. It
@@ -99,7 +16,8 @@ type Handle struct {
 // ID names the terminal.
 func (h Handle) ID() ID { return h.t.id }
 
-// Info returns a snapshot.
+// Info returns a snapshot. It asks for no right: whoever has the handle could
+// see the terminal once, and must learn of its end.
 func (h Handle) Info() Info { return h.t.Info() }
 
 // Done is closed when the exit was recorded.
@@ -127,6 +45,17 @@ func (h Handle) Commands() ([]Command, error) {
 	return h.t.commandList(), nil
 }
 
+// TextEnd returns how long ViewText is so far, in bytes: the text offset of
+// what comes next. It is 0 if the actor may not read.
+func (h Handle) TextEnd() int64 {
+	if h.allow(OpRead) != nil {
+		return 0
+	}
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.cuts.textAt(h.t.frontierLocked(ViewText))
+}
+
 // Write queues input for the child. It blocks while too much is queued
 // already. Errors: ErrExited, ctx's.
 func (h Handle) Write(ctx context.Context, p []byte) error {
@@ -148,7 +77,10 @@ func (h Handle) Resize(s Size) error {
 // ctx ends. It is idempotent.
 func (h Handle) Kill(ctx context.Context) error {
 	over := h.Info().Exit != nil
-	err := h.kill(ctx)
+	err := h.t.condemn(h.actor)
+	if err == nil {
+		err = h.t.terminate(ctx, ReasonKilled)
+	}
 	if over && err == nil {
 		return nil // nothing was done
 	}
@@ -198,31 +130,4 @@ func (h Handle) Attach() (leave func(), err error) {
 	}
 	h.t.attach(+1)
 	return func() { h.t.attach(-1) }, nil
-}
-
-// OnDispose says what a host's disposal does to the terminal.
-type OnDispose string
-
-// The choices of the configuration key on_dispose.
-const (
-	DisposeAuto   OnDispose = "auto"   // withdraw while a person is attached, else kill
-	DisposeKill   OnDispose = "kill"   //
-	DisposeUnlend OnDispose = "unlend" //
-)
-
-// Dispose does what the person chose for a disposal by the actor, a host: the
-// terminal is withdrawn from it in any case and killed unless it is kept.
-// killed tells which.
-func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
-	if err := h.allow(OpDispose); err != nil {
-		return false, err
-	}
-	attached, was := h.t.withdraw(h.actor.Name)
-	if !was {
-		return false, ErrNotFound // withdrawn by somebody else meanwhile
-	}
-	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
-		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it goes on here"}, nil)
-	}
-	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it was killed"}, h.t.terminate(ctx, ReasonKilled))
 }

@@ -3,13 +3,9 @@ package term
 import (
 	"cmp"
 	"context"
-	"errors"
-	"slices"
 	"time"
 
-	"tether/agent/ring"
 	"tether/platform/pty"
-	"tether/shellint"
 )
 
 // Held is a PTY in a process of its own, the holder, that outlives this one
@@ -43,47 +39,6 @@ type Held interface {
 	Forget(ctx context.Context) error
 }
 
-// forgetWithin bounds the end of a holder that is not needed any more.
-const forgetWithin = 5 * time.Second
-
-// gapError is an error of Held.Read.
-type gapError interface {
-	error
-	Gap() (from, to int64)
-}
-
-// gap records that output is missing, if that is what err says.
-func (t *Terminal) gap(err error) bool {
-	var g gapError
-	if !errors.As(err, &g) {
-		return false
-	}
-	from, to := g.Gap()
-	t.scanner.Close(&t.result)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.recordLocked(time.Now(), true)
-	t.lost += to - from
-	t.beginLocked(to, t.cuts.textAt(from)+to-from)
-	t.noteLocked()
-	t.caughtLocked()
-	t.wakeLocked()
-	return true
-}
-
-// beginLocked makes the log begin anew at a raw and a text offset: nothing
-// before is kept. Readers that stand before it are told.
-func (t *Terminal) beginLocked(raw, text int64) {
-	t.scanner = shellint.NewScannerAt(t.scanning, raw)
-	t.log = ring.NewAt(t.log.Limit(), raw)
-	t.cuts = cutList{baseRaw: raw, baseText: text}
-	t.decided, t.texted, t.seen, t.atRest = raw, raw, raw, true
-	if t.veil != nil {
-		t.drawLocked()
-	}
-	t.boundLocked()
-}
-
 // ending is what became of the child when Wait returned.
 type ending uint8
 
@@ -107,6 +62,14 @@ func (t *Terminal) ended() (ending, time.Time) {
 	return stillRuns, time.Now()
 }
 
+// exitLocked is the exit to report.
+func (t *Terminal) exitLocked(how ending, status pty.Exit, at time.Time) Exit {
+	if how == lost {
+		return Exit{Code: -1, Reason: ReasonLost, At: at}
+	}
+	return Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(t.reason, ReasonExited), At: at}
+}
+
 // leave lets go of a child whose holder lives on.
 func (t *Terminal) leave() {
 	t.leaveOnce.Do(func() { close(t.leaving) })
@@ -122,50 +85,6 @@ func (t *Terminal) isLeaving() bool {
 	}
 }
 
-// dismiss ends the holder of a terminal that has exited when nobody needs it
-// any more: everyone was told, or nobody will be. Until then a daemon that
-// comes after this one could still tell them. It returns without having ended
-// it when the terminal is left.
-func (t *Terminal) dismiss() {
-	if t.held == nil {
-		return
-	}
-	defer t.held.Close()
-	select {
-	case <-t.told:
-	case <-t.leaving:
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
-	defer cancel()
-	_ = t.held.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
-}
-
-// tellLocked notes when the exit has been told to everyone it concerns: each
-// host the terminal is lent to, each person at it, and whoever kills it.
-func (t *Terminal) tellLocked() {
-	if t.exit == nil || t.attached+t.kills > 0 {
-		return
-	}
-	for _, host := range t.lentTo {
-		if !t.heard[host] {
-			return
-		}
-	}
-	t.toldLocked()
-}
-
-func (t *Terminal) toldLocked() {
-	t.toldOnce.Do(func() { close(t.told) })
-}
-
-// tellAll gives up those who were not told.
-func (t *Terminal) tellAll() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.toldLocked()
-}
-
 // introduce gives a new holder what the next daemon needs.
 func (t *Terminal) introduce() error {
 	if t.held == nil {
@@ -177,18 +96,6 @@ func (t *Terminal) introduce() error {
 	return t.held.SetMeta(meta)
 }
 
-// Heard says that the actor, a host, knows of the exit.
-func (h Handle) Heard() {
-	t := h.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.heard == nil {
-		t.heard = map[string]bool{}
-	}
-	t.heard[h.actor.Name] = true
-	t.tellLocked()
-}
-
 // discard ends a child that no terminal took.
 func discard(child PTY, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace+forgetWithin)
@@ -198,43 +105,4 @@ func discard(child PTY, grace time.Duration) {
 		h.Wait()
 		_ = h.Forget(ctx)
 	}
-}
-
-// Remember keeps a text of at most 1 KiB for the actor, a host's door, for as
-// long as the terminal is lent there: also for the daemon after this one, if
-// the terminal outlives this one. It returns when that is certain, or ctx
-// ends; ErrNotFound if the terminal is not lent there.
-func (h Handle) Remember(ctx context.Context, text string) error {
-	t := h.t
-	t.mu.Lock()
-	lent, same := slices.Contains(t.lentTo, h.actor.Name), t.memos[h.actor.Name] == text
-	if lent && !same {
-		if t.memos == nil {
-			t.memos = map[string]string{}
-		}
-		t.memos[h.actor.Name] = text[:min(len(text), maxMemo)]
-	}
-	t.mu.Unlock()
-	switch {
-	case !lent:
-		return ErrNotFound
-	case same:
-		return nil
-	}
-	return t.keep(ctx)
-}
-
-// Remembered returns what Remember kept, "" if there is nothing.
-func (h Handle) Remembered() string {
-	h.t.mu.Lock()
-	defer h.t.mu.Unlock()
-	return h.t.memos[h.actor.Name]
-}
-
-// exitLocked is the exit to report.
-func (t *Terminal) exitLocked(how ending, status pty.Exit, at time.Time) Exit {
-	if how == lost {
-		return Exit{Code: -1, Reason: ReasonLost, At: at}
-	}
-	return Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(t.reason, ReasonExited), At: at}
 }

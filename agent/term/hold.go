@@ -1,8 +1,6 @@
 package term
 
-import (
-	"time"
-)
+import "time"
 
 // hold waits while appending n bytes would drop what a holding reader has
 // not read yet, at most for the pool's stall time.
@@ -17,6 +15,8 @@ func (t *Terminal) hold(n int) {
 		case <-t.room:
 		case <-t.killed:
 			return
+		case <-t.leaving: // the next daemon reads it again
+			return
 		case <-stall.C:
 			t.mu.Lock()
 			for r := range t.readers {
@@ -26,6 +26,15 @@ func (t *Terminal) hold(n int) {
 			t.mu.Unlock()
 			return
 		}
+	}
+}
+
+func (t *Terminal) isKilled() bool {
+	select {
+	case <-t.killed:
+		return true
+	default:
+		return false
 	}
 }
 

@@ -11,21 +11,8 @@ import (
 type ID string
 
 // NewID mints one.
-func NewID() ID { return newID() }
-
-func newID() ID {
+func NewID() ID {
 	var b [5]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
 	return ID("pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
-}
-
-// Terminal returns the terminal with exactly this id, or ErrNotFound.
-func (a Access) Terminal(id ID) (Handle, error) {
-	a.pool.mu.Lock()
-	t := a.pool.terminals[id]
-	a.pool.mu.Unlock()
-	if t == nil || Allow(a.actor, OpSee, t.Info()) != nil {
-		return Handle{}, ErrNotFound
-	}
-	return Handle{t, a.actor}, nil
 }

@@ -41,11 +41,11 @@ func (t *Terminal) endIdle() {
 		}
 	}
 	left := t.idle.after - time.Since(last)
-	ends := left <= 0 && t.background()
+	ends := left <= 0 && t.idlesLocked()
 	switch {
 	case ends:
 		t.reason = ReasonIdle // under the same lock as the look at the owner: a promotion comes before or not at all
-	case t.background():
+	case t.idlesLocked():
 		t.idle.timer.Reset(left)
 	}
 	t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *Terminal) endIdle() {
 	}
 }
 
-// background reports whether the terminal is an agent's, runs and is not being
-// ended. The mutex is held.
-func (t *Terminal) background() bool {
+// idlesLocked reports whether the terminal is an agent's, runs and is not being
+// ended.
+func (t *Terminal) idlesLocked() bool {
 	return t.owner.Role == RoleAgent && t.exit == nil && t.reason == ""
 }

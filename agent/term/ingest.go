@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tether/internal/clip"
 	"tether/shellint"
 )
 
@@ -235,16 +236,5 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 // lineOf is the command line as it is kept: valid UTF-8 of at most maxLine
 // bytes, so that no encoder makes it longer than hosts take.
 func lineOf(e shellint.CommandEvent) string {
-	return clip(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
-}
-
-// clip cuts s to at most n bytes at a rune.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
+	return clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
 }

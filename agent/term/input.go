@@ -10,8 +10,8 @@ import (
 const maxInput = 1 << 20
 
 // inputQueue is what was typed and not yet written to the pty. Its own queue,
-// and a goroutine that exists only while it is not empty, keep input from
-// ever waiting for output or the other way round. Guarded by the terminal's
+// and a goroutine that exists only while the child does not take it, keep input
+// from ever waiting for output or the other way round. Guarded by the terminal's
 // mutex.
 type inputQueue struct {
 	waiting []byte
@@ -36,8 +36,16 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		t.lastInput = time.Now()
 		t.tracker.Input(p[:n])
 		p = p[n:]
-		if !q.typing && len(q.waiting) > 0 {
-			q.typing = true
+		types := !q.typing && len(q.waiting) > 0
+		q.typing = q.typing || types
+		if len(p) == 0 {
+			t.mu.Unlock()
+			if types {
+				t.typeNow()
+			}
+			return nil
+		}
+		if types {
 			go t.typist()
 		}
 		if q.space == nil {
@@ -45,9 +53,6 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		}
 		space := q.space
 		t.mu.Unlock()
-		if len(p) == 0 {
-			return nil
-		}
 		select {
 		case <-space:
 		case <-t.done:
@@ -57,6 +62,34 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		}
 	}
 	return nil
+}
+
+// typeNow writes what the child has room for, which is nearly always
+// everything that is queued, and leaves the rest to typist. A goroutine that is
+// started for a key costs its echo more time than the write does.
+func (t *Terminal) typeNow() {
+	w, ok := t.pty.(interface{ TryWrite(p []byte) (int, error) })
+	if !ok {
+		go t.typist()
+		return
+	}
+	t.mu.Lock()
+	batch := t.input.waiting
+	t.mu.Unlock()
+	n, err := w.TryWrite(batch)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.input.closeLocked()
+	}
+	switch rest := t.input.waiting[min(n, len(t.input.waiting)):]; {
+	case len(rest) > 0:
+		t.input.waiting = rest
+		go t.typist()
+	default:
+		t.input.emptyLocked()
+		t.input.typing = false
+	}
 }
 
 // typist writes what is queued and ends when there is nothing left.

@@ -120,15 +120,17 @@ func (t *Terminal) commandLocked(n int) *Command {
 	return nil
 }
 
-// runningLocked is the command that is open at the raw offset, if any.
+// runningLocked is a copy of the command that is open at the raw offset, nil
+// if there is none.
 func (t *Terminal) runningLocked(raw int64) *Command {
 	for i := t.commands.len() - 1; i >= 0; i-- {
-		c := t.commands.at(i)
-		if c.Start <= raw {
-			if c.Done && c.End <= raw {
-				return nil
-			}
-			return c
+		c := *t.commands.at(i)
+		switch {
+		case c.Start > raw:
+		case c.Done && c.End <= raw:
+			return nil
+		default:
+			return &c
 		}
 	}
 	return nil

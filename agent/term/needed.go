@@ -26,9 +26,13 @@ const (
 const keepNothing = math.MaxInt64
 
 // neededLocked is the raw offset from where on output is needed, or
-// keepNothing. Only readers that may hold the child need anything.
+// keepNothing. Only readers that may hold the child need anything, and once it
+// is killed none may.
 func (t *Terminal) neededLocked() int64 {
 	least := int64(keepNothing)
+	if t.isKilled() {
+		return least
+	}
 	for r := range t.readers {
 		if r.holds && !r.stalled {
 			least = min(least, r.pos)

@@ -1,9 +1,6 @@
 package term
 
-import (
-	"context"
-	"errors"
-)
+import "errors"
 
 // ActKind says what an Act is.
 type ActKind string
@@ -58,12 +55,4 @@ func (h Handle) allow(op Op) error {
 		return h.did(Act{}, err)
 	}
 	return err
-}
-
-// kill is Kill without the observer.
-func (h Handle) kill(ctx context.Context) error {
-	if err := h.t.condemn(h.actor); err != nil {
-		return err
-	}
-	return h.t.terminate(ctx, ReasonKilled)
 }

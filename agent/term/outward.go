@@ -10,7 +10,7 @@ import (
 // How long text may be held back from hosts because a secret or a control
 // string may go on; see outward.Filter.
 const (
-	holdLong  = 200 * time.Millisecond // SEC-37
+	holdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
 	holdBrief = 2 * time.Millisecond   // where it is likely to be nothing
 )
 
@@ -18,7 +18,7 @@ const (
 	maskCost  = 24      // bytes of memory of one mask
 	veilPiece = 1 << 20 // bytes of text that are looked at in one go, under the lock
 	veilAgain = time.Millisecond
-	imageTime = time.Minute // in which outward.Options.Images may be shown
+	renewTime = time.Minute // in which there may be so many images, notifications and titles: see outward.Filter.Renew
 )
 
 // veil is what hosts do not see of a terminal's text: it exists while the
@@ -31,6 +31,7 @@ type veil struct {
 	since    time.Time // when what is at the frontier was held back
 	held     bool      // there is something
 	renewed  time.Time
+	behind   bool // it has not looked at all that was there when it began
 	timer    *time.Timer
 
 	// Masks in ascending order; those of sequences lie over the others.
@@ -63,7 +64,7 @@ func (t *Terminal) prepare() {
 func (t *Terminal) setVeilLocked() {
 	switch lent := len(t.lentTo) > 0 && t.rules != nil; {
 	case lent && t.veil == nil:
-		t.veil = &veil{renewed: time.Now()}
+		t.veil = &veil{renewed: time.Now(), behind: true}
 		t.drawLocked()
 		t.veilLocked(time.Now(), t.exit != nil)
 	case !lent && t.veil != nil:
@@ -95,9 +96,8 @@ func (t *Terminal) veilLocked(now time.Time, final bool) {
 	if v.fed < t.log.Start() {
 		t.drawLocked() // what it had not looked at is lost
 	}
-	if now.Sub(v.renewed) >= imageTime {
-		v.renewed = now
-		v.filter.Renew()
+	if now.Sub(v.renewed) >= renewTime {
+		v.renew(now)
 	}
 	buf := readBuffers.Get().(*[32 << 10]byte)
 	r := Reader{t: t, view: ViewText, pos: v.fed}
@@ -111,10 +111,20 @@ func (t *Terminal) veilLocked(now time.Time, final bool) {
 	}
 	readBuffers.Put(buf)
 	v.fed = r.pos
+	if v.behind && v.fed >= t.texted && t.log.End() >= t.target {
+		// Hours of a shell's titles use up what a minute may have: what is printed from now on has its own.
+		v.behind = false
+		v.renew(now)
+	}
 	if final {
 		v.filter.Flush()
 	}
 	t.unveilLocked(now)
+}
+
+func (v *veil) renew(now time.Time) {
+	v.renewed = now
+	v.filter.Renew()
 }
 
 // unveilLocked takes from the filter what it has decided, and comes back for

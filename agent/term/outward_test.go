@@ -261,6 +261,47 @@ func TestVeilOutlivesTheDaemon(t *testing.T) {
 	}
 }
 
+// Hosts see so many titles a minute. What was there before the lending, or before this daemon, takes none of those that come.
+func TestTitlesLeaveInNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 600
+		o := veiled(t, outward.Options{})
+		v := newVault(1 << 20)
+		pool, h, l := keeping(t, v, o, term.Spec{})
+		flood := strings.Repeat("\x1b]0;t\a", 2*most)
+		v.print(flood)
+		synctest.Wait()
+		if err := h.Lend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		sees := func(when, last string, want bool, titles int) {
+			t.Helper()
+			time.Sleep(time.Second)
+			got := outwardText(t, hostOf(t, pool, "lab"), 0)
+			if n := strings.Count(got, "]0;t"); n != titles || strings.Contains(got, "]0;"+last) != want {
+				t.Errorf("%s: the host sees %d titles, want %d; %q: %v, want %v", when, n, titles, last, !want, want)
+			}
+		}
+		sees("lent", "none", false, most)
+		v.print("\x1b]0;now\a" + flood + "\x1b]0;more\a")
+		sees("a flood", "more", false, 2*most-1)
+		sees("a flood", "now", true, 2*most-1)
+		time.Sleep(time.Minute)
+		v.print("\x1b]0;later\a")
+		sees("later", "later", true, 2*most-1)
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, _, l = adopting(t, v, o)
+		sees("another daemon", "later", false, most)
+		v.print("\x1b]0;next\a")
+		sees("another daemon", "next", true, most)
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+	})
+}
+
 // What the clipboard is set to is part of the text only where that is allowed, for as long as the terminal lives.
 func TestClipboardLeavesWhereItMay(t *testing.T) {
 	for _, allowed := range []bool{false, true} {

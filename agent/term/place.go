@@ -15,12 +15,7 @@ func (r *Reader) resyncLocked() error {
 		r.mark = t.markAtLocked(r.pos)
 	}
 	r.mark = max(r.mark, t.firstMark)
-	e := &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos}
-	if c := t.runningLocked(r.pos); c != nil {
-		open := *c
-		e.Open = &open
-	}
-	return e
+	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: t.runningLocked(r.pos)}
 }
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,

@@ -222,7 +222,7 @@ func (p *Pool) forget() {
 	}
 	for _, t := range gone {
 		t.release()
-		t.tellAll()
+		t.stopTelling()
 	}
 	p.relax()
 	p.changed()
@@ -304,7 +304,7 @@ func (p *Pool) Close(ctx context.Context) error {
 			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
 				errs[i] = err
 			}
-			t.tellAll()
+			t.stopTelling()
 		})
 	}
 	wg.Wait()

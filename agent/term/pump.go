@@ -34,8 +34,8 @@ func (t *Terminal) run() bool {
 			r.closed = true
 			r.signal()
 		}
+		close(t.left) // under mu: a reader that comes now knows
 		t.mu.Unlock()
-		close(t.left)
 		return false
 	}
 	t.drain()

@@ -124,6 +124,53 @@ func TestWriteEndsWhenThePtyRefusesInput(t *testing.T) {
 	})
 }
 
+// brief is a child that takes a little input at once, and the rest in its time.
+type brief struct {
+	gated
+	room int
+	err  error // of TryWrite
+}
+
+func (b *brief) TryWrite(p []byte) (int, error) {
+	n := min(b.room, len(p))
+	_, _ = b.Child.Write(p[:n])
+	return n, b.err
+}
+
+// However much the child takes at once, all that was typed arrives, in order, and nobody who types waits for the child.
+func TestInputThatIsTakenInPart(t *testing.T) {
+	for _, room := range []int{0, 1, 5, 1 << 20} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &brief{gated: gated{Child: testkit.NewChild(), writes: make(chan struct{})}, room: room}
+			pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return b, nil }})
+			defer pool.Close(context.Background())
+			h, err := pool.As(term.User).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := ""
+			for i := range 100 {
+				s := strings.Repeat(string(rune('a'+i%26)), 1+i%17)
+				want += s
+				if err := h.Write(t.Context(), []byte(s)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			close(b.writes)
+			synctest.Wait()
+			if got := b.Typed(); got != want {
+				t.Errorf("with room for %d bytes %d arrived of %d, or in another order", room, len(got), len(want))
+			}
+			b.err = errors.New("input/output error")
+			_ = h.Write(t.Context(), []byte("x"))
+			if err := h.Write(t.Context(), []byte("x")); !errors.Is(err, term.ErrExited) {
+				t.Errorf("a write to a child that takes no input = %v, want ErrExited", err)
+			}
+			b.End(0)
+		})
+	}
+}
+
 // A spawn that is under way when the pool closes must not outlive it.
 func TestCloseDuringSpawnLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -98,7 +98,12 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 		r.off = r.offsetLocked(r.pos)
 	}
 	r.mark = t.markAtLocked(r.pos)
-	t.readers[r] = struct{}{}
+	select {
+	case <-t.left:
+		r.closed = true // nothing comes any more, not even the exit
+	default:
+		t.readers[r] = struct{}{}
+	}
 	return r
 }
 

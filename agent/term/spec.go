@@ -44,7 +44,7 @@ type Spec struct {
 const maxName = 256 // bytes of a terminal's name
 
 func (s *Spec) check() error {
-	s.ID = cmp.Or(s.ID, newID())
+	s.ID = cmp.Or(s.ID, NewID())
 	if len(s.Command) == 0 || s.Command[0] == "" {
 		return &SpecError{"command", errors.New("no command was given")}
 	}
@@ -76,11 +76,22 @@ func (s *Spec) nonceOf() string {
 	if s.AnyMarks {
 		return ""
 	}
-	return cmp.Or(s.Nonce, string(newID())+string(newID()))
+	return cmp.Or(s.Nonce, string(NewID())+string(NewID()))
 }
 
 func (s *Spec) ended() {
 	if s.Ended != nil {
 		s.Ended()
 	}
+}
+
+// maxSize bounds both dimensions of a terminal in cells: the largest a host
+// of this protocol is asked to take, see ahp.
+const maxSize = 1000
+
+func checkSize(s Size) error {
+	if s.Cols < 1 || s.Cols > maxSize || s.Rows < 1 || s.Rows > maxSize {
+		return &SpecError{"size", fmt.Errorf("%dx%d is out of range, each side must be 1 to %d", s.Cols, s.Rows, maxSize)}
+	}
+	return nil
 }

@@ -1,6 +1,9 @@
 package term
 
-import "runtime/debug"
+import (
+	"runtime"
+	"runtime/debug"
+)
 
 // A Stumble is a bug of ours in what reads a child's output, met with what the child printed. It ends neither the daemon, nor the
 // terminal: what was read and what the log held is gone, and shown as a gap, as if nobody had recorded it.
@@ -41,8 +44,8 @@ func (t *Terminal) stumble(p []byte) {
 
 // kindOf says what a panic was about without a word of what was read.
 func kindOf(v any) string {
-	if err, ok := v.(interface{ RuntimeError() }); ok {
-		return err.(error).Error() // indices and lengths
+	if err, ok := v.(runtime.Error); ok {
+		return err.Error() // indices and lengths
 	}
 	return "a broken invariant"
 }

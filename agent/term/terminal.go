@@ -73,14 +73,13 @@ type Terminal struct {
 	secrets   []string // values that no host may see
 	clipboard bool     // the text has what sets the clipboard
 
-	// Owned by pump.
-	scanner *shellint.Scanner
-	result  shellint.Result
-	joined  []byte // scratch for text that wraps in the log
+	// Owned by pump, and by run after it.
+	scanner  *shellint.Scanner
+	result   shellint.Result
+	joined   []byte // scratch for text that wraps in the log
+	appended bool   // what is being read is in the log
 
-	appended bool // what is being read is in the log; of pump, and of run after it
-
-	mu        sync.Mutex
+	mu        sync.Mutex // guards what follows, down to the channels of the life cycle
 	log       *ring.Log
 	charged   int64 // bytes of this terminal in the pool's memory
 	released  bool  // forgotten: counts no more
@@ -127,12 +126,13 @@ type Terminal struct {
 	target   int64
 	recalled map[int]Command // those of before the adoption, until caught
 
-	sizing chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
-	room   chan struct{} // 1 slot; a holding reader moved on
-	killed chan struct{} // closed by Kill: no reader holds any more
-	kill   sync.Once
-	pumped chan struct{} // closed by pump at the end of output
-	done   chan struct{} // closed by run after MarkExited
+	// Channels of the life cycle, made at construction.
+	sizing   chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
+	room     chan struct{} // 1 slot; a holding reader moved on
+	killed   chan struct{} // closed by Kill: no reader holds any more
+	killOnce sync.Once
+	pumped   chan struct{} // closed by pump at the end of output
+	done     chan struct{} // closed by run after MarkExited
 
 	leaving   chan struct{} // closed by leave
 	leaveOnce sync.Once
@@ -154,15 +154,11 @@ func (t *Terminal) infoLocked() Info {
 		Cwd: t.cwd, StartCwd: t.startCwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private, Leased: t.leased,
 		LentTo: slices.Clone(t.lentTo), Loans: slices.Clone(t.loans), Door: t.door, Pid: t.pty.Pid(), Started: t.started,
 		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
-		Attached: t.attached, Held: t.held != nil, Lost: t.lost,
+		Attached: t.attached, Held: t.held != nil, Lost: t.lost, Running: t.runningLocked(t.log.End()),
 	}
 	if t.exit != nil {
 		e := *t.exit
 		i.Exit = &e
-	}
-	if c := t.runningLocked(t.log.End()); c != nil {
-		running := *c
-		i.Running = &running
 	}
 	return i
 }
@@ -233,6 +229,8 @@ func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 	t.mu.Lock()
 	t.reason = cmp.Or(t.reason, why)
 	t.kills++ // the holder is needed until its Kill has returned
+	t.killOnce.Do(func() { close(t.killed) })
+	t.needLocked()
 	t.mu.Unlock()
 	defer func() {
 		t.mu.Lock()
@@ -240,7 +238,6 @@ func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
 		t.tellLocked()
 		t.mu.Unlock()
 	}()
-	t.kill.Do(func() { close(t.killed) })
 	select {
 	case <-t.done:
 		return nil

@@ -3,6 +3,8 @@ package term
 import (
 	"regexp"
 	"strings"
+
+	"tether/internal/clip"
 )
 
 // windowsPath is the form of an absolute path there.
@@ -11,7 +13,7 @@ var windowsPath = regexp.MustCompile(`^[A-Za-z]:\\`)
 // titleOf is the title that text stands for. Windows names a console after the file of its program, and cmd.exe does between two
 // commands, which says less than the terminal's own name.
 func (t *Terminal) titleOf(text string) string {
-	title := clip(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
+	title := clip.Text(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
 	if len(t.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(t.command[0]) {
 		return t.name
 	}

@@ -1,7 +1,6 @@
 package toolcall
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -54,22 +53,14 @@ func (b *book) loadLocked() error {
 	if b.read || b.path == "" {
 		return nil
 	}
-	data, err := secret.ReadFile(b.path)
+	var f bookFile
+	err := secret.ReadJSON(b.path, bookVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		b.read = true
 		return nil
 	}
-	var f bookFile
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(data))
-		d.DisallowUnknownFields()
-		err = d.Decode(&f)
-	}
-	if err == nil && f.Version != bookVersion {
-		err = fmt.Errorf("it has version %d, this program knows %d", f.Version, bookVersion)
-	}
 	if err != nil {
-		return fmt.Errorf("calls that have begun: %s: %w", b.path, err)
+		return fmt.Errorf("calls that have begun: %w", err)
 	}
 	b.read, b.begun = true, f.Begun
 	return nil

@@ -33,7 +33,7 @@ type Call struct {
 // Answer is what came of a call.
 type Answer struct {
 	Text     string             // for the model: the result, or why there is none
-	Failed   bool               //
+	Failed   bool               // Text says why
 	Terminal *ahp.TerminalBlock // that the call was about, as the host knows it; nil if there is none
 }
 

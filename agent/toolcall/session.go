@@ -11,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/clip"
 	"tether/jsonrpc"
 )
 
@@ -296,7 +297,7 @@ func (d *Desk) Envelope(v ahp.EnvelopeView) {
 	case s == nil || d.serving == 0 || !d.on || !s.joining && !s.joined:
 	case v.Kind == ahp.ActionSessionActiveClientSet:
 		if v.Rejected && v.HasOrigin && v.Origin.ClientID == d.opts.ClientID {
-			d.status.Problem = "the host refused the tools: " + clip(v.RejectionReason)
+			d.status.Problem = "the host refused the tools: " + fit(v.RejectionReason)
 		}
 	case v.Rejected:
 	default:
@@ -372,8 +373,8 @@ func (d *Desk) quiet(ctx context.Context) {
 	}
 }
 
-// clip makes a word of the host's fit to be shown.
-func clip(s string) string {
+// fit makes a word of the host's fit to be shown.
+func fit(s string) string {
 	const most = 200 // bytes
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -381,5 +382,5 @@ func clip(s string) string {
 		}
 		return r
 	}, s)
-	return strings.ToValidUTF8(s[:min(len(s), most)], "")
+	return clip.Text(s, most)
 }

@@ -304,3 +304,46 @@ func TestWhatIsToldBesideTheOutput(t *testing.T) {
 		}
 	})
 }
+
+// A host that disposes of a terminal and takes nothing more delays nothing: the disposal is obeyed, and what waits of another terminal,
+// which is withdrawn meanwhile, is not sent.
+func TestADisposalBehindAWriteDelaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, f := &capture{}, &fakeHost{target: ahp.TargetClient}
+		w := newWorld(t, host.Options{}, func(o *uplink.Options) {
+			o.AssumeClientTerminals = true
+			o.Connect = func(ctx context.Context, _ client.Endpoint, co client.Options) (*client.Conn, error) {
+				near, far := jsonrpc.Pipe()
+				go f.serve(context.Background(), far)
+				c.Channel = near
+				return client.ConnectChannel(ctx, c, co)
+			}
+		})
+		w.online()
+		_, first := w.spawn(term.Spec{})
+		uri := f.uri(t)
+		two, second := w.spawn(term.Spec{})
+		c.stall()
+		first.Print("of the first")
+		synctest.Wait()
+		second.Print("of the second")
+		synctest.Wait()
+		f.say(t, uri, ahp.TerminalExited{})
+		if err := two.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if !first.Killed() {
+			t.Error("the terminal that was disposed of runs on while the network takes nothing")
+		}
+		c.goOn()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if all := strings.Join(c.since(time.Time{}), "\n"); strings.Contains(all, "of the second") {
+			t.Errorf("of what was withdrawn this is sent:\n%s", all)
+		}
+		if alive := f.living(); len(alive) != 1 || alive[0] != uri {
+			t.Errorf("the host was not asked to dispose of the second alone: of %v it has %v", f.created, alive)
+		}
+	})
+}

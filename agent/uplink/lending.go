@@ -1,12 +1,11 @@
 package uplink
 
 import (
-	"crypto/rand"
-	"fmt"
 	"slices"
 
 	"tether/agent/term"
 	"tether/ahp"
+	"tether/ahp/client"
 )
 
 // lending is what the link remembers of one lent terminal from connection to
@@ -40,7 +39,7 @@ func (l *Link) lend(h term.Handle) *lending {
 	if le == nil {
 		le = &lending{h: h, uri: h.Remembered(), acks: make(chan struct{}, 1)}
 		if le.created = le.uri != ""; !le.created {
-			le.uri = ahp.NewTerminalURI(newUUID())
+			le.uri = ahp.NewTerminalURI(client.NewID())
 		}
 		le.before = le.created
 		l.lendings[h.ID()] = le
@@ -51,7 +50,7 @@ func (l *Link) lend(h term.Handle) *lending {
 // renewLocked gives the terminal another URI, under which the host gets
 // everything from the start.
 func (le *lending) renewLocked() {
-	le.uri, le.before, le.created, le.shown = ahp.NewTerminalURI(newUUID()), false, false, false
+	le.uri, le.before, le.created, le.shown = ahp.NewTerminalURI(client.NewID()), false, false, false
 	le.acked, le.sent = 0, 0
 	le.over, le.exited = false, false
 }
@@ -127,15 +126,17 @@ func (l *Link) byURI(uri string) *lending {
 
 // setAcked records that the host has the text up to applied. The first claim
 // after an announcement says where to go on. Any other that goes back or
-// beyond what was sent is a host's mistake and counts for nothing.
+// beyond what was sent is a host's mistake and counts for nothing. The
+// publisher is told when it may be waiting for it, see little.
 func (l *Link) setAcked(le *lending, applied int64) {
 	l.mu.Lock()
 	valid := !le.ackSeen || le.acked <= applied && applied <= le.sent
+	awaited := !le.ackSeen || le.sent-le.acked > little
 	if valid {
 		le.acked, le.ackSeen = applied, true
 	}
 	l.mu.Unlock()
-	if valid {
+	if valid && awaited {
 		le.signal()
 	}
 }
@@ -153,13 +154,4 @@ func (l *Link) update(le *lending, f func(*lending)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f(le)
-}
-
-// newUUID returns a random UUID (RFC 9562 version 4).
-func newUUID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails, see crypto/rand
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

@@ -41,6 +41,8 @@ type Options struct {
 	Heartbeat time.Duration
 	// DialTimeout bounds dialling and the handshake together, default 20 s.
 	DialTimeout time.Duration
+	// Up, if not nil, is called by the link's goroutine each time the host has let it in.
+	Up func()
 	// Connect replaces client.Connect in tests.
 	Connect func(context.Context, client.Endpoint, client.Options) (*client.Conn, error)
 	Logger  *zerolog.Logger // nil means silence

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"tether/ahp"
 )
 
 const (
@@ -127,7 +125,7 @@ func (p *publisher) barrier(ctx context.Context) error {
 	p.s.link.mu.Lock()
 	sent := p.le.sent
 	p.s.link.mu.Unlock()
-	if err := p.s.conn.Peer().CallBulk(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil); err != nil {
+	if err := p.s.conn.Barrier(ctx); err != nil {
 		return err
 	}
 	p.s.link.update(p.le, func(le *lending) { le.acked = sent })

@@ -39,7 +39,7 @@ type session struct {
 	heard   atomic.Int64        // when something came last, in nanoseconds since made
 
 	mu    sync.Mutex
-	ended []*lending    // terminals that the host says have ended
+	ended []ending      // to be settled
 	wake  chan struct{} // 1 slot: there are some, or a publisher has ended
 
 	// Owned by run.
@@ -53,6 +53,16 @@ type publication struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	gone   bool // withdrawn; owned by run
+}
+
+// over reports whether the publisher has ended.
+func (p *publication) over() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
 }
 
 // run serves the connection until it or ctx ends.
@@ -110,7 +120,7 @@ func serverName(r ahp.InitializeResult) string {
 	if r.ServerInfo == nil || r.ServerInfo.Name == "" {
 		return "a host without a name"
 	}
-	return clip(r.ServerInfo.Name+" "+r.ServerInfo.Version, 100)
+	return fit(r.ServerInfo.Name+" "+r.ServerInfo.Version, 100)
 }
 
 // leave keeps what the next connection needs to continue this one.
@@ -191,10 +201,9 @@ func (s *session) silence(keep map[term.ID]bool) {
 			continue
 		}
 		p.cancel()
-		select {
-		case <-p.done:
+		if p.over() {
 			ended = append(ended, id)
-		default:
+		} else {
 			keep[id] = true
 		}
 		s.link.update(p.le, func(le *lending) { channels[le.uri] = true })
@@ -246,7 +255,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) {
 		case errors.Is(err, io.ErrClosedPipe): // withdrawn, and perhaps lent again
 			continue
 		}
-		s.link.update(le, func(le *lending) { le.problem = clip(err.Error(), maxProblem) })
+		s.link.update(le, func(le *lending) { le.problem = fit(err.Error(), maxProblem) })
 		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):

@@ -86,8 +86,8 @@ func (l *Link) Status() Status {
 
 func (l *Link) setState(s State, err error, retry time.Time) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	now, st := time.Now(), &l.status
+	came := s == StateOnline && st.State != s
 	if st.State != s {
 		st.Since = now
 	}
@@ -107,4 +107,8 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 		st.Err = nil
 	}
 	st.State, st.NextRetry = s, retry
+	l.mu.Unlock()
+	if came && l.opts.Up != nil {
+		l.opts.Up()
+	}
 }

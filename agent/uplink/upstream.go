@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/internal/clip"
 )
 
 // onNotification takes acknowledgements of a host with resume, and leaves what
@@ -85,18 +85,24 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	switch v.Kind {
 	case ahp.ActionTerminalOutput, ahp.ActionTerminalExited, ahp.ActionTerminalCleared:
 		s.link.update(le, func(le *lending) {
-			le.problem = "the host refused " + v.Kind + ": " + clip(v.RejectionReason, maxReason)
+			le.problem = "the host refused " + v.Kind + ": " + fit(v.RejectionReason, maxReason)
 		})
 		le.signal()
 	}
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", v.Kind).Msg("refused by the host")
 }
 
+// ending is a terminal that the host says has ended.
+type ending struct {
+	le   *lending
+	late bool // it is the loss of the connection before, see lateLoss
+}
+
 // hear notes that the host says a terminal of ours has ended; announce
 // settles it.
 func (s *session) hear(le *lending) {
 	s.mu.Lock()
-	s.ended = append(s.ended, le)
+	s.ended = append(s.ended, ending{le, !s.marker.Resume && s.again && time.Since(s.began) < lateLoss})
 	s.mu.Unlock()
 	s.rouse()
 }
@@ -108,34 +114,39 @@ const lateLoss = 3 * time.Minute
 
 // settle deals with the terminals that the host ended. A disposal is obeyed
 // as the person chose; the late discovery of a lost connection, which looks
-// the same on hosts without resume, is not: the terminal is lent anew.
+// the same on hosts without resume, is not: the terminal is lent anew. It does
+// not wait for a publisher that is in the middle of a write.
 func (s *session) settle(ctx context.Context) {
 	s.mu.Lock()
 	ended := s.ended
 	s.ended = nil
 	s.mu.Unlock()
-	for _, le := range ended {
-		if !s.link.current(le) {
-			continue // withdrawn meanwhile
+	for _, e := range ended {
+		p := s.publishers[e.le.h.ID()]
+		switch {
+		case !s.link.current(e.le): // withdrawn meanwhile
+			continue
+		case p != nil:
+			p.cancel()
 		}
-		late := !s.marker.Resume && s.again && time.Since(s.began) < lateLoss
-		s.link.update(le, func(le *lending) {
-			le.created, le.over = false, !late
-			if late {
+		if e.late && p != nil && !p.over() {
+			s.mu.Lock()
+			s.ended = append(s.ended, e) // its end wakes announce
+			s.mu.Unlock()
+			continue
+		}
+		s.link.update(e.le, func(le *lending) {
+			le.created, le.over = false, !e.late
+			if e.late {
 				le.former = le.uri
 				le.renewLocked()
 			}
 		})
-		p := s.publishers[le.h.ID()]
-		if p != nil {
-			p.cancel()
-			<-p.done
-		}
-		if late {
-			s.publish(ctx, le)
+		if e.late {
+			s.publish(ctx, e.le)
 			continue
 		}
-		s.link.ends.Go(func() { s.dispose(le) })
+		s.link.ends.Go(func() { s.dispose(e.le) })
 	}
 }
 
@@ -158,24 +169,17 @@ const (
 // shown.
 type shownError struct{ error }
 
-func (e shownError) Error() string { return clip(e.error.Error(), maxProblem) }
+func (e shownError) Error() string { return fit(e.error.Error(), maxProblem) }
 
 func (e shownError) Unwrap() error { return e.error }
 
-// clip makes a text of the host's fit for a message of ours, which a terminal
-// may show: printable and at most n bytes.
-func clip(s string, n int) string {
-	s = strings.Map(func(r rune) rune {
+// fit makes a text of the host's fit for a message of ours, which a terminal
+// may show: printable and at most n bytes, and a mark where it was cut.
+func fit(s string, n int) string {
+	return clip.Marked(strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return -1
 		}
 		return r
-	}, s)
-	if len(s) <= n {
-		return s
-	}
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	}, s), n)
 }

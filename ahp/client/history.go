@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"tether/ahp"
+	"tether/internal/clip"
 )
 
 // partCost is what a part counts beside its text, in bytes: also empty parts must not add up without bound.
@@ -38,8 +39,8 @@ func (h *history) load(content []ahp.ContentPart) {
 		p := part{head: c, buf: []byte(c.Text())}
 		p.head.Value, p.head.Output = "", ""
 		// The host does not have to keep to our limits.
-		p.head.CommandLine = clip(c.CommandLine, ahp.MaxCommandLine)
-		p.head.CommandID = clip(c.CommandID, ahp.MaxCommandID)
+		p.head.CommandLine = clip.Text(c.CommandLine, ahp.MaxCommandLine)
+		p.head.CommandID = clip.Text(c.CommandID, ahp.MaxCommandID)
 		if len(c.Raw) > ahp.MaxCommandLine {
 			continue
 		}
@@ -128,15 +129,4 @@ func (h *history) content() []ahp.ContentPart {
 		out = append(out, c)
 	}
 	return out
-}
-
-// clip cuts s to at most n bytes at a character's border.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/ahp"
+	"tether/internal/clip"
 	"tether/internal/jsonspan"
 )
 
@@ -46,7 +47,7 @@ func (t *terminal) install(raw []byte) error {
 	}
 	t.history.load(s.Content)
 	s.Content = nil
-	s.Title, s.Cwd = clip(s.Title, ahp.MaxTitle), clip(s.Cwd, ahp.MaxCwd)
+	s.Title, s.Cwd = clip.Text(s.Title, ahp.MaxTitle), clip.Text(s.Cwd, ahp.MaxCwd)
 	t.state, t.known = s, true
 	t.needResync()
 	return nil

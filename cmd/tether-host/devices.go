@@ -144,7 +144,7 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 func approveCommand(stdout io.Writer) *cobra.Command {
 	var path, name string
 	c := &cobra.Command{
-		Use: "approve CODE", Short: "let a machine lend terminals that waits with this code",
+		Use: "approve CODE", Short: "let in the machine that waits with this code",
 		Long: `Lets the machine lend terminals that waits with this code, the one that tether pair shows there.
 Take it from the person at the machine, not from tether-host pending: that both are the same shows
 that nobody stands between.

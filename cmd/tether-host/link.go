@@ -67,6 +67,9 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("ask the host: %w", err)
 	}
+	if answer.StatusCode == http.StatusUnauthorized && token == "" {
+		return "", errors.New("the host wants a token; --token-file FILE names one (tether-host token create NAME --role observer makes it)")
+	}
 	var got struct{ Path string }
 	if answer.StatusCode != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") {
 		return "", fmt.Errorf("the host answers %d: %s", answer.StatusCode, bytes.TrimSpace(body[:min(len(body), 200)]))

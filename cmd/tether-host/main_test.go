@@ -160,6 +160,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		text string // in what it says
 	}{
 		{[]string{"serve"}, exitUsage, `"serve"`},
+		{[]string{"aprove"}, exitUsage, "did you mean approve?"},
 		{[]string{"--nonsense"}, exitUsage, "--nonsense"},
 		{[]string{"--without-token", "--listen", "0.0.0.0:0"}, exitUsage, "--without-token"},
 		{[]string{"--without-token", "--listen", ":0"}, exitUsage, "--without-token"},
@@ -185,6 +186,9 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--grace", "soon"}, exitUsage, "--grace"},
 		{[]string{"--drain", "2h"}, exitUsage, "--drain"},
 		{[]string{"--scrollback", "-1"}, exitUsage, "--scrollback"},
+		{[]string{"--agent-shells"}, exitUsage, "--sessions"},
+		{[]string{"--agent-shells", "--sessions", "--shells=false"}, exitUsage, "--shells"},
+		{[]string{"--agent-shells", "--sessions", "--without-token"}, exitUsage, "everyone on this machine"},
 		{[]string{"--log-level", "loud"}, exitUsage, "loud"},
 	} {
 		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
@@ -205,6 +209,38 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 				t.Errorf("it repeats the token: %s%s", stdout.String(), stderr.String())
 			}
 		})
+	}
+}
+
+// Without a word about it, only this machine can reach the host; others can without TLS only if that is said to be meant.
+func TestWhoCanReachTheHost(t *testing.T) {
+	c := newRoot(strings.NewReader(""), io.Discard, io.Discard)
+	if loopback, err := isLoopback(c.Flags().Lookup("listen").DefValue); err != nil || !loopback {
+		t.Errorf("the default of --listen: %v, %v", loopback, err)
+	}
+	for name, want := range map[string]bool{
+		"127.0.0.1:1": true, "127.8.9.10:1": true, "[::1]:1": true, "localhost:1": true, "0.0.0.0:1": false, ":1": false, "[::]:1": false,
+		"192.0.2.1:1": false, "localhost.example:1": false, "[fe80::1]:1": false, "127.0.0.1.example:1": false,
+	} {
+		if got, err := isLoopback(name); err != nil || got != want {
+			t.Errorf("%s: %v, %v; want %v", name, got, err, want)
+		}
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, in := io.Pipe()
+	ended := make(chan int, 1)
+	var stderr testkit.Output
+	go func() {
+		ended <- run(ctx, []string{"--listen", "0.0.0.0:0", "--plaintext", "--token", "abc", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, in, &stderr)
+		in.Close()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "READY ws://") {
+		t.Errorf("with --plaintext it says %q, %v: %s", line, err, stderr.String())
+	}
+	stop()
+	if status := <-ended; status != exitOK {
+		t.Errorf("status %d: %s", status, stderr.String())
 	}
 }
 

@@ -24,14 +24,27 @@ import (
 // restartPatience is for what processes do that wait for each other on a machine that is busy.
 const restartPatience = 4 * time.Minute
 
-// aFlood prints numbered lines until a file is there, up to 2 MB, which the daemon's log holds.
+// aFlood prints numbered lines for two seconds, 200 KB, for each of the files part0, part1 and so on, as soon as it is there, until
+// the file stop is: as much on a machine that hardly comes to anything as on one that has nothing else to do.
 const aFlood = `i=0
-while [ ! -e "$STOP" ]; do
-	n=0
-	while [ $n -lt 400 ] && [ $i -lt 100000 ]; do i=$((i+1)); n=$((n+1)); echo "line $i of the flood"; done
-	sleep 0.05
+while [ ! -e "$PARTS/stop" ]; do
+	if [ -e "$PARTS/part$((i/8000))" ]; then
+		n=0
+		while [ $n -lt 400 ]; do i=$((i+1)); n=$((n+1)); echo "line $i of the flood"; done
+	fi
+	sleep 0.1
 done
 echo "end $i"`
+
+// floodSize is how many bytes there are of so many parts.
+func floodSize(parts int) (size int) {
+	for i := range parts * 8000 {
+		size += len(floodLine(i + 1))
+	}
+	return size
+}
+
+func floodLine(n int) string { return fmt.Sprintf("line %d of the flood\r\n", n) }
 
 // machineOf is a daemon with a home of its own.
 func (s *stage) machine(t *testing.T) *stage {
@@ -40,7 +53,7 @@ func (s *stage) machine(t *testing.T) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &stage{t: t, dir: s.dir, env: append(s.env[:len(s.env):len(s.env)], "TETHER_HOME="+home, "STOP="+filepath.Join(s.dir, "stop"))}
+	m := &stage{t: t, dir: s.dir, env: append(s.env[:len(s.env):len(s.env)], "TETHER_HOME="+home, "PARTS="+s.dir)}
 	t.Cleanup(func() {
 		_ = m.command("tether", "stop").Run()
 		if err := testkit.RemoveHome(home); err != nil {
@@ -124,29 +137,19 @@ func (a *audience) take(ev client.Event) {
 	}
 }
 
-// sizes are how much there is of each terminal.
-func (a *audience) sizes() map[string]int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	sizes := map[string]int{}
-	for uri, text := range a.texts {
-		sizes[uri] = len(text)
-	}
-	return sizes
-}
-
-// awaitMore waits until there is much more of each of n terminals than there was.
-func (a *audience) awaitMore(t *testing.T, n int, what string) {
+// await waits until there are so many bytes, or more, of each of n terminals.
+func (a *audience) await(t *testing.T, n, size int, what string) {
 	t.Helper()
-	before := a.sizes()
 	testkit.Eventually(t, restartPatience, what, func() bool {
-		more := 0
-		for uri, size := range a.sizes() {
-			if size > before[uri]+50_000 {
-				more++
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		there := 0
+		for _, text := range a.texts {
+			if len(text) >= size {
+				there++
 			}
 		}
-		return more == n
+		return there == n
 	})
 }
 
@@ -176,13 +179,15 @@ func TestRestartUnderLoad(t *testing.T) {
 	}
 	var a audience
 	a.watch(t, client.Endpoint{URL: url, Token: strings.TrimSpace(string(own))})
-	a.awaitMore(t, machines*lent, "all terminals are seen")
-
-	for _, end := range []struct {
+	for part, end := range []struct {
 		name   string
 		signal syscall.Signal
 		status int
 	}{{"stopped", syscall.SIGTERM, 0}, {"killed", syscall.SIGKILL, -1}} {
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprint("part", part)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a.await(t, machines*lent, floodSize(part)+20_000, "all terminals flood the host that will be "+end.name)
 		if err := server.Process.Signal(end.signal); err != nil {
 			t.Fatal(err)
 		}
@@ -190,7 +195,7 @@ func TestRestartUnderLoad(t *testing.T) {
 			t.Errorf("%s, its status is %v, want %d", end.name, err, end.status)
 		}
 		server, _ = s.host(t, address, roomy...)
-		a.awaitMore(t, machines*lent, "all terminals go on after the host was "+end.name)
+		a.await(t, machines*lent, floodSize(part+1), "all terminals go on after the host was "+end.name)
 	}
 	if err := os.WriteFile(filepath.Join(s.dir, "stop"), nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -226,7 +231,7 @@ func whole(text string) error {
 			}
 			return nil
 		}
-		if want := fmt.Sprintf("line %d of the flood\r\n", n); line != want {
+		if want := floodLine(n); line != want {
 			return fmt.Errorf("in line %d of %d bytes: %.200q, want %q", n, len(text), line, want)
 		}
 	}

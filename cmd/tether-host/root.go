@@ -24,6 +24,7 @@ type settings struct {
 	scrollback   int
 	shells       bool
 	sessions     bool
+	agentShells  bool
 	logLevel     string
 
 	tokens     string // file of tokens
@@ -33,6 +34,8 @@ type settings struct {
 	auditLog   string
 	perMachine int // terminals
 	most       int // connections
+	memory     int64
+	proxies    []string
 }
 
 func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -44,23 +47,18 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 
   tether-host                      on this machine, with a token made up for this run
   tether-host --token-file FILE    with a token that stays the same
-  tether-host approve CODE         let a machine lend terminals that has asked by tether pair
+  tether-host approve CODE         let in a machine that has asked with tether pair
   tether-host token create NAME    a token for one machine, person or agent
   tether-host link                 a link to the page of a host that runs
   tether-host mcp --url URL        what an agent starts to see the terminals there
 
-The token of a run, of --token and of --token-file may do everything, also run shells here.
+The token of a run, of --token and of --token-file allows everything, also shells here.
 
 When it accepts connections it prints one line on standard output:
 READY ws://ADDRESS. It runs until it is interrupted.`,
 		Version:      versionText(),
 		SilenceUsage: true, SilenceErrors: true,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return &usageError{fmt.Sprintf("there is no command %q", args[0]), "see tether-host --help"}
-			}
-			return nil
-		},
+		SuggestionsMinimumDistance: 2, Args: subcommand,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return serve(c.Context(), &s, c.Flags().Changed("shells"), stdout, stderr)
 		},
@@ -82,8 +80,9 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take for what waits for them when the host is stopped")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
-	f.BoolVar(&s.shells, "shells", true, "run shells of this machine's for clients that ask for them; off by default with --without-token")
-	f.BoolVar(&s.sessions, "sessions", false, "have sessions, in which machines that want to offer tools, and operators call them")
+	f.BoolVar(&s.shells, "shells", true, "run shells on this machine for clients that ask for them; off by default with --without-token")
+	f.BoolVar(&s.sessions, "sessions", false, "have sessions, in which machines may offer tools and operators call them")
+	f.BoolVar(&s.agentShells, "agent-shells", false, "let operators run commands in shells on this machine, as the user of this program; with --sessions and --shells")
 	tokensFlag(f, &s.tokens)
 	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate, PEM, its chain behind it; read again when it changes")
 	f.StringVar(&s.key, "tls-key", "", "`FILE` with its key, PEM")
@@ -92,6 +91,8 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.StringVar(&s.auditLog, "audit-log", "", "keep a record in `FILE` of who connected, created, watched and was refused; never of what terminals print")
 	f.IntVar(&s.most, "max-connections", 4096, "`NUMBER` of connections at the same time")
 	f.IntVar(&s.perMachine, "max-terminals", 256, "`NUMBER` of terminals of one client")
+	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; those with most give way")
+	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy that says for whom it asks (X-Forwarded-For)")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -117,8 +118,12 @@ func (s *settings) check() error {
 		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "take 1 to 1048576"}
 	case s.perMachine < 1 || s.perMachine > 1<<16:
 		return &usageError{fmt.Sprintf("--max-terminals is %d", s.perMachine), "take 1 to 65536"}
+	case s.memory < 1<<20:
+		return &usageError{fmt.Sprintf("--max-memory is %d", s.memory), "take 1048576 bytes or more"}
 	case (s.cert == "") != (s.key == ""):
 		return &usageError{"--tls-cert and --tls-key belong together", "give both, or neither"}
+	case s.agentShells && !(s.sessions && s.shells):
+		return &usageError{"--agent-shells is for agents in sessions, in shells of this machine's", "add --sessions, and leave --shells=false out"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("take 1024 to %d bytes", maxScrollback)}
 	}

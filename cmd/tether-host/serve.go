@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tether/ahp"
 	"tether/host"
 )
@@ -21,23 +23,67 @@ const farewell = 5 * time.Second
 // keepAlive finds out that a machine has vanished without a word, also when nothing is sent: after a minute at most.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 20 * time.Second, Interval: 10 * time.Second, Count: 4}
 
-// serve is the whole program: it listens, says so, and runs until ctx ends.
-func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io.Writer) error {
+// plan is what the flags come to, before anything is opened.
+type plan struct {
+	log     zerolog.Logger
+	trusted proxies
+	secure  *tls.Config // nil without TLS
+	cred    credential
+}
+
+// plan checks the flags, reads the files they name, and makes the token where one is to be made.
+func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 	if err := s.check(); err != nil {
-		return err
+		return p, err
 	}
-	log, err := s.logger(stderr)
-	if err != nil {
-		return err
+	if p.log, err = s.logger(stderr); err != nil {
+		return p, err
 	}
 	if err := s.checkAddress(); err != nil {
-		return err
+		return p, err
 	}
-	secure, err := s.tls()
-	if err != nil {
-		return err
+	if p.trusted, err = parseProxies(s.proxies); err != nil {
+		return p, err
 	}
-	cred, err := s.credential()
+	if p.secure, err = s.tls(); err != nil {
+		return p, err
+	}
+	p.cred, err = s.credential()
+	return p, err
+}
+
+// options are those of the host that follow from the flags alone.
+func (s *settings) options(p *plan) host.Options {
+	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
+		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
+		Sessions: s.sessions, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
+}
+
+// wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if
+// --shells was given.
+func (s *settings) wantsShells(token string, given bool) (bool, error) {
+	shells := s.shells && (token != "" || given)
+	if s.agentShells && !shells {
+		return false, &usageError{"--agent-shells without a token lets everyone on this machine run commands as you", "give --shells, too, if that is meant"}
+	}
+	return shells, nil
+}
+
+// addresses are the URL for clients and that of the page.
+func (s *settings) addresses(at net.Addr, secure bool) (url, page string) {
+	url, page = "ws://"+at.String(), "http://"+at.String()
+	if secure {
+		url, page = "wss://"+at.String(), "https://"+at.String()
+	}
+	if s.publicURL != "" {
+		page = s.publicURL
+	}
+	return url, page
+}
+
+// serve is the whole program: it listens, says so, and runs until ctx ends.
+func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io.Writer) error {
+	p, err := s.plan(stderr)
 	if err != nil {
 		return err
 	}
@@ -46,9 +92,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return fmt.Errorf("listen: %w", err)
 	}
 	defer listener.Close()
-	o := host.Options{Token: cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &log,
-		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, Sessions: s.sessions,
-		Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
+	o := s.options(&p)
 	if !s.withoutToken {
 		stop, err := s.openTokens(ctx, &o)
 		if err != nil {
@@ -67,30 +111,28 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err != nil {
 		return err
 	}
-	// Without a token, everyone on this machine would get a shell of this user's.
-	if s.shells && (cred.token != "" || shellsGiven) {
+	wanted, err := s.wantsShells(p.cred.token, shellsGiven)
+	if err != nil {
+		return err
+	}
+	if wanted {
 		shells := newShells()
 		defer shells.close()
 		o.Runner = shells
 	}
 	h := host.New(o)
 	defer h.Close()
-	url := "ws://" + listener.Addr().String()
-	if secure != nil {
-		url = "wss" + strings.TrimPrefix(url, "ws")
-		listener = tls.NewListener(listener, secure)
+	url, page := s.addresses(listener.Addr(), p.secure != nil)
+	if p.secure != nil {
+		listener = tls.NewListener(listener, p.secure)
 	}
-	page := s.publicURL
-	if page == "" {
-		page = "http" + strings.TrimPrefix(url, "ws")
-	}
-	if cred.made {
+	if p.cred.made {
 		page += h.Launch(host.Principal{Role: host.RoleAdmin})
 	}
-	if err := announce(url, page, cred, stdout, stderr); err != nil {
+	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
-	return serveUntil(ctx, newServer(withDevices(h, door)), listener, h, s.drain)
+	return serveUntil(ctx, newServer(p.trusted.handler(withDevices(h, door)), s.most), listener, h, s.drain)
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.

@@ -13,9 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/integrate"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/clip"
 	"tether/platform/shell"
 )
 
@@ -29,12 +31,17 @@ const (
 
 // shells runs the server-executed terminals: the user's own shell on a pty of this machine's.
 type shells struct {
-	pool  *term.Pool
-	kills sync.WaitGroup // process.Kill
+	pool    *term.Pool
+	scripts string         // directory of what shells read at their start; "" if it could not be made
+	kills   sync.WaitGroup // process.Kill
 }
 
 func newShells() *shells {
-	return &shells{pool: term.NewPool(term.Options{LogBytes: shellLog, KeepExited: 1})}
+	scripts, err := os.MkdirTemp("", "tether-host-")
+	if err != nil {
+		scripts = "" // shells then do not report their commands
+	}
+	return &shells{pool: term.NewPool(term.Options{LogBytes: shellLog, KeepExited: 1}), scripts: scripts}
 }
 
 // close ends all shells.
@@ -43,6 +50,9 @@ func (s *shells) close() {
 	defer cancel()
 	_ = s.pool.Close(ctx) // the process ends next
 	s.kills.Wait()
+	if s.scripts != "" {
+		_ = os.RemoveAll(s.scripts) // it is in the system's directory for what may be left over
+	}
 }
 
 // Start implements host.Runner.
@@ -51,11 +61,16 @@ func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerPro
 	if err != nil {
 		return nil, err
 	}
-	access := s.pool.As(term.User)
-	h, err := access.Spawn(term.Spec{
-		Command: []string{shell.Login()}, Env: shellEnv(os.Environ()), Name: clip(t.Name, maxName), Cwd: dir,
+	spec := term.Spec{
+		Command: []string{shell.Login()}, Env: shellEnv(os.Environ()), Name: clip.Text(t.Name, maxName), Cwd: dir,
 		Size: term.Size{Cols: uint16(t.Cols), Rows: uint16(t.Rows)},
-	})
+	}
+	if s.scripts != "" {
+		if err := integrate.Shell(&spec, s.scripts, false); err != nil && !errors.Is(err, integrate.ErrScripts) {
+			return nil, err
+		}
+	}
+	h, err := s.pool.As(term.User).Spawn(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +78,7 @@ func (s *shells) Start(_ context.Context, t host.ServerTerminal) (host.ServerPro
 	if err != nil {
 		return nil, errors.Join(err, h.Kill(context.Background()))
 	}
-	return &process{shells: s, handle: h, reader: r, buf: make([]byte, readBytes)}, nil
+	return &process{shells: s, handle: h, reader: r, buf: make([]byte, readBytes), reports: spec.Nonce != ""}, nil
 }
 
 // directory is the path that a client names, as a file: URI or plainly.
@@ -96,20 +111,18 @@ func shellEnv(env []string) []string {
 	return append(env, "TERM=xterm-256color")
 }
 
-func clip(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "")
-}
-
 // process is one shell as the host sees it.
 type process struct {
 	shells *shells
 	handle term.Handle
 	reader *term.Reader
 	buf    []byte // owned by the goroutine that calls Next
+
+	reports bool // its shell was started so that it reports its commands
 }
+
+// Reports implements host.Reporter.
+func (p *process) Reports() bool { return p.reports }
 
 // Next implements host.ServerProcess.
 func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {

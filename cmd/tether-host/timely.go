@@ -13,24 +13,31 @@ const (
 	headerBytes = 16 << 10
 	bodyTime    = 10 * time.Second // for a whole body
 	idleTime    = 2 * time.Minute  // between two requests of one connection
+	answerTime  = 30 * time.Second // for each answerStep of an answer to be taken
+	answerStep  = 64 << 10         // bytes
 )
 
-// newServer serves a handler to clients of which some are slow, or on purpose so: none keeps a connection that it does not use.
-func newServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: timely(h), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+// newServer serves a handler to clients of which some are slow, or on purpose so: none keeps a connection that it does not use. most
+// bounds the connections that have asked for nothing, and twice as many requests are served at a time.
+func newServer(h http.Handler, most int) *http.Server {
+	c := newCrowd(most)
+	return &http.Server{Handler: timely(c.handler(h)), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		ConnState: c.state, ConnContext: withConn,
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent
 }
 
-// timely gives the body of each request its time. The answer may take longer: there are those that wait for something.
+// timely gives the body of each request its time, and each piece of the answer. The answer as a whole may take longer: there are those
+// that wait for something.
 func timely(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn := http.NewResponseController(w)
+		_ = conn.SetWriteDeadline(time.Time{}) // of the request before; fails only with the connection
 		if r.Body != nil && r.ContentLength != 0 {
-			conn := http.NewResponseController(w)
 			if conn.SetReadDeadline(time.Now().Add(bodyTime)) == nil {
 				r.Body = &timelyBody{r.Body, conn}
 			}
 		}
-		h.ServeHTTP(w, r)
+		h.ServeHTTP(&timelyWriter{w, conn}, r)
 	})
 }
 
@@ -48,3 +55,36 @@ func (b *timelyBody) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// timelyWriter is an answer that must be taken.
+type timelyWriter struct {
+	http.ResponseWriter
+	conn *http.ResponseController
+}
+
+// Write implements io.Writer.
+func (w *timelyWriter) Write(p []byte) (n int, err error) {
+	for first := true; first || len(p) > 0 && err == nil; first = false {
+		w.begin()
+		var m int
+		m, err = w.ResponseWriter.Write(p[:min(len(p), answerStep)])
+		n, p = n+m, p[m:]
+	}
+	return n, err
+}
+
+// Flush implements http.Flusher.
+func (w *timelyWriter) Flush() { _ = w.FlushError() }
+
+// FlushError is what an http.ResponseController asks for.
+func (w *timelyWriter) FlushError() error {
+	w.begin()
+	return w.conn.Flush()
+}
+
+func (w *timelyWriter) begin() {
+	_ = w.conn.SetWriteDeadline(time.Now().Add(answerTime)) // fails only with the connection
+}
+
+// Unwrap lets an http.ResponseController find what there is beside.
+func (w *timelyWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

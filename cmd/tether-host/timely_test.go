@@ -123,7 +123,7 @@ func TestSlowTLSHandshake(t *testing.T) {
 func servePipes(t *testing.T, secure *tls.Config) (url string, l *testkit.Pipes) {
 	h := host.New(host.Options{Token: ""})
 	l = testkit.NewPipes()
-	server := newServer(h)
+	server := newServer(h, 4096)
 	listener := net.Listener(l)
 	if secure != nil {
 		listener = tls.NewListener(l, secure)
@@ -146,7 +146,7 @@ func TestAnAnswerMayTakeLong(t *testing.T) {
 				err = r.Context().Err()
 			}
 			fmt.Fprintln(w, string(body), err)
-		}))
+		}), 4096)
 		go func() { _ = server.Serve(l) }() // until it is closed
 		defer server.Close()
 		c := reach(t, l)

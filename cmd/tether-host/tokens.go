@@ -101,7 +101,7 @@ func tokenCommand(stdout io.Writer) *cobra.Command {
 	var path string
 	c := &cobra.Command{
 		Use: "token", Short: "create, list and revoke tokens for machines, people and agents",
-		Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		SuggestionsMinimumDistance: 2, Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	tokensFlag(c.PersistentFlags(), &path)
 	c.AddCommand(tokenCreate(stdout, &path), tokenList(stdout, &path), tokenRevoke(stdout, &path))
@@ -110,10 +110,14 @@ func tokenCommand(stdout io.Writer) *cobra.Command {
 
 // subcommand refuses what is none.
 func subcommand(c *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return &usageError{fmt.Sprintf("%s has no command %.40q", c.CommandPath(), args[0]), "see " + c.CommandPath() + " --help"}
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	hint := "see " + c.CommandPath() + " --help"
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &usageError{fmt.Sprintf("%s has no command %.40q", c.CommandPath(), args[0]), hint}
 }
 
 // exactly wants n arguments, which are called what.
@@ -138,6 +142,7 @@ Roles:
   machine    lends terminals, and sees no others than its own (tether pair)
   observer   sees all terminals: tether watch, the page, agents' tools
   agent      sees all terminals through agents' tools (MCP)
+  operator   an agent that also calls the tools which machines offer, where the host has --sessions
   admin      everything, also shells of the host's own`,
 		Args: exactly(1, "one name, of a machine, person or agent"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -209,7 +214,7 @@ func tokensAt(given string) (*access.Tokens, error) {
 func tokenList(stdout io.Writer, path *string) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "ls", Short: "list tokens, without what would let anybody in", Args: exactly(0, "no argument"),
+		Use: "ls", Short: "list tokens, without their secrets", Args: exactly(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			t, err := tokensAt(*path)
 			if err != nil {

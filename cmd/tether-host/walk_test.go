@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -60,43 +59,6 @@ func readWalk(t *testing.T) (w walk) {
 	return w
 }
 
-// stage is a directory with both programs, an npm that plays a dev server, and a home for the daemon.
-type stage struct {
-	t   *testing.T
-	dir string
-	env []string
-}
-
-func newStage(t *testing.T) *stage {
-	t.Helper()
-	testkit.Unix(t, testkit.Programs)
-	if _, err := exec.LookPath("go"); err != nil {
-		t.Skip("no go command to build the programs with")
-	}
-	home := testkit.Home(t)
-	s := &stage{t: t, dir: t.TempDir()}
-	build := exec.Command("go", "build", "-o", s.dir, "tether/cmd/tether", "tether/cmd/tether-host")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	const npm = "#!/bin/sh\necho \"> vite\"\necho \"ready at http://localhost:3000/\"\nexec sleep 1000\n"
-	if err := os.WriteFile(filepath.Join(s.dir, "npm"), []byte(npm), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	s.env = append(os.Environ(), "TETHER_HOME="+home, "TETHER_ALLOW_ROOT=1", "TETHER_LEND_AS_ROOT=true", "NO_COLOR=1", "PATH="+s.dir+":"+os.Getenv("PATH"))
-	t.Cleanup(func() { _ = s.command("tether", "stop").Run() })
-	return s
-}
-
-func (s *stage) command(name string, args ...string) *exec.Cmd {
-	if !strings.Contains(name, "/") && strings.HasPrefix(name, "tether") {
-		name = filepath.Join(s.dir, name)
-	}
-	c := exec.Command(name, args...)
-	c.Env, c.Dir = s.env, s.dir
-	return c
-}
-
 // TestRemoteAgentWalk does what the README shows, with a real MCP client.
 func TestRemoteAgentWalk(t *testing.T) {
 	w := readWalk(t)
@@ -127,46 +89,84 @@ func TestRemoteAgentWalk(t *testing.T) {
 		args[i] = here(arg)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: s.command(w.server[0], args...)}, nil)
+	token, err := os.ReadFile(filepath.Join(s.dir, "helper.token"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer session.Close()
-	id := ""
-	var killed sync.WaitGroup
-	defer killed.Wait()
-	for i, call := range w.calls {
-		if i == len(w.calls)-1 { // the server ends while the agent waits
-			killed.Go(func() {
-				if out, err := s.command("tether", "kill", "dev-server").CombinedOutput(); err != nil {
-					t.Errorf("kill: %v\n%s", err, out)
-				}
-			})
+	var sessions []*sdk.ClientSession
+	for _, transport := range []sdk.Transport{
+		&sdk.CommandTransport{Command: s.command(w.server[0], args...)},
+		&sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: &http.Client{Transport: bearer(strings.TrimSpace(string(token)))}},
+	} {
+		session, err := client.Connect(t.Context(), transport, nil)
+		if err != nil {
+			t.Fatalf("%T: %v", transport, err)
 		}
-		answer := s.call(session, call, &id)
-		want := []string{`"name":"laptop/dev-server"`, `"line":"ready at http://localhost:3000/"`, "vite", `"reason":"exit"`}[i]
-		if !strings.Contains(answer, want) {
-			t.Fatalf("%v answers %s, want %s in it", call, answer, want)
+		defer session.Close()
+		sessions = append(sessions, session)
+	}
+	id := ""
+	wants := []string{`"name":"laptop/dev-server"`, `"line":"ready at http://localhost:3000/"`, "vite", `"reason":"exit"`}
+	last := len(w.calls) - 1
+	for i, call := range w.calls[:last] {
+		for n, session := range sessions {
+			if answer := s.call(session, call, &id); !strings.Contains(answer, wants[i]) {
+				t.Fatalf("%v answers session %d: %s, want %s in it", call, n, answer, wants[i])
+			}
 		}
 	}
+	var waits sync.WaitGroup
+	for n, session := range sessions { // the server ends while the agents wait
+		waits.Go(func() {
+			if answer, err := ask(t.Context(), session, w.calls[last], id); err != nil || !strings.Contains(answer, wants[last]) {
+				t.Errorf("%v answers session %d: %s, %v; want %s in it", w.calls[last], n, answer, err, wants[last])
+			}
+		})
+	}
+	if out, err := s.command("tether", "kill", "dev-server").CombinedOutput(); err != nil {
+		t.Errorf("kill: %v\n%s", err, out)
+	}
+	waits.Wait()
+}
+
+// bearer is a token for HTTP.
+type bearer string
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// ask makes one of the README's calls, about the terminal with that id.
+func ask(ctx context.Context, session *sdk.ClientSession, call [2]string, id string) (text string, err error) {
+	args := map[string]any{}
+	if err := json.Unmarshal([]byte(strings.ReplaceAll(call[1], `"ID"`, fmt.Sprintf("%q", id))), &args); err != nil {
+		return "", fmt.Errorf("%v: %w", call, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, restartPatience)
+	defer cancel()
+	r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: call[0], Arguments: args})
+	if err != nil {
+		return "", fmt.Errorf("%v: %w", call, err)
+	}
+	text = r.Content[0].(*sdk.TextContent).Text
+	if r.IsError {
+		return "", fmt.Errorf("%v: %s", call, text)
+	}
+	return text, nil
 }
 
 // call makes one of the README's calls. The first finds out which terminal the others are about, which may take the daemon a moment
 // to lend.
 func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (text string) {
 	s.t.Helper()
-	args := map[string]any{}
-	if err := json.Unmarshal([]byte(strings.ReplaceAll(call[1], `"ID"`, fmt.Sprintf("%q", *id))), &args); err != nil {
-		s.t.Fatalf("%v: %v", call, err)
-	}
 	testkit.Eventually(s.t, patience, call[0], func() bool {
-		ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
-		defer cancel()
-		r, err := session.CallTool(ctx, &sdk.CallToolParams{Name: call[0], Arguments: args})
-		if err != nil || r.IsError {
-			s.t.Fatalf("%v: %v %+v", call, err, r)
+		var err error
+		if text, err = ask(s.t.Context(), session, call, *id); err != nil {
+			s.t.Fatal(err)
 		}
-		text = r.Content[0].(*sdk.TextContent).Text
 		var all []struct{ ID string }
 		if call[0] == "list_terminals" && json.Unmarshal([]byte(text), &all) == nil && len(all) > 0 {
 			*id = all[0].ID

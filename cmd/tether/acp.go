@@ -33,7 +33,7 @@ passes untouched. The exit status is the agent's.`,
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the agent's
 	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "whose terminals the agent gets: take (tether's), auto (the editor's if it has some) or editor (never tether's)")
-	c.Flags().StringVar(&o.as, "as", "", "the agent's `name`, on which its rights and limits depend, instead of its command's")
+	c.Flags().StringVar(&o.as, "as", "", "the agent's `NAME`, on which its rights and limits depend, instead of its command's")
 	c.Flags().BoolVar(&o.ansi, "ansi", false, "leave colours and other escape sequences in what the agent reads")
 	return c
 }

@@ -14,12 +14,12 @@ import (
 func approvalsCommand(a *app) *cobra.Command {
 	var asJSON, watch bool
 	c := &cobra.Command{
-		Use: "approvals [ID]", Short: "list what agents want to run and wait for you", Args: someArgs(0, 1, ""),
-		Long: `list what agents want to run and wait for you.
+		Use: "approvals [ID]", Short: "list what agents ask to run", Args: someArgs(0, 1, ""),
+		Long: `list what agents ask to run, and approvals that stand.
 
 A question is denied when nobody answers it in time; it stays in the list for a
 while as expired, and approving it then lets the agent's next attempt through.
-With an ID all of one question is shown. --watch asks you about each question as
+With an ID, one question is shown in full. --watch asks you about each question as
 it comes. tether approve answers one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()
@@ -91,20 +91,27 @@ func approvalLine(x local.Approval) string {
 // maxShown bounds what is shown of one command, in bytes.
 const maxShown = 8 << 10
 
-// printApproval shows everything about one, so that nothing can hide in a long command.
 func (a *app) printApproval(x local.Approval) {
-	fmt.Fprintf(a.stdout, "%s  %s, %s wants to run in %s:\n", x.ID, x.State, printable(x.Actor, 80), printable(x.Cwd, 0))
+	for _, line := range approvalText(x) {
+		fmt.Fprintln(a.stdout, line)
+	}
+}
+
+// approvalText is everything about one, line by line, so that nothing can hide in a long command.
+func approvalText(x local.Approval) []string {
+	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, printable(x.Actor, 80), printable(x.Cwd, 0))}
 	text := approvalLine(x)
 	if len(text) > maxShown {
 		text = text[:maxShown] + fmt.Sprintf("\n… and %d bytes more", len(text)-maxShown)
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		fmt.Fprintln(a.stdout, "  |", printable(line, 0))
+		lines = append(lines, "  | "+printable(line, 0))
 	}
 	if len(x.Env) > 0 {
-		fmt.Fprintln(a.stdout, "  setting", printable(strings.Join(x.Env, ", "), 0))
+		lines = append(lines, "  setting "+printable(strings.Join(x.Env, ", "), 0))
 	}
 	if x.Reason != "" {
-		fmt.Fprintf(a.stdout, "  %s (%s)\n", printable(x.Reason, 0), printable(x.Rule, 0))
+		lines = append(lines, fmt.Sprintf("  %s (%s)", printable(x.Reason, 0), printable(x.Rule, 0)))
 	}
+	return lines
 }

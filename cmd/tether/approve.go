@@ -34,8 +34,8 @@ it ends that.`,
 			return a.approve(c.Context(), client, args[0], !deny, standing)
 		},
 	}
-	c.Flags().DurationVar(&standing, "for", 0, "approve the same for so `long`, such as 10m, at most 24h")
-	c.Flags().BoolVar(&deny, "deny", false, "say no, or end an approval that stands")
+	c.Flags().DurationVar(&standing, "for", 0, "approve the same command for this `TIME`, such as 10m, at most 24h")
+	c.Flags().BoolVar(&deny, "deny", false, "refuse it, or end an approval that stands")
 	return c
 }
 

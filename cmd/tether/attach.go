@@ -11,8 +11,8 @@ const replay = 64 << 10
 
 func attachCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "attach ID", Short: "take a terminal in hand", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `take a terminal in hand: see what it printed last, then type and watch.
+		Use: "attach ID", Short: "connect to a terminal, to watch it and type into it", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `connect to a terminal: see what it printed last, then watch it and type into it.
 
 At the start of a line ~. leaves it, ~? shows help. With several people attached
 the terminal has the size of the smallest of their windows. The exit status is 0 after

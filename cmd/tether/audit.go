@@ -33,6 +33,9 @@ func auditCommand(a *app) *cobra.Command {
 The log holds no output, no input and no values of variables. It is in the state
 directory; its lines are chained, so that tether audit verify finds changes.`,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if last < 0 {
+				return usage(c, "--lines %d is less than 0", last)
+			}
 			d, err := dirs.Get()
 			if err != nil {
 				return err
@@ -163,8 +166,8 @@ func recordText(ev policy.Record) string {
 func auditVerifyCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "verify", Short: "find what was changed in the log", Args: noArgs,
-		Long: `find what was changed in the log: edited, removed, added or exchanged lines.
+		Use: "verify", Short: "check the log for changes", Args: noArgs,
+		Long: `check the log for changes: edited, removed, added or exchanged lines.
 
 A daemon that runs knows the end of its log, so that lines cut off are found,
 too. Whoever has all your rights can still write another log: to find that, keep

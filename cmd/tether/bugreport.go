@@ -33,8 +33,8 @@ const reportLog = 512 << 10
 func bugreportCommand(a *app) *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use: "bugreport", Short: "write what helps to find a fault into one archive", Args: noArgs,
-		Long: `write what helps to find a fault into one archive: versions, tether doctor, the
+		Use: "bugreport", Short: "collect what helps to find a fault in one archive", Args: noArgs,
+		Long: `collect what helps to find a fault in one archive: versions, tether doctor, the
 status, the configuration without values that may be secret, the daemon's log,
 its counters and goroutines, and of each terminal its state and size.
 

@@ -14,23 +14,34 @@ import (
 // completeWithin is how long a person waits who presses Tab.
 const completeWithin = time.Second
 
-// addCompletions has shells complete what a command's arguments name: terminals where its usage says ID, declared ones where it
-// says NAME of up, down and restart.
+// completer asks the daemon what a word may be.
+type completer func(context.Context, *local.Client) ([]string, error)
+
+// addCompletions has shells complete what a command's arguments name, as its usage calls them: terminals (ID), declared ones and hosts
+// (NAME), questions of agents; and hosts behind --host.
 func addCompletions(root *cobra.Command, a *app) {
 	for _, c := range root.Commands() {
+		addCompletions(c, a)
 		_, args, _ := strings.Cut(c.Use, " ")
 		switch {
 		case c.ValidArgsFunction != nil:
 		case slices.Contains([]string{"up", "down", "restart"}, c.Name()):
 			c.ValidArgsFunction = a.completing(declaredNames)
-		case strings.HasPrefix(args, "ID") && c.Name() != "approve":
+		case c.Name() == "approve":
+			c.ValidArgsFunction = a.completing(questionNames)
+		case strings.HasPrefix(args, "ID"):
 			c.ValidArgsFunction = a.completing(terminalNames)
+		case strings.HasPrefix(args, "NAME"), c.Name() == "watch":
+			c.ValidArgsFunction = a.completing(hostNames)
+		}
+		if c.Flags().Lookup("host") != nil {
+			_ = c.RegisterFlagCompletionFunc("host", a.completing(hostNames)) // the flag is there
 		}
 	}
 }
 
 // completing asks the daemon, if one runs; a shell starts none by Tab.
-func (a *app) completing(names func(local.TerminalList) []string) cobra.CompletionFunc {
+func (a *app) completing(names completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !strings.Contains(c.Use, "…") && len(given) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -42,11 +53,11 @@ func (a *app) completing(names func(local.TerminalList) []string) cobra.Completi
 		defer client.Close()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Context()), completeWithin)
 		defer cancel()
-		list, err := client.List(ctx)
+		all, err := names(ctx, client)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return slices.DeleteFunc(names(list), func(s string) bool {
+		return slices.DeleteFunc(all, func(s string) bool {
 			name, _, _ := strings.Cut(s, "\t")
 			return slices.Contains(given, name)
 		}), cobra.ShellCompDirectiveNoFileComp
@@ -54,7 +65,8 @@ func (a *app) completing(names func(local.TerminalList) []string) cobra.Completi
 }
 
 // terminalNames are the ids, and the names where one stands for one terminal, with what runs there.
-func terminalNames(l local.TerminalList) []string {
+func terminalNames(ctx context.Context, client *local.Client) ([]string, error) {
+	l, err := client.List(ctx)
 	count := map[string]int{}
 	for _, t := range l.Terminals {
 		count[t.Name]++
@@ -67,13 +79,29 @@ func terminalNames(l local.TerminalList) []string {
 		}
 		all = append(all, t.ID+what)
 	}
-	return all
+	return all, err
 }
 
-func declaredNames(l local.TerminalList) []string {
-	var all []string
+func declaredNames(ctx context.Context, client *local.Client) (all []string, err error) {
+	l, err := client.List(ctx)
 	for _, d := range l.Declared {
 		all = append(all, d.Name+"\t"+d.State)
 	}
-	return all
+	return all, err
+}
+
+func hostNames(ctx context.Context, client *local.Client) (all []string, err error) {
+	s, err := client.Status(ctx)
+	for _, h := range s.Hosts {
+		all = append(all, h.Name+"\t"+h.State)
+	}
+	return all, err
+}
+
+func questionNames(ctx context.Context, client *local.Client) (all []string, err error) {
+	l, err := client.Approvals(ctx, nil)
+	for _, q := range l.Approvals {
+		all = append(all, q.ID+"\t"+q.State+" "+printable(approvalLine(q), 40))
+	}
+	return all, err
 }

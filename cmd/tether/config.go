@@ -20,16 +20,16 @@ func configCommand(a *app) *cobra.Command {
 		Use: "config", Short: "show, check and change the configuration file", SuggestionsMinimumDistance: 2,
 		Long: `show, check and change the configuration file.
 
-The daemon reads it once, when it starts: after a change, tether stop, and the
-next command that needs one starts it anew. docs/CONFIG.md lists the keys.
+The daemon reads it once, when it starts: after a change, tether daemon --replace
+--background starts another, and terminals run on. docs/CONFIG.md lists the keys.
 
 Every key is a variable of the environment, too, and a flag of tether daemon:
 lend.default is TETHER_LEND_DEFAULT and --lend.default. A flag comes before the
-environment, that before the file.`,
+environment, that before the file. tether config keys lists them.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(configPathCommand(a), configViewCommand(a), configCheckCommand(a), configEditCommand(a))
+	c.AddCommand(configPathCommand(a), configKeysCommand(a), configViewCommand(a), configCheckCommand(a), configEditCommand(a))
 	return c
 }
 
@@ -112,7 +112,7 @@ func configCheckCommand(a *app) *cobra.Command {
 			}
 			text := "is in order"
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				text = "is not there: everything is as it is by default"
+				text = "is not there: the defaults apply"
 			}
 			_, err = fmt.Fprintln(a.stdout, path, text)
 			return err
@@ -147,7 +147,7 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 // configError ends a command as a wrong command line does: the person is to change what they wrote.
 func configError(err error) error {
 	if e, ok := errors.AsType[*config.Error](err); ok {
-		return &usageError{message: e.Error(), hint: "correct it, or move it away; tether config check looks again"}
+		return &usageError{message: e.Error(), hint: "correct it, or leave it out; tether config check looks again"}
 	}
 	return &usageError{message: "configuration: " + err.Error(), hint: "tether config path says where it is"}
 }

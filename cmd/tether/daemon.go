@@ -32,7 +32,7 @@ with all that was printed. So does --replace, after an upgrade: it asks a daemon
 that runs to make way. tether stop ends the terminals, too.
 
 Every key of the configuration is a flag, too, such as --terminals.log_bytes=8MiB;
-tether config view lists them.`,
+tether config keys lists them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.allowRoot = f.allowRoot || os.Getenv(allowRootVar) == "1"
 			f.notify, f.settings = installer.Notifier(), fromFlags(c)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -58,10 +59,13 @@ func TestMakeRun(t *testing.T) {
 				t.Errorf("%q was not shown:\n%s", want, out)
 			}
 		}
+		if !regexp.MustCompile(`\nhttp://127\.0\.0\.1:\d+/launch\?code=\w+\n$`).Match(out) {
+			t.Errorf("it does not end with a link to the page:\n%s", out)
+		}
 	})
 	t.Run("at a terminal", func(t *testing.T) {
 		p := sitAt(t, pty.Command{Path: "../../scripts/run.sh", Env: append(os.Environ(), "TETHER_BIN="+bin, "TERM=xterm")})
-		p.sees("TETHER_HOME=", "watch --wait demo-host shell")
+		p.sees("TETHER_HOME=", "watch --wait demo-host shell", "http://127.0.0.1:", "/launch?code=")
 		p.types("PS1='> '; echo mark$((1+1)); tether ls\r")
 		p.sees("mark2", "demo-host")
 		p.types("exit 3\r")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -33,7 +34,8 @@ func doctorCommand(a *app) *cobra.Command {
 
 Each check has a result: ok, warn (it works, but not as it could), fail, or skip
 (not asked, because of something else or on this system). The exit status is 1 if
-one fails. Nothing is changed; the paired hosts are asked, with their tokens.`,
+one fails. Nothing is changed, but a file is written and removed where things are
+kept; the paired hosts are asked, with their tokens.`,
 		Example: "  tether doctor\n  tether doctor --json | jq '.checks[] | select(.result != \"ok\")'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			done := a.progress(c.Context(), "asking hosts and services")
@@ -98,12 +100,13 @@ type patient struct {
 	login   func(context.Context) ([]string, error)
 	keyring *keyring.Keyring
 	service func(context.Context) (installer.Status, error)
+	proxy   func(*url.URL) *url.URL
 }
 
 // newPatient is this machine, of which nothing is known yet.
 func newPatient(d dirs.Dirs, client *local.Client) *patient {
 	return &patient{dirs: d, client: client, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
-		keyring: keyring.System(), service: installer.New(false).Status}
+		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
 }
 
 // examine makes all checks.
@@ -121,7 +124,7 @@ func (a *app) examine(ctx context.Context) examination {
 	p.status, p.down = client.Status(asked)
 	cancel()
 	checks := []func(context.Context, *patient) []check{
-		checkConfig, checkDirectories, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
+		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
 		checkShell, checkLogin, checkHosts,
 	}
 	found := make([][]check, len(checks))

@@ -45,7 +45,7 @@ func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 		return append([]check{c}, checkClock(ctx, name, h)...)
 	}
 	r := route{name: name, url: h.URL}
-	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "the checks below say where it ends", Doc: "docs/RELIABILITY.md"}}
+	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "see the checks below", Doc: "docs/RELIABILITY.md"}}
 	r.walk(ctx, p, h)
 	return r.all
 }
@@ -69,8 +69,11 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 		r.add("URL", checkFail, "it cannot be read", "tether unpair "+h.Name+", and pair it again")
 		return
 	}
-	if proxy := proxyOf(u); proxy != "" {
-		r.add("proxy", checkWarn, proxy+" is used, as the environment says", "the steps below do not go through it")
+	if proxy := p.proxy(u); proxy != nil {
+		if r.throughProxy(ctx, proxy) {
+			r.enter(ctx, p, h)
+		}
+		return
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
 	if err != nil {
@@ -86,22 +89,50 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	}
 	defer conn.Close()
 	r.ok("TCP", "connected to "+conn.RemoteAddr().String())
-	if u.Scheme == "wss" && !r.tls(ctx, conn, u.Hostname()) {
+	if u.Scheme == "wss" && !r.tls(ctx, conn, hostTLS(h, u.Hostname())) {
 		return
 	}
 	r.all = append(r.all, checkClock(ctx, r.name, h)...)
 	r.enter(ctx, p, h)
 }
 
-func (r *route) tls(ctx context.Context, conn net.Conn, name string) bool {
-	secured := tls.Client(conn, &tls.Config{ServerName: name})
+// throughProxy looks whether the proxy is there that stands between here and the host. What is behind it only it can reach.
+func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
+	if err != nil {
+		r.add("proxy", checkFail, proxy.Redacted()+", which the environment names: "+err.Error(), "correct HTTPS_PROXY, or name the host in NO_PROXY; tether daemon --replace --background takes it over")
+		return false
+	}
+	conn.Close()
+	r.ok("proxy", proxy.Redacted()+", named in the environment, answers; it resolves the host's name, and the checks below go through it")
+	return true
+}
+
+func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bool {
+	secured := tls.Client(conn, believed)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		r.add("TLS", checkFail, err.Error(), "is the certificate valid for this name and signed by somebody this machine trusts, and the clock right?")
+		fix := "is the certificate valid for this name and signed by somebody this machine trusts, and the clock right?"
+		if errors.Is(err, client.ErrPin) {
+			fix = "is it the right host? If its key was changed, pair again with the new --pin"
+		}
+		r.add("TLS", checkFail, err.Error(), fix)
 		return false
 	}
 	state := secured.ConnectionState()
 	r.ok("TLS", fmt.Sprintf("%s, valid until %s", tls.VersionName(state.Version), state.PeerCertificates[0].NotAfter.Format(time.DateOnly)))
 	return true
+}
+
+// hostTLS says which certificates of a host are believed: those with its pin, or those that the system knows.
+func hostTLS(h *local.HostStatus, name string) *tls.Config {
+	pin, _ := client.ParsePin(h.Pin) // the daemon has checked it
+	believed := pin.TLS(name)
+	if believed == nil {
+		believed = &tls.Config{}
+	}
+	believed.ServerName = name
+	return believed
 }
 
 // enter opens a WebSocket with the host's token, as the daemon does.
@@ -142,7 +173,9 @@ func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 		return nil
 	}
 	began := time.Now()
-	plain := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: hostTLS(h, u.Hostname())}
+	defer transport.CloseIdleConnections()
+	plain := http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	resp, err := plain.Do(req)
 	if err != nil {
 		return nil
@@ -165,20 +198,20 @@ func skewText(skew time.Duration) string {
 	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }
 
-// proxyOf is the proxy that the environment names for the URL, without a credential.
-func proxyOf(u *url.URL) string {
+// proxyOf is the proxy that the environment names for the URL, nil if there is none.
+func proxyOf(u *url.URL) *url.URL {
 	web := *u
 	web.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &web})
-	if err != nil || proxy == nil {
-		return ""
+	if err != nil {
+		return nil
 	}
-	return proxy.Redacted()
+	return proxy
 }
 
 func portOf(u *url.URL) string {
 	if p := u.Port(); p != "" {
 		return p
 	}
-	return map[string]string{"ws": "80", "wss": "443"}[u.Scheme]
+	return map[string]string{"ws": "80", "wss": "443", "http": "80", "https": "443", "socks5": "1080", "socks5h": "1080"}[u.Scheme]
 }

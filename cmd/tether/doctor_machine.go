@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -30,12 +31,12 @@ func checkConfig(context.Context, *patient) []check {
 	case err != nil:
 		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "tether config edit, and tether config check"
 	case errors.Is(missing, fs.ErrNotExist):
-		c.Reason = "there is none: everything is as it is by default"
+		c.Reason = "there is none: the defaults apply"
 	default:
 		c.Reason = path + " is in order"
 	}
 	if text := strangeText(); text != "" && c.Result == checkOK {
-		c.Result, c.Reason, c.Fix = checkWarn, c.Reason+"; but in the environment are "+text, "correct their names, or unset them"
+		c.Result, c.Reason, c.Fix = checkWarn, c.Reason+"; but the environment has "+text, "correct their names, or unset them"
 	}
 	return []check{c}
 }
@@ -60,11 +61,7 @@ const lowDisk = 64 << 20
 // checkDisk looks for room for what is kept.
 func checkDisk(_ context.Context, p *patient) []check {
 	c := check{Name: "disk", Result: checkOK}
-	dir := p.dirs.State
-	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
-		dir = filepath.Dir(dir)
-	}
-	free, err := p.free(dir)
+	free, err := p.free(existing(p.dirs.State))
 	switch {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
@@ -75,6 +72,52 @@ func checkDisk(_ context.Context, p *patient) []check {
 		c.Reason = fmt.Sprintf("%d MiB are free", free>>20)
 	}
 	return []check{c}
+}
+
+// existing is the directory, or the nearest above it that is there.
+func existing(dir string) string {
+	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
+		dir = filepath.Dir(dir)
+	}
+	return dir
+}
+
+// checkWriting writes something where the daemon keeps what it knows and where its socket is, and takes it away again. Room and permissions
+// do not tell: a disk may be mounted for reading only, and a quota or a server may say no.
+func checkWriting(_ context.Context, p *patient) []check {
+	c := check{Name: "writing", Result: checkOK, Reason: "what is to be kept can be written", Doc: "docs/RELIABILITY.md"}
+	for _, dir := range []string{p.dirs.State, p.dirs.Runtime} {
+		err := tryWriting(dir)
+		if err == nil {
+			continue
+		}
+		why := err.Error()
+		if e, ok := errors.AsType[*fs.PathError](err); ok {
+			why = e.Err.Error() // without the name of a file that nobody else has seen
+		}
+		c.Result, c.Reason = checkFail, dir+" cannot be written: "+why
+		c.Fix = "make room on its disk, or make it writable for you; until then terminals run, but pairings, tokens and logs are not kept"
+	}
+	return []check{c}
+}
+
+// triedBytes is how much is written: more than file systems keep beside a file's name.
+const triedBytes = 8 << 10
+
+// tryWriting writes a file as the daemon does, or makes a directory where there is none yet.
+func tryWriting(dir string) error {
+	if above := existing(dir); above != dir {
+		made, err := os.MkdirTemp(above, ".tether-doctor-")
+		if err != nil {
+			return err
+		}
+		return os.Remove(made)
+	}
+	path := filepath.Join(dir, "doctor-"+rand.Text())
+	if err := secret.WriteFile(path, make([]byte, triedBytes)); err != nil {
+		return err
+	}
+	return os.Remove(path)
 }
 
 // lowFiles is how many open files fifty terminals and their doors need.
@@ -142,9 +185,9 @@ func checkDaemon(_ context.Context, p *patient) []check {
 	c := check{Name: "daemon", Result: checkOK, Doc: "docs/RELIABILITY.md"}
 	switch {
 	case errors.Is(p.down, local.ErrNotRunning):
-		c.Result, c.Reason, c.Fix = checkWarn, "it does not run", "tether service install has it start by itself; tether run starts one, too"
+		c.Result, c.Reason, c.Fix = checkWarn, "it is not running", "tether service install has it start at login; tether run starts it, too"
 	case p.down != nil:
-		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), "tether logs may say why; tether daemon --replace --background puts another one in its place"
+		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), stuckFix(p.dirs)
 	case p.status.Version != versionText():
 		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, versionText())
 		c.Fix = "tether daemon --replace --background; its terminals go on"
@@ -199,7 +242,7 @@ func checkService(ctx context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case !st.Installed:
-		c.Result, c.Reason, c.Fix = checkWarn, "none is installed: after a login the daemon runs when a command needs it", "tether service install"
+		c.Result, c.Reason, c.Fix = checkWarn, "none is installed: after a login the daemon starts when a command needs it", "tether service install"
 	case !st.Enabled:
 		c.Result, c.Reason, c.Fix = checkWarn, st.Path+" does not start by itself", "tether service install"
 	case len(st.Advice) > 0:

@@ -3,9 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,10 +19,12 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/ahp/client"
 	"tether/installer"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
+	"tether/platform/secret"
 	"tether/platform/shell"
 )
 
@@ -79,6 +85,12 @@ func TestDoctorFinds(t *testing.T) {
 		reason string
 	}{
 		{"a full disk", checkDisk, func(p *patient) { p.free = func(string) (uint64, error) { return 1 << 20, nil } }, checkWarn, "1 MiB are free"},
+		{"something in the place of a directory", checkWriting, func(p *patient) {
+			mkdir(t, filepath.Dir(p.dirs.State))
+			if err := os.WriteFile(p.dirs.State, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, checkFail, "cannot be written"},
 		{"few files", checkFiles, func(p *patient) { p.files = func() (uint64, error) { return 256, nil } }, checkWarn, "may open 256"},
 		{"no console", checkPTY, func(p *patient) { p.console = func() (string, error) { return "", errors.New("too old") } }, checkFail, "too old"},
 		{"root", checkRoot, func(p *patient) { p.root = func() bool { return true } }, checkWarn, "a daemon that it starts would"},
@@ -106,7 +118,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"no service", checkService, func(p *patient) {
 			p.service = func(context.Context) (installer.Status, error) { return installer.Status{}, nil }
 		}, checkWarn, "none is installed"},
-		{"no daemon", checkDaemon, func(*patient) {}, checkWarn, "it does not run"},
+		{"no daemon", checkDaemon, func(*patient) {}, checkWarn, "it is not running"},
 		{"another version", checkDaemon, func(p *patient) { p.down, p.status.Version = nil, "0.0.1" }, checkWarn, "0.0.1"},
 		{"a daemon that hangs", checkDaemon, func(p *patient) { p.down = context.DeadlineExceeded }, checkFail, "does not answer"},
 		{"what the daemon complains of", checkDegraded, func(p *patient) { p.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, checkWarn, "full"},
@@ -129,7 +141,7 @@ func TestDoctorFinds(t *testing.T) {
 func TestDoctorIsContent(t *testing.T) {
 	p := healthy(t)
 	t.Setenv(dirs.HomeVar, "")
-	for _, look := range []func(context.Context, *patient) []check{checkDisk, checkFiles, checkRoot, checkLogin, checkService, checkSockets} {
+	for _, look := range []func(context.Context, *patient) []check{checkWriting, checkDisk, checkFiles, checkRoot, checkLogin, checkService, checkSockets} {
 		if all := look(t.Context(), p); len(all) != 1 || all[0].Result != checkOK || all[0].Reason == "" || all[0].Fix != "" {
 			t.Errorf("%+v", all)
 		}
@@ -147,6 +159,43 @@ func TestDoctorIsContent(t *testing.T) {
 	t.Setenv(dirs.HomeVar, "/somewhere")
 	if all := checkKeyring(t.Context(), p); len(all) != 1 || all[0].Result != checkSkip {
 		t.Errorf("with a home of its own: %+v", all)
+	}
+}
+
+// A state directory on a disk that is full, or mounted for reading only, is found, whether it is there yet or not; nothing is left in it.
+func TestDoctorWithoutADisk(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	disk, there := testkit.OnSmallDisk(t)
+	if !there {
+		return
+	}
+	p := healthy(t)
+	finds := func(when, state string, result checkResult, reason string) {
+		t.Helper()
+		p.dirs.State = filepath.Join(disk, state)
+		all := checkWriting(t.Context(), p)
+		if len(all) != 1 || all[0].Result != result || !strings.Contains(all[0].Reason, reason) || (all[0].Fix == "") != (result == checkOK) {
+			t.Errorf("%s, in %s: %+v, want %s because of %q", when, state, all, result, reason)
+		}
+	}
+	mkdir(t, filepath.Join(disk, "state"))
+	for _, state := range []string{"state", "none"} {
+		finds("with room", state, checkOK, "can be written")
+	}
+	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
+	finds("with a full disk", "state", checkFail, "cannot be written: no space left on device")
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Remount(t, disk, "ro")
+	for _, state := range []string{"state", "none"} {
+		finds("mounted for reading", state, checkFail, "cannot be written: read-only file system")
+	}
+	testkit.Remount(t, disk, "rw")
+	for dir, want := range map[string]int{disk: 1, filepath.Join(disk, "state"): 0} {
+		if left, err := os.ReadDir(dir); err != nil || len(left) != want {
+			t.Errorf("in %s it has left %v (%v)", dir, left, err)
+		}
 	}
 }
 
@@ -178,6 +227,75 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 	want("1 sockets were left behind")
 	if _, err := os.Lstat(holder); err != nil {
 		t.Errorf("looking has removed it: %v", err)
+	}
+}
+
+// What keeps a link from being is found where it is, and what is before that is told to be right. A pinned certificate is believed as the
+// link believes it, and a proxy that is to be used is.
+func TestDoctorFindsTheWay(t *testing.T) {
+	silent := log.New(io.Discard, "", 0) // handshakes that come to nothing
+	web := httptest.NewServer(http.NotFoundHandler())
+	defer web.Close()
+	secured := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secured.Config.ErrorLog = silent
+	secured.StartTLS()
+	defer secured.Close()
+	const nobody, otherPin = "127.0.0.1:1", "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+	plain, behindTLS, pin := strings.Replace(web.URL, "http", "ws", 1), strings.Replace(secured.URL, "https", "wss", 1), client.PinOf(secured.Certificate()).String()
+	for name, c := range map[string]struct {
+		url, pin, proxy string
+		paired          bool
+		want            string // steps and what came of them
+	}{
+		"no such name":           {url: "wss://host.invalid", want: "DNS fail"},
+		"nobody listens":         {url: "ws://" + nobody, want: "DNS ok, TCP fail"},
+		"no TLS where it should": {url: strings.Replace(plain, "ws", "wss", 1), want: "DNS ok, TCP ok, TLS fail"},
+		"a strange certificate":  {url: behindTLS, want: "DNS ok, TCP ok, TLS fail"},
+		"another pin":            {url: behindTLS, pin: otherPin, want: "DNS ok, TCP ok, TLS fail"},
+		"no WebSocket":           {url: plain, paired: true, want: "DNS ok, TCP ok, clock ok, WebSocket fail"},
+		"none behind its pin":    {url: behindTLS, pin: pin, paired: true, want: "DNS ok, TCP ok, TLS ok, clock ok, WebSocket fail"},
+		"a proxy that is not":    {url: "wss://host.invalid", proxy: "http://" + nobody, want: "proxy fail"},
+		"none behind a proxy":    {url: "wss://host.invalid", proxy: "http://user:canary@" + web.Listener.Addr().String(), paired: true, want: "proxy ok, WebSocket fail"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := healthy(t)
+			p.proxy = func(*url.URL) *url.URL {
+				if c.proxy == "" {
+					return nil
+				}
+				u, err := url.Parse(c.proxy)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+			if c.paired {
+				if err := secret.Dir(p.dirs.State); err != nil {
+					t.Fatal(err)
+				}
+				text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"pin":%q,"client_id":"me"}]}`, c.url, c.pin)
+				if err := secret.WriteFile(filepath.Join(p.dirs.State, "hosts.json"), []byte(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			all := checkHost(t.Context(), p, &local.HostStatus{Name: "x", URL: c.url, Pin: c.pin, State: "waiting"})
+			if all[0].Result != checkFail || all[0].Name != "host x" {
+				t.Errorf("the link: %+v", all[0])
+			}
+			var got []string
+			for _, one := range all[1:] {
+				got = append(got, strings.TrimPrefix(one.Name, "host x: ")+" "+string(one.Result))
+				if one.Reason == "" || (one.Fix == "") != (one.Result == checkOK) || strings.Contains(one.Reason, "canary") {
+					t.Errorf("%+v", one)
+				}
+				if c.pin == otherPin && one.Result == checkFail && !strings.Contains(one.Fix, "--pin") {
+					t.Errorf("what to do about another pin: %+v", one)
+				}
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("the way: %s, want %s", text, c.want)
+			}
+		})
 	}
 }
 

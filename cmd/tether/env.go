@@ -19,7 +19,9 @@ once; --refresh asks again, after you have changed its start-up files.`,
 			if err != nil {
 				return err
 			}
+			done := a.progress(c.Context(), "asking your login shell")
 			e, err := client.Environment(c.Context(), refresh)
+			done()
 			if err != nil {
 				return err
 			}

@@ -24,6 +24,7 @@ type sitting struct {
 var sittings = []sitting{
 	{line: "version", do: []string{"tether "}},
 	{line: "config path", do: []string{"config.toml"}},
+	{line: "config keys", do: []string{"uplink.heartbeat"}},
 	{line: "config check", do: []string{"is in order"}},
 	{line: "config view", do: []string{"log_level"}},
 	{line: "config edit", do: nil},
@@ -65,6 +66,9 @@ var sittings = []sitting{
 	{line: "doctor", do: []string{"it runs, process"}},
 	{line: "bugreport -o $REPORT", do: []string{".tar.gz"}},
 	{line: "completion bash", do: []string{"complete"}},
+	{line: "completion zsh", do: []string{"compdef"}},
+	{line: "completion fish", do: []string{"complete"}},
+	{line: "completion powershell", do: []string{"Register-ArgumentCompleter"}},
 	{line: "mcp", do: []string{"type:\x04"}},
 	{line: "acp -- does exit:4", do: nil, exit: 4},
 	{line: "kill later", do: []string{"killed"}},

@@ -46,17 +46,24 @@ var examples = map[string]string{
 	"daemon":            "tether daemon\ntether daemon --background\ntether daemon --replace --background",
 	"stop":              "tether stop",
 	"config path":       "tether config path",
+	"config keys":       "tether config keys\ntether config keys | grep lend",
 	"config view":       "tether config view\ntether config view --json | jq -r '.keys[].name'",
 	"config check":      "tether config check",
 	"env":               "tether env\ntether env --refresh",
 	"ui":                "tether ui",
 	"version":           "tether version",
+
+	"completion bash":       "tether completion bash > ~/.local/share/bash-completion/completions/tether",
+	"completion zsh":        "tether completion zsh > ~/.zsh/completions/_tether",
+	"completion fish":       "tether completion fish > ~/.config/fish/completions/tether.fish",
+	"completion powershell": "tether completion powershell > tether.ps1",
+	"help":                  "tether help config view",
 }
 
 // descriptions are longer words for commands whose name and first line do not say all.
 var descriptions = map[string]string{
-	"ls": `list the terminals: what runs, since when, who sees it, and where a browser finds
-what listens. Then those that are declared in the configuration and do not run.`,
+	"ls": `list the terminals: what runs, since when, who sees it, and the URLs of what
+listens. Terminals that are declared in the configuration and do not run come last.`,
 	"read": `print what a terminal has printed, as far as it is kept: as text, with its colours
 where the output is a terminal. --follow goes on until it exits.`,
 	"commands": `list the commands that a shell in a terminal has run, with their exit statuses.

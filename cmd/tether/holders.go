@@ -51,7 +51,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 		f.arrived = sync.OnceFunc(func() { next.Close() })
 		defer f.arrived()
 		if err := a.makeWay(c.Context(), client, f.force); err != nil {
-			return err
+			return stuck(d, err)
 		}
 	}
 	if !f.background {
@@ -89,7 +89,11 @@ func beNext(d dirs.Dirs) (*ipc.Held, error) {
 
 // makeWay ends a daemon that runs, and leaves its terminals running. It is no error if none runs.
 func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) error {
+	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
+	defer cancel()
+	done := a.progress(ctx, "waiting for the daemon to make way")
 	left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
+	done()
 	var remote *local.Error
 	switch {
 	case errors.Is(err, local.ErrNotRunning):
@@ -169,7 +173,11 @@ daemon. With --keep the terminals run on, and the next daemon takes them up.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()
-			return a.stop(ctx, keep, force)
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			return stuck(d, a.stop(ctx, keep, force))
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave the terminals running")
@@ -178,6 +186,7 @@ daemon. With --keep the terminals run on, and the next daemon takes them up.`,
 }
 
 func (a *app) stop(ctx context.Context, keep, force bool) error {
+	defer a.progress(ctx, "waiting for the daemon to end")()
 	client, d, err := a.client()
 	if err != nil {
 		return err
@@ -204,10 +213,19 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	if !errors.Is(err, local.ErrNotRunning) {
 		return err
 	}
-	n, left := agent.EndLeftRunning(ctx, d)
-	if n == 0 && left == nil {
+	ended, left := agent.EndLeftRunning(ctx, d)
+	if ended.Terminals == 0 && left == nil {
 		return err
 	}
-	a.notice("no daemon was running; %s", terminals(n, "that had been left running was ended", "that had been left running were ended"))
+	a.notice("no daemon was running; %s", endedText(ended))
 	return left
+}
+
+// endedText says what was ended without a daemon, and what is lost with it.
+func endedText(e agent.Ended) string {
+	text := terminals(e.Terminals, "that had been left running was ended", "that had been left running were ended")
+	if e.Unread > 0 {
+		text += fmt.Sprintf("; the last %d bytes printed there reached nobody", e.Unread)
+	}
+	return text
 }

@@ -17,16 +17,13 @@ type pairedList struct {
 
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "host", Short: "list, choose, rename and forget paired hosts, and offer them tools", RunE: func(c *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage(c, "there is no command %q", args[0])
-			}
-			return c.Help()
-		},
+		Use: "host", Short: "list, choose, rename and forget paired hosts, and offer them tools", SuggestionsMinimumDistance: 2,
 		Long: `list, choose, rename and forget paired hosts, and offer them tools.
 
 Several hosts can be paired at once. tether run and tether shell lend to the default
 one unless --host or --private says otherwise.`,
+		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(pairedListCommand(a), hostUseCommand(a), hostRetryCommand(a), hostRenameCommand(a), hostToolsCommand(a), hostRemoveCommand(a))
 	return c
@@ -74,7 +71,7 @@ func (a *app) printHosts(all []local.HostStatus) error {
 
 func hostUseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "lend to this host when nothing else is said", Args: someArgs(1, 1, "the host's name"),
+		Use: "use NAME", Short: "make a host the default one, to which terminals are lent", Args: someArgs(1, 1, "the host's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.changeHost(c, args[0], local.HostChange{Default: true})
 			if err != nil {

@@ -205,6 +205,12 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		}
 	}
 	run(token+"\n", "pair", "--token-file", "-", "--name", "two", byToken.url)
+	for name, args := range map[string][]string{"one": {"pair", byCode.url}, "two": {"pair", "--token-file", "-", byToken.url}} { // each once more
+		run(token+"\n", args...)
+		if out := said[strings.Join(args, " ")]; !strings.Contains(out, "paired with "+name) || name == "one" && !strings.Contains(out, "already") {
+			t.Errorf("paired once more it says %s", out)
+		}
+	}
 	run("plain-canary-token\n", "pair", "--token-file", "-", "--name", "three", "ws://"+plain.address)
 	run("", "logs", "--set-level", "debug")
 	run("", "run", "--detach", "--name", "web", "--host", "one,two,three", "--", "sh", "-c", "env; exec sleep 1000")

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/spf13/cobra"
+
+	"tether/agent/local"
 )
 
 func killCommand(a *app) *cobra.Command {
@@ -15,18 +19,39 @@ func killCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var errs []error // the first decides the exit status
-			for _, ref := range refs {
-				t, err := client.Kill(c.Context(), ref)
-				if err != nil {
-					errs = append(errs, about(ref, err))
-					continue
+			done := a.progress(c.Context(), "waiting for what runs there to end")
+			ended, errs := killAll(c.Context(), client, refs)
+			done()
+			for i, t := range ended {
+				if errs[i] == nil {
+					fmt.Fprintln(a.stdout, t.ID, exitText(*t.Exit))
 				}
-				fmt.Fprintln(a.stdout, t.ID, exitText(*t.Exit))
 			}
-			return errors.Join(errs...)
+			return errors.Join(errs...) // the first decides the exit status
 		},
 	}
+}
+
+// killsAtOnce is how many terminals are ended at the same time: one that does not want to takes seconds.
+const killsAtOnce = 16
+
+// killAll ends terminals; both results are in the order of refs.
+func killAll(ctx context.Context, client *local.Client, refs []string) (ended []local.Terminal, errs []error) {
+	ended, errs = make([]local.Terminal, len(refs)), make([]error, len(refs))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, killsAtOnce)
+	for i, ref := range refs {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			var err error
+			if ended[i], err = client.Kill(ctx, ref); err != nil {
+				errs[i] = about(ref, err)
+			}
+		})
+	}
+	wg.Wait()
+	return ended, errs
 }
 
 // about says which terminal an error is about.

@@ -21,8 +21,8 @@ func lendCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "lend ID… [--host NAME] [--for TIME]", Short: "let a host watch terminals", Args: someArgs(1, -1, "the id or name of a terminal"),
 		Long: `let a host watch terminals: what they print from now on and what is kept of
-what they printed. Nobody there can type. A terminal that is lent already gets
-another end.`,
+what they printed. Nobody there can type. For a terminal that is lent already,
+this changes when the lending ends.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
@@ -33,7 +33,7 @@ another end.`,
 		},
 	}
 	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default one")
-	c.Flags().DurationVar(&during, "for", 0, "end it after this `TIME`, such as 1h or 30m")
+	c.Flags().DurationVar(&during, "for", 0, "end the lending after this `TIME`, such as 1h or 30m")
 	return c
 }
 
@@ -41,9 +41,9 @@ func unlendCommand(a *app) *cobra.Command {
 	var host string
 	var all bool
 	c := &cobra.Command{
-		Use: "unlend ID…|--all [--host NAME]", Short: "let hosts watch terminals no more", Args: someArgs(0, -1, ""),
-		Long: `let hosts watch terminals no more. Nothing of what they print is sent from then
-on, and the hosts are told to dispose of what they have. The terminals run on.`,
+		Use: "unlend ID…|--all [--host NAME]", Short: "end the lending of terminals", Args: someArgs(0, -1, ""),
+		Long: `end the lending of terminals. Nothing of what they print is sent from then on, and
+the hosts are told to dispose of what they have. The terminals run on.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			switch {
 			case all && len(refs) > 0:
@@ -149,16 +149,19 @@ func lentText(t local.Terminal) string {
 
 // sayLent tells a person who takes a terminal in hand who can watch, unless they have switched that off.
 func (a *app) sayLent(t local.Terminal) {
-	if len(t.Loans) == 0 || !tty.Is(a.stdin) || !tty.Is(a.stdout) {
-		return
-	}
-	d, err := dirs.Get()
-	if err != nil {
-		return
-	}
-	if settings, err := config.Load(config.Path(d), fromEnv()...); err == nil && settings.Lend.Notice {
+	if len(t.Loans) > 0 && tty.Is(a.stdin) && tty.Is(a.stdout) && wantsLent() {
 		a.notice("%s %s: it is watched there; tether unlend %s ends that", t.ID, lentPhrase(t), t.ID)
 	}
+}
+
+// wantsLent reports whether the person wants to be told who can watch what they have in hand.
+func wantsLent() bool {
+	d, err := dirs.Get()
+	if err != nil {
+		return false
+	}
+	settings, err := config.Load(config.Path(d), fromEnv()...)
+	return err == nil && settings.Lend.Notice
 }
 
 // sayNobody tells why nobody watches a terminal that was started without a word about it.

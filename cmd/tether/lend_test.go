@@ -21,8 +21,18 @@ func TestLentIsSaid(t *testing.T) {
 	if out, status := command(t, "pair", "--without-token", "--name", "lab", server.URL); status != 0 {
 		t.Fatalf("pair: %d %s", status, out)
 	}
-	p := sit(t, "run", "--name", "web", "--", "sh", "-c", "echo ready; read x; exit 3")
+	p := sit(t, "run", "--name", "web", "--", "sh", "-c", `echo ready; read x; printf '\033[?1049hfull screen'; read x; printf '\033[?1049l'; read x; exit 3`)
 	p.sees("is lent to lab", "ready")
+	command(t, "unlend", "web")
+	p.sees("is lent to nobody any more")
+	command(t, "lend", "web")
+	p.sees("is lent to lab from now on")
+	p.types("full\r") // a program that has the whole screen is not written into; it is said behind it
+	p.sees("full screen")
+	command(t, "unlend", "web")
+	command(t, "lend", "web")
+	p.types("x\r")
+	p.sees("\x1b[?1049l", "is lent to lab from now on")
 	p.types("~.")
 	p.sees("left pty-")
 	p.exits(0)
@@ -33,6 +43,8 @@ func TestLentIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = sit(t, "attach", "web")
+	p.sees("ready")
+	command(t, "unlend", "web")
 	p.types("x\r")
 	p.exits(3)
 	if strings.Contains(p.shown(), "is lent to") {

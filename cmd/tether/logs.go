@@ -30,6 +30,9 @@ each. --set-level changes how much is logged, until the daemon ends; what is
 configured as daemon.log_level holds from the next start.`,
 		Example: "  tether logs -f\n  tether logs --set-level debug -f\n  tether logs -n 1000 --json | jq 'select(.level == \"error\")'",
 		RunE: func(c *cobra.Command, _ []string) error {
+			if lines < 1 {
+				return usage(c, "--lines %d must be at least 1", lines)
+			}
 			d, err := dirs.Get()
 			if err != nil {
 				return err
@@ -58,7 +61,7 @@ configured as daemon.log_level holds from the next start.`,
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
 	c.Flags().IntVarP(&lines, "lines", "n", 50, "the last `N` lines")
 	c.Flags().BoolVar(&asJSON, "json", false, "print the lines as they are kept: JSON")
-	c.Flags().StringVar(&level, "set-level", "", "have the daemon log from `LEVEL` on: debug, info, warn or error")
+	c.Flags().StringVar(&level, "set-level", "", "have the daemon log what is of this `LEVEL` or above: debug, info, warn or error")
 	return c
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"text/tabwriter"
 	"time"
@@ -15,13 +16,17 @@ func lsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			client, _, err := a.client()
+			client, d, err := a.client()
 			if err != nil {
 				return err
 			}
-			all, err := client.ListPorts(c.Context())
+			ctx, cancel := context.WithTimeout(c.Context(), listTimeout)
+			defer cancel()
+			done := a.progress(ctx, "waiting for the daemon")
+			all, err := client.ListPorts(ctx)
+			done()
 			if err != nil {
-				return err
+				return stuck(d, err)
 			}
 			if asJSON {
 				return a.printJSON(all)

@@ -30,7 +30,15 @@ func TestMain(m *testing.M) {
 	if _, ok := os.LookupEnv(lendAsRootVar); !ok { // a script may have emptied it
 		os.Setenv(lendAsRootVar, "true")
 	}
-	testscript.Main(flooding{m}, map[string]func(){
+	os.Exit(testkit.Main(scripts{m}))
+}
+
+// scripts is the tests, and by its name one of the programs that they start. That makes a directory first, which a program that is
+// killed leaves behind: testkit.FloodCommand must not get there.
+type scripts struct{ m *testing.M }
+
+func (s scripts) Run() int {
+	testscript.Main(s.m, map[string]func(){
 		"tether":     main,
 		"acppeer":    acpPeer,
 		"argv":       argv,
@@ -39,6 +47,7 @@ func TestMain(m *testing.M) {
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
 	})
+	return 0 // not reached
 }
 
 // does takes a step for each argument, on every system: print:TEXT a line, after:TIME, file:PATH until there is one, read a line,
@@ -71,11 +80,6 @@ func does() {
 	}
 }
 
-// flooding is the tests, whose program is also testkit.FloodCommand.
-type flooding struct{ m *testing.M }
-
-func (f flooding) Run() int { return testkit.Main(f.m) }
-
 // A program with the race detector waits a second at its end, in case a race comes late. With hundreds of commands that is too long.
 const (
 	raceVar   = "GORACE"
@@ -96,6 +100,7 @@ func TestScripts(t *testing.T) {
 // runScripts runs those in the folder, for a person with that shell.
 func runScripts(t *testing.T, folder, shell string, env ...string) {
 	all := &hosts{all: map[string]*testHost{}}
+	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves a directory there when -run chooses among the scripts
 	testscript.Run(t, testscript.Params{
 		Dir: folder, RequireExplicitExec: true, RequireUniqueNames: true,
 		Condition: func(cond string) (bool, error) {

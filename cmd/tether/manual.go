@@ -5,19 +5,23 @@ import "tether/internal/manual"
 // book is what the manual says beyond the help of the commands.
 func book() manual.Book {
 	return manual.Book{Version: versionText(), Sections: []manual.Section{
-		{Title: "EXIT STATUS", Text: `  0  fine
-  1  failed
-  2  the command line makes no sense
-  3  the daemon is not running
-  4  not paired, or the token was refused, or would travel in clear text
-  5  the host cannot be reached
-  6  denied
-  7  no such terminal, or several
-  8  timed out
+		{Title: "EXIT STATUS", Text: `  0    done
+  1    it failed; the message says why
+  2    the command line or the configuration makes no sense
+  3    the daemon is not running
+  4    no such host is paired, it refused the credential, or the credential
+       would travel in clear text
+  5    the host cannot be reached
+  6    denied, by the policy or to this agent
+  7    no such terminal, or a name that fits several
+  8    timed out
+  130  interrupted
+  141  nobody read the output
+  254  the daemon ended the connection to a terminal, or did not come back
+  255  the terminal could not be attached to
 
-run, shell and attach exit with the status of what ran in the terminal, 128 + n
-if signal n ended it; with 254 if the daemon ended the connection, 255 if the
-terminal could not be attached to.`},
+run, shell and attach exit with the status of the command that ran in the
+terminal, 128 + n if signal n ended it.`},
 		{Title: "ENVIRONMENT", Text: `  TETHER_HOME        an absolute path, below which everything is kept
   TETHER_ALLOW_ROOT  1 lets the daemon run as root, for containers
 

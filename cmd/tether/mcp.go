@@ -27,6 +27,6 @@ name. Agents of different names do not see each other's terminals. For example:
 			return pipe.run(c.Context())
 		},
 	}
-	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `name` under which the agent owns terminals")
+	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `NAME` under which the agent owns terminals")
 	return c
 }

@@ -27,8 +27,8 @@ in by a key that never leaves it. With a pairing token of the host nobody has to
 approve. Other hosts have a token, which is asked for on the terminal.
 
 Tokens are read from --token-file (- is standard input), never from the command line.
-Pairing again with the same URL replaces the token. tether unpair has the host forget
-this machine's key.`,
+Pairing again with the same URL replaces the token; where a key lets this machine in
+there is nothing to do. tether unpair has the host forget this machine's key.`,
 		Example: `  tether pair wss://host.example
   tether pair --token-file - wss://host.example < token
   tether pair --without-token ws://127.0.0.1:9187`,
@@ -46,12 +46,12 @@ this machine's key.`,
 	}
 	f := c.Flags()
 	token.flags(c)
-	f.StringVar(&r.Name, "name", "", "a `name` for the host, instead of one made of its URL")
-	f.StringVar(&r.Pin, "pin", "", "believe the host's certificate if its public key has this `HASH`, sha256/…, instead of the system's authorities")
-	f.StringVar(&r.Store, "store", "", "keep secrets in the `keyring`, or in a file that only you can read; the first pairing decides")
-	f.BoolVar(&r.Default, "default", false, "lend to it when nothing else is said, as to the first host anyway")
+	f.StringVar(&r.Name, "name", "", "a `NAME` for the host, instead of one made of its URL")
+	f.StringVar(&r.Pin, "pin", "", "trust the host's certificate if its public key has this `HASH`, sha256/…, instead of the system's authorities")
+	f.StringVar(&r.Store, "store", "", "`WHERE` to keep secrets: keyring, or file, which only you can read; the first pairing decides")
+	f.BoolVar(&r.Default, "default", false, "make it the default host, as the first one is anyway")
 	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair although the host does not say that it takes terminals")
-	f.StringVar(&r.OnDispose, "on-dispose", "auto", "when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")
+	f.StringVar(&r.OnDispose, "on-dispose", "auto", "`WHAT` to do when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")
 	return c
 }
 
@@ -69,18 +69,26 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 		return local.HostStatus{}, err
 	}
 	if !given {
+		done := a.progress(c.Context(), "asking the host")
 		offer, err := client.Offer(c.Context(), r)
+		done()
 		if err != nil {
 			return local.HostStatus{}, err
 		}
-		if offer.ID != "" {
+		switch {
+		case offer.Paired != nil:
+			a.notice("it was paired already, and lets this machine in")
+			return *offer.Paired, nil
+		case offer.ID != "":
 			return a.compare(c, client, offer)
 		}
 		if r.Token, err = token.read(a, c); err != nil {
 			return local.HostStatus{}, err
 		}
 	}
+	done := a.progress(c.Context(), "asking the host")
 	h, err := client.Pair(c.Context(), r)
+	done()
 	if err == nil {
 		err = a.showStore(c, client)
 	}
@@ -126,8 +134,14 @@ func unpairCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := client.Unpair(c.Context(), args[0]); err != nil {
+			done := a.progress(c.Context(), "waiting for the host to forget this machine")
+			u, err := client.Unpair(c.Context(), args[0])
+			done()
+			if err != nil {
 				return err
+			}
+			if u.Keeps != "" {
+				a.notice("the host could not be told, and may know this machine's key yet; have it revoked there: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
 			}
 			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
 			return err
@@ -156,7 +170,7 @@ type tokenSource struct {
 
 func (t *tokenSource) flags(c *cobra.Command) {
 	c.Flags().StringVar(&t.file, "token-file", "", "read the token from `FILE`; - is standard input")
-	c.Flags().BoolVar(&t.none, "without-token", false, "the host asks for none")
+	c.Flags().BoolVar(&t.none, "without-token", false, "the host needs no token")
 }
 
 // maxToken bounds what is read of a token file, in bytes.

@@ -172,6 +172,17 @@ func TestDetachAndComeBack(t *testing.T) {
 	back.exits(143)
 }
 
+// What tether says begins a line of its own, also behind a prompt.
+func TestLeavingBehindAPrompt(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	p := sit(t, "run", "--private", "--", "sh", "-c", `printf 'prompt> '; exec sleep 1000`)
+	p.sees("prompt> ")
+	p.types("~.")
+	p.sees("\r\n", "tether: left", "come back with")
+	p.exits(0)
+}
+
 func TestHangupLeavesTheTerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)

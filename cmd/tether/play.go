@@ -37,8 +37,8 @@ no terminal, there are no pauses.`,
 			return a.play(c.Context(), in, p)
 		},
 	}
-	c.Flags().Float64Var(&p.speed, "speed", 1, "so many times as `fast`")
-	c.Flags().DurationVar(&p.idle, "idle-limit", 0, "make pauses at most this `long`")
+	c.Flags().Float64Var(&p.speed, "speed", 1, "play it `N` times as fast")
+	c.Flags().DurationVar(&p.idle, "idle-limit", 0, "shorten pauses to this `TIME`, such as 1s")
 	return c
 }
 

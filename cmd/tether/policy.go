@@ -35,8 +35,9 @@ type policyCheck struct {
 func policyCheckCommand(a *app) *cobra.Command {
 	f := policyCheck{}
 	c := &cobra.Command{
-		Use: "check [flags] -- CMD…", Short: "say what would become of a command, and why", Args: someArgs(1, -1, "a command, after --"),
-		Long: `say what would become of a command, and why. Nothing is run, and no daemon is asked.
+		Use: "check [flags] -- CMD…", Short: "say whether a command would be allowed, and why", Args: someArgs(1, -1, "a command, after --"),
+		Long: `say whether a command would be allowed, and why. Nothing is run, and no daemon is
+asked.
 
 The exit status is 0 if it would be allowed, 1 if you would be asked, and 6 if it
 would be denied.`,
@@ -44,8 +45,8 @@ would be denied.`,
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the command's
 	c.Flags().StringVar(&f.as, "as", "agent", "the `NAME` of an agent, or user")
-	c.Flags().StringVar(&f.cwd, "cwd", "", "the `directory` in which it would run, instead of this one")
-	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "where it would come in: mcp, acp, cli, ws or ahp")
+	c.Flags().StringVar(&f.cwd, "cwd", "", "the `DIR` in which it would run, instead of this directory")
+	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "the `DOOR` through which it would come: mcp, acp, cli, ws or ahp")
 	c.Flags().BoolVar(&f.line, "line", false, "CMD is a line for a shell")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c

@@ -25,7 +25,9 @@ a daemon of its own.`,
 			if err != nil {
 				return err
 			}
+			done := a.progress(c.Context(), "looking for ports")
 			p, err := client.Ports(c.Context(), args[0])
+			done()
 			if err != nil {
 				return about(args[0], err)
 			}

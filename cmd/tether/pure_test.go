@@ -309,6 +309,27 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
+// A list says to whom a terminal is lent, since when if not from its start, for how long yet, and how many watch.
+func TestLentText(t *testing.T) {
+	now, watch, none := time.Now(), 2, 0
+	until := now.Add(30*time.Minute + 30*time.Second)
+	for want, loans := range map[string][]local.Loan{
+		"-":                            {},
+		"lab":                          {{Host: "lab", Since: now.Add(-time.Hour), Observers: &none}},
+		"lab (since 20m)":              {{Host: "lab", Since: now.Add(-20 * time.Minute)}},
+		"lab (since 20m, 30m left), b": {{Host: "lab", Since: now.Add(-20 * time.Minute), Until: &until}, {Host: "b", Since: now.Add(-time.Hour)}},
+		"lab (30m left, 2 watching)":   {{Host: "lab", Since: now.Add(-time.Hour), Until: &until, Observers: &watch}},
+		"lab (since 20m, 0s left)":     {{Host: "lab", Since: now.Add(-20 * time.Minute), Until: &now}},
+	} {
+		if got := lentText(local.Terminal{Started: now.Add(-time.Hour), Loans: loans}); got != want {
+			t.Errorf("%+v: %q, want %q", loans, got, want)
+		}
+	}
+	if got := lentText(local.Terminal{Private: true}); got != "private" {
+		t.Errorf("private: %q", got)
+	}
+}
+
 func TestTexts(t *testing.T) {
 	for got, want := range map[string]string{
 		printable("a\x1b[31m\nb", 0):               "a\uFFFD[31m b",

@@ -55,7 +55,7 @@ far as the terminal shows it. --all begins with what was kept from before, at on
 		},
 	}
 	c.Flags().StringVarP(&output, "output", "o", "", "write it to `FILE`, which must not be there yet; - for standard output")
-	c.Flags().IntVar(&version, "format", 3, "the `version` of the format: 2 or 3")
+	c.Flags().IntVar(&version, "format", 3, "the `VERSION` of the format, 2 or 3")
 	c.Flags().BoolVar(&all, "all", false, "begin with what is kept of the output so far")
 	return c
 }

@@ -28,7 +28,10 @@ what they print is seen there, nobody there can type.
 
   tether pair wss://host.example   once
   tether run -- npm run dev        a terminal that the host sees
-  tether ls                        what runs`,
+  tether ls                        what runs
+
+Every key of the configuration is a flag of tether daemon, too; tether config keys
+lists them.`,
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -42,6 +45,7 @@ what they print is seen there, nobody there can type.
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	addGroups(root, a)
+	addBrought(root)
 	addCompletions(root, a)
 	addExamples(root, "")
 	return root
@@ -73,6 +77,32 @@ func addGroups(root *cobra.Command, a *app) {
 	root.AddCommand(book().Command())
 }
 
+// addBrought adds the commands that cobra brings. They and the manual's would end with 1, or with 0, where they are called wrongly.
+func addBrought(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "help":
+			c.Args = func(c *cobra.Command, args []string) error {
+				topic, left, err := c.Root().Find(args)
+				if err != nil {
+					return err
+				}
+				return unknownCommand(topic, left)
+			}
+		case "manual":
+			c.Args = someArgs(1, 1, "a directory")
+		case "completion":
+			c.Args, c.SuggestionsMinimumDistance = unknownCommand, 2
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+			for _, shell := range c.Commands() {
+				shell.Args = noArgs
+			}
+		}
+	}
+}
+
 func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "print the version", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return printVersion(a) }}
@@ -82,7 +112,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	e := &usageError{message: fmt.Sprintf("there is no command %q", args[0]), hint: "tether --help lists them"}
+	e := &usageError{message: fmt.Sprintf("there is no command %q", args[0]), hint: c.CommandPath() + " --help lists them"}
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		e.hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
@@ -124,6 +154,7 @@ func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer a.progress(c.Context(), "starting the daemon")()
 	return client, ensure(c.Context(), client, d)
 }
 

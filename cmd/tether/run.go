@@ -35,12 +35,12 @@ The exit status is the command's.`,
 // spawnFlags are those of every command that starts a terminal.
 func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f := c.Flags()
-	f.StringVar(&r.Name, "name", "", "a `name` for it, instead of the command's")
-	f.StringVar(&r.Cwd, "cwd", "", "the `directory` to run in, instead of this one")
+	f.StringVar(&r.Name, "name", "", "a `NAME` for it, instead of the command's")
+	f.StringVar(&r.Cwd, "cwd", "", "run it in `DIR` instead of this directory")
 	f.BoolVar(detach, "detach", false, "print the id and leave it running")
 	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
 	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
-	f.StringVar(&r.OnSlow, "on-slow", "", "when a host is slow: lag (it misses output) or hold (the command waits a while); configured, lag")
+	f.StringVar(&r.OnSlow, "on-slow", "", "`HOW` to treat a slow host: lag (it misses output) or hold (the command waits for a while), instead of what is configured")
 	f.Bool("login-env", false, "run it in the environment of a fresh login, not in this one; tether env shows it")
 	f.BoolVar(&r.NoIntegration, "no-integration", false, "start a shell without the scripts that report its commands")
 }
@@ -63,7 +63,9 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 		r.Env = environment(os.Environ())
 	}
 	r.Cols, r.Rows = a.size()
+	done := a.progress(c.Context(), "waiting for the daemon to start it")
 	t, err := client.Spawn(c.Context(), r)
+	done()
 	if err != nil {
 		return err
 	}

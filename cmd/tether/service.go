@@ -21,8 +21,8 @@ import (
 
 func serviceCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "service", Short: "have the daemon start by itself, and stay", SuggestionsMinimumDistance: 2,
-		Long: `have the daemon start by itself, and stay.
+		Use: "service", Short: "have the daemon start at login, or with the machine", SuggestionsMinimumDistance: 2,
+		Long: `have the daemon start at login, or with the machine.
 
   tether service install                          at your login, without an administrator
   sudo tether service install --system --user me  with the machine
@@ -52,6 +52,7 @@ func serviceVerb(a *app, name, short string, do func(installer.Manager, context.
 			if err := mayManage(system); err != nil {
 				return err
 			}
+			defer a.progress(c.Context(), "waiting for the service")()
 			return explained(do(installer.New(system), c.Context()))
 		}}
 	systemFlag(c, &system)
@@ -68,15 +69,15 @@ func serviceInstallCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "install", Short: "install the service and start it", Args: noArgs,
 		Long: `install the service and start it, or bring what is installed in line with this
-program. Twice is harmless.
+program. It may be run again.
 
-Without flags it is your own service: it starts when you log in and takes no
+Without flags it is your own service: it starts when you log in and needs no
 administrator. With --system it starts with the machine, and runs as the user
 that --user names; with sudo that is you if you name nobody.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.installService(c.Context(), f) },
 	}
 	systemFlag(c, &f.system)
-	c.Flags().StringVar(&f.user, "user", "", "with --system: the user whose terminals it runs")
+	c.Flags().StringVar(&f.user, "user", "", "with --system: the `NAME` of the user whose terminals it runs")
 	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let it run terminals as root")
 	return c
 }
@@ -90,7 +91,9 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 		return err
 	}
 	m := installer.New(f.system)
+	done := a.progress(ctx, "waiting for the service to answer")
 	change, err := m.Install(ctx, s)
+	done()
 	if err != nil {
 		return explained(err)
 	}
@@ -169,7 +172,7 @@ func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
 	}
-	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a service of the machine takes an administrator"},
+	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a service of the machine needs an administrator"},
 		"use " + installer.AdministratorHint + "; or leave --system away for a service of your own"}
 }
 
@@ -204,7 +207,7 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 		return explained(err)
 	}
 	if st.Service.Program == "" && st.Installed {
-		return &hinted{fmt.Errorf("%s was not made by tether service install", st.Path), "remove it with what has brought it"}
+		return &hinted{fmt.Errorf("%s was not made by tether service install", st.Path), "remove it with whatever installed it"}
 	}
 	if st.Installed && !keep {
 		if err := a.stopFor(ctx, st.Service); err != nil {

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -28,6 +31,8 @@ type session struct {
 
 	interactive bool
 	modes       modes
+	unsaid      string      // of lent; owned by printed's goroutine, as modes
+	midLine     atomic.Bool // the last byte that was printed is not the end of a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
 	hungUp      chan struct{} // closed when the person's terminal is gone
@@ -76,6 +81,9 @@ func (s *session) run() error {
 			return err
 		case <-s.left:
 			s.leave(ended)
+			if s.midLine.Load() {
+				fmt.Fprint(s.app.stderr, "\r\n")
+			}
 			s.app.notice("left %s, which runs on; come back with: tether attach %s\r", s.id, s.id)
 			return nil
 		case <-s.hungUp:
@@ -155,6 +163,8 @@ func (s *session) printed(ctx context.Context) error {
 			}
 			if s.interactive {
 				_, _ = s.modes.Write(m.Data) // never fails
+				s.midLine.Store(!bytes.HasSuffix(m.Data, []byte("\n")))
+				s.sayLent()
 			}
 			continue
 		}
@@ -167,8 +177,35 @@ func (s *session) printed(ctx context.Context) error {
 			s.app.notice("%d bytes were lost: the output was not read fast enough\r", m.Control.Lost)
 		case local.ControlError:
 			s.app.notice("%s\r", m.Control.Message)
+		case local.ControlLent:
+			s.lent(m.Control.Hosts)
 		}
 	}
+}
+
+// lent tells the person that somebody else can watch from now on, or nobody.
+func (s *session) lent(hosts []string) {
+	if !s.interactive || !wantsLent() {
+		return
+	}
+	text := "is lent to nobody any more"
+	if len(hosts) > 0 {
+		text = fmt.Sprintf("is lent to %s from now on: it is watched there; tether unlend %s ends that", printable(strings.Join(hosts, ", "), 200), s.id)
+	}
+	s.unsaid = text
+	s.sayLent()
+}
+
+// sayLent says what lent has to say, as soon as no program has the whole screen.
+func (s *session) sayLent() {
+	if s.unsaid == "" || s.modes.wholeScreen() {
+		return
+	}
+	if s.midLine.Load() {
+		fmt.Fprint(s.app.stderr, "\r\n")
+	}
+	s.app.notice("%s %s\r", s.id, s.unsaid)
+	s.unsaid = ""
 }
 
 // unread ends a session whose output nobody takes any more.

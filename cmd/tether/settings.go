@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"slices"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -23,15 +27,47 @@ func strangeText() string {
 	return "no variables of tether's, and ignored: " + printable(strings.Join(strange, ", "), 200)
 }
 
-// settingFlags gives a command a flag for every key of the configuration. Help does not list them: there are too many.
+// flagKeys are the keys of the configuration that are flags, too.
+func flagKeys() []config.Key {
+	return slices.DeleteFunc(config.Keys(), func(k config.Key) bool { return k.Variable() == "" })
+}
+
+// settingFlags gives a command a flag for every key of the configuration. Completions and manual pages have them. Help does not list them,
+// as there are too many: tether config keys does.
 func settingFlags(c *cobra.Command) {
-	for _, k := range config.Keys() {
-		if k.Variable() == "" {
-			continue
+	for _, k := range flagKeys() {
+		text := "`" + k.Kind + "` instead of " + k.Value
+		if k.Allowed != "" {
+			text += "; " + k.Allowed
 		}
-		c.Flags().String(k.Name, "", k.Kind+", instead of what is configured")
-		_ = c.Flags().MarkHidden(k.Name) // there is one
+		c.Flags().String(k.Name, "", text)
+		_ = c.RegisterFlagCompletionFunc(k.Name, cobra.FixedCompletions(k.Words(), cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 	}
+	usage := c.UsageFunc()
+	c.SetUsageFunc(func(c *cobra.Command) error {
+		for _, k := range flagKeys() {
+			c.Flags().Lookup(k.Name).Hidden = true
+		}
+		return usage(c)
+	})
+}
+
+func configKeysCommand(a *app) *cobra.Command {
+	return &cobra.Command{Use: "keys", Short: "list the keys, with their defaults and what they may be set to", Args: noArgs,
+		Long: `list the keys: what they may be, and what they are where nothing else is said.
+
+Each is a flag of tether daemon and a variable of the environment, too:
+lend.default is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md says what
+they mean, and has the tables that are in the file alone. As JSON: tether config
+view --json`,
+		RunE: func(*cobra.Command, []string) error {
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT")
+			for _, k := range flagKeys() {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), k.Value)
+			}
+			return w.Flush()
+		}}
 }
 
 // nearFlag is the flag of a key that was most likely meant by one that is unknown to a command that takes keys.

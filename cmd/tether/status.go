@@ -12,6 +12,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/platform/dirs"
 )
 
 // statusTimeout is how long an answer may take before the daemon counts as stuck: it asks nobody.
@@ -21,38 +22,44 @@ func statusCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "status", Short: "show the daemon, its hosts and what is lent", Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error {
-			client, d, err := a.client()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(c.Context(), statusTimeout)
-			defer cancel()
-			s, err := client.Status(ctx)
-			left := 0
-			if errors.Is(err, local.ErrNotRunning) {
-				ids, _ := agent.LeftRunning(d) // what cannot be looked at is not what was asked for
-				left = len(ids)
-			}
-			switch {
-			case asJSON && errors.Is(err, local.ErrNotRunning):
-				s = local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
-					Holders: local.Holders{Alive: left}}
-				return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
-			case left > 0:
-				fmt.Fprintf(a.stdout, "holders    %s\n", leftText(left))
-				return err
-			case err != nil:
-				return err
-			case asJSON:
-				return a.printJSON(s)
-			}
-			a.printStatus(s)
-			return nil
-		},
+		RunE: func(c *cobra.Command, _ []string) error { return a.status(c.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
+}
+
+func (a *app) status(ctx context.Context, asJSON bool) error {
+	client, d, err := a.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	s, err := client.Status(ctx)
+	switch {
+	case errors.Is(err, local.ErrNotRunning):
+		return a.statusWithout(d, err, asJSON)
+	case err != nil:
+		return stuck(d, err)
+	case asJSON:
+		return a.printJSON(s)
+	}
+	a.printStatus(s)
+	return nil
+}
+
+// statusWithout is the status where no daemon runs, which is err: terminals may run all the same.
+func (a *app) statusWithout(d dirs.Dirs, err error, asJSON bool) error {
+	ids, _ := agent.LeftRunning(d) // what cannot be looked at is not what was asked for
+	if asJSON {
+		s := local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
+			Holders: local.Holders{Alive: len(ids)}}
+		return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
+	}
+	if len(ids) > 0 {
+		fmt.Fprintf(a.stdout, "holders    %s\n", leftText(len(ids)))
+	}
+	return err
 }
 
 func (a *app) printStatus(s local.Status) {
@@ -177,6 +184,9 @@ var lendVerbs = map[string]string{"online": "lends", "connecting": "will lend", 
 // lentTrouble is what a person should know about a lent terminal.
 func lentTrouble(l local.Lent) string {
 	text := ""
+	if l.Observers != nil && *l.Observers > 0 {
+		text += fmt.Sprintf(", %d watching", *l.Observers)
+	}
 	if l.Unacked > 0 {
 		text += fmt.Sprintf(", %d bytes not acknowledged", l.Unacked)
 	}

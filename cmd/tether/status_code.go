@@ -14,7 +14,7 @@ import (
 //	tether: what failed, in lower case
 //	  what to do next
 //
-// Programs read the exit status; the meanings are agent/local's, and the README has them.
+// Programs read the exit status; agent/local has them, and docs/CLI.md says what they mean.
 
 // exitCode ends the command with a status of its own and no message: that of the command that ran in a terminal.
 type exitCode int

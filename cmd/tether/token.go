@@ -12,8 +12,8 @@ import (
 
 func tokenCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "make and revoke tokens for what comes in through HTTP", SuggestionsMinimumDistance: 2,
-		Long: `make and revoke tokens for what comes in through HTTP.
+		Use: "token", Short: "make and revoke tokens for access over HTTP", SuggestionsMinimumDistance: 2,
+		Long: `make and revoke tokens for access over HTTP.
 
 Where local.listen is configured, browsers and agents can reach the daemon through
 loopback TCP with a token. Your own token may do all that you may; an agent's may
@@ -28,8 +28,8 @@ to send one.`,
 
 func tokenCreateCommand(a *app) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "create AGENT", Short: "make a token for an agent and print it, this once", Args: someArgs(1, 1, "the agent's name"),
-		Long: `make a token for an agent and print it, this once: only a hash is kept.
+	c := &cobra.Command{Use: "create AGENT", Short: "make a token for an agent and print it, once", Args: someArgs(1, 1, "the agent's name"),
+		Long: `make a token for an agent and print it, once: only a hash is kept.
 
 AGENT is the name under which it acts, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -`,
 		RunE: func(c *cobra.Command, args []string) error {

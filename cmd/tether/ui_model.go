@@ -157,6 +157,10 @@ func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
 	}
 	switch k {
 	case "enter":
+		if m.state.terminals[m.index()].Exit != nil { // it would be left again before anything is seen
+			m.said = "it has exited; all that is kept: tether read " + m.chosen
+			return m, nil
+		}
 		return m, m.attaching()
 	case "l":
 		return m, m.acting(actLend, m.chosen)
@@ -177,6 +181,9 @@ func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
 	case k == "ctrl+c":
 		return m, tea.Quit
 	case asked == askApprove && (k == "y" || k == "n"):
+		if _, whole := m.question(); k == "y" && !whole {
+			return m, nil
+		}
 		m.asking = askNothing
 		return m, m.acting(map[string]uiAct{"y": actApprove, "n": actDeny}[k], id)
 	case asked == askKill && k == "y":

@@ -2,13 +2,16 @@ package main
 
 import (
 	"errors"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
+	"tether/agent"
 	"tether/agent/local"
 	"tether/internal/testkit"
 )
@@ -71,6 +74,8 @@ func press(m uiModel, keys ...string) uiModel {
 			msg = tea.KeyPressMsg{Code: tea.KeyUp}
 		case "down":
 			msg = tea.KeyPressMsg{Code: tea.KeyDown}
+		case "\r":
+			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
 		}
 		m = step(m, msg)
 	}
@@ -96,7 +101,7 @@ func TestUIShows(t *testing.T) {
 	m := screenOf(threeTerminals())
 	text := m.picture()
 	for _, want := range []string{
-		"tether  2 running · work online · 1 questions of agents: a", "web                      running", "http://localhost:3000",
+		"tether  2 running · work online · questions of agents: 1, press a", "web                      running", "http://localhost:3000",
 		"bad\uFFFD[2Jname ", " background  ", "> over                     exited 2", "api                      down", "printed by pty-c", "pty-c",
 	} {
 		if !strings.Contains(text, want) {
@@ -113,12 +118,60 @@ func TestUIShows(t *testing.T) {
 	if back := step(m, m.door.look(m.chosen)); back.chosen != "pty-c" || !strings.Contains(back.picture(), "printed by pty-c") {
 		t.Errorf("with it again:\n%s", back.picture())
 	}
-	for rows := range 12 { // any window
-		m := step(screenOf(threeTerminals()), tea.WindowSizeMsg{Width: 1 + rows, Height: rows})
-		_ = m.View()
-	}
 	if m := screenOf(&fakeUI{}); !strings.Contains(m.picture(), "no terminals; start one with") || !strings.Contains(m.picture(), "no host is paired") {
 		t.Errorf("nothing there:\n%s", m.picture())
+	}
+}
+
+// Whatever the window, there are as many lines as it has, and what is chosen and what is asked are among them.
+func TestUIInAnyWindow(t *testing.T) {
+	for rows := range 30 {
+		for _, cols := range []int{1, 2, 20, 80, 300} {
+			m := step(screenOf(threeTerminals()), tea.WindowSizeMsg{Width: cols, Height: rows})
+			for name, shown := range map[string]uiModel{"the list": m, "a kill": press(m, "x"), "a question": press(m, "a"), "with a word": press(m, "\r")} {
+				_ = shown.View()
+				text := shown.picture()
+				if n := strings.Count(text, "\n") + 1; rows > 1 && n != rows {
+					t.Errorf("%s in %dx%d has %d lines:\n%s", name, cols, rows, n, text)
+				}
+				if name == "the list" && rows > 1 && !strings.Contains(text, "> over") {
+					t.Errorf("in %dx%d what is chosen is not shown:\n%s", cols, rows, text)
+				}
+			}
+		}
+	}
+}
+
+// Nobody approves what they cannot see all of.
+func TestUIQuestionIsShownWhole(t *testing.T) {
+	f := threeTerminals()
+	f.state.questions[0].Line = "echo harmless" + strings.Repeat(" ", 300) + "; rm -rf 田 ~"
+	m := press(screenOf(f), "a")
+	if text := m.picture(); !strings.Contains(text, "rm -rf") || !strings.Contains(text, "y approve") {
+		t.Errorf("of the question is shown:\n%s", text)
+	}
+	for line := range strings.Lines(m.picture()) {
+		if n := len([]rune(line)); n > 101 {
+			t.Errorf("a line of %d characters would be cut: %s", n, line)
+		}
+	}
+	small := step(m, tea.WindowSizeMsg{Width: 20, Height: 5})
+	if text := small.picture(); strings.Contains(text, "y approve") {
+		t.Errorf("it can be approved in a window that shows only:\n%s", text)
+	}
+	if small = press(small, "y"); len(f.acts) > 0 || small.asking != askApprove {
+		t.Errorf("did %q", f.acts)
+	}
+	if press(small, "n"); strings.Join(f.acts, ",") != "denied q-1" {
+		t.Errorf("did %q", f.acts)
+	}
+}
+
+// To attach to what has exited would show nothing: it is left again at once.
+func TestUIExited(t *testing.T) {
+	m := press(screenOf(threeTerminals()), "\r")
+	if !strings.Contains(m.said, "tether read pty-c") {
+		t.Errorf("said %q", m.said)
 	}
 }
 
@@ -199,4 +252,59 @@ func TestUIAtATerminal(t *testing.T) {
 	if _, status := command(t, "ui"); status != 2 {
 		t.Errorf("without a terminal it exits with %d", status)
 	}
+}
+
+// What the keys do is done by the daemon: lending, promoting and answering at a real screen.
+func TestUIActs(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	mkdir(t, filepath.Join(home, "config"))
+	rule := "[[policy.rules]]\nname = \"ask me\"\neffect = \"ask\"\nargv = [\"sleep\", \"777\"]\n"
+	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := &testHost{address: "127.0.0.1:0"}
+	if err := h.start(""); err != nil {
+		t.Fatal(err)
+	}
+	defer h.stop()
+	if out, status := command(t, "pair", "--without-token", "--name", "lab", "ws://"+h.address); status != 0 {
+		t.Fatalf("pair: %s", out)
+	}
+	client := local.NewClient(agent.SocketPath(dirsOf(home)))
+	defer client.Close()
+	bob := client.As("bob")
+	theirs, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "1000"}, Cwd: "/", Name: "theirs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := func(what string, is func(local.Terminal) bool) {
+		t.Helper()
+		testkit.Eventually(t, patience, what, func() bool {
+			tm, err := client.Find(t.Context(), theirs.ID)
+			return err == nil && is(tm)
+		})
+	}
+	p := sit(t, "ui")
+	p.sees("theirs", "enter attach")
+	p.types("u") // what it says of this is drawn over what it has said before, in pieces
+	found("it is lent to nobody", func(tm local.Terminal) bool { return len(tm.Loans) == 0 })
+	p.types("l")
+	found("it is lent again", func(tm local.Terminal) bool { return len(tm.Loans) == 1 && tm.Loans[0].Host == "lab" })
+	p.types("p")
+	found("it is the person's", func(tm local.Terminal) bool { return tm.Owner == "user" })
+	answered := make(chan error, 1)
+	go func() {
+		_, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "777"}, Cwd: "/"})
+		answered <- err
+	}()
+	p.sees("questions of agents: 1")
+	p.types("a")
+	p.sees("y approve")
+	p.types("y")
+	if err := <-answered; err != nil {
+		t.Errorf("what was approved was not run: %v", err)
+	}
+	p.types("q")
+	p.exits(0)
 }

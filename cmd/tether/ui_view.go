@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -27,13 +29,17 @@ func (m *uiModel) picture() string {
 		return "tether: " + printable(m.state.err.Error(), 300) + "\n\nq  quit\n"
 	case !m.known:
 		return "asking the daemon…\n"
+	case m.asking == askApprove:
+		lines, _ := m.question()
+		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
+	case m.rows < uiFixed+3: // only the list, and on the last line what there is to say
+		list, _ := m.listed(max(m.rows-1, 1))
+		return m.filled(list, cmp.Or(printable(m.said, m.cols), m.footer()))
 	}
-	room := max(m.rows-uiFixed, 2)
-	list := m.listLines()
-	shown := min(len(list), max(room/2, 1))
-	from := min(max(m.index()-shown/2, 0), max(len(list)-shown, 0))
-	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "LENT TO", "COMMAND"))}, list[from:from+shown]...)
-	if hidden := len(list) - shown; hidden > 0 {
+	room := m.rows - uiFixed
+	list, hidden := m.listed(room / 2)
+	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "LENT TO", "COMMAND"))}, list...)
+	if hidden > 0 {
 		lines[1] += fmt.Sprintf("  (%d more)", hidden)
 	}
 	lines = append(lines, m.rule())
@@ -41,14 +47,56 @@ func (m *uiModel) picture() string {
 	if m.state.of != m.chosen {
 		preview = nil
 	}
-	if left := room - shown; len(preview) > left {
+	if left := room - len(list); len(preview) > left {
 		preview = preview[len(preview)-left:]
 	}
-	lines = append(lines, preview...)
-	for len(lines) < m.rows-2 {
+	return m.filled(append(lines, preview...), printable(m.said, m.cols), m.footer())
+}
+
+// filled is lines, and the last ones at the foot of the window.
+func (m *uiModel) filled(lines []string, last ...string) string {
+	for len(lines)+len(last) < m.rows {
 		lines = append(lines, "")
 	}
-	return strings.Join(append(lines, printable(m.said, m.cols), m.footer()), "\n")
+	return strings.Join(append(lines, last...), "\n")
+}
+
+// listed is as much of the list as has room, with what is chosen, and how many lines are not in it.
+func (m *uiModel) listed(room int) (lines []string, hidden int) {
+	all := m.listLines()
+	shown := min(len(all), room)
+	from := min(max(m.index()-shown/2, 0), len(all)-shown)
+	return all[from : from+shown], len(all) - shown
+}
+
+// question is all of what an agent asks, in lines that the window has the width for; whole is false where it has not the height: nobody
+// says yes to what they cannot see.
+func (m *uiModel) question() (lines []string, whole bool) {
+	for _, q := range m.state.questions {
+		if q.ID != m.about {
+			continue
+		}
+		for _, l := range approvalText(q) {
+			lines = append(lines, folded(l, m.cols)...)
+		}
+	}
+	return lines, len(lines) < m.rows
+}
+
+// folded is a line in pieces of at most cols columns. A character that is not ASCII counts as two, which is the most that one takes.
+func folded(line string, cols int) (pieces []string) {
+	from, used := 0, 0
+	for i, r := range line {
+		wide := 1
+		if r > 0x7e {
+			wide = 2
+		}
+		if used += wide; used > cols && i > from {
+			pieces = append(pieces, line[from:i])
+			from, used = i, wide
+		}
+	}
+	return append(pieces, line[from:])
 }
 
 // summary is the first line.
@@ -67,10 +115,10 @@ func (m *uiModel) summary() string {
 		parts = append(parts, "no host is paired")
 	}
 	if m.state.degraded > 0 {
-		parts = append(parts, fmt.Sprintf("%d troubles: tether status", m.state.degraded))
+		parts = append(parts, fmt.Sprintf("troubles: %d, see tether status", m.state.degraded))
 	}
 	if n := len(m.state.questions); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d questions of agents: a", n))
+		parts = append(parts, fmt.Sprintf("questions of agents: %d, press a", n))
 	}
 	return strings.Join(parts, " · ")
 }
@@ -123,15 +171,17 @@ func (m *uiModel) rule() string {
 func (m *uiModel) footer() string {
 	switch m.asking {
 	case askKill:
-		return m.bold("kill " + m.about + " with everything in it? y/n")
+		return m.bold("kill " + m.about + "? y/n, with everything in it")
 	case askApprove:
-		for _, q := range m.state.questions {
-			if q.ID == m.about {
-				return m.bold(fmt.Sprintf("%s wants to run %s in %s: y approve, n deny, other keys later", printable(q.Actor, 40), printable(approvalLine(q), 120), printable(q.Cwd, 40)))
-			}
+		if _, whole := m.question(); !whole {
+			return m.bold("n deny, other keys later; to approve, make the window larger until all is seen")
 		}
+		return m.bold("y approve, n deny, other keys later")
 	}
-	return "↑↓ choose  enter attach  l lend  u unlend  p promote  x kill  a answer  q quit"
+	if keys := "↑↓ choose  enter attach  l lend  u unlend  p promote  x kill  a answer  q quit"; utf8.RuneCountInString(keys) <= m.cols {
+		return keys
+	}
+	return "↑↓ ⏎ l u p x a  q quit"
 }
 
 func (m *uiModel) bold(s string) string    { return m.styled("1", s) }

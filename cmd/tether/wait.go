@@ -14,13 +14,13 @@ func waitCommand(a *app) *cobra.Command {
 	var exit, asJSON bool
 	c := &cobra.Command{
 		Use: "wait ID", Short: "wait until a terminal has printed, finished or opened something", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `wait until the first of what is given has come: a line of its output matches, it
-printed nothing for a while, its shell has finished a command, a port is open, or
-it has exited. Without any of them it waits for the exit. The output that is kept is
-looked at, too; with --new only what comes from now on.
+		Long: `wait until the first of the given conditions holds: a line of the output matches,
+nothing was printed for a while, the shell has finished a command, a port is open,
+or the terminal has exited. Without any condition it waits for the exit. Output that
+was printed before counts, too, as far as it is kept; with --new it does not.
 
-The exit status is 0 when it has come; with --exit or --command, the status of what
-ended. It is 1 if the terminal exited before what was waited for, and 8 after
+The exit status is 0 when a condition holds; with --exit or --command, it is that of
+what ended. It is 1 if the terminal exited before any of them held, and 8 after
 --timeout.`,
 		Example: `  tether wait web --pattern 'ready in \d+' --timeout 30s && open http://localhost:3000
   tether wait build --exit
@@ -48,13 +48,13 @@ ended. It is 1 if the terminal exited before what was waited for, and 8 after
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&o.Pattern, "pattern", "", "until a line matches the regular `expression` (RE2); (?i) ignores case")
-	f.DurationVar(&o.Idle, "idle", 0, "until nothing was printed for this `long`, such as 2s")
+	f.StringVar(&o.Pattern, "pattern", "", "until a line matches this `REGEXP` (RE2); (?i) ignores case")
+	f.DurationVar(&o.Idle, "idle", 0, "until nothing was printed for this `TIME`, such as 2s")
 	f.BoolVar(&o.Command, "command", false, "until the shell in it runs no command")
-	f.IntVar(&o.Port, "port", 0, "until this TCP `port` of this machine is open")
+	f.IntVar(&o.Port, "port", 0, "until this TCP `PORT` of this machine is open")
 	f.BoolVar(&exit, "exit", false, "until it has exited")
 	f.BoolVar(&o.New, "new", false, "look only at what comes from now on")
-	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this `long`")
+	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -108,8 +108,10 @@ func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 
 	v := &viewer{app: a, want: w, observer: o}
 	defer v.close()
+	done := a.progress(ctx, "connecting to the host")
 	for {
 		ev, err := o.Next(ctx)
+		done()
 		if err != nil {
 			return hostError(err)
 		}
@@ -126,7 +128,7 @@ func hostError(err error) error {
 	case errors.Is(err, client.ErrUnauthorized):
 		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give the right one with --token-file"}
 	case errors.As(err, &version):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "one of both needs a newer version"}
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "this program or the host needs a newer version"}
 	case errors.Is(err, client.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
 	}

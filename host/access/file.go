@@ -1,7 +1,6 @@
 package access
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
@@ -68,21 +67,13 @@ type file struct {
 
 // load reads the records in a file. One that is not there has none.
 func load(path string) ([]record, error) {
-	data, err := secret.ReadFile(path)
+	var f file
+	err := secret.ReadJSON(path, fileVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("tokens: %w", err)
-	}
-	var f file
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return nil, fmt.Errorf("tokens: %s: %w; repair it, or remove it and create them again", path, err)
-	}
-	if f.Version != fileVersion {
-		return nil, fmt.Errorf("tokens: %s has version %d, this program knows %d", path, f.Version, fileVersion)
 	}
 	for _, r := range f.Tokens {
 		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || !r.opens() || r.ID == "" {

@@ -3,6 +3,7 @@ package conform
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"tether/ahp"
@@ -22,6 +23,9 @@ var clientRules = []rule{
 		return wantCode(r.create(p), "it", jsonrpc.CodeInvalidParams)
 	}},
 	{"createTerminal starts nothing, and the snapshot says executionTarget client", func(r *run) error {
+		if _, err := r.listed(r.other); err != nil { // who watches the root is told
+			return err
+		}
 		if err := r.create(r.terminal()); err != nil {
 			return err
 		}
@@ -30,6 +34,11 @@ var clientRules = []rule{
 			err = fmt.Errorf("executionTarget is %q, the claim %+v", st.ExecutionTarget, st.Claim)
 		}
 		return err
+	}},
+	{"root/terminalsChanged tells of a new terminal", func(r *run) error {
+		return r.until(r.other, "root/terminalsChanged with the terminal in it", func() bool {
+			return r.other.toldLocked(ahp.RootURI, func(a ahp.Action) bool { return lists(a, r.uri) })
+		})
 	}},
 	{"the catalogue says executionTarget client", func(r *run) error {
 		info, err := r.listed(r.other)
@@ -91,18 +100,35 @@ var clientRules = []rule{
 		if err == nil && (st.Text() != "first ä\U0001F600\r\n" || st.Lifecycle.Exited() || st.Cols != 80 || st.Title != "conform" || !st.Claim.HeldBy(r.owner.id)) {
 			err = fmt.Errorf("the state is %+v", st)
 		}
+		r.other.mu.Lock()
+		defer r.other.mu.Unlock()
+		if text := r.other.textLocked(r.uri); err == nil && text != "first ä\U0001F600\r\n" {
+			err = fmt.Errorf("others were sent %.100q", text)
+		}
 		return err
 	}},
-	{"the owner's size, title and directory are in the state", func(r *run) error {
-		if err := r.act(ahp.TerminalResized{Cols: 100, Rows: 30}, ahp.TerminalTitleChanged{Title: "changed"}, ahp.TerminalCwdChanged{Cwd: "file:///changed"}); err != nil {
+	{"the owner's size, title and directory are told to others", func(r *run) error {
+		all := []ahp.Action{ahp.TerminalResized{Cols: 100, Rows: 30}, ahp.TerminalTitleChanged{Title: "changed"}, ahp.TerminalCwdChanged{Cwd: "file:///changed"}}
+		if err := r.act(all...); err != nil {
 			return err
 		}
+		for _, want := range all {
+			if err := r.hears(r.other, want.Type()+" for the others", func(a ahp.Action) bool { return a == want }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{"the owner's size, title and directory are in the state", func(r *run) error {
 		st, err := r.state(r.other)
 		if err == nil && (st.Cols != 100 || st.Rows != 30 || st.Title != "changed" || st.Cwd != "file:///changed") {
 			err = fmt.Errorf("the state is %+v", st)
 		}
 		return err
 	}},
+	{"text of maxDataBytes in one terminal/output is taken", (*run).longest},
+	{"clearing by the owner takes the text away, and offsets go on", (*run).clears},
+	{"who has unsubscribed is told nothing more", (*run).unsubscribes},
 	{"the owner's commands are in the state, with output and exit code", (*run).commands},
 	{"offsets: what has come already is dropped, and positions are acknowledged", (*run).overlap},
 	{"offsets: what is missing is shown", (*run).gap},
@@ -125,11 +151,49 @@ var clientRules = []rule{
 		}
 		return nil
 	}},
+	{"who comes after the exit sees its code, in the state and in the catalogue", func(r *run) error { return r.exited(7) }},
 	{"output after the exit is refused", func(r *run) error {
 		return r.refused(r.owner, "the owner", ahp.TerminalOutput{Data: "after"})
 	}},
 	{"disposeTerminal takes the terminal away", (*run).dispose},
+	{"root/terminalsChanged tells that a terminal is gone", func(r *run) error {
+		return r.until(r.other, "root/terminalsChanged without the terminal", func() bool {
+			gone := false
+			r.other.toldLocked(ahp.RootURI, func(a ahp.Action) bool {
+				_, is := a.(ahp.RootTerminalsChanged)
+				gone = gone && !is || is && !lists(a, r.uri)
+				return false // the last one counts
+			})
+			return gone
+		})
+	}},
 	{"the owner is told by terminal/exited when somebody disposes of a terminal", (*run).disposedByOthers},
+	{"a terminal whose owner has gone exits with -1 and is gone", (*run).departs},
+}
+
+// lists reports whether a is a catalogue with the terminal in it, as one of a client's.
+func lists(a ahp.Action, uri string) bool {
+	changed, ok := a.(ahp.RootTerminalsChanged)
+	return ok && slices.ContainsFunc(changed.Terminals, func(t ahp.TerminalInfo) bool {
+		return t.Resource == uri && t.ExecutionTarget == ahp.TargetClient
+	})
+}
+
+// exited says whether the terminal has exited with that code for who comes now.
+func (r *run) exited(code int64) error {
+	st, err := r.state(r.other)
+	if err != nil {
+		return err
+	}
+	info, err := r.listed(r.other)
+	if err == nil && (info == nil || !exitedWith(st.Lifecycle, code) || !exitedWith(info.Lifecycle, code)) {
+		err = fmt.Errorf("the state has %+v, the catalogue %+v", st.Lifecycle, info)
+	}
+	return err
+}
+
+func exitedWith(l ahp.Lifecycle, code int64) bool {
+	return l.Exited() && l.ExitCode != nil && *l.ExitCode == code
 }
 
 func (r *run) terminal() ahp.CreateTerminalParams {
@@ -170,6 +234,12 @@ func (r *run) commands() error {
 		return err
 	}
 	if err := r.act(ahp.TerminalCommandFinished{CommandID: "c1", ExitCode: &three, DurationMs: &ms}); err != nil {
+		return err
+	}
+	if err := r.hears(r.other, "terminal/commandFinished for the others", func(a ahp.Action) bool {
+		done, ok := a.(ahp.TerminalCommandFinished)
+		return ok && done.CommandID == "c1"
+	}); err != nil {
 		return err
 	}
 	st, err := r.state(r.other)
@@ -231,7 +301,7 @@ func (r *run) comesBack() error {
 		return skip("the marker gives no time of grace")
 	}
 	r.owner.conn.Close()
-	again, err := r.open(r.opts.Endpoint, r.owner.id, nil)
+	again, err := r.open(r.opts.Endpoint, r.owner.id, ahp.NewClientMeta())
 	if err != nil {
 		return fmt.Errorf("connect again as the same client: %w", err)
 	}
@@ -249,31 +319,4 @@ func (r *run) comesBack() error {
 		return r.until(r.owner, "acknowledgement after the announcement", func() bool { return r.owner.acked[r.uri] == r.text })
 	}
 	return nil
-}
-
-// disposedByOthers is for hosts that let anybody dispose, as AHP has it; others refuse it by a role.
-func (r *run) disposedByOthers() error {
-	r.text = 0
-	r.uri += "-2"
-	if err := r.create(r.terminal()); err != nil {
-		return err
-	}
-	err := r.other.conn.DisposeTerminal(r.ctx, r.uri)
-	if code(err) == ahp.CodePermissionDenied {
-		if err := r.dispose(); err != nil {
-			return err
-		}
-		return skip("the second client may not dispose of it")
-	}
-	if err != nil {
-		return err
-	}
-	return r.until(r.owner, "terminal/exited for the owner", func() bool {
-		for _, e := range r.owner.seen {
-			if e.channel == r.uri && e.kind == ahp.ActionTerminalExited {
-				return true
-			}
-		}
-		return false
-	})
 }

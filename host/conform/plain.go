@@ -2,12 +2,16 @@ package conform
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"tether/ahp"
+	"tether/ahp/client"
 	"tether/jsonrpc"
 )
 
@@ -31,6 +35,17 @@ var plainRules = []rule{
 		p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: r.owner.id}
 		if r.owner.conn.Peer().Call(ctx, ahp.MethodInitialize, p, nil) == nil {
 			return errors.New("it was accepted")
+		}
+		return nil
+	}},
+	{"reconnect by a client that the host does not know is refused", func(r *run) error {
+		s, err := r.reopen(r.opts.Endpoint, "conform-"+rand.Text()[:12], client.Resume{Initial: r.owner.conn.Result()})
+		if err == nil {
+			s.conn.Close()
+			return errors.New("it was accepted")
+		}
+		if !errors.Is(err, client.ErrNotResumed) {
+			return fmt.Errorf("the answer is no error of the protocol's: %w", err)
 		}
 		return nil
 	}},
@@ -59,8 +74,8 @@ var plainRules = []rule{
 		if err != nil {
 			return err
 		}
-		if st.Lifecycle.Exited() || !st.Claim.HeldBy(r.owner.id) {
-			return fmt.Errorf("its state is %+v, its claim %+v", st.Lifecycle, st.Claim)
+		if st.Lifecycle.Exited() || !st.Claim.HeldBy(r.owner.id) || st.ExecutionTarget == ahp.TargetClient {
+			return fmt.Errorf("its state is %+v, its claim %+v, executionTarget %q", st.Lifecycle, st.Claim, st.ExecutionTarget)
 		}
 		info, err := r.listed(r.owner)
 		if err == nil && info == nil {
@@ -77,12 +92,11 @@ var plainRules = []rule{
 		})
 	}},
 	{"what is typed runs, and its output comes as terminal/data", func(r *run) error {
+		return r.withShell(func() error { return r.types("echo con''form", "conform\r") })
+	}},
+	{"characters of all sizes arrive whole", func(r *run) error {
 		return r.withShell(func() error {
-			// In two parts, so that the echo of what is typed is not the answer.
-			if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: "echo con''form\r"}); err != nil {
-				return err
-			}
-			return r.until(r.owner, "output of the shell", func() bool { return strings.Contains(r.owner.textLocked(r.uri), "conform\r") })
+			return r.types(`printf 'gr\303\274n \342\202\254 \360\237\231\202\r\n'`, "grün € \U0001F642\r")
 		})
 	}},
 	{"a later subscriber's snapshot has the output", func(r *run) error {
@@ -90,6 +104,36 @@ var plainRules = []rule{
 			st, err := r.state(r.other)
 			if err == nil && !strings.Contains(st.Text(), "conform\r") {
 				err = fmt.Errorf("it has %.100q", st.Text())
+			}
+			return err
+		})
+	}},
+	{"terminal/resized by who holds the terminal is in the state, the last one", func(r *run) error {
+		return r.withShell(func() error {
+			if err := r.act(ahp.TerminalResized{Cols: 90, Rows: 30}, ahp.TerminalResized{Cols: 101, Rows: 31}); err != nil {
+				return err
+			}
+			st, err := r.state(r.other)
+			if err == nil && (st.Cols != 101 || st.Rows != 31) {
+				err = fmt.Errorf("it is %d×%d there", st.Cols, st.Rows)
+			}
+			return err
+		})
+	}},
+	{"who has unsubscribed is told nothing more", func(r *run) error {
+		return r.withShell(func() error {
+			return r.unsubscribed(func() error { return r.types("echo un''seen", "unseen\r") })
+		})
+	}},
+	{"who comes back by reconnect is told what it has missed, once, and what comes then", func(r *run) error { return r.withShell(r.watcherComesBack) }},
+	{"terminal/cleared takes the text away, for who comes later too", func(r *run) error {
+		return r.withShell(func() error {
+			if err := r.act(ahp.TerminalCleared{}); err != nil {
+				return err
+			}
+			st, err := r.state(r.other)
+			if err == nil && strings.Contains(st.Text(), "conform\r") {
+				err = fmt.Errorf("the state has %.100q", st.Text())
 			}
 			return err
 		})
@@ -102,6 +146,9 @@ var plainRules = []rule{
 			return r.exits(r.owner, 7)
 		})
 	}},
+	{"who comes after the exit sees its code, in the state and in the catalogue", func(r *run) error {
+		return r.withShell(func() error { return r.exited(7) })
+	}},
 	{"disposeTerminal takes a terminal away", func(r *run) error { return r.withShell(r.dispose) }},
 }
 
@@ -113,10 +160,76 @@ func (r *run) withShell(check func() error) error {
 	return check()
 }
 
+// types has the shell run a line and waits until who typed it has been told what it prints. The line is written so that its echo
+// is not that.
+func (r *run) types(line, prints string) error {
+	if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: line + "\r"}); err != nil {
+		return err
+	}
+	return r.until(r.owner, "output of the shell", func() bool { return strings.Contains(r.owner.textLocked(r.uri), prints) })
+}
+
+// watcherComesBack cuts the connection of who watches while something is printed.
+func (r *run) watcherComesBack() error {
+	if _, err := r.state(r.other); err != nil {
+		return err
+	}
+	if err := r.settled(); err != nil {
+		return err
+	}
+	before := r.other
+	before.conn.Close()
+	if err := r.types("echo aw''ay", "away\r"); err != nil {
+		return err
+	}
+	again, err := r.reopen(r.opts.Observer, before.id, client.Resume{Initial: before.conn.Result(), LastSeenServerSeq: before.last, Subscriptions: []string{r.uri}})
+	if err != nil {
+		return fmt.Errorf("reconnect: %w", err)
+	}
+	r.other = again
+	result, _ := again.conn.Resumed()
+	switch {
+	case slices.Contains(result.Missing, r.uri):
+		return errors.New("the answer says that the terminal is gone")
+	case result.Type == ahp.ReconnectSnapshot:
+		i := slices.IndexFunc(result.Snapshots, func(s ahp.Snapshot) bool { return s.Resource == r.uri })
+		if i < 0 {
+			return errors.New("the answer has snapshots, but none of the terminal")
+		}
+		var st ahp.TerminalState
+		if err := json.Unmarshal(result.Snapshots[i].State, &st); err != nil {
+			return err
+		}
+		if strings.Count(st.Text(), "away\r") != 1 {
+			return fmt.Errorf("the snapshot has %.100q", st.Text())
+		}
+	default:
+		if err := r.until(again, "replay of what was printed", func() bool { return strings.Contains(again.textLocked(r.uri), "away\r") }); err != nil {
+			return err
+		}
+	}
+	if err := r.types("echo ba''ck", "back\r"); err != nil {
+		return err
+	}
+	if err := r.until(again, "what was printed afterwards", func() bool { return strings.Contains(again.textLocked(r.uri), "back\r") }); err != nil {
+		return err
+	}
+	again.mu.Lock()
+	defer again.mu.Unlock()
+	if n := strings.Count(again.textLocked(r.uri), "away\r"); n > 1 || n == 1 && result.Type == ahp.ReconnectSnapshot {
+		return errors.New("it was told some of it twice")
+	}
+	return nil
+}
+
 // exits waits for the exit.
 func (r *run) exits(s *session, want int64) error {
+	return r.exitsWithin(r.opts.Patience, s, want)
+}
+
+func (r *run) exitsWithin(patience time.Duration, s *session, want int64) error {
 	var got *int64
-	err := r.until(s, "terminal/exited", func() bool {
+	err := r.within(patience, s, "terminal/exited", func() bool {
 		for _, e := range s.seen {
 			if x, ok := e.action.(ahp.TerminalExited); ok && e.channel == r.uri && !e.rejected {
 				got = x.ExitCode

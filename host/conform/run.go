@@ -100,14 +100,14 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	r := &run{ctx: ctx, opts: o, ids: [2]string{"conform-" + rand.Text()[:12], "conform-" + rand.Text()[:12]}}
 	var err error
-	if r.owner, err = r.open(o.Endpoint, r.ids[0], nil); err != nil {
+	if r.owner, err = r.open(o.Endpoint, r.ids[0], ahp.NewClientMeta()); err != nil {
 		return nil, err
 	}
 	defer func() { r.owner.conn.Close() }() // the one there is then
-	if r.other, err = r.open(o.Observer, r.ids[1], nil); err != nil {
+	if r.other, err = r.open(o.Observer, r.ids[1], ahp.NewClientMeta()); err != nil {
 		return nil, err
 	}
-	defer r.other.conn.Close()
+	defer func() { r.other.conn.Close() }()
 	result := r.owner.conn.Result()
 	r.marker, r.has = ahp.FindClientTerminals(result)
 	report := &Report{Version: result.ProtocolVersion, Marker: r.has}

@@ -25,6 +25,7 @@ type session struct {
 
 	mu    sync.Mutex
 	seen  []envelope
+	last  int64 // serverSeq of the newest that it knows
 	acked map[string]int64
 	moved chan struct{} // closed when something has come
 }
@@ -42,13 +43,23 @@ type envelope struct {
 	raw      string
 }
 
-// open connects as id, or goes on where a connection has ended.
-func (r *run) open(e client.Endpoint, id string, resume *client.Resume) (*session, error) {
-	s := &session{id: id, acked: map[string]int64{}, moved: make(chan struct{})}
+// open connects as id. With meta, it is a client that knows the marker.
+func (r *run) open(e client.Endpoint, id string, meta ahp.Meta) (*session, error) {
+	return r.openAs(e, client.Options{ClientID: id, Meta: meta})
+}
+
+// reopen connects as a client that was connected before, by reconnect.
+func (r *run) reopen(e client.Endpoint, id string, before client.Resume) (*session, error) {
+	return r.openAs(e, client.Options{ClientID: id, Resume: &before})
+}
+
+func (r *run) openAs(e client.Endpoint, o client.Options) (*session, error) {
+	s := &session{id: o.ClientID, acked: map[string]int64{}, moved: make(chan struct{})}
 	ctx, cancel := context.WithTimeout(r.ctx, max(r.opts.Patience, connectTime))
 	defer cancel()
-	conn, err := r.opts.Connect(ctx, e, client.Options{ClientID: id, Info: ahp.Implementation{Name: "tether-host conform"}, Meta: ahp.NewClientMeta(),
-		Resume: resume, OnEnvelope: s.envelope, OnNotification: s.notification})
+	o.Info = ahp.Implementation{Name: "tether-host conform"}
+	o.OnEnvelope, o.OnNotification = s.envelope, s.notification
+	conn, err := r.opts.Connect(ctx, e, o)
 	if err != nil {
 		return nil, err
 	}
@@ -69,6 +80,7 @@ func (s *session) envelope(v ahp.EnvelopeView) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.last = max(s.last, v.ServerSeq)
 	if len(s.seen) >= maxSeen {
 		s.seen = append(s.seen[:0], s.seen[maxSeen/2:]...)
 	}
@@ -94,7 +106,12 @@ func (s *session) wakeLocked() {
 
 // until waits until ok, which is called with the lock, holds.
 func (r *run) until(s *session, what string, ok func() bool) error {
-	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	return r.within(r.opts.Patience, s, what, ok)
+}
+
+// within is until with another patience.
+func (r *run) within(patience time.Duration, s *session, what string, ok func() bool) error {
+	ctx, cancel := context.WithTimeout(r.ctx, patience)
 	defer cancel()
 	for {
 		s.mu.Lock()
@@ -106,18 +123,19 @@ func (r *run) until(s *session, what string, ok func() bool) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fmt.Errorf("within %v there was no %s", r.opts.Patience, what)
+			return fmt.Errorf("within %v there was no %s", patience, what)
 		case <-s.conn.Done():
 			return fmt.Errorf("the host closed the connection before %s: %w", what, s.conn.Err())
 		}
 	}
 }
 
-// settled asks both sessions' connections for a ping: what the host has dispatched to them before its answer has arrived.
+// settled asks both sessions' connections for a ping behind what they have dispatched: the host has taken that, and what it has told them
+// before its answers has arrived.
 func (r *run) settled() error {
 	for _, s := range []*session{r.owner, r.other, r.owner} {
 		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
-		err := s.conn.Ping(ctx)
+		err := s.conn.Barrier(ctx)
 		cancel()
 		if err != nil {
 			return fmt.Errorf("ping: %w", err)
@@ -135,6 +153,21 @@ func (s *session) textLocked(channel string) string {
 		}
 	}
 	return b.String()
+}
+
+// toldLocked reports whether an action that was not refused has come for a channel.
+func (s *session) toldLocked(channel string, is func(ahp.Action) bool) bool {
+	for _, e := range s.seen {
+		if e.channel == channel && !e.rejected && e.action != nil && is(e.action) {
+			return true
+		}
+	}
+	return false
+}
+
+// hears waits until a session was told an action of the terminal's.
+func (r *run) hears(s *session, what string, is func(ahp.Action) bool) error {
+	return r.until(s, what, func() bool { return s.toldLocked(r.uri, is) })
 }
 
 // answer waits for the envelope that answers a dispatch.
@@ -184,6 +217,9 @@ func (r *run) state(s *session) (ahp.TerminalState, error) {
 	if got.Snapshot == nil {
 		return st, fmt.Errorf("subscribe: no snapshot")
 	}
+	s.mu.Lock()
+	s.last = max(s.last, got.Snapshot.FromSeq)
+	s.mu.Unlock()
 	return st, json.Unmarshal(got.Snapshot.State, &st)
 }
 

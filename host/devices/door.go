@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"errors"
-	"net"
 	"sync"
 	"time"
 
@@ -21,14 +20,15 @@ const (
 	maxPending    = 8    // pairings that wait to be approved
 	maxChallenges = 1024 // of all machines
 	maxSessions   = 1024 // tokens that were not used yet
-	maxPlaces     = 4096 // addresses whose wrong tokens are counted
+	maxPlaces     = 4096 // places whose wrong tokens, and whose refusals, are counted
 )
 
 // How often may be asked for what can be guessed. A code is one of a million, and at most beginBurst pairings and one more every
 // beginEvery are begun: within the ten minutes that one is open, whoever stands between both has about 25 chances in a million.
 const (
 	beginBurst, beginEvery   = 5, 30 * time.Second
-	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens of one address
+	redeemBurst, redeemEvery = 10, 6 * time.Second // wrong pairing tokens from one place
+	noiseBurst, noiseEvery   = 10, 3 * time.Second // refusals of one place that are written down
 )
 
 // Options are the settings of a Door. Key and Tokens are required.
@@ -61,7 +61,8 @@ type Door struct {
 	challenges map[string]challenge
 	sessions   map[[sha256.Size]byte]session // by the token's hash
 	begins     bucket
-	redeems    map[string]*bucket // wrong ones, by address
+	redeems    map[string]*bucket // wrong ones, by place
+	noise      map[string]*bucket // refusals that were written down, by place
 }
 
 // challenge is one that was not answered yet.
@@ -84,7 +85,7 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
 		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{},
-		begins: newBucket(beginBurst, beginEvery), redeems: map[string]*bucket{}}
+		begins: newBucket(beginBurst, beginEvery), redeems: map[string]*bucket{}, noise: map[string]*bucket{}}
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
@@ -166,7 +167,7 @@ func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
 
 // redeem pairs by a token.
 func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, error) {
-	place := address(from)
+	place := host.PlaceOf(from)
 	d.mu.Lock()
 	blocked := d.redeems[place] != nil && !d.redeems[place].has()
 	d.mu.Unlock()
@@ -180,6 +181,7 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 	info, err := d.opts.Tokens.Redeem(token, r.DeviceKey)
 	if errors.Is(err, access.ErrPairingToken) {
 		d.wrong(place)
+		d.audit(host.AuditRefused, from, "", "a pairing token that is none, or no more")
 		return pairing.Redeemed{}, errWrongToken
 	}
 	if err != nil {
@@ -193,19 +195,36 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 func (d *Door) wrong(place string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.redeems[place] == nil {
-		bound(d.redeems, maxPlaces, func(b *bucket) time.Time { return b.fullAt() })
-		b := newBucket(redeemBurst, redeemEvery)
-		d.redeems[place] = &b
+	bucketOf(d.redeems, place, redeemBurst, redeemEvery).take()
+}
+
+// noted reports whether one more refusal of a place is to be written down.
+func (d *Door) noted(place string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return bucketOf(d.noise, place, noiseBurst, noiseEvery).take()
+}
+
+// bucketOf is a place's bucket, which is made if there is none.
+func bucketOf(all map[string]*bucket, place string, most int, every time.Duration) *bucket {
+	if all[place] == nil {
+		bound(all, maxPlaces, func(b *bucket) time.Time { return b.fullAt() })
+		b := newBucket(most, every)
+		all[place] = &b
 	}
-	d.redeems[place].take()
+	return all[place]
 }
 
 func (d *Door) audit(kind, from, principal, detail string) {
 	d.log.Info().Str("remote", from).Str("principal", principal).Str("detail", detail).Msg(kind)
-	if d.opts.Audit != nil {
-		d.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: principal, Role: host.RoleMachine, Detail: detail})
+	if d.opts.Audit == nil {
+		return
 	}
+	ev := host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: principal, Detail: detail}
+	if kind != host.AuditRefused {
+		ev.Role = host.RoleMachine
+	}
+	d.opts.Audit(ev)
 }
 
 // bound makes room for one more: what has expired goes, and if that is not enough, what expires next.
@@ -227,15 +246,6 @@ func bound[K comparable, V any](all map[K]V, most int, expires func(V) time.Time
 	if len(all) >= most {
 		delete(all, first)
 	}
-}
-
-// address is where somebody is, without the port.
-func address(remote string) string {
-	name, _, err := net.SplitHostPort(remote)
-	if err != nil {
-		return remote
-	}
-	return name
 }
 
 func random() []byte {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/rs/zerolog"
+
 	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
@@ -39,6 +41,12 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, nil)
+}
+
+// newWorldWith is newWorld with a log.
+func newWorldWith(t *testing.T, log *zerolog.Logger) *world {
+	t.Helper()
 	dir := filepath.Join(t.TempDir(), "state")
 	w := &world{t: t, pending: filepath.Join(dir, "pending.json"), key: key(100)}
 	var err error
@@ -48,7 +56,7 @@ func newWorld(t *testing.T) *world {
 	if _, _, err := w.tokens.Create("someone", host.RoleObserver, 0); err != nil { // makes the directory
 		t.Fatal(err)
 	}
-	w.door, err = devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: w.pending,
+	w.door, err = devices.New(devices.Options{Key: w.key, Tokens: w.tokens, Pending: w.pending, Logger: log,
 		Audit: func(ev host.AuditEvent) { w.audit = append(w.audit, ev) }})
 	if err != nil {
 		t.Fatal(err)

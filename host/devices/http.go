@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"tether/host"
 	"tether/pairing"
 )
 
@@ -54,7 +55,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		why = &refusal{"internal", "the host cannot keep this; its log says why"}
 	}
-	d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
+	if d.noted(host.PlaceOf(r.RemoteAddr)) {
+		d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(pairing.Refusal{Code: why.code, Message: why.message})
 }

@@ -13,8 +13,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/rs/zerolog"
+
+	"tether/host"
 	"tether/host/access"
 	"tether/host/devices"
+	"tether/internal/testkit"
 	"tether/pairing"
 )
 
@@ -177,11 +181,54 @@ func TestAThousandGuesses(t *testing.T) {
 		if code := redeem("192.0.2.9", right); code != pairing.CodeTooMany {
 			t.Errorf("who has guessed is told %q about the right one", code)
 		}
+		for n := range devices.RedeemBurst { // who has a network of IPv6 has more addresses than there are guesses
+			redeem(fmt.Sprintf("[2001:db8::%x]", n+1), pairing.TokenPrefix+"x")
+		}
+		if code := redeem("[2001:db8::ffff]", right); code != pairing.CodeTooMany {
+			t.Errorf("another address of a network that has guessed: %q", code)
+		}
 		if code := redeem("192.0.2.10", right); code != "" {
 			t.Errorf("another place: %q", code)
 		}
 		if code := redeem("192.0.2.10", right); code != pairing.CodeWrongToken {
 			t.Errorf("the token again: %q", code)
+		}
+	})
+}
+
+// Who asks without sense, or tries pairing tokens, is written down, but fills neither the log nor the record; and what was tried is not.
+func TestRefusedPairingsFillNoLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log testkit.Output
+		logger := zerolog.New(&log)
+		w := newWorldWith(t, &logger)
+		const many = 300
+		for n := range many {
+			token := fmt.Sprint(pairing.TokenPrefix, "guess", n)
+			r := pairing.Redemption{Host: public(w.key), Device: public(key(1)), Token: token, Nonce: nonce(1)}
+			w.ask("192.0.2.9", "redeem", token, pairing.Redeem{DeviceKey: r.Device, Nonce: r.Nonce, Signature: r.SignDevice(key(1))}, nil)
+			w.ask("192.0.2.10", []string{"begin", "reveal", "nonsense", "session"}[n%4], "", struct{}{}, nil)
+		}
+		lines := strings.Count(log.String(), "\n")
+		if lines < 10 || lines > many/5 {
+			t.Errorf("%d refusals are %d lines in the log", 2*many, lines)
+		}
+		if len(w.audit) != devices.RedeemBurst {
+			t.Errorf("the record has %d entries for %d tokens that were looked at", len(w.audit), devices.RedeemBurst)
+		}
+		for _, ev := range w.audit {
+			if ev.Type != host.AuditRefused || !strings.HasPrefix(ev.Remote, "192.0.2.9") || ev.Role != "" {
+				t.Errorf("the record has %+v", ev)
+			}
+		}
+		if all := log.String() + fmt.Sprint(w.audit); strings.Contains(all, "guess") {
+			t.Errorf("what was tried is written down: %s", all)
+		}
+		time.Sleep(time.Hour)
+		before := strings.Count(log.String(), "\n")
+		w.ask("192.0.2.10", "begin", "", struct{}{}, nil)
+		if after := strings.Count(log.String(), "\n"); after != before+1 {
+			t.Errorf("an hour later one more is %d lines", after-before)
 		}
 	})
 }

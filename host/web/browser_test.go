@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +76,7 @@ func newBrowser(t *testing.T) *browser {
 	testkit.StartTree(t, c)
 	t.Cleanup(func() {
 		in.Close()
-		stuck := time.AfterFunc(time.Minute, func() { _ = c.Process.Kill() })
+		stuck := time.AfterFunc(testkit.Patience, func() { _ = c.Process.Kill() })
 		defer stuck.Stop()
 		if err := c.Wait(); err != nil {
 			t.Errorf("the browser: %v: %s", err, said.String())
@@ -146,9 +147,12 @@ func (b *browser) shot(name string) {
 }
 
 // seen is what the browser has done besides showing the page.
-type seen struct{ Requests, Errors, Dialogs, Popups []string }
+type seen struct{ Requests, Errors, Dialogs, Popups, Sent []string }
 
-// clean fails the test if the page has done anything but talk to its host.
+// says are the messages that the page may send its host: who watches needs no others, whatever is printed and whatever is typed.
+var says = []string{ahp.MethodInitialize, ahp.MethodReconnect, ahp.MethodSubscribe, ahp.MethodUnsubscribe, ahp.MethodPing}
+
+// clean fails the test if the page has done anything but talk to its host, and there but watch.
 func (b *browser) clean(origin string) {
 	b.t.Helper()
 	var s seen
@@ -162,6 +166,12 @@ func (b *browser) clean(origin string) {
 		// What a cut connection looks like in the console.
 		if !strings.Contains(e, "ERR_") && !strings.Contains(e, "WebSocket") && !strings.Contains(e, "status of 401") {
 			b.t.Errorf("the page's console says %s", e)
+		}
+	}
+	for _, text := range s.Sent {
+		var m struct{ Method string }
+		if err := json.Unmarshal([]byte(text), &m); err != nil || !slices.Contains(says, m.Method) {
+			b.t.Errorf("the page has sent %.300s", text)
 		}
 	}
 	if len(s.Dialogs)+len(s.Popups) > 0 {
@@ -272,7 +282,7 @@ func (s *site) act(uri string, all ...ahp.Action) {
 			s.t.Fatal(err)
 		}
 	}
-	if err := s.machine.Ping(s.t.Context()); err != nil {
+	if err := s.machine.Barrier(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ var hostParts = []part{
 	{"fanout", fanOutPart},
 	{"crowd", crowdPart},
 	{"storm", stormPart},
+	{"pings", pingsPart},
 	{"peer", peerPart},
 }
 
@@ -58,6 +59,24 @@ func closeMachines(machines []*fakeMachine) {
 		}
 		return nil
 	})
+}
+
+// newLendingRig is a host and machines that lend it idle terminals.
+func newLendingRig(ctx context.Context, s settings) (*rig, []*fakeMachine, error) {
+	r, err := newHostRig(ctx, s.programs)
+	if err != nil {
+		return nil, nil, err
+	}
+	machines, err := dialMachines(ctx, r.host, s.machines)
+	if err == nil {
+		err = eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, crowdLends) })
+	}
+	if err != nil {
+		closeMachines(machines)
+		r.close()
+		return nil, nil, err
+	}
+	return r, machines, nil
 }
 
 // eachMachine calls f for all machines at once.

@@ -150,7 +150,10 @@ func (a *gallery) join(ctx context.Context, e client.Endpoint, n int, uri string
 		switch v.Kind {
 		case ahp.ActionTerminalData:
 			a.bytes += int64(len(v.Data)) - 2
-			if age, ok := stampAge(v.Data); ok && timed {
+			if !timed {
+				return
+			}
+			if age, ok := stampAge(v.Data); ok {
 				a.ages = append(a.ages, millis(age))
 			}
 		case ahp.ActionTerminalCleared:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"runtime"
@@ -76,6 +77,10 @@ func TestVerdicts(t *testing.T) {
 		{row{Value: 1}.slower(1, 0.05, 0.06), "ok"},
 		{row{Value: 2}.slower(1, 0.12, 0.06), "ok"},
 		{row{Value: 2.01}.slower(1, 0.12, 0.06), "MISS"},
+		{row{Value: 4}.leastHere(4, 3, 1.9), "ok"},
+		{row{Value: 3.99}.leastHere(4, 3, 1.9), "MISS"},
+		{row{Value: 2}.leastHere(4, 0.95, 1.9), "ok"},
+		{row{Value: 1.99}.leastHere(4, 0.95, 1.9), "MISS"},
 	} {
 		if got := c.row.verdict(); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.row, got, c.want)
@@ -300,6 +305,29 @@ func TestParts(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A host that is no better than the other misses each floor; one that gains no memory at all is compared, too.
+func TestBesides(t *testing.T) {
+	good := result{plain: 30, coloured: 80, ten: 300, fifty: 300, echo: []float64{0.1}, idle: 10}
+	other := result{plain: 10, coloured: 10, ten: 10, fifty: 10, echo: []float64{1}, idle: 100, stalled: 100}
+	bad := func(r result) (missed, floors int) {
+		rep := report{Rows: besides([]result{r}, []result{other})}
+		if err := rep.json(io.Discard); err != nil {
+			t.Errorf("%+v: %v", r, err)
+		}
+		return rep.missed(), rep.floors()
+	}
+	if missed, floors := bad(good); missed != 0 || floors != 7 {
+		t.Errorf("%d of %d floors are missed", missed, floors)
+	}
+	if missed, floors := bad(other); missed != floors {
+		t.Errorf("%d of %d floors are missed by the other host", missed, floors)
+	}
+	other.stalled = 0
+	if missed, _ := bad(good); missed != 0 {
+		t.Errorf("where neither gains, %d floors are missed", missed)
 	}
 }
 

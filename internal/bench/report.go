@@ -43,6 +43,16 @@ func (r row) slower(limit, here, there float64) row {
 	return r
 }
 
+// leastHere returns r with a floor in GB/s that was set on a machine whose processor checks wide characters at the rate there, this one at
+// here. A faster machine gets no stricter floor.
+func (r row) leastHere(limit, here, there float64) row {
+	factor := max(1, there/here)
+	if r = r.least(limit / factor); factor > 1 {
+		r.Note = strings.TrimPrefix(fmt.Sprintf("%s; %s ÷ %s, as the processor is slower here", r.Note, digits(limit), digits(factor)), "; ")
+	}
+	return r
+}
+
 // verdict is ok or MISS, or "" without a floor.
 func (r row) verdict() string {
 	switch {

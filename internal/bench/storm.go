@@ -16,19 +16,12 @@ const (
 // stormPart kills a host that many machines lend terminals to, and measures how long a new one takes to have them all again, when all
 // come at once.
 func stormPart(ctx context.Context, s settings) ([]row, error) {
-	r, err := newHostRig(ctx, s.programs)
+	r, machines, err := newLendingRig(ctx, s)
 	if err != nil {
 		return nil, err
 	}
 	defer r.close()
-	machines, err := dialMachines(ctx, r.host, s.machines)
-	if err != nil {
-		return nil, err
-	}
 	defer func() { closeMachines(machines) }()
-	if err := eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, crowdLends) }); err != nil {
-		return nil, err
-	}
 	u, err := url.Parse(r.host.URL)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package testkit
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // FloodLine is the n-th line of the flood, from 0: its number, a checksum of the whole, and text of a length and content that follow
@@ -64,6 +66,7 @@ func (f *Flood) Skip(n int64) {
 type FloodCheck struct {
 	want Flood
 	err  error
+	cut  error // what err will be unless the flood ended here, in the middle of a character
 }
 
 // Offset is the position in the flood up to which everything was as it should, in bytes.
@@ -72,8 +75,24 @@ func (c *FloodCheck) Offset() int64 { return c.want.Offset() }
 // Skip expects that the next n bytes do not come.
 func (c *FloodCheck) Skip(n int64) { c.want.Skip(n) }
 
+// Ended returns an error unless the flood may have ended after n bytes: where it stands or, shown as U+FFFD in text, in the middle of a
+// character.
+func (c *FloodCheck) Ended(n int64) error {
+	if c.err != nil {
+		return c.err
+	}
+	left, rest := n-c.Offset(), c.want
+	if left == 0 && c.cut == nil || c.cut != nil && left > 0 && left < utf8.UTFMax && !utf8.FullRuneInString(rest.Next(int(left))) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%d bytes of %d", c.Offset(), n), c.cut)
+}
+
 // Write implements io.Writer. The error tells what came, and from which line it seems to be, instead of what was expected.
 func (c *FloodCheck) Write(p []byte) (int, error) {
+	if c.err == nil && len(p) > 0 {
+		c.err = c.cut // it has not ended
+	}
 	for done := 0; c.err == nil && done < len(p); {
 		before := c.want
 		want := c.want.Next(len(p) - done)
@@ -84,8 +103,13 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 		same := commonPrefix(p[done:], want)
 		c.want = before
 		c.want.Skip(int64(same))
-		c.err = fmt.Errorf("at offset %d, in line %d: got %.80q%s, want %.80q",
+		err := fmt.Errorf("at offset %d, in line %d: got %.80q%s, want %.80q",
 			c.Offset(), before.line(), p[done+same:], cameFrom(p[done+same:]), want[same:])
+		if string(p[done+same:]) == string(utf8.RuneError) {
+			c.cut = err
+			return len(p), nil
+		}
+		c.err = err
 	}
 	if c.err != nil {
 		return 0, c.err

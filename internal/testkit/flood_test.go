@@ -109,3 +109,30 @@ func TestTheFloodProgram(t *testing.T) {
 		t.Errorf("printed %d bytes, want the first 300 lines, %d", len(got), len(flooded(300)))
 	}
 }
+
+// A flood that was cut off in the middle of a character has ended there, however text shows that; nothing else may be wrong.
+func TestTheFloodEndsAnywhere(t *testing.T) {
+	whole := flooded(40)
+	at := strings.Index(whole, "é")
+	for name, c := range map[string]struct {
+		texts []string
+		ended int
+		want  bool
+	}{
+		"whole":                      {[]string{whole}, len(whole), true},
+		"less than it wrote":         {[]string{whole[:at]}, at + 1, false},
+		"cut in a character":         {[]string{whole[:at] + "\uFFFD"}, at + 1, true},
+		"the same in pieces":         {[]string{whole[:at], "\uFFFD"}, at + 1, true},
+		"cut where there is none":    {[]string{whole[:at] + "\uFFFD"}, at, false},
+		"a whole character replaced": {[]string{whole[:at] + "\uFFFD"}, at + len("é"), false},
+		"and gone on":                {[]string{whole[:at] + "\uFFFD", whole[at+2:]}, len(whole), false},
+	} {
+		var check FloodCheck
+		for _, text := range c.texts {
+			_, _ = check.Write([]byte(text)) // Ended says it
+		}
+		if err := check.Ended(int64(c.ended)); (err == nil) != c.want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

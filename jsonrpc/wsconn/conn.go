@@ -266,7 +266,7 @@ func (c *Conn) CloseReason(code int, reason string) error {
 	if err := c.link.flushForGood(); err != nil {
 		return fmt.Errorf("wsconn: close: %w", err)
 	}
-	if err := c.ws.Close(websocket.StatusCode(code), shorten(reason)); err != nil {
+	if err := c.ws.Close(websocket.StatusCode(code), closeReason(reason)); err != nil {
 		return fmt.Errorf("wsconn: close: %w", err)
 	}
 	return nil

@@ -5,7 +5,8 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"unicode/utf8"
+
+	"tether/internal/clip"
 )
 
 // Close codes (RFC 6455, section 7.4.1) that callers use or meet.
@@ -64,15 +65,5 @@ func (e *DialError) Error() string {
 	return fmt.Sprintf("wsconn: the server refused the WebSocket: %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// shorten cuts s to what fits into a close frame, at a character's border.
-func shorten(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if len(s) <= maxReason {
-		return s
-	}
-	n := maxReason
-	for !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
+// closeReason is as much of s as a close frame takes, which must be text.
+func closeReason(s string) string { return clip.Text(strings.ToValidUTF8(s, "\ufffd"), maxReason) }

@@ -7,7 +7,7 @@
 // screen, and ignores what changes no text: colours, titles, mouse modes,
 // queries. It never answers. What text cannot show or could be used to deceive
 // a reader is left out: controls, directional and invisible characters, tag
-// characters and variation selectors (SEC-35).
+// characters and variation selectors.
 //
 // It is a package of our own because the two maintained emulators for Go keep
 // styles, images and input, and bring a dozen modules; this needs the text

@@ -16,9 +16,6 @@ import (
 // ErrNotRunning is returned by Dial when nobody listens at the path.
 var ErrNotRunning = errors.New("nobody listens")
 
-// ErrUnsupported is returned on systems for which there is no local socket yet.
-var ErrUnsupported = errors.New("local sockets are not supported on this system yet")
-
 // LockedError is returned by Lock and Listen when another process holds the lock.
 type LockedError struct {
 	Path string

@@ -86,7 +86,8 @@ func removeStale(path string) error {
 	return nil
 }
 
-// privateDir makes the directory, or makes sure that it is one, belongs to this user and is closed to all others.
+// privateDir makes the directory, or makes sure that it is one, belongs to this user and is closed to all others. It is secret.Dir, which
+// would bring more into the memory of each holder than it is worth.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("make the socket's directory: %w", err)

@@ -17,8 +17,8 @@ import (
 // through any number of forks and new sessions, so it finds processes that ppid and session no longer lead to.
 const TagVar = "TETHER_TERMINAL"
 
-// ErrUnsupported is returned where this system's process table is not read yet.
-var ErrUnsupported = errors.New("processes cannot be listed on this system")
+// ErrUnsupported is returned by Tagged where the environments of processes say nothing.
+var ErrUnsupported = errors.New("processes cannot be told by their environment on this system")
 
 // ID names one process unambiguously for as long as the system runs: numbers are reused, numbers with a start time are not.
 type ID struct {

@@ -2,8 +2,7 @@ package pty
 
 import "fmt"
 
-// Console says what this system's pseudo-terminals are, for a person. The error says why there are none: ErrUnsupported, or a Windows
-// that is too old.
+// Console says what this system's pseudo-terminals are, for a person. The error says why there are none: a Windows that is too old.
 func Console() (string, error) { return systemConsole() }
 
 // firstConPTY is the build of Windows 10 1809 and Server 2019, the first with pseudo-consoles.

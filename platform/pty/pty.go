@@ -16,9 +16,6 @@ import (
 	"fmt"
 )
 
-// ErrUnsupported is returned on systems on which this package cannot start a program yet.
-var ErrUnsupported = errors.New("pseudo-terminals are not supported on this system yet")
-
 // ErrExited is returned by Signal when the program has ended.
 var ErrExited = errors.New("the program has ended")
 

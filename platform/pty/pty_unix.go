@@ -138,6 +138,23 @@ func (p *PTY) Write(b []byte) (int, error) {
 	return n, err
 }
 
+// TryWrite types as much of b as there is room for now, perhaps nothing; it does not wait for more. It must not be called beside Write.
+func (p *PTY) TryWrite(b []byte) (n int, err error) {
+	try := func(fd uintptr) bool {
+		n, err = unix.Write(int(fd), b)
+		return true // whatever came of it: Write is there to wait
+	}
+	switch {
+	case p.conn.Write(try) != nil:
+		return 0, os.ErrClosed
+	case errors.Is(err, unix.EAGAIN), errors.Is(err, unix.EINTR):
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("write terminal: %w", err)
+	}
+	return n, nil
+}
+
 // Resize changes the size and tells the programs in the foreground. Both dimensions must be at least 1. After Close it returns
 // os.ErrClosed.
 func (p *PTY) Resize(s Size) error {

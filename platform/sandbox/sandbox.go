@@ -64,29 +64,24 @@ func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("sandbox: no command")
 	}
+	var missing error // Landlock
 	switch k {
-	case Landlock:
-		if err := landlockMissing(); err != nil {
-			return nil, err
-		}
-		return helperArgv(p, self, argv), nil
-	case Bwrap:
-		program, err := bwrapPath()
-		if err != nil {
-			return nil, err
-		}
-		return bwrapArgv(program, p, argv), nil
-	case Auto:
-		if landlockMissing() == nil {
+	case Auto, Landlock:
+		if missing = landlockMissing(); missing == nil {
 			return helperArgv(p, self, argv), nil
 		}
-		program, err := bwrapPath()
-		if err != nil {
-			return nil, errors.Join(landlockMissing(), err)
-		}
-		return bwrapArgv(program, p, argv), nil
+	case Bwrap:
+	default:
+		return nil, fmt.Errorf("sandbox: there is no kind %q", k)
 	}
-	return nil, fmt.Errorf("sandbox: there is no kind %q", k)
+	if k == Landlock {
+		return nil, missing
+	}
+	program, err := bwrapPath()
+	if err != nil {
+		return nil, errors.Join(missing, err)
+	}
+	return bwrapArgv(program, p, argv), nil
 }
 
 // helperArgv is the command line that Main reads.

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// ErrUnsupported is returned by Environment for shells it cannot ask, and on systems where nobody starts programs from a shell's
-// start-up files.
+// ErrUnsupported is returned by Environment for shells it cannot ask.
 var ErrUnsupported = errors.New("this shell cannot be asked for its environment")
 
 // PrintVerb is the argument after which this program is to call PrintEnvironment with the next one: the login shell runs it as its

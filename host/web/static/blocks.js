@@ -3,6 +3,7 @@
 import {clean, draw, duration, lines, bytes} from "./text.js";
 
 const maxCommands = 300, maxOutput = 256 << 10, maxLines = 2000; // of each command, characters and lines
+const maxAll = 4 << 20; // characters of all commands together; what is searched must be searched while somebody types
 const redraw = 200; // ms
 
 export class Blocks {
@@ -15,6 +16,7 @@ export class Blocks {
 
   reset(supported) {
     this.all = [];
+    this.total = 0;
     this.supported = supported;
     this.dirty = true;
     this.later();
@@ -33,7 +35,11 @@ export class Blocks {
   start(id, line, at) {
     this.supported = true;
     this.all.push({id, line: clean(line), at, out: [], size: 0, cut: false, done: false, changed: true});
-    if (this.all.length > maxCommands) this.all.shift().block?.remove();
+    if (this.all.length > maxCommands) {
+      const first = this.all.shift();
+      this.total -= first.size;
+      first.block?.remove();
+    }
     this.later();
   }
 
@@ -42,12 +48,20 @@ export class Blocks {
     if (!c || c.done || !text) return;
     c.out.push(text);
     c.size += text.length;
+    this.total += text.length;
     c.changed = true;
     while (c.size > maxOutput) {
       const first = c.out[0], over = c.size - maxOutput;
       if (first.length <= over) c.out.shift(); else c.out[0] = first.slice(over);
       c.size -= Math.min(first.length, over);
+      this.total -= Math.min(first.length, over);
       c.cut = true;
+    }
+    for (let i = 0; this.total > maxAll && i < this.all.length - 1; i++) {
+      const old = this.all[i];
+      if (!old.size) continue;
+      this.total -= old.size;
+      Object.assign(old, {out: [], size: 0, cut: true, changed: true});
     }
     this.later();
   }
@@ -130,7 +144,7 @@ export class Blocks {
     const bottom = c.pre.scrollTop + c.pre.clientHeight > c.pre.scrollHeight - 30;
     draw(c.pre, lines(c.out.join("").replace(/^[\r\n]+/, ""), maxLines), this.search);
     if (c.cut) {
-      const note = Object.assign(document.createElement("span"), {className: "cut", textContent: "[only the last " + bytes(maxOutput) + " of this command are kept here]\n"});
+      const note = Object.assign(document.createElement("span"), {className: "cut", textContent: c.size ? "[only the last " + bytes(c.size) + " of this command are kept here]\n" : "[what this command printed is not kept here any more]\n"});
       c.pre.prepend(note);
     }
     if (bottom && !c.done) c.pre.scrollTop = c.pre.scrollHeight;

@@ -5,8 +5,10 @@ import {createInterface} from "node:readline";
 
 const [modules, program] = process.argv.slice(2);
 const {chromium} = createRequire(modules + "/")("playwright-core");
-const browser = await chromium.launch({executablePath: program, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
-const seen = {requests: [], errors: [], dialogs: [], popups: []};
+// A machine that does much else may let everything wait for minutes; what never comes is noticed all the same.
+const patience = 240000; // ms
+const browser = await chromium.launch({executablePath: program, timeout: patience, args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]});
+const seen = {requests: [], errors: [], dialogs: [], popups: [], sent: []};
 let context, page;
 
 const ops = {
@@ -14,17 +16,19 @@ const ops = {
     await context?.close();
     context = await browser.newContext({viewport: {width, height}, colorScheme: dark ? "dark" : "light", javaScriptEnabled: script,
       permissions: ["clipboard-read", "clipboard-write"]});
+    context.setDefaultTimeout(patience);
     page = await context.newPage();
     context.on("request", r => seen.requests.push(r.url()));
     context.on("page", p => { if (p !== page) seen.popups.push(p.url()); });
     page.on("pageerror", e => seen.errors.push(String(e.stack ?? e)));
     page.on("console", m => { if (m.type() === "error") seen.errors.push(m.text()); });
+    page.on("websocket", socket => socket.on("framesent", f => { if (seen.sent.length < 10000) seen.sent.push(String(f.payload)); }));
     page.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
   },
   async goto({url}) { return (await page.goto(url)).status(); },
   // The page's policy lets nothing evaluate text in it, so this looks from outside.
-  async wait({js, ms = 60000}) {
-    for (const end = Date.now() + ms; ; await new Promise(r => setTimeout(r, 50))) {
+  async wait({js}) {
+    for (const end = Date.now() + patience; ; await new Promise(r => setTimeout(r, 50))) {
       const is = await page.evaluate(js).catch(e => { if (!/context was destroyed|navigation/.test(String(e))) throw e; });
       if (is) return;
       if (Date.now() > end) throw new Error("it did not come true");
@@ -34,6 +38,7 @@ const ops = {
   async click({selector}) { await page.click(selector); },
   async key({key}) { await page.keyboard.press(key); },
   async type({text}) { await page.keyboard.type(text); },
+  async reload() { await page.reload(); },
   async shot({path}) { await page.screenshot({path}); },
   async cookies() { return await context.cookies(); },
   async seen() { return seen; },

@@ -12,6 +12,7 @@
 //	tether_VERSION_windows_ARCH.msi         the same for one user of Windows
 //	tether_VERSION.cdx.json                 CycloneDX: what is linked into which program
 //	SHA256SUMS                              of all of them
+//	SHA256SUMS.sig                          its signature, with -key
 package main
 
 import (
@@ -35,6 +36,8 @@ var programs = []string{"tether", "tether-host"}
 type release struct {
 	out, work string // directories, absolute; made anew
 	tools     string // directory of nfpm
+	key       string // that signs; "" is none
+	signers   string // public keys
 	version   version
 	epoch     time.Time // of the commit: the only time in what is made
 	tags      string    // build tags, for tests
@@ -75,16 +78,17 @@ func run(ctx context.Context, args []string) error {
 		v       = f.String("version", "", "`version`, instead of what git says")
 		targets = f.String("targets", allTargets, "`systems` to build for")
 		tags    = f.String("tags", "", "build `tags`, for tests")
+		key     = f.String("key", os.Getenv(keyVar), "private `key` of OpenSSH's that signs the checksums, instead of "+keyVar)
 	)
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	r := &release{tags: *tags}
+	r := &release{tags: *tags, key: *key}
 	var err error
 	for _, dir := range []struct {
 		to   *string
 		from string
-	}{{&r.out, *out}, {&r.work, *work}, {&r.tools, *tools}} {
+	}{{&r.out, *out}, {&r.work, *work}, {&r.tools, *tools}, {&r.signers, signers}} {
 		if *dir.to, err = filepath.Abs(dir.from); err != nil {
 			return err
 		}
@@ -134,6 +138,7 @@ func (r *release) make(ctx context.Context) error {
 		{"packages", r.packages},
 		{"installers", r.installers},
 		{"bill of materials, checksums", r.account},
+		{"signature", r.sign},
 	} {
 		began := time.Now()
 		if err := step.do(ctx); err != nil {

@@ -3,6 +3,8 @@
 //
 //	go run ./internal/tools/testrun -race ./...
 //
+// The tests have an empty home of their own: nobody's start-up files matter to their shells.
+//
 // With -again before the arguments of go test, a few tests that failed are run once more, alone. Those that then pass are named as
 // unsteady, and do not fail the run: thousands of tests with real processes share a machine that stands still at times. Races,
 // panics and packages that took too long or did not compile are never forgiven.
@@ -13,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 )
 
@@ -20,49 +23,64 @@ import (
 const againMost = 5
 
 func main() {
-	args := os.Args[1:]
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt) // which go test hears, too: this waits for its end
+	home, env, err := newHome()
+	if err != nil {
+		os.Exit(wrong(err))
+	}
+	status := run(env, os.Args[1:])
+	if err := os.RemoveAll(home); err != nil {
+		status = max(status, wrong(err))
+	}
+	os.Exit(status)
+}
+
+// run does what the arguments say and returns the exit status.
+func run(env, args []string) int {
 	again := len(args) > 0 && args[0] == "-again"
 	if again {
 		args = args[1:]
 	}
 	report := newReport(os.Stdout)
-	status := goTest(report, args)
-	if failed, ok := report.forgivable(); status != 0 && again && ok && len(failed) <= againMost {
-		status = runAgain(failed, args)
+	status := goTest(report, env, args)
+	if failed, ok := report.forgivable(); status != 0 && again && ok && len(failed) > 0 && len(failed) <= againMost {
+		status = runAgain(failed, env, args)
 	}
 	report.printSkipped()
-	os.Exit(status)
+	return status
 }
 
 // goTest runs go test and returns its exit status.
-func goTest(report *report, args []string) int {
+func goTest(report *report, env, args []string) int {
 	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
-	cmd.Stderr = os.Stderr
+	cmd.Stderr, cmd.Env = os.Stderr, env
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
 	}
 	if err != nil {
-		fatal(err)
+		return wrong(err)
 	}
-	if err := report.read(out); err != nil {
-		fatal(err)
-	}
+	read := report.read(out)
+	out.Close() // else go test would wait for who reads no more
 	err = cmd.Wait()
+	if read != nil {
+		return wrong(read)
+	}
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		return max(exit.ExitCode(), 1)
 	}
 	if err != nil {
-		fatal(err)
+		return wrong(err)
 	}
 	return 0
 }
 
 // runAgain runs failed tests once more, each alone, and names them. The first that fails again decides the status.
-func runAgain(failed []key, args []string) int {
+func runAgain(failed []key, env, args []string) int {
 	fmt.Printf("once more, alone: %d that failed\n", len(failed))
 	for _, k := range failed {
-		if status := goTest(newReport(os.Stdout), alone(k, args)); status != 0 {
+		if status := goTest(newReport(os.Stdout), env, alone(k, args)); status != 0 {
 			return status
 		}
 	}
@@ -84,7 +102,8 @@ func alone(k key, args []string) []string {
 	return append(one, "-count=1", "-run=^"+k.test+"$", k.pkg)
 }
 
-func fatal(err error) {
+// wrong says what keeps this program from its work, and returns the exit status for it.
+func wrong(err error) int {
 	fmt.Fprintln(os.Stderr, "testrun:", err)
-	os.Exit(1)
+	return 1
 }

@@ -1,0 +1,129 @@
+package holder
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+)
+
+// beginFrame appends the head of a frame with its length still open and
+// endFrame, given where that was, fills it in.
+func beginFrame(dst []byte, k kind) []byte { return append(dst, byte(k), 0, 0, 0, 0) }
+
+func endFrame(dst []byte, at int) []byte {
+	binary.BigEndian.PutUint32(dst[at+1:], uint32(len(dst)-at-frameHead))
+	return dst
+}
+
+// frames reads frames of one direction.
+type frames struct {
+	r     *bufio.Reader
+	known func(kind) bool
+	small [64]byte // most frames fit: reading them allocates nothing
+}
+
+// next returns the head of the next frame whose kind is known, or an error
+// for one that must not be skipped. The caller reads exactly size bytes.
+func (f *frames) next() (k kind, size int, err error) {
+	for {
+		var head [frameHead]byte
+		if _, err := io.ReadFull(f.r, head[:]); err != nil {
+			return 0, 0, err
+		}
+		k, n := kind(head[0]), binary.BigEndian.Uint32(head[1:])
+		if n > maxFrame {
+			return 0, 0, errSize
+		}
+		if f.known(k) {
+			return k, int(n), nil
+		}
+		if k&optional == 0 {
+			return 0, 0, fmt.Errorf("%w: unknown kind %#x", errFrame, uint8(k))
+		}
+		if _, err := f.r.Discard(int(n)); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// payload reads the rest of a frame. It is valid until the next call.
+func (f *frames) payload(size int) ([]byte, error) {
+	p := f.small[:]
+	if size > len(p) {
+		p = make([]byte, size)
+	}
+	p = p[:size]
+	_, err := io.ReadFull(f.r, p)
+	return p, err
+}
+
+// fields takes a payload apart. After a field that is not there bad is set
+// and all values are zero. What is left over is of a later version.
+type fields struct {
+	b   []byte
+	bad bool
+}
+
+func (f *fields) take(n int) []byte {
+	if f.bad || n < 0 || n > len(f.b) {
+		f.bad = true
+		return nil
+	}
+	p := f.b[:n]
+	f.b = f.b[n:]
+	return p
+}
+
+func (f *fields) u8() uint8 {
+	if p := f.take(1); p != nil {
+		return p[0]
+	}
+	return 0
+}
+
+func (f *fields) u16() uint16 {
+	if p := f.take(2); p != nil {
+		return binary.BigEndian.Uint16(p)
+	}
+	return 0
+}
+
+func (f *fields) u32() uint32 {
+	if p := f.take(4); p != nil {
+		return binary.BigEndian.Uint32(p)
+	}
+	return 0
+}
+
+func (f *fields) u64() uint64 {
+	if p := f.take(8); p != nil {
+		return binary.BigEndian.Uint64(p)
+	}
+	return 0
+}
+
+// offset is a u64 that must be a position in a stream.
+func (f *fields) offset() int64 {
+	v := f.u64()
+	if v >= 1<<63 {
+		f.bad = true
+		return 0
+	}
+	return int64(v)
+}
+
+// rest is a last field of any length up to limit.
+func (f *fields) rest(limit int) []byte {
+	if len(f.b) > limit {
+		f.bad = true
+	}
+	return f.take(len(f.b))
+}
+
+func (f *fields) err() error {
+	if f.bad {
+		return errFrame
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+// Package integrate starts shells so that they report their commands: it carries out what package shellint plans.
+//
+//	err := integrate.Shell(&spec, dir, false)
+//
+// It knows no terminal: what reads the reports is package term's.
+package integrate
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tether/agent/term"
+	"tether/platform/secret"
+	"tether/shellint"
+)
+
+// ErrScripts is returned by Shell, wrapped, if what the shell is to read could not be written. The terminal can be started all the same.
+var ErrScripts = errors.New("the scripts of a shell could not be written")
+
+// Shell changes how the interactive shell of spec is started, so that it reports its commands; spec.Nonce is then set. Anything else is
+// left as it is: what is no shell, or one that is started in an unusual way, runs without. dir holds a folder per terminal with what its
+// shell reads at its start; spec.Ended removes it.
+func Shell(spec *term.Spec, dir string, login bool) error {
+	spec.ID = cmp.Or(spec.ID, term.NewID()) // names what the next daemon is to remove
+	own, nonce := filepath.Join(dir, string(spec.ID)), rand.Text()
+	plan, err := shellint.Inject(spec.Command, shellint.InjectOptions{
+		Nonce: nonce, Dir: own, Login: login, Getenv: func(name string) string { return lookup(spec.Env, name) },
+	})
+	if err != nil {
+		return fmt.Errorf("shell integration: %w", err)
+	}
+	if len(plan.Files) > 0 {
+		remove := func() { _ = os.RemoveAll(own) } // what it misses goes at the next start
+		if err := write(own, plan.Files); err != nil {
+			remove()
+			return fmt.Errorf("%w: %w", ErrScripts, err)
+		}
+		spec.Ended = remove
+	}
+	spec.Argv, spec.Env = plan.Argv, Environ(spec.Env, plan.Env, plan.Unset)
+	if plan.Detect {
+		spec.Nonce = nonce
+	}
+	return nil
+}
+
+// write makes the folder, for this user alone, and fills it.
+func write(dir string, files []shellint.File) error {
+	if err := secret.Dir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, f.Content, os.FileMode(f.Mode)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lookup returns the value that env, NAME=value, gives to name.
+func lookup(env []string, name string) string {
+	for _, e := range slices.Backward(env) {
+		if n, value, _ := strings.Cut(e, "="); n == name {
+			return value
+		}
+	}
+	return ""
+}
+
+// Environ is env, NAME=value, with some variables set and others gone. env is not changed.
+func Environ(env []string, set map[string]string, unset []string) []string {
+	out := slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		_, replaced := set[name]
+		return replaced || slices.Contains(unset, name)
+	})
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		out = append(out, name+"="+set[name])
+	}
+	return out
+}

@@ -1,7 +1,0 @@
-package local
-
-// The places where secrets are kept, see [SecretStore].
-const (
-	StoreKeyring = "keyring"
-	StoreFile    = "file"
-)

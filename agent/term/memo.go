@@ -1,0 +1,41 @@
+package term
+
+import (
+	"context"
+	"slices"
+
+	"tether/internal/clip"
+)
+
+// Remember keeps a text of at most 1 KiB for the actor, a host's door, for as
+// long as the terminal is lent there: also for the daemon after this one, if
+// the terminal outlives this one. It returns when that is certain, or ctx
+// ends; ErrNotFound if the terminal is not lent there.
+func (h Handle) Remember(ctx context.Context, text string) error {
+	t := h.t
+	text = clip.Text(text, maxMemo)
+	t.mu.Lock()
+	lent := slices.Contains(t.lentTo, h.actor.Name)
+	certain := t.memos[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
+	if lent && !certain {
+		if t.memos == nil {
+			t.memos = map[string]string{}
+		}
+		t.memos[h.actor.Name] = text
+	}
+	t.mu.Unlock()
+	switch {
+	case !lent:
+		return ErrNotFound
+	case certain:
+		return nil
+	}
+	return t.keep(ctx)
+}
+
+// Remembered returns what Remember kept, "" if there is nothing.
+func (h Handle) Remembered() string {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.memos[h.actor.Name]
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"container/list"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// crowd bounds the connections that ask for nothing, such as half-open ones and slow handshakes, and the requests at a time. Of the
+// former the one that has waited longest gives way, so that who is quick gets in however many are not.
+type crowd struct {
+	most int // set once
+
+	mu      sync.Mutex
+	waiting *list.List                 // of net.Conn, the longest first
+	at      map[net.Conn]*list.Element // those
+	asking  int                        // requests that are being served, and WebSockets
+}
+
+func newCrowd(most int) *crowd {
+	return &crowd{most: most, waiting: list.New(), at: map[net.Conn]*list.Element{}}
+}
+
+// state is told by the server what becomes of a connection.
+func (c *crowd) state(conn net.Conn, s http.ConnState) {
+	switch s {
+	case http.StateNew, http.StateIdle:
+		if oldest := c.wait(conn); oldest != nil {
+			drop(oldest)
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.leave(conn)
+	}
+}
+
+// wait puts a connection among those that wait, and returns the one that has to go, if one has.
+func (c *crowd) wait(conn net.Conn) (oldest net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.at[conn] == nil {
+		c.at[conn] = c.waiting.PushBack(conn)
+	}
+	if c.waiting.Len() <= c.most {
+		return nil
+	}
+	oldest = c.waiting.Front().Value.(net.Conn)
+	c.removeLocked(oldest)
+	return oldest
+}
+
+func (c *crowd) leave(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.removeLocked(conn)
+}
+
+func (c *crowd) removeLocked(conn net.Conn) {
+	if e := c.at[conn]; e != nil {
+		c.waiting.Remove(e)
+		delete(c.at, conn)
+	}
+}
+
+// drop closes a connection without the word that TLS would say, for which it could have to wait.
+func drop(conn net.Conn) {
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	_ = conn.Close() // it is over either way
+}
+
+// connKey is where the connection of a request is in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, conn)
+}
+
+// handler serves those that have asked, as long as they are not too many.
+func (c *crowd) handler(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
+			c.leave(conn) // also while its body is read: that has its own time
+		}
+		if !c.enter() {
+			w.Header().Set("Connection", "close")
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "too many requests at a time", http.StatusServiceUnavailable)
+			return
+		}
+		defer c.exit()
+		h.ServeHTTP(w, r)
+	})
+}
+
+func (c *crowd) enter() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking >= 2*c.most {
+		return false
+	}
+	c.asking++
+	return true
+}
+
+func (c *crowd) exit() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asking--
+}

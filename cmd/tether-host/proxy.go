@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// proxies are addresses that are believed when they say for whom they ask.
+type proxies []netip.Prefix
+
+// parseProxies reads addresses and networks.
+func parseProxies(all []string) (proxies, error) {
+	var found proxies
+	for _, text := range all {
+		prefix, err := netip.ParsePrefix(text)
+		if addr, wrong := netip.ParseAddr(text); wrong == nil {
+			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, &usageError{fmt.Sprintf("--trusted-proxy %.80q is not an address", text), "take for example 127.0.0.1 or 10.0.0.0/8"}
+		}
+		found = append(found, prefix.Masked())
+	}
+	return found, nil
+}
+
+func (p proxies) trusts(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return slices.ContainsFunc(p, func(prefix netip.Prefix) bool { return prefix.Contains(addr) })
+}
+
+// handler lets h see the address of who asked the proxy in place of the proxy's: each has guesses of its own then, and the record names
+// it. Without proxies, nothing that a request says of its address is believed.
+func (p proxies) handler(h http.Handler) http.Handler {
+	if len(p) == 0 {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if peer, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && p.trusts(peer.Addr()) {
+			if client, ok := p.client(r.Header.Values("X-Forwarded-For")); ok {
+				r.RemoteAddr = net.JoinHostPort(client.String(), "0")
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// client is the last address of X-Forwarded-For that is no proxy's: what stands before it anybody can have written.
+func (p proxies) client(values []string) (client netip.Addr, ok bool) {
+	all := strings.Split(strings.Join(values, ","), ",")
+	for _, text := range slices.Backward(all) {
+		addr, err := netip.ParseAddr(strings.TrimSpace(text))
+		if err != nil {
+			return client, ok
+		}
+		client, ok = addr.Unmap(), true
+		if !p.trusts(addr) {
+			return client, ok
+		}
+	}
+	return client, ok
+}

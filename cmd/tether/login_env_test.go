@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/shell"
+)
+
+// variables are those of lines NAME=value, but for what differs between any two shells.
+func variables(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		own := []string{"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "GORACE"}
+		if ok && !strings.HasPrefix(name, "TETHER_") && !slices.Contains(own, name) {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// A terminal that is to have the environment of a login has what a login shell has, and nothing of the daemon's own, which a service
+// manager has started with next to nothing.
+func TestLoginEnvironmentOfATerminal(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	bare := []string{"PATH=/usr/bin:/bin", "HOME=" + os.Getenv("HOME"), "USER=" + os.Getenv("USER"), "LOGNAME=" + os.Getenv("LOGNAME"), "LANG=" + os.Getenv("LANG")}
+	login := exec.Command(shell.Login(), "-l", "-i", "-c", "echo from here on; env")
+	login.Env = append(slices.Clone(bare), "SHELL="+shell.Login())
+	said, err := login.Output()
+	_, text, _ := strings.Cut(string(said), "from here on\n") // before it is what start-up files print
+	if err != nil || !strings.Contains(text, "PATH=") {
+		t.Skipf("the login shell of this account cannot be asked: %v", err)
+	}
+	program, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	daemon := exec.Command(program, "daemon", "--background")
+	daemon.Env = append(slices.Clone(bare), "TETHER_HOME="+home, allowRootVar+"=1", "ONLY_THE_DAEMONS=x")
+	if out, err := daemon.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Setenv("ONLY_THE_CALLERS", "x")
+	out, status := command(t, "run", "--login-env", "--", "env")
+	want, got := variables(text), variables(out)
+	if status != 0 || len(got) < 3 {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	for name, value := range want {
+		if got[name] != value {
+			t.Errorf("%s is %q, in a login shell %q", name, got[name], value)
+		}
+	}
+	for name := range got {
+		if strings.HasPrefix(name, "ONLY_THE_") {
+			t.Errorf("%s is there", name)
+		}
+	}
+	if out, _ = command(t, "run", "--", "env"); variables(out)["ONLY_THE_CALLERS"] != "x" {
+		t.Error("without the flag it is not the caller's environment")
+	}
+}

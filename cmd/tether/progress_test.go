@@ -1,0 +1,44 @@
+package main
+
+import (
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// What takes longer than a second says at a terminal what it waits for. None of these can be quicker.
+func TestWhatIsWaitedForIsSaid(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections by its backlog, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	command(t, "run", "--detach", "--name", "deaf", "--", "ignoreterm")
+	command(t, "run", "--detach", "--name", "too", "--", "ignoreterm")
+	for _, name := range []string{"deaf", "too"} {
+		command(t, "wait", name, "--pattern", "ready")
+	}
+	for _, c := range []struct {
+		line, says string
+		gives      string // what is typed to give up
+		exit       int
+	}{
+		{"pair --without-token ws://" + silent.Addr().String(), "asking the host…", "\x03", 130},
+		{"watch --without-token ws://" + silent.Addr().String(), "connecting to the host…", "\x03", 130},
+		{"kill deaf", "waiting for what runs there to end…", "", 0},
+		{"stop", "waiting for the daemon to end…", "", 0},
+	} {
+		t.Run(c.line, func(t *testing.T) {
+			p := sitAt(t, pty.Command{Path: "tether", Args: append([]string{"tether"}, strings.Fields(c.line)...), Env: append(os.Environ(), "TERM=xterm")})
+			p.sees(c.says)
+			p.types(c.gives)
+			p.exits(c.exit)
+		})
+	}
+}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/agent"
+	"tether/agent/local"
+	"tether/platform/dirs"
+)
+
+const (
+	// listTimeout is how long the daemon may take to list terminals, also where looking for ports takes seconds.
+	listTimeout = 10 * time.Second
+	// makeWayTimeout is how long it may take to leave its terminals to another.
+	makeWayTimeout = 20 * time.Second
+)
+
+// stuck makes of an answer that did not come in time an error that says what to do. Other errors stay as they are.
+func stuck(d dirs.Dirs, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, stuckFix(d)}
+}
+
+// stuckFix is what to do about a daemon that does not answer, and so can not be asked to make way either.
+func stuckFix(d dirs.Dirs) string {
+	pid := agent.Running(d)
+	if pid == 0 {
+		return "tether logs may say why"
+	}
+	return fmt.Sprintf("end process %d, then: tether daemon --background; terminals run on meanwhile. tether logs may say why", pid)
+}

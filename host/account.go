@@ -1,0 +1,69 @@
+package host
+
+import "tether/jsonrpc"
+
+const (
+	createBurst = 256 // terminals that a machine makes at once, or as many as it may have
+	createRate  = 16  // then so many in a second
+	// perName is the part of all connections that one name may have: a fourth, and not less than leastPerName.
+	perName, leastPerName = 4, 16
+	// allTerminals is how many terminals there may be for each connection that there may be.
+	allTerminals = 16
+)
+
+var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connections with tokens of this name")
+
+// account is what a name has at the host, whatever clientIds it goes by. There is none for the host's own token; names are
+// as many as there are tokens. Guarded by the host's mutex.
+type account struct {
+	conns, terminals int
+	creates          bucket // terminals that a machine may make
+}
+
+// accountLocked is the account of a principal, nil for who holds the host's own token.
+func (h *Host) accountLocked(p Principal) *account {
+	if p.Name == "" {
+		return nil
+	}
+	a := h.accounts[p.Name]
+	if a == nil {
+		a = &account{}
+		h.accounts[p.Name] = a
+	}
+	return a
+}
+
+func (h *Host) createBurst() float64 { return float64(max(createBurst, h.opts.MaxTerminals)) }
+
+// countLocked counts connections and terminals of a principal that are new, or gone.
+func (h *Host) countLocked(p Principal, conns, terminals int) {
+	a := h.accountLocked(p)
+	if a == nil {
+		return
+	}
+	a.conns += conns
+	a.terminals += terminals
+	if a.conns == 0 && a.terminals == 0 && a.creates.fill(h.createBurst(), createRate) == h.createBurst() {
+		delete(h.accounts, p.Name)
+	}
+}
+
+// crowdedLocked reports whether a principal has its part of the connections.
+func (h *Host) crowdedLocked(p Principal) bool {
+	a := h.accounts[p.Name]
+	return p.Name != "" && a != nil && a.conns >= max(leastPerName, h.opts.MaxConnections/perName)
+}
+
+// admitTerminalLocked says whether the client may have one more terminal.
+func (h *Host) admitTerminalLocked(cl *client) error {
+	a := h.accountLocked(cl.principal)
+	switch machine := a != nil && cl.principal.Role == RoleMachine; {
+	case cl.terminals >= h.opts.MaxTerminals || machine && a.terminals >= h.opts.MaxTerminals:
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
+	case len(h.order) >= allTerminals*h.opts.MaxConnections:
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
+	case machine && !a.creates.take(h.createBurst(), createRate):
+		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many terminals are created: more than %d in a second", createRate)
+	}
+	return nil
+}

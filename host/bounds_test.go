@@ -1,0 +1,348 @@
+package host_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// All terminals together keep no more than the bound, whatever each of them may keep. The largest give way, and readers are told.
+func TestMemoryOfAllTerminals(t *testing.T) {
+	const most = 1 << 20
+	h := testHost(t, host.Options{MaxMemory: most, Scrollback: 1 << 20, LogBytes: 512 << 10})
+	quiet := host.NewFeed(h, "ahp-terminal:/quiet")
+	quiet.Text("what was printed first\r\n")
+	var feeds []*host.Feed
+	for i := range 20 {
+		feeds = append(feeds, host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i)))
+	}
+	line := strings.Repeat("x", 100) + "\r\n"
+	for range 2000 {
+		for i, f := range feeds {
+			f.Text(line)
+			if i%5 == 0 {
+				f.Text(strings.Repeat(line, 30))
+			}
+		}
+		if counted, real, _ := h.Memory(); counted != real || real > most+64<<10 {
+			t.Fatalf("it counts %d bytes, and there are %d; at most %d should be", counted, real, most)
+		}
+	}
+	if got := quiet.Recorded(); got != "what was printed first\r\n" {
+		t.Errorf("the quiet one has %q", got)
+	}
+	for i, f := range feeds {
+		if got := f.Recorded(); len(got) < 4<<10 || !strings.HasSuffix(got, line) {
+			t.Errorf("terminal %d has %d bytes of text", i, len(got))
+		}
+	}
+	for _, f := range append(feeds, quiet) {
+		f.Remove()
+	}
+	if counted, real, _ := h.Memory(); counted != 0 || real != 0 {
+		t.Errorf("without terminals it counts %d bytes of %d", counted, real)
+	}
+}
+
+// What brings a subscriber back that fell behind is prepared for one of its terminals at a time: it may have a thousand.
+func TestOneResynchronisationAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{LogBytes: 8 << 10, StallTime: time.Hour})
+		owner := connect(t, h, "laptop", viewOptions{})
+		const many = 40
+		var uris []string
+		for i := range many {
+			uris = append(uris, fmt.Sprint("ahp-terminal:/", i))
+			owner.create(uris[i])
+		}
+		v, g := slowViewer(t, h, "slow", uris...)
+		for i := range 40 {
+			for _, uri := range uris {
+				owner.output(uri, strings.Repeat(fmt.Sprintf("line %d\r\n", i), 100), -1)
+			}
+		}
+		owner.ping()
+		worst := 0
+		for range 20 {
+			g.allow(5)
+			synctest.Wait()
+			if bytes, n := h.Prepared(); n > 1 {
+				t.Fatalf("%d bytes are prepared for %d subscriptions", bytes, n)
+			} else {
+				worst = max(worst, n)
+			}
+		}
+		if worst == 0 {
+			t.Error("nobody fell behind")
+		}
+		g.openUp()
+		for _, uri := range uris {
+			v.awaitText(uri, "line 39\r\n")
+		}
+	})
+}
+
+// A machine that runs commands with long names and no output does not make the host keep them all.
+func TestMarksOfLongLinesAreBounded(t *testing.T) {
+	h := testHost(t, host.Options{Scrollback: 64 << 10})
+	f := host.NewFeed(h, "ahp-terminal:/a")
+	line := strings.Repeat("x", ahp.MaxCommandLine)
+	for i := range 500 {
+		f.Act(ahp.TerminalCommandExecuted{CommandID: fmt.Sprint(i), CommandLine: line[i:]})
+		f.Act(ahp.TerminalCommandFinished{CommandID: fmt.Sprint(i)})
+	}
+	if n := f.Lines(); n > 1<<20 || n == 0 {
+		t.Errorf("%d bytes of command lines are kept", n)
+	}
+}
+
+// A browser can only watch, whoever has logged it in, and makes no links by which it would stay for ever.
+func TestACookieOnlyWatches(t *testing.T) {
+	h, url := serve(t, host.Options{Token: secret, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
+	cookie := launchedAs(t, h, url, host.Principal{Role: host.RoleAdmin})
+	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}, ReadLimit: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := newViewer(t, ch, "page")
+	defer v.close()
+	v.initialize(viewOptions{subs: []string{ahp.RootURI}})
+	dial(t, url+"?tkn="+secret, "laptop", viewOptions{}).create(uri)
+	v.await("it sees what there is", func() bool { return len(v.root.Terminals) == 1 })
+	for what, err := range map[string]error{
+		"a shell":  v.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/s", Claim: ahp.ClientClaim("page")}, nil),
+		"lending":  v.call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/l", "page"), nil),
+		"disposal": v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil),
+	} {
+		if code(err) != int64(ahp.CodePermissionDenied) {
+			t.Errorf("%s with a browser's cookie: %v", what, err)
+		}
+	}
+	if r, body := ask(t, url, visit{method: http.MethodPost, path: "/launch", cookie: cookie}); r.StatusCode != http.StatusUnauthorized {
+		t.Errorf("a link with a browser's cookie: %d %s", r.StatusCode, body)
+	}
+}
+
+// A page asks by HEAD whether it is still logged in; the answer ends.
+func TestHeadOfTheListEnds(t *testing.T) {
+	h, url := serve(t, host.Options{Token: secret})
+	cookie := launchedAs(t, h, url, host.Principal{})
+	for range 3 { // on one connection
+		if r, _ := ask(t, url, visit{method: http.MethodHead, path: "/events", cookie: cookie}); r.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", r.StatusCode)
+		}
+	}
+	if r, _ := ask(t, url, visit{path: "/plain", cookie: cookie}); r.StatusCode != http.StatusOK {
+		t.Errorf("then: %d", r.StatusCode)
+	}
+}
+
+// Requests that are refused fill neither the log nor the record, and keep no connection.
+func TestRefusalsFillNoLog(t *testing.T) {
+	log := &testkit.Output{}
+	logger := zerolog.New(log)
+	var mu sync.Mutex
+	records := 0
+	_, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(host.AuditEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		records++
+	}})
+	for i := range 100 {
+		r, _ := ask(t, url, visit{path: []string{"/events", "/x", "/terminals/pty-a.txt", "/mcp"}[i%4], origin: []string{"", "http://evil.example"}[i/4%2]})
+		if r.StatusCode < 400 || !r.Close {
+			t.Fatalf("status %d, closed %v", r.StatusCode, r.Close)
+		}
+	}
+	lines := strings.Count(log.String(), "\n")
+	mu.Lock()
+	defer mu.Unlock()
+	if lines < 5 || lines > 60 || records > 60 {
+		t.Errorf("100 refusals are %d lines in the log and %d in the record", lines, records)
+	}
+}
+
+// Who tries launch links is limited as who tries tokens is, and written down, but fills neither the log nor the record.
+func TestGuessedLinks(t *testing.T) {
+	log := &testkit.Output{}
+	logger := zerolog.New(log)
+	var mu sync.Mutex
+	var records []host.AuditEvent
+	h, url := serve(t, host.Options{Token: secret, Logger: &logger, Audit: func(ev host.AuditEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		records = append(records, ev)
+	}})
+	count := map[int]int{}
+	for i := range 100 {
+		r, _ := ask(t, url, visit{path: fmt.Sprint("/launch?code=guess-", i)})
+		count[r.StatusCode]++
+	}
+	wrong, limited := count[http.StatusForbidden], count[http.StatusTooManyRequests]
+	if wrong < 10 || wrong > 50 || wrong+limited != 100 {
+		t.Errorf("answers %v, want about 10 that were looked at", count)
+	}
+	if r, _ := ask(t, url, visit{path: h.Launch(host.Principal{})}); r.StatusCode != http.StatusTooManyRequests && r.StatusCode != http.StatusOK {
+		t.Errorf("a good link from there: %d", r.StatusCode)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	lines := strings.Count(log.String(), "\n")
+	if lines < 5 || lines > 60 || len(records) < 5 || len(records) > 60 {
+		t.Errorf("100 guesses are %d lines in the log and %d in the record", lines, len(records))
+	}
+	if all := log.String() + fmt.Sprint(records); strings.Contains(all, "guess-") {
+		t.Errorf("what was guessed is written down: %s", all)
+	}
+	for _, ev := range records {
+		if ev.Type == host.AuditRefused && ev.Remote == "" {
+			t.Errorf("the record does not say who: %+v", ev)
+		}
+	}
+}
+
+// One name has a part of what the host has, whatever ids its connections go by.
+func TestOneNameHasItsPart(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "machine-b"), MaxConnections: 80, MaxTerminals: 3})
+	var held []*viewer
+	for i := range 20 { // a fourth
+		held = append(held, as(t, url, "machine-a", fmt.Sprint("a", i), viewOptions{resume: true}))
+	}
+	if _, err := wsconn.Dial(t.Context(), url+"?tkn=machine-a", wsconn.Options{}); err == nil {
+		t.Error("one name has more than its part of the connections")
+	}
+	b := as(t, url, "machine-b", "b", viewOptions{})
+	b.create("ahp-terminal:/b")
+	for i := range 3 {
+		held[i].create(fmt.Sprint("ahp-terminal:/a", i))
+	}
+	if err := held[4].call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/a4", "a4"), nil); code(err) != int64(jsonrpc.CodeOverloaded) {
+		t.Errorf("a fourth terminal of a machine that may have three: %v", err)
+	}
+	held[0].close() // its terminal waits for it
+	if err := held[4].call(ahp.MethodCreateTerminal, clientTerminal("ahp-terminal:/a4", "a4"), nil); code(err) != int64(jsonrpc.CodeOverloaded) {
+		t.Errorf("while a terminal waits for its owner: %v", err)
+	}
+	if err := held[1].call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: "ahp-terminal:/a1"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	held[4].create("ahp-terminal:/a4")
+	testkit.Eventually(t, patience, "the place of a connection is free again", func() bool {
+		ch, err := wsconn.Dial(t.Context(), url+"?tkn=machine-a", wsconn.Options{})
+		if err == nil {
+			ch.Close()
+		}
+		return err == nil
+	})
+}
+
+// A machine that creates and disposes in a loop is slowed down, and one that begins anew is not.
+func TestCreatingInALoopIsLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		near, far := jsonrpc.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- host.ServeAs(h, far, host.Principal{Name: "m", Role: host.RoleMachine}) }()
+		v := newViewer(t, near, "m")
+		v.initialize(viewOptions{})
+		made := func(n int) (count int) {
+			for range n {
+				if err := v.call(ahp.MethodCreateTerminal, clientTerminal(uri, "m"), nil); err != nil {
+					if code(err) != int64(jsonrpc.CodeOverloaded) {
+						t.Fatal(err)
+					}
+					continue
+				}
+				count++
+				if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return count
+		}
+		if n := made(1000); n != 256 {
+			t.Errorf("%d terminals at once, want 256", n)
+		}
+		time.Sleep(10 * time.Second)
+		if n := made(1000); n != 160 {
+			t.Errorf("%d terminals ten seconds later, want 160", n)
+		}
+		v.close()
+		<-served
+	})
+}
+
+// Titles that change as fast as they can are few lists for who watches the catalogue, and the last title is among them.
+func TestTitlesInAFloodAreFewLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{})
+		owner.create(uri)
+		v := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
+		began := time.Now()
+		for i := range 5000 {
+			owner.dispatch(uri, ahp.TerminalTitleChanged{Title: fmt.Sprint("title ", i)})
+		}
+		owner.ping()
+		v.await("the last title", func() bool { return len(v.root.Terminals) == 1 && v.root.Terminals[0].Title == "title 4999" })
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		if took := time.Since(began); len(v.envelopes) > 5 || took > 100*time.Millisecond {
+			t.Errorf("%d lists, the last one after %v", len(v.envelopes), took)
+		}
+	})
+}
+
+// Who watches is on record however it subscribed, once for each connection.
+func TestEveryWatcherIsOnRecord(t *testing.T) {
+	var mu sync.Mutex
+	watched := map[string]int{}
+	_, url := serve(t, host.Options{Access: newUsers("machine-a", "observer-o"), Audit: func(ev host.AuditEvent) {
+		mu.Lock()
+		defer mu.Unlock()
+		if ev.Type == host.AuditSubscribed {
+			watched[ev.Client+ev.Terminal+ev.Detail]++
+		}
+	}})
+	as(t, url, "machine-a", "laptop", viewOptions{resume: true}).create(uri)
+	as(t, url, "observer-o", "first", viewOptions{subs: []string{uri}})
+	v := as(t, url, "observer-o", "later", viewOptions{})
+	for range 3 {
+		if err := v.subscribe(uri); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := as(t, url, "observer-o", "first", viewOptions{noInit: true})
+	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "first", Subscriptions: []string{uri}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, list := ask(t, url, visit{path: "/plain", token: "observer-o"})
+	_, rest, _ := strings.Cut(list, `href="/terminals/`)
+	id, _, _ := strings.Cut(rest, `"`)
+	ask(t, url, visit{path: "/terminals/" + id, token: "observer-o"})
+	agent, err := overHTTP(t, url, "observer-o", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		use(t, agent, "read_terminal", map[string]any{"terminalId": strings.TrimSuffix(id, ".txt")}, &struct{}{})
+	}
+	want := map[string]int{"first" + uri: 2, "later" + uri: 1, uri + "as text": 1, uri + "MCP": 1}
+	testkit.Eventually(t, patience, "who watches is on record", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return fmt.Sprint(watched) == fmt.Sprint(want)
+	})
+}

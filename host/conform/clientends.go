@@ -1,0 +1,139 @@
+package conform
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tether/ahp"
+)
+
+// disposedByOthers is for hosts that let anybody dispose, as AHP has it; others refuse it by a role.
+func (r *run) disposedByOthers() error {
+	r.text = 0
+	r.uri += "-2"
+	if err := r.create(r.terminal()); err != nil {
+		return err
+	}
+	err := r.other.conn.DisposeTerminal(r.ctx, r.uri)
+	if code(err) == ahp.CodePermissionDenied {
+		if err := r.dispose(); err != nil {
+			return err
+		}
+		return skip("the second client may not dispose of it")
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.until(r.owner, "terminal/exited for the owner", func() bool {
+		for _, e := range r.owner.seen {
+			if e.channel == r.uri && e.kind == ahp.ActionTerminalExited {
+				return true
+			}
+		}
+		return false
+	}); err != nil {
+		return err
+	}
+	return r.unlisted()
+}
+
+// departs makes a terminal of a client that does not know the marker, whose connection then ends. Where a host has time of grace
+// for such clients too, it is waited for.
+func (r *run) departs() error {
+	r.text = 0
+	r.uri += "-3"
+	id := "conform-" + rand.Text()[:12]
+	s, err := r.open(r.opts.Endpoint, id, nil)
+	if err != nil {
+		return fmt.Errorf("a third client: %w", err)
+	}
+	defer s.conn.Close()
+	p := r.terminal()
+	p.Claim = ahp.ClientClaim(id)
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
+	defer cancel()
+	if err := s.conn.CreateTerminal(ctx, p); err != nil {
+		return err
+	}
+	if _, err := r.state(r.other); err != nil {
+		return err
+	}
+	s.conn.Close()
+	grace := time.Duration(r.marker.GraceMs) * time.Millisecond
+	if err := r.exitsWithin(grace+r.opts.Patience, r.other, -1); err != nil {
+		return err
+	}
+	return r.unlisted()
+}
+
+// unlisted says whether the terminal is still in the catalogue.
+func (r *run) unlisted() error {
+	info, err := r.listed(r.other)
+	if err == nil && info != nil {
+		err = errors.New("it is still listed")
+	}
+	return err
+}
+
+// longest prints as much at once as the marker allows.
+func (r *run) longest() error {
+	n := int(min(r.marker.MaxDataBytes, ahp.DefaultMaxDataBytes))
+	if n <= 0 {
+		return skip("the marker names no maxDataBytes")
+	}
+	text := strings.Repeat("0123456789abcdef", n/16)
+	if err := r.print(text); err != nil {
+		return err
+	}
+	return r.until(r.other, fmt.Sprintf("terminal/data with all %d bytes", len(text)), func() bool {
+		return strings.HasSuffix(r.other.textLocked(r.uri), text)
+	})
+}
+
+func (r *run) clears() error {
+	if err := r.act(ahp.TerminalCleared{}); err != nil {
+		return err
+	}
+	if err := r.hears(r.other, "terminal/cleared for the others", func(a ahp.Action) bool { return a == ahp.Action(ahp.TerminalCleared{}) }); err != nil {
+		return err
+	}
+	if err := r.print("cleared\r\n"); err != nil {
+		return err
+	}
+	st, err := r.state(r.other)
+	if err == nil && st.Text() != "cleared\r\n" {
+		err = fmt.Errorf("the state has %.100q", st.Text())
+	}
+	return err
+}
+
+func (r *run) unsubscribes() error {
+	return r.unsubscribed(func() error { return r.print("unseen\r\n") })
+}
+
+// unsubscribed has something printed that ends with unseen, which who watches no more must not be told.
+func (r *run) unsubscribed(print func() error) error {
+	if err := r.other.conn.Unsubscribe(r.ctx, r.uri); err != nil {
+		return err
+	}
+	if err := r.settled(); err != nil {
+		return err
+	}
+	if err := print(); err != nil {
+		return err
+	}
+	st, err := r.state(r.other) // what was on its way has come before
+	if err != nil {
+		return err
+	}
+	r.other.mu.Lock()
+	defer r.other.mu.Unlock()
+	if !strings.Contains(st.Text(), "unseen\r") || strings.Contains(r.other.textLocked(r.uri), "unseen\r") {
+		return errors.New("it was told what was printed then")
+	}
+	return nil
+}

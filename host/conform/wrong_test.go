@@ -1,0 +1,594 @@
+package conform_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/host"
+	"tether/host/conform"
+	"tether/jsonrpc"
+)
+
+// The connections of a check, in the order in which they are made.
+const (
+	owner     = iota
+	other     // watches
+	stranger  // that the host does not know
+	ownerBack // the owner after its connection was lost
+
+	otherBack = ownerBack // who watches, in the plain rules
+)
+
+type message = map[string]any
+
+// wrong makes a good host wrong: it sees what passes and may change it. What returns false is not passed on; nil lets everything pass.
+type wrong struct {
+	ask func(x *twist, m message) bool // from the client
+	say func(x *twist, m message) bool // from the host
+}
+
+// twist is a channel to a host that is made wrong.
+type twist struct {
+	jsonrpc.Channel
+	wrong wrong
+	n     int // which connection it is
+	out   chan []byte
+
+	mu     sync.Mutex
+	id     string          // clientId
+	asked  map[any]message // requests under way
+	about  message         // the request that the message from the host answers; nil if it answers none
+	forged bool            // for wrongs that remember something
+}
+
+// Send implements jsonrpc.Channel.
+func (x *twist) Send(ctx context.Context, raw []byte) error {
+	var m message
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return err
+	}
+	x.mu.Lock()
+	if m["method"] == ahp.MethodInitialize && x.id == "" {
+		x.id, _ = dig(m, "params", "clientId").(string)
+	}
+	x.asked[m["id"]] = m
+	pass := x.wrong.ask == nil || x.wrong.ask(x, m)
+	x.mu.Unlock()
+	if !pass {
+		return nil
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return x.Channel.Send(ctx, raw)
+}
+
+// pump passes on what the host says until it says nothing more.
+func (x *twist) pump() {
+	defer close(x.out)
+	for {
+		raw, err := x.Channel.Recv(context.Background())
+		var m message
+		if err != nil || json.Unmarshal(raw, &m) != nil {
+			return
+		}
+		x.mu.Lock()
+		x.about = nil
+		if m["method"] == nil {
+			x.about = x.asked[m["id"]]
+		}
+		if x.wrong.say == nil || x.wrong.say(x, m) {
+			x.tell(m)
+		}
+		x.mu.Unlock()
+	}
+}
+
+// tell says something to the client.
+func (x *twist) tell(m message) {
+	m["jsonrpc"] = "2.0"
+	raw, _ := json.Marshal(m) // came from JSON
+	x.out <- raw
+}
+
+// yes answers a request as if the host had taken it.
+func (x *twist) yes(m message) bool {
+	x.tell(message{"id": m["id"], "result": nil})
+	return false
+}
+
+// Recv implements jsonrpc.Channel.
+func (x *twist) Recv(ctx context.Context) ([]byte, error) {
+	select {
+	case raw, ok := <-x.out:
+		if !ok {
+			return nil, io.EOF
+		}
+		return raw, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// dig follows names into a message.
+func dig(v any, names ...string) any {
+	for _, name := range names {
+		m, _ := v.(message)
+		v = m[name]
+	}
+	return v
+}
+
+// action is the action in a message, and whether it was refused; nil if there is none.
+func action(m message) (a message, refused bool) {
+	a, _ = dig(m, "params", "action").(message)
+	return a, dig(m, "params", "rejectionReason") != nil
+}
+
+// isAction reports whether m has an action of that kind.
+func isAction(m message, kind string) bool {
+	a, _ := action(m)
+	return a != nil && a["type"] == kind
+}
+
+// state is the state in the answer to a subscription; nil if m is none of those.
+func (x *twist) state(m message) (s message, root bool) {
+	if x.about == nil || x.about["method"] != ahp.MethodSubscribe {
+		return nil, false
+	}
+	s, _ = dig(m, "result", "snapshot", "state").(message)
+	return s, dig(x.about, "params", "channel") == ahp.RootURI
+}
+
+// terminals lets f change what a state says of a terminal, or with root the state of the root.
+func snapshots(root bool, f func(x *twist, s message)) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		if s, isRoot := x.state(m); s != nil && isRoot == root {
+			f(x, s)
+		}
+		return true
+	}}
+}
+
+// entries lets f change each entry in the state of the root.
+func entries(f func(entry message)) wrong {
+	return snapshots(true, func(_ *twist, s message) {
+		all, _ := s["terminals"].([]any)
+		for _, one := range all {
+			f(one.(message))
+		}
+	})
+}
+
+// lose keeps an action from the client of a connection, if is allows.
+func lose(n int, kind string, is func(m message) bool) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		_, refused := action(m)
+		return x.n != n || refused || !isAction(m, kind) || is != nil && !is(m)
+	}}
+}
+
+// accept lets a refusal on a connection look as if the action had been taken.
+func accept(n int, kind string) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		if x.n == n && isAction(m, kind) {
+			delete(m["params"].(message), "rejectionReason")
+		}
+		return true
+	}}
+}
+
+// requests answers those that match with yes, without doing anything.
+func requests(method string, is func(x *twist, params message) bool) wrong {
+	return wrong{ask: func(x *twist, m message) bool {
+		params, _ := m["params"].(message)
+		if m["method"] == method && (is == nil || is(x, params)) {
+			return x.yes(m)
+		}
+		return true
+	}}
+}
+
+// unrefused answers requests of a method with yes that were refused with a code.
+func unrefused(method string, code jsonrpc.Code) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		if x.about["method"] == method && dig(m, "error", "code") == float64(code) {
+			delete(m, "error")
+			m["result"] = message{"snapshot": message{"resource": "x:/", "fromSeq": 0, "state": message{}}}
+		}
+		return true
+	}}
+}
+
+// dispatches lets f change actions that the client of a connection dispatches; false loses them.
+func dispatches(n int, kind string, f func(x *twist, a message) bool) wrong {
+	return wrong{ask: func(x *twist, m message) bool {
+		a, _ := action(m)
+		return x.n != n || !isAction(m, kind) || f(x, a)
+	}}
+}
+
+// exitCode changes the one that the client of a connection is told for terminals whose URI ends with suffix.
+func exitCode(n int, suffix string, code int) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		channel, _ := dig(m, "params", "channel").(string)
+		if a, refused := action(m); x.n == n && !refused && isAction(m, ahp.ActionTerminalExited) && strings.HasSuffix(channel, suffix) {
+			a["exitCode"] = code
+		}
+		return true
+	}}
+}
+
+// reconnects lets f change the answer to reconnect on a connection.
+func reconnects(n int, f func(m message)) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		if x.n == n && x.about["method"] == ahp.MethodReconnect {
+			f(m)
+		}
+		return true
+	}}
+}
+
+func onChannel(suffix string) func(m message) bool {
+	return func(m message) bool {
+		channel, _ := dig(m, "params", "channel").(string)
+		return strings.HasSuffix(channel, suffix)
+	}
+}
+
+// without takes a member out of what is changed.
+func without(name string) func(*twist, message) {
+	return func(_ *twist, s message) { delete(s, name) }
+}
+
+// with sets one.
+func with(name string, value any) func(*twist, message) {
+	return func(_ *twist, s message) { s[name] = value }
+}
+
+// told is a terminal/data that no host would send.
+func told(text string, channel any) message {
+	return message{"method": ahp.MethodAction, "params": message{"channel": channel, "serverSeq": 1,
+		"action": message{"type": ahp.ActionTerminalData, "data": text}}}
+}
+
+// plainWrongs are, for each rule of the plain protocol, hosts that break it and none before it.
+var plainWrongs = map[string][]wrong{
+	"initialize answers with a version that was offered": {{say: func(x *twist, m message) bool {
+		if x.about["method"] == ahp.MethodInitialize && m["result"] != nil {
+			m["result"].(message)["protocolVersion"] = "9.9.9"
+		}
+		return true
+	}}},
+	"ping is answered": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodPing }}},
+	"an unknown method is refused with -32601": {
+		requests("x-conform/unknown", nil), {say: func(x *twist, m message) bool {
+			if x.about["method"] == "x-conform/unknown" {
+				m["error"] = message{"code": -32600, "message": "another code"}
+			}
+			return true
+		}}},
+	"a second initialize is refused": {unrefused(ahp.MethodInitialize, jsonrpc.CodeMethodNotFound)},
+	"reconnect by a client that the host does not know is refused": {reconnects(stranger, func(m message) {
+		delete(m, "error")
+		m["result"] = message{"type": "replay", "actions": []any{}, "missing": []any{}}
+	})},
+	"subscribing to the root gives the catalogue":    {snapshots(true, with("terminals", "none"))},
+	"subscribing to what is not there is refused":    {unrefused(ahp.MethodSubscribe, ahp.CodeNotFound)},
+	"disposing of what is not there changes nothing": {{ask: func(x *twist, m message) bool { return m["method"] != ahp.MethodDisposeTerminal || x.Close() != nil }}},
+	"createTerminal starts a terminal that is listed and runs": {
+		snapshots(true, with("terminals", []any{})), snapshots(false, with("lifecycle", message{"status": "exited"})),
+		snapshots(false, with("claim", message{"kind": "client", "clientId": "somebody"})), snapshots(false, with("executionTarget", "client"))},
+	"a URI cannot be used twice": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
+	"what is typed runs, and its output comes as terminal/data": {
+		dispatches(owner, ahp.ActionTerminalInput, func(*twist, message) bool { return false }), lose(owner, ahp.ActionTerminalData, nil)},
+	"characters of all sizes arrive whole": {{say: func(_ *twist, m message) bool {
+		if a, _ := action(m); isAction(m, ahp.ActionTerminalData) {
+			a["data"] = strings.ToValidUTF8(strings.ReplaceAll(a["data"].(string), "\U0001F642", "\xf0"), "\ufffd")
+		}
+		return true
+	}}},
+	"a later subscriber's snapshot has the output": {snapshots(false, with("content", []any{}))},
+	"terminal/resized by who holds the terminal is in the state, the last one": {
+		dispatches(owner, ahp.ActionTerminalResized, func(*twist, message) bool { return false }),
+		dispatches(owner, ahp.ActionTerminalResized, func(_ *twist, a message) bool { return a["cols"] == 90.0 })},
+	"who has unsubscribed is told nothing more": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
+	"who comes back by reconnect is told what it has missed, once, and what comes then": {
+		reconnects(otherBack, func(m message) { m["result"].(message)["actions"] = []any{} }),
+		reconnects(otherBack, func(m message) {
+			r := m["result"].(message)
+			r["actions"] = append(r["actions"].([]any), r["actions"].([]any)...)
+		}),
+		reconnects(otherBack, func(m message) { m["result"] = message{"type": "snapshot", "snapshots": []any{}} }),
+		reconnects(otherBack, func(m message) {
+			delete(m, "result")
+			m["error"] = message{"code": ahp.CodeNotFound, "message": "who are you?"}
+		}),
+		lose(otherBack, ahp.ActionTerminalData, nil)},
+	"terminal/cleared takes the text away, for who comes later too": {
+		dispatches(owner, ahp.ActionTerminalCleared, func(*twist, message) bool { return false }), keepsAll()},
+	"terminal/exited comes with the exit code": {exitCode(owner, "", 0), lose(owner, ahp.ActionTerminalExited, nil)},
+	"who comes after the exit sees its code, in the state and in the catalogue": {
+		snapshots(false, with("lifecycle", message{"status": "running"})), entries(func(e message) { e["lifecycle"] = message{"status": "exited", "exitCode": 0} })},
+	"disposeTerminal takes a terminal away": {requests(ahp.MethodDisposeTerminal, nil)},
+}
+
+// clientWrongs are the same for the rules of client-executed terminals.
+var clientWrongs = map[string][]wrong{
+	"a claim in somebody else's name is refused with -32602": {requests(ahp.MethodCreateTerminal, func(x *twist, p message) bool {
+		id := dig(p, "claim", "clientId")
+		return id != nil && id != x.id
+	})},
+	"a session's claim is refused with -32602": {requests(ahp.MethodCreateTerminal, func(_ *twist, p message) bool {
+		return dig(p, "claim", "kind") == "session"
+	})},
+	"createTerminal starts nothing, and the snapshot says executionTarget client": {
+		snapshots(false, without("executionTarget")), snapshots(false, with("executionTarget", "server")),
+		snapshots(false, with("claim", message{"kind": "client", "clientId": "somebody"}))},
+	"root/terminalsChanged tells of a new terminal":       {lose(other, ahp.ActionRootTerminalsChanged, nil)},
+	"the catalogue says executionTarget client":           {entries(func(e message) { delete(e, "executionTarget") }), snapshots(true, with("terminals", []any{}))},
+	"a URI that exists is refused with -32010 for others": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
+	"terminal/output becomes terminal/data for the other subscribers": {
+		lose(other, ahp.ActionTerminalData, nil), {say: func(x *twist, m message) bool {
+			if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalData) {
+				a["type"] = ahp.ActionTerminalOutput
+			}
+			return true
+		}}, {say: func(x *twist, m message) bool { // each twice
+			if x.n == other && isAction(m, ahp.ActionTerminalData) {
+				x.tell(m)
+			}
+			return true
+		}}},
+	"the owner does not get its own output back as new": {{ask: func(x *twist, m message) bool {
+		if a, _ := action(m); x.n == owner && isAction(m, ahp.ActionTerminalOutput) {
+			x.tell(told(a["data"].(string), dig(m, "params", "channel")))
+		}
+		return true
+	}}},
+	"a later subscriber's snapshot has the output": {snapshots(false, with("content", []any{}))},
+	"output by others is refused with a reason": {
+		accept(other, ahp.ActionTerminalOutput), dispatches(other, ahp.ActionTerminalOutput, func(*twist, message) bool { return false })},
+	"exit, size, title, directory and clearing by others are refused": {
+		accept(other, ahp.ActionTerminalExited), accept(other, ahp.ActionTerminalResized), accept(other, ahp.ActionTerminalTitleChanged),
+		accept(other, ahp.ActionTerminalCwdChanged), accept(other, ahp.ActionTerminalCleared)},
+	"input and claims by others are refused: observation only": {accept(other, ahp.ActionTerminalInput), accept(other, ahp.ActionTerminalClaimed)},
+	"input and claims by the owner are refused":                {accept(owner, ahp.ActionTerminalInput), accept(owner, ahp.ActionTerminalClaimed)},
+	"what was refused has changed nothing":                     {forges("title", "forged"), forges("cols", 10), forges("content", []any{}), repeats()},
+	"the owner's size, title and directory are told to others": {
+		lose(other, ahp.ActionTerminalResized, nil), lose(other, ahp.ActionTerminalTitleChanged, nil), lose(other, ahp.ActionTerminalCwdChanged, nil)},
+	"the owner's size, title and directory are in the state": {
+		snapshots(false, with("cols", 80)), snapshots(false, with("title", "conform")), snapshots(false, with("cwd", "file:///conform"))},
+	"text of maxDataBytes in one terminal/output is taken": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
+		return len(a["data"].(string)) < 32<<10
+	})},
+	"clearing by the owner takes the text away, and offsets go on": {
+		dispatches(owner, ahp.ActionTerminalCleared, func(*twist, message) bool { return false }), lose(other, ahp.ActionTerminalCleared, nil), keeps()},
+	"who has unsubscribed is told nothing more": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
+	"the owner's commands are in the state, with output and exit code": {
+		lose(other, ahp.ActionTerminalCommandFinished, nil), snapshots(false, func(_ *twist, s message) {
+			for _, part := range s["content"].([]any) {
+				delete(part.(message), "exitCode")
+			}
+		})},
+	"offsets: what has come already is dropped, and positions are acknowledged": {
+		dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool { delete(a, "_meta"); return true }),
+		{say: func(_ *twist, m message) bool { return m["method"] != ahp.MethodAck }}},
+	"offsets: what is missing is shown": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
+		if a["data"] == "after the gap" {
+			delete(a, "_meta")
+		}
+		return true
+	})},
+	"a terminal outlives its owner's connection within graceMs": {
+		{say: func(x *twist, m message) bool { return x.n != ownerBack || m["method"] != ahp.MethodAck }},
+		{say: func(x *twist, m message) bool {
+			if s, root := x.state(m); x.n == ownerBack && s != nil && !root {
+				s["lifecycle"] = message{"status": "exited"}
+			}
+			return true
+		}}},
+	"terminal/exited by the owner comes after its output, with the code": {
+		exitCode(other, "", 0), lose(other, ahp.ActionTerminalExited, nil), lose(other, ahp.ActionTerminalData, func(m message) bool {
+			a, _ := action(m)
+			return a["data"] == "last\r\n"
+		})},
+	"who comes after the exit sees its code, in the state and in the catalogue": {
+		snapshots(false, with("lifecycle", message{"status": "running"})), entries(func(e message) { e["lifecycle"] = message{"status": "exited", "exitCode": 0} })},
+	"output after the exit is refused":        {accept(ownerBack, ahp.ActionTerminalOutput)},
+	"disposeTerminal takes the terminal away": {requests(ahp.MethodDisposeTerminal, nil)},
+	"root/terminalsChanged tells that a terminal is gone": {lose(other, ahp.ActionRootTerminalsChanged, func(m message) bool {
+		all, _ := dig(m, "params", "action", "terminals").([]any)
+		return len(all) == 0
+	})},
+	"the owner is told by terminal/exited when somebody disposes of a terminal": {
+		lose(ownerBack, ahp.ActionTerminalExited, onChannel("-2")), requests(ahp.MethodDisposeTerminal, func(x *twist, _ message) bool { return x.n == other })},
+	"a terminal whose owner has gone exits with -1 and is gone": {
+		lose(other, ahp.ActionTerminalExited, onChannel("-3")), exitCode(other, "-3", 0)},
+}
+
+// forges is a host that refuses a title of others and takes it all the same: what later states say.
+func forges(name string, value any) wrong {
+	w := dispatches(other, ahp.ActionTerminalTitleChanged, func(x *twist, _ message) bool { x.forged = true; return true })
+	w.say = snapshots(false, func(x *twist, s message) {
+		if x.forged {
+			s[name] = value
+		}
+	}).say
+	return w
+}
+
+// repeats is a host that sends others what it has refused.
+func repeats() wrong {
+	return wrong{ask: func(x *twist, m message) bool {
+		if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalOutput) {
+			x.tell(told(a["data"].(string), dig(m, "params", "channel")))
+		}
+		return true
+	}}
+}
+
+// keeps is a host that tells others of a clearing and keeps the text.
+func keeps() wrong { return keeping("before\r\n") }
+
+// keepsAll is one of whose text the shell has printed.
+func keepsAll() wrong { return keeping("conform\r\n") }
+
+func keeping(text string) wrong {
+	return wrong{say: func(x *twist, m message) bool {
+		x.forged = x.forged || isAction(m, ahp.ActionTerminalCleared) && dig(m, "params", "rejectionReason") == nil
+		if s, root := x.state(m); x.forged && s != nil && !root {
+			s["content"] = append([]any{message{"type": "unclassified", "value": text}}, s["content"].([]any)...)
+		}
+		return true
+	}}
+}
+
+// connect lets the check meet a host that is wrong. Its connections are counted.
+func (w wrong) connect(h *host.Host) func(context.Context, client.Endpoint, client.Options) (*client.Conn, error) {
+	n := -1
+	return func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
+		near, far := jsonrpc.Pipe()
+		go func() { _ = h.ServeChannel(context.Background(), far) }() // ends with the channel
+		n++
+		x := &twist{Channel: near, wrong: w, n: n, out: make(chan []byte, 1<<12), asked: map[any]message{}}
+		go x.pump() // likewise
+		return client.ConnectChannel(ctx, x, o)
+	}
+}
+
+// lookAt checks a host that is made wrong, without waiting in real time.
+func lookAt(t *testing.T, w wrong, o host.Options) (report *conform.Report, err error) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(o)
+		defer h.Close()
+		report, err = conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: "ws://nowhere"}, Connect: w.connect(h)})
+	})
+	return report, err
+}
+
+// late is a channel whose Send returns some time after the message has gone, as on a busy machine: what is sent meanwhile is queued.
+type late struct{ jsonrpc.Channel }
+
+// Send implements jsonrpc.Channel.
+func (l late) Send(ctx context.Context, raw []byte) error {
+	err := l.Channel.Send(ctx, raw)
+	<-time.After(time.Millisecond) // not a wait for anything: this is how slow it is
+	return err
+}
+
+// A good host is found good on a busy machine, too: no check looks before the host has what it was sent.
+func TestAGoodHostOnABusyMachine(t *testing.T) {
+	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := host.New(o)
+			defer h.Close()
+			report, err := conform.Run(t.Context(), conform.Options{Endpoint: client.Endpoint{URL: "ws://nowhere"},
+				Connect: func(ctx context.Context, _ client.Endpoint, o client.Options) (*client.Conn, error) {
+					near, far := jsonrpc.Pipe()
+					go func() { _ = h.ServeChannel(context.Background(), late{far}) }() // ends with the channel
+					return client.ConnectChannel(ctx, late{near}, o)
+				}})
+			if err != nil || report.Failed() {
+				t.Errorf("%s: %v, %v", group, err, verdicts(report)[conform.Fail])
+			}
+		})
+	}
+}
+
+// Every rule there is finds the hosts that break it, and those break none before it.
+func TestWrongHosts(t *testing.T) {
+	for group, o := range map[string]host.Options{"plain": {Runner: runner{}}, "client": {}} {
+		good, err := lookAt(t, wrong{}, o)
+		if err != nil || good.Failed() {
+			t.Fatalf("a good host: %v, %v", err, verdicts(good)[conform.Fail])
+		}
+		wrongs := map[string]map[string][]wrong{"plain": plainWrongs, "client": clientWrongs}[group]
+		for _, rule := range good.Results {
+			if rule.Group != group {
+				continue
+			}
+			if rule.Verdict != conform.Pass || len(wrongs[rule.Rule]) == 0 {
+				t.Errorf("%s: %s: %s, and %d wrong hosts", group, rule.Rule, rule.Verdict, len(wrongs[rule.Rule]))
+			}
+			for n, w := range wrongs[rule.Rule] {
+				t.Run(fmt.Sprintf("%s/%s/%d", group, rule.Rule, n), func(t *testing.T) {
+					report, err := lookAt(t, w, o)
+					if err != nil {
+						if !strings.HasPrefix(rule.Rule, "initialize") { // there is nothing to check then
+							t.Fatal(err)
+						}
+						return
+					}
+					for _, r := range report.Results {
+						if r.Verdict == conform.Fail {
+							if r.Rule != rule.Rule || r.Group != group {
+								t.Errorf("the first broken rule is %s: %s: %s", r.Group, r.Rule, r.Why)
+							}
+							return
+						}
+					}
+					t.Error("it keeps all rules")
+				})
+			}
+		}
+	}
+}
+
+// runner runs shells that know three commands.
+type runner struct{}
+
+// Start implements host.Runner.
+func (runner) Start(context.Context, host.ServerTerminal) (host.ServerProcess, error) {
+	return &process{events: make(chan host.ServerEvent, 8), killed: make(chan struct{})}, nil
+}
+
+type process struct {
+	events chan host.ServerEvent
+	once   sync.Once
+	killed chan struct{}
+}
+
+// Next implements host.ServerProcess.
+func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
+	select {
+	case ev := <-p.events:
+		return ev, nil
+	case <-p.killed:
+		return host.ServerEvent{}, io.EOF
+	case <-ctx.Done():
+		return host.ServerEvent{}, ctx.Err()
+	}
+}
+
+// Input implements host.ServerProcess.
+func (p *process) Input(text string) error {
+	p.events <- host.ServerEvent{Text: []byte(text + "\n")}
+	if word, ok := strings.CutPrefix(text, "echo "); ok {
+		p.events <- host.ServerEvent{Text: []byte(strings.NewReplacer("''", "", "\r", "").Replace(word) + "\r\n")}
+		return nil
+	}
+	if strings.HasPrefix(text, "printf ") {
+		p.events <- host.ServerEvent{Text: []byte("grün € \U0001F642\r\n")}
+		return nil
+	}
+	seven := int64(7)
+	p.events <- host.ServerEvent{Action: ahp.TerminalExited{ExitCode: &seven}}
+	return nil
+}
+
+// Resize implements host.ServerProcess.
+func (p *process) Resize(int, int) error { return nil }
+
+// Kill implements host.ServerProcess.
+func (p *process) Kill() { p.once.Do(func() { close(p.killed) }) }

@@ -1,0 +1,64 @@
+package host
+
+import "tether/ahp"
+
+// Prepared is how many bytes are kept for single subscribers that are brought back, and for how many subscriptions.
+func (h *Host) Prepared() (bytes, subscriptions int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		for _, s := range c.subs {
+			if len(s.own) > 0 {
+				subscriptions++
+			}
+			for _, e := range s.own {
+				bytes += len(e.msg)
+			}
+		}
+	}
+	return bytes, subscriptions
+}
+
+// Memory is what the host counts for all terminals, what they really have, and the least that one of them has.
+func (h *Host) Memory() (counted, real, least int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, t := range h.order {
+		n := int64(t.content.cost) + t.log.behind(t.log.first)
+		if real += n; i == 0 || n < least {
+			least = n
+		}
+	}
+	return h.memory.used, real, least
+}
+
+// Lines is how many bytes of command lines a terminal keeps for readers.
+func (f *Feed) Lines() (bytes int) {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	for i := range f.t.marks.list {
+		bytes += f.t.marks.list[i].cost()
+	}
+	return bytes
+}
+
+// Recorded is the text of a terminal.
+func (f *Feed) Recorded() string {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	s := snapshot{state: f.t.state, version: newestVersion}
+	s.parts, _ = f.t.content.view(1 << 30)
+	var st ahp.TerminalState
+	if err := st.UnmarshalJSON(s.appendState(nil)); err != nil {
+		return err.Error()
+	}
+	return st.Text()
+}
+
+// Awaited reports whether somebody waits for what a terminal does next.
+func (h *Host) Awaited(uri string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[uri]
+	return t != nil && t.moved != nil
+}

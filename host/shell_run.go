@@ -1,0 +1,223 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/mcp"
+)
+
+// ran is the answer of run_command. Reason is one of those of mcp.Wait, or one of those below.
+type ran struct {
+	TerminalID string `json:"terminalId"`
+	Reason     string `json:"reason"`
+	ExitCode   *int   `json:"exitCode,omitempty"` // of the command; after reason exit, of the shell
+	DurationMs int64  `json:"durationMs,omitempty"`
+	History    string `json:"history"` // what was printed, the newest
+	Cursor     int64  `json:"cursor"`
+}
+
+const (
+	ranBackground = "background" // nobody waits for it
+	ranDetached   = "detached"   // somebody has taken the terminal from the call
+)
+
+// run runs the command.
+func (in *runArgs) run(ctx context.Context, c *Call) (any, error) {
+	began := time.Now()
+	uri, err := in.shell(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	r := ran{TerminalID: idOf(uri)}
+	reports, err := c.settle(ctx, uri, in.patience())
+	if err != nil {
+		return nil, shellError(r.TerminalID, err)
+	}
+	t, err := c.using(uri)
+	if err != nil {
+		return nil, shellError(r.TerminalID, err)
+	}
+	look := lookedAt{c.s.h, t}
+	if err := vacant(look); err != nil {
+		return nil, err
+	}
+	r.Cursor = look.Info().End
+	if err := c.Input(uri, in.Command+"\r"); err != nil {
+		return nil, shellError(r.TerminalID, err)
+	}
+	if in.Background {
+		r.Reason = ranBackground
+		return r, nil
+	}
+	w := mcp.WaitRequest{Command: reports, Since: r.Cursor, Timeout: max(time.Millisecond, in.patience()-time.Since(began))}
+	if !reports {
+		w.Idle = shellQuiet
+	}
+	return r, r.await(ctx, c, look, w)
+}
+
+// shell is the one that the command is to run in, which the call uses then.
+func (in *runArgs) shell(ctx context.Context, c *Call) (uri string, err error) {
+	if in.TerminalID != "" {
+		return c.take(in.TerminalID)
+	}
+	c.s.h.mu.Lock()
+	held := len(c.s.h.heldLocked(c.s))
+	c.s.h.mu.Unlock()
+	if held >= maxShells {
+		return "", fmt.Errorf("you have %d shells, the most that is allowed: end one with kill_terminal, or use one of them with terminalId", held)
+	}
+	program, _, _ := strings.Cut(strings.TrimSpace(in.Command), " ")
+	uri, err = c.Open(ctx, filepath.Base(program), in.Cwd)
+	if err != nil && in.Cwd != "" {
+		err = fmt.Errorf("%w: is there a directory %q?", err, in.Cwd)
+	}
+	return uri, err
+}
+
+// settle waits until the shell reports its commands, if it will, and says whether it does.
+func (c *Call) settle(ctx context.Context, uri string, patience time.Duration) (reports bool, err error) {
+	t, err := c.using(uri)
+	if err != nil {
+		return false, err
+	}
+	c.s.h.mu.Lock()
+	reports = t.state.SupportsCommandDetection
+	c.s.h.mu.Unlock()
+	if will, ok := t.proc.(Reporter); reports || !ok || !will.Reports() {
+		return reports, nil
+	}
+	late := errors.New("its shell is not ready yet")
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
+	defer cancel()
+	return true, c.Ready(ctx, uri)
+}
+
+// vacant says why no command can be run in a shell.
+func vacant(look lookedAt) error {
+	i := look.Info()
+	if i.Exit != nil {
+		return fmt.Errorf("terminal %s has exited; leave terminalId out to have another shell", i.ID)
+	}
+	if all := look.Commands(); len(all) > 0 && all[len(all)-1].Running {
+		return fmt.Errorf("terminal %s still runs %q: wait for it with wait_terminal, interrupt it with write_terminal, or leave terminalId out to have another shell", i.ID, i.Running)
+	}
+	return nil
+}
+
+// await waits for the command, for as long as the call uses the terminal.
+func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w mcp.WaitRequest) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		if err := c.Wait(ctx, look.t.uri); err != nil {
+			cancel(err)
+		}
+	})
+	defer watch.Wait()
+	defer cancel(nil)
+	got, err := mcp.Wait(ctx, look, nil, w)
+	if err != nil && errors.Is(context.Cause(ctx), ErrDetached) {
+		r.Reason = ranDetached
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Reason, r.History, r.Cursor = got.Reason, got.History, got.Cursor
+	if got.Command != nil {
+		r.ExitCode, r.DurationMs = got.Command.ExitCode, got.Command.DurationMs
+	}
+	if i := look.Info(); i.Exit != nil {
+		r.ExitCode = &i.Exit.Code
+	}
+	return nil
+}
+
+// write types.
+func (in *writeArgs) write(_ context.Context, c *Call) (any, error) {
+	uri, err := c.take(in.TerminalID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.using(uri)
+	if err != nil {
+		return nil, shellError(in.TerminalID, err)
+	}
+	i := lookedAt{c.s.h, t}.Info()
+	if i.Exit != nil {
+		return nil, fmt.Errorf("terminal %s has exited", i.ID)
+	}
+	if err := c.Input(uri, in.Input); err != nil {
+		return nil, shellError(i.ID, err)
+	}
+	return struct {
+		TerminalID string `json:"terminalId"`
+		Written    int    `json:"written"`
+		Cursor     int64  `json:"cursor"`
+	}{i.ID, len(in.Input), i.End}, nil
+}
+
+// kill ends a shell, also one that another call uses. There is no harm in one that is not there.
+func (in *shellID) kill(_ context.Context, c *Call) (any, error) {
+	uri, _, err := c.s.find(in.TerminalID)
+	if err == nil {
+		err = c.s.Kill(uri)
+	}
+	if err != nil && !errors.Is(err, mcp.ErrNotFound) {
+		return nil, shellError(in.TerminalID, err)
+	}
+	return struct {
+		Terminated bool   `json:"terminated"`
+		ID         string `json:"id"`
+	}{true, in.TerminalID}, nil
+}
+
+// take has the call use a terminal that its session holds.
+func (c *Call) take(id string) (uri string, err error) {
+	uri, used, err := c.s.find(id)
+	switch {
+	case errors.Is(err, mcp.ErrNotFound):
+		return "", fmt.Errorf("there is no terminal %.60q; list_terminals shows those there are", id)
+	case err != nil:
+		return "", err
+	case used:
+		return "", fmt.Errorf("terminal %s is in use by another call of yours: wait for its end", id)
+	}
+	if err := c.Claim(uri); err != nil {
+		return "", shellError(id, err)
+	}
+	return uri, nil
+}
+
+// find returns the terminal of the session's with that id, and whether a call uses it; mcp.ErrNotFound if there is none at all.
+func (s *Session) find(id string) (uri string, used bool, err error) {
+	s.h.mu.Lock()
+	defer s.h.mu.Unlock()
+	for _, t := range s.h.order {
+		switch {
+		case t.id != id:
+		case s.holds(t):
+			return t.uri, t.state.Claim.ToolCallID != "", nil
+		case t.creator == s.holder:
+			return "", false, fmt.Errorf("a person has taken terminal %s: it is yours again when they give it back to your session", id)
+		default:
+			return "", false, fmt.Errorf("terminal %s is not one of yours: you can only read it", id)
+		}
+	}
+	return "", false, mcp.ErrNotFound
+}
+
+// shellError says what has become of a shell that cannot be used.
+func shellError(id string, err error) error {
+	if errors.Is(err, ErrDetached) {
+		return fmt.Errorf("terminal %s was taken from this call: list_terminals shows whether it is still there", id)
+	}
+	return fmt.Errorf("terminal %s: %w; it is still there, see read_terminal and kill_terminal", id, err)
+}

@@ -1,0 +1,191 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+
+	"tether/ahp"
+	"tether/mcp"
+)
+
+// shellGuide is for models that may run commands at the host.
+const shellGuide = `run_command, write_terminal and kill_terminal are about shells of this host itself that belong to your session (owner "agent" in list_terminals). run_command starts one and runs a command line in it, or runs it in one that you have already; a server goes on behind the scenes with "background": true, and wait_terminal waits for what it prints. People at the host see these shells and may take one in hand: then it is theirs until they give it back.`
+
+// Bounds of agents' shells.
+const (
+	maxShells        = 8    // that one session holds, running or exited
+	maxShellLine     = 4000 // bytes of a command: a terminal whose shell does not edit lines takes no more than 4095
+	maxShellInput    = 64 << 10
+	defaultShellWait = 30 * time.Second
+	maxShellWait     = 10 * time.Minute
+	// shellQuiet is how long a shell that does not report its commands must be silent for a command to count as done.
+	shellQuiet = 2 * time.Second
+)
+
+var (
+	errNoAgentSession = errors.New("you have no session at this host: it was disposed of this moment, or there are too many; try again")
+	errCallEnded      = errors.New("the call was ended from outside: somebody has cancelled it or disposed of its session; list_terminals shows what is left")
+)
+
+// shellTool is one of the tools by which agents use shells of the host's.
+type shellTool struct {
+	name, title, description, schema string
+	// prepare reads the arguments: what people are shown, and what is to be done.
+	prepare func(args json.RawMessage) (message string, do shellWork, err error)
+}
+
+// shellWork is what a call does; its answer is encoded as JSON.
+type shellWork func(ctx context.Context, c *Call) (answer any, err error)
+
+// shellTools are those tools for a principal, none unless the host was started so and the role allows it.
+func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
+	if !h.opts.AgentShells || h.opts.Runner == nil || !p.may(rightCommands) {
+		return nil
+	}
+	for _, t := range []shellTool{runTool, writeTool, killTool} {
+		all = append(all, mcp.Extra{
+			Tool: mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema)},
+			Call: func(ctx context.Context, args json.RawMessage) (string, error) {
+				return h.callShellTool(ctx, p, t, args)
+			},
+		})
+	}
+	return all
+}
+
+// callShellTool is a call in the agent's session, which whoever sees its chat can follow.
+func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args json.RawMessage) (string, error) {
+	message, do, err := t.prepare(args)
+	if err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	s := h.agentTalks[p.Name]
+	h.mu.Unlock()
+	if s == nil {
+		return "", errNoAgentSession
+	}
+	c, err := s.Begin(CallInfo{Name: t.name, Title: t.title, Message: message, Input: args, Agent: p.Name})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = c.End(failed("it ran into a bug")) }() // otherwise it has ended already
+	h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: s.uri, Detail: t.name})
+	answer, err := do(ctx, c)
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(answer)
+	}
+	result := ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "Done: " + message}, Content: []ahp.ToolContent{ahp.TextContent(string(text))}}
+	if err != nil {
+		result = failed(err.Error())
+	}
+	if c.End(result) != nil {
+		err = errors.Join(err, errCallEnded)
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(text), nil
+}
+
+const shellIDSchema = `"terminalId":{"type":"string","description":"id of a shell that run_command has started"}`
+
+var runTool = shellTool{
+	name: "run_command", title: "Run a command at this host",
+	description: "Run a command line in a shell of this host and wait for its end: in a new shell, or in one of yours that runs nothing (terminalId). Answers with the reason that ended the wait, the exit code, the newest 8 KB of output, and a cursor for read_terminal. " +
+		"Reasons: command (it has finished), timeout and background (it goes on in the background), detached (a person let it go on without you), exit (the shell has ended), idle (this shell does not report its commands, and printed nothing for 2 s). You may have 8 shells: end those that you do not need with kill_terminal.",
+	schema: `{"type":"object","properties":{"command":{"type":"string","description":"one line for the shell, such as: npm run dev"},` +
+		`"terminalId":{"type":"string","description":"run it in this shell, which run_command has started; default: a new one"},` +
+		`"cwd":{"type":"string","description":"absolute directory for a new shell; default: the home directory"},` +
+		`"background":{"type":"boolean","description":"do not wait: for servers and watchers"},` +
+		`"timeoutMs":{"type":"integer","minimum":1,"maximum":600000,"description":"wait at most so long, default 30000"}},` +
+		`"required":["command"],"additionalProperties":false}`,
+	prepare: func(args json.RawMessage) (string, shellWork, error) {
+		var in runArgs
+		err := mcp.Decode(args, &in)
+		if err == nil {
+			err = in.check()
+		}
+		return in.Command, in.run, err
+	},
+}
+
+var writeTool = shellTool{
+	name: "write_terminal", title: "Write to a shell at this host",
+	description: "Type into a shell of this host that run_command has started: answer a prompt, use a REPL, press Ctrl-C. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
+	schema: `{"type":"object","properties":{` + shellIDSchema + `,"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C"},` +
+		`"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
+	prepare: func(args json.RawMessage) (string, shellWork, error) {
+		var in writeArgs
+		err := mcp.Decode(args, &in)
+		if in.Enter {
+			in.Input += "\r"
+		}
+		if n := len(in.Input); err == nil && (n == 0 || n > maxShellInput) {
+			err = fmt.Errorf("input has %d bytes, it must be 1 to %d", n, maxShellInput)
+		}
+		return "Type into " + in.TerminalID, in.write, err
+	},
+}
+
+var killTool = shellTool{
+	name: "kill_terminal", title: "End a shell at this host",
+	description: "End a shell that run_command has started, with everything that runs in it, and remove it.",
+	schema:      `{"type":"object","properties":{` + shellIDSchema + `},"required":["terminalId"],"additionalProperties":false}`,
+	prepare: func(args json.RawMessage) (string, shellWork, error) {
+		var in shellID
+		err := mcp.Decode(args, &in)
+		return "End " + in.TerminalID, in.kill, err
+	},
+}
+
+// runArgs are the arguments of run_command.
+type runArgs struct {
+	Command    string `json:"command"`
+	TerminalID string `json:"terminalId"`
+	Cwd        string `json:"cwd"`
+	Background bool   `json:"background"`
+	TimeoutMs  *int64 `json:"timeoutMs"`
+}
+
+func (in *runArgs) check() error {
+	switch {
+	case strings.TrimSpace(in.Command) == "":
+		return errors.New("command is missing")
+	case len(in.Command) > maxShellLine:
+		return fmt.Errorf("command has %d bytes, at most %d are taken: put it into a file and run that", len(in.Command), maxShellLine)
+	case strings.ContainsFunc(in.Command, unicode.IsControl):
+		return errors.New("command must be one line without control characters: join commands by && or ; or put them into a file and run that")
+	case in.TerminalID != "" && in.Cwd != "":
+		return errors.New("cwd is for a new shell: leave terminalId out, or begin the command with cd")
+	case in.TimeoutMs != nil && (*in.TimeoutMs < 1 || *in.TimeoutMs > maxShellWait.Milliseconds()):
+		return fmt.Errorf("timeoutMs %d is out of range, it must be 1 to %d", *in.TimeoutMs, maxShellWait.Milliseconds())
+	}
+	return nil
+}
+
+// patience is how long the call waits.
+func (in *runArgs) patience() time.Duration {
+	if in.TimeoutMs == nil {
+		return defaultShellWait
+	}
+	return time.Duration(*in.TimeoutMs) * time.Millisecond
+}
+
+// shellID are the arguments that all others have, too.
+type shellID struct {
+	TerminalID string `json:"terminalId"`
+}
+
+// writeArgs are the arguments of write_terminal.
+type writeArgs struct {
+	shellID
+	Input string `json:"input"`
+	Enter bool   `json:"enter"`
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// pingRound is how long a host lets a machine say nothing before it asks for a sign of life.
+	pingRound = 30 * time.Second
+	// pingSettle is from the last connection to the measurement, so that no round falls on its edges.
+	pingSettle = 5 * time.Second
+)
+
+// pingsPart measures what a host spends on machines that say nothing: a ping to each in 30 s, and what comes back. It takes whole rounds.
+func pingsPart(ctx context.Context, s settings) ([]row, error) {
+	r, machines, err := newLendingRig(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	defer func() { closeMachines(machines) }()
+	span := 2 * pingRound
+	if s.idle < idleSpan { // quick
+		span = pingRound
+	}
+	if err := sleep(ctx, pingSettle); err != nil {
+		return nil, err
+	}
+	before, err := cpuTime(r.server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	if err := sleep(ctx, span); err != nil {
+		return nil, err
+	}
+	after, err := cpuTime(r.server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	for n, m := range machines {
+		if err := m.conn.Err(); err != nil {
+			return nil, fmt.Errorf("machine %d was lost: %w", n, err)
+		}
+	}
+	return []row{{Part: "pings", Name: fmt.Sprintf("%d idle machines, CPU of the host", s.machines), Value: millis(after-before) / span.Seconds(), Unit: "ms/s",
+		Note: fmt.Sprintf("over %v", span)}}, nil
+}

@@ -1,0 +1,29 @@
+// Package clip shortens text for messages, records and frames, which are bounded in bytes, without leaving a part of a character at the end.
+// What the text may hold is not its business.
+//
+//	name = clip.Text(name, maxName)
+//	err = fmt.Errorf("%s is no size", clip.Marked(given, 60))
+package clip
+
+import "unicode/utf8"
+
+// Text returns the beginning of s, at most n bytes, which ends before a character. Text that is no UTF-8 there is cut after n bytes.
+func Text(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for end := n; end >= 0 && n-end < utf8.UTFMax; end-- {
+		if utf8.RuneStart(s[end]) {
+			return s[:end]
+		}
+	}
+	return s[:n]
+}
+
+// Marked is Text for people: with "…" after what was cut, which does not count.
+func Marked(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Text(s, n) + "…"
+}

@@ -1,0 +1,42 @@
+package testkit
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+)
+
+// diskVar holds, in the process that has a small file system of its own, where that is.
+const diskVar = "TETHER_TEST_DISK"
+
+// OnSmallDisk runs the test again in a process of its own, where a file system of 1 MiB is mounted, and reports whether this is that run;
+// the other one is done when it returns. It skips the test where nothing can be mounted.
+func OnSmallDisk(t testing.TB) (disk string, there bool) {
+	t.Helper()
+	if disk := os.Getenv(diskVar); disk != "" {
+		return disk, true
+	}
+	disk = Home(t)
+	how := "-rm" // a namespace in which even a plain user may mount
+	if os.Geteuid() == 0 {
+		how = "-m"
+	}
+	if out, err := exec.CommandContext(t.Context(), "unshare", how, "mount", "-t", "tmpfs", "none", disk).CombinedOutput(); err != nil {
+		t.Skipf("no file system can be mounted for it: %v: %s", err, out)
+	}
+	cmd := exec.CommandContext(t.Context(), "unshare", how, "sh", "-c", `mount -t tmpfs -o size=1m,mode=700 none "$1" && exec "$0" -test.run="^$2\$"`,
+		os.Args[0], disk, t.Name())
+	cmd.Env = append(os.Environ(), diskVar+"="+disk)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return "", false
+}
+
+// Remount changes how that file system is mounted: "ro", "rw".
+func Remount(t testing.TB, disk, how string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "mount", "-o", "remount,"+how, disk).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}

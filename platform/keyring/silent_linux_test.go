@@ -1,0 +1,60 @@
+package keyring_test
+
+import (
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/keyring"
+)
+
+// A bus of the desktop's that takes connections and says nothing, as one does whose process hangs, costs a second for each call and no more,
+// whoever asks at the same time.
+func TestABusThatSaysNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bus")
+	bus, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var served sync.WaitGroup
+	var conns []net.Conn
+	served.Go(func() {
+		for {
+			c, err := bus.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+		}
+	})
+	t.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+path)
+	k := keyring.System()
+	if err := k.Probe(); !errors.Is(err, keyring.ErrSilent) {
+		t.Errorf("a probe: %v, want ErrSilent", err)
+	}
+	var asked sync.WaitGroup
+	for range 8 {
+		asked.Go(func() {
+			if _, err := k.Get("a"); !errors.Is(err, keyring.ErrSilent) {
+				t.Errorf("a secret: %v, want ErrSilent", err)
+			}
+		})
+	}
+	asked.Wait()
+
+	bus.Close()
+	served.Wait()
+	if len(conns) != 1 {
+		t.Errorf("%d connections wait at the bus, want one", len(conns))
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	testkit.Eventually(t, testkit.Patience, "the call that hung comes back, and others say why", func() bool {
+		err := k.Probe()
+		return err != nil && !errors.Is(err, keyring.ErrSilent)
+	})
+}

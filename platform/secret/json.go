@@ -1,0 +1,40 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// ReadJSON is ReadFile for what our own programs keep: a JSON object with a member "version", which must be the given one. It decodes
+// into into, a pointer to a struct. A member that this has no field for is an error, too: a newer program has written it, and to write the
+// file again would lose it without a word. Errors name the file, the member, and what to do.
+func ReadJSON(path string, version int, into any) error {
+	data, err := ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var head struct{ Version int }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return damaged(path, err)
+	}
+	if head.Version != version {
+		return fmt.Errorf("%s has version %d, this program knows %d: another release has written it; use that one again", path, head.Version, version)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err = d.Decode(into)
+	if err == nil {
+		return nil
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("%s has the field %s, which this program does not know: a newer release has written it; use that one again, or take the field out of the file, and what it stands for goes with it",
+			path, name)
+	}
+	return damaged(path, err)
+}
+
+func damaged(path string, err error) error {
+	return fmt.Errorf("%s: %w; repair it, or remove it and begin anew", path, err)
+}
