@@ -229,6 +229,7 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 		usable := m.Trusted && m.Text != "" && len(m.Text) <= maxCwd && utf8.ValidString(m.Text)
 		if usable && t.pool.opts.localHost(m.Host) && m.Text != t.cwd {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: m.Text})
+			t.strayLocked()
 		}
 	}
 }

@@ -146,3 +146,40 @@ func TestMayLend(t *testing.T) {
 		pool.Close(context.Background())
 	})
 }
+
+// A lent shell that goes where a rule keeps it from a host is withdrawn from that host alone, once, and does not come back by itself.
+func TestAShellThatGoesAstray(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acts := make(chan term.Act, 10)
+		h, f, _ := start(t, term.Options{
+			MayLend: func(i term.Info, host string) error {
+				if host == "lab" && i.Cwd == "/private" {
+					return errors.New("rule")
+				}
+				return nil
+			},
+			Observe: func(a term.Act) { acts <- a },
+		}, term.Spec{Nonce: "n0", LendTo: []string{"lab", "desk"}})
+		goes := func(dir, nonce string) {
+			f.Print("\x1b]633;P;Cwd=" + dir + nonce + "\a")
+			synctest.Wait()
+		}
+		goes("/work", ";n0")
+		goes("/private", "") // which anything may print
+		if got := h.Info().LentTo; len(got) != 2 || len(acts) != 0 {
+			t.Fatalf("elsewhere it is lent to %v, with %d acts", got, len(acts))
+		}
+		goes("/private", ";n0")
+		goes("/private/../private", ";n0")
+		goes("/work", ";n0")
+		if got := h.Info().LentTo; len(got) != 1 || got[0] != "desk" {
+			t.Errorf("it is lent to %v, want desk alone", got)
+		}
+		if len(acts) != 1 {
+			t.Fatalf("%d acts, want one", len(acts))
+		}
+		if a := <-acts; a.Kind != term.ActUnlend || a.Host != "lab" || a.Detail == "" || a.Err != nil {
+			t.Errorf("the act is %+v", a)
+		}
+	})
+}

@@ -24,7 +24,8 @@ type Options struct {
 	// in the pool was withdrawn: one that is being started is not lent then.
 	Lendable func(host string) bool
 	// MayLend, if not nil, says why a terminal is not to be lent to a host, nil
-	// if it may be. It must not block for long.
+	// if it may be. It is asked again when the shell reports another directory.
+	// It must not block for long.
 	MayLend func(i Info, host string) error
 	// Observe, if not nil, hears of what is done with terminals and what is
 	// refused, from whoever did it and after it. It must not block for long.

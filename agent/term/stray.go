@@ -1,0 +1,26 @@
+package term
+
+// strayDetail is the detail of an Act that ends a lending for where the shell has gone.
+const strayDetail = "it went where a rule keeps it from being lent"
+
+// strayLocked has stray called if the terminal is lent: its directory is
+// another one now. Not here, as what a rule says may need the disk.
+func (t *Terminal) strayLocked() {
+	if t.pool.opts.MayLend != nil && len(t.lentTo) > 0 {
+		go t.stray()
+	}
+}
+
+// stray withdraws the terminal from the hosts that it is not to be lent to
+// where it is now.
+func (t *Terminal) stray() {
+	i := t.Info()
+	for _, host := range i.LentTo {
+		if t.pool.mayLend(i, host) == nil {
+			continue
+		}
+		if _, was := t.withdraw(host); was {
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: strayDetail})
+		}
+	}
+}
