@@ -58,6 +58,10 @@ type Config struct {
 	Terminals term.Options
 	// Watch replaces roam.Watch in tests.
 	Watch func(context.Context, func(roam.Change)) error
+	// Patience, if not 0, replaces the times for which a person waits at most
+	// for terminals to end and hosts to hear of something. For tests, on
+	// machines that stand still.
+	Patience time.Duration
 }
 
 // SocketPath is where the daemon with these directories listens.
@@ -79,6 +83,10 @@ func (e *RunningError) Error() string {
 	}
 	return fmt.Sprintf("a daemon runs already (process %d)", e.Pid)
 }
+
+// atMost is how long something is waited for that takes at most d while a
+// person waits.
+func (a *Agent) atMost(d time.Duration) time.Duration { return cmp.Or(a.cfg.Patience, d) }
 
 // How long the end of a daemon may take, 5 s in all.
 const (
@@ -186,7 +194,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)
 	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
-	a.links.up = a.auditUp
+	a.links.up, a.links.atMost = a.auditUp, a.atMost
 	if a.cfg.Watch != nil {
 		a.links.watch = a.cfg.Watch
 	}
@@ -319,19 +327,19 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 
 // closeTerminals kills what runs and gives the hosts a moment to hear of it.
 func (a *Agent) closeTerminals() {
-	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
 	if err := a.pool.Close(ctx); err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
 	}
-	a.links.close(hearWithin, func(term.ID) bool { return true })
+	a.links.close(a.atMost(hearWithin), func(term.ID) bool { return true })
 }
 
 // leaveTerminals leaves to the next daemon what outlives this one. First the
 // links go, as if the network had: nothing is withdrawn from a host, and what
 // it does not have yet the next daemon sends.
 func (a *Agent) leaveTerminals() {
-	ctx, cancel := context.WithTimeout(context.Background(), killWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), a.atMost(killWithin))
 	defer cancel()
 	fragile := map[term.ID]bool{}
 	for _, info := range a.pool.Fragile() {
@@ -341,7 +349,7 @@ func (a *Agent) leaveTerminals() {
 	if err := a.pool.KillFragile(ctx); err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
 	}
-	a.links.close(hearWithin, func(id term.ID) bool { return fragile[id] })
+	a.links.close(a.atMost(hearWithin), func(id term.ID) bool { return fragile[id] })
 	kept, err := a.pool.Detach(ctx)
 	if err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ type daemon struct {
 // start runs a daemon and waits until it is ready. It ends with the test at the latest.
 func start(t *testing.T, c agent.Config) *daemon {
 	t.Helper()
-	c.AllowRoot = true
+	c.AllowRoot, c.Patience = true, patience
 	settings := config.Default()
 	if c.Settings != nil {
 		settings = *c.Settings
@@ -97,17 +98,40 @@ func (d *daemon) status(what string, ok func(local.Status) bool) local.Status {
 	return s
 }
 
-// serveHTTP serves a handler on a port of its own, and returns its ws URL.
+// serveHTTP serves a handler on a port of its own, and returns its ws URL. No request outlives the test.
 func serveHTTP(t *testing.T, h http.Handler) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &http.Server{Handler: h}
+	ctx, cancel := context.WithCancel(context.Background()) // ends also what was upgraded, which the server knows no more
+	var mu sync.Mutex                                       // guards requests against one that comes when they are waited for
+	var requests sync.WaitGroup
+	s := &http.Server{BaseContext: func(net.Listener) context.Context { return ctx }}
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		over := ctx.Err() != nil
+		if !over {
+			requests.Add(1)
+		}
+		mu.Unlock()
+		if over {
+			return
+		}
+		defer requests.Done()
+		h.ServeHTTP(w, r)
+	})
 	done := make(chan struct{})
 	go func() { defer close(done); _ = s.Serve(l) }()
-	t.Cleanup(func() { s.Close(); <-done })
+	t.Cleanup(func() {
+		mu.Lock()
+		cancel()
+		mu.Unlock()
+		s.Close()
+		<-done
+		requests.Wait()
+	})
 	return "ws://" + l.Addr().String()
 }
 

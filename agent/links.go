@@ -26,6 +26,7 @@ type links struct {
 	watch    func(context.Context, func(roam.Change)) error // roam.Watch
 	desk     func(host) *toolcall.Desk                      // set before the first start
 	up       func(name string, more int)                    // hears that a host has let us in, and how often more since it heard before; likewise
+	atMost   func(time.Duration) time.Duration              // how long something is waited for; likewise
 
 	mu      sync.Mutex
 	all     map[string]*running // by the host's name
@@ -117,7 +118,7 @@ func (l *links) stop(name string) {
 	delete(l.all, name)
 	l.mu.Unlock()
 	if r != nil {
-		r.toolsOff()
+		r.toolsOff(l.atMost(partWithin))
 		r.cancel()
 		<-r.done
 	}

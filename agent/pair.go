@@ -272,7 +272,7 @@ func (a *Agent) Unpair(ctx context.Context, name string) (local.Unpaired, error)
 			_ = lent.Unlend(name) // the person may, and it cannot fail otherwise
 		}
 	}
-	wait(withdrawTimeout, func() bool {
+	wait(a.atMost(withdrawTimeout), func() bool {
 		s, ok := a.links.status(name)
 		return !ok || s.State != "online" || s.Known == 0
 	})

@@ -48,7 +48,7 @@ func (a *Agent) startLinks(server *local.Server) {
 // newDesk returns the desk for the calls that come from a host.
 func (a *Agent) newDesk(server *local.Server, h host) *toolcall.Desk {
 	d := toolcall.New(toolcall.Options{
-		ClientID: h.ClientID, Machine: machineName(), Tools: definitions(server, h.Name), Book: callsPath(a.cfg.Dirs, h), Logger: &a.log,
+		ClientID: h.ClientID, Machine: machineName(), Tools: definitions(server, h.Name), Book: callsPath(a.cfg.Dirs, h), Logger: &a.log, Parting: a.cfg.Patience,
 		Run:   func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, h.Name, c) },
 		Ended: func(r toolcall.Record) { a.auditCall(h.Name, r) },
 	})
@@ -98,7 +98,7 @@ func (l *links) reference(ctx context.Context, host, answer string) *ahp.Termina
 	}
 	within, id := time.Duration(0), about.TerminalID
 	if about.CreatedAt != 0 {
-		within, id = showWithin, about.ID
+		within, id = l.atMost(showWithin), about.ID
 	}
 	r := l.find(host)
 	if r == nil || id == "" {
@@ -129,7 +129,7 @@ func (a *Agent) switchTools(h host) {
 	case h.ClientTools:
 		r.desk.On()
 	default:
-		r.toolsOff()
+		r.toolsOff(a.atMost(partWithin))
 	}
 	a.policy.Audit(policy.Event{Type: policy.EventTools, Actor: term.User, Host: h.Name, Detail: what})
 	a.log.Info().Str("host", h.Name).Str("tools", what).Msg("tools for sessions at a host")
@@ -138,13 +138,13 @@ func (a *Agent) switchTools(h host) {
 // toolsOff withdraws what the sessions of the host of that name were offered.
 func (l *links) toolsOff(name string) {
 	if r := l.find(name); r != nil {
-		r.toolsOff()
+		r.toolsOff(l.atMost(partWithin))
 	}
 }
 
-// toolsOff withdraws the tools, as far as the host can be told soon.
-func (r *running) toolsOff() {
-	ctx, cancel := context.WithTimeout(context.Background(), partWithin)
+// toolsOff withdraws the tools, as far as the host can be told within that time.
+func (r *running) toolsOff(within time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	r.desk.Off(ctx)
 }

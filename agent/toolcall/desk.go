@@ -28,6 +28,9 @@ type Options struct {
 	// that in memory alone.
 	Book   string
 	Logger *zerolog.Logger // nil means silence
+	// Parting is how long Off may take to end the calls that run and to tell the
+	// host. Default 2 s.
+	Parting time.Duration
 }
 
 // Desk answers the calls of one host. Its methods are safe for concurrent use.
@@ -82,6 +85,7 @@ func New(o Options) *Desk {
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
+	d.opts.Parting = cmp.Or(o.Parting, partTimeout)
 	for _, t := range o.Tools {
 		d.titles[t.Name] = cmp.Or(t.Title, t.Name)
 	}

@@ -24,7 +24,7 @@ const (
 	callTimeout = 30 * time.Second // of a request; hosts may take long for a snapshot
 	retryAfter  = 30 * time.Second // a session that could not be followed
 	findAfter   = 10 * time.Minute // a host whose sessions could not be listed
-	partTimeout = 2 * time.Second  // to end what runs and to tell the host
+	partTimeout = 2 * time.Second  // Options.Parting by default
 )
 
 // session is one of the host's. It is guarded by the desk's mutex.
@@ -335,7 +335,7 @@ func (d *Desk) applyLocked(s *session, seq int64, a ahp.Action) {
 
 // withdraw ends what is offered: calls under way are told to end, and answered.
 func (d *Desk) withdraw(ctx context.Context, conn *client.Conn) {
-	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	ctx, cancel := context.WithTimeout(ctx, d.opts.Parting)
 	defer cancel()
 	d.quiet(ctx)
 	d.mu.Lock()
