@@ -165,8 +165,9 @@ func TestStoppedHolder(t *testing.T) {
 		}
 		defer body.Close()
 		text, _ := io.ReadAll(body)
-		pid = strings.TrimSpace(string(text))
-		return pid != ""
+		line, _, whole := strings.Cut(string(text), "\n")
+		pid = strings.TrimSpace(line)
+		return whole
 	})
 	first.end()
 	send := func(signal string) {
