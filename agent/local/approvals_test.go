@@ -19,6 +19,7 @@ import (
 func judged(t *testing.T, change func(*config.Policy)) (*world, *policy.Engine) {
 	t.Helper()
 	c := config.Default().Policy
+	c.AskTimeout = config.Duration(time.Hour)
 	if change != nil {
 		change(&c)
 	}

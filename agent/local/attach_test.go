@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -297,10 +298,18 @@ func TestEnsureTellsWhy(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	err := c.EnsureDaemon(ctx, local.Launch{Path: "/bin/sleep", Argv: []string{"sleep", "1"}, Output: home + "/state/out"})
-	if err == nil || !strings.Contains(err.Error(), "did not start") {
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.EnsureDaemon(ctx, local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo I am there; exec sleep 1"}, Output: home + "/state/out"})
+	}()
+	testkit.Eventually(t, patience, "it runs", func() bool {
+		text, _ := os.ReadFile(home + "/state/out")
+		return strings.Contains(string(text), "I am there")
+	})
+	cancel()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "did not start") {
 		t.Errorf("it never answers: %v", err)
 	}
 	if _, err := ipc.Dial(t.Context(), home+"/run/daemon.sock"); !errors.Is(err, ipc.ErrNotRunning) {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -101,7 +102,14 @@ func TestProfiles(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.client.Profile(t.Context(), "profile", 0) // 10 s, or until the daemon ends
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+local.Host+"/debug/pprof/profile?seconds=60", nil) // or until the daemon ends
+		if err == nil {
+			var resp *http.Response
+			if resp, err = w.client.HTTPClient().Do(req); err == nil {
+				_, err = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+			}
+		}
 		ended <- err
 	}()
 	testkit.Eventually(t, patience, "it measures", func() bool { return strings.Contains(string(goroutines(t, w)), "profileTime") })

@@ -66,7 +66,7 @@ func TestOriginLowers(t *testing.T) {
 	}
 	dir := t.TempDir()
 	env := append(proc.WithoutTag(os.Environ()), askVar+"="+socket)
-	const far = `(setsid sh -c '"$0" > out.tmp; mv out.tmp out' "$SELF" &) ; sleep 30`
+	const far = `(setsid sh -c '"$0" > out.tmp; mv out.tmp out' "$SELF" &) ; sleep 1000`
 	for _, c := range []struct {
 		name, line string
 		owner      term.Actor
@@ -77,7 +77,7 @@ func TestOriginLowers(t *testing.T) {
 		{"an agent's", `"$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "agent bob may not"},
 		{"far from the person", far, term.User, false, "allowed"},
 		{"far from an agent", far, term.Agent("bob"), false, "agent bob may not"},
-		{"an agent's that was promoted", "sleep 0.5; " + far, term.Agent("bob"), true, "agent promoted may not"},
+		{"an agent's that was promoted", "until test -e promoted; do sleep 0.01; done; " + far, term.Agent("bob"), true, "agent promoted may not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h, err := pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: append(env, "SELF="+self)})
@@ -85,7 +85,11 @@ func TestOriginLowers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if c.promote {
-				if err := h.Promote(); err != nil {
+				err := h.Promote()
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, "promoted"), nil, 0o600)
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 			}

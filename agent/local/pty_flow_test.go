@@ -316,7 +316,9 @@ func TestTenThousandAttachments(t *testing.T) {
 	u.settled()
 	before, goroutines := heap(), runtime.NumGoroutine()
 	const rounds = 10_000
+	sent := make(chan struct{})
 	go func() {
+		defer close(sent)
 		for range rounds {
 			for _, kind := range []string{"pty:attach", "pty:detach"} {
 				_ = u.conn.Write(t.Context(), websocket.MessageText, []byte(`{"type":"`+kind+`","id":"`+tm.ID+`"}`))
@@ -328,6 +330,7 @@ func TestTenThousandAttachments(t *testing.T) {
 			t.Fatal(m)
 		}
 	}
+	<-sent // the last detach, too
 	if left := u.settled(); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
