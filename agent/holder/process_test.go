@@ -28,7 +28,7 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 	o := options(t)
 	kills := 0
 	file := filepath.Join(t.TempDir(), "recorded")
-	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20, AwayHold: testkit.Patience, Stall: testkit.Patience})
 	h.Close()
 	seed := time.Now().UnixNano()
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
@@ -126,11 +126,21 @@ func TestChildClosesOutput(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	testkit.Leaks(t)
 	o := options(t)
-	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("echo bye; exec <&- >&- 2>&-; trap '' HUP; sleep 1; exit 4")})
+	dir := t.TempDir()
+	command := sh("cd $0; echo bye; exec <&- >&- 2>&-; trap '' HUP; : > closed; until test -e end; do sleep 0.01; done; exit 4")
+	command.Args = append(command.Args, dir)
+	h := spawn(t, o, holder.Spec{ID: "x", Command: command})
 	stream(t, h, 0)
 	readUntil(t, h, "bye\r\n")
+	testkit.Eventually(t, testkit.Patience, "its terminal is closed", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "closed"))
+		return err == nil
+	})
 	if exit, ok := h.Exit(); ok {
 		t.Errorf("exit %v before the end", exit)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
 	if out := all(t, h); out != "" {
 		t.Errorf("more output: %q", out)
