@@ -123,23 +123,25 @@ func TestLimitsUnderLoad(t *testing.T) {
 		{"places", func(c *config.Policy) { c.Limits.SpawnsPerMinute = 1000 }, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			e, p := engine(t, settings(c.change)), pool(t)
-			var wg sync.WaitGroup
-			var mu sync.Mutex
-			passed := 0
-			for range 64 {
-				wg.Go(func() {
-					if _, err := spawn(context.Background(), e, p, harmless()); err == nil {
-						mu.Lock()
-						passed++
-						mu.Unlock()
-					}
-				})
-			}
-			wg.Wait()
-			if passed != c.want {
-				t.Errorf("%d passed, want %d", passed, c.want)
-			}
+			synctest.Test(t, func(t *testing.T) { // or the minute might pass
+				e, p := engine(t, settings(c.change)), pool(t)
+				var wg sync.WaitGroup
+				var mu sync.Mutex
+				passed := 0
+				for range 64 {
+					wg.Go(func() {
+						if _, err := spawn(context.Background(), e, p, harmless()); err == nil {
+							mu.Lock()
+							passed++
+							mu.Unlock()
+						}
+					})
+				}
+				wg.Wait()
+				if passed != c.want {
+					t.Errorf("%d passed, want %d", passed, c.want)
+				}
+			})
 		})
 	}
 }
@@ -197,11 +199,13 @@ func TestAdoptedTerminalsTakePlaces(t *testing.T) {
 
 // Admit counts starts, and holds no place.
 func TestAdmitHoldsNoPlace(t *testing.T) {
-	e := engine(t, settings(func(c *config.Policy) { c.Limits.SpawnsPerMinute = 20 }))
-	for i := range 21 {
-		d, err := e.Admit(t.Context(), harmless())
-		if want := map[bool]string{true: "rate_limited"}[i == 20]; codeOf(err) != want || d.Rule == "" {
-			t.Errorf("admit %d: %+v, %v, want %q", i+1, d, err, want)
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, settings(func(c *config.Policy) { c.Limits.SpawnsPerMinute = 20 }))
+		for i := range 21 {
+			d, err := e.Admit(t.Context(), harmless())
+			if want := map[bool]string{true: "rate_limited"}[i == 20]; codeOf(err) != want || d.Rule == "" {
+				t.Errorf("admit %d: %+v, %v, want %q", i+1, d, err, want)
+			}
 		}
-	}
+	})
 }

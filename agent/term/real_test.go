@@ -106,7 +106,7 @@ func TestHundredMegabytesWithoutANewline(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short: moves 100 MB")
 	}
-	p := realPool(t, term.Options{})
+	p := realPool(t, term.Options{Stall: testkit.Patience})
 	h := real(t, p, term.Spec{Command: sh("head -c 100000000 /dev/zero | tr '\\0' x"), OnSlow: term.Hold})
 	r := reader(t, h, term.ReaderOptions{Hold: true})
 	total := 0
