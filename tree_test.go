@@ -3,6 +3,7 @@
 package tether_test
 
 import (
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -58,6 +59,9 @@ func parseTree(t *testing.T) []*file {
 	t.Helper()
 	var files []*file
 	err := filepath.WalkDir(".", func(name string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // the test of a package has made it there, and has ended meanwhile
+		}
 		if err != nil {
 			return err
 		}
