@@ -2,6 +2,7 @@
 //
 //   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak.
 //   - Home, Leaks and StartTree give a test a place of its own, and see that it leaves nothing behind.
+//   - Listen and FreePort are ports that stay free when nobody listens there.
 //   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.
 //   - Proxy is a network, its Faults how it fails. VSCodeHost is a host that nobody here wrote.
 //   - Unix and NotOnWine skip what a system cannot do, and say why. DocCommands are the commands that the pages show.

@@ -78,7 +78,9 @@ func TestSeesWhatIsLeft(t *testing.T) {
 	defer f.Close()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { <-stop })
+	runs := make(chan struct{})
+	wg.Go(func() { close(runs); <-stop })
+	<-runs // before it has begun, its stack does not say whose it is
 	defer wg.Wait()
 	defer close(stop)
 	child := exec.Command(os.Args[0], "-test.run=^$")

@@ -40,18 +40,12 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	return h
 }
 
-// freePorts finds a free port whose successor is free too, as the script wants them. Another program may be faster.
+// freePorts finds a free port whose successor is free too, as the script wants them.
 func freePorts(t testing.TB) int {
 	t.Helper()
 	for range 100 {
-		a, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := a.Addr().(*net.TCPAddr).Port
-		b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
-		a.Close()
-		if err == nil {
+		port := FreePort(t)
+		if b, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1)); err == nil {
 			b.Close()
 			return port
 		}

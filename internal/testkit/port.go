@@ -1,0 +1,36 @@
+package testkit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// Ports that no system of ours gives to who does not ask for one by its number: Linux begins with 32768, macOS and Windows with 49152.
+const (
+	firstPort = 20000
+	ports     = 12000
+)
+
+// Listen listens on a port of loopback that can be closed and listened on again. One that the system chose may be another program's by then:
+// it is given to whoever listens on any or connects to somewhere.
+func Listen() (l net.Listener, err error) {
+	for range 100 {
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))); err == nil {
+			return l, nil
+		}
+	}
+	return nil, err
+}
+
+// FreePort is such a port, for a program that is told where to listen. Nobody gets it by chance meanwhile.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	l, err := Listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
