@@ -313,14 +313,7 @@ func write(t testing.TB, path, text string) {
 
 // interruptPrompt types Ctrl-C at a prompt until there is a new one: readline notices a Ctrl-C that comes too soon after another key
 // only with the next key.
-func (s *session) interruptPrompt() {
-	s.t.Helper()
-	from := s.offset()
-	s.send("\x03")
-	again := time.AfterFunc(anotherTry, func() { _, _ = s.p.Write([]byte("\x03")) })
-	defer again.Stop()
-	s.waitPrompt(from)
-}
+func (s *session) interruptPrompt() { s.t.Helper(); s.typeUntil("\x03", ready) }
 
 // mkfifo makes a named pipe: a shell that reads from it waits for the test.
 func mkfifo(t testing.TB, path string) {
