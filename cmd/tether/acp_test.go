@@ -78,13 +78,9 @@ func TestACPAgent(t *testing.T) {
 		{"a shell that does not know the word", object{"command": "nosuchword"}, "*", "127", false},
 		{"a child that keeps the terminal open", object{"command": "setsid sleep " + long + " & echo started"}, "started\n", "0", false},
 	} {
-		began := time.Now()
-		end := e.runs(c.params)
+		end := e.runs(c.params) // an answer that does not come is missed by hears
 		if *end.Output != c.output && c.output != "*" || end.ExitStatus.String() != c.exit || end.Truncated != c.truncated {
 			t.Errorf("%s: %q, exit %s, truncated %v; want %q, %s, %v", c.name, *end.Output, end.ExitStatus, end.Truncated, c.output, c.exit, c.truncated)
-		}
-		if took := time.Since(began); took > patience/2 {
-			t.Errorf("%s: took %v", c.name, took)
 		}
 	}
 	for _, pid := range living(t, "sleep "+long) {
@@ -151,7 +147,7 @@ func TestACPShown(t *testing.T) {
 		want         []string
 	}{
 		"rich": {object{"_meta": object{"terminal_output": true}}, func(u string) string { return u },
-			[]string{"terminal_info", `"data":"\u001b[1mone`, `"data":"two\r\n`, `"exit_code":0`, `"status":"completed","toolCallId":"c","content":[{"type":"terminal"`}},
+			[]string{"terminal_info", `"data":"\u001b[1mone`, `two\r\n`, `"exit_code":0`, `"status":"completed","toolCallId":"c","content":[{"type":"terminal"`}},
 		"text": {object{}, func(u string) string { return u }, []string{`\none\n`, `one\ntwo`, `"status":"completed","toolCallId":"c","content":[{"content":{"text":"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func TestACPWalk(t *testing.T) {
 		t.Fatalf("the README says %q and %q", argv, lines)
 	}
 	home := acpHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start("secret"); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func builds(t *testing.T) string {
 		t.Skip("builds the programs")
 	}
 	dir := t.TempDir()
-	c := exec.Command("go", "build", "-o", dir+"/", "./cmd/...")
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/...") // as make build: what is compiled, both have
 	c.Dir = "../.."
 	c.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := c.CombinedOutput(); err != nil {
@@ -116,7 +116,7 @@ func TestTour(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
 	newHome(t)
-	port := freePort(t)
+	port := fmt.Sprint(testkit.FreePort(t))
 	work := t.TempDir()
 	if err := os.Symlink(bin, filepath.Join(work, "bin")); err != nil {
 		t.Fatal(err)
@@ -180,20 +180,10 @@ func TestTour(t *testing.T) {
 	host.sees(prompt)
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-}
-
 // TestStatusIsQuick has a daemon that is paired with a host that hangs.
 func TestStatusIsQuick(t *testing.T) {
 	newHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start(""); err != nil {
 		t.Fatal(err)
 	}

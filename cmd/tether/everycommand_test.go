@@ -41,7 +41,7 @@ var sittings = []sitting{
 	{line: "read web", do: []string{"ready"}},
 	{line: "ports web", do: []string{"no program of it listens"}},
 	{line: "commands web", do: []string{"reports no commands"}},
-	{line: "watch lab web", do: []string{"ready", "type:\x03"}, exit: 130},
+	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
 	{line: "unlend web", do: []string{"lent to nobody"}},
 	{line: "lend web --for 1h", do: []string{"lent to lab until"}},
 	{line: "record web --all --output $FILE", do: []string{"Ctrl-C ends it", "type:\x03"}},
@@ -82,7 +82,7 @@ var sittings = []sitting{
 func TestEveryCommandAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start("canary-token"); err != nil {
 		t.Fatal(err)
 	}

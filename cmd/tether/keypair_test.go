@@ -184,7 +184,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
 	byCode, byToken := startKeyHost(t), startKeyHost(t)
-	plain := &testHost{address: "127.0.0.1:0"}
+	plain := &testHost{}
 	if err := plain.start("plain-canary-token"); err != nil {
 		t.Fatal(err)
 	}

@@ -170,13 +170,17 @@ func dirsOf(home string) dirs.Dirs {
 
 // testHost is a reference host on a port of its own, which keeps the port when it is started again.
 type testHost struct {
-	address string
+	address string // "" before the first start
 	server  *http.Server
 	host    *host.Host
 }
 
 func (h *testHost) start(token string) error {
-	l, err := net.Listen("tcp", h.address)
+	listen := testkit.Listen
+	if h.address != "" {
+		listen = func() (net.Listener, error) { return net.Listen("tcp", h.address) }
+	}
+	l, err := listen()
 	if err != nil {
 		return err
 	}
@@ -207,7 +211,7 @@ func (h *hosts) start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: starthost NAME [TOKEN]")
 	}
-	one := &testHost{address: "127.0.0.1:0"}
+	one := &testHost{}
 	if u := ts.Getenv(args[0]); u != "" {
 		one.address = strings.TrimPrefix(u, "ws://")
 	}

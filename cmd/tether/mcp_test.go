@@ -101,7 +101,7 @@ func TestMCPWalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := freePort(t)
+	port := fmt.Sprint(testkit.FreePort(t))
 	s := mcpClient(t, argv...)
 	var id string
 	answers := map[string]string{}
@@ -160,7 +160,7 @@ func TestMCPTerminalsOutliveTheClient(t *testing.T) {
 	newHome(t)
 	first := mcpClient(t, "tether", "mcp", "--as", "claude")
 	program, _ := exec.LookPath("devserver")
-	text, isError := tool(t, first, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, freePort(t)}})
+	text, isError := tool(t, first, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, "0"}})
 	if isError {
 		t.Fatal(text)
 	}
@@ -256,13 +256,15 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
 	})
-	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: exec.Command("tether", "mcp", "--as", "claude")}, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	var lines testkit.Output // that went to the program
+	wire := &sdk.LoggingTransport{Transport: &sdk.CommandTransport{Command: exec.Command("tether", "mcp", "--as", "claude")}, Writer: &lines}
+	s, err := c.Connect(t.Context(), wire, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
 	program, _ := exec.LookPath("devserver")
-	text, isError := tool(t, s, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, freePort(t)}})
+	text, isError := tool(t, s, "spawn_background_terminal", map[string]any{"cwd": "/", "command": []string{program, "0"}})
 	if isError {
 		t.Fatal(text)
 	}
@@ -279,7 +281,8 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: map[string]any{"terminalId": m.ID, "timeoutMs": 600000}})
 		failed <- err
 	}()
-	tool(t, s, "list_terminals", nil) // after which the wait is on its way
+	testkit.Eventually(t, patience, "the wait is sent", func() bool { return strings.Contains(lines.String(), "wait_terminal") })
+	tool(t, s, "list_terminals", nil) // after which the daemon has it
 	next := exec.Command("tether", "daemon", "--replace")
 	if err := next.Start(); err != nil {
 		t.Fatal(err)

@@ -97,10 +97,12 @@ func (m *mortal) start(args ...string) {
 	})
 }
 
+func (m *mortal) holdersDir() string { return filepath.Join(m.home, "run", "h") }
+
 // holders are the ids of those that live.
 func (m *mortal) holders() []string {
 	m.t.Helper()
-	ids, err := holder.List(filepath.Join(m.home, "run", "h"))
+	ids, err := holder.List(m.holdersDir())
 	if err != nil {
 		m.t.Fatal(err)
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +26,12 @@ func newHome(t *testing.T) string {
 	t.Setenv(allowRootVar, "1")
 	t.Cleanup(func() { endDaemon(t, home) })
 	return home
+}
+
+// environ is the environment of commands in a home that is not this process's, as those tests have one that run beside others.
+func environ(home string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TETHER_HOME=") })
+	return append(env, "TETHER_HOME="+home, allowRootVar+"=1")
 }
 
 // command runs tether to its end and returns what it printed, and its exit status.
@@ -255,7 +263,7 @@ func TestDaemonEnds(t *testing.T) {
 func TestTokenIsNotShown(t *testing.T) {
 	testkit.Unix(t, testkit.Bytes)
 	newHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start("typed-canary"); err != nil {
 		t.Fatal(err)
 	}
@@ -281,10 +289,24 @@ func TestTokenIsNotShown(t *testing.T) {
 // awaitNoEcho waits until the terminal does not echo.
 func awaitNoEcho(t *testing.T, p *person) {
 	t.Helper()
-	testkit.Eventually(t, patience, "the terminal is silent", func() bool {
+	device, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/0", p.pty.Pid()))
+	if err != nil {
+		p.awaitSilence()
+		return
+	}
+	testkit.Eventually(t, patience, "the terminal's echo is off", func() bool {
+		modes, err := exec.Command("stty", "-F", device, "-a").Output()
+		return err == nil && strings.Contains(string(modes), " -echo ")
+	})
+}
+
+// awaitSilence is for systems that do not name the terminal's device.
+func (p *person) awaitSilence() {
+	p.t.Helper()
+	testkit.Eventually(p.t, patience, "the terminal is silent", func() bool {
 		for range 10 { // one look may miss an echo that is on its way
 			was := len(p.shown())
-			p.types("\x15") // kills the line: it is echoed as long as echo is on
+			p.types("x\x15") // and takes it back
 			<-time.After(10 * time.Millisecond)
 			if len(p.shown()) != was {
 				return false

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net"
-	"os"
 	"strings"
 	"testing"
 
@@ -13,16 +12,18 @@ import (
 // What takes longer than a second says at a terminal what it waits for. None of these can be quicker.
 func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	newHome(t)
+	t.Parallel() // it waits most of the time
+	home := acpHome(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections by its backlog, and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	command(t, "run", "--detach", "--name", "deaf", "--", "ignoreterm")
-	command(t, "run", "--detach", "--name", "too", "--", "ignoreterm")
 	for _, name := range []string{"deaf", "too"} {
-		command(t, "wait", name, "--pattern", "ready")
+		everything(home, "run", "--detach", "--name", name, "--", "ignoreterm")
+		if out, status := everything(home, "wait", name, "--pattern", "ready"); status != 0 {
+			t.Fatalf("wait: %d %s", status, out)
+		}
 	}
 	for _, c := range []struct {
 		line, says string
@@ -35,7 +36,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		{"stop", "waiting for the daemon to end…", "", 0},
 	} {
 		t.Run(c.line, func(t *testing.T) {
-			p := sitAt(t, pty.Command{Path: "tether", Args: append([]string{"tether"}, strings.Fields(c.line)...), Env: append(os.Environ(), "TERM=xterm")})
+			p := sitAt(t, pty.Command{Path: "tether", Args: append([]string{"tether"}, strings.Fields(c.line)...), Env: append(environ(home), "TERM=xterm")})
 			p.sees(c.says)
 			p.types(c.gives)
 			p.exits(c.exit)

@@ -36,7 +36,7 @@ func TestProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("NO_PROXY", "")
 	t.Setenv("no_proxy", "")
 	newHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start("canary-token"); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/internal/testkit"
 	"tether/platform/pty"
@@ -36,7 +38,7 @@ func TestReplacedUnderFlood(t *testing.T) {
 	asking.Go(func() {
 		for ; ctx.Err() == nil; asked++ {
 			c := local.NewClient(m.socket)
-			if _, err := c.Find(ctx, flood.ID); err != nil && ctx.Err() == nil {
+			if _, err := c.Find(ctx, flood.ID); err != nil && !m.stillTakesUp(ctx, c, err) && ctx.Err() == nil {
 				t.Errorf("request %d: %v", asked, err)
 			}
 			c.Close()
@@ -55,6 +57,17 @@ func TestReplacedUnderFlood(t *testing.T) {
 	asking.Wait()
 	m.endFlood(flood, w)
 	t.Logf("%d requests", asked)
+}
+
+// stillTakesUp says whether a daemon that does not know a terminal may not have it yet: it answers after a while, on a machine that is too slow.
+func (m *mortal) stillTakesUp(ctx context.Context, c *local.Client, err error) bool {
+	const within = 3 * time.Second // that long nobody is answered, unless all are taken up
+	var unknown *local.Error
+	if !errors.As(err, &unknown) || unknown.Code != local.CodeNoTerminal {
+		return false
+	}
+	s, err := c.Status(ctx)
+	return err == nil && time.Since(s.Started) > within
 }
 
 // A script at a terminal reads every byte once and gets the exit status, however often the daemon is killed meanwhile.
@@ -179,7 +192,12 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	testkit.Eventually(t, patience, "the child has ended", func() bool { return !alive(x.Pid) })
+	h, err := holder.Dial(t.Context(), m.holdersDir(), x.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "its holder knows of the child's end", func() bool { at, _ := h.ExitedAt(); return !at.IsZero() })
+	h.Close()
 	down := time.Now()
 	m.start("daemon")
 	testkit.Eventually(t, patience, "the exit is at the host", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
@@ -188,7 +206,7 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	if text := w.shown(); unpainted(text) != "one\ntwo\n" || !slices.Equal(exits, []int64{9}) || err != nil {
 		t.Errorf("the host was told %q, exits %v, %v", text, exits, err)
 	}
-	if now.Exit == nil || now.Exit.Code != 9 || now.Exit.At.After(down.Add(time.Second)) {
+	if now.Exit == nil || now.Exit.Code != 9 || now.Exit.At.After(down) {
 		t.Errorf("here it is %+v, down since %v", now.Exit, down)
 	}
 	m.await("the holder is gone", func(local.Status) bool { return len(m.holders()) == 0 })
@@ -243,7 +261,7 @@ func TestNothingIsForgotten(t *testing.T) {
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("PS1", "$ ")
 	t.Setenv("SHELL", bash)
-	m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
+	titled := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `printf '\033]2;a title\007'; exec sleep 1000`}, Name: "titled", Cols: 101, Rows: 33})
 	m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "mine", Private: true})
 	a, err := m.door.As("robot").Spawn(t.Context(), local.SpawnRequest{Command: []string{"/bin/sleep", "1000"}, Name: "its", Cwd: t.TempDir(), Env: []string{"A=b"}})
 	if err != nil {
@@ -273,6 +291,7 @@ func TestNothingIsForgotten(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.await("all are lent", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 3 && m.find(shell.ID).Attached == 0 })
+	m.await("the title is read", func(local.Status) bool { return m.find(titled.ID).Title == "a title" })
 	before, commands := m.all(shell.ID)
 	for range 2 {
 		m.kill()
@@ -369,7 +388,8 @@ func TestHolderKilled(t *testing.T) {
 	w := m.watch(m.uri(x.ID), true)
 	var pid int
 	testkit.Eventually(t, patience, "it says who holds it", func() bool {
-		return json.Unmarshal([]byte(strings.TrimSpace(w.shown())), &pid) == nil
+		line, _, whole := strings.Cut(w.shown(), "\r\n")
+		return whole && json.Unmarshal([]byte(line), &pid) == nil
 	})
 	its, err := os.FindProcess(pid)
 	if err != nil {

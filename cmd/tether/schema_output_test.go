@@ -113,7 +113,7 @@ func (is *table) fits(tables map[string]*table, where string, object map[string]
 func TestJSONIsAsDocumented(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	home := newHome(t)
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start(""); err != nil {
 		t.Fatal(err)
 	}

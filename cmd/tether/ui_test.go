@@ -230,11 +230,11 @@ func TestUIAtATerminal(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	newHome(t)
 	command(t, "run", "--detach", "--private", "--name", "first", "--", "sh", "-c", `echo one; exec sleep 1000`)
-	command(t, "run", "--detach", "--private", "--name", "shown", "--", "sh", "-c", `echo preview-text; while read x; do echo "<$x>"; done`)
+	command(t, "run", "--detach", "--private", "--name", "shown", "--", "sh", "-c", `echo preview-""text; while read x; do echo "<$x>"; done`)
 	p := sit(t, "ui")
-	p.sees("\x1b[?1049h", "2 running", "shown", "preview-text", "enter attach")
+	p.sees("\x1b[?1049h", "2 running", "shown", "preview-text") // which the command in the list does not have
 	p.types("\r")
-	p.sees("preview-text")
+	p.sees("\x1b[?1049l", "preview-text")
 	p.types("hello\r")
 	p.sees("<hello>")
 	p.types("~.")
@@ -263,7 +263,7 @@ func TestUIActs(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "config", "config.toml"), []byte(rule), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := &testHost{address: "127.0.0.1:0"}
+	h := &testHost{}
 	if err := h.start(""); err != nil {
 		t.Fatal(err)
 	}

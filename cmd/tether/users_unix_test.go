@@ -119,7 +119,7 @@ func newHousehold(t *testing.T) *household {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := &testHost{address: "127.0.0.1:0"}
+	host := &testHost{}
 	for _, err := range []error{
 		os.Chmod(dir, 0o755), os.Mkdir(h.home, 0o755), os.Chown(h.home, ownerUID, usersGID), copyProgram(self, filepath.Join(dir, "tether")),
 		copyProgram(self, filepath.Join(dir, "probe")), os.WriteFile(h.secretFile, []byte("s3cret-canary"), 0o400), os.Chown(h.secretFile, ownerUID, usersGID),
