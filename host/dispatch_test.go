@@ -89,7 +89,8 @@ func dispatchAs(t *testing.T, role string, a ahp.Action, allowed bool) {
 		}
 		v.mu.Unlock()
 		if !found {
-			t.Errorf("%s got no refusal that carries a reason and no text: %+v", v.id, v.envelopes)
+			all, _ := v.received()
+			t.Errorf("%s got no refusal that carries a reason and no text: %+v", v.id, all)
 		}
 	}
 	if before, after := fmt.Sprint(before), fmt.Sprint(witness.state(uri)); before != after {
@@ -113,7 +114,8 @@ func TestOutputIsNotEchoedToItsOwner(t *testing.T) {
 		if e := owner.answer(seq); e.Rejected() {
 			t.Errorf("refused: %s", *e.RejectionReason)
 		}
-		for _, e := range owner.envelopes {
+		seen, _ := owner.received()
+		for _, e := range seen {
 			if strings.Contains(string(e.Action), "xxx") || strings.Contains(string(e.Action), ahp.ActionTerminalCleared) {
 				t.Errorf("the owner was sent %.80s", e.Action)
 			}

@@ -1,10 +1,12 @@
 package host_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +58,14 @@ func testHost(t testing.TB, o host.Options) *host.Host {
 	h := host.New(o)
 	t.Cleanup(h.Close)
 	return h
+}
+
+// steadyHost is testHost outside of bubbles: what a test does not ask for does not come due because the machine stands still.
+func steadyHost(t testing.TB, o host.Options) *host.Host {
+	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime} {
+		*limit = cmp.Or(*limit, time.Hour)
+	}
+	return testHost(t, o)
 }
 
 // connect opens an in-memory connection and initializes it.
@@ -258,6 +268,13 @@ func (v *viewer) await(what string, cond func() bool) {
 func (v *viewer) awaitText(uri, want string) {
 	v.t.Helper()
 	v.await("text "+want, func() bool { b := v.text[uri]; return b != nil && strings.HasSuffix(b.String(), want) })
+}
+
+// received are the envelopes that it has kept so far, and the serverSeq of the last that has come.
+func (v *viewer) received() (all []ahp.Envelope, last int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return slices.Clone(v.envelopes), v.lastSeq
 }
 
 // catalogue is the root channel as the viewer knows it. Reducers change no state in place, so it stays as it is.

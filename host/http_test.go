@@ -23,7 +23,7 @@ const secret = "tkn-7c1f0c9b"
 
 // serve listens on loopback and returns the URL for WebSockets.
 func serve(t *testing.T, o host.Options) (h *host.Host, url string) {
-	h = testHost(t, o)
+	h = steadyHost(t, o)
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return h, "ws" + strings.TrimPrefix(s.URL, "http")
@@ -301,7 +301,7 @@ func TestSilentConnectionIsClosed(t *testing.T) {
 }
 
 func TestStalledSocketIsClosed(t *testing.T) {
-	_, url := serve(t, host.Options{StallTime: 300 * time.Millisecond})
+	_, url := serve(t, host.Options{StallTime: time.Second})
 	owner := dial(t, url, "laptop", viewOptions{resume: true})
 	owner.create(uri)
 	// A client whose socket is not read from.
@@ -322,7 +322,7 @@ func TestStalledSocketIsClosed(t *testing.T) {
 	}
 	sent := int64(0)
 	text := strings.Repeat("x", 32<<10)
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(patience)
 	for time.Now().Before(deadline) {
 		owner.output(uri, text, sent)
 		sent += int64(len(text))
@@ -331,5 +331,5 @@ func TestStalledSocketIsClosed(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a socket that is not read from stayed open for 30 s")
+	t.Errorf("a socket that is not read from stayed open for %v", patience)
 }

@@ -72,6 +72,13 @@ func (m *member) notified(method string, params []byte) {
 	m.wakeLocked()
 }
 
+// seen is the text so far.
+func (m *member) seen() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return string(m.text)
+}
+
 func (m *member) wakeLocked() {
 	close(m.moved)
 	m.moved = make(chan struct{})
@@ -223,9 +230,9 @@ func TestLoad(t *testing.T) {
 		each(t, loadObservers, func(i int) error {
 			want := textOf(i%loadFloods, 0)
 			err := observers[i].until(ctx, func() bool { return len(observers[i].text) >= len(want) })
-			if err == nil && string(observers[i].text) != want {
-				_, end, wrong := testkit.CheckFlood(strings.TrimPrefix(string(observers[i].text), loadText(i%loadFloods, 0)))
-				err = fmt.Errorf("it has %d bytes of %d: the flood is whole up to %d, %v", len(observers[i].text), len(want), end, wrong)
+			if got := observers[i].seen(); err == nil && got != want {
+				_, end, wrong := testkit.CheckFlood(strings.TrimPrefix(got, loadText(i%loadFloods, 0)))
+				err = fmt.Errorf("it has %d bytes of %d: the flood is whole up to %d, %v", len(got), len(want), end, wrong)
 			}
 			return err
 		})
@@ -247,8 +254,9 @@ func TestLoad(t *testing.T) {
 		ann := enter(t, next, "ann")
 		for i := range loadMachines {
 			for n := range loadLent {
-				if err := ann.watch(ctx, loadURI(i, n)); err != nil || string(ann.text) != textOf(i, n) {
-					t.Fatalf("at the next host, %s has %d bytes of %d, %v", loadURI(i, n), len(ann.text), len(textOf(i, n)), err)
+				err := ann.watch(ctx, loadURI(i, n))
+				if got := ann.seen(); err != nil || got != textOf(i, n) {
+					t.Fatalf("at the next host, %s has %d bytes of %d, %v", loadURI(i, n), len(got), len(textOf(i, n)), err)
 				}
 				if err := ann.conn.Unsubscribe(ctx, loadURI(i, n)); err != nil {
 					t.Fatal(err)

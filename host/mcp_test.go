@@ -128,7 +128,7 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			answers := make(chan waited, 1)
 			go func() {
 				var w waited
-				use(t, agent, "wait_terminal", map[string]any{"terminalId": id, "pattern": "http://", "timeoutMs": 30000}, &w)
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": id, "pattern": "http://", "timeoutMs": 600000}, &w)
 				answers <- w
 			}()
 			laptop.output(uri, "starting\r\n\x1b[32mready\x1b[0m at http://localhost:3000/\r\n", 0)
@@ -236,7 +236,7 @@ func TestAgentSeesAllMachines(t *testing.T) {
 			waiting := make(chan waited, 1)
 			go func() {
 				var w waited
-				use(t, agent, "wait_terminal", map[string]any{"terminalId": ids["laptop"], "pattern": "ready", "timeoutMs": 30000}, &w)
+				use(t, agent, "wait_terminal", map[string]any{"terminalId": ids["laptop"], "pattern": "ready", "timeoutMs": 600000}, &w)
 				waiting <- w
 			}()
 			machines["desktop"].output("ahp-terminal:/dev-desktop", "ready on the desktop\r\n", -1)

@@ -48,6 +48,9 @@ func TestObserversAreCounted(t *testing.T) {
 		want(again, 1)
 		two.close()
 		want(again, 0)
+		one.ping()
+		one.mu.Lock()
+		defer one.mu.Unlock()
 		if len(one.observers) > 0 {
 			t.Error("an observer is told who watches")
 		}
@@ -109,6 +112,8 @@ func TestObserversAreToldToWhoKnowsThem(t *testing.T) {
 		}
 		owner.ping()
 		synctest.Wait()
+		owner.mu.Lock()
+		defer owner.mu.Unlock()
 		if len(owner.observers) > 0 {
 			t.Error("it was told who watches")
 		}

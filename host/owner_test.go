@@ -21,7 +21,7 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 		{"somebody else's key", `{"x":1}`, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			h := testHost(t, host.Options{})
+			h := steadyHost(t, host.Options{})
 			owner := connect(t, h, "laptop", viewOptions{resume: true})
 			p := clientTerminal(uri, "laptop")
 			if err := json.Unmarshal([]byte(test.meta), &p.Meta); err != nil {
@@ -129,7 +129,7 @@ func TestGapsAreFieldsToo(t *testing.T) {
 func TestAnOwnerIsNotSentItsOwnHistory(t *testing.T) {
 	for _, resume := range []bool{true, false} {
 		t.Run(fmt.Sprintf("resume=%v", resume), func(t *testing.T) {
-			h := testHost(t, host.Options{})
+			h := steadyHost(t, host.Options{})
 			owner := connect(t, h, "laptop", viewOptions{resume: resume})
 			owner.create(uri)
 			owner.dispatch(uri, commandExecuted(1))

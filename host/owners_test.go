@@ -62,6 +62,8 @@ func TestForgedClientIDAfterARestart(t *testing.T) {
 	}
 	as(t, url, "machine-laptop", "laptop-id", viewOptions{resume: true}).create(uri)
 	as(t, url, "observer-ann", "watching", viewOptions{}) // nothing was lent as that: it is free
+	owners.mu.Lock()
+	defer owners.mu.Unlock()
 	if got, want := len(owners.of), 1; got != want {
 		t.Errorf("%d ids are kept, want %d: %v", got, want, owners.of)
 	}

@@ -21,7 +21,7 @@ import (
 
 // owned is a host with one machine and one terminal.
 func owned(t testing.TB, o host.Options) (h *host.Host, owner *viewer, uri string) {
-	h = testHost(t, o)
+	h = steadyHost(t, o)
 	owner = connect(t, h, "laptop", viewOptions{resume: true})
 	owner.create("ahp-terminal:/a")
 	return h, owner, "ahp-terminal:/a"
@@ -288,7 +288,7 @@ func TestMachineNames(t *testing.T) {
 		{"a/b\x1b[31m\u202ec", "id", "a-b[31mc"},
 		{strings.Repeat("x", 65), "id", "id"},
 	} {
-		h := testHost(t, host.Options{})
+		h := steadyHost(t, host.Options{})
 		v := connect(t, h, c.id, viewOptions{noInit: true})
 		p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: c.id, Meta: ahp.NewClientMeta(),
 			ClientInfo: &ahp.Implementation{Name: "tether", Title: c.title}}

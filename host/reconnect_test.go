@@ -21,12 +21,19 @@ func reconnect(t *testing.T, h *host.Host, old *viewer, subs ...string) (*viewer
 	t.Helper()
 	v := connect(t, h, old.id, viewOptions{noInit: true})
 	old.mu.Lock()
+	v.mu.Lock()
 	p := ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: old.id, LastSeenServerSeq: old.lastSeq, Subscriptions: subs}
 	for uri, from := range old.from {
 		p.LastSeenServerSeq = max(p.LastSeenServerSeq, from)
 		v.from[uri] = p.LastSeenServerSeq
 	}
-	v.root, v.states, v.text = old.root, old.states, old.text
+	v.root = old.root
+	for uri, st := range old.states {
+		copied := st.Clone()
+		v.states[uri], v.text[uri] = &copied, &strings.Builder{}
+		v.text[uri].WriteString(old.text[uri].String())
+	}
+	v.mu.Unlock()
 	old.mu.Unlock()
 	var r reconnected
 	if err := v.call(ahp.MethodReconnect, p, &r); err != nil {

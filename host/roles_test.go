@@ -107,7 +107,8 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	for _, v := range []*viewer{a, b} {
 		v.await("its own terminals", func() bool { return len(v.root.Terminals) == 5 })
 		v.ping()
-		for _, e := range v.envelopes {
+		seen, _ := v.received()
+		for _, e := range seen {
 			other := map[string]string{"a": "ahp-terminal:/b", "b": "ahp-terminal:/a"}[v.id]
 			if strings.Contains(string(e.Action), other) {
 				t.Errorf("%s was sent %s", v.id, e.Action)
@@ -119,8 +120,8 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	if e := b.answer(seq); !e.Rejected() || *e.RejectionReason != "there is no such terminal" {
 		t.Errorf("a foreign terminal: %+v", e)
 	}
-	last := a.lastSeq
 	a.close()
+	_, last := a.received()
 	again := as(t, url, "machine-a", "a", viewOptions{noInit: true})
 	var r ahp.ReconnectResult
 	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "a", LastSeenServerSeq: last,
@@ -163,8 +164,8 @@ func TestAMachineWatchesItself(t *testing.T) {
 		t.Errorf("it announces what is another's: %v", err)
 	}
 	daemon.await("an observer is counted", func() bool { return daemon.observers[uri] == 1 })
-	last := v.lastSeq
 	v.close()
+	_, last := v.received()
 	again := as(t, url, "machine-a", "watch", viewOptions{noInit: true})
 	var r ahp.ReconnectResult
 	if err := again.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "watch", LastSeenServerSeq: last,

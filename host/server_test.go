@@ -97,7 +97,8 @@ func TestServerExecutedTerminal(t *testing.T) {
 			t.Errorf("input of the holder is refused: %s", *e.RejectionReason)
 		}
 		other.awaitText(uri, "ls\r")
-		for _, e := range other.envelopes {
+		seen, _ := other.received()
+		for _, e := range seen {
 			if strings.Contains(string(e.Action), ahp.ActionTerminalInput) {
 				t.Errorf("what was typed is shown to others: %s", e.Action)
 			}

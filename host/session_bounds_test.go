@@ -20,6 +20,13 @@ import (
 
 // execute answers every call of the viewer's tools as it comes, until the test ends.
 func (v *viewer) execute(uri string, answer func(n int, r ahp.InputRequest) ahp.Action) {
+	over := make(chan struct{})
+	go func() { defer close(over); v.answerCalls(uri, answer) }()
+	v.t.Cleanup(func() { v.close(); <-over })
+}
+
+// answerCalls is execute until the connection ends.
+func (v *viewer) answerCalls(uri string, answer func(n int, r ahp.InputRequest) ahp.Action) {
 	seen := map[string]bool{}
 	for n := 0; ; n++ {
 		var next *ahp.InputRequest
@@ -113,7 +120,7 @@ func rejoin(t *testing.T, v, before *viewer, uris ...string) {
 }
 
 func TestBoundsOfCalls(t *testing.T) {
-	h := testHost(t, host.Options{Sessions: true})
+	h := steadyHost(t, host.Options{Sessions: true})
 	laptop := connect(t, h, "laptop", viewOptions{})
 	laptop.join(sessionURI, "run")
 	s := opened(t, h, sessionURI)
@@ -181,11 +188,11 @@ func TestOldTurnsGiveWay(t *testing.T) {
 		"large": {12, 200 << 10, 4, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := testHost(t, host.Options{Sessions: true})
+			h := steadyHost(t, host.Options{Sessions: true})
 			laptop := connect(t, h, "laptop", viewOptions{})
 			laptop.join(sessionURI, "run")
 			s := opened(t, h, sessionURI)
-			go laptop.execute(sessionURI, func(n int, r ahp.InputRequest) ahp.Action {
+			laptop.execute(sessionURI, func(n int, r ahp.InputRequest) ahp.Action {
 				return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", tt.bytes)))
 			})
 			for i := range tt.calls {
@@ -208,7 +215,7 @@ func TestOldTurnsGiveWay(t *testing.T) {
 
 // All chats together do not make an answer longer than the host sends: each shows its newest turns.
 func TestManyChatsInOneAnswer(t *testing.T) {
-	h := testHost(t, host.Options{Sessions: true})
+	h := steadyHost(t, host.Options{Sessions: true})
 	laptop := connect(t, h, "laptop", viewOptions{})
 	var chats []string
 	for i := range 12 {
@@ -218,7 +225,7 @@ func TestManyChatsInOneAnswer(t *testing.T) {
 		}
 		laptop.join(s.URI(), "run")
 		chats = append(chats, laptop.session(s.URI()).DefaultChat)
-		go laptop.execute(s.URI(), func(n int, r ahp.InputRequest) ahp.Action {
+		laptop.execute(s.URI(), func(n int, r ahp.InputRequest) ahp.Action {
 			return done(r, ahp.TextContent(fmt.Sprint(n)+strings.Repeat(".", 200<<10)))
 		})
 		for range 5 {
@@ -252,7 +259,7 @@ func TestSlowInASession(t *testing.T) {
 		go func() { served <- h.ServeChannel(t.Context(), far) }()
 		slow := newViewer(t, near, "slow")
 		slow.initialize(viewOptions{subs: []string{chat}})
-		go laptop.execute(sessionURI, func(_ int, r ahp.InputRequest) ahp.Action { return done(r) })
+		laptop.execute(sessionURI, func(_ int, r ahp.InputRequest) ahp.Action { return done(r) })
 		slow.mu.Lock() // it reads no further than one message
 		s := opened(t, h, sessionURI)
 		for range 20 {
@@ -390,7 +397,7 @@ func FuzzSessionDispatch(f *testing.F) {
 		if !json.Valid(action) {
 			return
 		}
-		h := testHost(t, host.Options{Sessions: true})
+		h := steadyHost(t, host.Options{Sessions: true})
 		laptop := connect(t, h, "laptop", viewOptions{})
 		laptop.join(sessionURI, "run")
 		uri := laptop.session(sessionURI).DefaultChat
@@ -411,7 +418,7 @@ func FuzzSessionDispatch(f *testing.F) {
 			t.Errorf("a turn without calls is under way: %+v", turn)
 		}
 		laptop.join(sessionURI, "again")
-		go laptop.execute(sessionURI, func(_ int, r ahp.InputRequest) ahp.Action { return done(r) })
+		laptop.execute(sessionURI, func(_ int, r ahp.InputRequest) ahp.Action { return done(r) })
 		if r, err := s.CallTool(t.Context(), host.ToolRequest{ClientID: "laptop", Name: "again"}); err != nil || !r.Success {
 			t.Errorf("the next call: %+v, %v", r, err)
 		}

@@ -52,8 +52,11 @@ func TestOperatorCallsAMachine(t *testing.T) {
 				t.Fatalf("the machine is shown %+v", sessions)
 			}
 			uri := sessions[0].Resource
-			laptop.join(uri, "run", "list_terminals")
-			<-changed
+			testkit.Eventually(t, patience, "the agent is told of other tools", func() bool { // it listens in its own time
+				laptop.join(uri, "walk")
+				laptop.join(uri, "run", "list_terminals")
+				return len(changed) > 0
+			})
 			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "read_terminal", "wait_terminal"}
 			if diff := cmp.Diff(want, toolNames(t, agent)); diff != "" {
 				t.Errorf("tools (-want +got)\n%s", diff)

@@ -92,7 +92,7 @@ func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	a.join(s.URI(), "secret_tool")
 	b.join(s.URI(), "run")
 	o := as(t, url, "operator-o", "o", viewOptions{subs: []string{s.URI()}})
-	seen := b.lastSeq
+	_, seen := b.received()
 	go func() { _, _ = s.CallTool(t.Context(), host.ToolRequest{ClientID: "a", Name: "secret_tool"}) }()
 	call := a.work(s.URI())
 	o.await("the call", func() bool { return len(o.talks[s.URI()].session.InputNeeded) == 1 })
@@ -128,7 +128,8 @@ func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	fresh := as(t, url, "machine-b", "b2", viewOptions{subs: []string{s.URI()}})
 	text, _ := json.Marshal(fresh.session(s.URI()))
 	said := string(r) + string(text)
-	for _, e := range b.envelopes {
+	sent, _ := b.received()
+	for _, e := range sent {
 		said += string(e.Action)
 	}
 	if strings.Contains(said, "secret_tool") {

@@ -268,6 +268,8 @@ func agentRunsACommand(f *flow) {
 		return p.talks[sessionURI].session.Chats[0].Status == ahp.SessionIdle
 	})
 	want := []string{"chat/turnStarted", "chat/toolCallStart", "chat/toolCallReady", "chat/toolCallContentChanged", "chat/toolCallComplete", "chat/turnComplete"}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if diff := cmp.Diff(want, p.talks[f.chatURI].steps); diff != "" {
 		f.t.Errorf("in the chat (-want +got)\n%s", diff)
 	}
