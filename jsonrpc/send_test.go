@@ -168,7 +168,7 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 		p, stop := g.start(t, jsonrpc.Options{QueueBytes: room * (size + 64)})
 		defer stop()
 		synctest.Wait()
-		returned := 0
+		var returned atomic.Int32
 		var want []string
 		for i := range 12 {
 			msg := fmt.Sprintf("%02d%s", i, strings.Repeat("x", size-2))
@@ -179,12 +179,12 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 					t.Error(err)
 				}
 				clear(buf) // it was copied
-				returned++
+				returned.Add(1)
 			}()
 			synctest.Wait()
 		}
-		if returned != room {
-			t.Errorf("%d sends returned, want %d", returned, room)
+		if returned.Load() != room {
+			t.Errorf("%d sends returned, want %d", returned.Load(), room)
 		}
 		if got := p.Stats().QueuedBulk; got != (room+1)*(size+64) { // the first is being written by its sender
 			t.Errorf("%d bytes queued, want %d", got, (room+1)*(size+64))
@@ -192,8 +192,8 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 		for i := range want {
 			g.let <- struct{}{}
 			synctest.Wait()
-			if most := room + i + 1; returned > most {
-				t.Fatalf("%d sends returned after %d messages, want at most %d", returned, i+1, most)
+			if most := room + i + 1; int(returned.Load()) > most {
+				t.Fatalf("%d sends returned after %d messages, want at most %d", returned.Load(), i+1, most)
 			}
 		}
 		for i := range g.sent {

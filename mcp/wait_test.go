@@ -17,6 +17,9 @@ import (
 	"tether/mcp"
 )
 
+// long is how long waits take that do not wait in vain, in ms: what is said is said sooner.
+const long = 600_000
+
 func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
 	t.Helper()
 	args["terminalId"] = "pty-a"
@@ -140,10 +143,11 @@ func TestWaitInFlood(t *testing.T) {
 		}
 	}()
 	defer func() { stop.Store(true); <-ended }()
+	eventually(t, "it floods", func() bool { return x.Info().End > 0 })
 	if r := wait(t, session, m{"pattern": "never", "timeoutMs": 300}); r.Reason != "timeout" || len(r.History) > 8<<10 || r.History == "" {
 		t.Errorf("%s with %d bytes", r.Reason, len(r.History))
 	}
-	if r := wait(t, session, m{"pattern": "^flood \\d+5$", "since": x.Info().End}); r.Reason != "pattern" {
+	if r := wait(t, session, m{"pattern": "^flood \\d+5$", "since": x.Info().End, "timeoutMs": long}); r.Reason != "pattern" {
 		t.Errorf("%+v", r.Reason)
 	}
 }
@@ -216,7 +220,7 @@ func TestWaitForPort(t *testing.T) {
 		t.Errorf("a port that is closed: %+v", r)
 	}
 	got := make(chan readAnswer, 1)
-	go func() { got <- wait(t, session, m{"port": port}) }()
+	go func() { got <- wait(t, session, m{"port": port, "timeoutMs": long}) }()
 	eventually(t, "the wait reads", func() bool { return x.open() == 1 })
 	if l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err != nil {
 		t.Skipf("somebody else took port %d: %v", port, err)
@@ -227,7 +231,7 @@ func TestWaitForPort(t *testing.T) {
 	}
 	for owner, want := range map[string]string{"pty-a": "this terminal", "pty-b": "another program"} {
 		f.owner = owner
-		if r := wait(t, session, m{"port": port}); r.Listener != want {
+		if r := wait(t, session, m{"port": port, "timeoutMs": long}); r.Listener != want {
 			t.Errorf("the port of %s: listener %q", owner, r.Listener)
 		}
 	}
@@ -273,12 +277,12 @@ func TestWaitForURL(t *testing.T) {
 		})
 	}
 	for _, url := range []string{srv.URL + "/moved", tls.URL, strings.Replace(srv.URL, "127.0.0.1", "app.localhost", 1) + "/there"} {
-		if r := wait(t, session, m{"url": url}); r.Reason != "url" || r.Status != 200 {
+		if r := wait(t, session, m{"url": url, "timeoutMs": long}); r.Reason != "url" || r.Status != 200 {
 			t.Errorf("%s: %+v", url, r)
 		}
 	}
 	time.AfterFunc(150*time.Millisecond, func() { status.Store(204) })
-	if r := wait(t, session, m{"url": srv.URL + "/", "port": 1}); r.Reason != "url" || r.Status != 204 {
+	if r := wait(t, session, m{"url": srv.URL + "/", "port": 1, "timeoutMs": long}); r.Reason != "url" || r.Status != 204 {
 		t.Errorf("becomes ready: %+v", r)
 	}
 }
