@@ -24,7 +24,7 @@ func TestConform(t *testing.T) {
 	if err := secret.WriteFile(watcher, []byte(command(t, exitOK, "token", "create", "w", "--role", "observer", "--tokens", tokens))); err != nil {
 		t.Fatal(err)
 	}
-	said := command(t, exitOK, "conform", r.url, "--token-file", own, "--observer-token-file", watcher, "--timeout", "1m")
+	said := command(t, exitOK, "conform", r.url, "--token-file", own, "--observer-token-file", watcher, "--timeout", "2m")
 	if strings.Contains(said, "FAIL") || !strings.Contains(said, "0 failed") || !strings.Contains(said, "executionTarget client") {
 		t.Errorf("it said\n%s", said)
 	}
@@ -32,7 +32,7 @@ func TestConform(t *testing.T) {
 		Server  string
 		Results []struct{ Rule, Verdict string }
 	}
-	text := command(t, exitOK, "conform", r.url, "--token-file", own, "--plain", "--json", "--timeout", "1m")
+	text := command(t, exitOK, "conform", r.url, "--token-file", own, "--plain", "--json", "--timeout", "2m")
 	if err := json.Unmarshal([]byte(text), &report); err != nil || !strings.HasPrefix(report.Server, "tether-host") || len(report.Results) < 20 {
 		t.Errorf("%v in %s", err, text)
 	}
@@ -41,7 +41,7 @@ func TestConform(t *testing.T) {
 			t.Errorf("%s: %s", r.Rule, r.Verdict)
 		}
 	}
-	command(t, exitFailure, "conform", r.url, "--timeout", "1m")
+	command(t, exitFailure, "conform", r.url, "--timeout", "2m")
 	command(t, exitUsage, "conform")
 	command(t, exitUsage, "conform", "ftp://host.example")
 }

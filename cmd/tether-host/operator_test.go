@@ -90,7 +90,7 @@ tether host tools lab on
 		t.Fatal("no terminal is named in the answer")
 	}
 	r, err := bot.CallTool(t.Context(), &sdk.CallToolParams{Name: "wait_terminal",
-		Arguments: map[string]any{"terminalId": terminal[1], "pattern": "ready at http", "since": 0, "timeoutMs": 60_000}})
+		Arguments: map[string]any{"terminalId": terminal[1], "pattern": "ready at http", "since": 0, "timeoutMs": 600_000}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,24 +72,35 @@ func (s *stage) do(t *testing.T, name string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// host starts tether-host as a process of its own and waits until it accepts connections.
+// host starts tether-host as a process of its own and waits until it accepts connections. An address that it had before may be another
+// connection's own end for a moment.
 func (s *stage) host(t *testing.T, listen string, args ...string) (c *exec.Cmd, address string) {
 	t.Helper()
-	c = s.command("tether-host", append([]string{"--listen", listen, "--tokens", filepath.Join(s.dir, "state", "tokens.json"),
-		"--token-file", filepath.Join(s.dir, "own.token")}, args...)...)
-	out, err := c.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testkit.Eventually(t, patience, "the address is free", func() bool {
+		c = s.command("tether-host", append([]string{"--listen", listen, "--tokens", filepath.Join(s.dir, "state", "tokens.json"),
+			"--token-file", filepath.Join(s.dir, "own.token")}, args...)...)
+		var said testkit.Output
+		c.Stderr = &said
+		out, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		_, at, ok := strings.Cut(strings.TrimSpace(line), "READY ws://")
+		if address = at; ok && err == nil {
+			return true
+		}
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		if !strings.Contains(said.String(), "in use") {
+			t.Fatalf("the host says %q, %v: %s", line, err, said.String())
+		}
+		return false
+	})
 	t.Cleanup(func() { _ = c.Process.Kill(); _ = c.Wait() })
-	line, err := bufio.NewReader(out).ReadString('\n')
-	_, address, ok := strings.Cut(strings.TrimSpace(line), "READY ws://")
-	if err != nil || !ok {
-		t.Fatalf("the host says %q, %v", line, err)
-	}
 	return c, address
 }
 

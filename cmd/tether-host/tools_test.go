@@ -79,7 +79,7 @@ func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &made); err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	if got := call("laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 60000}); !strings.Contains(got, "http://localhost:3000/") {
+	if got := call("laptop__wait_terminal", map[string]any{"terminalId": made.ID, "pattern": "ready at", "timeoutMs": 600_000}); !strings.Contains(got, "http://localhost:3000/") {
 		t.Errorf("it waited: %s", got)
 	}
 	if got := call("list_terminals", nil); !strings.Contains(got, `"name":"laptop/npm"`) {

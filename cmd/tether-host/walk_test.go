@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -63,19 +62,14 @@ func readWalk(t *testing.T) (w walk) {
 func TestRemoteAgentWalk(t *testing.T) {
 	w := readWalk(t)
 	s := newStage(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	free.Close()
-	here := func(text string) string { return strings.ReplaceAll(text, "127.0.0.1:9187", address) }
+	const shown = "127.0.0.1:9187" // in the README; here it is one that is free
 	script := "set -e\n"
 	for _, line := range w.commands {
 		if line == "tether-host &" {
-			line = "tether-host --listen " + address + " >host.out 2>host.log & echo $! >host.pid\nuntil grep -q READY host.out; do sleep 0.1; done"
+			line = "tether-host --listen 127.0.0.1:0 >host.out 2>host.log & echo $! >host.pid\nuntil grep -q READY host.out; do sleep 0.1; done\n" +
+				"address=$(sed -n 's/^READY ws:..//p' host.out)"
 		}
-		script += here(line) + "\n"
+		script += strings.ReplaceAll(line, shown, "$address") + "\n"
 	}
 	shell := s.command("/bin/sh", "-c", script)
 	t.Cleanup(func() {
@@ -84,9 +78,14 @@ func TestRemoteAgentWalk(t *testing.T) {
 	if out, err := shell.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, script, out)
 	}
+	ready, err := os.ReadFile(filepath.Join(s.dir, "host.out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimPrefix(strings.Fields(string(ready))[1], "ws://")
 	args := make([]string, len(w.server)-1)
 	for i, arg := range w.server[1:] {
-		args[i] = here(arg)
+		args[i] = strings.ReplaceAll(arg, shown, address)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
 	token, err := os.ReadFile(filepath.Join(s.dir, "helper.token"))
@@ -159,7 +158,7 @@ func ask(ctx context.Context, session *sdk.ClientSession, call [2]string, id str
 }
 
 // call makes one of the README's calls. The first finds out which terminal the others are about, which may take the daemon a moment
-// to lend.
+// to lend. A wait that was in vain is made again: those of the README end after 30 s.
 func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (text string) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, call[0], func() bool {
@@ -171,7 +170,7 @@ func (s *stage) call(session *sdk.ClientSession, call [2]string, id *string) (te
 		if call[0] == "list_terminals" && json.Unmarshal([]byte(text), &all) == nil && len(all) > 0 {
 			*id = all[0].ID
 		}
-		return *id != ""
+		return *id != "" && !strings.Contains(text, `"reason":"timeout"`)
 	})
 	return text
 }
