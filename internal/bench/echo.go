@@ -21,7 +21,7 @@ const (
 	referenceEcho  = 0.06
 
 	keysInTurn = 50 // keys typed at one place before it is the other's turn
-	keyTimeout = time.Minute
+	keyTimeout = 2 * time.Minute
 )
 
 // echoing is a program that prints each key back as an editor does: itself, not its terminal.

@@ -116,16 +116,15 @@ func (r *rig) restart(ctx context.Context, set settings) (time.Duration, error) 
 	r.daemon = cmd
 	s, err := poll(ctx, func() (local.Status, error) {
 		s, err := r.door.Status(ctx)
-		if errors.Is(err, local.ErrNotRunning) || err == nil && s.Pid != cmd.Process.Pid {
-			err = errNotYet
+		if errors.Is(err, local.ErrNotRunning) || err == nil && (s.Pid != cmd.Process.Pid || s.Holders.Alive != set.holders) {
+			err = errNotYet // on a busy machine, some are taken up after the daemon answers
 		}
 		return s, err
 	})
-	took := time.Since(began)
-	if err == nil && s.Holders.Alive != set.holders {
-		err = fmt.Errorf("%d of %d terminals were taken up", s.Holders.Alive, set.holders)
+	if err != nil {
+		err = fmt.Errorf("%d of %d terminals were taken up: %w", s.Holders.Alive, set.holders, err)
 	}
-	return took, err
+	return time.Since(began), err
 }
 
 // holderMemory is the mean of the memory of the daemon's holders, in MB.

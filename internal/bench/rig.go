@@ -57,7 +57,7 @@ func built(bin string) programs {
 }
 
 const (
-	startWithin = time.Minute // even where others use the machine
+	startWithin = 2 * time.Minute // even where others use the machine
 	pollEvery   = time.Millisecond
 )
 
