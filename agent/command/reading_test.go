@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/agent/command"
+	"tether/internal/testkit"
 )
 
 // Example shows what is found behind other commands.
@@ -215,7 +216,7 @@ func TestArgv(t *testing.T) {
 
 // A line that is made to take long takes no time.
 func TestBombs(t *testing.T) {
-	const most = time.Minute // what is exponential takes for ever, whatever the machine
+	const most = testkit.Patience // what is exponential takes for ever, whatever the machine
 	for name, line := range map[string]string{
 		"substitutions":   strings.Repeat("$(", 30_000),
 		"closed":          strings.Repeat("$(", 20_000) + strings.Repeat(")", 20_000),
