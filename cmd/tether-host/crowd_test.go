@@ -142,6 +142,21 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 	}
 }
 
+// The same goes for an answer that is nothing but headers: who asks on without taking any keeps no connection, which counts nowhere.
+func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.New(host.Options{})
+		defer h.Close()
+		c := reach(t, crowdPipes(t, h, 3))
+		defer c.Close()
+		fmt.Fprint(c, "POST /logout HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
+		time.Sleep(2 * answerTime)
+		if got, err := io.ReadAll(c); len(got) > 0 {
+			t.Errorf("after %v it is still there and sends %q: %v", 2*answerTime, got, err)
+		}
+	})
+}
+
 // Nobody but a proxy that is trusted says for whom it asks, and nobody behind it says it is somebody else.
 func TestTrustedProxies(t *testing.T) {
 	trusted, err := parseProxies([]string{"192.0.2.1", "10.0.0.0/8", "2001:db8::/32"})

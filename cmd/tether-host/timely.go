@@ -37,7 +37,9 @@ func timely(h http.Handler) http.Handler {
 				r.Body = &timelyBody{r.Body, conn}
 			}
 		}
-		h.ServeHTTP(&timelyWriter{w, conn}, r)
+		out := &timelyWriter{w, conn}
+		h.ServeHTTP(out, r)
+		out.begin() // what the server still holds must be taken, too: all of an answer without a body
 	})
 }
 
