@@ -376,6 +376,28 @@ func TestDrainIsBounded(t *testing.T) {
 	}
 }
 
+// The last words of a child that said nothing for long are waited for as well, also when the machine is slow to hand them over.
+func TestLastWordsAfterASilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		c := b.stream(0)
+		time.Sleep(time.Hour)
+		b.child.Die(3)
+		time.Sleep(200 * time.Millisecond)
+		b.child.Print("last words")
+		if out := all(t, c); out != "last words" {
+			t.Errorf("output %q", out)
+		}
+		if exit := c.Wait(); exit.Code != 3 {
+			t.Error(exit)
+		}
+		if err := c.Forget(t.Context()); err != nil {
+			t.Error(err)
+		}
+		b.tasks.Wait()
+	})
+}
+
 func TestExitWhileAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})

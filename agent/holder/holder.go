@@ -111,6 +111,7 @@ func (h *holder) run() {
 func (h *holder) drain() {
 	tick := time.NewTicker(drainLook)
 	defer tick.Stop()
+	began := time.Now() // what was printed last may not have been read yet, however long nothing came before
 	for left := drainMax; left > 0; {
 		select {
 		case <-h.pumped:
@@ -118,7 +119,7 @@ func (h *holder) drain() {
 		case <-tick.C:
 		}
 		h.mu.Lock()
-		quiet := h.inRead && time.Since(h.lastByte) >= drainQuiet
+		quiet := h.inRead && time.Since(h.lastByte) >= drainQuiet && time.Since(began) >= drainQuiet
 		holding := h.holding
 		h.mu.Unlock()
 		if quiet {
