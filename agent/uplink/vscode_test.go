@@ -48,7 +48,7 @@ func descend(t *testing.T, root int) []proc.Info {
 
 // look is what anybody sees at the host.
 func look(t *testing.T, at client.Endpoint) ([]ahp.TerminalInfo, error) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	c, err := client.Connect(ctx, at, client.Options{ClientID: "viewer", Subscriptions: []string{ahp.RootURI}})
 	if err != nil {
