@@ -50,6 +50,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if offsets {
 		w.Header().Set(offsetsHeader, "1")
 	}
+	lent := h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
 	conn, err := upgrade(w, r)
 	if err != nil {
 		return nil // upgrade has answered
@@ -57,7 +58,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	s.stirred()
 	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
-	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, offsets: offsets}
+	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, offsets: offsets, lent: lent}
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
@@ -95,7 +96,8 @@ type attachment struct {
 	access   term.Access
 	reader   *term.Reader
 	server   *Server
-	offsets  bool // messages begin with them
+	offsets  bool     // messages begin with them
+	lent     []string // to these hosts, as the client knows; of lendings
 }
 
 // run returns when the terminal has exited, the client has gone, the server
@@ -139,6 +141,13 @@ func (a *attachment) run(request context.Context) {
 func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Control, ok bool) {
 	buf := make([]byte, offsetBytes+attachChunk)
 	for {
+		select {
+		case c := <-beside: // also where output never pauses
+			if a.send(websocket.MessageText, c.encode()) != nil {
+				return Control{}, false
+			}
+		default:
+		}
 		ev, ready, err := a.reader.TryNext(buf[offsetBytes:])
 		if err == nil && !ready {
 			select {
@@ -227,17 +236,16 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 
 // lendings tells who can watch, whenever that has changed since the attachment began: whoever types wants to know.
 func (a *attachment) lendings(ctx context.Context, beside chan<- Control) {
-	before := a.terminal.Info().LentTo
 	for since := uint64(0); ; {
 		var err error
 		if since, err = a.access.Changed(ctx, since); err != nil {
 			return
 		}
 		now := a.terminal.Info().LentTo
-		if slices.Equal(before, now) {
+		if slices.Equal(a.lent, now) {
 			continue
 		}
-		before = now
+		a.lent = now
 		select {
 		case beside <- Control{Type: ControlLent, Hosts: now}:
 		case <-ctx.Done():
