@@ -58,7 +58,7 @@ const layers = `
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
-	NONE < internal/manual;
+	NONE < internal/manual, internal/version;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 )
 
@@ -47,17 +46,3 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 type usageError struct{ message, hint string }
 
 func (e *usageError) Error() string { return e.message }
-
-// version is set when a release is built.
-var version = ""
-
-// versionText is the version shown to people and clients.
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "0.1.0-dev"
-}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/internal/manual"
+	"tether/internal/version"
 )
 
 // settings are what the flags say.
@@ -56,7 +57,7 @@ The token of a run, of --token and of --token-file allows everything, also shell
 
 When it accepts connections it prints one line on standard output:
 READY ws://ADDRESS. It runs until it is interrupted.`,
-		Version:      versionText(),
+		Version:      version.Text(),
 		SilenceUsage: true, SilenceErrors: true,
 		SuggestionsMinimumDistance: 2, Args: subcommand,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -67,7 +68,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.SetErr(stderr)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error(), "see tether-host --help"} })
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(manual.Book{Version: versionText()}.Command())
+	c.AddCommand(manual.Book{Version: version.Text()}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
 	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), conformCommand(stdin, stdout))
 	f := c.Flags()

@@ -15,6 +15,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/version"
 )
 
 // farewell is how long requests that are under way may take when all else has ended.
@@ -56,7 +57,7 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 func (s *settings) options(p *plan) host.Options {
 	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
 		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
-		Sessions: s.sessions, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: versionText()}}
+		Sessions: s.sessions, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }
 
 // wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if

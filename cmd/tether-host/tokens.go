@@ -19,6 +19,7 @@ import (
 	"tether/agent/audit"
 	"tether/host"
 	"tether/host/access"
+	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/secret"
 )
@@ -85,7 +86,7 @@ func (s *settings) openAudit(o *host.Options) (*audit.Log, error) {
 		}
 	}
 	record := audit.New(audit.Options{Path: s.auditLog})
-	if err := record.Append(host.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + versionText()}); err != nil {
+	if err := record.Append(host.AuditEvent{At: time.Now().UTC(), Type: "started", Detail: "tether-host " + version.Text()}); err != nil {
 		return nil, fmt.Errorf("audit log: %w", err)
 	}
 	log := o.Logger

@@ -20,6 +20,7 @@ import (
 	"tether/agent"
 	"tether/agent/config"
 	"tether/agent/local"
+	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/secret"
 )
@@ -131,7 +132,7 @@ func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
 		add(name, data, errors.Join(err, encoding))
 	}
 	build, _ := debug.ReadBuildInfo() // the system, the compiler and the modules
-	add("version.txt", fmt.Appendf(nil, "tether %s\n%d processors\n%v", versionText(), runtime.NumCPU(), build), nil)
+	add("version.txt", fmt.Appendf(nil, "tether %s\n%d processors\n%v", version.Text(), runtime.NumCPU(), build), nil)
 	addJSON("doctor.json", harmlessChecks(a.examine(ctx)), nil)
 	status, err := client.Status(ctx)
 	addJSON("status.json", status, err)

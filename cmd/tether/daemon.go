@@ -12,6 +12,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/installer"
+	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 )
@@ -71,7 +72,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	}
 	program, without := holderProgram()
 	limitMemory(settings)
-	daemon, err := agent.New(agent.Config{Dirs: d, Version: versionText(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
+	daemon, err := agent.New(agent.Config{Dirs: d, Version: version.Text(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
 		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {

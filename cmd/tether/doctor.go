@@ -12,6 +12,7 @@ import (
 
 	"tether/agent/local"
 	"tether/installer"
+	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
 	"tether/platform/limits"
@@ -111,7 +112,7 @@ func newPatient(d dirs.Dirs, client *local.Client) *patient {
 
 // examine makes all checks.
 func (a *app) examine(ctx context.Context) examination {
-	e := examination{SchemaVersion: local.SchemaVersion, Version: versionText()}
+	e := examination{SchemaVersion: local.SchemaVersion, Version: version.Text()}
 	client, d, err := a.client()
 	if err != nil {
 		e.Checks = []check{{Name: "directories", Result: checkFail, Reason: err.Error(), Fix: "set the variable that it names, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}}

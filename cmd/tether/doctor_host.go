@@ -15,6 +15,7 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/version"
 )
 
 // checkHosts looks at the link to each host, and where there is none at each step that leads to one.
@@ -142,7 +143,7 @@ func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
 		r.add("token", checkSkip, "its token cannot be read here", "")
 		return
 	}
-	conn, err := client.Connect(ctx, e, client.Options{ClientID: "tether-doctor", Info: ahp.Implementation{Name: "tether", Version: versionText()}, Meta: ahp.NewClientMeta()})
+	conn, err := client.Connect(ctx, e, client.Options{ClientID: "tether-doctor", Info: ahp.Implementation{Name: "tether", Version: version.Text()}, Meta: ahp.NewClientMeta()})
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):

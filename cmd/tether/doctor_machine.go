@@ -14,6 +14,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/internal/version"
 	"tether/platform/pty"
 	"tether/platform/secret"
 	"tether/platform/shell"
@@ -159,7 +160,7 @@ func checkPTY(ctx context.Context, p *patient) []check {
 	printed, _ := io.ReadAll(io.LimitReader(child, 4<<10)) // ends with an error on some systems
 	child.Wait()
 	child.Close()
-	if !strings.Contains(string(printed), versionText()) {
+	if !strings.Contains(string(printed), version.Text()) {
 		c.Reason = "what a program prints on one does not arrive"
 		return []check{c}
 	}
@@ -188,8 +189,8 @@ func checkDaemon(_ context.Context, p *patient) []check {
 		c.Result, c.Reason, c.Fix = checkWarn, "it is not running", "tether service install has it start at login; tether run starts it, too"
 	case p.down != nil:
 		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), stuckFix(p.dirs)
-	case p.status.Version != versionText():
-		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, versionText())
+	case p.status.Version != version.Text():
+		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, version.Text())
 		c.Fix = "tether daemon --replace --background; its terminals go on"
 	default:
 		c.Reason = fmt.Sprintf("it runs, process %d, version %s", p.status.Pid, p.status.Version)

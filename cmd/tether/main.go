@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"tether/agent/holder"
+	"tether/internal/version"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -47,21 +47,7 @@ func run() int {
 	return exitStatus(ctx, err)
 }
 
-// version is set when a release is built.
-var version = ""
-
-// versionText is the version shown to people and hosts.
-func versionText() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "0.1.0-dev"
-}
-
 func printVersion(a *app) error {
-	_, err := fmt.Fprintln(a.stdout, "tether", versionText())
+	_, err := fmt.Fprintln(a.stdout, "tether", version.Text())
 	return err
 }

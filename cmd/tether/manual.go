@@ -1,10 +1,13 @@
 package main
 
-import "tether/internal/manual"
+import (
+	"tether/internal/manual"
+	"tether/internal/version"
+)
 
 // book is what the manual says beyond the help of the commands.
 func book() manual.Book {
-	return manual.Book{Version: versionText(), Sections: []manual.Section{
+	return manual.Book{Version: version.Text(), Sections: []manual.Section{
 		{Title: "EXIT STATUS", Text: `  0    done
   1    it failed; the message says why
   2    the command line or the configuration makes no sense

@@ -11,6 +11,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/internal/version"
 	"tether/platform/dirs"
 )
 
@@ -32,6 +33,7 @@ what they print is seen there, nobody there can type.
 
 Every key of the configuration is a flag of tether daemon, too; tether config keys
 lists them.`,
+		Version:       version.Text(),
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -42,6 +44,8 @@ lists them.`,
 		}
 		return usage(c, "%v", err)
 	})
+	root.Flags().Bool("version", false, "print the version")
+	root.SetVersionTemplate("tether {{.Version}}\n") // as tether version prints it
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	addGroups(root, a)

@@ -12,6 +12,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/internal/version"
 	"tether/platform/dirs"
 )
 
@@ -64,8 +65,8 @@ func (a *app) statusWithout(d dirs.Dirs, err error, asJSON bool) error {
 
 func (a *app) printStatus(s local.Status) {
 	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", ago(time.Since(s.Started)), s.Pid, s.Version)
-	if s.Version != versionText() {
-		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", versionText())
+	if s.Version != version.Text() {
+		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", version.Text())
 	}
 	if s.Root != nil {
 		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))

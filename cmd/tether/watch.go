@@ -14,6 +14,7 @@ import (
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/internal/version"
 	"tether/platform/dirs"
 )
 
@@ -98,7 +99,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
 	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ClientID: "tether-watch-" + strings.ToLower(rand.Text()),
-		Info: ahp.Implementation{Name: "tether watch", Version: versionText()}})
+		Info: ahp.Implementation{Name: "tether watch", Version: version.Text()}})
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

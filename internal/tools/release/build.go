@@ -34,7 +34,7 @@ func (r *release) build(ctx context.Context) error {
 // goBuild builds both programs into dir. What git says of the tree is left out
 // (-buildvcs): it depends on the clone, and the version has the commit.
 func (r *release) goBuild(ctx context.Context, dir string, env ...string) error {
-	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=" + r.tags, "-ldflags=-s -w -X main.version=" + string(r.version), "-o", dir + string(filepath.Separator)}
+	args := []string{"build", "-trimpath", "-buildvcs=false", "-tags=" + r.tags, "-ldflags=-s -w -X tether/internal/version.released=" + string(r.version), "-o", dir + string(filepath.Separator)}
 	for _, name := range programs {
 		args = append(args, "./cmd/"+name)
 	}
