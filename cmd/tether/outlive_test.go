@@ -49,6 +49,9 @@ func newMortal(t *testing.T) *mortal {
 		if m.daemon != nil {
 			m.daemon.Wait()
 		}
+		if said := m.said.String(); strings.Contains(said, "DATA RACE") {
+			t.Errorf("a daemon said:\n%s", said)
+		}
 	})
 	m.home = newHome(t)
 	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
