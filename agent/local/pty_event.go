@@ -95,12 +95,15 @@ type knownTerminal struct {
 // background reports whether the person is not shown the terminal.
 func background(i term.Info) bool { return i.Owner.Role == term.RoleAgent && !i.Visible }
 
-// begin takes the terminals that there are for known.
+// begin takes the terminals that there are for known. The client hears what
+// they print from then on: whoever was answered anything misses nothing.
 func (e *ptyEvents) begin(c *ptyClient) {
 	e.known = map[term.ID]*knownTerminal{}
 	for _, h := range c.access.List() {
 		i := h.Info()
-		e.known[i.ID] = &knownTerminal{info: i, closed: i.Exit != nil}
+		k := &knownTerminal{info: i, closed: i.Exit != nil}
+		e.known[i.ID] = k
+		e.look(c, h, k, false)
 	}
 	e.dirty = true
 }

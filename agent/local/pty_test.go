@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -128,6 +129,25 @@ func TestEventsOfTerminals(t *testing.T) {
 		if tm := got["terminal"].(map[string]any); tm["exitCode"] != number(0) || tm["reason"] != "exited" || tm["exitedAt"] == nil {
 			t.Errorf("closed: %v", tm)
 		}
+	}
+}
+
+// Who was answered hears everything from then on, however soon it is printed.
+func TestBackgroundIsHeardFromTheFirstAnswerOn(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	if _, err := w.client.As("a").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")}); err != nil {
+		t.Fatal(err)
+	}
+	child := <-w.children
+	for i := range 100 {
+		u := w.ui()
+		u.settled()
+		want := fmt.Sprintln("line", i)
+		child.Print(want)
+		if got := u.event("output"); got["output"] != want {
+			t.Errorf("%q was printed, and is told as %v", want, got)
+		}
+		u.conn.CloseNow()
 	}
 }
 
