@@ -182,7 +182,7 @@ func (p *part) cutHead(n int) int {
 	if dropped < n && len(p.runs) > 0 {
 		r := &p.runs[0]
 		at, size := cutPoint(r.esc, n-dropped)
-		r.esc, r.size, r.own = r.esc[at:], r.size-size, false
+		r.esc, r.size, r.own = bytes.Clone(r.esc[at:]), r.size-size, false // a slice of it would keep all of an envelope
 		dropped += size
 		if r.size == 0 {
 			p.runs = slices.Delete(p.runs, 0, 1)

@@ -42,6 +42,13 @@ func (f *Feed) Lines() (bytes int) {
 	return bytes
 }
 
+// Running is the command line that runs in a terminal.
+func (f *Feed) Running() string {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	return f.t.describeLocked().Running
+}
+
 // Recorded is the text of a terminal.
 func (f *Feed) Recorded() string {
 	f.h.mu.Lock()

@@ -29,7 +29,7 @@ func (l *chanLog) add(e entry) {
 	e.start = l.total
 	l.total += int64(len(e.msg))
 	if int(l.next-l.first) == len(l.ring) {
-		l.grow()
+		l.resize(max(4, 2*len(l.ring)))
 	}
 	*l.slot(l.next) = e
 	l.next++
@@ -45,12 +45,13 @@ func (l *chanLog) dropFirst() {
 	l.first++
 }
 
-func (l *chanLog) grow() {
-	bigger := make([]entry, max(4, 2*len(l.ring)))
+// resize gives the ring another size, a power of two with room for what is kept.
+func (l *chanLog) resize(size int) {
+	ring := make([]entry, size)
 	for i := l.first; i < l.next; i++ {
-		bigger[int(i)&(len(bigger)-1)] = *l.slot(i)
+		ring[int(i)&(size-1)] = *l.slot(i)
 	}
-	l.ring = bigger
+	l.ring = ring
 }
 
 func (l *chanLog) slot(i int64) *entry { return &l.ring[int(i)&(len(l.ring)-1)] }
@@ -60,10 +61,10 @@ func (l *chanLog) at(i int64) *entry { return l.slot(i) }
 
 // behind is how many bytes a cursor at index i has still to deliver.
 func (l *chanLog) behind(i int64) int64 {
-	if i >= l.next {
+	if i = max(i, l.first); i >= l.next {
 		return 0
 	}
-	return l.total - l.slot(max(i, l.first)).start
+	return l.total - l.slot(i).start
 }
 
 // after is the index of the first kept entry whose serverSeq is greater than seq. whole says whether nothing after seq

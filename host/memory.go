@@ -5,6 +5,9 @@ import "slices"
 // leastKept is what the bound of all terminals together leaves each, in bytes.
 const leastKept = 4 << 10
 
+// largeEntry is how long an envelope must be to give way even if it is the only one of its log, in bytes: longer than any exit.
+const largeEntry = 8 << 10
+
 // memory is how much the recorded text and the logs of all terminals take together. Text that lies in both counts twice. Guarded by the
 // host's mutex.
 type memory struct {
@@ -38,9 +41,7 @@ func (h *Host) squeezeLocked() {
 			continue
 		}
 		t.log.shrink(level / 3)
-		if want := int(level - t.log.behind(t.log.first)); t.content.cost > want {
-			t.content.parts, t.content.cost = trimParts(t.content.parts, t.content.cost, max(0, want))
-		}
+		t.content.shrink(int(level - t.log.behind(t.log.first)))
 		h.weighLocked(t)
 	}
 }
@@ -62,9 +63,30 @@ func levelOf(all []*terminal, room int64) int64 {
 	return room
 }
 
-// shrink drops entries from the front until at most n bytes are left, or one entry.
+// shrink drops entries from the front until at most n bytes are left, or one entry that is not large, and gives back the room that the
+// others had.
 func (l *chanLog) shrink(n int64) {
-	for l.next-l.first > 1 && l.total-l.slot(l.first).start > n {
+	for size := l.behind(l.first); size > n && (l.next-l.first > 1 || size > largeEntry); size = l.behind(l.first) {
 		l.dropFirst()
+	}
+	size := len(l.ring)
+	for size > 4 && size >= 4*int(l.next-l.first) {
+		size /= 2
+	}
+	if size < len(l.ring) {
+		l.resize(size)
+	}
+}
+
+// shrink drops the oldest until at most about n bytes of cost are left, and gives back the room that it had. The newest part stays: it may
+// be a command that runs.
+func (c *content) shrink(n int) {
+	if c.cost <= n {
+		return
+	}
+	c.parts, c.cost = trimParts(c.parts, c.cost, max(1, n))
+	c.parts = slices.Clone(c.parts)
+	if len(c.parts) > 0 {
+		c.parts[0].runs = slices.Clone(c.parts[0].runs)
 	}
 }

@@ -231,6 +231,9 @@ func TestRevokedWhileConnected(t *testing.T) {
 	})
 }
 
+// comeBack is how many guesses a place has got again since.
+func comeBack(began time.Time) int { return int(time.Since(began) / (3 * time.Second)) }
+
 func TestGuessing(t *testing.T) {
 	log := &testkit.Output{}
 	logger := zerolog.New(log)
@@ -245,6 +248,7 @@ func TestGuessing(t *testing.T) {
 		return refused.Status
 	}
 	wrong, limited := 0, 0
+	began := time.Now()
 	for i := range 40 {
 		switch s := status(fmt.Sprint("guess-", i)); s {
 		case http.StatusForbidden:
@@ -255,8 +259,8 @@ func TestGuessing(t *testing.T) {
 			t.Fatalf("status %d", s)
 		}
 	}
-	if wrong < 10 || wrong > 30 || limited == 0 {
-		t.Errorf("%d wrong ones were looked at and %d were not; want about 10 to be", wrong, limited)
+	if back := comeBack(began); wrong < 10 || wrong > 30+back || limited == 0 && back < 10 {
+		t.Errorf("%d wrong ones were looked at and %d were not; want about %d to be", wrong, limited, 10+back)
 	}
 	if n := strings.Count(log.String(), "connection refused"); n < wrong || n > wrong+20 {
 		t.Errorf("%d lines in the log for %d guesses that were looked at", n, wrong)
