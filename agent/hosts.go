@@ -194,7 +194,7 @@ func (s *hostStore) replace(name string, h host) error {
 		return append(all, h)
 	})
 	if err == nil && old.Sealed && (!h.Sealed || old.ClientID != h.ClientID) {
-		s.dropSecret(old.ClientID)
+		_ = s.dropSecret(old.ClientID) // what stays is a token, which is good at the host in any case
 	}
 	return err
 }
@@ -206,7 +206,7 @@ func (s *hostStore) remove(name string) error {
 		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
 	})
 	if err == nil && old.Sealed {
-		s.dropSecret(old.ClientID)
+		_ = s.dropSecret(old.ClientID) // what stays is a token, which is good at the host in any case
 	}
 	return err
 }

@@ -142,15 +142,19 @@ func (s *hostStore) setSecret(name, text string) error {
 	return nil
 }
 
-// dropSecret forgets an item. What cannot be deleted opens nothing that the host has not been told of.
-func (s *hostStore) dropSecret(name string) {
+// dropSecret forgets an item.
+func (s *hostStore) dropSecret(name string) error {
 	s.mu.Lock()
 	delete(s.known, name)
 	id := s.kept.ID
 	s.mu.Unlock()
-	if s.secrets.Keyring != nil {
-		_ = s.secrets.Keyring.Delete(id + "/" + name)
+	if s.secrets.Keyring == nil {
+		return nil
 	}
+	if err := s.secrets.Keyring.Delete(id + "/" + name); err != nil && !errors.Is(err, keyring.ErrNotFound) {
+		return fmt.Errorf("forget a secret: %w", err)
+	}
+	return nil
 }
 
 // sealed moves the host's token into the keyring, if secrets are kept there.
@@ -214,11 +218,12 @@ func (s *hostStore) dropDeviceKey() error {
 	written, sealed := s.kept.DeviceKey != nil, s.kept.Store == inKeyring
 	s.kept.DeviceKey = nil
 	s.mu.Unlock()
+	var err error
 	if sealed {
-		s.dropSecret(deviceItem)
+		err = s.dropSecret(deviceItem)
 	}
-	if !written {
-		return nil
+	if written {
+		err = errors.Join(err, s.update(func(all []host) []host { return all }))
 	}
-	return s.update(func(all []host) []host { return all })
+	return err
 }
