@@ -1,6 +1,10 @@
 package host
 
-import "tether/ahp"
+import (
+	"weak"
+
+	"tether/ahp"
+)
 
 // Prepared is how many bytes are kept for single subscribers that are brought back, and for how many subscriptions.
 func (h *Host) Prepared() (bytes, subscriptions int) {
@@ -47,6 +51,20 @@ func (f *Feed) Running() string {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
 	return f.t.describeLocked().Running
+}
+
+// Newest points to the newest envelope of a terminal, without keeping it.
+func (f *Feed) Newest() weak.Pointer[byte] {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	return weak.Make(&f.t.log.at(f.t.log.next - 1).msg[0])
+}
+
+// Envelopes is how many envelopes of a terminal are kept, and for how many there is room.
+func (f *Feed) Envelopes() (n, room int) {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	return int(f.t.log.next - f.t.log.first), len(f.t.log.ring)
 }
 
 // Recorded is the text of a terminal.
