@@ -31,11 +31,15 @@ type lifeline struct {
 	rows    uint16
 }
 
-const (
+// Set once, before anything runs: in tests of commands, where a slow machine is none of their business.
+var (
 	// awayPatience is how long an attached command waits for the next daemon.
 	awayPatience = 10 * time.Second
 	// missingPatience is how long it waits for the terminal when a daemon is there: it may be taken up late.
 	missingPatience = 5 * time.Second
+)
+
+const (
 	// lookFirst and lookLast are the pauses between two looks for a daemon.
 	lookFirst = 5 * time.Millisecond
 	lookLast  = 100 * time.Millisecond

@@ -39,7 +39,7 @@ type scripts struct{ m *testing.M }
 
 func (s scripts) Run() int {
 	testscript.Main(s.m, map[string]func(){
-		"tether":     main,
+		"tether":     func() { setAway(); main() },
 		"acppeer":    acpPeer,
 		"argv":       argv,
 		"does":       does,
@@ -48,6 +48,15 @@ func (s scripts) Run() int {
 		"devserver":  devServer,
 	})
 	return 0 // not reached
+}
+
+// awayVar says how long a command of a test waits for the next daemon, and for what that has to take up.
+const awayVar = "TEST_AWAY_PATIENCE"
+
+func setAway() {
+	if d, err := time.ParseDuration(os.Getenv(awayVar)); err == nil {
+		awayPatience, missingPatience = d, d
+	}
 }
 
 // does takes a step for each argument, on every system: print:TEXT a line, after:TIME, file:PATH until there is one, read a line,

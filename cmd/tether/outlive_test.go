@@ -55,6 +55,7 @@ func newMortal(t *testing.T) *mortal {
 	})
 	m.home = newHome(t)
 	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
+	t.Setenv(awayVar, patience.String())           // nor keep a person from the next daemon
 	m.socket = agent.SocketPath(dirsOf(m.home))
 	m.door = local.NewClient(m.socket)
 	// The observer is never to lag behind what the host remembers: all of it is compared.

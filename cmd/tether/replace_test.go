@@ -157,14 +157,12 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 
 // When nobody starts another daemon, the person is told, and what they left runs on.
 func TestPersonIsToldThatNobodyCame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits as long as a person would")
-	}
 	m := newMortal(t)
+	t.Setenv(awayVar, "1s") // so long for a person
 	p := sit(t, "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")
 	p.sees("ready")
 	m.kill()
-	p.sees("none has come back", "tether daemon --background; tether attach pty-")
+	p.sees("none has come back within 1s", "tether daemon --background; tether attach pty-")
 	p.exits(254)
 	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminal runs without a daemon") {
 		t.Errorf("status %d: %s", status, out)
