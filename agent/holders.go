@@ -257,9 +257,12 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 		})
 	}
 	wg.Wait()
-	all := Ended{Terminals: len(ids)}
-	for _, n := range unread {
-		all.Unread += n
+	var all Ended
+	for i, err := range errs {
+		if err == nil {
+			all.Terminals++
+			all.Unread += unread[i]
+		}
 	}
 	return all, errors.Join(errs...)
 }

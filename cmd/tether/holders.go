@@ -173,11 +173,7 @@ daemon. With --keep the terminals run on, and the next daemon takes them up.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()
-			d, err := dirs.Get()
-			if err != nil {
-				return err
-			}
-			return stuck(d, a.stop(ctx, keep, force))
+			return a.stop(ctx, keep, force)
 		},
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave the terminals running")
@@ -194,10 +190,10 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	if keep {
 		left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
 		if err != nil {
-			return err
+			return stuck(d, err)
 		}
 		a.notice("%s", keptText(left.Kept))
-		return client.WaitGone(ctx)
+		return stuck(d, client.WaitGone(ctx))
 	}
 	running := 0
 	if s, err := client.Status(ctx); err == nil {
@@ -208,16 +204,17 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 		if err = client.WaitGone(ctx); err == nil && running > 0 {
 			a.notice("%s", terminals(running, "was ended", "were ended"))
 		}
-		return err
+		return stuck(d, err)
 	}
 	if !errors.Is(err, local.ErrNotRunning) {
-		return err
+		return stuck(d, err)
 	}
 	ended, left := agent.EndLeftRunning(ctx, d)
-	if ended.Terminals == 0 && left == nil {
+	if ended.Terminals > 0 {
+		a.notice("no daemon was running; %s", endedText(ended))
+	} else if left == nil {
 		return err
 	}
-	a.notice("no daemon was running; %s", endedText(ended))
 	return left
 }
 
