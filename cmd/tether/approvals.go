@@ -42,7 +42,7 @@ it comes. tether approve answers one.`,
 			case asJSON:
 				return a.printJSON(all)
 			case len(args) == 1:
-				a.printApproval(all.Approvals[0])
+				a.printLines(approvalText(all.Approvals[0], 0))
 				return nil
 			}
 			return a.printApprovals(all.Approvals)
@@ -88,21 +88,24 @@ func approvalLine(x local.Approval) string {
 	return shellLine(x.Argv)
 }
 
-// maxShown bounds what is shown of one command, in bytes.
+// maxShown bounds what is shown of one command unasked, in bytes.
 const maxShown = 8 << 10
 
-func (a *app) printApproval(x local.Approval) {
-	for _, line := range approvalText(x) {
+func (a *app) printApproval(x local.Approval) { a.printLines(approvalText(x, maxShown)) }
+
+func (a *app) printLines(lines []string) {
+	for _, line := range lines {
 		fmt.Fprintln(a.stdout, line)
 	}
 }
 
-// approvalText is everything about one, line by line, so that nothing can hide in a long command.
-func approvalText(x local.Approval) []string {
+// approvalText is everything about one, line by line, so that nothing can hide in a long command; of that at most so many bytes if most is
+// not 0.
+func approvalText(x local.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, printable(x.Actor, 80), printable(x.Cwd, 0))}
 	text := approvalLine(x)
-	if len(text) > maxShown {
-		text = text[:maxShown] + fmt.Sprintf("\n… and %d bytes more", len(text)-maxShown)
+	if most > 0 && len(text) > most {
+		text = text[:most] + fmt.Sprintf("\n… and %d bytes more: tether approvals %s", len(text)-most, x.ID)
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, "  | "+printable(line, 0))

@@ -69,18 +69,19 @@ func (m *uiModel) listed(room int) (lines []string, hidden int) {
 	return all[from : from+shown], len(all) - shown
 }
 
-// question is all of what an agent asks, in lines that the window has the width for; whole is false where it has not the height: nobody
-// says yes to what they cannot see.
+// question is what an agent asks, in lines that the window has the width for; whole is false where that is not all, or the window has not
+// the height, or shows something else: nobody says yes to what they cannot see.
 func (m *uiModel) question() (lines []string, whole bool) {
 	for _, q := range m.state.questions {
 		if q.ID != m.about {
 			continue
 		}
-		for _, l := range approvalText(q) {
+		for _, l := range approvalText(q, maxShown) {
 			lines = append(lines, folded(l, m.cols)...)
 		}
+		whole = len(approvalLine(q)) <= maxShown && len(lines) < m.rows && m.state.err == nil
 	}
-	return lines, len(lines) < m.rows
+	return lines, whole
 }
 
 // folded is a line in pieces of at most cols columns. A character that is not ASCII counts as two, which is the most that one takes.
@@ -174,7 +175,7 @@ func (m *uiModel) footer() string {
 		return m.bold("kill " + m.about + "? y/n, with everything in it")
 	case askApprove:
 		if _, whole := m.question(); !whole {
-			return m.bold("n deny, other keys later; to approve, make the window larger until all is seen")
+			return m.bold("n deny, other keys later; to approve, all must be seen: enlarge the window, or tether approvals " + m.about)
 		}
 		return m.bold("y approve, n deny, other keys later")
 	}
