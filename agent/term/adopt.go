@@ -3,10 +3,8 @@ package term
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"tether/internal/clip"
@@ -32,6 +30,32 @@ type Note struct {
 	Text []byte
 }
 
+// adoption is the taking up of a terminal that an earlier daemon has left: what
+// its holder had is scanned again. The zero value is that of a terminal that
+// was started here. Guarded by the terminal's mutex.
+type adoption struct {
+	caught   chan struct{}   // closed and nil when the log reaches target
+	target   int64           // the end of all that was there
+	recalled map[int]Command // those of before, by number, until caught
+}
+
+func (a *adoption) underWay() bool { return a.caught != nil }
+
+func (a *adoption) end() {
+	close(a.caught)
+	a.caught, a.recalled = nil, nil
+}
+
+// recallTimes gives a command that is scanned again the times it had.
+func (a *adoption) recallTimes(c *Command) {
+	if was, ok := a.recalled[c.N]; ok && was.Start == c.Start {
+		c.Started = was.Started
+		if c.Done && was.Done {
+			c.Duration = was.Duration
+		}
+	}
+}
+
 // Adopt takes up a terminal that an earlier daemon has left, with its log, its
 // marks and its commands, which follow from what the holder has recorded: raw
 // and text offsets are those of before. It returns when all that was scanned and
@@ -50,13 +74,13 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		return err
 	}
 	t := p.adopted(h, past)
-	caught := t.caught
+	caught := t.adoption.caught
 	t.caughtLocked() // nobody else has t yet
 	p.start(t, past.Ended)
 	select {
 	case <-caught:
-	case <-t.done:
-	case <-t.left:
+	case <-t.life.done:
+	case <-t.life.left:
 		return ErrLeft
 	case <-ctx.Done():
 		t.leave()
@@ -67,7 +91,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		return ErrClosed
 	}
 	select {
-	case <-t.left: // while it was being listed
+	case <-t.life.left: // while it was being listed
 		p.drop(t)
 		return ErrLeft
 	default:
@@ -87,11 +111,11 @@ func (t *Terminal) endReturn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range maxPeople {
-		t.arrivedLocked(awaitedPerson(i))
+		t.audience.arrived(awaitedPerson(i))
 	}
-	for _, host := range t.lentTo {
-		if t.onSlow != Hold {
-			t.arrivedLocked(awaitedHost(host))
+	for _, host := range t.lending.to {
+		if t.origin.onSlow != Hold {
+			t.audience.arrived(awaitedHost(host))
 		}
 	}
 	t.needLocked()
@@ -105,16 +129,16 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
 		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
-	t.started, t.visible, t.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
+	t.origin.started, t.tenure.visible, t.tenure.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
 	if r.Started > 0 {
-		t.started = time.Unix(0, r.Started)
+		t.origin.started = time.Unix(0, r.Started)
 	}
-	t.secrets, t.clipboard = r.Secrets, r.Clipboard
+	t.origin.secrets, t.origin.clipboard = r.Secrets, r.Clipboard
 	if len(r.Lent) > 0 {
 		t.prepare()
 	}
 	t.keeper.keep = -1
-	t.caught, t.target = make(chan struct{}), past.End
+	t.adoption = adoption{caught: make(chan struct{}), target: past.End, recalled: map[int]Command{}}
 	raw, text, n := past.place()
 	if raw == past.Base {
 		n.countLost(r.Commands, raw)
@@ -140,20 +164,20 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 // expect lends a new terminal to the hosts it was lent to, and has them and the
 // people who were at it hold the child from the raw offset on until they are back.
 func (t *Terminal) expect(r *record, raw int64) {
-	t.memos = map[string]string{}
+	t.lending.memos = map[string]string{}
 	for _, l := range r.Lent {
-		loan := l.loan(t.started)
+		loan := l.loan(t.origin.started)
 		if !t.pool.lendable(l.Host) || loan.over() || t.pool.mayLend(t.infoLocked(), l.Host) != nil {
 			continue // the pairing or the loan has ended meanwhile, or there is a rule
 		}
 		t.beginLoanLocked(loan)
-		t.awaitLocked(awaitedHost(l.Host), raw)
+		t.audience.await(awaitedHost(l.Host), raw)
 		if l.Memo != "" {
-			t.memos[l.Host] = l.Memo
+			t.lending.memos[l.Host] = l.Memo
 		}
 	}
 	for i := range min(r.Attached, maxPeople) {
-		t.awaitLocked(awaitedPerson(i), raw)
+		t.audience.await(awaitedPerson(i), raw)
 	}
 }
 
@@ -186,97 +210,26 @@ func (p *Past) place() (raw, text int64, n note) {
 // recall remembers the commands that began before the log, and for those that
 // are to be scanned again when they were.
 func (t *Terminal) recall(all []recordedOutput, n *note) {
-	t.recalled = map[int]Command{}
 	if n.Open != nil && !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == n.Open.N }) {
 		all = append(all, *n.Open)
 	}
 	for i := range all {
 		c := all[i].command()
-		t.recalled[c.N] = c
+		t.adoption.recalled[c.N] = c
 		if int64(c.N) > n.Tracker.IDs {
 			continue // its beginning is to be scanned again
 		}
-		if c.End > t.log.Start() {
+		if c.End > t.stream.log.Start() {
 			c.Done, c.End, c.Duration, c.Exit = false, 0, 0, nil // its end is
 		}
-		t.rememberLocked(c)
-	}
-}
-
-// recallTimesLocked gives a command that is scanned again the times it had.
-func (t *Terminal) recallTimesLocked(c *Command) {
-	if was, ok := t.recalled[c.N]; ok && was.Start == c.Start {
-		c.Started = was.Started
-		if c.Done && was.Done {
-			c.Duration = was.Duration
-		}
+		t.commands.remember(c, t.stream.log.Limit())
 	}
 }
 
 // caughtLocked notes that an adopted terminal has scanned all there was.
 func (t *Terminal) caughtLocked() {
-	if t.caught != nil && t.log.End() >= t.target {
-		close(t.caught)
-		t.caught = nil
-		t.recalled = nil
+	if t.adoption.underWay() && t.stream.log.End() >= t.adoption.target {
+		t.adoption.end()
 		t.needLocked()
 	}
-}
-
-// Detach ends the pool and leaves the terminals whose holders outlive it to
-// the next daemon; it kills the others. It returns how many run on, when all
-// else has ended or ctx ends.
-func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
-	p.shut()
-	var wg sync.WaitGroup
-	for _, t := range p.all() {
-		if t.held == nil {
-			continue
-		}
-		if t.Info().Exit == nil {
-			kept++
-		}
-		wg.Go(func() { t.handOver(ctx) })
-	}
-	err = p.KillFragile(ctx)
-	wg.Wait()
-	return kept, errors.Join(err, p.end(ctx))
-}
-
-// handOver leaves a terminal to the next daemon with all that it can use.
-func (t *Terminal) handOver(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, keepWithin)
-	defer cancel()
-	t.mu.Lock()
-	t.noteLocked()
-	t.mu.Unlock()
-	_ = t.keep(ctx) // else the next one scans more, and knows less of commands
-	t.leave()
-}
-
-// KillFragile kills the terminals that run in this process, and returns when
-// they have ended or ctx ends.
-func (p *Pool) KillFragile(ctx context.Context) error {
-	var wg sync.WaitGroup
-	all := p.all()
-	errs := make([]error, len(all))
-	for i, t := range all {
-		if t.held == nil {
-			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
-		}
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// Fragile returns the terminals that run in this process, and so would end
-// with it.
-func (p *Pool) Fragile() []Info {
-	var all []Info
-	for _, t := range p.all() {
-		if i := t.Info(); i.Exit == nil && !i.Held {
-			all = append(all, i)
-		}
-	}
-	return all
 }

@@ -30,19 +30,19 @@ const notesPerLog = 16
 // noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and
 // then.
 func (t *Terminal) noteIfDueLocked() {
-	if t.held != nil && t.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
+	if t.held != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()
 	}
 }
 
 // noteLocked leaves a checkpoint if the scanner is at rest.
 func (t *Terminal) noteLocked() {
-	off := t.log.End()
-	if t.held == nil || !t.atRest || t.texted != off || !t.veil.atRest(off) {
+	off := t.stream.log.End()
+	if t.held == nil || !t.stream.atRest || t.stream.texted != off || !t.lending.veil.atRest(off) {
 		return
 	}
-	n := note{Version: noteVersion, Text: t.cuts.textAt(off), Title: t.title, Cwd: t.cwd, Tracker: t.tracker.State(), Lost: t.lost}
-	if c := t.runningLocked(off); c != nil {
+	n := note{Version: noteVersion, Text: t.stream.cuts.textAt(off), Title: t.face.title, Cwd: t.face.cwd, Tracker: t.commands.tracker.State(), Lost: t.stream.lost}
+	if c := t.commands.running(off); c != nil {
 		open := outputOf(c)
 		n.Open = &open
 	}
@@ -62,10 +62,10 @@ func parseNote(p []byte) (n note, ok bool) {
 // restore makes a new terminal what it was at a checkpoint.
 func (t *Terminal) restore(raw, text int64, n *note) {
 	t.beginLocked(raw, text)
-	t.tracker.Restore(n.Tracker)
-	t.detected, t.title, t.lost = t.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
+	t.commands.tracker.Restore(n.Tracker)
+	t.commands.detected, t.face.title, t.stream.lost = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
 	if n.Cwd != "" {
-		t.cwd = clip.Text(n.Cwd, maxCwd)
+		t.face.cwd = clip.Text(n.Cwd, maxCwd)
 	}
 	t.keeper.noted = raw
 }

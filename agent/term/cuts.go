@@ -1,6 +1,10 @@
 package term
 
-import "sort"
+import (
+	"sort"
+
+	"tether/shellint"
+)
 
 // View is the form in which a Reader hands out the stream.
 type View uint8
@@ -47,6 +51,21 @@ type cut struct {
 	start, end int64 // raw offsets
 	text       int64 // text offset of start
 	kind       cutKind
+}
+
+// cutFor says which view leaves the span out.
+func cutFor(s shellint.Span) (cutKind, bool) {
+	switch {
+	case s.Class == shellint.ClassMark && s.Splice:
+		return cutSplice, true
+	case s.Class == shellint.ClassMark:
+		return cutMark, true
+	case s.Class != shellint.ClassQuery && s.Class != shellint.ClassClipboard:
+		return 0, false
+	case s.Splice:
+		return cutHiddenS, true
+	}
+	return cutHidden, true
 }
 
 // textLen is the number of bytes that stand for the cut in ViewText.

@@ -1,18 +1,18 @@
 package term
 
 // TripScanner breaks what reads the terminal's output first. Call it while the child prints nothing.
-func (h Handle) TripScanner() { h.t.scanner = nil }
+func (h Handle) TripScanner() { h.t.intake.scanner = nil }
 
 // TripVeil breaks what decides what hosts see, which runs under the terminal's lock.
 func (h Handle) TripVeil() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.veil.filter = nil
+	h.t.lending.veil.filter = nil
 }
 
 // TripCuts breaks the list from which text offsets follow.
 func (h Handle) TripCuts() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.cuts.items = queue[cut]{items: make([]cut, 1), head: -1}
+	h.t.stream.cuts.items = queue[cut]{items: make([]cut, 1), head: -1}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"tether/agent/ring"
 	"tether/shellint"
 )
 
@@ -21,12 +20,12 @@ func (t *Terminal) gap(err error) bool {
 		return false
 	}
 	from, to := g.Gap()
-	t.scanner.Close(&t.result)
+	t.intake.scanner.Close(&t.intake.result)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.recordLocked(time.Now(), true)
-	t.lost += to - from
-	t.beginLocked(to, t.cuts.textAt(from)+to-from)
+	t.stream.lost += to - from
+	t.beginLocked(to, t.stream.cuts.textAt(from)+to-from)
 	t.noteLocked()
 	t.caughtLocked()
 	t.wakeLocked()
@@ -36,12 +35,10 @@ func (t *Terminal) gap(err error) bool {
 // beginLocked makes the log begin anew at a raw and a text offset: nothing
 // before is kept. Readers that stand before it are told.
 func (t *Terminal) beginLocked(raw, text int64) {
-	t.scanner = shellint.NewScannerAt(t.scanning, raw)
-	t.log = ring.NewAt(t.log.Limit(), raw)
-	t.cuts = cutList{baseRaw: raw, baseText: text}
-	t.decided, t.texted, t.seen, t.atRest = raw, raw, raw, true
-	if t.veil != nil {
-		t.drawLocked()
+	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
+	t.stream.begin(raw, text)
+	if v := t.lending.veil; v != nil {
+		v.draw(t.lending.rules, &t.stream)
 	}
 	t.boundLocked()
 }

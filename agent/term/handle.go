@@ -21,7 +21,7 @@ func (h Handle) ID() ID { return h.t.id }
 func (h Handle) Info() Info { return h.t.Info() }
 
 // Done is closed when the exit was recorded.
-func (h Handle) Done() <-chan struct{} { return h.t.done }
+func (h Handle) Done() <-chan struct{} { return h.t.life.done }
 
 // Reader returns a cursor into the output. The caller must Close it. That of a
 // host, or of an agent there, is closed when the terminal is withdrawn from it.
@@ -53,7 +53,7 @@ func (h Handle) TextEnd() int64 {
 	}
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.cuts.textAt(h.t.frontierLocked(ViewText))
+	return h.t.stream.cuts.textAt(h.t.frontierLocked(ViewText))
 }
 
 // Write queues input for the child. It blocks while too much is queued

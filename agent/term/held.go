@@ -1,11 +1,8 @@
 package term
 
 import (
-	"cmp"
 	"context"
 	"time"
-
-	"tether/platform/pty"
 )
 
 // Held is a PTY in a process of its own, the holder, that outlives this one
@@ -39,50 +36,33 @@ type Held interface {
 	Forget(ctx context.Context) error
 }
 
-// ending is what became of the child when Wait returned.
-type ending uint8
+// outcome is what became of the child when Wait returned.
+type outcome uint8
 
 const (
-	exited    ending = iota // it has ended
-	lost                    // its holder has ended, and with it its terminal
-	stillRuns               // out of this pool's hands
+	exited    outcome = iota // it has ended
+	lost                     // its holder has ended, and with it its terminal
+	stillRuns                // out of this pool's hands
 )
 
 // ended says what Wait's return means, and when that was.
-func (t *Terminal) ended() (ending, time.Time) {
+func (t *Terminal) ended() (outcome, time.Time) {
 	if t.held == nil {
 		return exited, time.Now()
 	}
 	if at, _ := t.held.ExitedAt(); !at.IsZero() {
 		return exited, at
 	}
-	if !t.isLeaving() && t.held.Gone() {
+	if !t.life.isLeaving() && t.held.Gone() {
 		return lost, time.Now()
 	}
 	return stillRuns, time.Now()
 }
 
-// exitLocked is the exit to report.
-func (t *Terminal) exitLocked(how ending, status pty.Exit, at time.Time) Exit {
-	if how == lost {
-		return Exit{Code: -1, Reason: ReasonLost, At: at}
-	}
-	return Exit{Code: status.Code, Signal: status.Signal, Reason: cmp.Or(t.reason, ReasonExited), At: at}
-}
-
 // leave lets go of a child whose holder lives on.
 func (t *Terminal) leave() {
-	t.leaveOnce.Do(func() { close(t.leaving) })
+	t.life.leave()
 	t.pty.Close()
-}
-
-func (t *Terminal) isLeaving() bool {
-	select {
-	case <-t.leaving:
-		return true
-	default:
-		return false
-	}
 }
 
 // introduce gives a new holder what the next daemon needs.

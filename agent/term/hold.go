@@ -12,44 +12,36 @@ func (t *Terminal) hold(n int) {
 	defer stall.Stop()
 	for t.blocked(n) {
 		select {
-		case <-t.room:
-		case <-t.killed:
+		case <-t.audience.room:
+		case <-t.life.killed:
 			return
-		case <-t.leaving: // the next daemon reads it again
+		case <-t.life.leaving: // the next daemon reads it again
 			return
 		case <-stall.C:
 			t.mu.Lock()
-			for r := range t.readers {
+			for r := range t.audience.readers {
 				r.stalled = r.stalled || t.blocksLocked(r, n)
 			}
-			t.giveUpLocked(n)
+			t.audience.giveUp(t.stream.log.End()+int64(n), t.stream.log.Limit())
+			t.needLocked()
 			t.mu.Unlock()
 			return
 		}
 	}
 }
 
-func (t *Terminal) isKilled() bool {
-	select {
-	case <-t.killed:
-		return true
-	default:
-		return false
-	}
-}
-
 func (t *Terminal) blocked(n int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.caught != nil {
+	if t.adoption.underWay() {
 		return false // what the holder has is read to its end
 	}
-	for r := range t.readers {
+	for r := range t.audience.readers {
 		if t.blocksLocked(r, n) {
 			return true
 		}
 	}
-	return t.absentLocked(n)
+	return t.audience.absent(t.stream.log.End()+int64(n), t.stream.log.Limit())
 }
 
 // blocksLocked reports whether r holds the child back from n more bytes.
@@ -57,18 +49,10 @@ func (t *Terminal) blocksLocked(r *Reader, n int) bool {
 	if !r.holds {
 		return false
 	}
-	behind := t.log.End() + int64(n) - r.pos
+	behind := t.stream.log.End() + int64(n) - r.pos
 	if r.stalled {
-		r.stalled = behind > int64(t.log.Limit()/2)
+		r.stalled = behind > int64(t.stream.log.Limit()/2)
 		return false
 	}
-	return behind > int64(t.log.Limit())
-}
-
-// makeRoom tells a waiting pump that a reader moved.
-func (t *Terminal) makeRoom() {
-	select {
-	case t.room <- struct{}{}:
-	default:
-	}
+	return behind > int64(t.stream.log.Limit())
 }

@@ -5,16 +5,28 @@ import (
 	"time"
 )
 
-// idleWatch ends an agent's background terminal that nobody uses. The timer
-// is guarded by the terminal's mutex and nil while nothing is watched.
-type idleWatch struct {
-	after time.Duration // 0: never
-	timer *time.Timer
+// activity is when the terminal was last used, and the watch that ends an
+// agent's background terminal that nobody uses. Guarded by the terminal's mutex.
+type activity struct {
+	printed time.Time // zero before the first byte
+	typed   time.Time
+	inRead  bool        // pump waits for the child
+	idle    *time.Timer // runs endIdle; nil while nothing is watched
 }
 
-func (w *idleWatch) stopLocked() {
-	if w.timer != nil {
-		w.timer.Stop()
+// last is the latest use after began.
+func (a *activity) last(began time.Time) time.Time {
+	for _, at := range []time.Time{a.printed, a.typed} {
+		if at.After(began) {
+			began = at
+		}
+	}
+	return began
+}
+
+func (a *activity) stopIdle() {
+	if a.idle != nil {
+		a.idle.Stop()
 	}
 }
 
@@ -26,27 +38,21 @@ const idleKill = 30 * time.Second
 func (t *Terminal) watchIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.idle.after > 0 && t.owner.Role == RoleAgent && t.exit == nil {
-		t.idle.timer = time.AfterFunc(t.idle.after, t.endIdle)
+	if t.origin.idleAfter > 0 && t.tenure.owner.Role == RoleAgent && t.ending.exit == nil {
+		t.activity.idle = time.AfterFunc(t.origin.idleAfter, t.endIdle)
 	}
 }
 
 // endIdle kills the terminal if it was idle for as long as it may be.
 func (t *Terminal) endIdle() {
 	t.mu.Lock()
-	last := t.started
-	for _, at := range []time.Time{t.lastByte, t.lastInput} {
-		if at.After(last) {
-			last = at
-		}
-	}
-	left := t.idle.after - time.Since(last)
+	left := t.origin.idleAfter - time.Since(t.activity.last(t.origin.started))
 	ends := left <= 0 && t.idlesLocked()
 	switch {
 	case ends:
-		t.reason = ReasonIdle // under the same lock as the look at the owner: a promotion comes before or not at all
+		t.ending.because(ReasonIdle) // under the same lock as the look at the owner: a promotion comes before or not at all
 	case t.idlesLocked():
-		t.idle.timer.Reset(left)
+		t.activity.idle.Reset(left)
 	}
 	t.mu.Unlock()
 	if ends {
@@ -60,5 +66,5 @@ func (t *Terminal) endIdle() {
 // idlesLocked reports whether the terminal is an agent's, runs and is not being
 // ended.
 func (t *Terminal) idlesLocked() bool {
-	return t.owner.Role == RoleAgent && t.exit == nil && t.reason == ""
+	return t.tenure.owner.Role == RoleAgent && t.ending.exit == nil && t.ending.reason == ""
 }

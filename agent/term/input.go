@@ -33,8 +33,8 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		}
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
-		t.lastInput = time.Now()
-		t.tracker.Input(p[:n])
+		t.activity.typed = time.Now()
+		t.commands.tracker.Input(p[:n])
 		p = p[n:]
 		types := !q.typing && len(q.waiting) > 0
 		q.typing = q.typing || types
@@ -55,7 +55,7 @@ func (t *Terminal) write(ctx context.Context, p []byte) error {
 		t.mu.Unlock()
 		select {
 		case <-space:
-		case <-t.done:
+		case <-t.life.done:
 			return ErrExited
 		case <-ctx.Done():
 			return ctx.Err()
@@ -80,14 +80,14 @@ func (t *Terminal) typeNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err != nil {
-		t.input.closeLocked()
+		t.input.shut()
 	}
 	switch rest := t.input.waiting[min(n, len(t.input.waiting)):]; {
 	case len(rest) > 0:
 		t.input.waiting = rest
 		go t.typist()
 	default:
-		t.input.emptyLocked()
+		t.input.empty()
 		t.input.typing = false
 	}
 }
@@ -97,7 +97,7 @@ func (t *Terminal) typist() {
 	for {
 		t.mu.Lock()
 		batch := t.input.waiting
-		t.input.emptyLocked()
+		t.input.empty()
 		if len(batch) == 0 || t.input.closed {
 			t.input.typing = false
 			t.mu.Unlock()
@@ -106,7 +106,7 @@ func (t *Terminal) typist() {
 		t.mu.Unlock()
 		if _, err := t.pty.Write(batch); err != nil {
 			t.mu.Lock()
-			t.input.closeLocked()
+			t.input.shut()
 			t.input.typing = false
 			t.mu.Unlock()
 			return
@@ -114,8 +114,8 @@ func (t *Terminal) typist() {
 	}
 }
 
-// emptyLocked takes what is queued out and lets whoever waits for that go on.
-func (q *inputQueue) emptyLocked() {
+// empty takes what is queued out and lets whoever waits for that go on.
+func (q *inputQueue) empty() {
 	q.waiting = nil
 	if q.space != nil {
 		close(q.space)
@@ -123,7 +123,7 @@ func (q *inputQueue) emptyLocked() {
 	}
 }
 
-func (q *inputQueue) closeLocked() {
+func (q *inputQueue) shut() {
 	q.closed = true
-	q.emptyLocked()
+	q.empty()
 }

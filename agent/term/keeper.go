@@ -40,7 +40,7 @@ func (t *Terminal) keep(ctx context.Context) error {
 	select {
 	case <-kept:
 		return nil
-	case <-t.pumped:
+	case <-t.life.pumped:
 		return nil // it has ended, or is left, and then leave has the last word
 	case <-ctx.Done():
 		return ctx.Err()
@@ -73,7 +73,7 @@ func (t *Terminal) keepLaterLocked() {
 		k.later = time.AfterFunc(keepAfter, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.exit == nil {
+			if t.ending.exit == nil {
 				t.staleLocked()
 			}
 		})

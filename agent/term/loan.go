@@ -3,6 +3,8 @@ package term
 import (
 	"slices"
 	"time"
+
+	"tether/agent/outward"
 )
 
 // Loan is the lending of a terminal to one host.
@@ -22,14 +24,70 @@ func (l *Loan) over() bool {
 // loanTick is how often the wall clock is looked at while a loan has an end.
 const loanTick = 10 * time.Second
 
-// loanLocked returns the loan to host, nil if there is none.
-func (t *Terminal) loanLocked(host string) *Loan {
-	for i := range t.loans {
-		if t.loans[i].Host == host {
-			return &t.loans[i]
+// lending is to whom the terminal is lent, and what comes and goes with it.
+// Hosts come and go by beginLoanLocked and endLoanLocked alone, which bring the
+// veil with them. Guarded by the terminal's mutex.
+type lending struct {
+	to     []string
+	loans  []Loan            // of to, in the same order
+	memos  map[string]string // by host, see Handle.Remember
+	expiry *time.Timer       // runs expire; nil before the first loan that ends
+
+	rules *outward.Rules // of the veil; nil before prepare, and if there are none
+	veil  *veil          // nil while it is lent to nobody, or there are no rules
+}
+
+func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
+
+// loan returns the loan to host, nil if there is none.
+func (l *lending) loan(host string) *Loan {
+	for i := range l.loans {
+		if l.loans[i].Host == host {
+			return &l.loans[i]
 		}
 	}
 	return nil
+}
+
+// over is the hosts whose time is up.
+func (l *lending) over() (hosts []string) {
+	for i := range l.loans {
+		if l.loans[i].over() {
+			hosts = append(hosts, l.loans[i].Host)
+		}
+	}
+	return hosts
+}
+
+// due is in how long the first loan may be over, if some has an end.
+func (l *lending) due() (next time.Duration, some bool) {
+	for i := range l.loans {
+		if until := l.loans[i].Until; !until.IsZero() {
+			left := min(max(time.Until(until), 0), loanTick)
+			if !some || left < next {
+				next, some = left, true
+			}
+		}
+	}
+	return next, some
+}
+
+func (t *Terminal) beginLoanLocked(loan Loan) {
+	l := &t.lending
+	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
+	t.setVeilLocked()
+}
+
+// endLoanLocked forgets the lending to host and reports whether there was one.
+func (t *Terminal) endLoanLocked(host string) bool {
+	l := &t.lending
+	if !l.has(host) {
+		return false
+	}
+	l.to = slices.DeleteFunc(l.to, func(h string) bool { return h == host })
+	l.loans = slices.DeleteFunc(l.loans, func(loan Loan) bool { return loan.Host == host })
+	t.setVeilLocked()
+	return true
 }
 
 // lend announces the terminal at host until then, for ever if that is zero;
@@ -39,11 +97,11 @@ func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) 
 	t.prepare()
 	t.mu.Lock()
 	switch {
-	case t.private:
+	case t.origin.private:
 		err = ErrPrivate
 	case !t.pool.lendable(host):
-	case slices.Contains(t.lentTo, host):
-		l := t.loanLocked(host)
+	case t.lending.has(host):
+		l := t.lending.loan(host)
 		changed = !l.Until.Equal(until)
 		l.Until = until
 	default:
@@ -58,55 +116,54 @@ func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) 
 	return changed, err
 }
 
-func (t *Terminal) beginLoanLocked(l Loan) {
-	t.lentTo = append(t.lentTo, l.Host)
-	t.loans = append(t.loans, l)
-	t.setVeilLocked()
+// withdraw ends the lending to host. It returns whether there was one and how
+// many people were attached at that moment: a disposal depends on both.
+func (t *Terminal) withdraw(host string) (attached int, was bool) {
+	t.mu.Lock()
+	if was = t.endLoanLocked(host); was {
+		delete(t.lending.memos, host)
+		t.audience.arrived(awaitedHost(host))
+		t.needLocked()
+		t.expelLocked(host)
+		t.tellLocked()
+	}
+	attached = t.tenure.attached
+	t.mu.Unlock()
+	if was {
+		t.changed()
+	}
+	return attached, was
 }
 
-// endLoanLocked forgets the lending to host and reports whether there was one.
-func (t *Terminal) endLoanLocked(host string) bool {
-	if !slices.Contains(t.lentTo, host) {
-		return false
+// expelLocked closes the readers of a host: what the child writes from now on
+// is none of its business.
+func (t *Terminal) expelLocked(host string) {
+	for r := range t.audience.readers {
+		if r.host == host {
+			r.closeLocked()
+		}
 	}
-	t.lentTo = slices.DeleteFunc(t.lentTo, func(h string) bool { return h == host })
-	t.loans = slices.DeleteFunc(t.loans, func(l Loan) bool { return l.Host == host })
-	t.setVeilLocked()
-	return true
 }
 
 // watchLoansLocked has expire called when the first loan may be over. Who calls
 // it has changed the loans, or is expire.
 func (t *Terminal) watchLoansLocked() {
-	next := time.Duration(-1)
-	for i := range t.loans {
-		if until := t.loans[i].Until; !until.IsZero() {
-			left := min(max(time.Until(until), 0), loanTick)
-			if next < 0 || left < next {
-				next = left
-			}
-		}
-	}
+	next, some := t.lending.due()
 	switch {
-	case next < 0 && t.expiry != nil:
-		t.expiry.Stop()
-	case next < 0 || t.released:
-	case t.expiry == nil:
-		t.expiry = time.AfterFunc(next, t.expire)
+	case !some && t.lending.expiry != nil:
+		t.lending.expiry.Stop()
+	case !some || t.share.released:
+	case t.lending.expiry == nil:
+		t.lending.expiry = time.AfterFunc(next, t.expire)
 	default:
-		t.expiry.Reset(next)
+		t.lending.expiry.Reset(next)
 	}
 }
 
 // expire withdraws the terminal from the hosts whose time is up.
 func (t *Terminal) expire() {
-	var over []string
 	t.mu.Lock()
-	for i := range t.loans {
-		if t.loans[i].over() {
-			over = append(over, t.loans[i].Host)
-		}
-	}
+	over := t.lending.over()
 	t.mu.Unlock()
 	for _, host := range over {
 		if _, was := t.withdraw(host); was {

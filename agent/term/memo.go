@@ -2,7 +2,6 @@ package term
 
 import (
 	"context"
-	"slices"
 
 	"tether/internal/clip"
 )
@@ -15,13 +14,13 @@ func (h Handle) Remember(ctx context.Context, text string) error {
 	t := h.t
 	text = clip.Text(text, maxMemo)
 	t.mu.Lock()
-	lent := slices.Contains(t.lentTo, h.actor.Name)
-	certain := t.memos[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
+	lent := t.lending.has(h.actor.Name)
+	certain := t.lending.memos[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
 	if lent && !certain {
-		if t.memos == nil {
-			t.memos = map[string]string{}
+		if t.lending.memos == nil {
+			t.lending.memos = map[string]string{}
 		}
-		t.memos[h.actor.Name] = text
+		t.lending.memos[h.actor.Name] = text
 	}
 	t.mu.Unlock()
 	switch {
@@ -37,5 +36,5 @@ func (h Handle) Remember(ctx context.Context, text string) error {
 func (h Handle) Remembered() string {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.memos[h.actor.Name]
+	return h.t.lending.memos[h.actor.Name]
 }

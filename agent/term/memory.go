@@ -14,7 +14,7 @@ import (
 // loses its place is told, as always.
 type memory struct {
 	bound int64        // bytes; set at construction
-	used  atomic.Int64 // sum of all Terminal.charged
+	used  atomic.Int64 // sum of all share.charged
 
 	// trimming is held while terminals are trimmed, under no other lock.
 	// Pool.mu and Terminal.mu are taken under it.
@@ -23,15 +23,21 @@ type memory struct {
 
 func (m *memory) over() bool { return m.used.Load() > m.bound }
 
+// share is what a terminal has of the sum. Guarded by the terminal's mutex.
+type share struct {
+	charged  int64 // bytes
+	released bool  // the terminal was forgotten: it counts no more, and its timers stay stopped
+}
+
 // chargeLocked brings the terminal's part of the sum up to date. It reports
 // whether the caller is to call Pool.trim when it holds no lock any more.
 func (t *Terminal) chargeLocked() bool {
-	now := int64(t.log.Cap() + t.cuts.items.cap()*cutCost + t.marks.cap()*markCost + t.lineBytes + t.veil.cost())
-	grown := now - t.charged
-	if grown == 0 || t.released {
+	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.veil.cost())
+	grown := now - t.share.charged
+	if grown == 0 || t.share.released {
 		return false
 	}
-	t.charged = now
+	t.share.charged = now
 	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
 }
 
@@ -69,8 +75,8 @@ func (p *Pool) holdings() (exited, running []holding) {
 	ended := map[*Terminal]*Exit{}
 	for _, t := range p.all() {
 		t.mu.Lock()
-		h := holding{t, t.charged}
-		if ended[t] = t.exit; t.exit != nil {
+		h := holding{t, t.share.charged}
+		if ended[t] = t.ending.exit; t.ending.exit != nil {
 			exited = append(exited, h)
 		} else {
 			running = append(running, h)
@@ -102,23 +108,22 @@ func (p *Pool) relax() {
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.log.SetLimit(min(limit, t.pool.opts.LogBytes))
+	t.stream.log.SetLimit(min(limit, t.pool.opts.LogBytes))
 	t.boundLocked()
-	t.boundCommandsLocked()
-	t.cuts.items.shrink()
-	t.marks.shrink()
+	t.commands.bound(t.stream.log.Limit())
+	t.stream.shrink()
 	t.chargeLocked()
 	t.wakeLocked()
-	return t.charged
+	return t.share.charged
 }
 
 // release takes a forgotten terminal out of the sum.
 func (t *Terminal) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pool.memory.used.Add(-t.charged)
-	t.charged, t.released = 0, true
-	for _, timer := range []*time.Timer{t.expiry, t.veil.later()} {
+	t.pool.memory.used.Add(-t.share.charged)
+	t.share.charged, t.share.released = 0, true
+	for _, timer := range []*time.Timer{t.lending.expiry, t.lending.veil.later()} {
 		if timer != nil {
 			timer.Stop()
 		}

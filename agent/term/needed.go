@@ -29,18 +29,10 @@ const keepNothing = math.MaxInt64
 // keepNothing. Only readers that may hold the child need anything, and once it
 // is killed none may.
 func (t *Terminal) neededLocked() int64 {
-	least := int64(keepNothing)
-	if t.isKilled() {
-		return least
+	if t.life.isKilled() {
+		return keepNothing
 	}
-	for r := range t.readers {
-		if r.holds && !r.stalled {
-			least = min(least, r.pos)
-		}
-	}
-	for _, pos := range t.awaited {
-		least = min(least, pos)
-	}
+	least := t.audience.needed()
 	if least == keepNothing {
 		return least
 	}
@@ -51,7 +43,7 @@ func (t *Terminal) neededLocked() int64 {
 // needLocked tells the holder from where on output is needed, if that has
 // changed by much.
 func (t *Terminal) needLocked() {
-	if t.held == nil || t.caught != nil {
+	if t.held == nil || t.adoption.underWay() {
 		return
 	}
 	now, told := t.neededLocked(), t.keeper.keep
@@ -62,49 +54,3 @@ func (t *Terminal) needLocked() {
 	t.keeper.keep, t.keeper.keepStale = now, true
 	t.saveLocked()
 }
-
-// awaitLocked has who was at raw offset pos hold the child until it is back
-// under that name, or the stall time has passed.
-func (t *Terminal) awaitLocked(who string, pos int64) {
-	if t.awaited == nil {
-		t.awaited = map[string]int64{}
-	}
-	t.awaited[who] = pos
-}
-
-// arrivedLocked ends the wait for who.
-func (t *Terminal) arrivedLocked(who string) {
-	if _, ok := t.awaited[who]; ok {
-		delete(t.awaited, who)
-		t.makeRoom()
-	}
-}
-
-// absentLocked reports whether one who is expected back holds the child from n
-// more bytes.
-func (t *Terminal) absentLocked(n int) bool {
-	for _, pos := range t.awaited {
-		if t.log.End()+int64(n)-pos > int64(t.log.Limit()) {
-			return true
-		}
-	}
-	return false
-}
-
-// giveUpLocked ends the wait for those who hold the child from n more bytes.
-func (t *Terminal) giveUpLocked(n int) {
-	for who, pos := range t.awaited {
-		if t.log.End()+int64(n)-pos > int64(t.log.Limit()) {
-			delete(t.awaited, who)
-		}
-	}
-	t.needLocked()
-}
-
-// Names of those who are awaited: hosts, and people, who have none.
-func awaitedHost(name string) string { return "host " + name }
-
-func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
-
-// maxPeople bounds the people who are expected back.
-const maxPeople = 9

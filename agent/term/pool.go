@@ -3,16 +3,13 @@ package term
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
-	"tether/agent/ring"
 	"tether/platform/proc"
 	"tether/platform/pty"
-	"tether/shellint"
 )
 
 // Pool owns the terminals of one daemon. It is safe for concurrent use.
@@ -54,7 +51,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 	go func() {
 		defer p.runs.Done()
 		if !t.run() {
-			if listed := p.drop(t); listed && p.opts.Left != nil && !t.isLeaving() {
+			if listed := p.drop(t); listed && p.opts.Left != nil && !t.life.isLeaving() {
 				p.opts.Left(t.id)
 			}
 			return
@@ -126,7 +123,7 @@ func (p *Pool) list(t *Terminal) bool {
 	delete(p.starting, t.id)
 	p.terminals[t.id] = t
 	t.mu.Lock()
-	for _, host := range slices.Clone(t.lentTo) {
+	for _, host := range slices.Clone(t.lending.to) {
 		if !p.lendable(host) {
 			t.endLoanLocked(host)
 		}
@@ -160,7 +157,7 @@ func (p *Pool) reserve(id ID, most int) error {
 	running := len(p.starting)
 	for _, t := range p.terminals {
 		select {
-		case <-t.done:
+		case <-t.life.done:
 		default:
 			running++
 		}
@@ -176,32 +173,6 @@ func (p *Pool) reserve(id ID, most int) error {
 	p.starting[id] = true
 	p.runs.Add(1)
 	return nil
-}
-
-func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
-	scanning := shellint.Options{Nonce: s.nonceOf(), Queries: true}
-	t := &Terminal{
-		id: s.ID, name: s.Name, command: slices.Clone(s.Command), started: time.Now(), startCwd: s.Cwd, private: s.Private,
-		onSlow: p.opts.onSlow(s.OnSlow, owner), idle: idleWatch{after: s.IdleTimeout}, leased: s.Leased, pty: child, pool: p,
-		scanning: scanning, scanner: shellint.NewScanner(scanning), atRest: true,
-		log: ring.New(p.opts.LogBytes), readers: map[*Reader]struct{}{},
-		cwd: s.Cwd, size: s.Size, owner: owner, visible: owner.Role == RoleUser, door: s.Door,
-		sizing: make(chan struct{}, 1), room: make(chan struct{}, 1), killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
-		leaving: make(chan struct{}), left: make(chan struct{}), told: make(chan struct{}),
-	}
-	if p.opts.Secrets != nil && s.Env != nil {
-		t.secrets = p.opts.Secrets(s.Env)
-	}
-	t.clipboard = p.opts.Outward.Clipboard()
-	if len(s.LendTo) > 0 {
-		t.prepare()
-	}
-	for _, host := range s.LendTo {
-		t.beginLoanLocked(Loan{Host: host, Since: t.started})
-	}
-	t.held, _ = child.(Held)
-	t.keeper.keep = keepNothing
-	return t
 }
 
 // forget drops exited terminals beyond the bounds, and comes back when the
@@ -288,53 +259,7 @@ func (p *Pool) all() []*Terminal {
 	}
 	p.mu.Unlock()
 	slices.SortFunc(out, func(a, b *Terminal) int {
-		return cmp.Or(a.started.Compare(b.started), cmp.Compare(a.id, b.id))
+		return cmp.Or(a.origin.started.Compare(b.origin.started), cmp.Compare(a.id, b.id))
 	})
 	return out
-}
-
-// Close kills every terminal and returns when all have ended or ctx ends.
-func (p *Pool) Close(ctx context.Context) error {
-	p.shut()
-	var wg sync.WaitGroup
-	all := p.all()
-	errs := make([]error, len(all))
-	for i, t := range all {
-		wg.Go(func() {
-			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
-				errs[i] = err
-			}
-			t.stopTelling()
-		})
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return p.end(ctx)
-}
-
-// shut lets nothing start any more.
-func (p *Pool) shut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	if p.aging != nil {
-		p.aging.Stop()
-	}
-}
-
-// end waits until no terminal runs.
-func (p *Pool) end(ctx context.Context) error {
-	ended := make(chan struct{})
-	go func() { // ends with the last terminal, also when Close gave up
-		p.runs.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -21,15 +21,15 @@ func (h Handle) Promote() error {
 func (t *Terminal) promote() error {
 	t.mu.Lock()
 	switch {
-	case t.owner == User:
+	case t.tenure.owner == User:
 		t.mu.Unlock()
 		return nil
-	case t.exit == nil && t.reason != "":
+	case t.ending.exit == nil && t.ending.reason != "":
 		t.mu.Unlock()
 		return ErrEnding
 	}
-	t.owner, t.visible, t.promoted = User, true, true
-	t.idle.stopLocked()
+	t.tenure.promote()
+	t.activity.stopIdle()
 	t.mu.Unlock()
 	t.changed()
 	return nil

@@ -19,7 +19,7 @@ const (
 // pool's hands.
 func (t *Terminal) run() bool {
 	if t.held != nil {
-		_ = t.held.StreamFrom(t.log.End()) // if it fails, so does Read
+		_ = t.held.StreamFrom(t.stream.log.End()) // if it fails, so does Read
 	}
 	go t.pump()
 	t.watchIdle()
@@ -27,14 +27,14 @@ func (t *Terminal) run() bool {
 	how, now := t.ended()
 	if how == stillRuns {
 		t.pty.Close()
-		<-t.pumped
+		<-t.life.pumped
 		t.mu.Lock()
-		t.idle.stopLocked()
-		for r := range t.readers {
+		t.activity.stopIdle()
+		for r := range t.audience.readers {
 			r.closed = true
 			r.signal()
 		}
-		close(t.left) // under mu: a reader that comes now knows
+		close(t.life.left) // under mu: a reader that comes now knows
 		t.mu.Unlock()
 		return false
 	}
@@ -42,20 +42,20 @@ func (t *Terminal) run() bool {
 	if t.held == nil {
 		t.pty.Close()
 	}
-	<-t.pumped
+	<-t.life.pumped
 	t.finish()
 
 	t.mu.Lock()
-	exit := t.exitLocked(how, status, now)
-	events := t.tracker.Close(t.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
+	exit := t.ending.exitOf(how, status, now)
+	events := t.commands.tracker.Close(t.stream.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
 	t.putCommandsLocked(events, now)
-	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.texted, Exit: exit})
-	t.input.closeLocked()
-	t.idle.stopLocked()
+	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.stream.texted, Exit: exit})
+	t.input.shut()
+	t.activity.stopIdle()
 	t.wakeLocked()
 	t.tellLocked()
 	t.mu.Unlock()
-	close(t.done)
+	close(t.life.done)
 	t.pool.changed()
 	return true
 }
@@ -71,7 +71,7 @@ func (t *Terminal) drain() {
 	defer tick.Stop()
 	for extended := false; ; {
 		select {
-		case <-t.pumped:
+		case <-t.life.pumped:
 			return
 		case <-limit.C:
 			if reading, _ := t.reading(); reading || extended {
@@ -93,7 +93,7 @@ var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
 // pump moves output from the pty into the log until its end.
 func (t *Terminal) pump() {
-	defer close(t.pumped)
+	defer close(t.life.pumped)
 	busy := 0 // bytes since the last look
 	for {
 		t.setInRead(true)
@@ -124,7 +124,7 @@ func (t *Terminal) pump() {
 func (t *Terminal) reading() (bool, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.inRead, time.Since(t.lastByte)
+	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
 // lookBytes is how much a pump moves before it makes the scheduler look for
@@ -143,6 +143,6 @@ func look() {}
 
 func (t *Terminal) setInRead(v bool) {
 	t.mu.Lock()
-	t.inRead = v
+	t.activity.inRead = v
 	t.mu.Unlock()
 }

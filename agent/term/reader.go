@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // minReadBuffer is the smallest buffer a Reader takes, in bytes; less could
@@ -84,25 +83,25 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	r.holds = o.Hold && t.onSlow == Hold || o.Hold && !o.View.isText()
+	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.isText()
 	end := t.frontierLocked(r.view)
 	switch {
 	case o.Tail < 0:
 		r.pos = end
 	case o.Tail > 0:
-		r.pos = t.lineStartLocked(max(end-o.Tail, t.log.Start()), end)
+		r.pos = t.stream.lineStart(max(end-o.Tail, t.stream.log.Start()), end)
 	default:
 		r.pos = min(max(o.From, 0), end)
 	}
 	if r.pos > 0 {
 		r.off = r.offsetLocked(r.pos)
 	}
-	r.mark = t.markAtLocked(r.pos)
+	r.mark = t.stream.markAt(r.pos)
 	select {
-	case <-t.left:
+	case <-t.life.left:
 		r.closed = true // nothing comes any more, not even the exit
 	default:
-		t.readers[r] = struct{}{}
+		t.audience.readers[r] = struct{}{}
 	}
 	return r
 }
@@ -114,10 +113,10 @@ func (r *Reader) bind(host string, awaited bool) bool {
 	defer r.t.mu.Unlock()
 	r.host = host
 	if awaited {
-		r.t.arrivedLocked(awaitedHost(host))
+		r.t.audience.arrived(awaitedHost(host))
 		r.t.needLocked()
 	}
-	return slices.Contains(r.t.lentTo, host)
+	return r.t.lending.has(host)
 }
 
 // Close ends the reader. A waiting Next returns io.ErrClosedPipe.
@@ -129,14 +128,14 @@ func (r *Reader) Close() {
 
 func (r *Reader) closeLocked() {
 	t := r.t
-	delete(t.readers, r)
-	if r.holds && !r.closed && t.exit == nil && slices.Contains(t.lentTo, r.host) {
-		t.awaitLocked(awaitedHost(r.host), r.pos) // a link was lost
+	delete(t.audience.readers, r)
+	if r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
+		t.audience.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
 	t.needLocked()
 	r.closed = true
 	r.signal()
-	r.t.makeRoom()
+	r.t.audience.makeRoom()
 }
 
 // Next returns the next event, as much data as fits buf, waiting for it if
@@ -170,7 +169,7 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	}
 	r.t.mu.Unlock()
 	if r.holds && moved {
-		r.t.makeRoom()
+		r.t.audience.makeRoom()
 	}
 	return ev, ok, err
 }
@@ -180,12 +179,12 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.closed {
 		return Event{}, false, io.ErrClosedPipe
 	}
-	if r.pos < t.log.Start() || r.mark < t.firstMark {
+	if r.pos < t.stream.log.Start() || r.mark < t.stream.firstMark {
 		return Event{}, false, r.resyncLocked()
 	}
 	limit := t.frontierLocked(r.view)
-	if i := int(r.mark - t.firstMark); i < t.marks.len() {
-		m := *t.marks.at(i)
+	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() {
+		m := *t.stream.marks.at(i)
 		if m.Off <= r.pos {
 			r.mark++
 			r.ended = m.Kind == MarkExited
@@ -194,61 +193,22 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		limit = min(limit, m.Off)
 	}
 	off := r.off
-	n := r.fillLocked(buf, limit)
+	end, n := t.stream.fill(buf, r.view, r.pos, limit)
+	r.pos = end
 	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)
 	}
-	if r.view == ViewOutward {
-		t.coverLocked(buf[:n], off)
+	if r.view == ViewOutward && t.lending.veil != nil {
+		t.lending.veil.cover(buf[:n], off)
 	}
 	if n > 0 {
 		return Event{Data: buf[:n], Off: off, Raw: r.pos}, true, nil
 	}
-	if i := int(r.mark - t.firstMark); i < t.marks.len() && t.marks.at(i).Off <= r.pos {
+	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() && t.stream.marks.at(i).Off <= r.pos {
 		return r.nextLocked(buf) // only cuts lay before the mark
 	}
 	if r.ended {
 		return Event{}, false, io.EOF
 	}
 	return Event{}, false, nil
-}
-
-// fillLocked copies the view of [pos, limit) as far as buf holds it.
-func (r *Reader) fillLocked(buf []byte, limit int64) int {
-	t, n := r.t, 0
-	for i := t.cuts.after(r.pos); r.pos < limit && n < len(buf); {
-		plain := limit
-		if i < t.cuts.items.len() {
-			c := t.cuts.items.at(i)
-			if c.shown(r.view) {
-				i++
-				continue
-			}
-			if c.start <= r.pos {
-				// Ends of marks may lie beyond limit while they grow.
-				pos, k := c.standIn(buf[n:], r.pos, limit)
-				n += k
-				if pos == r.pos {
-					break
-				}
-				r.pos = pos
-				if pos == c.end {
-					i++
-				}
-				continue
-			}
-			plain = min(plain, c.start)
-		}
-		k := int(min(plain-r.pos, int64(len(buf)-n)))
-		k = t.log.ReadAt(buf[n:n+k], r.pos)
-		if r.view.isText() && k < int(plain-r.pos) {
-			k -= incomplete(buf[n : n+k])
-		}
-		if k == 0 {
-			break
-		}
-		n += k
-		r.pos += int64(k)
-	}
-	return n
 }

@@ -105,17 +105,17 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 // left out, the oldest first.
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
-		Version: recordVersion, Name: t.name, Command: t.command, Cwd: t.startCwd, Started: t.started.UnixNano(),
-		Owner: recordedActor{roleNames[t.owner.Role], t.owner.Name}, Visible: t.visible, Promoted: t.promoted, Private: t.private,
-		OnSlow: onSlowNames[t.onSlow], IdleMs: t.idle.after.Milliseconds(), Leased: t.leased,
-		Nonce: t.scanning.Nonce, AnyMarks: t.scanning.Nonce == "", Attached: t.attached, Door: t.door, Secrets: t.secrets, Clipboard: t.clipboard,
+		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
+		Owner: recordedActor{roleNames[t.tenure.owner.Role], t.tenure.owner.Name}, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Private: t.origin.private,
+		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), Leased: t.origin.leased,
+		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.tenure.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
-	for i := range t.loans {
-		r.Lent = append(r.Lent, t.loans[i].recorded(t.memos[t.loans[i].Host]))
+	for i := range t.lending.loans {
+		r.Lent = append(r.Lent, t.lending.loans[i].recorded(t.lending.memos[t.lending.loans[i].Host]))
 	}
-	from := max(0, t.commands.len()-maxRecordedNumber)
-	for i := from; i < t.commands.len(); i++ {
-		r.Commands = append(r.Commands, outputOf(t.commands.at(i)))
+	from := max(0, t.commands.list.len()-maxRecordedNumber)
+	for i := from; i < t.commands.list.len(); i++ {
+		r.Commands = append(r.Commands, outputOf(t.commands.list.at(i)))
 	}
 	for {
 		data, err := json.Marshal(r)

@@ -17,7 +17,7 @@ func (h Handle) Signal(name string) error {
 		return err
 	}
 	select {
-	case <-h.t.done:
+	case <-h.t.life.done:
 		return ErrExited
 	default:
 	}

@@ -6,7 +6,7 @@ const strayDetail = "it went where a rule keeps it from being lent"
 // strayLocked has stray called if the terminal is lent: its directory is
 // another one now. Not here, as what a rule says may need the disk.
 func (t *Terminal) strayLocked() {
-	if t.pool.opts.MayLend != nil && len(t.lentTo) > 0 {
+	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 {
 		go t.stray()
 	}
 }

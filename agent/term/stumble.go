@@ -16,7 +16,7 @@ type Stumble struct {
 
 // take is ingest that survives a bug in it. Only pump calls it.
 func (t *Terminal) take(p []byte) {
-	t.appended = false
+	t.intake.appended = false
 	defer t.stumble(p)
 	t.ingest(p)
 }
@@ -29,12 +29,12 @@ func (t *Terminal) stumble(p []byte) {
 	}
 	s := Stumble{ID: t.id, Bytes: len(p), Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
-	to := t.log.End()
-	if !t.appended {
+	to := t.stream.log.End()
+	if !t.intake.appended {
 		to += int64(len(p))
 	}
-	t.lost += int64(len(p))
-	t.beginLocked(to, t.textBehindLocked(to))
+	t.stream.lost += int64(len(p))
+	t.beginLocked(to, t.stream.textBehind(to))
 	t.wakeLocked()
 	t.mu.Unlock()
 	if f := t.pool.opts.Stumbled; f != nil {
@@ -50,20 +50,9 @@ func kindOf(v any) string {
 	return "a broken invariant"
 }
 
-// textBehindLocked is a text offset for the raw offset to that is not before any that was told to anybody: the true one, unless the
-// list of cuts is what is broken.
-func (t *Terminal) textBehindLocked(to int64) (text int64) {
-	defer func() {
-		if recover() != nil {
-			text = t.cuts.baseText + 3*(to-t.cuts.baseRaw) // each byte became U+FFFD
-		}
-	}()
-	return t.cuts.textAt(t.texted) + to - t.texted
-}
-
 // finish is endOutput that survives a bug in it.
 func (t *Terminal) finish() {
-	t.appended = true
+	t.intake.appended = true
 	defer t.stumble(nil)
 	t.endOutput()
 }
@@ -76,8 +65,8 @@ func (t *Terminal) stumbleVeil() {
 	}
 	s := Stumble{ID: t.id, Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
-	if t.veil != nil {
-		t.drawLocked()
+	if v := t.lending.veil; v != nil {
+		v.draw(t.lending.rules, &t.stream)
 	}
 	t.mu.Unlock()
 	if f := t.pool.opts.Stumbled; f != nil {

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent/outward"
 	"tether/agent/ring"
 	"tether/platform/pty"
 	"tether/shellint"
@@ -51,94 +50,57 @@ const (
 // Terminal is one child on a pty with its recorded output. All methods may be
 // called concurrently. Doors do not get a Terminal but a [Handle].
 //
+// Its parts are structs, each in the file of its concern, where it says what
+// holds for it. None has a lock: the methods of what mu guards are called under
+// mu, as are those of Terminal whose names end in Locked. What needs several
+// parts is a method of Terminal.
+//
 // Goroutines: run owns the child's end; pump is the only one that appends
 // output; typist, started on demand, writes input. All end with the terminal.
 type Terminal struct {
-	// Set at construction.
-	id      ID
-	name    string
-	command []string
-	started time.Time
-	private bool
-	leased  bool
-	onSlow  OnSlow
-	idle    idleWatch
-	pty     PTY
-	held    Held // pty, if the child outlives this process
-	pool    *Pool
+	id   ID
+	pty  PTY
+	held Held // pty, if the child outlives this process
+	pool *Pool
 
-	scanning  shellint.Options // of scanner
-	startCwd  string
-	door      string
-	secrets   []string // values that no host may see
-	clipboard bool     // the text has what sets the clipboard
+	origin origin // what it was started as
+	life   life   // channels for those who wait for a step of it
+	intake intake // the scanner; only pump's, and run's after it
 
-	// Owned by pump, and by run after it.
-	scanner  *shellint.Scanner
-	result   shellint.Result
-	joined   []byte // scratch for text that wraps in the log
-	appended bool   // what is being read is in the log
+	mu       sync.Mutex // guards what follows
+	stream   stream     // what was printed, and what is known of it
+	commands commands   // what a shell's marks say of its command lines
+	face     face       // title, directory, size
+	tenure   tenure     // whose it is, and who is at it
+	audience audience   // those for whom output is kept
+	lending  lending    // to which hosts it is lent, and what they do not see
+	input    inputQueue // what was typed and not yet written
+	activity activity   // when it was last used
+	ending   ending     // how it ends, why, and who knows
+	adoption adoption   // what is scanned again of the time before this daemon
+	keeper   keeper     // what is on its way to the holder
+	share    share      // of the pool's memory
+}
 
-	mu        sync.Mutex // guards what follows, down to the channels of the life cycle
-	log       *ring.Log
-	charged   int64 // bytes of this terminal in the pool's memory
-	released  bool  // forgotten: counts no more
-	tracker   shellint.Tracker
-	cuts      cutList
-	marks     queue[Mark]
-	firstMark int64 // sequence number of marks.at(0)
-	decided   int64 // raw offset up to which the scanner has judged
-	texted    int64 // raw offset up to which the text is known; <= decided
-	seen      int64 // texted as readers could see it last
-	atRest    bool  // the scanner is, at the end of the log
-	lost      int64 // raw bytes that nobody could record
-	readers   map[*Reader]struct{}
-	title     string
-	cwd       string
-	size      Size
-	owner     Actor
-	visible   bool
-	promoted  bool
-	lentTo    []string
-	loans     []Loan      // of lentTo, in the same order
-	expiry    *time.Timer // runs expire; nil before the first loan that ends
-	exit      *Exit
-	detected  bool
-	doubt     *time.Timer // runs announce; nil before the first doubt
-	commands  queue[Command]
-	lineBytes int // sum of the commands' lines
-	attached  int
-	input     inputQueue
-	lastByte  time.Time
-	lastInput time.Time
-	reason    ExitReason // why it ends; "" while nobody has ended it
-	kills     int        // calls of terminate under way
-	inRead    bool       // pump waits for the child
-
-	rules *outward.Rules // of the veil; nil before prepare, and if there are none
-	veil  *veil          // nil while it is lent to nobody
-
-	keeper   keeper
-	memos    map[string]string // by host, see Handle.Remember
-	heard    map[string]bool   // hosts that know of the exit
-	awaited  map[string]int64  // raw offsets of those who are expected back
-	caught   chan struct{}     // closed and nil when the log reaches target: all that was there at the adoption
-	target   int64
-	recalled map[int]Command // those of before the adoption, until caught
-
-	// Channels of the life cycle, made at construction.
-	sizing   chan struct{} // 1 slot, taken by resize: the last mark is the pty's size
-	room     chan struct{} // 1 slot; a holding reader moved on
-	killed   chan struct{} // closed by Kill: no reader holds any more
-	killOnce sync.Once
-	pumped   chan struct{} // closed by pump at the end of output
-	done     chan struct{} // closed by run after MarkExited
-
-	leaving   chan struct{} // closed by leave
-	leaveOnce sync.Once
-	left      chan struct{} // closed by run when the child runs on out of the pool's hands
-	told      chan struct{} // closed when nobody needs the holder any more
-	toldOnce  sync.Once
+func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
+	t := &Terminal{
+		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
+		stream:   stream{log: ring.New(p.opts.LogBytes), atRest: true},
+		face:     face{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
+		tenure:   tenure{owner: owner, visible: owner.Role == RoleUser},
+		audience: audience{readers: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
+		ending:   ending{told: make(chan struct{})},
+		keeper:   keeper{keep: keepNothing},
+	}
+	t.held, _ = child.(Held)
+	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
+	if len(s.LendTo) > 0 {
+		t.prepare()
+	}
+	for _, host := range s.LendTo {
+		t.beginLoanLocked(Loan{Host: host, Since: t.origin.started})
+	}
+	return t
 }
 
 // Info returns a snapshot.
@@ -149,156 +111,21 @@ func (t *Terminal) Info() Info {
 }
 
 func (t *Terminal) infoLocked() Info {
+	o, end := &t.origin, t.stream.log.End()
 	i := Info{
-		ID: t.id, Name: t.name, Title: cmp.Or(t.title, t.name), Command: slices.Clone(t.command),
-		Cwd: t.cwd, StartCwd: t.startCwd, Size: t.size, Owner: t.owner, Visible: t.visible, Promoted: t.promoted, Private: t.private, Leased: t.leased,
-		LentTo: slices.Clone(t.lentTo), Loans: slices.Clone(t.loans), Door: t.door, Pid: t.pty.Pid(), Started: t.started,
-		CommandDetection: t.detected, Bytes: t.log.End(), Retained: t.log.End() - t.log.Start(),
-		Attached: t.attached, Held: t.held != nil, Lost: t.lost, Running: t.runningLocked(t.log.End()),
+		ID: t.id, Name: o.name, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased,
+		Title: cmp.Or(t.face.title, o.name), Cwd: t.face.cwd, Size: t.face.size,
+		Owner: t.tenure.owner, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Attached: t.tenure.attached,
+		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.held != nil,
+		CommandDetection: t.commands.detected, Running: t.commands.running(end),
+		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost,
 	}
-	if t.exit != nil {
-		e := *t.exit
+	if t.ending.exit != nil {
+		e := *t.ending.exit
 		i.Exit = &e
 	}
 	return i
 }
 
 // Done is closed when the exit was recorded.
-func (t *Terminal) Done() <-chan struct{} { return t.done }
-
-// commandList returns the commands still remembered, oldest first.
-func (t *Terminal) commandList() []Command {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	out := make([]Command, t.commands.len())
-	for i := range out {
-		out[i] = *t.commands.at(i)
-		if !out[i].Done {
-			out[i].End = t.log.End()
-		}
-	}
-	return out
-}
-
-// resize changes the size of the pty and records it. The same size again
-// does nothing.
-func (t *Terminal) resize(s Size) error {
-	if err := checkSize(s); err != nil {
-		return err
-	}
-	t.sizing <- struct{}{}
-	defer func() { <-t.sizing }()
-	t.mu.Lock()
-	same, over := t.size == s, t.exit != nil
-	t.mu.Unlock()
-	if over {
-		return ErrExited
-	}
-	if same {
-		return nil
-	}
-	if err := t.pty.Resize(s); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.exit != nil {
-		return ErrExited // meanwhile; nothing may follow that mark
-	}
-	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.texted, Size: s})
-	t.boundLocked()
-	t.wakeLocked()
-	return nil
-}
-
-// condemn notes that the terminal ends, if a may kill it: a promotion comes
-// before, and then a may not, or not at all.
-func (t *Terminal) condemn(a Actor) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := Allow(a, OpKill, t.infoLocked())
-	if err == nil && t.exit == nil {
-		t.reason = cmp.Or(t.reason, ReasonKilled)
-	}
-	return err
-}
-
-// terminate kills the process tree and waits until the exit was recorded or
-// ctx ends. Killing an exited terminal does nothing. The first reason counts.
-func (t *Terminal) terminate(ctx context.Context, why ExitReason) error {
-	t.mu.Lock()
-	t.reason = cmp.Or(t.reason, why)
-	t.kills++ // the holder is needed until its Kill has returned
-	t.killOnce.Do(func() { close(t.killed) })
-	t.needLocked()
-	t.mu.Unlock()
-	defer func() {
-		t.mu.Lock()
-		t.kills--
-		t.tellLocked()
-		t.mu.Unlock()
-	}()
-	select {
-	case <-t.done:
-		return nil
-	default:
-	}
-	if err := t.pty.Kill(ctx, t.pool.opts.KillGrace); err != nil {
-		return err
-	}
-	select {
-	case <-t.done:
-		return nil
-	case <-t.left:
-		return ErrLeft
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// withdraw ends the lending to host. It returns whether there was one and how
-// many people were attached at that moment: a disposal depends on both.
-func (t *Terminal) withdraw(host string) (attached int, was bool) {
-	t.mu.Lock()
-	if was = t.endLoanLocked(host); was {
-		delete(t.memos, host)
-		t.arrivedLocked(awaitedHost(host))
-		t.needLocked()
-		t.expelLocked(host)
-		t.tellLocked()
-	}
-	attached = t.attached
-	t.mu.Unlock()
-	if was {
-		t.changed()
-	}
-	return attached, was
-}
-
-// expelLocked closes the readers of a host: what the child writes from now on
-// is none of its business.
-func (t *Terminal) expelLocked(host string) {
-	for r := range t.readers {
-		if r.host == host {
-			r.closeLocked()
-		}
-	}
-}
-
-// attach counts a person in (+1) or out (-1).
-func (t *Terminal) attach(by int) {
-	t.mu.Lock()
-	t.attached += by
-	for i := 0; i < maxPeople && by > 0; i++ {
-		if _, ok := t.awaited[awaitedPerson(i)]; ok {
-			t.arrivedLocked(awaitedPerson(i))
-			break
-		}
-	}
-	if t.held != nil && t.exit == nil {
-		t.staleLocked()
-	}
-	t.needLocked()
-	t.tellLocked()
-	t.mu.Unlock()
-}
+func (t *Terminal) Done() <-chan struct{} { return t.life.done }

@@ -12,10 +12,10 @@ var windowsPath = regexp.MustCompile(`^[A-Za-z]:\\`)
 
 // titleOf is the title that text stands for. Windows names a console after the file of its program, and cmd.exe does between two
 // commands, which says less than the terminal's own name.
-func (t *Terminal) titleOf(text string) string {
+func (o *origin) titleOf(text string) string {
 	title := clip.Text(strings.ToValidUTF8(text, "\uFFFD"), maxTitle)
-	if len(t.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(t.command[0]) {
-		return t.name
+	if len(o.command) > 0 && windowsPath.MatchString(title) && programName(title) == programName(o.command[0]) {
+		return o.name
 	}
 	return title
 }

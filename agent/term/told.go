@@ -18,8 +18,8 @@ func (t *Terminal) dismiss() {
 	}
 	defer t.held.Close()
 	select {
-	case <-t.told:
-	case <-t.leaving:
+	case <-t.ending.told:
+	case <-t.life.leaving:
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
@@ -30,26 +30,16 @@ func (t *Terminal) dismiss() {
 // tellLocked notes when the exit has been told to everyone it concerns: each
 // host the terminal is lent to, each person at it, and whoever kills it.
 func (t *Terminal) tellLocked() {
-	if t.exit == nil || t.attached+t.kills > 0 {
-		return
+	if t.tenure.attached == 0 && t.ending.knownTo(t.lending.to) {
+		t.ending.tell()
 	}
-	for _, host := range t.lentTo {
-		if !t.heard[host] {
-			return
-		}
-	}
-	t.toldLocked()
-}
-
-func (t *Terminal) toldLocked() {
-	t.toldOnce.Do(func() { close(t.told) })
 }
 
 // stopTelling gives up those who were not told.
 func (t *Terminal) stopTelling() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.toldLocked()
+	t.ending.tell()
 }
 
 // Heard says that the actor, a host, knows of the exit.
@@ -57,9 +47,6 @@ func (h Handle) Heard() {
 	t := h.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.heard == nil {
-		t.heard = map[string]bool{}
-	}
-	t.heard[h.actor.Name] = true
+	t.ending.hear(h.actor.Name)
 	t.tellLocked()
 }

@@ -36,8 +36,8 @@ func (r *Reader) dueLocked() bool {
 		return false
 	}
 	end := t.frontierLocked(r.view)
-	i := int(r.mark - t.firstMark)
-	marked := i < 0 || i < t.marks.len() && t.marks.at(i).Off <= end
+	i := int(r.mark - t.stream.firstMark)
+	marked := i < 0 || i < t.stream.marks.len() && t.stream.marks.at(i).Off <= end
 	return end-r.pos >= r.need || r.closed || marked || r.ended
 }
 
@@ -50,7 +50,7 @@ func (r *Reader) signal() {
 
 // wakeLocked signals the readers that have what they wait for.
 func (t *Terminal) wakeLocked() {
-	for r := range t.readers {
+	for r := range t.audience.readers {
 		if r.dueLocked() {
 			r.need = 0
 			r.signal()

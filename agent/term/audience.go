@@ -1,0 +1,80 @@
+package term
+
+// audience is those for whom output is kept: the readers, and those who are
+// expected back and hold the child meanwhile as a reader does. Guarded by the
+// terminal's mutex, but for room.
+type audience struct {
+	readers map[*Reader]struct{}
+	awaited map[string]int64 // where those who are expected back were, as raw offsets
+	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on
+}
+
+// await has who was at raw offset pos hold the child until it is back under
+// that name, or the stall time has passed.
+func (a *audience) await(who string, pos int64) {
+	if a.awaited == nil {
+		a.awaited = map[string]int64{}
+	}
+	a.awaited[who] = pos
+}
+
+// arrived ends the wait for who, and reports whether there was one.
+func (a *audience) arrived(who string) bool {
+	_, ok := a.awaited[who]
+	if ok {
+		delete(a.awaited, who)
+		a.makeRoom()
+	}
+	return ok
+}
+
+// absent reports whether one who is expected back holds the child from going
+// on to the raw offset end, in a log of that limit.
+func (a *audience) absent(end int64, limit int) bool {
+	for _, pos := range a.awaited {
+		if end-pos > int64(limit) {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp ends the wait for those of whom absent speaks.
+func (a *audience) giveUp(end int64, limit int) {
+	for who, pos := range a.awaited {
+		if end-pos > int64(limit) {
+			delete(a.awaited, who)
+		}
+	}
+}
+
+// needed is the raw offset from where on those who may hold the child do not
+// have the output, or keepNothing.
+func (a *audience) needed() int64 {
+	least := int64(keepNothing)
+	for r := range a.readers {
+		if r.holds && !r.stalled {
+			least = min(least, r.pos)
+		}
+	}
+	for _, pos := range a.awaited {
+		least = min(least, pos)
+	}
+	return least
+}
+
+// makeRoom tells a waiting pump that a reader moved. It needs no lock.
+func (a *audience) makeRoom() {
+	select {
+	case a.room <- struct{}{}:
+	default:
+	}
+}
+
+// Names of those who are awaited: hosts, and people, who have none.
+func awaitedHost(name string) string { return "host " + name }
+
+func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
+
+// maxPeople bounds the people who are expected back.
+const maxPeople = 9

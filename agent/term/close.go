@@ -1,0 +1,111 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Close kills every terminal and returns when all have ended or ctx ends.
+func (p *Pool) Close(ctx context.Context) error {
+	p.shut()
+	var wg sync.WaitGroup
+	all := p.all()
+	errs := make([]error, len(all))
+	for i, t := range all {
+		wg.Go(func() {
+			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
+				errs[i] = err
+			}
+			t.stopTelling()
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return p.end(ctx)
+}
+
+// shut lets nothing start any more.
+func (p *Pool) shut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.aging != nil {
+		p.aging.Stop()
+	}
+}
+
+// end waits until no terminal runs.
+func (p *Pool) end(ctx context.Context) error {
+	ended := make(chan struct{})
+	go func() { // ends with the last terminal, also when Close gave up
+		p.runs.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Detach ends the pool and leaves the terminals whose holders outlive it to
+// the next daemon; it kills the others. It returns how many run on, when all
+// else has ended or ctx ends.
+func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
+	p.shut()
+	var wg sync.WaitGroup
+	for _, t := range p.all() {
+		if t.held == nil {
+			continue
+		}
+		if t.Info().Exit == nil {
+			kept++
+		}
+		wg.Go(func() { t.handOver(ctx) })
+	}
+	err = p.KillFragile(ctx)
+	wg.Wait()
+	return kept, errors.Join(err, p.end(ctx))
+}
+
+// handOver leaves a terminal to the next daemon with all that it can use.
+func (t *Terminal) handOver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, keepWithin)
+	defer cancel()
+	t.mu.Lock()
+	t.noteLocked()
+	t.mu.Unlock()
+	_ = t.keep(ctx) // else the next one scans more, and knows less of commands
+	t.leave()
+}
+
+// KillFragile kills the terminals that run in this process, and returns when
+// they have ended or ctx ends.
+func (p *Pool) KillFragile(ctx context.Context) error {
+	var wg sync.WaitGroup
+	all := p.all()
+	errs := make([]error, len(all))
+	for i, t := range all {
+		if t.held == nil {
+			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// Fragile returns the terminals that run in this process, and so would end
+// with it.
+func (p *Pool) Fragile() []Info {
+	var all []Info
+	for _, t := range p.all() {
+		if i := t.Info(); i.Exit == nil && !i.Held {
+			all = append(all, i)
+		}
+	}
+	return all
+}

@@ -1,0 +1,152 @@
+package term
+
+import (
+	"strings"
+	"time"
+
+	"tether/internal/clip"
+	"tether/shellint"
+)
+
+// commands is what the marks of a shell say of its command lines. The pump adds
+// to it, and announce. Guarded by the terminal's mutex.
+type commands struct {
+	tracker   shellint.Tracker
+	detected  bool           // a trusted mark was seen
+	list      queue[Command] // the newest, by ascending number; the last one may run
+	lineBytes int            // sum of their lines
+	doubt     *time.Timer    // runs announce; nil before the first doubt
+}
+
+// remember adds c to the list, whose lines may take as much as a log.
+func (c *commands) remember(one Command, logLimit int) {
+	c.list.push(one)
+	c.lineBytes += len(one.Line)
+	c.bound(logLimit)
+}
+
+// bound forgets the oldest commands beyond the bounds. The last one is kept.
+func (c *commands) bound(logLimit int) {
+	drop, lines := 0, min(maxLines, logLimit)
+	for n := c.list.len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
+		c.lineBytes -= len(c.list.at(drop).Line)
+	}
+	c.list.drop(drop)
+}
+
+// find returns a remembered command by its number, nil if there is none; the
+// pointer is valid until the next remember.
+func (c *commands) find(n int) *Command {
+	for i := c.list.len() - 1; i >= 0; i-- {
+		if one := c.list.at(i); one.N == n {
+			return one
+		}
+	}
+	return nil
+}
+
+// running is a copy of the command that is open at the raw offset, nil if there
+// is none.
+func (c *commands) running(raw int64) *Command {
+	for i := c.list.len() - 1; i >= 0; i-- {
+		one := *c.list.at(i)
+		switch {
+		case one.Start > raw:
+		case one.Done && one.End <= raw:
+			return nil
+		default:
+			return &one
+		}
+	}
+	return nil
+}
+
+// name gives a command without a line the one that e reports late.
+func (c *commands) name(e shellint.CommandEvent) {
+	if one := c.find(int(e.ID)); one != nil && !one.HasLine {
+		one.Line, one.HasLine = lineOf(e), true
+		c.lineBytes += len(one.Line)
+	}
+}
+
+// copies returns what is remembered, oldest first; one that runs ends at end so
+// far.
+func (c *commands) copies(end int64) []Command {
+	out := make([]Command, c.list.len())
+	for i := range out {
+		out[i] = *c.list.at(i)
+		if !out[i].Done {
+			out[i].End = end
+		}
+	}
+	return out
+}
+
+// commandList returns the commands still remembered, oldest first.
+func (t *Terminal) commandList() []Command {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.commands.copies(t.stream.log.End())
+}
+
+// putCommandsLocked records command boundaries.
+func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Time) {
+	if len(events) > 0 {
+		t.keepLaterLocked()
+	}
+	for _, e := range events {
+		switch e.Kind {
+		case shellint.CommandOpened:
+			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off}
+			t.adoption.recallTimes(&c)
+			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
+		case shellint.CommandClosed:
+			open := t.commands.find(int(e.ID))
+			if open == nil {
+				continue // forgotten: more than maxCommands began since
+			}
+			c := *open
+			c.Done, c.End, c.Duration = true, e.Off, now.Sub(c.Started)
+			if e.Exit.Known {
+				code := int(e.Exit.Code)
+				c.Exit = &code
+			}
+			t.adoption.recallTimes(&c)
+			t.putMarkLocked(Mark{Kind: MarkCommandFinished, Off: e.Off, Command: c})
+		case shellint.CommandNamed:
+			t.commands.name(e)
+		}
+	}
+}
+
+// announceAfter is how long a command whose line is not known may be nothing
+// but Enter on an empty line, which shells without line reports write as a
+// start and a prompt in one go.
+const announceAfter = 20 * time.Millisecond
+
+// doubtLocked has announce called after announceAfter; a doubt before this
+// one is over.
+func (t *Terminal) doubtLocked() {
+	if t.commands.doubt == nil {
+		t.commands.doubt = time.AfterFunc(announceAfter, t.announce)
+		return
+	}
+	t.commands.doubt.Reset(announceAfter)
+}
+
+// announce announces a command that is still open after announceAfter.
+func (t *Terminal) announce() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.ending.exit != nil {
+		return
+	}
+	t.putCommandsLocked(t.commands.tracker.Announce(), time.Now())
+	t.wakeLocked()
+}
+
+// lineOf is the command line as it is kept: valid UTF-8 of at most maxLine
+// bytes, so that no encoder makes it longer than hosts take.
+func lineOf(e shellint.CommandEvent) string {
+	return clip.Text(strings.ToValidUTF8(e.Line, "\uFFFD"), maxLine)
+}

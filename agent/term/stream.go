@@ -1,0 +1,235 @@
+package term
+
+import (
+	"bytes"
+	"unicode/utf8"
+
+	"tether/agent/ring"
+	"tether/shellint"
+)
+
+// stream is what the child has printed, as far as it is kept, and what is known
+// of it: its bytes, the cuts that make the views of them, and the marks between
+// them, all under raw offsets. Only the pump, and run after it, append bytes
+// and cuts. Guarded by the terminal's mutex.
+//
+// seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is
+// added before seen. What is kept of all three is within the bound of log.
+type stream struct {
+	log       *ring.Log
+	cuts      cutList
+	marks     queue[Mark]
+	firstMark int64  // sequence number of marks.at(0)
+	decided   int64  // raw offset up to which the scanner has judged
+	texted    int64  // raw offset up to which the text is known
+	seen      int64  // texted as readers could see it last
+	atRest    bool   // the scanner is, at the end of the log
+	lost      int64  // raw bytes that nobody could record
+	joined    []byte // scratch for text that wraps in the log
+}
+
+// begin makes the stream begin anew at a raw and a text offset: nothing before
+// is kept but marks.
+func (s *stream) begin(raw, text int64) {
+	s.log = ring.NewAt(s.log.Limit(), raw)
+	s.cuts = cutList{baseRaw: raw, baseText: text}
+	s.decided, s.texted, s.seen, s.atRest = raw, raw, raw, true
+}
+
+// decide turns what the scanner found in the newest bytes into cuts, and moves
+// the frontiers. final: nothing follows.
+func (s *stream) decide(found *shellint.Result, clipboard, final bool) {
+	for _, span := range found.Spans {
+		if kind, ok := cutFor(span); ok && !(clipboard && span.Class == shellint.ClassClipboard) {
+			s.decideText(span.Start, true)
+			s.cuts.add(max(span.Start, s.texted), span.End, kind)
+			s.texted = span.End
+		}
+	}
+	s.decided = found.Decided
+	s.decideText(s.decided, final)
+}
+
+// decideText decides the text of the raw range [texted, to): it is there as
+// it is or, where it is no UTF-8, cut. A character whose bytes may still come
+// stays undecided unless final.
+func (s *stream) decideText(to int64, final bool) {
+	if to <= s.texted {
+		return
+	}
+	s.texted = max(s.texted, s.log.Start())
+	seg, rest := s.log.Slices(s.texted, int(to-s.texted))
+	if len(rest) > 0 {
+		s.joined = append(append(s.joined[:0], seg...), rest...)
+		seg = s.joined
+	}
+	if !final {
+		seg = seg[:len(seg)-incomplete(seg)]
+	}
+	base := s.texted
+	s.texted += int64(len(seg))
+	if utf8.Valid(seg) {
+		return
+	}
+	for i := 0; i < len(seg); {
+		r, size := utf8.DecodeRune(seg[i:])
+		if r == utf8.RuneError && size == 1 {
+			s.cuts.add(base+int64(i), base+int64(i+1), cutInvalid)
+		}
+		i += size
+	}
+}
+
+// incomplete is the number of bytes at the end of p that begin a character
+// without finishing it: 0 to 3.
+func incomplete(p []byte) int {
+	for n := 1; n <= min(3, len(p)); n++ {
+		b := p[len(p)-n]
+		if utf8.RuneStart(b) {
+			if b >= utf8.RuneSelf && !utf8.FullRune(p[len(p)-n:]) {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// textBehind is a text offset for the raw offset to that is not before any that was told to anybody: the true one, unless the list of
+// cuts is what is broken.
+func (s *stream) textBehind(to int64) (text int64) {
+	defer func() {
+		if recover() != nil {
+			text = s.cuts.baseText + 3*(to-s.cuts.baseRaw) // each byte became U+FFFD
+		}
+	}()
+	return s.cuts.textAt(s.texted) + to - s.texted
+}
+
+// known is the raw offset up to which the view is known, with what is held
+// back from hosts: one may have had it from the daemon before.
+func (s *stream) known(v View) int64 {
+	switch v {
+	case ViewText, ViewOutward:
+		return s.texted
+	case ViewScreen:
+		return s.decided
+	}
+	return s.log.End()
+}
+
+// fill copies the view of the raw range [pos, limit) as far as buf holds it,
+// and returns where that ends and its length.
+func (s *stream) fill(buf []byte, v View, pos, limit int64) (end int64, n int) {
+	for i := s.cuts.after(pos); pos < limit && n < len(buf); {
+		plain := limit
+		if i < s.cuts.items.len() {
+			c := s.cuts.items.at(i)
+			if c.shown(v) {
+				i++
+				continue
+			}
+			if c.start <= pos {
+				// Ends of marks may lie beyond limit while they grow.
+				next, k := c.standIn(buf[n:], pos, limit)
+				n += k
+				if next == pos {
+					break
+				}
+				pos = next
+				if pos == c.end {
+					i++
+				}
+				continue
+			}
+			plain = min(plain, c.start)
+		}
+		k := int(min(plain-pos, int64(len(buf)-n)))
+		k = s.log.ReadAt(buf[n:n+k], pos)
+		if v.isText() && k < int(plain-pos) {
+			k -= incomplete(buf[n : n+k])
+		}
+		if k == 0 {
+			break
+		}
+		n += k
+		pos += int64(k)
+	}
+	return pos, n
+}
+
+// markOffset is where a mark stands that claims off, see putMarkLocked.
+func (s *stream) markOffset(off int64) int64 {
+	off = max(s.cuts.behindSplice(off), s.seen)
+	if n := s.marks.len(); n > 0 {
+		off = max(off, s.marks.at(n-1).Off)
+	}
+	return off
+}
+
+// markAt is the sequence number of the first mark at or after raw.
+func (s *stream) markAt(raw int64) int64 {
+	n := s.marks.len()
+	i := n
+	for i > 0 && s.marks.at(i-1).Off >= raw {
+		i--
+	}
+	return s.firstMark + int64(i)
+}
+
+// lineSearch is how far lineStart looks, in bytes.
+const lineSearch = 4 << 10
+
+// lineStart is the first line start at or after raw, so that a view that
+// begins there cuts no sequence; without one nearby it is the next start of a
+// character.
+func (s *stream) lineStart(raw, end int64) int64 {
+	if raw == 0 || raw >= end {
+		return min(raw, end)
+	}
+	buf := make([]byte, min(lineSearch, end-raw+1))
+	buf = buf[:s.log.ReadAt(buf, max(raw-1, s.log.Start()))]
+	first := max(raw-1, s.log.Start())
+	if i := bytes.IndexByte(buf, '\n'); i >= 0 {
+		return min(first+int64(i)+1, end)
+	}
+	for raw < end && int(raw-first) < len(buf) && !utf8.RuneStart(buf[raw-first]) {
+		raw++
+	}
+	return raw
+}
+
+// fits is the raw offset from which on cuts and marks fit the bound of the log.
+func (s *stream) fits() int64 {
+	base := s.log.Start()
+	if over := s.cuts.items.len() - s.log.Limit()/cutCost; over > 0 {
+		base = max(base, s.cuts.items.at(over-1).end)
+	}
+	if over := s.marks.len() - s.log.Limit()/markCost; over > 0 {
+		base = max(base, s.marks.at(over-1).Off+1)
+	}
+	return base
+}
+
+// trim forgets what is before a raw offset, and marks beyond the bound.
+func (s *stream) trim(base int64) {
+	s.log.Trim(base)
+	s.cuts.trim(base)
+	n := 0
+	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > s.log.Limit()/markCost) {
+		n++
+	}
+	s.marks.drop(n)
+	s.firstMark += int64(n)
+}
+
+// shrink gives back the memory of what was forgotten.
+func (s *stream) shrink() {
+	s.cuts.items.shrink()
+	s.marks.shrink()
+}
+
+// cost is the memory of the stream, in bytes.
+func (s *stream) cost() int {
+	return s.log.Cap() + s.cuts.items.cap()*cutCost + s.marks.cap()*markCost
+}

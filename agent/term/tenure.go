@@ -1,0 +1,30 @@
+package term
+
+// tenure is whose the terminal is, and how many people are at it. Guarded by
+// the terminal's mutex.
+type tenure struct {
+	owner    Actor
+	visible  bool
+	promoted bool // owner was an agent before
+	attached int
+}
+
+// promote makes it the person's for good.
+func (n *tenure) promote() { n.owner, n.visible, n.promoted = User, true, true }
+
+// attach counts a person in (+1) or out (-1).
+func (t *Terminal) attach(by int) {
+	t.mu.Lock()
+	t.tenure.attached += by
+	for i := 0; i < maxPeople && by > 0; i++ {
+		if t.audience.arrived(awaitedPerson(i)) {
+			break
+		}
+	}
+	if t.held != nil && t.ending.exit == nil {
+		t.staleLocked()
+	}
+	t.needLocked()
+	t.tellLocked()
+	t.mu.Unlock()
+}
