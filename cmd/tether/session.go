@@ -196,9 +196,9 @@ func (s *session) lent(hosts []string) {
 	s.sayLent()
 }
 
-// sayLent says what lent has to say, as soon as no program has the whole screen.
+// sayLent says what lent has to say, as soon as no program has the whole screen, and not within a control sequence.
 func (s *session) sayLent() {
-	if s.unsaid == "" || s.modes.wholeScreen() {
+	if s.unsaid == "" || s.modes.wholeScreen() || s.modes.state != modeGround {
 		return
 	}
 	if s.midLine.Load() {

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What is said of a lending stands neither in a program's screen nor in the middle of a control sequence, which output that never pauses is
+// cut in.
+func TestLentIsSaidBetweenSequences(t *testing.T) {
+	a, printed := printing(t)
+	s := &session{app: a, id: "pty-a", unsaid: "is lent to lab from now on"}
+	for _, piece := range []string{"\x1b", "[3", "1m\x1b[?1049h", "screen\x1b[?1049l\x1b["} {
+		_, _ = s.modes.Write([]byte(piece))
+		if s.sayLent(); printed() != "" {
+			t.Fatalf("after %q it says %q", piece, printed())
+		}
+	}
+	_, _ = s.modes.Write([]byte("0mtext"))
+	if s.sayLent(); !strings.Contains(printed(), "pty-a is lent to lab") {
+		t.Errorf("it says %q", printed())
+	}
+	said := printed()
+	if s.sayLent(); printed() != said {
+		t.Errorf("it says it again: %q", printed())
+	}
+}
