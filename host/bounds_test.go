@@ -1,8 +1,10 @@
 package host_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -401,4 +403,31 @@ func TestEveryWatcherIsOnRecord(t *testing.T) {
 		defer mu.Unlock()
 		return fmt.Sprint(watched) == fmt.Sprint(want)
 	})
+}
+
+// A bug that the text of one terminal runs into keeps nobody from the text of others, however often it is asked for.
+func TestABugCostsOneDownload(t *testing.T) {
+	h := testHost(t, host.Options{Token: secret})
+	broken, whole := host.NewFeed(h, "ahp-terminal:/broken"), host.NewFeed(h, "ahp-terminal:/whole")
+	broken.Text("broken")
+	whole.Text("whole")
+	broken.Break()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	get := func(f *host.Feed) (answer *httptest.ResponseRecorder, bug any) {
+		defer func() { bug = recover() }() // as the server does
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, f.TextPath(), nil)
+		r.Header.Set("Authorization", "Bearer "+secret)
+		answer = httptest.NewRecorder()
+		h.ServeHTTP(answer, r)
+		return answer, nil
+	}
+	for range 5 {
+		if answer, bug := get(broken); bug == nil {
+			t.Fatalf("the broken one is answered %d %s", answer.Code, answer.Body)
+		}
+	}
+	if answer, bug := get(whole); bug != nil || answer.Code != http.StatusOK || !strings.HasPrefix(answer.Body.String(), "whole") {
+		t.Errorf("then the whole one is answered %d %q, bug %v", answer.Code, answer.Body, bug)
+	}
 }

@@ -67,6 +67,18 @@ func (f *Feed) Envelopes() (n, room int) {
 	return int(f.t.log.next - f.t.log.first), len(f.t.log.ring)
 }
 
+// TextPath is where a terminal can be had as text.
+func (f *Feed) TextPath() string { return contentPath + f.t.id + ".txt" }
+
+// Break makes reading the newest text of a terminal meet a bug.
+func (f *Feed) Break() {
+	f.h.mu.Lock()
+	defer f.h.mu.Unlock()
+	parts := f.t.content.parts
+	runs := parts[len(parts)-1].runs
+	runs[len(runs)-1].esc = []byte{'\\'}
+}
+
 // Recorded is the text of a terminal.
 func (f *Feed) Recorded() string {
 	f.h.mu.Lock()

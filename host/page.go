@@ -238,8 +238,10 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	case <-r.Context().Done():
 		return &refusal{status: http.StatusServiceUnavailable, text: "nobody waits for it", quiet: true}
 	}
-	text, err := plainText(r.Context(), t)
-	<-h.renders
+	text, err := func() (string, error) {
+		defer func() { <-h.renders }() // also where a bug of ours that the text runs into costs this answer
+		return plainText(r.Context(), t)
+	}()
 	if err != nil {
 		return &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
 	}

@@ -50,6 +50,7 @@ type Session struct {
 	modified  time.Time
 	members   map[string]*client   // with tools here, by clientId
 	calls     map[string]*toolCall // under way, by id
+	starting  int                  // terminals of calls that are on their way
 	unhook    func() bool          // the end of its agent's token does not end it any more; nil if that never did
 	turnCalls int                  // ever begun, for ids
 	turnBytes int                  // of the calls of the active turn

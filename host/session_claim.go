@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"math"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
@@ -144,6 +145,11 @@ func (s *Session) Begin(i CallInfo) (*Call, error) {
 // Open starts a terminal of 80×24 that the call uses and shows it in the call; it returns the terminal's URI. It blocks until the process
 // has started, or ctx ends: then the terminal comes all the same, if it does.
 func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
+	return c.open(ctx, name, cwd, math.MaxInt)
+}
+
+// open is Open for a session that may hold most terminals, with those that are being started.
+func (c *Call) open(ctx context.Context, name, cwd string, most int) (string, error) {
 	s, h := c.s, c.s.h
 	p := ahp.CreateTerminalParams{Channel: ahp.NewTerminalURI(rand.Text()), Name: cleanTitle(name), Cwd: cwd, Claim: s.claim(c.call)}
 	started := make(chan error, 1)
@@ -154,9 +160,12 @@ func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 		err = errNoRunner
 	case err == nil && !c.runsLocked():
 		err = ErrDetached
+	case err == nil && len(h.heldLocked(s))+s.starting >= most:
+		err = errShells
 	}
 	if err == nil {
 		h.starting[p.Channel] = true
+		s.starting++
 		h.work.Go(func() { c.run(p, started) })
 	}
 	h.mu.Unlock()
@@ -175,6 +184,9 @@ func (c *Call) Open(ctx context.Context, name, cwd string) (string, error) {
 func (c *Call) run(p ahp.CreateTerminalParams, started chan<- error) {
 	s, h := c.s, c.s.h
 	t, err := h.startServer(s.holder, p)
+	h.mu.Lock()
+	s.starting--
+	h.mu.Unlock()
 	if err != nil {
 		started <- err
 		return

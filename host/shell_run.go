@@ -25,6 +25,7 @@ type ran struct {
 const (
 	ranBackground = "background" // nobody waits for it
 	ranDetached   = "detached"   // somebody has taken the terminal from the call
+	ranExit       = "exit"       // the shell has ended, which mcp.Wait says
 )
 
 // run runs the command.
@@ -67,15 +68,9 @@ func (in *runArgs) shell(ctx context.Context, c *Call) (uri string, err error) {
 	if in.TerminalID != "" {
 		return c.take(in.TerminalID)
 	}
-	c.s.h.mu.Lock()
-	held := len(c.s.h.heldLocked(c.s))
-	c.s.h.mu.Unlock()
-	if held >= maxShells {
-		return "", fmt.Errorf("you have %d shells, the most that is allowed: end one with kill_terminal, or use one of them with terminalId", held)
-	}
 	program, _, _ := strings.Cut(strings.TrimSpace(in.Command), " ")
-	uri, err = c.Open(ctx, filepath.Base(program), in.Cwd)
-	if err != nil && in.Cwd != "" {
+	uri, err = c.open(ctx, filepath.Base(program), in.Cwd, maxShells)
+	if err != nil && in.Cwd != "" && !errors.Is(err, errShells) {
 		err = fmt.Errorf("%w: is there a directory %q?", err, in.Cwd)
 	}
 	return uri, err
@@ -134,7 +129,7 @@ func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w mcp.WaitReque
 	if got.Command != nil {
 		r.ExitCode, r.DurationMs = got.Command.ExitCode, got.Command.DurationMs
 	}
-	if i := look.Info(); i.Exit != nil {
+	if i := look.Info(); i.Exit != nil && got.Reason == ranExit {
 		r.ExitCode = &i.Exit.Code
 	}
 	return nil

@@ -15,17 +15,24 @@ import (
 	"tether/host"
 )
 
-// shellRunner runs shells that report their commands: "serve" prints a line and goes on until Ctrl-C, "exit" ends the shell, everything
-// else is printed back and has failed with 1 if it is "false". mute shells report nothing.
+// shellRunner runs shells that report their commands: "serve" prints a line and goes on until Ctrl-C, "exit" ends the shell, "last" is
+// done and then ends it, everything else is printed back and has failed with 1 if it is "false". mute shells report nothing.
 type shellRunner struct {
 	mute bool
+	hold chan chan struct{} // unless it is nil, gets what a start waits for
 
 	mu    sync.Mutex
 	shell []*shellProcess
 }
 
 func (r *shellRunner) Start(_ context.Context, t host.ServerTerminal) (host.ServerProcess, error) {
-	p := &shellProcess{fakeProcess: &fakeProcess{asked: t, events: make(chan host.ServerEvent, 1000), killed: make(chan struct{})}, mute: r.mute}
+	if r.hold != nil {
+		wait := make(chan struct{})
+		r.hold <- wait
+		<-wait
+	}
+	p := &shellProcess{fakeProcess: &fakeProcess{asked: t, events: make(chan host.ServerEvent, 1000), killed: make(chan struct{})}, mute: r.mute,
+		taken: make(chan struct{})}
 	p.say("$ ")
 	if !r.mute {
 		p.act(ahp.TerminalCommandDetectionAvailable{})
@@ -45,7 +52,8 @@ func (r *shellRunner) asked() (n int, cwd string) {
 
 type shellProcess struct {
 	*fakeProcess
-	mute bool
+	mute  bool
+	taken chan struct{} // closed when the host has taken all that "last" does
 
 	mu      sync.Mutex
 	n       int
@@ -55,6 +63,17 @@ type shellProcess struct {
 func (p *shellProcess) Reports() bool         { return !p.mute }
 func (p *shellProcess) say(text string)       { p.events <- host.ServerEvent{Text: []byte(text)} }
 func (p *shellProcess) act(action ahp.Action) { p.events <- host.ServerEvent{Action: action} }
+
+// shellOver comes after all that "last" does.
+var shellOver ahp.Action = ahp.TerminalTitleChanged{Title: "over"}
+
+func (p *shellProcess) Next(ctx context.Context) (host.ServerEvent, error) {
+	ev, err := p.fakeProcess.Next(ctx)
+	if err == nil && ev.Action == shellOver {
+		close(p.taken)
+	}
+	return ev, err
+}
 
 func (p *shellProcess) Input(text string) error {
 	p.mu.Lock()
@@ -81,6 +100,12 @@ func (p *shellProcess) begin(line string) {
 	switch line {
 	case "serve":
 		p.say("ready at http://localhost:3000/\r\n")
+	case "last":
+		three := int64(3)
+		p.finish("", 0)
+		p.act(ahp.TerminalExited{ExitCode: &three})
+		p.act(shellOver)
+		<-p.taken
 	case "exit":
 		three := int64(3)
 		p.act(ahp.TerminalExited{ExitCode: &three})
@@ -400,6 +425,53 @@ func TestAgentShellMistakes(t *testing.T) {
 	}
 	if got := d.refused("run_command", map[string]any{"command": "serve"}); !strings.Contains(got, "8 shells") {
 		t.Errorf("one more: %s", got)
+	}
+}
+
+// However many ask at once, a session has no more shells than it may, with those that are being started.
+func TestAgentShellsAtOnce(t *testing.T) {
+	d := newDesk(t, overHTTP)
+	d.runner.hold = make(chan chan struct{})
+	const asked = 12
+	refusals := make(chan string, asked)
+	var all sync.WaitGroup
+	for range asked {
+		all.Go(func() {
+			r, err := d.agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "run_command", Arguments: map[string]any{"command": "serve", "background": true}})
+			if err != nil {
+				t.Error(err)
+			} else if r.IsError {
+				refusals <- r.Content[0].(*sdk.TextContent).Text
+			}
+		})
+	}
+	var starts []chan struct{}
+	for refused := 0; len(starts)+refused < asked; {
+		select {
+		case start := <-d.runner.hold:
+			starts = append(starts, start)
+		case why := <-refusals:
+			if refused++; !strings.Contains(why, "8 shells") {
+				t.Errorf("refused: %s", why)
+			}
+		case <-t.Context().Done():
+			t.Fatal("nothing comes of some")
+		}
+	}
+	for _, start := range starts {
+		close(start)
+	}
+	all.Wait()
+	if len(starts) != 8 {
+		t.Errorf("%d shells were started", len(starts))
+	}
+}
+
+// The exit code is the command's also where its shell ended a moment later.
+func TestACommandAfterWhichItsShellEnds(t *testing.T) {
+	d := newDesk(t, overHTTP)
+	if o := d.run(map[string]any{"command": "last"}); o.Reason != "command" || o.ExitCode == nil || *o.ExitCode != 0 {
+		t.Errorf("answered %+v", o)
 	}
 }
 

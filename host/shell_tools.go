@@ -29,6 +29,7 @@ const (
 
 var (
 	errNoAgentSession = errors.New("you have no session at this host: it was disposed of this moment, or there are too many; try again")
+	errShells         = fmt.Errorf("you have %d shells, the most that is allowed: end one with kill_terminal, or use one of them with terminalId", maxShells)
 	errCallEnded      = errors.New("the call was ended from outside: somebody has cancelled it or disposed of its session; list_terminals shows what is left")
 )
 
