@@ -28,19 +28,21 @@ type troubled struct {
 	disk  string
 	url   string
 	proxy *testkit.Proxy
+	ticks string // the name of the terminal
 }
 
-// ticking starts the terminal that ticks.
-func (d *troubled) ticking() {
+// ticking starts the terminal that ticks. It has a name of its own: the host may still show that of an earlier daemon.
+func (d *troubled) ticking(name string) {
 	d.t.Helper()
+	d.ticks = name
 	tick := []string{"sh", "-c", "n=0; while sleep 0.02; do n=$((n+1)); echo $n; done"}
-	if _, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: "ticks"}); err != nil {
+	if _, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: tick, Env: os.Environ(), Cwd: "/", Name: name}); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// ticks is how often the terminal has ticked as the host knows it.
-func (d *troubled) ticks() int {
+// ticked is how often the terminal has ticked as the host knows it.
+func (d *troubled) ticked() int {
 	c, err := client.Connect(d.t.Context(), client.Endpoint{URL: d.url}, client.Options{ClientID: "looker", Subscriptions: []string{ahp.RootURI}})
 	if err != nil {
 		d.t.Fatal(err)
@@ -53,7 +55,7 @@ func (d *troubled) ticks() int {
 	for _, i := range root.Terminals {
 		var s ahp.TerminalState
 		r, err := c.Subscribe(d.t.Context(), i.Resource)
-		if err != nil || i.Title != "ticks" || i.Lifecycle.Exited() || json.Unmarshal(r.Snapshot.State, &s) != nil {
+		if err != nil || i.Title != d.ticks || i.Lifecycle.Exited() || json.Unmarshal(r.Snapshot.State, &s) != nil {
 			continue
 		}
 		lines := strings.Fields(s.Text())
@@ -72,9 +74,9 @@ func (d *troubled) ticks() int {
 // goesOn checks that the terminal is seen to go on, that another one can be started, and whether status tells of trouble with cause.
 func (d *troubled) goesOn(when, cause string) {
 	d.t.Helper()
-	before := d.ticks()
+	before := d.ticked()
 	d.proxy.Cut() // which is worth a line in the log
-	testkit.Eventually(d.t, patience, when+": the terminal ticks at the host", func() bool { return d.ticks() > before+3 })
+	testkit.Eventually(d.t, patience, when+": the terminal ticks at the host", func() bool { return d.ticked() > before+3 })
 	tm, err := d.client.Spawn(d.t.Context(), local.SpawnRequest{Command: []string{"sh", "-i"}, Env: os.Environ(), Cwd: "/"})
 	if err == nil {
 		_, err = d.client.Kill(d.t.Context(), tm.ID)
@@ -133,7 +135,7 @@ func TestTerminalsGoOnWithoutADisk(t *testing.T) {
 	if _, err := d.client.Pair(t.Context(), local.PairRequest{URL: "ws://" + d.proxy.Listen(t), Name: "lab", Default: true}); err != nil {
 		t.Fatal(err)
 	}
-	d.ticking()
+	d.ticking("ticks")
 	d.goesOn("at first", "")
 
 	filler := d.fill()
@@ -157,7 +159,7 @@ func testReadOnly(t *testing.T, d *troubled, where dirs.Dirs) {
 	if len(s.Hosts) != 2 {
 		t.Errorf("it knows %+v, want the two hosts of before", s.Hosts)
 	}
-	d.ticking()
+	d.ticking("ticks again")
 	d.goesOn("with a disk that cannot be written", "log")
 	d.pairs("third", "read-only")
 	d.end()
