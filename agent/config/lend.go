@@ -149,15 +149,22 @@ func (r *LendRule) fits(q Lending, home string) bool {
 		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return below(q.Dirs, d, home) }))
 }
 
-// below reports whether one of the directories is top or in it.
+// below reports whether one of the directories is top or in it. Where top is
+// reached through a link, so is what it leads to.
 func below(dirs []string, top, home string) bool {
 	if rest, ok := strings.CutPrefix(top, "~"); ok && home != "" {
 		top = home + rest
 	}
+	tops := []string{top}
+	if real, err := filepath.EvalSymlinks(top); err == nil && real != top {
+		tops = append(tops, real)
+	}
 	for _, d := range dirs {
-		rel, err := filepath.Rel(top, d)
-		if err == nil && (rel == "." || filepath.IsLocal(rel)) {
-			return true
+		for _, t := range tops {
+			rel, err := filepath.Rel(t, d)
+			if err == nil && (rel == "." || filepath.IsLocal(rel)) {
+				return true
+			}
 		}
 	}
 	return false
