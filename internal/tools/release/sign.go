@@ -33,7 +33,8 @@ func (r *release) sign(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !strings.Contains(kind, "(ED25519") {
+	// Nothing else will do: before it stands a comment, which may say anything, and ED25519-SK counts its signatures.
+	if !strings.HasSuffix(kind, " (ED25519)") {
 		return fmt.Errorf("%s is no Ed25519 key, but %s", r.key, kind)
 	}
 	sums := filepath.Join(r.out, sumsName)

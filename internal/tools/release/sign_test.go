@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// newKey makes a key without a passphrase, and returns it and its line among the signers.
+// newKey makes a key without a passphrase, whose comment is no help to know its kind, and returns it and its line among the signers.
 func newKey(t *testing.T, kind string) (path, line string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "key")
-	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "test", "-f", path).CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "ssh-keygen", "-q", "-t", kind, "-N", "", "-C", "(ED25519) is what it could be", "-f", path).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	public, err := os.ReadFile(path + ".pub")
