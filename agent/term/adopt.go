@@ -86,6 +86,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		t.leave()
 		return ctx.Err()
 	}
+	t.stray() // only now is known where its shell is
 	if !p.list(t) {
 		t.leave()
 		return ErrClosed
@@ -167,8 +168,8 @@ func (t *Terminal) expect(r *record, raw int64) {
 	t.lending.memos = map[string]string{}
 	for _, l := range r.Lent {
 		loan := l.loan(t.origin.started)
-		if !t.pool.lendable(l.Host) || loan.over() || t.pool.mayLend(t.infoLocked(), l.Host) != nil {
-			continue // the pairing or the loan has ended meanwhile, or there is a rule
+		if !t.pool.lendable(l.Host) || loan.over() {
+			continue // the pairing or the loan has ended meanwhile
 		}
 		t.beginLoanLocked(loan)
 		t.audience.await(awaitedHost(l.Host), raw)

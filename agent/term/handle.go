@@ -97,10 +97,13 @@ func (h Handle) LendUntil(host string, until time.Time) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
-	changed := false
-	err := h.t.pool.mayLend(h.t.Info(), host)
-	if err == nil {
-		changed, err = h.t.lend(host, until)
+	var err error
+	changed, moved := false, true
+	for moved && err == nil {
+		i := h.t.Info()
+		if err = h.t.pool.mayLend(i, host); err == nil {
+			changed, moved, err = h.t.lend(host, until, i.Cwd)
+		}
 	}
 	if !changed && err == nil {
 		return nil

@@ -92,11 +92,14 @@ func (t *Terminal) endLoanLocked(host string) bool {
 
 // lend announces the terminal at host until then, for ever if that is zero;
 // it says whether that changes anything. At the end of the pairing it does
-// nothing, as if it had come before.
-func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) {
+// nothing, as if it had come before. moved says that its shell is not in cwd
+// any more, for which it may be lent: nothing is done then.
+func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
 	switch {
+	case t.face.cwd != cwd:
+		moved = true
 	case t.origin.private:
 		err = ErrPrivate
 	case !t.pool.lendable(host):
@@ -113,7 +116,7 @@ func (t *Terminal) lend(host string, until time.Time) (changed bool, err error) 
 	if changed {
 		t.changed()
 	}
-	return changed, err
+	return changed, moved, err
 }
 
 // withdraw ends the lending to host. It returns whether there was one and how

@@ -4,9 +4,11 @@ package term
 const strayDetail = "it went where a rule keeps it from being lent"
 
 // strayLocked has stray called if the terminal is lent: its directory is
-// another one now. Not here, as what a rule says may need the disk.
+// another one now. Not here, as what a rule says may need the disk; and not
+// while an adopted terminal scans what there was, which tells where its shell
+// has been: Adopt asks after that.
 func (t *Terminal) strayLocked() {
-	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 {
+	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
 		go t.stray()
 	}
 }

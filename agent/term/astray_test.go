@@ -1,0 +1,75 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"tether/agent/term"
+)
+
+// A shell that goes where a rule forbids lending, while somebody lends it, is not lent.
+func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		goes := func() {}
+		h, f, _ := start(t, term.Options{MayLend: func(i term.Info, host string) error {
+			if i.Cwd == "/private" {
+				return errors.New("rule")
+			}
+			goes()
+			return nil
+		}}, term.Spec{Nonce: "n0"})
+		goes = func() {
+			goes = func() {}
+			f.Print("\x1b]633;P;Cwd=/private;n0\a")
+			synctest.Wait()
+		}
+		_ = h.Lend("lab")
+		synctest.Wait()
+		if got := h.Info(); len(got.LentTo) > 0 {
+			t.Errorf("it is lent to %v from %s", got.LentTo, got.Cwd)
+		}
+	})
+}
+
+// The next daemon lends a shell for where it is, not for where it was: neither at the oldest place from where its output can be scanned, nor
+// on the way from there.
+func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
+	for _, c := range []struct {
+		name, path string // the directories one after the other
+		lent       int
+	}{{"it was there", "/private /work", 1}, {"long ago", "/private /private /private /private /work", 1}, {"it is there", "/work /private", 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				v := newVault(1 << 20)
+				pool, h, l := keeping(t, v, term.Options{}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
+				for dir := range strings.FieldsSeq(c.path) {
+					v.print("\x1b]633;P;Cwd=" + dir + ";n0\a" + strings.Repeat(strings.Repeat("x", 78)+"\r\n", 5000))
+					synctest.Wait()
+				}
+				l.cut()
+				synctest.Wait()
+				pool.Close(context.Background())
+				asked := 0
+				pool, h, l = adopting(t, v, term.Options{MayLend: func(i term.Info, host string) error {
+					if asked++; i.Cwd == "/private" {
+						return errors.New("rule")
+					}
+					return nil
+				}})
+				synctest.Wait()
+				if got := h.Info(); len(got.LentTo) != c.lent || !strings.HasSuffix(c.path, got.Cwd) {
+					t.Errorf("the next daemon lends it to %v, in %s", got.LentTo, got.Cwd)
+				}
+				if asked != 1 {
+					t.Errorf("it was asked %d times", asked)
+				}
+				l.cut()
+				synctest.Wait()
+				pool.Close(context.Background())
+			})
+		})
+	}
+}
