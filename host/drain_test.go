@@ -2,6 +2,8 @@ package host_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
 )
 
 // drained starts Drain and returns what is closed when it is over.
@@ -89,6 +92,28 @@ func TestDrainIsBounded(t *testing.T) {
 		g.openUp()
 		<-v.done
 		<-owner.done
+	})
+}
+
+// Close tells everybody that the host goes away, however busy the machine is.
+func TestAllAreToldOfTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		l := testkit.NewPipes()
+		server := &http.Server{Handler: h}
+		go func() { _ = server.Serve(l) }() // until it is closed
+		t.Cleanup(func() { server.Close() })
+		var all []*viewer
+		for i := range 20 {
+			all = append(all, via(t, fmt.Sprint("client ", i), l.Dial))
+		}
+		h.Close()
+		for _, v := range all {
+			<-v.done
+			if e, ok := errors.AsType[*wsconn.CloseError](v.peer.Err()); !ok || e.Code != wsconn.CloseGoingAway {
+				t.Errorf("%s is told %v", v.id, v.peer.Err())
+			}
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
@@ -47,7 +48,8 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
-	_ = h.serve(h.ctx, ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress()}) // logged there
+	// Not with h.ctx: Close ends each connection by a word, which the end of its context would overtake.
+	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress()}) // logged there
 }
 
 // serveDoors serves what is no WebSocket.
