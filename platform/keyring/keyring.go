@@ -139,6 +139,11 @@ func (k *Keyring) within(f func() (string, error)) (string, error) {
 	case r := <-done:
 		return r.text, plain(r.err)
 	case <-late.C:
+	}
+	select {
+	case r := <-done: // in time, and it was this process that was late
+		return r.text, plain(r.err)
+	default:
 		return "", ErrSilent
 	}
 }
