@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -149,23 +150,33 @@ func (r *LendRule) fits(q Lending, home string) bool {
 		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return below(q.Dirs, d, home) }))
 }
 
-// below reports whether one of the directories is top or in it. Where top is
-// reached through a link, so is what it leads to.
+// below reports whether one of the directories is top or in it: by its name or,
+// where top is there, by what it is, so that neither a link nor, where the disk
+// takes both for the same, another case leads around a rule.
 func below(dirs []string, top, home string) bool {
 	if rest, ok := strings.CutPrefix(top, "~"); ok && home != "" {
 		top = home + rest
 	}
-	tops := []string{top}
-	if real, err := filepath.EvalSymlinks(top); err == nil && real != top {
-		tops = append(tops, real)
-	}
+	real, err := os.Stat(top)
 	for _, d := range dirs {
-		for _, t := range tops {
-			rel, err := filepath.Rel(t, d)
-			if err == nil && (rel == "." || filepath.IsLocal(rel)) {
-				return true
-			}
+		rel, bad := filepath.Rel(top, d)
+		if bad == nil && (rel == "." || filepath.IsLocal(rel)) || err == nil && inside(d, real) {
+			return true
 		}
 	}
 	return false
+}
+
+// inside reports whether dir is top or in it.
+func inside(dir string, top os.FileInfo) bool {
+	for {
+		if here, err := os.Stat(dir); err == nil && os.SameFile(here, top) {
+			return true
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return false
+		}
+		dir = parent
+	}
 }

@@ -33,3 +33,21 @@ func TestLendRulesFollowLinks(t *testing.T) {
 		}
 	}
 }
+
+// Where the disk takes names of another case for the same, so do rules.
+func TestLendRulesKnowADirectoryInAnotherCase(t *testing.T) {
+	home := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(home, "Private", "deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	want := config.LendNever
+	if _, err := os.Stat(filepath.Join(home, "pRIVATE")); err != nil {
+		want = config.LendYes // it is another directory
+	}
+	l := config.Lend{Default: config.LendYes, Rules: []config.LendRule{{Effect: config.LendNever, Directories: []string{"~/pRIVATE"}}}}
+	for _, dir := range []string{"Private", filepath.Join("Private", "deep")} {
+		if got := l.Effect(config.Lending{Dirs: []string{filepath.Join(home, dir)}}, home); got != want {
+			t.Errorf("in %s it is %s, want %s", dir, got, want)
+		}
+	}
+}
