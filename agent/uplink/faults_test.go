@@ -444,7 +444,7 @@ func TestNothingIsLostOverBrokenSockets(t *testing.T) {
 	for round := range testkit.Rounds(t, 1, 20) {
 		t.Run("", func(t *testing.T) {
 			testkit.Leaks(t)
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*testkit.Patience)
 			defer cancel()
 			seed := uint64(1000 + round)
 			quick := func(o *uplink.Options) { o.Heartbeat, o.DialTimeout = 150*time.Millisecond, 500*time.Millisecond }
