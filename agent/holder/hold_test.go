@@ -458,6 +458,81 @@ func TestStopEndsEverything(t *testing.T) {
 	})
 }
 
+// stubborn is a child whose leader is the first of its tree to go.
+type stubborn struct {
+	fake
+	gone chan struct{}
+}
+
+func (s stubborn) Kill(_ context.Context, grace time.Duration) error {
+	s.End(137)
+	time.Sleep(grace)
+	close(s.gone)
+	return nil
+}
+
+// A holder that is to end does not go before what is in its terminal: nobody else would kill that.
+func TestStopOutlastsTheStubborn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := stubborn{fake{Child: testkit.NewChild()}, make(chan struct{})}
+		h, err := holder.Hold(holder.Spec{ID: "x", Command: pty.Command{Path: "x"}}, s, func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		over := make(chan struct{})
+		go func() { h.Run(); close(over) }()
+		go h.Stop()
+		<-over
+		select {
+		case <-s.gone:
+		default:
+			t.Error("it has ended while its terminal's processes were being killed")
+		}
+		<-s.gone
+	})
+}
+
+// exhausted is a socket in a system that has no descriptors left for a moment.
+type exhausted struct {
+	net.Listener
+	failed bool
+	conns  chan net.Conn
+}
+
+func (e *exhausted) Accept() (net.Conn, error) {
+	if !e.failed {
+		e.failed = true
+		return nil, errors.New("too many open files")
+	}
+	conn, ok := <-e.conns
+	if !ok {
+		return nil, net.ErrClosed
+	}
+	return conn, nil
+}
+
+// A holder that could not accept a connection accepts the next one.
+func TestAcceptGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		l := &exhausted{conns: make(chan net.Conn)}
+		b.tasks.Go(func() { b.held.Accept(l) })
+		ours, theirs := net.Pipe()
+		select {
+		case l.conns <- theirs:
+			c, err := holder.Connect(t.Context(), ours)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Close()
+		case <-time.After(time.Minute):
+			t.Error("nobody listens any more")
+		}
+		close(l.conns)
+		b.end()
+	})
+}
+
 // A daemon that neither reads nor goes does not keep a holder from ending.
 func TestStopWithAFrozenDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -41,8 +41,10 @@ type holder struct {
 	inputs chan input    // to typist
 	pumped chan struct{} // closed by pump at the end of output
 	ending chan struct{} // closed by stop
+	ended  chan struct{} // closed by stop at its end
 	over   chan struct{} // closed by finish
 	end    func()        // closes ending
+	gone   func()        // closes ended
 	finish func()
 	ctx    context.Context // done when over; only the grace of kills follows it
 	tasks  sync.WaitGroup
@@ -68,10 +70,11 @@ func newHolder(spec Spec, c child, door func() error) *holder {
 	h := &holder{
 		spec: spec, child: c, started: time.Now(), door: door, meta: spec.Meta, size: spec.Command.Size,
 		room: make(chan struct{}, 1), inputs: make(chan input, 1),
-		pumped: make(chan struct{}), ending: make(chan struct{}), over: make(chan struct{}),
+		pumped: make(chan struct{}), ending: make(chan struct{}), ended: make(chan struct{}), over: make(chan struct{}),
 		log: ring.New(spec.LogBytes), keep: keepNothing,
 	}
 	h.end = sync.OnceFunc(func() { close(h.ending) })
+	h.gone = sync.OnceFunc(func() { close(h.ended) })
 	ctx, cancel := context.WithCancel(context.Background())
 	h.ctx = ctx
 	h.finish = sync.OnceFunc(func() { close(h.over); cancel() })
@@ -103,7 +106,24 @@ func (h *holder) run() {
 	}
 	h.mu.Unlock()
 	_ = h.door() // a socket that stays behind is removed by List
+	h.outlast()
 	h.tasks.Wait()
+}
+
+// outlast waits for the end of the tree if a signal has asked for it: the leader
+// may have gone sooner than what it has started, which only stop kills then.
+func (h *holder) outlast() {
+	select {
+	case <-h.ending:
+	default:
+		return
+	}
+	timer := time.NewTimer(killMax)
+	defer timer.Stop()
+	select {
+	case <-h.ended:
+	case <-timer.C:
+	}
 }
 
 // drain returns at the end of output, or when the pty has been quiet for a
@@ -167,8 +187,9 @@ func (h *holder) linger() {
 
 // Bounds of the end that a signal asks for.
 const (
-	killGrace   = 3 * time.Second // between TERM and KILL for the child's tree
-	farewellMax = 2 * time.Second // for the daemon to take what is left
+	killGrace   = 3 * time.Second           // between TERM and KILL for the child's tree
+	farewellMax = 2 * time.Second           // for the daemon to take what is left
+	killMax     = killGrace + 5*time.Second // for what is killed to be gone; what does not go is out of reach
 )
 
 // farewell lets the connected daemon take the last bytes.
@@ -192,6 +213,7 @@ func (h *holder) farewell() {
 
 // stop ends the child's tree and then the holder.
 func (h *holder) stop() {
+	defer h.gone()
 	h.end()
 	_ = h.child.Kill(context.Background(), killGrace) // what is left is another user's
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -99,13 +100,25 @@ func open(dir string, s Spec) (*holder, *ipc.Listener, error) {
 // maxConns bounds the connections at a time, of which one is the daemon's.
 const maxConns = 16
 
+// acceptAgain is how long accept waits when the system has no descriptor for a
+// connection: a holder that stopped to listen could never be reached again.
+const acceptAgain = 100 * time.Millisecond
+
 // accept serves connections until the socket is closed.
 func (h *holder) accept(l net.Listener) {
 	slots := make(chan struct{}, maxConns)
 	for {
 		conn, err := l.Accept()
-		if err != nil {
+		if errors.Is(err, net.ErrClosed) {
 			return
+		}
+		if err != nil {
+			select {
+			case <-time.After(acceptAgain):
+				continue
+			case <-h.over:
+				return
+			}
 		}
 		select {
 		case slots <- struct{}{}:
