@@ -35,6 +35,7 @@ func (t *Terminal) stumble(p []byte) {
 	}
 	t.stream.lost += int64(len(p))
 	t.beginLocked(to, t.stream.textBehind(to))
+	t.caughtLocked() // the next daemon meets the same bug
 	t.wakeLocked()
 	t.mu.Unlock()
 	if f := t.pool.opts.Stumbled; f != nil {

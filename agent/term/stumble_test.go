@@ -90,6 +90,38 @@ func TestABugAtTheEndIsSurvived(t *testing.T) {
 	})
 }
 
+// A daemon that takes up what has tripped the one before trips, too, and has taken it up all the same.
+func TestABugWhileATerminalIsTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, _, l := keeping(t, v, term.Options{}, term.Spec{})
+		v.print("x") // which is read at once
+		synctest.Wait()
+		l.cut()
+		synctest.Wait()
+		_ = pool.Close(t.Context())
+		stumbles := 0
+		pool = term.NewPool(term.Options{Stumbled: func(term.Stumble) { stumbles++ }})
+		l, past := v.connect()
+		caught, err := pool.AdoptWithABug(l, past)
+		if err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		select {
+		case <-caught:
+		default:
+			t.Error("it waits for output that is there no more")
+		}
+		if stumbles != 1 {
+			t.Errorf("%d bugs were told", stumbles)
+		}
+		l.cut()
+		synctest.Wait()
+		_ = pool.Close(t.Context())
+	})
+}
+
 // readOn reads what is there behind gaps, and returns where that ends.
 func readOn(t *testing.T, r *term.Reader) (text string, end int64) {
 	t.Helper()
