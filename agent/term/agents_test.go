@@ -3,6 +3,7 @@ package term_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,6 +104,56 @@ func TestPromoteTransfersOwnership(t *testing.T) {
 	if own, err := pool.As(term.User).Find(string(h.ID())); err != nil || own.Promote() != nil {
 		t.Errorf("promoting the person's terminal by the person: %v, %v", own.Promote(), err)
 	}
+}
+
+// An agent at a host that stops to read is no link that was lost: nothing waits for its return.
+func TestAnAgentAtAHostIsNotAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := testkit.NewChild()
+		pool := term.NewPool(term.Options{LogBytes: 64 << 10, Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
+		h, err := pool.As(term.AgentAt("lab", "s")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), LendTo: []string{"lab"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true}).Close()
+		began := time.Now()
+		for range 10 {
+			f.Print(strings.Repeat("x", 16<<10))
+		}
+		synctest.Wait()
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the child was held for %v", took)
+		}
+		_ = pool.Close(t.Context())
+	})
+}
+
+// What an agent still waits to type when its terminal becomes the person's is not typed.
+func TestAPromotionEndsTheAgentsInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gated{Child: testkit.NewChild(), writes: make(chan struct{})}
+		pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return g, nil }})
+		h, err := pool.As(term.Agent("a")).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := make(chan error, 1)
+		go func() { written <- h.Write(t.Context(), append(make([]byte, 5<<20), "rm -r ~"...)) }()
+		synctest.Wait() // the child takes nothing yet
+		if err := h.Promote(); err != nil {
+			t.Fatal(err)
+		}
+		close(g.writes)
+		synctest.Wait()
+		var denied *term.DeniedError
+		if err := <-written; !errors.As(err, &denied) {
+			t.Errorf("Write = %v, want a refusal", err)
+		}
+		if got := g.Typed(); strings.HasSuffix(got, "rm -r ~") || len(got) > 2<<20 {
+			t.Errorf("%d bytes were typed, the end of them after the promotion", len(got))
+		}
+		_ = pool.Close(t.Context())
+	})
 }
 
 func TestPromoteAndKillExclude(t *testing.T) {

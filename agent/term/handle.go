@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -62,7 +63,11 @@ func (h Handle) Write(ctx context.Context, p []byte) error {
 	if err := h.allow(OpType); err != nil {
 		return err
 	}
-	return h.t.write(ctx, p)
+	err := h.t.write(ctx, h.actor, p)
+	if _, denied := errors.AsType[*DeniedError](err); denied {
+		return h.did(Act{}, err)
+	}
+	return err
 }
 
 // Resize changes the size; each side 1 to 1000.

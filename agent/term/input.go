@@ -20,13 +20,18 @@ type inputQueue struct {
 	space   chan struct{} // closed when the queue was emptied; made by who waits
 }
 
-// write queues p for the child and returns when it is queued, which may wait
-// while maxInput bytes are queued already. It returns ErrExited when the
-// child is gone; what was queued then is dropped.
-func (t *Terminal) write(ctx context.Context, p []byte) error {
+// write queues p, typed by a, for the child and returns when it is queued, which
+// may wait while maxInput bytes are queued already. It returns ErrExited when the
+// child is gone; what was queued then is dropped. A promotion meanwhile ends it:
+// what an agent has not queued by then is not typed into what is the person's.
+func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
 		q := &t.input
+		if err := Allow(a, OpType, Info{ID: t.id, Owner: t.tenure.owner, Private: t.origin.private}); err != nil {
+			t.mu.Unlock()
+			return err
+		}
 		if q.closed {
 			t.mu.Unlock()
 			return ErrExited

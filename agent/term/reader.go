@@ -47,6 +47,7 @@ type Reader struct {
 	holds bool
 	ready chan struct{} // 1 slot; the terminal sends without blocking
 	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
+	link  bool          // it is the host's own link, which the child may be held for when it is lost
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
@@ -111,7 +112,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 func (r *Reader) bind(host string, awaited bool) bool {
 	r.t.mu.Lock()
 	defer r.t.mu.Unlock()
-	r.host = host
+	r.host, r.link = host, awaited
 	if awaited {
 		r.t.audience.arrived(awaitedHost(host))
 		r.t.needLocked()
@@ -129,7 +130,7 @@ func (r *Reader) Close() {
 func (r *Reader) closeLocked() {
 	t := r.t
 	delete(t.audience.readers, r)
-	if r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
+	if r.link && r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
 		t.audience.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
 	t.needLocked()
