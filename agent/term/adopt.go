@@ -86,7 +86,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		t.leave()
 		return ctx.Err()
 	}
-	t.stray() // only now is known where its shell is
+	t.stray(t.Info()) // only now is known where its shell is
 	if !p.list(t) {
 		t.leave()
 		return ErrClosed
@@ -98,6 +98,9 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 	default:
 	}
 	p.changed()
+	if isClosed(t.life.done) {
+		p.forget() // its own end may not have found it listed
+	}
 	time.AfterFunc(returnWithin, t.endReturn)
 	return nil
 }

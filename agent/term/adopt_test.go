@@ -614,3 +614,26 @@ func TestAdoptGivesUp(t *testing.T) {
 		}
 	})
 }
+
+// A terminal that has ended while it was taken up goes as others do.
+func TestAnEndWhileATerminalIsTakenUpIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, _, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}})
+		synctest.Wait()
+		l.cut()
+		synctest.Wait()
+		_ = pool.Close(t.Context())
+		v.print("bye")
+		v.ends(0)
+		pool, _, _ = adopting(t, v, term.Options{MayLend: func(term.Info, string) error {
+			time.Sleep(time.Second) // a slow disk: what its end brings about is over by then
+			return nil
+		}})
+		time.Sleep(2 * time.Hour)
+		if left := pool.As(term.User).List(); len(left) > 0 {
+			t.Errorf("after two hours there is %+v", left[0].Info().Exit)
+		}
+		_ = pool.Close(t.Context())
+	})
+}

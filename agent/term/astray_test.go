@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"tether/agent/term"
 )
@@ -32,6 +33,42 @@ func TestLendingRacesAShellThatGoesAstray(t *testing.T) {
 			t.Errorf("it is lent to %v from %s", got.LentTo, got.Cwd)
 		}
 	})
+}
+
+// A shell that has left again where a rule forbids lending, before anybody could be asked, was there.
+func TestAShellThatGoesAstrayForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{MayLend: func(i term.Info, host string) error {
+			if i.Cwd == "/private" {
+				return errors.New("rule")
+			}
+			return nil
+		}}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
+		f.Print("\x1b]633;P;Cwd=/private;n0\a$ cat secret\r\n\x1b]633;P;Cwd=/work;n0\a")
+		synctest.Wait()
+		if got := h.Info(); len(got.LentTo) > 0 || got.Cwd != "/work" {
+			t.Errorf("in %s it is lent to %v", got.Cwd, got.LentTo)
+		}
+	})
+}
+
+// The name of a directory that is no text, or is too long to be kept, leads around no rule.
+func TestAShellThatGoesAstrayUnderAnOddName(t *testing.T) {
+	for _, dir := range []string{"/private/caf\xe9", "/private/" + strings.Repeat("deep/", 1000)} {
+		synctest.Test(t, func(t *testing.T) {
+			h, f, _ := start(t, term.Options{MayLend: func(i term.Info, host string) error {
+				if strings.HasPrefix(i.Cwd, "/private/") {
+					return errors.New("rule")
+				}
+				return nil
+			}}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
+			f.Print("\x1b]633;P;Cwd=" + dir + ";n0\a")
+			synctest.Wait()
+			if got := h.Info(); len(got.LentTo) > 0 || len(got.Cwd) > 4<<10 || !utf8.ValidString(got.Cwd) {
+				t.Errorf("in %.40q, of %d bytes, it is lent to %v", got.Cwd, len(got.Cwd), got.LentTo)
+			}
+		})
+	}
 }
 
 // The next daemon lends a shell for where it is, not for where it was: neither at the oldest place from where its output can be scanned, nor

@@ -2,9 +2,10 @@ package term
 
 import (
 	"cmp"
+	"strings"
 	"time"
-	"unicode/utf8"
 
+	"tether/internal/clip"
 	"tether/shellint"
 )
 
@@ -105,9 +106,10 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindCwd:
-		usable := m.Trusted && m.Text != "" && len(m.Text) <= maxCwd && utf8.ValidString(m.Text)
-		if usable && t.pool.opts.localHost(m.Host) && m.Text != t.face.cwd {
-			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: m.Text})
+		// One that is cut, or has bytes that no text has, still is where it begins: a rule may forbid to lend there.
+		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
+		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.face.cwd {
+			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})
 			t.strayLocked()
 		}
 	}

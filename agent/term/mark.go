@@ -28,7 +28,7 @@ type Mark struct {
 // Bounds of what a child can make the terminal remember beside its output.
 const (
 	maxTitle = 4 << 10  // bytes; longer titles are cut at a rune
-	maxCwd   = 4 << 10  // bytes; PATH_MAX on Linux; longer reports are ignored
+	maxCwd   = 4 << 10  // bytes; PATH_MAX on Linux; longer reports are cut at a rune
 	maxLine  = 32 << 10 // bytes of a command line; half of the smallest frame a host must take
 	// markCost is the memory of one mark in bytes beside its text, which the
 	// log has counted already. See Terminal.boundLocked.

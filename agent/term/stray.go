@@ -4,19 +4,19 @@ package term
 const strayDetail = "it went where a rule keeps it from being lent"
 
 // strayLocked has stray called if the terminal is lent: its directory is
-// another one now. Not here, as what a rule says may need the disk; and not
+// another one now. Not here, as what a rule says may need the disk, but for this
+// directory, also if the shell is in yet another one by then; and not
 // while an adopted terminal scans what there was, which tells where its shell
 // has been: Adopt asks after that.
 func (t *Terminal) strayLocked() {
 	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
-		go t.stray()
+		go t.stray(t.infoLocked())
 	}
 }
 
 // stray withdraws the terminal from the hosts that it is not to be lent to
-// where it is now.
-func (t *Terminal) stray() {
-	i := t.Info()
+// where i says that it is.
+func (t *Terminal) stray(i Info) {
 	for _, host := range i.LentTo {
 		if t.pool.mayLend(i, host) == nil {
 			continue
