@@ -1,9 +1,6 @@
 package ahp
 
-import (
-	"encoding/json"
-	"slices"
-)
+import "slices"
 
 // ReduceSession returns a session's state after an accepted action. It changes nothing reachable from s.
 func ReduceSession(s SessionState, a Action) SessionState {
@@ -62,14 +59,31 @@ func updateChat(chats []ChatSummary, a SessionChatUpdated) []ChatSummary {
 	if i < 0 {
 		return chats
 	}
-	next := chats[i]
-	if json.Unmarshal(marshal(a.Changes), &next) != nil { // only members that are there replace what is
-		return chats
+	next, c := chats[i], a.Changes
+	replace(&next.Title, c.Title)
+	replace(&next.Status, c.Status)
+	replace(&next.ModifiedAt, c.ModifiedAt)
+	replace(&next.ParentChat, c.ParentChat)
+	replace(&next.Interactivity, c.Interactivity)
+	if c.Activity != nil {
+		next.Activity = c.Activity
 	}
-	next.Resource = a.Chat
+	if c.Origin != nil {
+		next.Origin = c.Origin
+	}
+	if c.WorkingDirectories != nil {
+		next.WorkingDirectories = c.WorkingDirectories
+	}
 	chats = slices.Clone(chats)
 	chats[i] = next
 	return chats
+}
+
+// replace sets what a change names.
+func replace[T any](to *T, from *T) {
+	if from != nil {
+		*to = *from
+	}
 }
 
 // upsert is items with x in the place of the one that is the same, or at the end.

@@ -170,3 +170,31 @@ func TestReduceChatSharesNothing(t *testing.T) {
 		t.Errorf("modified at %s", right.ModifiedAt)
 	}
 }
+
+// A snapshot that somebody holds shares memory with the state: a chat that changes must not change it.
+func TestAChangedChatLeavesTheStateBefore(t *testing.T) {
+	chat := func(activity string) ahp.ChatSummary {
+		return ahp.ChatSummary{Resource: "ahp-chat:/1", Title: "one", Activity: &activity, Origin: []byte(`{"kind":"a"}`),
+			WorkingDirectories: []byte(`["file:///a"]`)}
+	}
+	before := ahp.SessionState{Chats: []ahp.ChatSummary{chat("reads")}}
+	after := ahp.ReduceSession(before, action(t, `{"type":"session/chatUpdated","chat":"ahp-chat:/1","changes":{"title":"two","activity":"writes",`+
+		`"origin":{"kind":"b"},"workingDirectories":["file:///b"]}}`))
+	if diff := cmp.Diff([]ahp.ChatSummary{chat("reads")}, before.Chats); diff != "" {
+		t.Errorf("the state before has changed (-was +is):\n%s", diff)
+	}
+	want := chat("writes")
+	want.Title, want.Origin, want.WorkingDirectories = "two", []byte(`{"kind":"b"}`), []byte(`["file:///b"]`)
+	if diff := cmp.Diff([]ahp.ChatSummary{want}, after.Chats); diff != "" {
+		t.Errorf("the state after (-want +got):\n%s", diff)
+	}
+}
+
+func action(t *testing.T, text string) ahp.Action {
+	t.Helper()
+	a, err := ahp.DecodeAction([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
