@@ -17,8 +17,12 @@ import (
 // know the client any more. The caller connects again without.
 var ErrNotResumed = errors.New("the host does not resume the connection")
 
-// maxHeld bounds what arrives before the handshake is done, in bytes; a host that sends more is cut off.
-const maxHeld = 8 << 20
+// maxHeld bounds what arrives before the handshake is done, in bytes; a host that sends more is cut off. Each notification counts
+// heldCost beside its text: also empty ones must not add up without bound.
+const (
+	maxHeld  = 8 << 20
+	heldCost = 128
+)
 
 // Options configures a Conn. ClientID is required.
 //
@@ -65,7 +69,7 @@ type Conn struct {
 
 	mu   sync.Mutex // guards what follows; held while held notifications are delivered
 	held []notification
-	size int // bytes in held
+	size int // bytes, cost of held
 
 	view ahp.EnvelopeView // owned by whoever delivers
 }
@@ -198,7 +202,7 @@ func (c *Conn) hold(method string, params []byte) {
 		c.deliver(method, params)
 		return
 	}
-	c.size += len(method) + len(params)
+	c.size += heldCost + len(method) + len(params)
 	if c.size > maxHeld {
 		_ = c.peer.Close()
 		return

@@ -214,6 +214,28 @@ func TestFloodBeforeTheHandshake(t *testing.T) {
 	})
 }
 
+// Many notifications that hold next to nothing are bounded, too.
+func TestTinyFloodBeforeTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, ch := newHost(t)
+		h.serve(ahp.MethodInitialize, func([]byte) (any, error) {
+			for range 200_000 {
+				if err := h.peer.SendRaw(context.Background(), []byte(`{"jsonrpc":"2.0","method":"x"}`)); err != nil {
+					return nil, err
+				}
+			}
+			return ahp.InitializeResult{ProtocolVersion: "1.0.0"}, h.peer.Flush(context.Background())
+		})
+		c, err := client.ConnectChannel(t.Context(), ch, client.Options{ClientID: "c"})
+		if !errors.Is(err, jsonrpc.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+		if c != nil {
+			c.Close()
+		}
+	})
+}
+
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, ch := newHost(t)

@@ -349,6 +349,23 @@ func TestObserverReconnects(t *testing.T) {
 	}
 }
 
+// A host that answers reconnect with nonsense is met anew.
+func TestObserverIsNotStuckWithReconnect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := observe(t, client.ObserverOptions{}, func(n int, h *fakeHost) error {
+			h.answer(ahp.MethodReconnect, "nonsense")
+			return good(n, h)
+		}, uri)
+		r.drain()
+		_ = r.host().peer.Close()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{ahp.MethodInitialize}, r.host().methods()); diff != "" || r.Stats().Connects != 2 {
+			t.Errorf("after minutes: %+v, asked (-want +got):\n%s", r.Stats(), diff)
+		}
+	})
+}
+
 func TestObserverGone(t *testing.T) {
 	tests := map[string]struct {
 		prepare func(h *fakeHost)

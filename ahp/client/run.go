@@ -77,12 +77,15 @@ func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	opts := Options{ClientID: o.opts.ClientID, Info: o.opts.Info, OnReady: o.ready, OnEnvelope: o.envelope, OnInvalid: o.invalid}
 	if opts.Resume = o.resumption(); opts.Resume != nil {
 		conn, err := o.opts.Connect(ctx, o.opts.Endpoint, opts)
-		if !errors.Is(err, ErrNotResumed) {
+		if err == nil || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrUnauthorized) {
 			return conn, err
 		}
 		o.mu.Lock()
-		o.initial = nil
+		o.initial = nil // a host that spoils reconnect would do so for ever
 		o.mu.Unlock()
+		if !errors.Is(err, ErrNotResumed) {
+			return nil, err
+		}
 		opts.Resume = nil
 	}
 	opts.Subscriptions = o.wanted()
