@@ -466,7 +466,7 @@ type stubborn struct {
 
 func (s stubborn) Kill(_ context.Context, grace time.Duration) error {
 	s.End(137)
-	time.Sleep(grace)
+	<-time.After(grace)
 	close(s.gone)
 	return nil
 }
