@@ -120,11 +120,11 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 	var stopped bool // in order, by somebody who wants no other
 	deadline, pause := time.Now().Add(lostAfter), firstRetry
 	for {
-		next, err := t.followOnce(ctx, from, at)
+		next, up, err := t.followOnce(ctx, from, at)
 		if t.hasEnded() || ctx.Err() != nil {
 			return
 		}
-		if next > at {
+		if next > at || up >= lastRetry { // what prints nothing for a while was followed all the same
 			at, stopped = next, false
 			deadline, pause = time.Now().Add(lostAfter), firstRetry
 		}
@@ -149,22 +149,23 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 	}
 }
 
-// followOnce returns how far it got.
-func (t *terminal) followOnce(ctx context.Context, from Terminals, at int64) (int64, error) {
+// followOnce returns how far it got, and how long there was something to follow.
+func (t *terminal) followOnce(ctx context.Context, from Terminals, at int64) (next int64, up time.Duration, err error) {
 	s, err := from.Follow(ctx, t.id, at)
 	if err != nil {
-		return at, err
+		return at, 0, err
 	}
 	defer s.Close()
+	began := time.Now()
 	for {
 		e, err := s.Next()
 		if err != nil {
-			return at, err
+			return at, time.Since(began), err
 		}
 		t.hear(e)
 		at = max(at, e.Next)
 		if e.Exit != nil {
-			return at, nil
+			return at, time.Since(began), nil
 		}
 	}
 }

@@ -273,6 +273,22 @@ func TestFollowing(t *testing.T) {
 			t.Errorf("wait: %s, revived %d times", got, w.terminals.revived)
 		}
 	})
+	bubble(t, "it comes back to a command that has printed nothing for long", func(t *testing.T, w *world) {
+		w.greets(`{}`)
+		f := w.creates(`"command":"sleep 99"`)
+		for range 2 {
+			time.Sleep(2 * acp.LostAfter)
+			f.breaks(errBroken)
+		}
+		synctest.Wait()
+		f.exit(acp.Exit{Code: 3})
+		if got := w.answer("wait_for_exit", f.id); !sameJSON(t, got, exited3) {
+			t.Errorf("wait: %s", got)
+		}
+		if got := w.answer("output", f.id); !strings.Contains(got, `"output":""`) {
+			t.Errorf("output: %s", got)
+		}
+	})
 	bubble(t, "it comes back without the terminal", func(t *testing.T, w *world) {
 		w.greets(`{}`)
 		f := w.creates(`"command":"sleep 9"`)
