@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // asker asks the person at the editor. Its requests have ids that neither the
@@ -60,7 +61,7 @@ func (a *asker) ask(ctx context.Context, session string, c Command, reason strin
 	defer a.end(id)
 	call := permissionCall{
 		ToolCallID: id, Title: c.Name, Kind: "execute", Status: "pending",
-		Content: []json.RawMessage{textBlock(fenced(c.text()) + "\n\nin " + c.Cwd + "\n\n" + reason)},
+		Content: []json.RawMessage{textBlock(c.question(reason))},
 	}
 	if err := a.out.send(ctx, func() []byte {
 		return rpcLine("session/request_permission", id, permissionRequest{session, call, options})
@@ -136,6 +137,34 @@ func rpcLine(method, id string, params any) []byte {
 		Method  string `json:"method"`
 		Params  any    `json:"params"`
 	}{"2.0", id, method, params}), '\n')
+}
+
+// question is all that the person has to know: what runs, where, and which
+// variables are set for it. An agent has written it.
+func (c Command) question(reason string) string {
+	text := fenced(visible(c.text())) + "\n\nin " + strings.ReplaceAll(visible(c.Cwd), "\n", `\n`)
+	if len(c.Env) > 0 {
+		names := make([]string, len(c.Env))
+		for i, v := range c.Env {
+			names[i], _, _ = strings.Cut(v, "=")
+		}
+		text += "\n\nwith " + strings.ReplaceAll(visible(strings.Join(names, " ")), "\n", `\n`)
+	}
+	return text + "\n\n" + visible(reason)
+}
+
+// visible is text in which characters that show nothing, or make the rest look
+// otherwise than it is, stand as what they are.
+func visible(s string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(s, "\uFFFD") {
+		if r == '\n' || r == '\t' || !hidden(r) && !unicode.Is(unicode.Cf, r) && r >= ' ' && r != 0x7f {
+			b.WriteRune(r)
+			continue
+		}
+		fmt.Fprintf(&b, "<U+%04X>", r)
+	}
+	return b.String()
 }
 
 // text is the command as people read it.

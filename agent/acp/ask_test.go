@@ -3,11 +3,13 @@ package acp_test
 import (
 	"context"
 	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"tether/agent/acp"
+	"tether/internal/testkit"
 )
 
 // asking makes the daemon ask before it starts anything.
@@ -89,5 +91,38 @@ func TestAsk(t *testing.T) {
 			t.Error(err)
 		}
 		w.done <- nil
+	})
+}
+
+// What the person approves is all there is to see: what shows nothing or turns the text stands as what it is, in the directory too, and
+// so do the names of the variables that are set.
+func TestQuestionsHideNothing(t *testing.T) {
+	bubble(t, "", func(t *testing.T, w *world) {
+		w.terminals.spawn = func(ctx context.Context, c acp.Command) error {
+			_, err := c.Ask(ctx, "a reason")
+			return err
+		}
+		w.greets(`{}`)
+		w.asks("7", "create", `"command":"ls","args":["a\u202eb\u200b"],"cwd":`+strconv.Quote(testkit.Abs("/"))+`,"env":[{"name":"LD_PRELOAD","value":"canary"}]`)
+		line := w.editor.hears()
+		var m struct {
+			Params struct {
+				ToolCall struct {
+					Content []struct{ Content struct{ Text string } }
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || len(m.Params.ToolCall.Content) != 1 {
+			t.Fatalf("%s, %v", line, err)
+		}
+		text := m.Params.ToolCall.Content[0].Content.Text
+		for _, want := range []string{"a<U+202E>b<U+200B>", "with LD_PRELOAD", "a reason"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%q does not say %q", text, want)
+			}
+		}
+		if strings.ContainsAny(text, "\u202e\u200b") || strings.Contains(text, "canary") {
+			t.Errorf("%q", text)
+		}
 	})
 }
