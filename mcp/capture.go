@@ -19,6 +19,7 @@ type capture struct {
 	from  int64 // where it was to begin
 	next  int64 // the offset after it
 	lost  int64 // bytes that were to be in it and are gone
+	front int   // bytes that were dropped before data
 }
 
 // resize is a change of the terminal's size before data[at].
@@ -82,6 +83,7 @@ func (c *capture) trimStart() {
 
 func (c *capture) dropFront(n int) {
 	c.data = c.data[n:]
+	c.front += n
 	for i := range c.sizes {
 		c.sizes[i].at = max(c.sizes[i].at-n, 0)
 	}
@@ -100,6 +102,7 @@ func (c *capture) endAt(ctx context.Context, t Terminal, n int) error {
 	defer rd.Close()
 	c.data = c.data[:n]
 	c.next = c.from
+	n += c.front
 	buf := make([]byte, 32<<10)
 	for n > 0 && ctx.Err() == nil {
 		ev, ok, err := rd.TryNext(buf[:min(max(n, minBuffer), len(buf))])

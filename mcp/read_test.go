@@ -42,6 +42,25 @@ func TestReadHistoryIsBounded(t *testing.T) {
 	}
 }
 
+// The newest text begins at a line and may end within a sequence: the cursor is
+// where that begins, whatever was left out before the text.
+func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", mcp.OwnerUser)
+	lines(x, 10_000, "line %05d of the output")
+	end := x.Info().End
+	x.print("\x1b[3")
+	session := one(t, f)
+	r := read(t, session, m{"terminalId": "pty-a"})
+	if r.Cursor != end {
+		t.Errorf("cursor %d, want %d", r.Cursor, end)
+	}
+	x.print("1mred\x1b[m")
+	if on := read(t, session, m{"terminalId": "pty-a", "since": r.Cursor}); on.History != "red" {
+		t.Errorf("read on: %.100q", on.History)
+	}
+}
+
 // Control sequences count for nothing: as much text as may be is returned.
 func TestReadLooksFurtherBackForText(t *testing.T) {
 	f := &fakeTerminals{}
