@@ -53,7 +53,8 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 }
 
 // readResource is read_terminal without options.
-func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (answer *sdk.ReadResourceResult, err error) {
+	defer s.survived("resources/read", func() { answer, err = nil, errBug })
 	id, ok := strings.CutPrefix(req.Params.URI, scheme)
 	if !ok {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)

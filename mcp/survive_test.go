@@ -40,6 +40,9 @@ func TestABugIsSurvived(t *testing.T) {
 	if _, err := s.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`)); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
 		t.Errorf("called without a session: %v", err)
 	}
+	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "terminal:///pty-1"}); err == nil || !strings.Contains(err.Error(), "a bug in tether") || tool != "resources/read" {
+		t.Errorf("read as a resource: %v, told of %q", err, tool)
+	}
 	if text, failed := answer(t, session, "extra", map[string]any{}); !failed || !strings.Contains(text, "a bug in tether") || tool != "extra" {
 		t.Errorf("another's tool: %q, %t, told of %q", text, failed, tool)
 	}
