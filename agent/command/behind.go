@@ -101,7 +101,7 @@ func openWrapped(o options) opener {
 		met, rest := o.parse(c.Words[1:])
 		r.setBy(met)
 		_, line := valueOf(met, "c")
-		if len(rest) > 1 && rest[0].Text == "-c" { // flock FILE -c LINE
+		if len(rest) > 1 && (rest[0].Text == "-c" || rest[0].Text == "--command") { // flock FILE -c LINE
 			line, rest = true, rest[1:]
 		}
 		if len(rest) == 0 {
@@ -258,6 +258,9 @@ func openEnv(r *reader, c Command, in input) bool {
 	o := options{short: "uCSP", long: []string{"unset", "chdir", "split-string", "argv0"}, dash: true, assigns: true}
 	met, rest := o.parse(c.Words[1:])
 	r.setBy(met)
+	if to, ok := valueOf(met, "C", "chdir"); ok {
+		r.out.Moves = append(r.out.Moves, to)
+	}
 	if line, ok := valueOf(met, "S", "split-string"); ok {
 		return r.joined(append([]Word{{"env", true}, line}, rest...), in)
 	}

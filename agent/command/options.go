@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -64,6 +65,7 @@ func (o options) isOption(s string) bool {
 
 func (o options) parseLong(s string, args []Word) ([]option, []Word) {
 	name, value, has := strings.Cut(strings.TrimLeft(s, "-"), "=")
+	name = o.whole(name)
 	switch {
 	case has:
 		return []option{{name, Word{value, true}}}, args
@@ -71,6 +73,24 @@ func (o options) parseLong(s string, args []Word) ([]option, []Word) {
 		return []option{{name, args[0]}}, args[1:]
 	}
 	return []option{{name: name}}, args
+}
+
+// whole is the long name of which this is the beginning, if there is one such:
+// programs take it for that, and what looks for the name must find it.
+func (o options) whole(name string) string {
+	found := ""
+	for _, l := range o.long {
+		switch {
+		case l == name:
+			return name
+		case name == "" || !strings.HasPrefix(l, name):
+		case found != "":
+			return name
+		default:
+			found = l
+		}
+	}
+	return cmp.Or(found, name)
 }
 
 // takesLong knows that programs accept the beginning of a name.

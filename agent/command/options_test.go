@@ -24,7 +24,12 @@ func TestOptions(t *testing.T) {
 		{"nice", "-10 a", "1= 0=", "a"},
 		{"nice", "--adjustment 5 a", "adjustment=5", "a"},
 		{"nice", "--adjustment=5 a", "adjustment=5", "a"},
-		{"nice", "--adj 5 a", "adj=5", "a"}, // GNU takes the beginning of a name
+		{"nice", "--adj 5 a", "adjustment=5", "a"}, // GNU takes the beginning of a name
+		{"nice", "--a=5 a", "adjustment=5", "a"},
+		{"stdbuf", "--i L a", "input=L", "a"},
+		{"nohup", "--=5 a", "=5", "a"},
+		{"unshare", "--setg 5 a", "setgid=5", "a"},
+		{"unshare", "--set 5 a", "set=5", "a"}, // more than one begins so
 		{"nice", "--other 5 a", "other=", "5 a"},
 		{"nice", "--adjustment", "adjustment=", ""},
 		{"nice", "$X -n 5 a", "", "$X -n 5 a"}, // nobody knows what comes of it

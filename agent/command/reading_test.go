@@ -136,6 +136,10 @@ func TestLines(t *testing.T) {
 		{"watch -n 1 a '|' b", []string{"a", "b", "outer watch"}},
 		{"watch -x a b", []string{"a b", "outer watch"}},
 		{"flock /l a; flock /l -c b", []string{"a", "b", "outer flock", "outer flock"}},
+		{"flock /l --command 'a b'", []string{"a b", "outer flock"}},
+		{"env --split='a b'", []string{"a b", "outer env", "outer env"}}, // names may be cut short
+		{"script --comm 'a b' f", []string{"a b", "outer script"}},
+		{"env -C /x a; env --chdir /y b", []string{"a", "b", "outer env", "outer env", "@ /x", "@ /y"}},
 		{"npx -y a b; npm exec -- c; pnpm dlx d; yarn dlx e; bun x f", []string{"a b", "c", "d", "e", "f", "outer npx", "outer npm", "outer pnpm", "outer yarn", "outer bun"}},
 		{"npx -c 'a b'; npm exec -c 'c d'", []string{"a b", "c d", "outer npx", "outer npm"}},
 		{"npm run a; uv run b; direnv exec . c", []string{"npm run a", "b", "c", "outer uv", "outer direnv"}},
