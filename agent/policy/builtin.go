@@ -129,13 +129,18 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is not known before: %s", brief(file.Text))}
 	}
 	path := absolute(file.Text, cwd)
+	outside := func() []Decision {
+		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", brief(file.Text))}
+	}
 	switch {
+	case moved && !strings.HasPrefix(file.Text, "/") && !filepath.IsAbs(file.Text):
+		return outside() // wherever that is: also where its directory is in /tmp
 	case strings.HasPrefix(path, "/dev/") && !harmlessDevice().MatchString(path):
 		return []Decision{b.blocked(rulePatterns)}
 	case strings.HasPrefix(path, "/dev/"), within(path, "/tmp"), within(path, "/var/tmp"):
 		return nil
-	case moved && !filepath.IsAbs(file.Text), cwd == "", !within(path, cwd), strings.HasPrefix(file.Text, "~"):
-		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", brief(file.Text))}
+	case cwd == "", !within(path, cwd), strings.HasPrefix(file.Text, "~"):
+		return outside()
 	}
 	return nil
 }

@@ -228,7 +228,9 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 		}
 	}
 	j.add(at.onSettings(read.Sets, r.EnvNames)...)
-	moved := slices.ContainsFunc(read.Moves, func(w command.Word) bool { return !w.Fixed || !within(absolute(w.Text, r.Cwd), r.Cwd) })
+	moved := slices.ContainsFunc(read.Moves, func(w command.Word) bool {
+		return !w.Fixed || strings.HasPrefix(w.Text, "~") || w.Text == "-" || !within(absolute(w.Text, r.Cwd), r.Cwd)
+	})
 	for _, w := range read.Writes {
 		j.add(at.onWrite(w, r.Cwd, moved)...)
 	}

@@ -278,3 +278,17 @@ func TestOddRequests(t *testing.T) {
 		}
 	}
 }
+
+// In a directory below /tmp, too, a line that leaves it writes where nobody has read.
+func TestWritesAfterAMove(t *testing.T) {
+	e := engine(t, policy.Options{})
+	for line, want := range map[string]policy.Effect{
+		"cd /etc && echo x > passwd": policy.Ask, "cd && echo x > .bashrc": policy.Ask, "cd .. && echo x > y": policy.Ask,
+		"cd sub && echo x > y": policy.Allow, "cd /etc && echo x > /tmp/y": policy.Allow, "echo x > y": policy.Allow,
+	} {
+		r := policy.Request{Door: policy.DoorMCP, Actor: agent, Line: line, Cwd: "/tmp/work"}
+		if d := e.Check(r); d.Effect != want {
+			t.Errorf("%s: %s by %s, want %s", line, d.Effect, d.Rule, want)
+		}
+	}
+}
