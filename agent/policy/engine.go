@@ -33,7 +33,8 @@ type Engine struct {
 	log       *audit.Log // nil without a file
 	limits    limits
 	questions questions
-	flood     flood
+	refusals  flood
+	signals   flood
 
 	mu     sync.Mutex
 	recent []Record // the newest events, oldest first; only without a file
@@ -52,7 +53,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: o.Config, book: book, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, flood: flood{seen: map[term.Actor]*burst{}}}
+	e := &Engine{config: o.Config, book: book, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, refusals: newFlood("refusals"), signals: newFlood("signals")}
 	if o.AuditPath != "" {
 		e.log = audit.New(audit.Options{Path: o.AuditPath, MaxBytes: int64(o.Config.AuditBytes)})
 	}
@@ -84,7 +85,7 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 	h, err := start()
 	ev := r.event(EventSpawn, d)
 	if err != nil {
-		e.limits.give(p)
+		e.limits.fail(p)
 		ev.Type, ev.Detail = EventFailed, err.Error()
 		e.Audit(ev)
 		return term.Handle{}, err

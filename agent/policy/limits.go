@@ -14,6 +14,11 @@ import (
 // window is the time over which starts are counted.
 const window = time.Minute
 
+// maxFailed is how many starts may fail in a window. They take no place and are
+// not counted otherwise, but each is written down: an agent could else push the
+// rest of the log out with a program that there is not.
+const maxFailed = 120
+
 // bound is what one principal may start in one way.
 type bound struct{ perMinute, atOnce int }
 
@@ -45,6 +50,7 @@ type account struct {
 // usage is what was started lately, and what runs.
 type usage struct {
 	starts []time.Time // within the window, oldest first
+	failed []time.Time // likewise, of those that were given back since nothing started
 	places map[*place]struct{}
 }
 
@@ -80,6 +86,8 @@ func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
 	switch {
 	case b.perMinute > 0 && len(u.starts) >= b.perMinute:
 		return nil, &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("Spawn rate limit exceeded (max %d/minute)", b.perMinute)}, CodeRate}
+	case b.perMinute > 0 && len(u.failed) >= maxFailed:
+		return nil, &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("%d starts have failed within a minute; try again later", maxFailed)}, CodeRate}
 	case b.atOnce > 0 && len(u.places) >= b.atOnce:
 		return nil, &Refusal{Decision{Deny, "limits.places", fmt.Sprintf("Maximum concurrent agent terminals reached (%d)", b.atOnce)}, CodeTooMany}
 	}
@@ -96,12 +104,15 @@ func (l *limits) sweepLocked(now time.Time) {
 		for len(u.starts) > 0 && now.Sub(u.starts[0]) >= window {
 			u.starts = u.starts[1:]
 		}
+		for len(u.failed) > 0 && now.Sub(u.failed[0]) >= window {
+			u.failed = u.failed[1:]
+		}
 		for p := range u.places {
 			if p.started && !holds(p.terminal, a) {
 				delete(u.places, p)
 			}
 		}
-		if len(u.starts)+len(u.places) == 0 {
+		if len(u.starts)+len(u.failed)+len(u.places) == 0 {
 			delete(l.usage, a)
 		}
 	}
@@ -121,6 +132,16 @@ func (l *limits) give(p *place) {
 			u.starts = append(u.starts[:i:i], u.starts[i+1:]...)
 			break
 		}
+	}
+}
+
+// fail gives the place of a terminal back that could not be started.
+func (l *limits) fail(p *place) {
+	l.give(p)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if u := l.usage[p.account]; u != nil {
+		u.failed = append(u.failed, time.Now())
 	}
 }
 

@@ -15,17 +15,17 @@ const maxRecent = 1000
 
 // Audit writes an event down. What could not be written is counted, and said
 // in Degraded and, as soon as that is possible, in the log. Of a flood of
-// refusals to one principal only the first in a minute are written, and then
-// how many more there were: an agent must not be able to push the rest of the
-// log out.
+// refusals to one principal, or of an agent's signals, only the first in a minute
+// are written, and then how many more there were: an agent must not be able to
+// push the rest of the log out.
 func (e *Engine) Audit(ev Event) {
-	if ev.Type == EventRefusal || ev.Decision.Effect == Deny {
-		more, drop := e.flood.count(counted(ev.Actor), time.Now())
+	if f := e.floodOf(ev); f != nil {
+		more, drop := f.count(counted(ev.Actor), time.Now())
 		if drop {
 			return
 		}
 		if more > 0 {
-			ev.Detail = join(ev.Detail, fmt.Sprintf("%d more refusals before this one were not written", more))
+			ev.Detail = join(ev.Detail, fmt.Sprintf("%d more %s before this one were not written", more, f.what))
 		}
 	}
 	r := ev.record()
@@ -37,6 +37,18 @@ func (e *Engine) Audit(ev Event) {
 	defer e.mu.Unlock()
 	e.recent = append(e.recent, r)
 	e.recent = e.recent[max(0, len(e.recent)-maxRecent):]
+}
+
+// floodOf is where events of the kind are counted, nil for what nobody can have
+// written as often as they like.
+func (e *Engine) floodOf(ev Event) *flood {
+	switch {
+	case ev.Type == EventRefusal || ev.Decision.Effect == Deny:
+		return &e.refusals
+	case ev.Type == EventSignal && ev.Actor.Role == term.RoleAgent:
+		return &e.signals
+	}
+	return nil
 }
 
 func join(a, b string) string {
@@ -74,14 +86,18 @@ func (e *Engine) Degraded() string {
 	return fmt.Sprintf("the audit log cannot be written, %d events are lost so far: %v", lost, err)
 }
 
-// maxRefusals is how many refusals to one principal are written in a minute.
+// maxRefusals is how many refusals to one principal, and signals, are written in
+// a minute.
 const maxRefusals = 60
 
-// flood counts refusals. It is safe for concurrent use.
+// flood counts refusals or signals. It is safe for concurrent use.
 type flood struct {
+	what string
 	mu   sync.Mutex
 	seen map[term.Actor]*burst
 }
+
+func newFlood(what string) flood { return flood{what: what, seen: map[term.Actor]*burst{}} }
 
 // burst is the refusals to one principal in one minute.
 type burst struct {
@@ -90,7 +106,7 @@ type burst struct {
 	dropped int
 }
 
-// count counts a refusal. drop says that it is not to be written, more how many
+// count counts one. drop says that it is not to be written, more how many
 // before it were not.
 func (f *flood) count(a term.Actor, now time.Time) (more int, drop bool) {
 	f.mu.Lock()

@@ -2,6 +2,7 @@ package policy_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,6 +121,33 @@ func TestRecordsAreBounded(t *testing.T) {
 	if r, err := audit.Verify(path, nil); err != nil || len(r.Problems) > 0 {
 		t.Errorf("%+v, %v", r, err)
 	}
+}
+
+// Nor does one that signals all the time, or starts what cannot be started.
+func TestFloodOfSignalsAndFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, policy.Options{})
+		for range 500 {
+			e.Audit(policy.Event{Type: policy.EventSignal, Actor: agent, Detail: "SIGINT"})
+		}
+		if n := len(e.Recent()); n != 60 {
+			t.Errorf("%d records of 500 signals, want 60", n)
+		}
+		refused := 0
+		for range 500 {
+			_, err := e.Spawn(t.Context(), harmless(), func() (term.Handle, error) { return term.Handle{}, errors.New("no such program") })
+			if codeOf(err) == "rate_limited" {
+				refused++
+			}
+		}
+		if n := len(e.Recent()); n != 60+2*120+60 || refused != 380 {
+			t.Errorf("%d records, %d refused; want 120 failures with their decisions, and 60 refusals", n, refused)
+		}
+		time.Sleep(time.Minute)
+		if _, err := spawn(t.Context(), e, pool(t), harmless()); err != nil {
+			t.Errorf("a minute later: %v", err)
+		}
+	})
 }
 
 // An agent that is refused all the time does not fill the log, nor does it
