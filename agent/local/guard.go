@@ -1,8 +1,11 @@
 package local
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"tether/agent/term"
 )
@@ -18,36 +21,82 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			}
 		}()
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		if r.ContentLength != 0 {
+			body := &dueBody{ReadCloser: r.Body, control: http.NewResponseController(w)}
+			body.due()
+			defer body.leave()
+			r.Body = body
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// dueBody is the body of a request, which has to come within bodyTimeout. What no
+// handler reads has so long again: net/http reads it before it answers, also of
+// who has not been let in, and would wait for ever.
+type dueBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	came    bool
+}
+
+func (b *dueBody) due() {
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection here has deadlines
+}
+
+func (b *dueBody) leave() {
+	if !b.came {
+		b.due()
+	}
+}
+
+// Read implements io.Reader.
+func (b *dueBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) && !b.came {
+		b.came = true
+		_ = b.control.SetReadDeadline(time.Time{}) // else the deadline would end the request
+	}
+	return n, err
 }
 
 // onSocket refuses requests that no program of ours sends, above all what a
 // browser could be made to send, and notes who asks.
 func (s *Server) onSocket(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		actor, err := admit(r)
+		var actor term.Actor
+		err := admit(r)
+		if err == nil {
+			actor, err = lowered(started(r), r.Header)
+		}
 		if err != nil {
 			fail(w, err)
 			return
-		}
-		if actor == term.User {
-			actor = origin(r.Context())
 		}
 		next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), actor)))
 	})
 }
 
-func admit(r *http.Request) (term.Actor, *Error) {
+// started is for whom the program that asks was started. One that says of an agent
+// only that it is one, as tether mcp does, is the one that has started it.
+func started(r *http.Request) term.Actor {
+	actor := origin(r.Context())
+	if actor != term.User && len(r.Header[PrincipalHeader]) == 1 && r.Header.Get(PrincipalHeader) == DefaultAgent {
+		r.Header.Del(PrincipalHeader)
+	}
+	return actor
+}
+
+func admit(r *http.Request) *Error {
 	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
 		if _, there := r.Header[h]; there {
-			return term.Actor{}, &Error{Code: CodeForbidden, Message: "browsers are not served here"}
+			return &Error{Code: CodeForbidden, Message: "browsers are not served here"}
 		}
 	}
 	if r.Host != Host {
-		return term.Actor{}, &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
+		return &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
 	}
-	return lowered(term.User, r.Header)
+	return nil
 }
 
 var errDraining = &Error{Code: CodeClosing, Message: "the daemon is shutting down", Hint: "try again in a moment"}

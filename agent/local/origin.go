@@ -25,10 +25,11 @@ func (s *Server) withOrigin(ctx context.Context, conn net.Conn) context.Context 
 	return context.WithValue(ctx, originKey{}, sync.OnceValue(func() term.Actor { return s.originOf(conn) }))
 }
 
-// origin is for whom a program acts that says nothing of it: for the person,
+// origin is for whom a program acts, whoever it says it is: for the person,
 // unless an agent has started it. Otherwise an agent would only have to run
-// tether approve to answer its own questions. A program can hide where it comes
-// from, so that this is a threshold, not a wall.
+// tether approve to answer its own questions, or to say that it is another to
+// be out of its sandbox. A program can hide where it comes from, so that this is
+// a threshold, not a wall.
 func origin(ctx context.Context) term.Actor {
 	of, ok := ctx.Value(originKey{}).(func() term.Actor)
 	if !ok {

@@ -22,9 +22,21 @@ import (
 // questions.
 const askVar = "TETHER_TEST_ASK_AT"
 
+// sayVar makes it say what would get it more: "as NAME", or "approved".
+const sayVar = "TETHER_TEST_SAY"
+
 func TestMain(m *testing.M) {
 	if socket := os.Getenv(askVar); socket != "" {
-		_, err := local.NewClient(socket).Approvals(context.Background(), nil)
+		c, ctx := local.NewClient(socket), context.Background()
+		var err error
+		switch what, name, _ := strings.Cut(os.Getenv(sayVar), " "); what {
+		case "as":
+			_, err = c.As(name).Approvals(ctx, nil)
+		case "approved":
+			_, err = c.Spawn(ctx, local.SpawnRequest{Command: []string{"rm", "x"}, Cwd: "/", Door: "acp", Approved: "editor"})
+		default:
+			_, err = c.Approvals(ctx, nil)
+		}
 		if err != nil {
 			os.Stdout.WriteString(err.Error())
 		} else {
@@ -77,6 +89,11 @@ func TestOriginLowers(t *testing.T) {
 		{"an agent's", `"$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "agent bob may not"},
 		{"far from the person", far, term.User, false, "allowed"},
 		{"far from an agent", far, term.Agent("bob"), false, "agent bob may not"},
+		{"an agent's that says it is another's", `TETHER_TEST_SAY='as eve' "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "agent bob may not act as agent eve"},
+		{"an agent's that says so of itself", `TETHER_TEST_SAY='as eve' "$SELF" > out.tmp; mv out.tmp out`, term.Agent("eve"), false, "agent eve may not GET"},
+		{"an agent's that says no name", `TETHER_TEST_SAY='as mcp' "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "agent bob may not GET"},
+		{"the person's that says it is an agent's", `TETHER_TEST_SAY='as eve' "$SELF" > out.tmp; mv out.tmp out`, term.User, false, "agent eve may not GET"},
+		{"an agent's that says it was approved", `TETHER_TEST_SAY=approved "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "what an agent has started approves"},
 		{"an agent's that was promoted", "until test -e promoted; do sleep 0.01; done; " + far, term.Agent("bob"), true, "agent promoted may not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

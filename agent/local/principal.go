@@ -12,7 +12,7 @@ import (
 
 // PrincipalHeader makes a request that of an agent: its value is the agent's
 // principal. It can only lower what the request may do, so whoever reaches the
-// socket may send it.
+// socket may send it; a program that an agent has started is that agent's.
 const PrincipalHeader = "Tether-Principal"
 
 // maxPrincipal bounds the name of an agent's principal, in bytes.

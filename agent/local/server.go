@@ -254,11 +254,8 @@ func noRoute(_ http.ResponseWriter, r *http.Request) error {
 	return &Error{Code: CodeNotFound, Message: "there is no " + r.Method + " " + r.URL.Path}
 }
 
-// decode reads one JSON object and nothing else, within bodyTimeout.
-func decode(w http.ResponseWriter, r *http.Request, into any) error {
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout)) // every connection here has deadlines
-	defer control.SetReadDeadline(time.Time{})               // else the deadline would end the request
+// decode reads one JSON object and nothing else. guard sees to it that it comes.
+func decode(_ http.ResponseWriter, r *http.Request, into any) error {
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	err := d.Decode(into)

@@ -60,6 +60,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
 			return &Error{Code: CodeDenied, Message: "door and approved are for the socket alone"}
 		}
+		if origin(r.Context()) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
+			return s.refused(r, &Error{Code: CodeDenied, Message: "what an agent has started approves nothing"})
+		}
 		var err error
 		if asked, err = req.asAgent(actor); err != nil {
 			return err
