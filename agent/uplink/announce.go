@@ -89,7 +89,7 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 		return &state, nil
 	case errors.Is(err, jsonrpc.ErrClosed), ctx.Err() != nil:
 		return nil, err
-	case !ok || refused.Code != ahp.CodeNotFound:
+	case !ok || !ahp.IsGone(int64(refused.Code)):
 		return nil, nil // if something is wrong, announcing it will tell
 	}
 	_, knows := p.s.conn.Resumed()
@@ -161,6 +161,10 @@ func (p *publisher) adopt(state ahp.TerminalState) {
 	if state.Title != "" {
 		p.title = state.Title
 	}
+	// Its mark may lie before the text that the host has: a title waits, what
+	// is printed after it does not. And the host may have taken the one that
+	// was just announced.
+	p.retitled = true
 	if state.Cwd != "" {
 		p.cwd = state.Cwd
 	}

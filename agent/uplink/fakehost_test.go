@@ -1,6 +1,7 @@
 package uplink_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -24,6 +25,8 @@ type fakeHost struct {
 	target ahp.ExecutionTarget // what snapshots say
 	mute   bool                // answers nothing after initialize
 	again  bool                // its owner may announce a terminal again
+	gone   jsonrpc.Code        // how it says that there is no such channel, 0 = CodeNotFound
+	deaf   int                 // outputs that it still refuses
 
 	late map[string]chan struct{}  // by method: answered when this is closed
 	fail map[string]*jsonrpc.Error // by method: answered with this
@@ -80,7 +83,7 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 		var p ahp.SubscribeParams
 		ahp.DecodeParams(r.Params, &p)
 		if !slices.Contains(f.created, p.Channel) {
-			r.ReplyError(jsonrpc.Errorf(ahp.CodeNotFound, "there is no such channel"))
+			r.ReplyError(jsonrpc.Errorf(cmp.Or(f.gone, ahp.CodeNotFound), "there is no such channel"))
 			return
 		}
 		state, _ := json.Marshal(ahp.TerminalState{Title: "x", Claim: ahp.ClientClaim("laptop"), ExecutionTarget: f.target})
@@ -156,6 +159,13 @@ func (f *fakeHost) dispatched(params []byte) {
 	a, _ := ahp.DecodeAction(p.Action)
 	switch a := a.(type) {
 	case ahp.TerminalOutput:
+		if f.deaf > 0 {
+			f.deaf--
+			reason := "busy"
+			f.peer.Notify(context.Background(), ahp.MethodAction, ahp.Envelope{Channel: p.Channel, Action: p.Action, ServerSeq: 1,
+				RejectionReason: &reason, Origin: &ahp.Origin{ClientID: "laptop", ClientSeq: p.ClientSeq}})
+			return
+		}
 		f.text[p.Channel] += a.Data
 		f.since += len(a.Data)
 		f.most = max(f.most, f.since)

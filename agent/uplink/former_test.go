@@ -15,6 +15,7 @@ import (
 	"tether/ahp/client"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/jsonrpc"
 )
 
 // sole is the one terminal at the host, with its entry in the catalogue.
@@ -118,9 +119,16 @@ func (f *fakeHost) forget() {
 	f.created, f.former = nil, nil
 }
 
+// Hosts have two codes for a channel that there is not.
 func TestTheBareProposalEndsWithTheConnection(t *testing.T) {
+	for _, code := range []jsonrpc.Code{ahp.CodeNotFound, ahp.CodeSessionNotFound} {
+		t.Run(fmt.Sprint(int64(code)), func(t *testing.T) { endsWithTheConnection(t, code) })
+	}
+}
+
+func endsWithTheConnection(t *testing.T, code jsonrpc.Code) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeHost{target: ahp.TargetClient}
+		f := &fakeHost{target: ahp.TargetClient, gone: code}
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
 		for round := range 3 {

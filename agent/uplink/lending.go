@@ -31,17 +31,27 @@ type lending struct {
 }
 
 // lend returns the lending of h, making it at first. A terminal that the daemon
-// before this one has lent keeps its URI there.
+// before this one has lent keeps its URI there. One that this link has withdrawn
+// does not, although its holder still knows it: when the connection to that was
+// lost for a moment, the host is told of an end that must concern nobody.
 func (l *Link) lend(h term.Handle) *lending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le := l.lendings[h.ID()]
 	if le == nil {
 		le = &lending{h: h, uri: h.Remembered(), acks: make(chan struct{}, 1)}
+		if le.uri == l.withdrawn[h.ID()] {
+			le.uri = ""
+		}
 		if le.created = le.uri != ""; !le.created {
 			le.uri = ahp.NewTerminalURI(client.NewID())
 		}
 		le.before = le.created
+		l.lendings[h.ID()] = le
+	}
+	if le.h != h { // its holder was lost and met again without the link
+		next := *le
+		next.h, le = h, &next
 		l.lendings[h.ID()] = le
 	}
 	return le
@@ -75,6 +85,9 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 		delete(l.lendings, id)
 		if le.created {
 			l.retired = append(l.retired, le.uri)
+		}
+		if le.created && !le.exited {
+			l.withdrawn[id] = le.uri
 		}
 	}
 	uris := l.retired

@@ -76,12 +76,13 @@ type Link struct {
 	mu        sync.Mutex
 	status    Status
 	lendings  map[term.ID]*lending
-	retired   []string      // URIs that hosts may have and that are lent no more
-	leaving   int           // withdrawals under way
-	announced chan struct{} // closed and replaced when a terminal was announced
-	resume    *resumption   // how to continue the last connection, nil if there is none
-	connected bool          // there was one
-	left      time.Time     // when the last one ended
+	retired   []string           // URIs that hosts may have and that are lent no more
+	withdrawn map[term.ID]string // the last one of each terminal that ran on, for lend
+	leaving   int                // withdrawals under way
+	announced chan struct{}      // closed and replaced when a terminal was announced
+	resume    *resumption        // how to continue the last connection, nil if there is none
+	connected bool               // there was one
+	left      time.Time          // when the last one ended
 }
 
 // resumption is what `reconnect` needs of the connection before.
@@ -104,7 +105,7 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, nudge: make(chan struct{}, 1), announced: make(chan struct{})}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), announced: make(chan struct{})}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
 	}
@@ -136,7 +137,7 @@ func (l *Link) Run(ctx context.Context) error {
 			wait, moved = wrongTargetRetry, nil
 		}
 		l.setState(state, err, time.Now().Add(wait))
-		l.log.Warn().Err(err).Str("state", string(state)).Dur("retry", wait).Msg("link down")
+		l.log.Warn().Err(shownError{err}).Str("state", string(state)).Dur("retry", wait).Msg("link down")
 		select {
 		case <-time.After(wait):
 		case <-moved:

@@ -187,10 +187,14 @@ func (p *publisher) dispatch(ctx context.Context, a ahp.Action) error {
 	return err
 }
 
-// confirmExit waits until the exit, which was just sent, has arrived.
+// confirmExit waits until the exit, which was just sent, has arrived, and the
+// host has refused neither that nor what came before.
 func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err
+	}
+	if _, problem := p.inflight(); problem != "" {
+		return errors.New(problem)
 	}
 	p.over()
 	return nil

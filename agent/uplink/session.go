@@ -178,7 +178,8 @@ func (s *session) match(ctx context.Context) {
 	list := s.link.opts.Terminals.List()
 	keep := make(map[term.ID]bool, len(list))
 	for _, h := range list {
-		keep[h.ID()] = true
+		p := s.publishers[h.ID()]
+		keep[h.ID()] = p == nil || p.le.h == h // else its holder was lost and met again: what p reads is over
 	}
 	s.silence(keep)
 	for _, uri := range s.link.retire(keep) {
@@ -256,7 +257,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) {
 			continue
 		}
 		s.link.update(le, func(le *lending) { le.problem = fit(err.Error(), maxProblem) })
-		s.log.Warn().Err(err).Str("terminal", string(le.h.ID())).Msg("terminal not published")
+		s.log.Warn().Err(shownError{err}).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):
 		case <-ctx.Done():

@@ -1,11 +1,15 @@
 package uplink_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"tether/agent/term"
 	"tether/agent/uplink"
@@ -114,6 +118,38 @@ func TestAnErrorOfTheHostIsSafeToShow(t *testing.T) {
 		err := w.link.Status().Err
 		if err == nil || strings.ContainsAny(err.Error(), "\x1b\a\u009b") || len(err.Error()) > 500 || !strings.Contains(err.Error(), "evil") {
 			t.Errorf("the status shows %.80q, %d bytes", err, len(err.Error()))
+		}
+	})
+}
+
+// What a host says makes no line of the log long: how much that keeps is bounded.
+func TestTheLogIsNotTheHosts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := strings.Repeat("1.0.0", 100_000)
+		var log bytes.Buffer
+		logger := zerolog.New(zerolog.SyncWriter(&log))
+		versions, _ := json.Marshal(ahp.VersionErrorData{SupportedVersions: []string{long}})
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, func(o *uplink.Options) { o.AssumeClientTerminals, o.Logger = true, &logger })
+		w.spawn(term.Spec{})
+		f.refuse(t, f.uri(t), ahp.UnknownAction{Kind: "x" + long, Raw: []byte(`{"type":"x` + long + `"}`)}, "no")
+		f.mu.Lock()
+		f.fail = map[string]*jsonrpc.Error{ahp.MethodReconnect: jsonrpc.Errorf(ahp.CodeNotFound, "who are you"),
+			ahp.MethodInitialize: {Code: ahp.CodeUnsupportedProtocolVersion, Message: "no", Data: versions}}
+		f.mu.Unlock()
+		w.cut(false)
+		time.Sleep(10 * time.Minute)
+		w.endLink()
+		lines := strings.Split(log.String(), "\n")
+		for _, line := range lines {
+			if len(line) > 2<<10 {
+				t.Errorf("a line of %d bytes: %.100s", len(line), line)
+			}
+		}
+		for _, want := range []string{"refused by the host", "no common protocol version"} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("the log says nothing of %q", want)
+			}
 		}
 	})
 }

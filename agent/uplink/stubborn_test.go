@@ -60,6 +60,25 @@ func (f *fakeHost) refuse(t *testing.T, uri string, a ahp.Action, reason string)
 	synctest.Wait()
 }
 
+// Last words that the host has refused have not arrived, although the exit behind them was sent.
+func TestRefusedLastWordsAreToldAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient, deaf: 1}
+		w := fakeWorld(t, f, literal)
+		_, child := w.spawn(term.Spec{})
+		uri := f.uri(t)
+		w.cut(true)
+		child.Print("last words")
+		child.End(3)
+		w.up() // both are sent at once
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if got, code := f.text[uri], f.exited[uri]; got != "last words" || code == nil || *code != 3 {
+			t.Errorf("the host has %q, exit %v; want the last words and 3", got, code)
+		}
+	})
+}
+
 // A host that takes output but no titles is served nevertheless.
 func TestARefusedTitleDoesNotStopTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

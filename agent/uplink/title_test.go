@@ -93,3 +93,28 @@ func TestALastTitleIsTold(t *testing.T) {
 		}
 	})
 }
+
+// A title that waits when the connection is lost is told after it, also where the host has all that was printed after that, and the
+// next one is compared with what the host has been told.
+func TestATitleThatWaitsOutlivesTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		w.online()
+		_, child := w.spawn(term.Spec{Name: "web"})
+		child.Print("\x1b]0;one\a")
+		synctest.Wait()
+		child.Print("\x1b]0;two\aoutput after it")
+		time.Sleep(10 * time.Millisecond) // it is acknowledged
+		w.cut(false)
+		w.online()
+		time.Sleep(time.Minute)
+		if s := w.only(); s.Title != "two" {
+			t.Errorf("after the link came back it shows %q, want two", s.Title)
+		}
+		child.Print("\x1b]0;one\a")
+		time.Sleep(time.Second)
+		if s := w.only(); s.Title != "one" {
+			t.Errorf("then it shows %q, want one", s.Title)
+		}
+	})
+}

@@ -89,7 +89,7 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 		})
 		le.signal()
 	}
-	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", v.Kind).Msg("refused by the host")
+	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", fit(v.Kind, maxReason)).Msg("refused by the host")
 }
 
 // ending is a terminal that the host says has ended.

@@ -1,9 +1,13 @@
 package uplink_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +15,8 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
+	"tether/platform/pty"
 )
 
 func unlend(t *testing.T, h term.Handle) {
@@ -47,6 +53,133 @@ func TestUnlendAndLendAgainDoesNotKill(t *testing.T) {
 		}
 		if alive := f.living(); len(alive) != 1 || f.text[alive[0]] != "one two" {
 			t.Errorf("the host has %v with %q, want one terminal with everything", alive, f.text)
+		}
+	})
+}
+
+// lostHolder keeps a child that prints nothing, and what it is given, while connections to it come and go.
+type lostHolder struct {
+	mu     sync.Mutex
+	meta   []byte
+	killed bool
+}
+
+func (h *lostHolder) kept() (meta []byte, killed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.meta, h.killed
+}
+
+// holderWire is a connection to it.
+type holderWire struct {
+	h    *lostHolder
+	once sync.Once
+	lost chan struct{} // closed when it has ended
+}
+
+func (h *lostHolder) dial() *holderWire { return &holderWire{h: h, lost: make(chan struct{})} }
+
+func (w *holderWire) lose() { w.once.Do(func() { close(w.lost) }) }
+
+func (w *holderWire) Read([]byte) (int, error)       { <-w.lost; return 0, io.EOF }
+func (w *holderWire) WaitReadable() error            { <-w.lost; return nil }
+func (w *holderWire) Write(p []byte) (int, error)    { return len(p), nil }
+func (w *holderWire) Resize(term.Size) error         { return nil }
+func (w *holderWire) Wait() pty.Exit                 { <-w.lost; return pty.Exit{} }
+func (w *holderWire) Pid() int                       { return 1 }
+func (w *holderWire) Close() error                   { w.lose(); return nil }
+func (w *holderWire) StreamFrom(int64) error         { return nil }
+func (w *holderWire) ExitedAt() (time.Time, int64)   { return time.Time{}, 0 }
+func (w *holderWire) Gone() bool                     { _, killed := w.h.kept(); return killed }
+func (w *holderWire) Checkpoint(int64, []byte) error { return nil }
+func (w *holderWire) Keep(int64) error               { return nil }
+func (w *holderWire) Forget(context.Context) error   { w.lose(); return nil }
+
+func (w *holderWire) SetMeta(p []byte) error {
+	w.h.mu.Lock()
+	defer w.h.mu.Unlock()
+	w.h.meta = slices.Clone(p)
+	return nil
+}
+
+func (w *holderWire) Kill(context.Context, time.Duration) error {
+	w.h.mu.Lock()
+	w.h.killed = true
+	w.h.mu.Unlock()
+	w.lose()
+	return nil
+}
+
+// adopt has the pool take the terminal up again.
+func (h *lostHolder) adopt(t *testing.T, w *world, was term.Handle) {
+	t.Helper()
+	meta, _ := h.kept()
+	past := term.Past{ID: was.ID(), Started: time.Now(), Size: was.Info().Size, Meta: meta, Window: 64}
+	if err := w.pool.Adopt(t.Context(), h.dial(), past); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+// A terminal whose holder was lost for a moment is withdrawn and lent anew. What the host says of the end that we asked for kills
+// nothing.
+func TestAHolderThatIsMetAgainKillsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		keeper := &lostHolder{}
+		first := keeper.dial()
+		w.mu.Lock()
+		w.wrap = func(*testkit.Child) term.PTY { return first }
+		w.mu.Unlock()
+		h, _ := w.spawn(term.Spec{})
+		before := f.uri(t)
+		time.Sleep(time.Hour) // nothing is a late loss any more
+		answer := f.delay(ahp.MethodDisposeTerminal)
+		first.lose()
+		synctest.Wait()
+		keeper.adopt(t, w, h)
+		code := int64(-1)
+		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
+		answer()
+		time.Sleep(time.Minute)
+		if _, killed := keeper.kept(); killed {
+			t.Fatal("the child was killed")
+		}
+		if alive := f.living(); len(alive) != 1 || alive[0] == before {
+			t.Errorf("the host has %v, want another one than %s", alive, before)
+		}
+	})
+}
+
+// The same while the link is down: it goes on with the terminal that there is now.
+func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		keeper := &lostHolder{}
+		first := keeper.dial()
+		w.mu.Lock()
+		w.wrap = func(*testkit.Child) term.PTY { return first }
+		w.mu.Unlock()
+		h, _ := w.spawn(term.Spec{})
+		w.cut(true)
+		first.lose()
+		synctest.Wait()
+		keeper.adopt(t, w, h)
+		w.up()
+		now, err := w.pool.As(term.User).Terminal(h.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := now.Kill(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if _, told := f.exited[f.created[0]]; !told {
+			t.Errorf("the host was not told of the exit; it has %v", f.created)
 		}
 	})
 }
