@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"tether/agent/policy"
 	"tether/agent/term"
 )
 
@@ -217,7 +218,7 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 			return
 		}
 		if kind == websocket.MessageBinary {
-			err = a.terminal.Write(ctx, data)
+			err = a.typed(ctx, data)
 		} else {
 			err = a.control(data)
 		}
@@ -232,6 +233,16 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 		default: // one complaint that waits is enough
 		}
 	}
+}
+
+// typed hands on what was typed. What an agent types into a shell is judged, as
+// it is where it comes through MCP.
+func (a *attachment) typed(ctx context.Context, data []byte) error {
+	judge := agentTerminals{server: a.server, access: a.access, door: policy.DoorCLI}
+	if err := judge.checkTyped(a.terminal, data); err != nil {
+		return err
+	}
+	return a.terminal.Write(ctx, data)
 }
 
 // lendings tells who can watch, whenever that has changed since the attachment began: whoever types wants to know.
@@ -258,6 +269,9 @@ func (a *attachment) control(data []byte) error {
 	c, err := parseControl(data)
 	if err != nil || c.Type != ControlResize {
 		return err
+	}
+	if err := term.Allow(a.access.Actor(), term.OpResize, a.terminal.Info()); err != nil {
+		return err // and its size counts for nobody
 	}
 	return a.server.sizes.want(a.terminal, a, term.Size{Cols: c.Cols, Rows: c.Rows})
 }

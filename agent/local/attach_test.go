@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -329,4 +330,64 @@ func TestDrainDoesNotWaitForAStalledClient(t *testing.T) {
 	if took := time.Since(began); took > patience/2 {
 		t.Errorf("took %v", took)
 	}
+}
+
+// An agent's own screen counts for nobody: it may not resize, and what it asked for does not bound the person's screen.
+func TestAgentsScreensBoundNobody(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer its.Close()
+	if err := its.Resize(t.Context(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, its); got.Type != local.ControlError {
+		t.Errorf("the agent is told %+v", got)
+	}
+	mine := w.attach(tm.ID, local.AttachOptions{})
+	if err := mine.Resize(t.Context(), 100, 40); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := next(t, mine), (local.Control{Type: local.ControlResized, Cols: 100, Rows: 40}); !cmp.Equal(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// What an agent types is judged at this door as at MCP's.
+func TestTypedAtAttachmentsIsJudged(t *testing.T) {
+	engine, err := policy.New(policy.Options{Config: policyAllowing("bash")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := serve(t, local.Options{Policy: engine}, term.Options{})
+	tm, err := w.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"bash"}, Cwd: testkit.Abs("/")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := <-w.children
+	its, err := w.client.As("bob").Attach(t.Context(), tm.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer its.Close()
+	if err := its.Write(t.Context(), []byte("rm x\r")); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, its); got.Type != local.ControlError || !strings.Contains(got.Message, "blocked") {
+		t.Errorf("the agent is told %+v", got)
+	}
+	if err := its.Write(t.Context(), []byte("ls\r")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the rest was typed", func() bool { return child.Typed() == "ls\r" })
+	if err := w.attach(tm.ID, local.AttachOptions{}).Write(t.Context(), []byte("rm y\r")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the person may", func() bool { return child.Typed() == "ls\rrm y\r" })
 }

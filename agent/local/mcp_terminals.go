@@ -135,7 +135,7 @@ func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 // asked when the shell was started.
 func (a *agentTerminals) checkTyped(h term.Handle, p []byte) error {
 	i := h.Info()
-	if i.Owner != a.access.Actor() || len(i.Command) == 0 || !command.IsShell(filepath.Base(i.Command[0])) {
+	if i.Owner.Role != term.RoleAgent || i.Owner != a.access.Actor() || len(i.Command) == 0 || !command.IsShell(filepath.Base(i.Command[0])) {
 		return nil
 	}
 	for line := range strings.FieldsFuncSeq(string(p), func(r rune) bool { return r == '\r' || r == '\n' }) {

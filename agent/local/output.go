@@ -78,6 +78,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	end := h.Info().Bytes
 	rd, head, err := open(h, q)
 	if err != nil {
 		return err
@@ -93,7 +94,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	}
 	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
 	if _, err := out.Write(head); err == nil {
-		s.copyOutput(ctx, out, rd, q)
+		s.copyOutput(ctx, out, rd, q, end)
 	}
 	if q.follow && s.draining.Err() != nil {
 		w.Header().Set(droppedTrailer, "1")
@@ -102,9 +103,10 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 	return nil // what fails now is the client's going, or ends its reading
 }
 
-// copyOutput hands on what the reader has, and if q.follow what it will have,
-// to the end of the command if it is for one.
-func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery) {
+// copyOutput hands on what the reader has up to about the raw offset end, and if
+// q.follow what it will have, to the end of the command if it is for one. Without
+// a bound, a child that prints for ever would keep a client that is slower.
+func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) {
 	buf := make([]byte, readChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
@@ -115,14 +117,14 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 		var lagged *term.LaggedError
 		switch {
 		case errors.As(err, &lagged):
-			ev.Data = lostLine(lagged.Lost)
+			ev.Data, ev.Raw = lostLine(lagged.Lost), lagged.Raw
 		case err != nil || !ok:
 			return
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
 			return
 		}
 		if len(ev.Data) > 0 {
-			if _, err := out.Write(ev.Data); err != nil {
+			if _, err := out.Write(ev.Data); err != nil || !q.follow && ev.Raw >= end {
 				return
 			}
 		}

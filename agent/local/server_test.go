@@ -275,3 +275,40 @@ func TestDrainRefuses(t *testing.T) {
 		t.Errorf("while the socket is there: %v", err)
 	}
 }
+
+// What is read of a program that prints on ends with what there was: a client that is slower would else be kept for ever.
+func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
+	const ahead, most = 4 << 20, 16 << 20 // bytes
+	w := serve(t, local.Options{}, term.Options{LogBytes: 32 << 20})
+	tm, child := w.spawn("a")
+	h, err := w.pool.As(term.User).Find(tm.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, printed, read := strings.Repeat("x", 1023)+"\n", 0, 0
+	print := func() { // so that there is always more than what is on its way
+		for ; printed < read+ahead; printed += 64 * len(line) {
+			child.Print(strings.Repeat(line, 64))
+		}
+		testkit.Eventually(t, patience, "it was taken", func() bool { return h.Info().Bytes == int64(printed) })
+	}
+	print()
+	body, err := w.client.Read(t.Context(), "a", local.ReadOptions{View: "raw"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	buf := make([]byte, 64<<10)
+	for read < most {
+		n, err := body.Read(buf)
+		read += n
+		if errors.Is(err, io.EOF) && read >= ahead {
+			return
+		}
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", read, err)
+		}
+		print()
+	}
+	t.Errorf("it goes on after %d bytes, when there were %d", read, ahead)
+}
