@@ -147,7 +147,17 @@ func (l *Lend) effect(q Lending, home string) string {
 func (r *LendRule) fits(q Lending, home string) bool {
 	one := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	return one(r.Doors, q.Door) && one(r.Owners, q.Owner) && one(r.Hosts, q.Host) &&
-		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return below(q.Dirs, d, home) }))
+		(len(r.Directories) == 0 || slices.ContainsFunc(r.Directories, func(d string) bool { return r.about(d, q.Dirs, home) }))
+}
+
+// about reports whether one of the directories is top or in it. Where that is
+// below a home directory that is not known, any might be: a never counts, and
+// nothing else does.
+func (r *LendRule) about(top string, dirs []string, home string) bool {
+	if home == "" && strings.HasPrefix(top, "~") {
+		return r.Effect == LendNever
+	}
+	return below(dirs, top, home)
 }
 
 // below reports whether one of the directories is top or in it: by its name or,

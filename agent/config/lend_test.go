@@ -9,6 +9,19 @@ import (
 	"tether/internal/testkit"
 )
 
+// Where nobody knows the home directory, what must not be lent below it may be anywhere.
+func TestLendRulesWithoutAHome(t *testing.T) {
+	for effect, want := range map[string]string{"never": "never", "yes": "no"} {
+		c, err := config.Parse("f", []byte("[lend]\ndefault = \"no\"\n[[lend.rules]]\neffect = \""+effect+"\"\ndirectories = [\"~/secret\"]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Lend.Effect(config.Lending{Door: "cli", Owner: "user", Host: "lab", Dirs: []string{testkit.Abs("/home/x/secret")}}, ""); got != want {
+			t.Errorf("%s below a home that is not known: %s, want %s", effect, got, want)
+		}
+	}
+}
+
 // The first rule that fits counts, but never always does.
 func TestLendRules(t *testing.T) {
 	home, work := testkit.Abs("/home/x"), testkit.Abs("/work")
