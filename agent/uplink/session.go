@@ -52,6 +52,7 @@ type publication struct {
 	le     *lending
 	cancel context.CancelFunc
 	done   chan struct{}
+	lost   bool // it found the terminal withdrawn; set before done is closed
 	gone   bool // withdrawn; owned by run
 }
 
@@ -198,7 +199,7 @@ func (s *session) silence(keep map[term.ID]bool) {
 	var ended []term.ID
 	channels := map[string]bool{}
 	for id, p := range s.publishers {
-		if p.gone = p.gone || !keep[id]; !p.gone {
+		if p.gone = p.gone || !keep[id] || p.over() && p.lost; !p.gone {
 			continue
 		}
 		p.cancel()
@@ -225,7 +226,7 @@ func (s *session) publish(ctx context.Context, le *lending) {
 	p := &publication{le: le, cancel: cancel, done: make(chan struct{})}
 	s.publishers[le.h.ID()] = p
 	s.wg.Go(func() {
-		s.keepPublishing(ctx, le)
+		p.lost = s.keepPublishing(ctx, le)
 		cancel()
 		close(p.done)
 		s.rouse()
@@ -241,27 +242,27 @@ func (s *session) rouse() {
 }
 
 // keepPublishing tries again, patiently, what did not work: the host may have
-// been busy for a moment while the connection lives on for weeks.
-func (s *session) keepPublishing(ctx context.Context, le *lending) {
+// been busy for a moment while the connection lives on for weeks. It reports
+// whether it ended because the terminal was withdrawn: that may have been lent
+// again before match looks, and is then another one.
+func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bool) {
 	var retry backoff
 	for {
 		err := newPublisher(s, le).run(ctx)
 		switch {
 		case err == nil, ctx.Err() != nil, errors.Is(err, errWrongTarget):
-			return
+			return false
 		case errors.Is(err, jsonrpc.ErrClosed): // the session ends too
-			return
-		case errors.Is(err, term.ErrNotFound): // withdrawn: match will hear of it
-			return
-		case errors.Is(err, io.ErrClosedPipe): // withdrawn, and perhaps lent again
-			continue
+			return false
+		case errors.Is(err, term.ErrNotFound), errors.Is(err, io.ErrClosedPipe):
+			return true
 		}
 		s.link.update(le, func(le *lending) { le.problem = fit(err.Error(), maxProblem) })
 		s.log.Warn().Err(shownError{err}).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):
 		case <-ctx.Done():
-			return
+			return false
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -244,6 +245,37 @@ func TestUnlendAndLendInOneGo(t *testing.T) {
 		synctest.Wait()
 		if got := text(w.only()); !strings.HasPrefix(got, "0\n1\n") || !strings.HasSuffix(got, "18\n19\n") {
 			t.Errorf("text %q", got)
+		}
+	})
+}
+
+// Withdrawn and lent again while the link is about to look, it is not forgotten.
+func TestUnlendAndLendWhileTheLinkLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ahp.TargetClient}
+		w := fakeWorld(t, f, literal)
+		h, child := w.spawn(term.Spec{})
+		for round := range 1000 {
+			if err := h.Unlend("lab"); err != nil {
+				t.Fatal(err)
+			}
+			for range round % 40 {
+				runtime.Gosched()
+			}
+			if err := h.Lend("lab"); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			line := fmt.Sprintf("round %d\r\n", round)
+			child.Print(line)
+			time.Sleep(100 * time.Millisecond)
+			f.mu.Lock()
+			got := f.text[f.created[len(f.created)-1]]
+			f.text = map[string]string{}
+			f.mu.Unlock()
+			if !strings.HasSuffix(got, line) {
+				t.Fatalf("round %d: the host has %.60q", round, got)
+			}
 		}
 	})
 }
