@@ -243,7 +243,7 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 		if !whole || bytes > maxReplay {
 			return nil, false
 		}
-		if s.ch.term == nil && s.changed > seq {
+		if s.ch.isRoot() && s.changed > seq {
 			missed = append(missed, entry{seq: s.changed, msg: s.listingLocked()})
 		}
 	}

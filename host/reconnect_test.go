@@ -338,3 +338,38 @@ func TestReplacedConnectionChangesNothing(t *testing.T) {
 		}
 	})
 }
+
+// The catalogue is the root's: who comes back to other channels alone is not told it, and nobody is told it for each of them.
+func TestTheCatalogueIsToldForTheRootAlone(t *testing.T) {
+	for _, subs := range [][]string{{}, {ahp.RootURI}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := testHost(t, host.Options{Sessions: true})
+			v := connect(t, h, "v", viewOptions{})
+			if err := v.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil); err != nil {
+				t.Fatal(err)
+			}
+			all := append([]string{sessionURI}, subs...)
+			for _, uri := range all {
+				if err := v.subscribe(uri); err != nil {
+					t.Fatal(err)
+				}
+			}
+			synctest.Wait()
+			v.close()
+			connect(t, h, "laptop", viewOptions{}).create(uri)
+			_, r, err := reconnect(t, h, v, all...)
+			if err != nil || r.Type != ahp.ReconnectReplay {
+				t.Fatalf("%q, %v", r.Type, err)
+			}
+			n := 0
+			for _, e := range r.Actions {
+				if e.Channel == ahp.RootURI {
+					n++
+				}
+			}
+			if n != len(subs) {
+				t.Errorf("with %v it is told the catalogue %d times", all, n)
+			}
+		})
+	}
+}
