@@ -1,6 +1,8 @@
 package host
 
 import (
+	"sync/atomic"
+	"time"
 	"weak"
 
 	"tether/ahp"
@@ -28,7 +30,7 @@ func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, t := range h.order {
-		n := int64(t.content.cost) + t.log.behind(t.log.first)
+		n := int64(t.content.cost) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 		if real += n; i == 0 || n < least {
 			least = n
 		}
@@ -98,4 +100,13 @@ func (h *Host) Awaited(uri string) bool {
 	defer h.mu.Unlock()
 	t := h.terminals[uri]
 	return t != nil && t.moved != nil
+}
+
+// PingPatience is how long a ping may take to a peer that has said nothing since it was sent so much.
+func PingPatience(limit time.Duration, sent int64) time.Duration {
+	var taken atomic.Int64
+	p := pulse{limit: limit, guard: &stallGuard{socket: &taken, epoch: time.Now()}}
+	p.note()
+	taken.Store(sent)
+	return p.patience()
 }

@@ -11,6 +11,10 @@ import (
 // slowest is how many bytes a second a peer is thought to read at least, when it is asked for a sign of life behind what it was sent.
 const slowest = 8 << 10
 
+// maxOnItsWay is how much of what the socket has taken can still be on its way: sockets and proxies keep some MB, however much was sent
+// since the peer was heard.
+const maxOnItsWay = 16 << 20 // bytes
+
 // pulse finds out that the peer of a connection is gone although nobody has said so: a machine that was switched off, a network that
 // swallows everything. A peer that says nothing for the limit is pinged. Its timer looks once in that time, so an idle connection
 // costs nothing else.
@@ -54,7 +58,7 @@ func (p *pulse) quiet() time.Duration { return p.guard.now() - time.Duration(p.h
 
 // patience is how long a ping may take: it comes behind everything that was sent since the peer was heard.
 func (p *pulse) patience() time.Duration {
-	return p.limit + time.Duration(p.guard.sent()-p.taken.Load())*time.Second/slowest
+	return p.limit + time.Duration(min(p.guard.sent()-p.taken.Load(), maxOnItsWay))*time.Second/slowest
 }
 
 // check runs when the timer does. While something is being sent, the guard watches.

@@ -113,3 +113,16 @@ func TestASilentSocketIsNoticed(t *testing.T) {
 	}
 	testkit.Eventually(t, testkit.Patience, "the host notices", func() bool { return !ended.at("").IsZero() })
 }
+
+// How long a ping is waited for grows with what may be on its way to a slow client, not with all that it was ever sent.
+func TestAPingIsWaitedForWithinReason(t *testing.T) {
+	const limit = 30 * time.Second
+	if got := host.PingPatience(limit, 80<<10); got != limit+10*time.Second {
+		t.Errorf("behind 80 KiB: %v", got)
+	}
+	for _, sent := range []int64{1 << 30, 10 << 30, 1 << 40} {
+		if got := host.PingPatience(limit, sent); got < limit || got > time.Hour {
+			t.Errorf("after %d bytes: %v", sent, got)
+		}
+	}
+}
