@@ -195,6 +195,13 @@ func (c *conn) closeLocked(code int, reason string) {
 	})
 }
 
+// over reports whether the connection is being closed.
+func (c *conn) over() bool {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	return c.closing
+}
+
 // wake lets the write goroutine pull.
 func (c *conn) wake() { c.peer.Wake() }
 
@@ -275,6 +282,8 @@ func (c *conn) Handle(_ context.Context, r *jsonrpc.Request) {
 	switch {
 	case c.h.refuses(r):
 		err = errGoingAway
+	case c.over():
+		err = errClosing // also of a client that does not hear: its token may have been revoked
 	case ok && c.client == nil && !m.early:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
 	case ok:

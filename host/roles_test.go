@@ -349,3 +349,52 @@ func TestAuditHoldsNoContent(t *testing.T) {
 		t.Errorf("the record holds a token or text: %s", all)
 	}
 }
+
+// stubborn is a connection whose other end does not let it be closed.
+type stubborn struct {
+	jsonrpc.Channel
+	end chan struct{}
+}
+
+// CloseReason implements jsonrpc.ReasonCloser.
+func (s stubborn) CloseReason(int, string) error {
+	<-s.end
+	return s.Channel.Close()
+}
+
+// What is still asked on a connection that is being closed, as when its token was revoked, changes nothing.
+func TestAConnectionThatIsClosedAsksNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{Sessions: true})
+		connect(t, h, "laptop", viewOptions{resume: true}).create(uri)
+		near, far := jsonrpc.Pipe()
+		held := stubborn{far, make(chan struct{})}
+		served := make(chan struct{})
+		go func() { defer close(served); _ = h.ServeChannel(context.Background(), held) }()
+		old := newViewer(t, near, "admin")
+		old.initialize(viewOptions{})
+		now := connect(t, h, "admin", viewOptions{}) // it takes the place of the first
+		if err := now.call(ahp.MethodCreateSession, ahp.CreateSessionParams{Channel: sessionURI}, nil); err != nil {
+			t.Fatal(err)
+		}
+		for method, params := range map[string]any{
+			ahp.MethodDisposeTerminal: ahp.DisposeTerminalParams{Channel: uri},
+			ahp.MethodDisposeSession:  ahp.DisposeSessionParams{Channel: sessionURI},
+		} {
+			ctx, cancel := context.WithCancel(context.Background())
+			asked := make(chan error)
+			go func() { asked <- old.peer.Call(ctx, method, params, nil) }()
+			synctest.Wait()
+			cancel()
+			<-asked
+		}
+		for _, uri := range []string{uri, sessionURI} {
+			if err := now.subscribe(uri); err != nil {
+				t.Errorf("%s: %v", uri, err)
+			}
+		}
+		close(held.end)
+		old.close()
+		<-served
+	})
+}
