@@ -11,6 +11,7 @@ package tty
 import (
 	"context"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 )
@@ -27,6 +28,13 @@ func Size(f *os.File) (cols, rows int, ok bool) {
 // ReadSecret reads a line without echo. When ctx ends first it restores the terminal and returns ctx's error; the reading then goes on
 // in the background until a line is typed, so the program should end.
 func ReadSecret(ctx context.Context, f *os.File) (string, error) {
+	return readSecret(ctx, f, term.ReadPassword)
+}
+
+// beginning is how long reading may take to begin: to switch off the echo.
+const beginning = time.Second
+
+func readSecret(ctx context.Context, f *os.File, readPassword func(fd int) ([]byte, error)) (string, error) {
 	fd := int(f.Fd())
 	state, err := term.GetState(fd)
 	if err != nil {
@@ -38,14 +46,25 @@ func ReadSecret(ctx context.Context, f *os.File) (string, error) {
 	}
 	read := make(chan line, 1) // 1: the reader ends even when nobody waits any more
 	go func() {
-		text, err := term.ReadPassword(fd)
+		text, err := readPassword(fd)
 		read <- line{text, err}
 	}()
 	select {
 	case l := <-read:
 		return string(l.text), l.err
 	case <-ctx.Done():
-		_ = term.Restore(fd, state)
-		return "", ctx.Err()
 	}
+	// Without echo is how the terminal would stay if it were restored before the reader has begun.
+	for began := time.Now(); time.Since(began) < beginning; {
+		if now, err := term.GetState(fd); err != nil || *now != *state {
+			break
+		}
+		select {
+		case <-read: // which has restored it
+			return "", ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	_ = term.Restore(fd, state)
+	return "", ctx.Err()
 }
