@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -153,14 +154,22 @@ func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
 	return all
 }
 
-// crashIn is what Go prints when a program ends by a fault of its own. What is before may show values of the configuration.
-func crashIn(printed []byte) []byte {
-	for _, begins := range []string{"panic: ", "fatal error: ", "SIGQUIT: "} {
-		if i := bytes.Index(printed, []byte(begins)); i >= 0 {
-			return printed[i:]
+// crashIn is what Go prints when a program ends by a fault of its own. What daemons themselves have printed before and after may show values
+// of the configuration.
+func crashIn(printed []byte) (crashes []byte) {
+	crashed := false
+	for line := range bytes.Lines(printed) {
+		switch text := string(line); {
+		case strings.HasPrefix(text, "panic: "), strings.HasPrefix(text, "fatal error: "), strings.HasPrefix(text, "SIGQUIT: "):
+			crashed = true
+		case strings.HasPrefix(text, "tether: "):
+			crashed = false
+		}
+		if crashed {
+			crashes = append(crashes, line...)
 		}
 	}
-	return nil
+	return crashes
 }
 
 // harmlessChecks are the checks without what the configuration file says.

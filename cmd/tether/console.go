@@ -32,9 +32,23 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// notice tells the person something beside the output.
+// notice tells the person something beside the output. A carriage return at its end is for a terminal in raw mode.
 func (a *app) notice(format string, args ...any) {
-	fmt.Fprintln(a.stderr, dim(a.stderr, "tether: "+fmt.Sprintf(format, args...)))
+	text, raw := strings.CutSuffix(fmt.Sprintf(format, args...), "\r")
+	text = dim(a.stderr, "tether: "+printableLines(text))
+	if raw {
+		text += "\r"
+	}
+	fmt.Fprintln(a.stderr, text)
+}
+
+// printableLines is s with its lines, each printable: what hosts and programs say is in errors, too.
+func printableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = printable(line, 0)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // printable is s on one line without anything a terminal would obey, cut to at most max runes; 0 means uncut.

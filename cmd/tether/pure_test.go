@@ -141,6 +141,8 @@ func TestStripper(t *testing.T) {
 		{"\x1bPdcs\x1b\\x", "x"},
 		{"a\x00\x08\x7fb", "ab"},
 		{"\x1b[?25", ""},
+		{"a\u009b6n\u009d52;c;eA==\u009c\u0085b", "a6n52;c;eA==b"}, // C1 in UTF-8, which terminals obey
+		{"\u00a0\u00bf©", "\u00a0\u00bf©"},
 	} {
 		var s stripper
 		if got := s.append(nil, []byte(c.in)); string(got) != c.want {

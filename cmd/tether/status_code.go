@@ -73,8 +73,8 @@ func (a *app) explain(ctx context.Context, err error) {
 	if errors.Is(err, local.ErrNotRunning) {
 		text = "the daemon is not running"
 	}
-	fmt.Fprintln(a.stderr, "tether:", text)
+	fmt.Fprintln(a.stderr, "tether:", printableLines(text))
 	if hint := hintFor(err); hint != "" {
-		fmt.Fprintln(a.stderr, "  "+hint)
+		fmt.Fprintln(a.stderr, "  "+printableLines(hint))
 	}
 }

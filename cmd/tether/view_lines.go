@@ -107,18 +107,32 @@ func (v *lineView) say(text string) error {
 
 func (v *lineView) end(reason error) error {
 	if reason != nil {
-		return v.say(fmt.Sprintf("cannot be shown any more: %v", reason))
+		return v.say("cannot be shown any more: " + printable(reason.Error(), 300))
 	}
 	return v.say("gone")
 }
 
 // stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state
 // machine: pieces of any size give the same.
-type stripper struct{ escape escape.Scanner }
+type stripper struct {
+	escape escape.Scanner
+	lead   bool // leadC1 was the last byte
+}
+
+// leadC1 is the first byte of U+0080 to U+00BF, of which those up to U+009F are controls (C1): terminals take U+009B for ESC [.
+const leadC1 = 0xc2
 
 func (s *stripper) append(dst, p []byte) []byte {
 	for _, c := range p {
-		if s.escape.Next(c) == escape.Text && (c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r') {
+		text, lead := s.escape.Next(c) == escape.Text, s.lead
+		s.lead = text && c == leadC1
+		switch {
+		case !text, s.lead: // it is known with the next byte
+		case lead && c >= 0x80 && c <= 0x9f:
+		case c >= ' ' && c != 0x7f || c == '\t' || c == '\n' || c == '\r':
+			if lead {
+				dst = append(dst, leadC1)
+			}
 			dst = append(dst, c)
 		}
 	}
