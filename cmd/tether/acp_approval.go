@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"tether/agent/acp"
@@ -38,7 +39,16 @@ func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 // isAbout reports whether the question is about the command of this agent.
 func (a *agentTerminals) isAbout(q local.Approval, c acp.Command) bool {
 	return q.State == local.ApprovalWaiting && q.Actor == "agent "+a.name && q.Door == policy.DoorACP &&
-		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv)
+		q.Line == c.Line && q.Cwd == c.Cwd && slices.Equal(q.Argv, c.Argv) && slices.Equal(q.Env, namesOf(c.Env))
+}
+
+// namesOf are the names of NAME=value.
+func namesOf(env []string) []string {
+	names := make([]string, len(env))
+	for i, e := range env {
+		names[i], _, _ = strings.Cut(e, "=")
+	}
+	return names
 }
 
 // claim makes sure that two spawns of the same command are two questions.

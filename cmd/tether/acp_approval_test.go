@@ -1,0 +1,26 @@
+package main
+
+import (
+	"testing"
+
+	"tether/agent/acp"
+	"tether/agent/local"
+	"tether/agent/policy"
+)
+
+// Two commands that differ in the variables they set are two questions: an answer to one is none to the other.
+func TestQuestionsOfAnEditorTellVariablesApart(t *testing.T) {
+	a := &agentTerminals{name: "bob"}
+	q := local.Approval{State: local.ApprovalWaiting, Actor: "agent bob", Door: policy.DoorACP, Argv: []string{"make"}, Cwd: "/x", Env: []string{"LD_PRELOAD"}}
+	c := acp.Command{Argv: []string{"make"}, Cwd: "/x"}
+	if a.isAbout(q, c) {
+		t.Error("a question about a command that sets LD_PRELOAD is taken for one about another")
+	}
+	c.Env = []string{"LD_PRELOAD=/tmp/x=y.so"}
+	if !a.isAbout(q, c) {
+		t.Error("its own question is not found")
+	}
+	if q.Env, c.Env = nil, []string{}; !a.isAbout(q, c) {
+		t.Error("without variables it is not found")
+	}
+}
