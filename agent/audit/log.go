@@ -265,13 +265,24 @@ func (l *Log) rotateLocked() error {
 		l.full = true
 	}
 	l.closeLocked() // some systems do not rename open files
-	for i := l.opts.Keep; i > 0; i-- {
+	for i := l.room(); i > 0; i-- {
 		if err := os.Rename(nth(l.opts.Path, i-1), nth(l.opts.Path, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	l.full = false
 	return l.openLocked()
+}
+
+// room is the first number that no older file has, up to which they are moved: a
+// rotation that has failed half way goes on, and pushes out nothing more.
+func (l *Log) room() int {
+	for i := 1; i < l.opts.Keep; i++ {
+		if _, err := os.Lstat(nth(l.opts.Path, i)); errors.Is(err, fs.ErrNotExist) {
+			return i
+		}
+	}
+	return l.opts.Keep
 }
 
 // nth is the name of the n-th file before the current one.

@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -80,6 +81,37 @@ func TestRotationKeepsTheChain(t *testing.T) {
 	}
 	if r := verified(t, path, nil); len(r.Problems) == 0 {
 		t.Error("the current file was removed and not missed")
+	}
+}
+
+// A rotation that ended half way, by a crash or where a file could not be moved, costs no file more when it goes on.
+func TestARotationThatWasCutShort(t *testing.T) {
+	options := audit.Options{MaxBytes: 4 << 10, Keep: 3}
+	path := written(t, 500, options)
+	for _, n := range []string{"2", "1"} { // all is moved but the current file
+		to := map[string]string{"2": ".3", "1": ".2"}[n]
+		if err := os.Rename(path+"."+n, path+to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := map[string]string{}
+	for _, file := range []string{path + ".2", path + ".3"} {
+		before[file] = string(bytes.Join(readLines(t, file), nil))
+	}
+	options.Path = path
+	for info, err := os.Lstat(path + ".1"); info == nil; info, err = os.Lstat(path + ".1") {
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Fatal(err)
+		}
+		written(t, 1, options)
+	}
+	for file, was := range before {
+		if now := string(bytes.Join(readLines(t, file), nil)); now != was {
+			t.Errorf("%s is another file", filepath.Base(file))
+		}
+	}
+	if r := verified(t, path, nil); len(r.Problems) > 0 {
+		t.Errorf("problems %v", r.Problems)
 	}
 }
 
