@@ -17,6 +17,7 @@ var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connecti
 // as many as there are tokens. Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
+	asking           int    // requests under way at the doors for agents and people
 	creates          bucket // terminals that a machine may make
 }
 
@@ -43,15 +44,43 @@ func (h *Host) countLocked(p Principal, conns, terminals int) {
 	}
 	a.conns += conns
 	a.terminals += terminals
-	if a.conns == 0 && a.terminals == 0 && a.creates.fill(h.createBurst(), createRate) == h.createBurst() {
-		delete(h.accounts, p.Name)
+	h.forgetAccountLocked(p.Name, a)
+}
+
+func (h *Host) forgetAccountLocked(name string, a *account) {
+	if a.conns+a.terminals+a.asking == 0 && a.creates.fill(h.createBurst(), createRate) == h.createBurst() {
+		delete(h.accounts, name)
 	}
 }
+
+// mostPerName is how many connections one name may have, and how many requests at the doors for agents and people besides.
+func (h *Host) mostPerName() int { return max(leastPerName, h.opts.MaxConnections/perName) }
 
 // crowdedLocked reports whether a principal has its part of the connections.
 func (h *Host) crowdedLocked(p Principal) bool {
 	a := h.accounts[p.Name]
-	return p.Name != "" && a != nil && a.conns >= max(leastPerName, h.opts.MaxConnections/perName)
+	return p.Name != "" && a != nil && a.conns >= h.mostPerName()
+}
+
+// ask lets a principal have one more request at the doors for agents and people, which may last, until done is called; false if it has
+// its part of them.
+func (h *Host) ask(p Principal) (done func(), ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := h.accountLocked(p)
+	switch {
+	case a == nil:
+		return func() {}, true
+	case a.asking >= h.mostPerName():
+		return nil, false
+	}
+	a.asking++
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		a.asking--
+		h.forgetAccountLocked(p.Name, a)
+	}, true
 }
 
 // admitTerminalLocked says whether the client may have one more terminal.

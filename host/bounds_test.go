@@ -431,3 +431,105 @@ func TestABugCostsOneDownload(t *testing.T) {
 		t.Errorf("then the whole one is answered %d %q, bug %v", answer.Code, answer.Body, bug)
 	}
 }
+
+// Where the least that terminals keep is more than the bound, a look at all of them is worth it only after much was added.
+func TestRoomIsNotLookedForInVain(t *testing.T) {
+	const most = 1 << 20
+	h := testHost(t, host.Options{MaxMemory: most})
+	line := strings.Repeat("x", 98) + "\r\n"
+	var feeds []*host.Feed
+	for i := range 400 {
+		feeds = append(feeds, host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i)))
+		feeds[i].Text(strings.Repeat(line, 40))
+	}
+	floor, _, _ := h.Memory()
+	if floor <= most {
+		t.Fatalf("they keep %d bytes, which is within the bound", floor)
+	}
+	kept := 0
+	for range 1000 {
+		feeds[0].Text(line)
+		kept = max(kept, len(feeds[0].Recorded()))
+		if counted, real, _ := h.Memory(); counted != real || counted > floor+most/8 {
+			t.Fatalf("it counts %d bytes, and there are %d; at first there were %d", counted, real, floor)
+		}
+	}
+	if kept < 8<<10 {
+		t.Errorf("all are looked at each time: the one that prints keeps at most %d bytes", kept)
+	}
+	for _, f := range feeds[20:] {
+		f.Remove()
+	}
+	for range 2000 {
+		for _, f := range feeds[:20] {
+			f.Text(line)
+		}
+	}
+	if counted, _, _ := h.Memory(); counted > most {
+		t.Errorf("with %d terminals there are %d bytes, at most %d should be", 20, counted, most)
+	}
+}
+
+// Command lines that are kept for readers are among what is bounded for all terminals together.
+func TestMemoryOfCommandLines(t *testing.T) {
+	const most = 8 << 20
+	h := testHost(t, host.Options{MaxMemory: most})
+	var feeds []*host.Feed
+	for i := range 40 {
+		f := host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i))
+		for n := range 15 {
+			id := fmt.Sprint(n)
+			f.Act(ahp.TerminalCommandExecuted{CommandID: id, CommandLine: strings.Repeat("x", 64<<10)})
+			f.Act(ahp.TerminalCommandFinished{CommandID: id})
+		}
+		feeds = append(feeds, f)
+	}
+	lines := 0
+	for _, f := range feeds {
+		lines += f.Lines()
+	}
+	if lines > most {
+		t.Errorf("of command lines there are %d bytes", lines)
+	}
+	if counted, real, _ := h.Memory(); counted != real || real > most {
+		t.Errorf("it counts %d bytes, and there are %d; at most %d should be", counted, real, most)
+	}
+}
+
+// One name has a part of the requests that last, too: pages and agents with its tokens keep nobody else out.
+func TestOneNameHasItsPartOfRequests(t *testing.T) {
+	_, base := serve(t, host.Options{Access: newUsers("observer-ann", "observer-ben"), MaxConnections: 16})
+	follow := func(token string) (status int, leave func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(base, "ws")+"/events", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = func() { cancel(); answer.Body.Close() }
+		t.Cleanup(leave)
+		return answer.StatusCode, leave
+	}
+	var first func()
+	for i := range 16 {
+		status, leave := follow("observer-ann")
+		if status != http.StatusOK {
+			t.Fatalf("request %d: %d", i, status)
+		}
+		if i == 0 {
+			first = leave
+		}
+	}
+	if status, _ := follow("observer-ann"); status != http.StatusServiceUnavailable {
+		t.Errorf("one more of the same name: %d", status)
+	}
+	if status, _ := follow("observer-ben"); status != http.StatusOK {
+		t.Errorf("another name: %d", status)
+	}
+	first()
+	testkit.Eventually(t, patience, "there is a place again", func() bool { status, leave := follow("observer-ann"); leave(); return status == http.StatusOK })
+}

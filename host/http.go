@@ -31,7 +31,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == mcpPath {
-		h.mcpLines(w, r, p)
+		h.asking(w, r, p, h.mcpLines)
 		return
 	}
 	if why := h.full(p); why != nil {
@@ -63,12 +63,23 @@ func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.URL.Path == mcpPath {
-		h.mcpHTTP(w, r, p)
+		h.asking(w, r, p, h.mcpHTTP)
 		return
 	}
 	w.Header().Set("Upgrade", "websocket")
 	w.Header().Set("Connection", "Upgrade")
 	http.Error(w, "this is an agent host; connect with a WebSocket", http.StatusUpgradeRequired)
+}
+
+// asking serves a request that may last, unless its principal has as many as one name may have.
+func (h *Host) asking(w http.ResponseWriter, r *http.Request, p Principal, serve func(http.ResponseWriter, *http.Request, Principal)) {
+	done, ok := h.ask(p)
+	if !ok {
+		h.refuse(w, r, errAsksTooMuch)
+		return
+	}
+	defer done()
+	serve(w, r, p)
 }
 
 // refusal is why a request is not let in. It is answered and logged in one place, refuse.
@@ -82,6 +93,7 @@ var (
 	errForeignPage = &refusal{status: http.StatusForbidden, text: "this page may not connect to this host"}
 	errNoToken     = &refusal{status: http.StatusUnauthorized, text: "a token is needed, as ?tkn= or as Authorization: Bearer"}
 	errWrongToken  = &refusal{status: http.StatusForbidden, text: "wrong token, or one that was revoked or has expired"}
+	errAsksTooMuch = &refusal{status: http.StatusServiceUnavailable, text: "too many requests at a time with tokens of this name", quiet: true}
 	errGuessing    = &refusal{status: http.StatusTooManyRequests, text: "too many wrong tokens from this address; wait a while"}
 )
 

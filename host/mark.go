@@ -44,7 +44,15 @@ func (x *mark) cost() int {
 func (m *marks) add(x mark) {
 	m.list = append(m.list, x)
 	m.bytes += x.cost()
-	for len(m.list) > maxMarks || m.bytes > maxMarkBytes && len(m.list) > 1 {
+	for len(m.list) > maxMarks {
+		m.drop(len(m.list) / 4)
+	}
+	m.shrink(maxMarkBytes)
+}
+
+// shrink forgets the oldest until the others have at most n bytes, or one is left.
+func (m *marks) shrink(n int) {
+	for m.bytes > n && len(m.list) > 1 {
 		m.drop(max(1, len(m.list)/4))
 	}
 }

@@ -11,25 +11,37 @@ const largeEntry = 8 << 10
 // memory is how much the recorded text and the logs of all terminals take together. Text that lies in both counts twice. Guarded by the
 // host's mutex.
 type memory struct {
-	most int64 // set once; bytes
-	used int64
+	most  int64 // set once; bytes
+	used  int64
+	again int64 // below it no room is made: that would cost a look at all terminals for little; 0 if there was room to be made
 }
 
 // recordLocked takes over what a terminal takes now that something was added, and makes room if that is too much for all.
 func (h *Host) recordLocked(t *terminal) {
 	h.weighLocked(t)
-	if h.memory.used > h.memory.most {
-		h.squeezeLocked()
+	m := &h.memory
+	if m.used <= max(m.most, m.again) {
+		return
+	}
+	h.squeezeLocked()
+	m.again = 0
+	if m.used > m.most-m.step() { // what is left in any case takes it all
+		m.again = m.used + m.step()
 	}
 }
 
+// step is how much is added before room is looked for again where there was none.
+func (m *memory) step() int64 { return m.most / 16 }
+
 func (h *Host) weighLocked(t *terminal) {
-	now := int64(t.content.cost) + t.log.behind(t.log.first)
+	now := int64(t.content.cost) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 	if t.ended {
 		now = 0
 	}
-	h.memory.used += now - t.weight
+	m := &h.memory
+	m.used += now - t.weight
 	t.weight = now
+	m.again = min(m.again, m.used+m.step()) // as there is less, there is room again
 }
 
 // squeezeLocked brings all terminals together under their bound, with some room: those that take the most give way, down to what is as
@@ -41,7 +53,8 @@ func (h *Host) squeezeLocked() {
 			continue
 		}
 		t.log.shrink(level / 3)
-		t.content.shrink(int(level - t.log.behind(t.log.first)))
+		t.marks.shrink(int(level / 3))
+		t.content.shrink(int(level - t.log.behind(t.log.first) - int64(t.marks.bytes)))
 		h.weighLocked(t)
 	}
 }

@@ -113,8 +113,13 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	switch {
 	case r.URL.Path == eventsPath:
-		h.events(w, r, p)
+		h.asking(w, r, p, h.events)
 	case strings.HasPrefix(r.URL.Path, contentPath):
+		done, ok := h.ask(p)
+		if !ok {
+			return errAsksTooMuch
+		}
+		defer done()
 		return h.content(w, r, p)
 	case r.URL.Path == plainPath || !h.scripts:
 		h.plain(w)
