@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -30,14 +31,21 @@ type logins struct {
 type login struct {
 	principal Principal
 	until     time.Time
+	end       context.CancelCauseFunc // ends what a browser has opened; nil for links
 }
+
+// Why what a browser has opened ends.
+var (
+	errLoggedOut = errors.New("the browser was logged out")
+	errLoginOver = errors.New("the browser has to log in again")
+)
 
 func (s login) over(now time.Time) bool {
 	return !now.Before(s.until) || s.principal.live().Err() != nil
 }
 
 // add keeps a new secret in a map and returns it. The map gives way at its oldest entry.
-func (s *logins) add(to *map[[sha256.Size]byte]login, p Principal, ttl time.Duration, most int) string {
+func (s *logins) add(to *map[[sha256.Size]byte]login, one login, most int) string {
 	secret := rand.Text() // 128 bits of chance
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,22 +54,32 @@ func (s *logins) add(to *map[[sha256.Size]byte]login, p Principal, ttl time.Dura
 	}
 	now := time.Now()
 	var oldest [sha256.Size]byte
-	for hash, one := range *to {
-		if one.over(now) {
-			delete(*to, hash)
-		} else if o, ok := (*to)[oldest]; !ok || one.until.Before(o.until) {
+	for hash, other := range *to {
+		if other.over(now) {
+			forget(*to, hash, errLoginOver)
+		} else if o, ok := (*to)[oldest]; !ok || other.until.Before(o.until) {
 			oldest = hash
 		}
 	}
 	if len(*to) >= most {
-		delete(*to, oldest)
+		forget(*to, oldest, errLoginOver)
 	}
-	(*to)[sha256.Sum256([]byte(secret))] = login{p, now.Add(ttl)}
+	(*to)[sha256.Sum256([]byte(secret))] = one
 	return secret
 }
 
+// forget takes an entry out of a map, if it is there, and ends what hangs on it.
+func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error) {
+	if one := from[hash]; one.end != nil {
+		one.end(why)
+	}
+	delete(from, hash)
+}
+
 // launch returns the code of a link that logs a browser in as p, once.
-func (s *logins) launch(p Principal) string { return s.add(&s.launches, p, launchTime, maxLaunches) }
+func (s *logins) launch(p Principal) string {
+	return s.add(&s.launches, login{principal: p, until: time.Now().Add(launchTime)}, maxLaunches)
+}
 
 // follow uses a code up and returns whose it was.
 func (s *logins) follow(code string) (Principal, bool) {
@@ -73,8 +91,15 @@ func (s *logins) follow(code string) (Principal, bool) {
 	return one.principal, ok && !one.over(time.Now())
 }
 
-// login returns the cookie of a browser that is logged in as p from now on.
-func (s *logins) login(p Principal) string { return s.add(&s.browsers, p, loginTime, maxLogins) }
+// login returns the cookie of a browser that is logged in as p from now on. What it opens ends when it is logged out, at the latest after
+// loginTime.
+func (s *logins) login(p Principal) string {
+	one := login{principal: p, until: time.Now().Add(loginTime)}
+	live, end := context.WithCancelCause(p.live())
+	timed, stop := context.WithDeadlineCause(live, one.until, errLoginOver)
+	one.principal.Live, one.end = timed, func(why error) { end(why); stop() }
+	return s.add(&s.browsers, one, maxLogins)
+}
 
 // find returns who is logged in with a cookie.
 func (s *logins) find(cookie string) (Principal, bool) {
@@ -84,17 +109,13 @@ func (s *logins) find(cookie string) (Principal, bool) {
 	if !ok || one.over(time.Now()) {
 		return Principal{}, false
 	}
-	// What the browser has opened ends with the session too.
-	if one.principal.Live == nil {
-		one.principal.Live = context.Background()
-	}
 	return one.principal, true
 }
 
 func (s *logins) logout(cookie string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.browsers, sha256.Sum256([]byte(cookie)))
+	forget(s.browsers, sha256.Sum256([]byte(cookie)), errLoggedOut)
 }
 
 // Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The

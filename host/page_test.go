@@ -227,6 +227,13 @@ func TestSessionsOfThePage(t *testing.T) {
 		t.Errorf("after the token was revoked: %d", got)
 	}
 	cookie = launchedAs(t, h, url, host.Principal{})
+	c, err := wsconn.Dial(t.Context(), url+"/ahp", wsconn.Options{HTTPHeader: http.Header{"Cookie": {cookie}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := newViewer(t, c, "another-page")
+	t.Cleanup(page.close)
+	page.initialize(viewOptions{})
 	if got := status(visit{method: http.MethodPost, path: "/logout", cookie: cookie, site: "cross-site"}); got != http.StatusForbidden {
 		t.Errorf("logged out by another site: %d", got)
 	}
@@ -235,6 +242,11 @@ func TestSessionsOfThePage(t *testing.T) {
 	}
 	if got := status(visit{path: "/plain", cookie: cookie}); got != http.StatusUnauthorized {
 		t.Errorf("after logging out: %d", got)
+	}
+	select {
+	case <-page.done:
+	case <-time.After(patience):
+		t.Error("what was opened before goes on after logging out")
 	}
 	r, body := ask(t, url, visit{method: http.MethodPost, path: "/launch", token: secret})
 	var link struct{ Path string }
@@ -257,10 +269,14 @@ func TestSessionsEndWithTime(t *testing.T) {
 		if _, ok := s.Follow(code); ok {
 			t.Error("a link of eleven minutes ago works")
 		}
-		if p, ok := s.Find(cookie); !ok || p.Name != "b" {
+		p, ok := s.Find(cookie)
+		if !ok || p.Name != "b" || p.Live.Err() != nil {
 			t.Errorf("the browser is %+v, %v", p, ok)
 		}
 		time.Sleep(12 * time.Hour)
+		if p.Live.Err() == nil {
+			t.Error("what a browser opened within twelve hours goes on after them")
+		}
 		if _, ok := s.Find(cookie); ok {
 			t.Error("a browser of twelve hours ago is logged in")
 		}
