@@ -79,9 +79,23 @@ func (c *conn) own() error {
 	h, p := c.h, c.remote.principal
 	h.mu.Lock()
 	known := c.client.lends
-	c.client.lends = p.Name != ""
 	h.mu.Unlock()
-	if known || p.Name == "" || h.opts.Owners == nil {
+	if known || p.Name == "" {
+		return nil
+	}
+	if err := c.keepOwner(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c.client.lends = true
+	return nil
+}
+
+// keepOwner has the host remember whose the client's id is, and says so if it is somebody else's.
+func (c *conn) keepOwner() error {
+	h, p := c.h, c.remote.principal
+	if h.opts.Owners == nil {
 		return nil
 	}
 	ours, err := h.opts.Owners.Own(c.client.id, p.Name)

@@ -85,3 +85,20 @@ func TestOwnersThatCannotBeKept(t *testing.T) {
 		t.Errorf("the thief as the laptop: code %d", got)
 	}
 }
+
+// taken is a host.Owners to whom an id is somebody else's by the time that it is asked for.
+type taken struct{}
+
+func (taken) Owner(string) (string, bool)      { return "", false }
+func (taken) Own(string, string) (bool, error) { return false, nil }
+
+// Who was refused as somebody else's clientId is refused the next time, too.
+func TestAnotherOnesIDStaysRefused(t *testing.T) {
+	_, url := serve(t, host.Options{Access: newUsers("machine-laptop"), Owners: taken{}})
+	v := as(t, url, "machine-laptop", "laptop-id", viewOptions{})
+	for i := range 2 {
+		if got := code(v.call(ahp.MethodCreateTerminal, clientTerminal(uri, v.id), nil)); got != int64(ahp.CodePermissionDenied) {
+			t.Errorf("terminal %d: code %d", i, got)
+		}
+	}
+}
