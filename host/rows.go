@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -33,7 +34,7 @@ type row struct {
 
 func (t *terminal) rowLocked() row {
 	i := t.describeLocked()
-	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: i.Running, State: "running",
+	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
 		Target: string(t.state.ExecutionTarget), Claim: t.state.Claim.ClientID, Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
 	if t.state.Claim.Kind != "" && t.state.Claim.ClientID == "" {
 		r.Claim = string(t.state.Claim.Kind)
@@ -49,6 +50,14 @@ func (t *terminal) rowLocked() row {
 	}
 	r.Watching = t.observersLocked()
 	return r
+}
+
+// maxRunning bounds the command line in a row, in bytes: a row is sent again whenever something in it changes, to each page.
+const maxRunning = 2 << 10
+
+// head is the beginning of a command line, whole characters of it.
+func head(line string) string {
+	return strings.ToValidUTF8(line[:min(len(line), maxRunning)], "")
 }
 
 // rowBook knows what of the list changed when, so that pages are sent what is new to them alone. Guarded by the host's mutex.

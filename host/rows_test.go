@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -156,5 +157,21 @@ func BenchmarkPageWhole(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		b.SetBytes(int64(len(h.PageRows())))
+	}
+}
+
+// A row is sent again with each change in it, so it has only the beginning of a long command line.
+func TestRowsOfLongCommandLines(t *testing.T) {
+	h := testHost(t, host.Options{})
+	f := host.NewFeed(h, "ahp-terminal:/a")
+	line := "x" + strings.Repeat("ä", 32<<10-1)
+	f.Act(ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: line})
+	data, _ := h.PageUpdate(0)
+	var u struct{ Rows []struct{ Running string } }
+	if err := json.Unmarshal(data, &u); err != nil {
+		t.Fatal(err)
+	}
+	if got := u.Rows[0].Running; len(data) > 8<<10 || len(got) < 1<<10 || !strings.HasPrefix(line, got) {
+		t.Errorf("it has %d bytes, %d of the line", len(data), len(got))
 	}
 }
