@@ -3,6 +3,7 @@ package conform
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -228,8 +229,11 @@ func (r *run) listed(s *session) (*ahp.TerminalInfo, error) {
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
 	defer cancel()
 	got, err := s.conn.Subscribe(ctx, ahp.RootURI)
-	if err != nil || got.Snapshot == nil {
+	if err != nil {
 		return nil, fmt.Errorf("subscribe to the root: %w", err)
+	}
+	if got.Snapshot == nil {
+		return nil, errors.New("subscribe to the root: no snapshot")
 	}
 	var root ahp.RootState
 	if err := json.Unmarshal(got.Snapshot.State, &root); err != nil {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,6 +21,7 @@ import (
 	"tether/host/devices"
 	"tether/internal/testkit"
 	"tether/pairing"
+	"tether/platform/secret"
 )
 
 // begin begins to pair a machine, up to the code.
@@ -311,4 +313,15 @@ func FuzzRequests(f *testing.F) {
 			t.Errorf("%s %q: %d %s, %d wait", what, body, rec.Code, rec.Body, len(all))
 		}
 	})
+}
+
+// Who looks at a file of another version is told so.
+func TestPendingOfAnotherVersion(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pending.json")
+	if err := secret.WriteFile(path, []byte(`{"version":9}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := devices.ReadPending(path); err == nil || !strings.Contains(err.Error(), "version 9") || strings.Contains(err.Error(), "%!") {
+		t.Errorf("it says %v", err)
+	}
 }

@@ -222,7 +222,10 @@ func ReadPending(path string) ([]Pending, error) {
 	if err == nil {
 		err = json.Unmarshal(data, &f)
 	}
-	if err != nil || f.Version != pendingVersion {
+	if err == nil && f.Version != pendingVersion {
+		err = fmt.Errorf("it has version %d, this program knows %d", f.Version, pendingVersion)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("pairings that wait: %s cannot be read (%w); start the host again", path, err)
 	}
 	now := time.Now()
