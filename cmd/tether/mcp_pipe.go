@@ -41,7 +41,8 @@ type mcpPipe struct {
 	handshake  [][]byte          // its lines, initialize first
 	subscribed map[string][]byte // the line for each URI
 	waiting    map[string]bool   // ids of the client's requests without an answer
-	replayed   map[string]bool   // ids of requests whose answer the client has had before
+	replayed   map[string][]byte // requests by id whose answer the client has had before
+	back       time.Time         // when the next daemon answered
 }
 
 // maxMCPLine bounds the line that is looked at, in bytes; the daemon takes none that is longer. What is longer is passed on for the
@@ -50,7 +51,7 @@ const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
 func (p *mcpPipe) run(ctx context.Context) error {
-	p.changed, p.subscribed, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]bool{}, map[string]bool{}
+	p.changed, p.subscribed, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]bool{}, map[string][]byte{}
 	stream, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -79,11 +80,18 @@ func (p *mcpPipe) isDone() bool {
 	return p.done
 }
 
-// swap puts another stream in place, nil for none.
+// swap puts another stream in place, nil for none. One that comes after the end is ended, since nobody else would.
 func (p *mcpPipe) swap(s *local.MCPStream) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.stream = s
+	switch {
+	case s == nil:
+	case p.over:
+		s.Close()
+	case p.done:
+		hangUp(s)
+	}
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -101,11 +109,11 @@ func (p *mcpPipe) end() {
 }
 
 // receive passes on what the daemon says until it has nothing more to say.
-func (p *mcpPipe) receive(stream io.Reader) {
+func (p *mcpPipe) receive(stream *local.MCPStream) {
 	r := bufio.NewReaderSize(stream, 64<<10)
 	for {
 		line, err := r.ReadBytes('\n')
-		if len(line) > 0 && err == nil && !p.heard(peekMCP(line)) {
+		if len(line) > 0 && err == nil && !p.heard(stream, peekMCP(line)) {
 			p.write.Lock()
 			_, err = p.out.Write(line)
 			p.write.Unlock()
@@ -117,23 +125,55 @@ func (p *mcpPipe) receive(stream io.Reader) {
 }
 
 // heard notes an answer and reports whether it is only for the pipe.
-func (p *mcpPipe) heard(m peekedMCP) bool {
+func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
 	if m.method != "" || m.id == "" {
 		return false
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	delete(p.waiting, m.id)
-	own := p.replayed[m.id]
+	line, own := p.replayed[m.id]
 	delete(p.replayed, m.id)
+	late := m.failed && time.Since(p.back) < p.patience
+	p.mu.Unlock()
+	switch asked := peekMCP(line); {
+	case asked.method != "resources/subscribe":
+	case late: // the terminal may be taken up late
+		time.AfterFunc(lookLast, func() { p.again(stream, asked, line) })
+	default:
+		p.updated(asked.uri)
+	}
 	return own
+}
+
+// again sends a subscription again, unless another daemon has come, or the client wants it no more.
+func (p *mcpPipe) again(stream *local.MCPStream, m peekedMCP, line []byte) {
+	p.mu.Lock()
+	wanted := p.stream == stream && !p.over && bytes.Equal(p.subscribed[m.uri], line)
+	if wanted {
+		p.replayed[m.id] = line
+	}
+	p.mu.Unlock()
+	if wanted {
+		_, _ = stream.Write(line) // if it fails, the next daemon gets it
+	}
+}
+
+// updated has the client look at what it has subscribed to: what was printed while nobody watched, nobody else tells of.
+func (p *mcpPipe) updated(uri string) {
+	quoted, err := json.Marshal(uri)
+	if err != nil {
+		return
+	}
+	p.write.Lock()
+	defer p.write.Unlock()
+	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":%s}}`+"\n", quoted)
 }
 
 // fail answers what nobody will answer any more.
 func (p *mcpPipe) fail() {
 	p.mu.Lock()
 	ids := p.waiting
-	p.waiting, p.replayed = map[string]bool{}, map[string]bool{}
+	p.waiting, p.replayed = map[string]bool{}, map[string][]byte{}
 	p.mu.Unlock()
 	for id := range ids {
 		p.refuse(id)
@@ -179,13 +219,14 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 // replay says again what a session begins with.
 func (p *mcpPipe) replay(stream io.Writer) error {
 	p.mu.Lock()
+	p.back = time.Now()
 	lines := append([][]byte(nil), p.handshake...)
 	for _, line := range p.subscribed {
 		lines = append(lines, line)
 	}
 	for _, line := range lines {
 		if m := peekMCP(line); m.id != "" {
-			p.replayed[m.id] = true
+			p.replayed[m.id] = line
 		}
 	}
 	p.mu.Unlock()
@@ -284,7 +325,14 @@ func (p *mcpPipe) finish() {
 	p.done = true
 	stream := p.stream
 	p.mu.Unlock()
-	if stream != nil && errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
+	if stream != nil {
+		hangUp(stream)
+	}
+}
+
+// hangUp tells the daemon that nothing more comes.
+func hangUp(stream *local.MCPStream) {
+	if errors.Is(stream.CloseWrite(), errors.ErrUnsupported) { // any other error is its end, too
 		stream.Close()
 	}
 }
@@ -307,7 +355,10 @@ func (p *mcpPipe) awaitAnswers() {
 }
 
 // peekedMCP is what the pipe must know of a message. An id is its JSON; cancelled is the id of the request that a cancellation names.
-type peekedMCP struct{ id, method, uri, cancelled string }
+type peekedMCP struct {
+	id, method, uri, cancelled string
+	failed                     bool // it is an error
+}
 
 // peekMCP looks at a message. What is none has nothing.
 func peekMCP(line []byte) (m peekedMCP) {
@@ -317,6 +368,8 @@ func peekMCP(line []byte) (m peekedMCP) {
 			if value[0] == '"' || value[0] == '-' || value[0] >= '0' && value[0] <= '9' {
 				m.id = string(value)
 			}
+		case "error":
+			m.failed = true
 		case "method":
 			_ = json.Unmarshal(value, &m.method)
 		case "params":
