@@ -28,7 +28,6 @@ be attached to.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
-			a.sayLent(t)
 			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay}, false)
 		},
 	}

@@ -54,7 +54,8 @@ func attachLife(ctx context.Context, client *local.Client, id string, o local.At
 	return &lifeline{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
 }
 
-// Next returns the next message. What it returns when the daemon is gone for good is local.ErrDropped.
+// Next returns the next message. What it returns when the daemon is gone for good is local.ErrDropped. After it has come back it says to
+// whom the terminal is lent now, whether that is news or not.
 func (l *lifeline) Next(ctx context.Context) (local.Message, error) {
 	for {
 		l.mu.Lock()
@@ -76,6 +77,9 @@ func (l *lifeline) Next(ctx context.Context) (local.Message, error) {
 		}
 		if err := l.comeBack(ctx); err != nil {
 			return local.Message{}, err
+		}
+		if t, err := l.client.Find(ctx, l.id); err == nil { // attached before, so that nothing comes in between
+			return local.Message{Control: &local.Control{Type: local.ControlLent, Hosts: t.LentTo}}, nil
 		}
 	}
 }

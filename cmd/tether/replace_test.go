@@ -173,6 +173,53 @@ func TestPersonIsToldThatNobodyCame(t *testing.T) {
 	}
 }
 
+// A script that is interrupted while it waits for the next daemon ends when nobody comes.
+func TestInterruptWhileTheDaemonIsDown(t *testing.T) {
+	testkit.Unix(t, "there is no signal to send")
+	m := newMortal(t)
+	t.Setenv(awayVar, "1s")
+	c := exec.Command("tether", "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")
+	in, err := c.StdinPipe() // its end would be typed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var seen testkit.Output
+	c.Stdout = &seen
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "it is attached", func() bool { return strings.Contains(seen.String(), "ready") })
+	m.kill()
+	if err := c.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	hangs := time.AfterFunc(patience, func() { c.Process.Kill() })
+	defer hangs.Stop()
+	if err := c.Wait(); c.ProcessState.ExitCode() != local.ExitDropped {
+		t.Errorf("%v, want status %d", err, local.ExitDropped)
+	}
+	m.start("daemon")
+}
+
+// What was lent and is so no more when the daemon comes back is told.
+func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	m := newMortal(t)
+	p := sit(t, "run", "--name", "web", "--", "sh", "-c", "echo ready; read x; exit 3")
+	p.sees("is lent to lab", "ready")
+	before, err := m.door.Lend(t.Context(), "web", local.LendRequest{ForMs: 500})
+	if err != nil || len(before.Loans) != 1 || before.Loans[0].Until == nil {
+		t.Fatalf("%+v, %v", before.Loans, err)
+	}
+	m.kill()
+	testkit.Eventually(t, patience, "its time is up", func() bool { return time.Now().After(*before.Loans[0].Until) })
+	m.start("daemon")
+	p.sees("is lent to nobody any more")
+	p.types("x\r")
+	p.exits(3)
+}
+
 // paint are the sequences with which a console of Windows shows text.
 var paint = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\a\x1b]*(\a|\x1b\\\\)|\r")
 

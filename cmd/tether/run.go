@@ -76,7 +76,6 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 		_, err := fmt.Fprintln(a.stdout, t.ID)
 		return err
 	}
-	a.sayLent(t)
 	return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{FromStart: true}, true)
 }
 

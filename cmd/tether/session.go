@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -31,7 +32,8 @@ type session struct {
 
 	interactive bool
 	modes       modes
-	unsaid      string      // of lent; owned by printed's goroutine, as modes
+	lentTo      []string    // to these hosts, as the person knows; owned by printed's goroutine, as modes
+	unsaid      string      // of lent; the same
 	midLine     atomic.Bool // the last byte that was printed is not the end of a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
@@ -48,6 +50,9 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	}
 	defer att.Close()
 	s.att = att
+	if s.interactive {
+		s.look(ctx)
+	}
 	signal.Notify(s.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(s.signals)
 	if !s.interactive {
@@ -59,6 +64,14 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	}
 	defer restore()
 	return s.run()
+}
+
+// look tells the person who can watch. It comes after attaching: what changes from then on is told.
+func (s *session) look(ctx context.Context) {
+	if t, err := s.client.Find(ctx, s.id); err == nil {
+		s.lentTo = t.LentTo
+		s.app.sayLent(t)
+	}
 }
 
 // run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be
@@ -73,7 +86,11 @@ func (s *session) run() error {
 		go s.follow(ctx, resized)
 	}
 	ended := make(chan error, 1) // 1: the output's end may be heard of after a detach, or never
-	go func() { ended <- s.printed(ctx) }()
+	go func() {
+		err := s.printed(ctx)
+		s.att.Close() // who waits to type would wait for ever
+		ended <- err
+	}()
 	for {
 		select {
 		case err := <-ended:
@@ -185,9 +202,10 @@ func (s *session) printed(ctx context.Context) error {
 
 // lent tells the person that somebody else can watch from now on, or nobody.
 func (s *session) lent(hosts []string) {
-	if !s.interactive || !wantsLent() {
+	if !s.interactive || slices.Equal(hosts, s.lentTo) || !wantsLent() {
 		return
 	}
+	s.lentTo = hosts
 	text := "is lent to nobody any more"
 	if len(hosts) > 0 {
 		text = fmt.Sprintf("is lent to %s from now on: it is watched there; tether unlend %s ends that", printable(strings.Join(hosts, ", "), 200), s.id)
