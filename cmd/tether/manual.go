@@ -30,7 +30,7 @@ terminal, 128 + n if signal n ended it.`},
 
 Every key of the configuration is a variable, too: TETHER_LEND_AS_ROOT is
 lend.as_root. tether config view says where each value comes from.`},
-		{Title: "FILES", Text: `tether config path prints where the configuration file is, tether status where the
-daemon keeps what it knows and its log.`},
+		{Title: "FILES", Text: `tether config path prints where the configuration file is, tether status --json
+where a daemon that runs has its socket and its log.`},
 	}}
 }
