@@ -30,11 +30,16 @@ export class Host extends EventTarget {
   async handshake(socket) {
     this.heard = performance.now();
     const uris = [...this.subs.keys()];
+    // What waits for its first state cannot be resumed: the host would send what came since, of which nothing can be made.
+    const waiting = [...this.subs].filter(([, s]) => s.from === Infinity);
     try {
       if (this.known) {
         try {
-          this.resumed(await this.call("reconnect", {channel: "ahp-root://", clientId: this.id, lastSeenServerSeq: this.last, subscriptions: uris}));
-          return this.up(true);
+          this.resumed(await this.call("reconnect", {channel: "ahp-root://", clientId: this.id, lastSeenServerSeq: this.last,
+            subscriptions: uris.filter(uri => this.subs.get(uri)?.from !== Infinity)}));
+          this.up(true);
+          for (const [uri, s] of waiting) if (this.subs.get(uri) === s) this.subscribe(uri, s, "late");
+          return;
         } catch (e) {
           if (this.socket !== socket) return;
         }

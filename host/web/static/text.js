@@ -97,7 +97,7 @@ export function lines(output, most) {
 
 // draw fills an element with rows. Text nodes and styles alone: there is no way from here to markup.
 export function draw(element, rows, search) {
-  const parts = document.createDocumentFragment();
+  const parts = document.createDocumentFragment(), hole = [" ", {}]; // one for all: each change of style is an element
   for (const row of rows) {
     let run = "", style = null;
     const flush = () => {
@@ -105,7 +105,7 @@ export function draw(element, rows, search) {
       run = "";
     };
     for (let i = 0; i < row.length; i++) {
-      const [ch, s] = row[i] ?? [" ", {}];
+      const [ch, s] = row[i] ?? hole;
       if (s !== style) { flush(); style = s; }
       run += ch;
     }

@@ -87,6 +87,7 @@ export class View {
     this.write(text);
     if (how === "resync") this.note("Connected again. More was printed than could be caught up with: this is the newest state.", "", 8000);
     else if (how === "anew") this.note("The host has forgotten this page, perhaps it was restarted. This is the present state.", "", 8000);
+    else if (how === "late") this.note("Connected again.", "good", 4000);
     else if (how === "caught") this.note("Output came faster than this page can draw it. This is the newest of it.", "", 4000);
     this.facts();
   }

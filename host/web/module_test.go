@@ -1,0 +1,98 @@
+package web_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+)
+
+// script runs a program beside a file of the page in Node, without a browser, and returns what it prints.
+func script(t *testing.T, file, program string) string {
+	t.Helper()
+	testkit.Unix(t, testkit.Programs)
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	module, err := os.ReadFile(filepath.Join("static", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"page.mjs": string(module), "main.mjs": program} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), node, filepath.Join(dir, "main.mjs")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// A terminal that was chosen while the connection was lost, or whose first state was on its way, is asked for when there is one again: who
+// has no state can make nothing of what is replayed.
+func TestATerminalChosenWithoutAConnection(t *testing.T) {
+	got := script(t, "ahp.js", `
+globalThis.location = {origin: "http://localhost"};
+globalThis.CustomEvent ??= class extends Event { constructor(type, o) { super(type); this.detail = o.detail; } };
+globalThis.fetch = () => new Promise(() => {});
+const sockets = [];
+globalThis.WebSocket = class {
+  static OPEN = 1;
+  constructor() { this.readyState = 0; sockets.push(this); setTimeout(() => { this.readyState = 1; this.onopen(); }); }
+  close() { this.readyState = 3; setTimeout(() => this.onclose?.({code: 1006})); }
+  send(text) { setTimeout(() => answer(this, JSON.parse(text))); }
+  say(m) { this.onmessage?.({data: JSON.stringify(m)}); }
+};
+const {Host} = await import("./page.mjs");
+const until = async ok => { while (!ok()) await new Promise(done => setTimeout(done, 5)); };
+const host = new Host();
+const log = [];
+const sub = name => ({load: (s, how) => log.push(name + " " + s.title + " " + how), apply: a => log.push(name + " " + a.type), gone: () => log.push(name + " gone"), replayed: () => {}});
+function answer(s, m) {
+  const reply = result => s.say({jsonrpc: "2.0", id: m.id, result});
+  const state = uri => ({resource: uri, fromSeq: 5, state: {title: uri}});
+  if (m.method === "initialize") reply({serverSeq: 5, snapshots: []});
+  if (m.method === "reconnect") { log.push("reconnect " + m.params.subscriptions); reply({type: "replay", actions: [], missing: []}); }
+  if (m.method === "subscribe") reply({snapshot: state(m.params.channel)});
+}
+await until(() => host.known);
+host.subscribe("x:/had", sub("had"));
+await until(() => log.length === 1);
+sockets[0].close();
+await until(() => sockets[0].onclose === null);
+host.subscribe("x:/chosen", sub("chosen"));
+await until(() => log.some(l => l.startsWith("reconnect")));
+setTimeout(() => { console.log(log.join("\n")); process.exit(); }, 20000); // what does not come
+await until(() => log.some(l => l.includes("late")));
+for (const uri of ["x:/had", "x:/chosen"]) sockets[1].say({jsonrpc: "2.0", method: "action", params: {channel: uri, serverSeq: 9, action: {type: "new"}}});
+console.log(log.join("\n"));
+process.exit();
+`)
+	want := strings.Join([]string{"had x:/had first", "reconnect x:/had", "chosen x:/chosen late", "had new", "chosen new"}, "\n")
+	if got != want {
+		t.Errorf("the page does\n%s\nwant\n%s", got, want)
+	}
+}
+
+// Output that leaves wide gaps is few elements: a browser takes seconds for a million.
+func TestGapsAreFewElements(t *testing.T) {
+	got := script(t, "text.js", `
+let made = 0;
+globalThis.document = {
+  createDocumentFragment: () => ({append() { made++; }}), createTextNode: text => text, createElement: () => ({style: {}}),
+};
+const {draw, lines} = await import("./page.mjs");
+draw({replaceChildren() {}}, lines("\x1b[1000Cx\n".repeat(100), 2000));
+console.log(made < 1000 ? "few" : made);
+`)
+	if got != "few" {
+		t.Errorf("100 lines with a gap are %s elements", got)
+	}
+}
