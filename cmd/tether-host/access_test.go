@@ -18,10 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/host"
 	"tether/internal/testkit"
 	"tether/jsonrpc/wsconn"
+	"tether/platform/secret"
 )
 
 const patience = testkit.Patience
@@ -215,5 +219,33 @@ func TestCertificateIsReadAgain(t *testing.T) {
 	}
 	if got := serial(); got != 2 {
 		t.Errorf("serial %d with half a renewal, want 2", got)
+	}
+}
+
+// The log says when the file of tokens cannot be read, and not the same again when it can.
+func TestTokensThatCanBeReadAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "private", "tokens.json")
+	command(t, exitOK, "token", "create", "ann", "--tokens", path)
+	good, err := secret.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log testkit.Output
+	logger := zerolog.New(&log)
+	s := settings{tokens: path}
+	stop, err := s.openTokens(t.Context(), &host.Options{Logger: &logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	for _, step := range []struct{ file, says string }{{"{", "stay in force"}, {string(good), "can be read again"}} {
+		log.Reset()
+		if err := secret.WriteFile(path, []byte(step.file)); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "something is said", func() bool { return log.String() != "" })
+		if got := log.String(); !strings.Contains(got, step.says) {
+			t.Errorf("it says %s, want that they %s", got, step.says)
+		}
 	}
 }

@@ -84,13 +84,13 @@ func printReport(stdout io.Writer, report *conform.Report) error {
 	if name == "" {
 		name = "a host that does not say its name"
 	}
-	fmt.Fprintf(stdout, "%s, AHP %s\n\n", name, report.Version)
+	fmt.Fprintf(stdout, "%s, AHP %s\n\n", printable(name), printable(report.Version))
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FOR\tRULE\tRESULT\tWHY")
 	count := map[conform.Verdict]int{}
 	for _, r := range report.Results {
 		count[r.Verdict]++
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Group, r.Rule, r.Verdict, r.Why)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", r.Group, r.Rule, r.Verdict, printable(r.Why))
 	}
 	if err := w.Flush(); err != nil {
 		return err

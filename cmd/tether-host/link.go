@@ -71,7 +71,7 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 		return "", errors.New("the host wants a token; --token-file FILE names one (tether-host token create NAME --role observer makes it)")
 	}
 	var got struct{ Path string }
-	if answer.StatusCode != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") {
+	if answer.StatusCode != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") || printable(got.Path) != got.Path {
 		return "", fmt.Errorf("the host answers %d: %s", answer.StatusCode, bytes.TrimSpace(body[:min(len(body), 200)]))
 	}
 	return strings.TrimSuffix(target, "/launch") + got.Path, nil

@@ -8,7 +8,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unicode"
 )
 
 // Exit statuses, those of tether.
@@ -34,12 +36,22 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
-	fmt.Fprintln(stderr, "tether-host:", err)
+	fmt.Fprintln(stderr, "tether-host:", printable(err.Error()))
 	if u, ok := errors.AsType[*usageError](err); ok {
 		fmt.Fprintln(stderr, " ", u.hint)
 		return exitUsage
 	}
 	return exitFailure
+}
+
+// printable is text that may be another host's, without what could make a terminal act or change how the rest is read.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text)
 }
 
 // usageError is a command line that cannot be followed.

@@ -71,6 +71,10 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func()
 	log := o.Logger
 	run.Go(func() {
 		t.Run(ctx, func(err error) {
+			if err == nil {
+				log.Warn().Msg("tokens: the file can be read again")
+				return
+			}
 			log.Error().Err(err).Msg("tokens: those known before stay in force")
 		})
 	})
