@@ -144,7 +144,7 @@ func (p *Pairing) Wait(ctx context.Context) (principal string, err error) {
 			return "", context.Cause(ctx)
 		case refusedAs(err, pairing.CodeExpired), refusedAs(err, pairing.CodeNotFound):
 			return "", ErrExpired
-		case err != nil && !errors.Is(err, client.ErrUnreachable): // a host may restart, and a network go away
+		case err != nil && !errors.Is(err, client.ErrUnreachable) && !passes(err): // a host may restart, and a network go away
 			return "", err
 		case w.Approved:
 			return w.Principal, nil

@@ -157,6 +157,35 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
+// A host that is busy for a moment, or starts anew behind a proxy, ends no pairing that somebody may still approve.
+func TestWaitOutlastsABusyHost(t *testing.T) {
+	var asked atomic.Int32
+	begun := pairing.Begun{ID: "1", HostKey: public(key(2)), Nonce: bytes.Repeat([]byte{6}, pairing.NonceSize)}
+	var device pairing.Begin
+	host := fakeHost{
+		"begin": func(body []byte) (int, any) { _ = json.Unmarshal(body, &device); return 200, begun },
+		"reveal": func(body []byte) (int, any) {
+			var r pairing.Reveal
+			_ = json.Unmarshal(body, &r)
+			p := pairing.Pair{Host: begun.HostKey, Device: device.DeviceKey, Name: device.Name, HostNonce: begun.Nonce, DeviceNonce: r.Nonce}
+			return 200, pairing.Revealed{Signature: p.SignHost(key(2))}
+		},
+		"wait": func([]byte) (int, any) {
+			if asked.Add(1) == 1 {
+				return 503, "too many requests at a time"
+			}
+			return 200, pairing.Waited{Approved: true, Principal: "laptop"}
+		},
+	}
+	p, err := connect(t, host).Begin(t.Context(), "laptop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := p.Wait(t.Context()); err != nil || name != "laptop" {
+		t.Errorf("%q, %v; want the approval", name, err)
+	}
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	var asked atomic.Int32
 	begun := pairing.Begun{ID: "1", HostKey: public(key(2)), Nonce: bytes.Repeat([]byte{6}, pairing.NonceSize)}

@@ -3,6 +3,7 @@ package device
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 
 	"tether/ahp/client"
@@ -29,6 +30,12 @@ func (e *refusedError) Error() string {
 func refusedAs(err error, code string) bool {
 	r, ok := errors.AsType[*refusedError](err)
 	return ok && r.refusal.Code == code
+}
+
+// passes reports whether a host that is busy, or what stands before it, has refused: not what was asked for.
+func passes(err error) bool {
+	r, ok := errors.AsType[*refusedError](err)
+	return ok && r.status >= http.StatusInternalServerError
 }
 
 // revoked gives a refusal of the key its name.
