@@ -533,3 +533,27 @@ func TestOneNameHasItsPartOfRequests(t *testing.T) {
 	first()
 	testkit.Eventually(t, patience, "there is a place again", func() bool { status, leave := follow("observer-ann"); leave(); return status == http.StatusOK })
 }
+
+// Text counts as it is kept: a control character takes six bytes.
+func TestMemoryOfEscapedText(t *testing.T) {
+	const most = 4 << 20
+	h := testHost(t, host.Options{MaxMemory: most, LogBytes: 4 << 10})
+	var feeds []*host.Feed
+	for i := range 8 {
+		feeds = append(feeds, host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i)))
+	}
+	for range 60 {
+		for _, f := range feeds {
+			f.Text(strings.Repeat("\x1b", 8<<10))
+			f.Text(strings.Repeat("x", 8<<10))
+		}
+	}
+	escaped := 0
+	for _, f := range feeds {
+		text := f.Recorded()
+		escaped += len(text) + 5*strings.Count(text, "\x1b")
+	}
+	if counted, real, _ := h.Memory(); counted != real || counted > most || escaped > most || escaped < most/4 {
+		t.Errorf("it counts %d bytes, and there are %d, %d of text; at most %d should be", counted, real, escaped, most)
+	}
+}

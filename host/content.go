@@ -56,6 +56,7 @@ type content struct {
 	limit int // bytes of cost
 	parts []part
 	cost  int   // of all parts
+	over  int   // bytes by which the text of all parts is longer as it is kept, between quotes, than decoded
 	end   int64 // position after the last byte in the stream of all text ever appended; never reset
 	base  int64 // position at which the terminal was last cleared
 	count int   // commands ever started
@@ -71,6 +72,7 @@ func (c *content) appendText(esc []byte, size int, shared bool) {
 	p.appendRun(esc, size, shared)
 	p.size += size
 	c.cost += size
+	c.over += len(esc) - size
 	c.end += int64(size)
 	c.trim()
 }
@@ -127,7 +129,7 @@ func (c *content) finish(id string, exitCode *int64, duration *float64, marks in
 
 // clear drops the recorded text; the position in the stream goes on.
 func (c *content) clear() {
-	c.parts, c.cost, c.base = nil, 0, c.end
+	c.parts, c.cost, c.over, c.base = nil, 0, 0, c.end
 }
 
 // trim brings the content back under its limit, with some room so that not every append has to cut.
@@ -135,8 +137,22 @@ func (c *content) trim() {
 	if c.cost <= c.limit {
 		return
 	}
-	c.parts, c.cost = trimParts(c.parts, c.cost, c.limit-c.limit/8)
+	c.keep(c.limit - c.limit/8)
 }
+
+// keep drops from the front until about want bytes of cost are left.
+func (c *content) keep(want int) {
+	c.parts, c.cost = trimParts(c.parts, c.cost, want)
+	c.over = 0
+	for i := range c.parts {
+		for _, r := range c.parts[i].runs {
+			c.over += len(r.esc) - r.size
+		}
+	}
+}
+
+// held is how many bytes the content takes.
+func (c *content) held() int { return c.cost + c.over }
 
 // view is a copy of the content's headers, safe to read while the content goes on: whole, or its tail of about max
 // bytes from the start of a line. from is the stream position of its first byte.

@@ -34,7 +34,7 @@ func (h *Host) recordLocked(t *terminal) {
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
-	now := int64(t.content.cost) + t.log.behind(t.log.first) + int64(t.marks.bytes)
+	now := int64(t.content.held()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 	if t.ended {
 		now = 0
 	}
@@ -91,13 +91,16 @@ func (l *chanLog) shrink(n int64) {
 	}
 }
 
-// shrink drops the oldest until at most about n bytes of cost are left, and gives back the room that it had. The newest part stays: it may
+// shrink drops the oldest until it takes at most about n bytes, and gives back the room that it had. The newest part stays: it may
 // be a command that runs.
 func (c *content) shrink(n int) {
-	if c.cost <= n {
+	if c.held() <= n {
 		return
 	}
-	c.parts, c.cost = trimParts(c.parts, c.cost, max(1, n))
+	for before := 0; c.held() > n && c.held() != before; { // what is left may be more escaped than what has gone
+		before = c.held()
+		c.keep(int(max(1, int64(n)*int64(c.cost)/int64(before))))
+	}
 	c.parts = slices.Clone(c.parts)
 	if len(c.parts) > 0 {
 		c.parts[0].runs = slices.Clone(c.parts[0].runs)
