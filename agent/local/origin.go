@@ -12,8 +12,8 @@ import (
 )
 
 // promotedAgent is the principal of what was started in a terminal that an
-// agent has started and given to the person: which agent it was is not known
-// any more.
+// agent has started and given to the person, where an older daemon did not
+// write down which agent it was.
 const promotedAgent = "promoted"
 
 // originKey is where a connection's context keeps who is at its other end.
@@ -61,8 +61,11 @@ func (s *Server) originOf(conn net.Conn) term.Actor {
 			if !inside && !slices.Contains(p.Terminals, string(i.ID)) {
 				continue
 			}
-			if i.Owner.Role == term.RoleAgent {
+			switch term.RoleAgent {
+			case i.Owner.Role:
 				return i.Owner
+			case i.Starter.Role: // else giving a terminal away would be a way out of a sandbox
+				return i.Starter
 			}
 			return term.Agent(promotedAgent)
 		}

@@ -133,7 +133,8 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
 		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
-	t.origin.started, t.tenure.visible, t.tenure.promoted = past.Started, r.Visible || r.owner() == User, r.Promoted
+	t.origin.started = past.Started
+	t.tenure.visible, t.tenure.promoted, t.tenure.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
 	if r.Started > 0 {
 		t.origin.started = time.Unix(0, r.Started)
 	}

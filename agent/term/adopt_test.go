@@ -21,11 +21,17 @@ import (
 // keeping starts a terminal in a vault.
 func keeping(t *testing.T, v *vault, o term.Options, s term.Spec) (*term.Pool, term.Handle, *wire) {
 	t.Helper()
+	return keepingOf(t, v, term.User, o, s)
+}
+
+// keepingOf is keeping with a terminal of owner.
+func keepingOf(t *testing.T, v *vault, owner term.Actor, o term.Options, s term.Spec) (*term.Pool, term.Handle, *wire) {
+	t.Helper()
 	var l *wire
 	o.Start = func(term.ID, pty.Command) (term.PTY, error) { l, _ = v.connect(); return l, nil }
 	pool := term.NewPool(o)
 	s.Command, s.Cwd, s.ID = []string{"child", "arg"}, testkit.Abs("/"), "pty-held"
-	h, err := pool.As(term.User).Spawn(s)
+	h, err := pool.As(owner).Spawn(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -635,5 +641,27 @@ func TestAnEndWhileATerminalIsTakenUpIsForgotten(t *testing.T) {
 			t.Errorf("after two hours there is %+v", left[0].Info().Exit)
 		}
 		_ = pool.Close(t.Context())
+	})
+}
+
+// Whose a terminal was before it became the person's is known to the next daemon, too.
+func TestWhoStartedWhatWasPromotedIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, h, l := keepingOf(t, v, term.Agent("bob"), term.Options{}, term.Spec{})
+		if err := h.Promote(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, h, l = adopting(t, v, term.Options{})
+		if i := h.Info(); i.Owner != term.User || !i.Promoted || i.Starter != term.Agent("bob") {
+			t.Errorf("of %v, promoted %v, started by %v; want the person's, started by agent bob", i.Owner, i.Promoted, i.Starter)
+		}
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
 	})
 }

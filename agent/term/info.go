@@ -20,14 +20,17 @@ type Info struct {
 	Visible  bool // shown to the person in user interfaces
 	// Promoted says that an agent has started it and it has become the person's.
 	Promoted bool
-	Private  bool // neither lent nor seen by local agents
-	Leased   bool // its door ends it when the program that wanted it is gone
-	LentTo   []string
-	Loans    []Loan // of LentTo, in the same order
-	Door     string // through which it was started, "" if that is not known
-	Pid      int
-	Started  time.Time
-	Exit     *Exit // nil while running
+	// Starter is that agent, nobody if that is not known: what runs in the
+	// terminal may still act for it.
+	Starter Actor
+	Private bool // neither lent nor seen by local agents
+	Leased  bool // its door ends it when the program that wanted it is gone
+	LentTo  []string
+	Loans   []Loan // of LentTo, in the same order
+	Door    string // through which it was started, "" if that is not known
+	Pid     int
+	Started time.Time
+	Exit    *Exit // nil while running
 
 	CommandDetection bool // a trusted mark was seen, so Commands is meaningful
 	Running          *Command

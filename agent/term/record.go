@@ -23,6 +23,7 @@ type record struct {
 	Owner    recordedActor `json:"owner"`
 	Visible  bool          `json:"visible,omitempty"`
 	Promoted bool          `json:"promoted,omitempty"`
+	Starter  string        `json:"starter,omitempty"` // the agent whose it was before that
 	Private  bool          `json:"private,omitempty"`
 	OnSlow   string        `json:"on_slow,omitempty"`
 	IdleMs   int64         `json:"idle_ms,omitempty"`
@@ -106,7 +107,7 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
-		Owner: recordedActor{roleNames[t.tenure.owner.Role], t.tenure.owner.Name}, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Private: t.origin.private,
+		Owner: recordedActor{roleNames[t.tenure.owner.Role], t.tenure.owner.Name}, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), Leased: t.origin.leased,
 		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.tenure.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
@@ -172,6 +173,15 @@ func (r *record) owner() Actor {
 		return Agent(r.Owner.Name)
 	}
 	return User
+}
+
+// starter is the agent that has started what is the person's now, nobody if
+// that is not recorded.
+func (r *record) starter() Actor {
+	if !r.Promoted || r.Starter == "" {
+		return Actor{}
+	}
+	return Agent(r.Starter)
 }
 
 func (r *record) onSlow() OnSlow {

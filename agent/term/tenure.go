@@ -5,12 +5,13 @@ package term
 type tenure struct {
 	owner    Actor
 	visible  bool
-	promoted bool // owner was an agent before
+	promoted bool  // owner was an agent before
+	starter  Actor // that agent; nobody if that is not known
 	attached int
 }
 
 // promote makes it the person's for good.
-func (n *tenure) promote() { n.owner, n.visible, n.promoted = User, true, true }
+func (n *tenure) promote() { n.starter, n.owner, n.visible, n.promoted = n.owner, User, true, true }
 
 // attach counts a person in (+1) or out (-1).
 func (t *Terminal) attach(by int) {

@@ -115,7 +115,7 @@ func (t *Terminal) infoLocked() Info {
 	i := Info{
 		ID: t.id, Name: o.name, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased,
 		Title: cmp.Or(t.face.title, o.name), Cwd: t.face.cwd, Size: t.face.size,
-		Owner: t.tenure.owner, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Attached: t.tenure.attached,
+		Owner: t.tenure.owner, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter, Attached: t.tenure.attached,
 		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.held != nil,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost,
