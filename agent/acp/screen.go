@@ -162,7 +162,10 @@ func (s *screen) rewrite(key callKey, update []byte, u toolUpdate, rich bool) (c
 		if !c.texts[t.id] {
 			c.texts[t.id] = true
 			s.refreshed.Add(1)
-			shows = append(shows, func() { s.refresh(key, c, t) })
+			t.mu.Lock()
+			next := t.changedLocked()
+			t.mu.Unlock()
+			shows = append(shows, func() { s.refresh(key, c, t, next) })
 		}
 	}
 	shown := s.withTexts(key, content)

@@ -3,6 +3,7 @@ package acp_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -148,6 +149,37 @@ func TestTerminalsInRichEditors(t *testing.T) {
 		}
 		if frames < 10 {
 			t.Errorf("%d more frames", frames)
+		}
+	})
+}
+
+// What is printed while a terminal begins to be shown is shown, though nothing follows.
+func TestFirstTextIsNotMissed(t *testing.T) {
+	bubble(t, "at once", func(t *testing.T, w *world) {
+		w.greets(`{"terminal":true}`)
+		for i := range 300 {
+			f := w.creates(`"command":"a b"`)
+			w.agent.says(update("tool_call", executes+embed(f.id)))
+			for range i % 30 {
+				runtime.Gosched()
+			}
+			f.print("one\r\n")
+			time.Sleep(4 * acp.TextPause)
+			synctest.Wait()
+			last := ""
+			for len(w.editor.lines) > 0 {
+				last = w.editor.hears()
+			}
+			if !strings.Contains(last, "one") {
+				t.Fatalf("%d: the editor shows %s", i, last)
+			}
+			f.exit(acp.Exit{})
+			w.answer("release", f.id)
+			time.Sleep(4 * acp.TextPause)
+			synctest.Wait()
+			for len(w.editor.lines) > 0 {
+				w.editor.hears()
+			}
 		}
 	})
 }

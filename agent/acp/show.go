@@ -116,11 +116,12 @@ func partial(p []byte) int {
 	return len(p)
 }
 
-// pause waits for a change of t and then a little for more, unless that was its
-// end. It returns false when the proxy ends.
+// pause waits for changed, which t closes, or t's end, and then a little for more, unless
+// that was its end. It returns false when the proxy ends.
 func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration) bool {
 	select {
 	case <-changed:
+	case <-t.ended:
 	case <-s.ctx.Done():
 		return false
 	}
@@ -135,17 +136,18 @@ func (s *screen) pause(t *terminal, changed <-chan struct{}, more time.Duration)
 }
 
 // refresh sends the call's content with the terminal's text as long as that
-// changes, and the agent shows it.
-func (s *screen) refresh(key callKey, c *call, t *terminal) {
+// changes, and the agent shows it. changed is closed at the first change after
+// what was sent before: it is taken before the text, as the next ones are here,
+// so that no change falls in between.
+func (s *screen) refresh(key callKey, c *call, t *terminal, changed <-chan struct{}) {
 	defer s.refreshed.Add(-1)
 	for last := false; !last; {
-		t.mu.Lock()
-		changed, ended := t.changedLocked(), t.exit != nil
-		t.mu.Unlock()
-		if !ended && !s.pause(t, changed, textPause) {
+		if !s.pause(t, changed, textPause) {
 			return
 		}
-		last = t.hasEnded()
+		t.mu.Lock()
+		changed, last = t.changedLocked(), t.exit != nil
+		t.mu.Unlock()
 		if s.out.send(s.ctx, func() []byte { return s.contentLine(key, c) }) != nil {
 			return
 		}
