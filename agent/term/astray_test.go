@@ -81,7 +81,7 @@ func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := newVault(1 << 20)
-				pool, h, l := keeping(t, v, term.Options{}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
+				pool, _, l := keeping(t, v, term.Options{}, term.Spec{Nonce: "n0", LendTo: []string{"lab"}})
 				for dir := range strings.FieldsSeq(c.path) {
 					v.print("\x1b]633;P;Cwd=" + dir + ";n0\a" + strings.Repeat(strings.Repeat("x", 78)+"\r\n", 5000))
 					synctest.Wait()
@@ -90,6 +90,7 @@ func TestTheNextDaemonAsksWhereAShellIsNow(t *testing.T) {
 				synctest.Wait()
 				pool.Close(context.Background())
 				asked := 0
+				var h term.Handle
 				pool, h, l = adopting(t, v, term.Options{MayLend: func(i term.Info, host string) error {
 					if asked++; i.Cwd == "/private" {
 						return errors.New("rule")
