@@ -2,7 +2,7 @@
 .PHONY: all run test test-windows test-systemd test-web soak lint fuzz bench bench-host web cross release test-release build fmt
 all: build
 
-run: build ; scripts/run.sh
+run: build ; bin/tether demo
 test: ; scripts/test.sh $(TESTFLAGS)
 test-windows: ; scripts/test-windows.sh $(TESTFLAGS)
 test-systemd: ; scripts/test-systemd.sh
@@ -11,7 +11,7 @@ soak: ; scripts/soak.sh $(SOAKTIME)
 lint: ; scripts/lint.sh
 fuzz: ; scripts/fuzz.sh $(FUZZTIME)
 bench: build ; go run ./internal/bench $(BENCHFLAGS)
-bench-host: build ; go run ./internal/bench -host $(BENCHFLAGS)
+bench-host: build ; scripts/test-tools.sh vscode-host ; go run ./internal/bench -host $(BENCHFLAGS)
 web: ; scripts/web.sh --need
 cross: ; scripts/cross.sh
 release: ; scripts/release.sh $(RELEASEFLAGS)

@@ -20,7 +20,7 @@ const layers = `
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/limits;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/limits, platform/browser, platform/notify;
 	platform/proc < platform/pty, platform/shell;
 	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;
@@ -46,7 +46,7 @@ const layers = `
 	ahp/client, platform/secret < agent/toolcall;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/integrate, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam < agent;
+	agent/config, agent/declared, agent/integrate, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam, platform/limits, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;
@@ -58,11 +58,11 @@ const layers = `
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
-	NONE < internal/manual, internal/version;
+	NONE < internal/demo, internal/mcpentry, internal/manual, internal/version;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.
-var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal/demo", "internal/tools/*"}
+var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal/tools/*"}
 
 // rules maps a package to those of ours it may import.
 type rules map[string]map[string]bool

@@ -47,6 +47,9 @@ type Config struct {
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
 	Ready func()
+	// Notify, if not nil, shows a text on the person's desktop. It may block
+	// until ctx ends.
+	Notify func(ctx context.Context, title, body string) error
 	// Holder starts the process that each terminal gets, so that it outlives
 	// this one. The zero value means that terminals run in this process;
 	// NoHolders says then why, for status.
@@ -146,12 +149,10 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("what to redact: %w", err)
 	}
-	engine, err := policy.New(c.policyOptions())
-	if err != nil {
-		return nil, err
-	}
-	return &Agent{cfg: c, settings: settings, level: level, policy: engine, shown: shown, login: sync.OnceValue(loginCache),
-		pairing: make(chan struct{}, 1), stirred: make(chan struct{}, 1)}, nil
+	a := &Agent{cfg: c, settings: settings, level: level, shown: shown, login: sync.OnceValue(loginCache),
+		pairing: make(chan struct{}, 1), stirred: make(chan struct{}, 1)}
+	a.policy, err = policy.New(c.policyOptions(a.mask))
+	return a, err
 }
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
@@ -183,7 +184,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log = zerolog.New(&a.leveled).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	a.auditStart()
 	defer a.auditEnd()
-	if a.hosts, err = openHosts(hostsPath(a.cfg.Dirs), a.cfg.Secrets); err != nil {
+	if err = a.openHosts(); err != nil {
 		return err
 	}
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))
@@ -235,9 +236,17 @@ func (a *Agent) openPool(ctx context.Context) {
 		a.pool = term.NewPool(o)
 		return
 	}
+	opts, err := holderOptions(a.cfg.Dirs)
+	if err != nil {
+		a.log.Error().Err(err).Msg("no holders")
+		a.degraded.report(holderCause, fmt.Sprintf("terminals end with the daemon: %v", err))
+		a.pool = term.NewPool(o)
+		return
+	}
+	opts.Path, opts.Argv = a.cfg.Holder.Path, a.cfg.Holder.Argv
 	a.holders = &holders{
-		opts:    holder.Options{Dir: holdersDir(a.cfg.Dirs), Path: a.cfg.Holder.Path, Argv: a.cfg.Holder.Argv},
-		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, log: &a.log, report: a.degraded.report, adopted: a.adopted,
+		opts:    opts,
+		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, keepFor: max(o.KeepFor, leastKeep), log: &a.log, report: a.degraded.report, adopted: a.adopted,
 	}
 	if o.Start == nil {
 		o.Start = a.holders.start
@@ -296,13 +305,14 @@ func (a *Agent) answers(ctx context.Context) bool {
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
-	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version,
-		Policy: a.policy, Confine: a.confine, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout), Stirred: a.stir})
+	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+		Policy: a.policy, Confine: a.confine, Sandbox: a.sandboxFor, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout), Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
 	a.startLinks(server)
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
 	defer a.keepSmall(ctx)()
+	defer a.notifyQuestions(ctx)()
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()
@@ -331,6 +341,9 @@ func (a *Agent) closeTerminals() {
 	defer cancel()
 	if err := a.pool.Close(ctx); err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
+	}
+	if n, err := holder.EndStaying(ctx, holdersDir(a.cfg.Dirs)); n > 0 {
+		a.log.Info().Err(err).Int("terminals", n).Msg("ended what agents had left running")
 	}
 	a.links.close(a.atMost(hearWithin), func(term.ID) bool { return true })
 }

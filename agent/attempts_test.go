@@ -280,6 +280,7 @@ func TestPairingTokens(t *testing.T) {
 	if _, err := k.tokens.Revoke("laptop"); err != nil {
 		t.Fatal(err)
 	}
+	a.state("the host has seen that it was revoked", "refused")
 	refused(local.PairRequest{URL: k.url, Token: token}, local.CodeRefused)
 	a.end()
 	holding(t, d.State, token, "")

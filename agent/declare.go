@@ -106,7 +106,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func(
 	}
 	spec.ID = cmp.Or(spec.ID, term.NewID())
 	start := func() (declared.Terminal, error) {
-		asked := policy.Request{Door: policy.DoorConfig, Actor: term.User, Argv: d.Command, Line: d.Line, Cwd: cwd, EnvNames: namesOf(d.Env)}
+		asked := policy.Request{Door: policy.DoorConfig, Actor: term.User, Argv: d.Command, Line: d.Line, Cwd: cwd, Env: d.Env}
 		if d.Line != "" {
 			asked.Shell = shell.Line(d.Line)[0]
 		}
@@ -130,16 +130,6 @@ func homeward(dir string) (string, error) {
 		return "", fmt.Errorf("the home directory: %w", err)
 	}
 	return filepath.Join(home, rest), nil
-}
-
-// namesOf returns the names in NAME=value.
-func namesOf(env []string) []string {
-	var names []string
-	for _, e := range env {
-		name, _, _ := strings.Cut(e, "=")
-		names = append(names, name)
-	}
-	return names
 }
 
 // Find implements declared.Starter.

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +21,7 @@ import (
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
+	"tether/platform/secret"
 )
 
 // Program is how this program is started as another process that calls
@@ -32,12 +35,36 @@ type Program struct {
 // any daemon finds those of any other.
 func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 
+// holderOptions says where holders are and how they are talked to. It makes their
+// key if there is none yet, so that the caller must have the daemon's lock.
+func holderOptions(d dirs.Dirs) (holder.Options, error) {
+	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d)}
+	path := filepath.Join(d.State, "holders.key")
+	key, err := secret.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		key = make([]byte, holder.KeyBytes)
+		_, _ = rand.Read(key) // never fails, by its documentation
+		if err = secret.Dir(d.State); err == nil {
+			err = secret.WriteFile(path, key)
+		}
+	}
+	if err == nil && len(key) != holder.KeyBytes {
+		err = fmt.Errorf("%s is damaged: %d bytes, want %d; remove it, and end by hand what runs in %s", path, len(key), holder.KeyBytes, o.Dir)
+	}
+	if err != nil {
+		return o, fmt.Errorf("the holders' key: %w", err)
+	}
+	o.Key = key
+	return o, nil
+}
+
 const (
 	startWithin = 10 * time.Second // a holder until its child runs
 	adoptWithin = 3 * time.Second  // of all together, before requests are answered; who is later comes later
 	adoptRetry  = time.Second      // between two attempts, doubled each time up to adoptRetries
 	adoptRest   = time.Minute
 	reapWithin  = 10 * time.Second // what a killed holder has left
+	leastKeep   = time.Minute      // an exit for the next daemon, however soon it is forgotten then
 )
 
 // holderCause is the cause in status when terminals end with the daemon.
@@ -53,6 +80,7 @@ type holders struct {
 	scripts  string // directory, see integrate
 	logBytes int
 	stall    time.Duration
+	keepFor  time.Duration // an exit without a daemon
 	log      *zerolog.Logger
 	report   func(cause, text string)
 	adopted  func(term.ID) // called for each terminal that was taken up
@@ -68,7 +96,8 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
-		ID: string(id), Command: c, LogBytes: term.HolderLogBytes(s.logBytes), Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
+		ID: string(id), Command: c, LogBytes: term.HolderLogBytes(s.logBytes), KeepExited: s.keepFor,
+		Stall: 3 * s.stall, // a reader of the daemon's may hold it for once that
 	})
 	var wrong *pty.StartError
 	switch {
@@ -153,11 +182,16 @@ func (s *holders) adoptOne(id string, tried func()) {
 	for pause := adoptRetry; ; pause = min(2*pause, adoptRest) {
 		err := s.attempt(id)
 		var version *holder.VersionError
+		var refused *holder.RefusedError
 		switch {
 		case err == nil:
 			s.log.Info().Str("terminal", id).Msg("taken up")
 			return
 		case errors.Is(err, holder.ErrGone), errors.Is(err, term.ErrClosed), s.ctx.Err() != nil:
+			return
+		case errors.As(err, &refused):
+			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be taken up: %v", id, refused))
+			s.log.Error().Err(err).Str("terminal", id).Msg("not taken up")
 			return
 		case errors.As(err, &version):
 			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be taken up: %v; a newer or older tether can", id, err))
@@ -176,7 +210,7 @@ func (s *holders) adoptOne(id string, tried func()) {
 
 // attempt adopts one terminal.
 func (s *holders) attempt(id string) error {
-	client, err := holder.Dial(s.ctx, s.opts.Dir, id)
+	client, err := holder.Dial(s.ctx, s.opts, id)
 	if err != nil {
 		return err
 	}
@@ -185,6 +219,8 @@ func (s *holders) attempt(id string) error {
 		Base: client.Base(), End: client.End(), Taken: client.Taken(), Window: holder.Window,
 		Ended: func() { _ = os.RemoveAll(filepath.Join(s.scripts, id)) },
 	}
+	ended, _ := client.ExitedAt()
+	past.Exited = !ended.IsZero()
 	for _, c := range client.Checkpoints() {
 		past.Notes = append(past.Notes, term.Note{Off: c.Off, Text: c.Blob})
 	}
@@ -208,8 +244,9 @@ func (s *holders) removeScripts(alive []string) {
 	}
 }
 
-// LeftRunning returns the ids of the terminals that no daemon serves, if none
-// runs; the error is a *RunningError if one does.
+// LeftRunning returns the ids of the terminals that run and that no daemon
+// serves, if no daemon runs; the error is a *RunningError if one does. A holder
+// that does not answer within a second counts as one that runs.
 func LeftRunning(d dirs.Dirs) ([]string, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 || err != nil {
@@ -219,14 +256,44 @@ func LeftRunning(d dirs.Dirs) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ids, lock.Close()
+	opts, err := holderOptions(d)
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	var wg sync.WaitGroup
+	exited := make([]bool, len(ids))
+	for i, id := range ids {
+		wg.Go(func() { exited[i] = hasExited(opts, id) })
+	}
+	wg.Wait()
+	var running []string
+	for i, id := range ids {
+		if !exited[i] {
+			running = append(running, id)
+		}
+	}
+	return running, lock.Close()
+}
+
+// hasExited reports whether a holder only keeps what its child has left.
+func hasExited(o holder.Options, id string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	c, err := holder.Dial(ctx, o, id)
+	if err != nil {
+		return errors.Is(err, holder.ErrGone)
+	}
+	defer c.Close()
+	at, _ := c.ExitedAt()
+	return !at.IsZero()
 }
 
 // LeftDead returns how many terminals' holders were killed and have left their
 // sockets; the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
-// Ended is what EndLeftRunning has ended.
+// Ended is what EndLeftRunning has ended. Terminals that had exited before do
+// not count.
 type Ended struct {
 	Terminals int
 	Unread    int64 // bytes that they had printed and no daemon had taken
@@ -237,9 +304,12 @@ type Ended struct {
 // hold it up. It keeps a daemon from starting until it returns. Errors: a
 // *RunningError if one runs, ctx's, what is still there.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
-	dir := holdersDir(d)
-	ids, err := holder.List(dir)
-	if len(ids) == 0 || err != nil {
+	ids, err := holder.List(holdersDir(d))
+	if len(ids) == 0 && err == nil {
+		_, err = holder.EndStaying(ctx, holdersDir(d))
+		return Ended{}, err
+	}
+	if err != nil {
 		return Ended{}, err
 	}
 	lock, err := lockDaemon(d)
@@ -247,11 +317,15 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 		return Ended{}, err
 	}
 	defer lock.Close()
-	unread, errs := make([]int64, len(ids)), make([]error, len(ids))
+	opts, err := holderOptions(d)
+	if err != nil {
+		return Ended{}, err
+	}
+	running, unread, errs := make([]bool, len(ids)), make([]int64, len(ids)), make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
 		wg.Go(func() {
-			if unread[i], errs[i] = endHolder(ctx, dir, id); errs[i] != nil {
+			if running[i], unread[i], errs[i] = endHolder(ctx, opts, id); errs[i] != nil {
 				errs[i] = fmt.Errorf("end %s: %w", id, errs[i])
 			}
 		})
@@ -259,41 +333,44 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	wg.Wait()
 	var all Ended
 	for i, err := range errs {
-		if err == nil {
+		if err == nil && running[i] {
 			all.Terminals++
 			all.Unread += unread[i]
 		}
 	}
-	return all, errors.Join(errs...)
+	_, err = holder.EndStaying(ctx, holdersDir(d))
+	return all, errors.Join(append(errs, err)...)
 }
 
-// endHolder ends one terminal and its holder, and returns how much of its
-// output nobody had taken. What the child still writes, which a full log would
-// hold back, it takes and drops.
-func endHolder(ctx context.Context, dir, id string) (unread int64, err error) {
-	c, err := holder.Dial(ctx, dir, id)
+// endHolder ends one terminal and its holder, and returns whether it ran, and
+// how much of its output nobody had taken. What the child still writes, which a
+// full log would hold back, it takes and drops.
+func endHolder(ctx context.Context, o holder.Options, id string) (running bool, unread int64, err error) {
+	c, err := holder.Dial(ctx, o, id)
 	if errors.Is(err, holder.ErrGone) {
-		return 0, nil
+		return false, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return false, 0, err
 	}
+	exited, _ := c.ExitedAt()
+	running = exited.IsZero()
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer c.Close()
 	if err := errors.Join(c.Keep(holder.KeepNothing), c.StreamFrom(c.End())); err != nil {
-		return 0, err
+		return running, 0, err
 	}
 	reading.Go(func() { dropOutput(c) })
 	if err := c.Kill(ctx, killGrace); err != nil {
-		return 0, err
+		return running, 0, err
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	c.Wait()
 	if !stop() {
-		return 0, ctx.Err()
+		return running, 0, ctx.Err()
 	}
-	return c.End() - c.Taken(), c.Forget(ctx)
+	return running, c.End() - c.Taken(), c.Forget(ctx)
 }
 
 // dropOutput reads until the end of output or of the connection.

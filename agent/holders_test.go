@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"tether/agent"
+	"tether/agent/config"
 	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/internal/testkit"
@@ -110,6 +113,7 @@ func greeting() string {
 func TestTerminalsComeAndGo(t *testing.T) {
 	d := home(t)
 	c := withHolders(t, d)
+	c.Terminals.KeepFor = time.Second // what has exited is forgotten
 	one := start(t, c)
 	defer one.stop()
 	cycle := func() {
@@ -134,9 +138,10 @@ func TestTerminalsComeAndGo(t *testing.T) {
 		}
 		one.client.Close()
 	})
-	if left, err := os.ReadDir(filepath.Join(d.Runtime, "h")); len(left) > 0 || err != nil {
-		t.Errorf("files left: %v, %v", left, err)
-	}
+	testkit.Eventually(t, patience, "no file is left", func() bool {
+		left, err := os.ReadDir(filepath.Join(d.Runtime, "h"))
+		return len(left) == 0 && err == nil
+	})
 }
 
 // A holder that is stopped does not stop a daemon that starts; it is taken up when it goes on.
@@ -242,7 +247,7 @@ func TestManyAreAdopted(t *testing.T) {
 	second := start(t, c)
 	list := second.list(many)
 	for n, x := range list.Terminals {
-		if x.Name != fmt.Sprint("n", n) || x.Bytes < hello || !x.Held {
+		if x.Name != fmt.Sprint("n", many-1-n) || x.Bytes < hello || !x.Held { // the newest come first
 			t.Errorf("the %d-th is %+v", n, x)
 		}
 	}
@@ -254,5 +259,64 @@ func TestManyAreAdopted(t *testing.T) {
 	}
 	if ids, err := holder.List(filepath.Join(d.Runtime, "h")); len(ids) != 0 || err != nil {
 		t.Errorf("holders left: %v, %v", ids, err)
+	}
+}
+
+// A program that an agent has started does not become the daemon of the person's terminals by knowing the key; the next daemon does.
+func TestAgentsDoNotReachHolders(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := config.Default()
+	settings.Policy.Rules = []config.PolicyRule{{Name: "intrude", Effect: "allow", Argv: []string{self}}}
+	c.Settings = &settings
+	first := start(t, c)
+	private, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Private: true, Env: []string{"PATH=/bin:/usr/bin"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	x, err := first.client.As("claude").Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "intrude", l.Addr().String(), os.Getenv(dirs.HomeVar)}, Cwd: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	first.end() // so that the lock is free
+	if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, conn) // until it has ended
+	conn.Close()
+	second := start(t, c)
+	defer second.stop()
+	read := func(id string) string {
+		body, err := second.client.Read(t.Context(), id, local.ReadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		text, err := io.ReadAll(body)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	if said := read(x.ID); !strings.Contains(said, "agent claude has started") || strings.Contains(said, "ended 1") {
+		t.Errorf("the agent's program was told %q", said)
+	}
+	if list := second.list(2); !slices.ContainsFunc(list.Terminals, func(i local.Terminal) bool { return i.ID == private.ID && i.Exit == nil }) {
+		t.Errorf("listed %+v", list.Terminals)
 	}
 }

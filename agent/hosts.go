@@ -122,6 +122,23 @@ func PairedByKey(d dirs.Dirs, where string) bool {
 	return err == nil && found && h.HostKey != nil
 }
 
+// PairedNames returns the names of the paired hosts, in the order of pairing. It
+// needs no daemon, and asks no keyring.
+func PairedNames(d dirs.Dirs) ([]string, error) {
+	s, err := openHosts(hostsPath(d), Secrets{})
+	if _, ok := errors.AsType[*secret.DamagedError](err); ok {
+		return nil, nil // the daemon puts it aside, and says so
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, h := range s.all {
+		names = append(names, h.Name)
+	}
+	return names, nil
+}
+
 // paired looks for the host in the file.
 func paired(d dirs.Dirs, where string) (s *hostStore, h host, found bool, err error) {
 	s, err = openHosts(hostsPath(d), Secrets{Keyring: keyring.System()})

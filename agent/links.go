@@ -35,10 +35,11 @@ type links struct {
 
 // running is a link with the goroutine that keeps it up.
 type running struct {
-	link   *uplink.Link
-	desk   *toolcall.Desk
-	cancel context.CancelFunc
-	done   chan struct{} // closed when Run has returned
+	clientID string
+	link     *uplink.Link
+	desk     *toolcall.Desk
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when Run has returned
 }
 
 func newLinks(pool *term.Pool, version string, settings config.Uplink, log *zerolog.Logger) *links {
@@ -88,16 +89,23 @@ func (l *links) cameUp(name string) func() {
 	}
 }
 
-// start links to a host, in place of a link of that name.
+// start links to a host, in place of a link of that name. If that one had another clientId, what it lent is withdrawn first, for at
+// most withdrawTimeout, and lent anew.
 func (l *links) start(h host, e client.Endpoint) {
+	anew := false
+	if old := l.find(h.Name); old != nil && old.clientID != h.ClientID {
+		old.link.Withdraw()
+		l.withdrawn(h.Name)
+		anew = true
+	}
 	l.stop(h.Name)
 	ctx, cancel := context.WithCancel(context.Background())
 	desk := l.desk(h)
-	r := &running{desk: desk, cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
+	r := &running{clientID: h.ClientID, desk: desk, cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
-		Tools: desk, Up: l.cameUp(h.Name),
+		Anew: anew, Tools: desk, Up: l.cameUp(h.Name),
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
@@ -122,6 +130,14 @@ func (l *links) stop(name string) {
 		r.cancel()
 		<-r.done
 	}
+}
+
+// withdrawn waits, for at most withdrawTimeout, until the host of that name has disposed of what is withdrawn from it.
+func (l *links) withdrawn(name string) {
+	wait(l.atMost(withdrawTimeout), func() bool {
+		s, ok := l.status(name)
+		return !ok || s.State != uplink.StateOnline || s.Known == 0
+	})
 }
 
 // find returns the link of that name, nil if there is none.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -17,6 +18,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/pairing"
@@ -37,7 +39,9 @@ var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 
 // Pair asks the host once whether it lets us in and takes our terminals, then
 // keeps it and links to it. Pairing again with the same URL replaces what was
-// said before.
+// said before; if the host refuses, that stays as it was. With another token the
+// machine gets another clientId, since the host knows the former as the other
+// token's, and everything is lent anew.
 func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
 	if err := a.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
@@ -63,14 +67,27 @@ func (a *Agent) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	if err := a.verify(ctx, h); err != nil {
 		return local.HostStatus{}, err
 	}
+	old, _ := a.hosts.find(h.Name)
+	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // another host has not been given them
 	if err := a.hosts.put(h); err != nil {
 		return local.HostStatus{}, err
 	}
 	h, _ = a.hosts.find(h.Name) // without what is in the keyring
-	a.links.start(h, a.hosts.endpoint(h))
+	if link, _ := a.links.status(h.Name); link.State != uplink.StateOnline || !h.linksAs(old) {
+		a.links.start(h, a.hosts.endpoint(h))
+	}
+	if old.ClientID != "" && old.ClientID != h.ClientID {
+		a.forgetCalls(old)
+	}
 	a.auditHost(policy.EventPair, h.Name, h.URL)
 	a.log.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
 	return a.hostStatus(h), nil
+}
+
+// linksAs reports whether the link that was made for old serves h, too. With the clientId, the credential is the same.
+func (h host) linksAs(old host) bool {
+	return h.ClientID == old.ClientID && h.URL == old.URL && h.Pin == old.Pin && h.OnDispose == old.OnDispose &&
+		h.AssumeClientTerminals == old.AssumeClientTerminals && h.ClientTools == old.ClientTools
 }
 
 // takeTurn waits until nobody else pairs or unpairs. Who has it gives it back.
@@ -112,7 +129,7 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 	known := a.pairedAt(h.URL, r.Name)
 	if known.Name != "" {
 		h.Name, h.Default = known.Name, known.Default || r.Default
-		if known.HostKey == nil { // else its clientId is that machine's
+		if a.sameClient(known, r.Token) {
 			h.ClientID = known.ClientID
 		}
 		return h, nil
@@ -128,6 +145,18 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 			Hint: "choose another with --name, or first: tether unpair " + h.Name}
 	}
 	return h, nil
+}
+
+// sameClient reports whether the host knows the clientId it was paired with as that of who has this token.
+func (a *Agent) sameClient(known host, token string) bool {
+	if s, ok := a.links.status(known.Name); known.HostKey != nil || ok && errors.Is(s.Err, uplink.ErrTaken) {
+		return false
+	}
+	kept := known.Token
+	if known.Sealed {
+		kept, _ = a.hosts.secret(known.ClientID) // without the keyring nobody knows: it counts as another
+	}
+	return kept == token
 }
 
 // pairedAt returns the host with this URL, and this name unless it is "".
@@ -201,18 +230,24 @@ func loopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// verify connects once.
+// verify connects once, with a clientId of its own: a second connection with that of the link would close the link's.
 func (a *Agent) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	conn, err := client.Connect(ctx, a.hosts.endpoint(h), client.Options{
 		ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
+		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
 	})
 	if err != nil {
 		return refusal(err)
 	}
 	defer conn.Close()
-	if _, ok := ahp.FindClientTerminals(conn.Result()); !ok && !h.AssumeClientTerminals {
+	marker, ok := ahp.FindClientTerminals(conn.Result())
+	if marker.Forbids() {
+		return &local.Error{Code: local.CodeRefused, Message: "the host lets this token in only to observe, so nothing can be lent with it",
+			Hint: "pair with a token that may lend; the host makes one by: tether-host token create NAME --role machine"}
+	}
+	if !ok && !h.AssumeClientTerminals {
 		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not say that it takes terminals of other machines, so nothing can be lent to it",
 			Hint: "if you know that it does: --assume-client-terminals"}
 	}
@@ -272,10 +307,7 @@ func (a *Agent) Unpair(ctx context.Context, name string) (local.Unpaired, error)
 			_ = lent.Unlend(name) // the person may, and it cannot fail otherwise
 		}
 	}
-	wait(a.atMost(withdrawTimeout), func() bool {
-		s, ok := a.links.status(name)
-		return !ok || s.State != "online" || s.Known == 0
-	})
+	a.links.withdrawn(name)
 	a.links.stop(name)
 	a.forgetCalls(h)
 	if err := a.leave(h); err != nil && !errors.Is(err, device.ErrRevoked) {

@@ -4,9 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"tether/agent/local"
+	"tether/agent/outward"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
@@ -20,12 +24,21 @@ const auditCause = "audit log"
 
 // policyOptions are those of the policy as configured, for the daemon that
 // writes the log.
-func (c *Config) policyOptions() policy.Options {
-	o := policy.Options{AuditPath: AuditPath(c.Dirs)}
+func (c *Config) policyOptions(mask func(text string, env []string) string) policy.Options {
+	o := policy.Options{AuditPath: AuditPath(c.Dirs), Mask: mask}
 	if c.Settings != nil {
 		o.Config = c.Settings.Policy
 	}
 	return o
+}
+
+// mask masks in a text what hosts are not shown either: credentials of known forms, what the person has configured, and values of
+// variables of the environment that terminals get, and of env. The first call may take a moment.
+func (a *Agent) mask(s string, env []string) string {
+	for _, value := range outward.Values(slices.Concat(env, os.Environ(), a.login().Known()), a.settings.Lend.RedactEnv) {
+		s = strings.ReplaceAll(s, value, "***")
+	}
+	return a.shown.Redact(s)
 }
 
 // auditStart notes the daemon's start and the rules that are in force: their number, and a sum that tells whether they have changed since

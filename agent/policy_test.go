@@ -302,6 +302,41 @@ func TestWrongPolicyDoesNotStart(t *testing.T) {
 	}
 }
 
+// What an agent runs has the limits that are configured, and what the person
+// runs has none. A program that is not there is said to be missing all the same.
+func TestLimitsOfAnAgent(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	c := config.Default()
+	c.Policy.Limits.CPUTime, c.Policy.Limits.Processes = config.Duration(7*time.Second), 0
+	c.Policy.Limits.CommandTime = config.Duration(time.Second)
+	daemon := start(t, agent.Config{Dirs: home(t), Settings: &c})
+	run := func(client *local.Client, door string, command ...string) local.Terminal {
+		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: command, Cwd: outside(t), Door: door})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "its end", func() bool {
+			tm, err = daemon.client.Find(t.Context(), tm.ID)
+			return err == nil && tm.Exit != nil
+		})
+		return tm
+	}
+	limited := []string{"sh", "-c", "ulimit -t | grep -qx 7"}
+	if tm := run(daemon.client.As("bob"), "", limited...); tm.Exit.Code != 0 || !slices.Equal(tm.Command, limited) {
+		t.Errorf("the agent's processes have no limit: %+v", tm)
+	}
+	if tm := run(daemon.client, "", limited...); tm.Exit.Code == 0 {
+		t.Error("the person's processes have one, too")
+	}
+	if tm := run(daemon.client.As("bob"), "acp", "sleep", "600"); tm.Exit.Signal == "" {
+		t.Errorf("a command that ran too long ended with %+v", tm.Exit)
+	}
+	var e *local.Error
+	if _, err := daemon.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{"no-such-program"}, Cwd: outside(t)}); !errors.As(err, &e) || e.Code != local.CodeCannotStart {
+		t.Errorf("a program that is not there: %v", err)
+	}
+}
+
 // What an agent with a sandbox runs cannot write elsewhere, and the person's
 // own can. Where there is no sandbox, the agent runs nothing.
 func TestSandboxOfAPrincipal(t *testing.T) {
@@ -332,7 +367,11 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		}
 		return tm.Exit.Code, nil
 	}
-	if _, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{}, "/x", []string{"x"}); errors.Is(err, sandbox.ErrUnsupported) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sandbox.Best(self); errors.Is(err, sandbox.ErrUnsupported) {
 		var e *local.Error
 		if _, err := run(daemon.client.As("boxed"), in); !errors.As(err, &e) || e.Code != local.CodeCannotStart {
 			t.Errorf("without a sandbox: %v", err)

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,49 +10,124 @@ import (
 	"strings"
 
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/sandbox"
 )
 
-// confine puts what an agent runs into the sandbox that is configured for it.
-// Where there can be none, nothing is run.
+// confine puts what an agent runs into the sandbox that is configured for it,
+// and gives it its limits. Where there can be no sandbox, nothing is run.
 func (a *Agent) confine(actor term.Actor, spec *term.Spec) error {
-	kind, writable := a.policy.Sandbox(actor)
-	if kind == "" {
+	if err := a.sandboxed(actor, spec); err != nil {
+		return err
+	}
+	return a.bound(actor, spec)
+}
+
+func (a *Agent) sandboxed(actor term.Actor, spec *term.Spec) error {
+	rule := a.policy.Sandbox(actor)
+	if rule.Kind == "" {
 		return nil
-	}
-	cannot := func(format string, args ...any) error {
-		return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
-	}
-	cwd, err := filepath.EvalSymlinks(spec.Cwd)
-	if err != nil {
-		return cannot("its directory is not there: %v", err)
-	}
-	for _, kept := range a.keptFromAgents() {
-		if within(kept, cwd) {
-			return cannot("%s would be open to changes from %s: choose a directory further down", kept, cwd)
-		}
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return cannot("this program is not found: %v", err)
 	}
 	argv := spec.Argv
 	if argv == nil {
 		argv = spec.Command
 	}
-	p := sandbox.Profile{Writable: slices.Concat([]string{cwd}, sandbox.Temporary(), writable),
-		Hidden: []string{a.cfg.Dirs.Runtime, a.cfg.Dirs.State}}
-	if spec.Argv, err = sandbox.Wrap(sandbox.Kind(kind), p, self, argv); err != nil {
-		return cannot("%v", err)
+	argv, err := a.behind(actor, rule, spec.Cwd, argv)
+	if err != nil {
+		return err
 	}
+	spec.Argv = argv
 	return nil
+}
+
+// sandboxFor returns the argv that runs an agent's own program in its sandbox. Only the configuration can say what that is: else
+// what the agent has tether start would be out of it.
+func (a *Agent) sandboxFor(actor term.Actor, req local.SandboxRequest) ([]string, error) {
+	rule := a.policy.Sandbox(actor)
+	lacks := ""
+	switch {
+	case rule.Kind == "":
+		lacks = "sandbox: what tether starts for it would be unconfined"
+	case len(rule.Roots) == 0:
+		lacks = "roots: it could have tether start a command in any directory, which would then be granted"
+	default:
+		return a.behind(actor, rule, req.Cwd, req.Command)
+	}
+	return nil, &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s lacks %s", actor, lacks),
+		Hint: fmt.Sprintf("tether config edit: [[policy.principals]] with name = \"agent:%s\", sandbox = \"auto\", roots = [\"~/src\"]", actor.Name)}
+}
+
+// behind returns the argv that runs argv in the sandbox that the rule describes.
+func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv []string) ([]string, error) {
+	cannot := func(format string, args ...any) error {
+		return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
+	}
+	cwd, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, cannot("its directory is not there: %v", err)
+	}
+	// The policy has looked at the directory before; it may have become a link since.
+	if len(rule.Roots) > 0 && !slices.ContainsFunc(rule.Roots, func(root string) bool { return within(cwd, root) }) {
+		return nil, cannot("%s is not in its roots", cwd)
+	}
+	for _, kept := range a.keptFromAgents() {
+		if within(kept, cwd) {
+			return nil, cannot("%s would be open to changes from %s: choose a directory further down", kept, cwd)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, cannot("this program is not found: %v", err)
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, cannot("there is no home directory: %v", err)
+	}
+	sum := sha256.Sum256([]byte(actor.Name)) // a name may hold anything
+	p := sandbox.Profile{
+		Writable: []string{cwd}, Readable: rule.Readable, NoNetwork: rule.NoNetwork, Temporary: sandbox.Temporary(), Home: home,
+		Hidden:  a.ownDirs(),
+		Sockets: append(slices.Clone(rule.Sockets), SocketPath(a.cfg.Dirs)), // who connects from there is known by its ancestors
+		Private: filepath.Join(a.cfg.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),
+	}
+	for _, path := range rule.Writable {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			p.Writable = append(p.Writable, real)
+		}
+	}
+	if argv, err = sandbox.Wrap(sandbox.Kind(rule.Kind), p, self, argv); err != nil {
+		return nil, cannot("%v", err)
+	}
+	return argv, nil
+}
+
+// sandboxStatus is what status says of sandboxes: nil if no principal has one.
+func (a *Agent) sandboxStatus() *local.SandboxStatus {
+	if !a.policy.Sandboxed() {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return &local.SandboxStatus{Error: err.Error()}
+	}
+	best, err := sandbox.Best(self)
+	if err != nil {
+		return &local.SandboxStatus{Error: err.Error()}
+	}
+	return &local.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
+}
+
+// ownDirs are tether's directories, which no sandbox shows.
+func (a *Agent) ownDirs() []string {
+	d := a.cfg.Dirs
+	return []string{d.Config, d.State, d.Runtime, d.Cache}
 }
 
 // keptFromAgents are directories that a sandbox must not leave open, or the
 // agent could choose its own rules.
 func (a *Agent) keptFromAgents() []string {
-	all := []string{a.cfg.Dirs.Config, a.cfg.Dirs.State, a.cfg.Dirs.Runtime}
+	all := a.ownDirs()
 	if home, err := os.UserHomeDir(); err == nil {
 		all = append(all, home)
 	}

@@ -1,7 +1,11 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +15,7 @@ import (
 	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/platform/dirs"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
 )
@@ -26,10 +31,29 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "holder" {
 		os.Exit(holder.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == "intrude" {
+		intrude(os.Args[2], os.Args[3])
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))
 	}
 	os.Exit(m.Run())
+}
+
+// intrude ends what no daemon of the home serves, as tether stop does, once nothing more comes from the address.
+func intrude(address, home string) {
+	conn, err := net.Dial("tcp", address)
+	if err == nil {
+		defer conn.Close() // which says that it has ended
+		_, err = io.Copy(io.Discard, conn)
+	}
+	err = errors.Join(err, os.Setenv(dirs.HomeVar, home))
+	d, got := dirs.Get()
+	if err = errors.Join(err, got); err == nil {
+		_, err = agent.EndLeftRunning(context.Background(), d)
+	}
+	fmt.Println(err)
 }
 
 func TestLinesAndVariables(t *testing.T) {

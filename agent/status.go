@@ -14,10 +14,11 @@ import (
 // Status is what is known at this moment; nobody is asked.
 func (a *Agent) Status() local.Status {
 	a.reportPolicy()
+	a.reportAside()
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},
-		Degraded: a.degraded.list(), Secrets: a.hosts.place(),
+		Degraded: a.degraded.list(), Secrets: a.hosts.place(), Sandbox: a.sandboxStatus(),
 	}
 	if proc.Root() {
 		s.Root = &local.Root{Lends: a.settings.Lend.AsRoot}
@@ -28,9 +29,14 @@ func (a *Agent) Status() local.Status {
 	if address := a.tcp.Load(); address != nil {
 		s.TCP = *address
 	}
+	for _, r := range local.OpenAgents(a.cfg.Dirs.State).List() {
+		s.Agents = append(s.Agents, local.AgentStatus{Name: r.Principal, Pid: r.Pid, Confined: r.Confined})
+	}
 	s.Logs.Bytes, s.Logs.MaxBytes = a.pool.Memory()
+	running := map[term.ID]bool{}
 	for _, h := range a.pool.As(term.User).List() {
 		i := h.Info()
+		running[i.ID] = i.Exit == nil
 		switch {
 		case i.Exit != nil:
 		case i.Held:
@@ -43,7 +49,21 @@ func (a *Agent) Status() local.Status {
 	for _, h := range a.hosts.list() {
 		s.Hosts = append(s.Hosts, a.hostStatus(h))
 	}
+	s.Terminals.There = there(s.Hosts, running)
 	return s
+}
+
+// there is how many of the running terminals at least one host has now.
+func there(hosts []local.HostStatus, running map[term.ID]bool) int {
+	seen := map[string]bool{}
+	for _, h := range hosts {
+		for _, l := range h.Lent {
+			if l.There && running[term.ID(l.ID)] {
+				seen[l.ID] = true
+			}
+		}
+	}
+	return len(seen)
 }
 
 func (a *Agent) hostStatus(h host) local.HostStatus {
@@ -70,7 +90,7 @@ func (a *Agent) hostStatus(h host) local.HostStatus {
 		s.Error = link.Err.Error()
 	}
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, Problem: t.Problem, Observers: t.Observers})
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, Observers: t.Observers})
 	}
 	return s
 }

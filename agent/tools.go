@@ -60,7 +60,7 @@ func (a *Agent) newDesk(server *local.Server, h host) *toolcall.Desk {
 
 // definitions are what a host's sessions are told of the tools.
 func definitions(server *local.Server, host string) []ahp.ToolDefinition {
-	tools := server.ToolsAt(host, "")
+	tools := server.ToolsAt(host, "", "")
 	defer tools.Close()
 	var all []ahp.ToolDefinition
 	for _, t := range tools.Tools() {
@@ -75,7 +75,7 @@ func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 
 // runTool carries out a call in the name of an agent at the host.
 func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, c toolcall.Call) toolcall.Answer {
-	tools := server.ToolsAt(host, c.Session)
+	tools := server.ToolsAt(host, c.Session, c.Agent)
 	defer tools.Close()
 	text, err := tools.Call(ctx, c.Tool, c.Arguments)
 	if err != nil {
@@ -162,7 +162,7 @@ func (a *Agent) toolsStatus(h host) local.HostTools {
 // auditCall notes what became of a call. What it was called with is not noted,
 // but a command that it starts is, as every start.
 func (a *Agent) auditCall(host string, r toolcall.Record) {
-	ev := policy.Event{Type: policy.EventCall, Actor: term.AgentAt(host, r.Session), Door: policy.DoorAHP, Host: host}
+	ev := policy.Event{Type: policy.EventCall, Actor: term.AgentAt(host, r.Session), Named: r.Agent, Door: policy.DoorAHP, Host: host}
 	how := "done"
 	switch {
 	case r.Refused:

@@ -253,7 +253,7 @@ func TestAnAgentAtAHost(t *testing.T) {
 	}
 	spawned := l.call(s, "spawn_background_terminal", spawnText())
 	asked := l.approve()
-	if !strings.HasPrefix(asked.Actor, "agent lab/") || asked.Door != "ahp" || strings.Join(asked.Argv, " ") != "npm run dev" {
+	if !strings.HasPrefix(asked.Actor, "agent lab/") || asked.Who != `agent "helper" at lab` || asked.Door != "ahp" || strings.Join(asked.Argv, " ") != "npm run dev" {
 		t.Errorf("the question is %+v", asked)
 	}
 	text, block := l.good(<-spawned)
@@ -300,7 +300,7 @@ func (l *laptop) audited(t *testing.T, id string) {
 			return strings.Contains(string(data), want)
 		})
 	}
-	if !strings.Contains(string(data), `"actor":"agent:lab/`) || !strings.Contains(string(data), id) {
+	if !strings.Contains(string(data), `"actor":"agent:lab/`) || !strings.Contains(string(data), `"who":"agent \"helper\" at lab"`) || !strings.Contains(string(data), id) {
 		t.Errorf("the audit log does not say who, or which terminal:\n%s", data)
 	}
 	log, err := os.ReadFile(agent.LogPath(l.dirs))
@@ -479,13 +479,12 @@ func TestToolsOutliveTheDaemon(t *testing.T) {
 	if _, err := l.client.Pair(t.Context(), local.PairRequest{URL: h.url}); err != nil {
 		t.Fatal(err)
 	}
-	l.offered(false, 0)
-	withdrawn(2)
-	l.tools(true, 1)
+	l.offered(true, 1) // pairing again keeps what was decided
+	before := len(h.saidOf("session/activeClientRemoved"))
 	if _, err := l.client.Unpair(t.Context(), "lab"); err != nil {
 		t.Fatal(err)
 	}
-	withdrawn(3)
+	withdrawn(before + 1)
 	if left, err := os.ReadDir(filepath.Join(l.dirs.State, "calls")); err != nil || len(left) != 0 {
 		t.Errorf("after unpairing, %d files of calls are left, %v", len(left), err)
 	}

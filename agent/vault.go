@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tether/agent/local"
 	"tether/platform/keyring"
@@ -63,9 +64,12 @@ func (s *hostStore) settle(want string) error {
 	return nil
 }
 
+// bare is what is wrong with the keyring, without the package's prefix.
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
+
 func (s *hostStore) choose(want string) (keeping, error) {
 	if want == inFile {
-		return keeping{Store: inFile, Why: "you said so"}, nil
+		return keeping{Store: inFile, Why: "--store file was given"}, nil
 	}
 	if want == "" && s.secrets.File != "" {
 		return keeping{Store: inFile, Why: s.secrets.File}, nil
@@ -78,10 +82,10 @@ func (s *hostStore) choose(want string) (keeping, error) {
 	case err == nil:
 		return keeping{Store: inKeyring, ID: rand.Text()}, nil
 	case want == inKeyring:
-		return keeping{}, &local.Error{Code: local.CodeCannotStart, Message: "the keyring cannot be used: " + err.Error(),
+		return keeping{}, &local.Error{Code: local.CodeCannotStart, Message: "the desktop keyring is not available: " + bare(err),
 			Hint: "unlock it, or keep secrets in a file that only you can read: --store file"}
 	}
-	return keeping{Store: inFile, Why: "the keyring cannot be used: " + err.Error()}, nil
+	return keeping{Store: inFile, Why: "no desktop keyring (" + bare(err) + ")"}, nil
 }
 
 // place says where secrets are kept, for the person.

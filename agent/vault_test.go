@@ -166,7 +166,7 @@ func TestWhereSecretsAreKept(t *testing.T) {
 		{"no desktop", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
 		{"locked", agent.Secrets{Keyring: keyring.New(&fakeRing{locked: make(chan struct{})})}, "", "file", "locked", ""},
 		{"a keyring", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "", "keyring", "", ""},
-		{"the person wants a file", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "you said so", ""},
+		{"the person wants a file", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "--store file was given", ""},
 		{"a home of its own", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "", "file", "a home", ""},
 		{"but the keyring is wanted", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "keyring", "keyring", "", ""},
 		{"wanted, and broken", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", local.CodeCannotStart},

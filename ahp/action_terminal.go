@@ -47,6 +47,7 @@ type TerminalCwdChanged struct {
 // TerminalExited says that the process ended; a nil ExitCode that no code is known.
 type TerminalExited struct {
 	ExitCode *int64 `json:"exitCode,omitempty"`
+	Meta     Meta   `json:"_meta,omitempty"` // when it did, see ExitedKey
 }
 
 // TerminalCleared empties the content and keeps everything else.

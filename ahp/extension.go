@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // ExtensionVersion is the version of the client-terminals extension this package speaks.
@@ -22,7 +23,11 @@ type ClientTerminals struct {
 	Resume         bool  `json:"resume,omitempty"`       // offsets are read and acknowledged
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
+	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 }
+
+// Forbids reports whether the host says that this connection may not create client-executed terminals.
+func (t ClientTerminals) Forbids() bool { return t.MayLend != nil && !*t.MayLend }
 
 // NewClientTerminals returns the marker of a host that does all of version 1 with this grace time, in milliseconds.
 func NewClientTerminals(graceMs int64) ClientTerminals {
@@ -79,6 +84,26 @@ func OffersExtension(m Meta) bool {
 	return json.Unmarshal(m[MarkerKey], &c) == nil && slices.Contains(c.Versions, ExtensionVersion)
 }
 
+// NewAgentMeta returns the _meta of a tool call that this agent makes, nil without a name.
+func NewAgentMeta(name string) Meta {
+	if name == "" {
+		return nil
+	}
+	return Meta{AgentKey: marshal(name)}
+}
+
+// maxAgentName bounds a name in AgentKey, in bytes.
+const maxAgentName = 64
+
+// FindAgent returns the name that a host gives to who makes a tool call; "" if there is none, or one that is too long.
+func FindAgent(m Meta) string {
+	var name string
+	if json.Unmarshal(m[AgentKey], &name) != nil || len(name) > maxAgentName {
+		return ""
+	}
+	return name
+}
+
 // TerminalMeta is what the extension adds to a terminal, in the _meta of its state and of its entry in the catalogue.
 type TerminalMeta struct {
 	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
@@ -98,10 +123,50 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// NewFormerMeta returns the _meta of a CreateTerminalParams whose terminal was called former at the host before.
-func NewFormerMeta(former string) Meta { return Meta{FormerKey: marshal(former)} }
+// NewTerminalMeta returns the _meta of a CreateTerminalParams: the URI that the terminal had at the host before ("" = none), and
+// whether its child waits for slow readers. It is nil if there is nothing to say.
+func NewTerminalMeta(former string, holds bool) Meta {
+	m := Meta{}
+	if former != "" {
+		m[FormerKey] = marshal(former)
+	}
+	if holds {
+		m[HoldsKey] = marshal(true)
+	}
+	if len(m) == 0 {
+		return nil
+	}
+	return m
+}
 
-// FindFormer returns the URI in NewFormerMeta, "" if there is none.
+// AddTime adds when something happened to a _meta, under CreatedKey or ExitedKey. A time that is not known, the zero time, is left out.
+func AddTime(m Meta, key string, at time.Time) Meta {
+	if at.IsZero() {
+		return m
+	}
+	if m == nil {
+		m = Meta{}
+	}
+	m[key] = marshal(at.UnixMilli())
+	return m
+}
+
+// FindTime returns the time that AddTime has put under key, the zero time if there is none. The other side may say anything.
+func FindTime(m Meta, key string) time.Time {
+	var ms int64
+	if json.Unmarshal(m[key], &ms) != nil || ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// FindHolds reports whether a CreateTerminalParams says that its child waits for slow readers.
+func FindHolds(m Meta) bool {
+	holds := false
+	return json.Unmarshal(m[HoldsKey], &holds) == nil && holds
+}
+
+// FindFormer returns the URI in NewTerminalMeta, "" if there is none.
 func FindFormer(m Meta) string {
 	var uri string
 	if json.Unmarshal(m[FormerKey], &uri) != nil || CheckURI(uri) != nil {

@@ -125,7 +125,11 @@ func TestTerminalMeta(t *testing.T) {
 			t.Errorf("%s: encoded as %s, %v", c.meta, out, err)
 		}
 	}
-	if got := ahp.FindFormer(ahp.NewFormerMeta("ahp-terminal:/b")); got != "ahp-terminal:/b" {
-		t.Errorf("former = %q", got)
+	meta := ahp.NewTerminalMeta("ahp-terminal:/b", true)
+	if got := ahp.FindFormer(meta); got != "ahp-terminal:/b" || !ahp.FindHolds(meta) {
+		t.Errorf("former = %q, holds = %v", got, ahp.FindHolds(meta))
+	}
+	if m := ahp.NewTerminalMeta("", false); m != nil || ahp.FindHolds(m) || ahp.FindHolds(ahp.Meta{ahp.HoldsKey: []byte(`"yes"`)}) {
+		t.Errorf("of a terminal with nothing to say, _meta is %v", m)
 	}
 }

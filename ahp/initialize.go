@@ -61,9 +61,7 @@ type ReconnectParams struct {
 	ClientID          string   `json:"clientId"`
 	LastSeenServerSeq int64    `json:"lastSeenServerSeq"`
 	Subscriptions     []string `json:"subscriptions"` // everything the client wants back
-	// Windows are those of them that were windowed.
-	Windows *WindowsToResume `json:"windows,omitempty"`
-	Meta    Meta             `json:"_meta,omitempty"`
+	Meta              Meta     `json:"_meta,omitempty"`
 }
 
 // Validate tells what is wrong with the params.

@@ -44,9 +44,17 @@ const (
 	MarkerKey = "tether/clientTerminals" // in InitializeResult and InitializeParams
 	OffsetKey = "tether/offset"          // in a terminal/output action: position of its first byte, UTF-8 bytes
 
+	// AgentKey is in a tool call: the name of who has it made, for people to read. It says nothing about rights.
+	AgentKey = "tether/agent"
 	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same
 	// terminal before it ended there.
 	FormerKey = "tether/formerTerminal"
+	// HoldsKey is in createTerminal: true if the child waits for slow readers, so that the host may pace it by the slowest observer.
+	HoldsKey = "tether/holds"
+	// CreatedKey is in createTerminal, and ExitedKey in a terminal/exited action: when that happened by the owner's clock, in Unix
+	// milliseconds. The host may hear of it much later.
+	CreatedKey = "tether/createdAt"
+	ExitedKey  = "tether/exitedAt"
 	// MissingKey is in a terminal's state: how many bytes of its stream never reached the host; and in the terminal/data action
 	// that shows a gap: how many are missing there.
 	MissingKey = "tether/missingBytes"

@@ -22,8 +22,9 @@ func TestBothShapes(t *testing.T) {
 		"running":   {ahp.Lifecycle{Status: "running"}, head + `}`, head + `,"lifecycle":{"status":"running"}}`, ahp.Lifecycle{Status: "running"}},
 		"exited": {ahp.Exited(new(int64(3))), head + `,"exitCode":3}`, head + `,"lifecycle":{"status":"exited","exitCode":3}}`,
 			ahp.Exited(new(int64(3)))},
-		"exited without a code": {ahp.Exited(nil), head + `}`, head + `,"lifecycle":{"status":"exited"}}`, ahp.Lifecycle{Status: "running"}},
-		"of the future":         {ahp.Lifecycle{Status: "paused"}, head + `}`, head + `,"lifecycle":{"status":"paused"}}`, ahp.Lifecycle{Status: "running"}},
+		"exited without a code": {ahp.Exited(nil), head + `,"exitCode":-1}`, head + `,"lifecycle":{"status":"exited"}}`,
+			ahp.Exited(new(int64(-1)))},
+		"of the future": {ahp.Lifecycle{Status: "paused"}, head + `}`, head + `,"lifecycle":{"status":"paused"}}`, ahp.Lifecycle{Status: "running"}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

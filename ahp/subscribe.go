@@ -23,25 +23,17 @@ type Delivery struct {
 type SubscribeParams struct {
 	Channel  string    `json:"channel"`
 	Delivery *Delivery `json:"delivery,omitempty"`
-	// FlowControl asks for windowed delivery, nil for ordinary.
-	FlowControl *FlowOffer `json:"flowControl,omitempty"`
-	Meta        Meta       `json:"_meta,omitempty"`
+	Meta     Meta      `json:"_meta,omitempty"`
 }
 
 // Validate tells what is wrong with the params.
 func (p SubscribeParams) Validate() error {
-	if p.FlowControl != nil {
-		if err := p.FlowControl.Receive.validate(); err != nil {
-			return err
-		}
-	}
 	return CheckURI(p.Channel)
 }
 
-// SubscribeResult carries the state of the channel, if it has any and delivery is not windowed.
+// SubscribeResult carries the state of the channel, if it has any.
 type SubscribeResult struct {
-	Snapshot    *Snapshot    `json:"snapshot,omitempty"`
-	FlowControl *FlowControl `json:"flowControl,omitempty"`
+	Snapshot *Snapshot `json:"snapshot,omitempty"`
 }
 
 // UnsubscribeParams ends a subscription.

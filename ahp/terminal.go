@@ -51,11 +51,16 @@ type infoWire struct {
 	ExitCode  *int64     `json:"exitCode,omitempty"`
 }
 
-// endFor chooses the shape. An exit without a code cannot be told in the old one.
+// unknownCode stands for an exit without a code in the old shape, where a terminal without a code looks running.
+const unknownCode = -1
+
+// endFor chooses the shape.
 func endFor(l Lifecycle, version string) (*Lifecycle, *int64) {
 	switch {
 	case HasLifecycle(version):
 		return &l, nil
+	case l.Exited() && l.ExitCode == nil:
+		return nil, new(int64(unknownCode))
 	case l.Exited():
 		return nil, l.ExitCode
 	}

@@ -32,7 +32,7 @@ func DecodeDispatch(params []byte) (Dispatch, error) {
 
 // Decode is DecodeDispatch for a Dispatch that is used again and again: as long as the channel stays the same, it
 // does not allocate. params must be valid JSON, as those of a jsonrpc.Request are, because a flood is not to be walked
-// over twice. After an error d holds nothing of use.
+// over twice. After an *ActionError d is valid but for Data and Offset, after any other error d holds nothing of use.
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
 	var channel, seq []byte
@@ -165,6 +165,15 @@ func (v *EnvelopeView) decodeOrigin(raw []byte) error {
 	return reuseString(&v.Origin.ClientID, "origin: clientId", id)
 }
 
+// ActionError says that an action is not valid, although its type and the message around it are: it can be rejected by name.
+type ActionError struct{ Err error }
+
+// Error implements error.
+func (e *ActionError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ActionError) Unwrap() error { return e.Err }
+
 // actionView holds the parts of an action the hot path needs. What it is given has been walked over, so it is valid JSON.
 type actionView struct {
 	kind   string
@@ -197,13 +206,15 @@ func (a *actionView) decode(raw []byte) error {
 	switch a.kind {
 	case ActionTerminalOutput, ActionTerminalData, ActionTerminalInput:
 		if len(a.data) == 0 || a.data[0] != '"' {
-			return fmt.Errorf("%s: data is missing or not a string", a.kind)
+			return &ActionError{fmt.Errorf("%s: data is missing or not a string", a.kind)}
 		}
 	default:
 		a.data = nil
 	}
 	if a.kind == ActionTerminalOutput && given(meta) {
-		return a.setOffset(meta)
+		if err := a.setOffset(meta); err != nil {
+			return &ActionError{fmt.Errorf("%s: %w", a.kind, err)}
+		}
 	}
 	return nil
 }
@@ -229,7 +240,7 @@ func (a *actionView) setOffset(meta []byte) error {
 		}
 	})
 	if !object {
-		return fmt.Errorf("%s: _meta is not an object", a.kind)
+		return errors.New("_meta is not an object")
 	}
 	if !given(offset) {
 		return nil
@@ -239,7 +250,7 @@ func (a *actionView) setOffset(meta []byte) error {
 		err = errNegativeOffset(n)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", a.kind, err)
+		return err
 	}
 	a.offset = n
 	return nil

@@ -5,45 +5,33 @@ import (
 )
 
 const (
-	// ackHold is the longest that an acknowledgement waits for a subscriber to catch up. It paces an owner that sends
-	// faster than the best of its observers reads, so that this one gets every byte.
-	ackHold = 100 * time.Millisecond
 	// promptAck is how much text is acknowledged at once, in bytes; less waits for ackDelay: the echo of a key has to reach its observers
 	// first, who may share this machine's processors with the owner. Owners send 2 KiB without asking.
 	promptAck = 1 << 10
 	ackDelay  = time.Millisecond
-	// healthy is how long a subscriber may leave one message unread and still be waited for.
-	healthy = time.Second
 )
 
 // ackState is what is owed to the owner of a terminal. Guarded by the host's mutex.
 type ackState struct {
 	due   bool        // the terminal is in bound.acks
-	held  bool        // an acknowledgement waits for a subscriber, or for timer
-	timer *time.Timer // ends held
+	held  bool        // the owner waits for subscribers: no acknowledgement is sent
+	slow  int         // of a terminal that holds: how many subscribers hold it
+	timer *time.Timer // looks again at held after pacePeriod
 
+	owed  int64       // the position to acknowledge next: what came after the owner was held is not in it
 	told  int64       // the position in the last acknowledgement
 	late  bool        // delay runs
 	delay *time.Timer // ends late
 
-	wait chan struct{} // server-executed terminals: closed when a subscriber has caught up, instead of an acknowledgement
+	wait chan struct{} // server-executed terminals: closed when the subscribers have caught up, instead of an acknowledgement
 }
 
-// ackLocked owes the owner the present position, at once or as soon as the best of the subscribers has caught up.
+// ackLocked owes the owner the present position, at once or when the subscribers that pace it have caught up.
 func (h *Host) ackLocked(t *terminal) {
 	switch {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
-	case t.crowdedLocked(h.paceBytes()):
-		t.ack.held = true
-		if t.ack.timer == nil {
-			t.ack.timer = time.AfterFunc(ackHold, func() {
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				t.releaseAckLocked()
-			})
-		} else {
-			t.ack.timer.Reset(ackHold)
-		}
+	case t.pacedLocked():
+		t.holdLocked()
 	case t.applied-t.ack.told < promptAck:
 		h.ackLateLocked(t)
 	default:
@@ -71,44 +59,18 @@ func (h *Host) ackLateLocked(t *terminal) {
 	})
 }
 
-// paceBytes is how far the best subscriber of a terminal may be behind before its owner is paced.
-func (h *Host) paceBytes() int64 { return int64(h.opts.LogBytes) / 4 }
-
-// crowdedLocked reports whether every subscriber that still reads is more than limit bytes behind.
-func (t *terminal) crowdedLocked(limit int64) bool {
-	waiting := false
-	for _, s := range t.subs {
-		if s.paused || t.ownedBy(s.conn) || s.conn.guard.lagging(healthy) ||
-			s.window != nil && s.window.stuck(healthy) {
-			continue
-		}
-		if t.log.behind(s.next) <= limit {
-			return false
-		}
-		waiting = true
-	}
-	return waiting
-}
-
-// advancedLocked is called when a subscriber has moved on.
-func (t *terminal) advancedLocked(s *subscription) {
-	if t.ack.held && t.log.behind(s.next) <= s.conn.h.paceBytes() {
-		t.releaseAckLocked()
-	}
-}
-
-// releaseAckLocked sends an acknowledgement that is held back.
+// releaseAckLocked lets a held owner go on.
 func (t *terminal) releaseAckLocked() {
 	if !t.ack.held {
 		return
 	}
-	t.ack.held = false
+	t.freeLocked()
+	t.ack.timer.Stop()
 	if t.ack.wait != nil {
 		close(t.ack.wait)
 		t.ack.wait = nil
 		return
 	}
-	t.ack.timer.Stop()
 	t.oweAckLocked()
 }
 
@@ -121,8 +83,9 @@ func (t *terminal) oweAckNowLocked() {
 	}
 }
 
-// oweAckLocked lets the owner's writer send the position that t will have then: one at a time, never a queue of them.
+// oweAckLocked lets the owner's writer send the position that t has now: one at a time, never a queue of them.
 func (t *terminal) oweAckLocked() {
+	t.ack.owed = t.applied
 	if c := t.bound; c != nil && !t.ack.due {
 		t.ack.due = true
 		c.acks = append(c.acks, t)
@@ -137,8 +100,8 @@ func (c *conn) nextAckLocked() []byte {
 		c.acks = c.acks[1:]
 		t.ack.due = false
 		if t.bound == c {
-			t.ack.told = t.applied
-			return appendAck(nil, t.uri, t.applied)
+			t.ack.told = t.ack.owed
+			return appendAck(nil, t.uri, t.ack.owed)
 		}
 	}
 	return nil

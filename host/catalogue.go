@@ -1,12 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"slices"
 	"strings"
 	"time"
 
+	"tether/ahp"
 	"tether/mcp"
 	"tether/mcp/screen"
 )
@@ -118,11 +120,9 @@ func (t *terminal) describeLocked() mcp.Info {
 	if !t.remote() {
 		machine = hostMachine
 	}
-	i := mcp.Info{ID: t.id, Cwd: s.Cwd, Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
+	i := mcp.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
 		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
-	if i.Cols == 0 {
-		i.Cols, i.Rows = defaultCols, defaultRows
-	}
+	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
 	if n := len(t.content.parts); n > 0 {
 		if c := t.content.parts[n-1].command; c != nil && !c.complete {
 			i.Running = c.line

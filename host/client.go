@@ -56,7 +56,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 	case cl.principal.may(rightLend) || !p.may(rightLend):
 		return nil, errTakenID
 	case cl.conn != nil:
-		cl.conn.closeLocked(closePolicy, "this clientId belongs to somebody else")
+		cl.conn.closeLocked(closePolicy, "this machine is registered at the host under another token; unpair, then pair again")
 	}
 	h.forgetLocked()
 	cl = &client{id: id, principal: p}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"tether/ahp"
@@ -23,6 +22,10 @@ const (
 // maxMessage bounds what the host sends in one message, against mistakes: snapshots are bounded by their text.
 const maxMessage = 128 << 20 // bytes
 
+// maxValues bounds the JSON values in a message of a client's: they take memory by their number once they are decoded. A title takes a
+// dozen, a session's tools some thousand.
+const maxValues = 32 << 10
+
 // maxDirect bounds the envelopes that wait for one connection alone.
 const maxDirect = 64
 
@@ -30,9 +33,9 @@ var errTooManyConnections = errors.New("host: too many connections")
 
 // remote is what is known of the other end of a connection before it has said anything.
 type remote struct {
-	name      string        // for the log
-	principal Principal     // who was authenticated
-	taken     *atomic.Int64 // bytes its socket has taken; nil if unknown
+	name      string    // for the log
+	principal Principal // who was authenticated
+	taken     *uptake   // of its socket; nil if unknown
 }
 
 // conn is one connection. Its peer's read goroutine handles requests; its write goroutine pulls what is to be sent.
@@ -57,7 +60,6 @@ type conn struct {
 	counts   []*terminal              // and how many watch
 	direct   []entry                  // envelopes for this connection alone
 	catching *subscription            // that was brought back last
-	credits  []*subscription          // windowed ones whose client is to be told how much of its messages was used
 	echoes   bucket                   // of refusals and the like
 
 	told        map[*Session]bool     // sessions that its client knows of
@@ -80,7 +82,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
 		c.close(closeSilent, "nothing was heard for too long")
 	}}
-	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage})
+	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues})
 	if err := h.open(c); err != nil {
 		_ = c.peer.CloseReason(closePolicy, err.Error()) // it ends either way
 		return err
@@ -221,15 +223,12 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextCountLocked()
 	}
 	if msg == nil {
-		msg = c.nextCreditLocked()
-	}
-	if msg == nil {
 		msg = c.nextSessionLocked()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.acks)+len(c.counts)+len(c.credits)+len(c.dueSessions)+len(c.ready) > 0
+	more = len(c.acks)+len(c.counts)+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more {
 		c.drainedLocked()
 	}
@@ -304,8 +303,6 @@ func (c *conn) notified(r *jsonrpc.Request) {
 		c.dispatch(r.Params)
 	case ahp.MethodUnsubscribe:
 		c.unsubscribe(r.Params)
-	case ahp.MethodChannelFrame, ahp.MethodChannelCredit, ahp.MethodChannelReset:
-		c.flow(r.Method, r.Params)
 	}
 }
 

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"strings"
+	"time"
 	"unicode"
 
 	"tether/ahp"
@@ -76,7 +78,11 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 		if err := h.admitTerminalLocked(c.client); err != nil {
 			return err
 		}
-		t = h.addTerminalLocked(p.Channel, c.client, stateOf(p))
+		state := stateOf(p)
+		state.Meta.Former = h.formerLocked(c.client, state.Meta.Former)
+		t = h.addTerminalLocked(p.Channel, c.client, state)
+		h.claimedLocked(c.client, p.Channel)
+		t.created = plausible(ahp.FindTime(p.Meta, ahp.CreatedKey), time.Time{})
 		t.bindLocked(c)
 	case !t.ownedBy(c) || !c.client.resume:
 		return errExists
@@ -84,6 +90,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 		t.bindLocked(c)
 		h.updateLocked(t, stateOf(p))
 	}
+	t.holds = ahp.FindHolds(p.Meta)
 	t.oweAckNowLocked()
 	return nil
 }
@@ -98,9 +105,14 @@ func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	}
 	if p.ExecutionTarget == ahp.TargetClient {
 		s.ExecutionTarget = ahp.TargetClient
+	} else {
+		s.Cwd = ahp.FileURI(p.Cwd)
 	}
-	if p.Cols != nil && p.Rows != nil {
-		s.Cols, s.Rows = *p.Cols, *p.Rows
+	if p.Cols != nil {
+		s.Cols = *p.Cols
+	}
+	if p.Rows != nil {
+		s.Rows = *p.Rows
 	}
 	return s
 }
@@ -113,8 +125,13 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	if now.Cwd != t.state.Cwd && now.Cwd != "" {
 		h.applyLocked(t, ahp.TerminalCwdChanged{Cwd: now.Cwd}, nil)
 	}
-	if now.Cols > 0 && (now.Cols != t.state.Cols || now.Rows != t.state.Rows) {
-		h.applyLocked(t, ahp.TerminalResized{Cols: now.Cols, Rows: now.Rows}, nil)
+	cols, rows := cmp.Or(now.Cols, t.state.Cols), cmp.Or(now.Rows, t.state.Rows)
+	switch {
+	case cols == t.state.Cols && rows == t.state.Rows:
+	case cols > 0 && rows > 0:
+		h.applyLocked(t, ahp.TerminalResized{Cols: cols, Rows: rows}, nil)
+	default: // no action can tell one without the other
+		t.state.Cols, t.state.Rows = cols, rows
 	}
 }
 

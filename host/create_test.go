@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/google/go-cmp/cmp"
+
 	"tether/ahp"
 	"tether/host"
 )
@@ -59,6 +61,41 @@ func TestCreateTerminalIsChecked(t *testing.T) {
 		}
 		v.dispatch("ahp-terminal:/0", ahp.TerminalTitleChanged{Title: "a\x1b[2Jb\u202ec"})
 		v.await("a title without control characters", func() bool { return v.root.Terminals[1].Title == "a[2Jbc" })
+	})
+}
+
+// A size of which one number was given is kept, when a terminal is made and when it is announced again.
+func TestHalfASize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		v := connect(t, h, "laptop", viewOptions{resume: true})
+		watcher := connect(t, h, "watcher", viewOptions{})
+		announce := func(uri, size string) (cols, rows int64) {
+			t.Helper()
+			members := `{"channel":"` + uri + `","executionTarget":"client","claim":{"kind":"client","clientId":"laptop"},` + size + `}`
+			if err := v.call(ahp.MethodCreateTerminal, jsonRaw(members), nil); err != nil {
+				t.Fatal(err)
+			}
+			if err := watcher.subscribe(uri); err != nil {
+				t.Fatal(err)
+			}
+			s := watcher.state(uri)
+			return s.Cols, s.Rows
+		}
+		for _, step := range []struct {
+			uri, size  string
+			cols, rows int64
+		}{
+			{"ahp-terminal:/a", `"cols":120`, 120, 0},
+			{"ahp-terminal:/a", `"cols":130`, 130, 0},
+			{"ahp-terminal:/a", `"rows":40`, 130, 40},
+			{"ahp-terminal:/a", `"cols":140`, 140, 40},
+			{"ahp-terminal:/b", `"rows":50`, 0, 50},
+		} {
+			if cols, rows := announce(step.uri, step.size); cols != step.cols || rows != step.rows {
+				t.Errorf("%s with %s: %d x %d, want %d x %d", step.uri, step.size, cols, rows, step.cols, step.rows)
+			}
+		}
 	})
 }
 
@@ -119,6 +156,41 @@ func TestVersionsSideBySide(t *testing.T) {
 	})
 }
 
+// An exit without a code is -1 for clients up to 0.8, live and in a replay: without a code a terminal runs, to them.
+func TestExitWithoutACode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{})
+		owner.create(uri)
+		var live, away []*viewer
+		for _, version := range []string{"1.0.0", "0.9.0", "0.8.0", "0.7.0"} {
+			o := viewOptions{versions: []string{version}, subs: []string{uri}}
+			live = append(live, connect(t, h, "live"+version, o))
+			v := connect(t, h, "away"+version, o)
+			v.close()
+			away = append(away, v)
+		}
+		owner.dispatch(uri, ahp.TerminalExited{})
+		for i, v := range live {
+			v.await("the exit", func() bool { return v.states[uri].Lifecycle.Exited() })
+			back, r, err := reconnect(t, h, away[i], uri)
+			if err != nil || len(r.Actions) != 1 {
+				t.Fatalf("%s: replayed %+v, %v", v.id, r.Actions, err)
+			}
+			want := `{"type":"terminal/exited","_meta"`
+			if i > 1 {
+				want = `{"type":"terminal/exited","exitCode":-1,`
+			}
+			if got := string(v.lastOn(uri)); !strings.HasPrefix(got, want) {
+				t.Errorf("%s is told %s, want %s", v.id, got, want)
+			}
+			if got := string(r.Actions[0].Action); !strings.HasPrefix(got, want) {
+				t.Errorf("%s is replayed %s, want %s", back.id, got, want)
+			}
+		}
+	})
+}
+
 // lastOn is the newest action that came on a channel.
 func (v *viewer) lastOn(uri string) (action jsonRaw) {
 	v.mu.Lock()
@@ -136,9 +208,9 @@ func TestMarker(t *testing.T) {
 		h := testHost(t, host.Options{Grace: 7e9})
 		v := connect(t, h, "laptop", viewOptions{resume: true})
 		got, ok := ahp.FindClientTerminals(v.result)
-		want := ahp.ClientTerminals{Version: 1, GraceMs: 7000, Resume: true, CommandActions: true, MaxDataBytes: 65536}
-		if !ok || got != want {
-			t.Errorf("marker %+v, %t; want %+v", got, ok, want)
+		want := ahp.ClientTerminals{Version: 1, GraceMs: 7000, Resume: true, CommandActions: true, MaxDataBytes: 65536, MayLend: new(true)}
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			t.Errorf("the marker is there: %t; -want +got:\n%s", ok, diff)
 		}
 		if v.result.ServerInfo == nil || v.result.ServerInfo.Name == "" {
 			t.Error("no serverInfo")

@@ -92,8 +92,6 @@ func TestGarbageFromManyAtOnce(t *testing.T) {
 		dispatch(`{"type":"terminal/output","data":"garbage"}`), dispatch(`{"type":"terminal/data","data":"garbage"}`), dispatch(`{"type":"terminal/output","data":5}`),
 		dispatch(`{"type":"terminal/resized","cols":0,"rows":-1}`), dispatch(`{"type":"terminal/resized","cols":70000,"rows":70000}`),
 		dispatch(`{"type":"terminal/exited","exitCode":1e300}`), dispatch(`{"type":"terminal/cleared"}`), dispatch(`7`),
-		`{"jsonrpc":"2.0","method":"channel/frame","params":{"channel":"` + uri + `","data":"` + strings.Repeat("x", 1000) + `"}}`,
-		`{"jsonrpc":"2.0","method":"channel/credit","params":{"channel":"` + uri + `","consumedBytes":-1}}`,
 	}
 	const many = 30
 	var all sync.WaitGroup

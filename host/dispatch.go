@@ -1,6 +1,7 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 
 	"tether/ahp"
@@ -73,11 +74,13 @@ func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
 // dispatch takes a dispatchAction. There is no answer to one that cannot be read.
 func (c *conn) dispatch(params []byte) {
 	d := &c.dispatched
-	if err := d.Decode(params); err != nil {
-		c.h.log.Debug().Str("remote", c.remote.name).Msg("unreadable dispatchAction")
-		return
-	}
+	err := d.Decode(params)
+	invalid, readable := errors.AsType[*ahp.ActionError](err)
 	switch {
+	case readable:
+		c.refuseInvalid(d, invalid)
+	case err != nil:
+		c.h.log.Debug().Str("remote", c.remote.name).Msg("unreadable dispatchAction")
 	case d.Kind == ahp.ActionTerminalOutput:
 		c.output(d)
 	case d.Channel == ahp.RootURI:
@@ -85,6 +88,18 @@ func (c *conn) dispatch(params []byte) {
 	default:
 		c.act(d)
 	}
+}
+
+// refuseInvalid refuses an action without the text that it needs.
+func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	reason := c.forbidsLocked(c.h.terminals[d.Channel], d.Kind)
+	if reason == "" {
+		reason = err.Error()
+	}
+	d.Data = []byte(`""`) // repeated like that it can be read
+	c.refuseLocked(d, reason)
 }
 
 // dispatchRoot accepts root/configChanged, which VS Code sends when it has connected. Without a configuration it changes
@@ -126,7 +141,7 @@ func (c *conn) act(d *ahp.Dispatch) {
 		reason = err.Error()
 	case t.remote():
 		t.bindLocked(c)
-		h.applyLocked(t, printable(a), c.origin(d))
+		h.applyLocked(t, t.timed(printable(a)), c.origin(d))
 	default:
 		reason = c.actServerLocked(t, printable(a), c.origin(d))
 	}

@@ -98,6 +98,27 @@ func dispatchAs(t *testing.T, role string, a ahp.Action, allowed bool) {
 	}
 }
 
+// An action without the text that it needs is refused with a reason, by whoever it is sent.
+func TestTextThatIsMissing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		owner.create(uri)
+		other := connect(t, h, "other", viewOptions{})
+		for _, action := range []string{
+			`{"type":"terminal/output"}`, `{"type":"terminal/output","data":3}`, `{"type":"terminal/output","data":null}`,
+			`{"type":"terminal/output","data":"x","_meta":{"tether/offset":-1}}`, `{"type":"terminal/input"}`,
+		} {
+			for _, who := range []*viewer{owner, other} {
+				e := who.answer(who.dispatchRaw(uri, []byte(action)))
+				if !e.Rejected() || *e.RejectionReason == "" || strings.Contains(string(e.Action), `"x"`) {
+					t.Errorf("%s of %s: answered %+v", action, who.id, e)
+				}
+			}
+		}
+	})
+}
+
 func TestOutputIsNotEchoedToItsOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := testHost(t, host.Options{LogBytes: 2000})

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"sync/atomic"
 	"time"
 	"weak"
 
@@ -102,11 +101,36 @@ func (h *Host) Awaited(uri string) bool {
 	return t != nil && t.moved != nil
 }
 
+// Taken is how much the sockets of all clients called id have taken, in bytes.
+func (h *Host) Taken(id string) (n int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.conns {
+		if c.client != nil && c.client.id == id {
+			n += c.guard.sent()
+		}
+	}
+	return n
+}
+
+// StallAfter tells a guard with the given limit of a socket that takes bytes at the given times, and returns when it says that the
+// socket has stalled. It runs in a bubble.
+func StallAfter(limit time.Duration, takes ...time.Duration) time.Duration {
+	began, done := time.Now(), make(chan time.Duration)
+	taken := uptake{epoch: began}
+	g := &stallGuard{limit: limit, socket: &taken, epoch: began, stalled: func() { done <- time.Since(began) }}
+	g.begin()
+	for _, at := range takes {
+		time.AfterFunc(at, func() { taken.add(1) })
+	}
+	return <-done
+}
+
 // PingPatience is how long a ping may take to a peer that has said nothing since it was sent so much.
 func PingPatience(limit time.Duration, sent int64) time.Duration {
-	var taken atomic.Int64
+	taken := uptake{epoch: time.Now()}
 	p := pulse{limit: limit, guard: &stallGuard{socket: &taken, epoch: time.Now()}}
 	p.note()
-	taken.Store(sent)
+	taken.add(int(sent))
 	return p.patience()
 }

@@ -144,26 +144,26 @@ func (f *Feed) Act(a ahp.Action) {
 	f.h.applyLocked(f.t, a, nil)
 }
 
-// Logins is logins, for tests.
-type Logins struct{ s logins }
+// LoginTable is logins, for tests.
+type LoginTable struct{ s logins }
 
-// NewLogins returns one without any.
-func NewLogins() *Logins { return &Logins{} }
+// NewLoginTable returns one without any.
+func NewLoginTable() *LoginTable { return &LoginTable{} }
 
 // Launch is launch.
-func (x *Logins) Launch(p Principal) string { return x.s.launch(p) }
+func (x *LoginTable) Launch(p Principal) string { return x.s.launch(p) }
 
 // Follow is follow.
-func (x *Logins) Follow(code string) (Principal, bool) { return x.s.follow(code) }
+func (x *LoginTable) Follow(code string) (Principal, bool) { return x.s.follow(code) }
 
 // Login is login.
-func (x *Logins) Login(p Principal) string { return x.s.login(p) }
+func (x *LoginTable) Login(p Principal) string { return x.s.login(p) }
 
 // Find is find.
-func (x *Logins) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
+func (x *LoginTable) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
 
 // Len is how many there are.
-func (x *Logins) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
+func (x *LoginTable) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
 
 // ToolName is toolName.
 func ToolName(machine, tool string) string { return toolName(machine, tool) }

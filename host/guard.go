@@ -13,15 +13,12 @@ import (
 type stallGuard struct {
 	// Set once.
 	limit   time.Duration
-	socket  *atomic.Int64 // bytes the socket has taken; nil when only whole messages can be seen
-	stalled func()        // called when the peer has taken nothing for limit
+	socket  *uptake // what the socket has taken; nil when only whole messages can be seen
+	stalled func()  // called when the peer has taken nothing for limit
 	epoch   time.Time
 
 	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 when there is none
 	armed atomic.Bool  // the timer runs; who set it owns what follows
-
-	taken int64         // by the socket when the timer was last looked at
-	moved time.Duration // from epoch: when that last changed
 }
 
 // begin and end enclose one Send.
@@ -40,7 +37,7 @@ func (g *stallGuard) sent() int64 {
 	if g.socket == nil {
 		return 0
 	}
-	return g.socket.Load()
+	return g.socket.bytes.Load()
 }
 
 func (g *stallGuard) now() time.Duration { return time.Since(g.epoch) }
@@ -55,9 +52,6 @@ func (g *stallGuard) arm() {
 	if g.armed.Swap(true) {
 		return
 	}
-	if g.socket != nil {
-		g.taken = g.socket.Load()
-	}
 	time.AfterFunc(g.limit, g.check)
 }
 
@@ -71,10 +65,10 @@ func (g *stallGuard) check() {
 		}
 		return
 	}
-	if g.socket != nil && g.socket.Load() != g.taken {
-		g.taken, g.moved = g.socket.Load(), g.now()
+	quiet := g.now() - since
+	if g.socket != nil {
+		quiet = min(quiet, time.Since(g.socket.last()))
 	}
-	quiet := g.now() - max(since, g.moved)
 	if quiet >= g.limit {
 		g.stalled()
 		return

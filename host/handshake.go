@@ -15,12 +15,15 @@ import (
 )
 
 const (
-	// maxSnapshots bounds the recorded text in one reply; with many snapshots each gets its share. Well below the 32 MiB
-	// that the official Go client reads, also when much of it is escaped.
+	// maxSnapshots bounds the recorded text in one reply, as it is encoded; with many snapshots each gets its share. Observers of ours read
+	// 16 MiB, the official Go client 32.
 	maxSnapshots = 8 << 20 // bytes
 	// ownerTail bounds the recorded text in a snapshot for the owner of a terminal who negotiated resume: it wrote that text, and
 	// asks only which of its last commands have arrived. Otherwise no link could go on that breaks every few hundred KiB.
 	ownerTail = 32 << 10 // bytes
+	// maxLender bounds the same in an answer to a client that lends, and the envelopes in its reply to reconnect: tether's link takes
+	// messages of at most 2 MiB. Titles and the like come on top.
+	maxLender = 512 << 10 // bytes
 	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
 	// lastWord is how long a refused client may take to read why.
@@ -29,7 +32,7 @@ const (
 
 var (
 	errHandshakeDone = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the connection is initialized")
-	errTakenID       = jsonrpc.Errorf(ahp.CodePermissionDenied, "this clientId belongs to somebody else")
+	errTakenID       = jsonrpc.Errorf(ahp.CodePermissionDenied, "this machine is registered at the host under another token; unpair, then pair again")
 	errUnknownClient = jsonrpc.Errorf(ahp.CodeNotFound, "unknown clientId: initialize")
 )
 
@@ -53,11 +56,8 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	if err != nil {
 		return err
 	}
-	// It has begun anew: what it served before it announces again, or it is gone.
 	if cl.conn != nil {
-		for _, t := range h.servedLocked(cl.conn) {
-			h.orphanLocked(t)
-		}
+		h.handOverLocked(cl, c, ahp.OffersExtension(p.Meta))
 	}
 	h.attachLocked(c, cl)
 	if p.ClientInfo != nil {
@@ -71,6 +71,19 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 		h.work.Go(func() { h.audit(AuditClient, c.remote, AuditEvent{Client: p.ClientID}) })
 	}
 	return nil
+}
+
+// handOverLocked is called when a client initializes on c while an older connection of it is open. A client that shows our marker
+// on both begins anew: its terminals wait until it announces them again. Without the marker nothing can be announced again, so the
+// terminals move to c.
+func (h *Host) handOverLocked(cl *client, c *conn, resume bool) {
+	for _, t := range h.servedLocked(cl.conn) {
+		if cl.resume && resume {
+			h.orphanLocked(t)
+		} else {
+			t.bindLocked(c)
+		}
+	}
 }
 
 // refuseVersion answers a client with which the host has no version in common, and closes.
@@ -102,11 +115,11 @@ func (c *conn) subscribeAllLocked(uris []string) (subs []*subscription) {
 
 // welcome answers initialize with the state as it is now.
 func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
-	h := c.h
+	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
+	marker.MayLend = &mayLend
 	h.mu.Lock()
 	result := ahp.InitializeResult{
-		ProtocolVersion: c.client.version, ServerSeq: h.seq, ServerInfo: &h.opts.Info,
-		Meta: ahp.NewClientTerminals(h.opts.Grace.Milliseconds()).Meta(),
+		ProtocolVersion: c.client.version, ServerSeq: h.seq, ServerInfo: &h.opts.Info, Meta: marker.Meta(),
 	}
 	snapshots := c.startAllLocked(subs)
 	h.mu.Unlock()
@@ -138,6 +151,9 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 			continue
 		}
 		limit := maxSnapshots / len(subs)
+		if c.client.resume {
+			limit = maxLender / len(subs)
+		}
 		if t := s.ch.term; t != nil && t.ownedBy(c) && c.client.resume {
 			limit = min(limit, ownerTail)
 		}
@@ -186,21 +202,10 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 			t.oweAckNowLocked()
 		}
 	}
-	subs := c.subscribeAllLocked(withoutWindows(&p))
+	subs := c.subscribeAllLocked(p.Subscriptions)
 	h.absentLocked(cl)
 	c.laterLocked(func() { c.resume(r, &p, subs) })
 	return nil
-}
-
-// withoutWindows are the subscriptions that can be resumed. Those that were windowed are gone, and subscribed to anew: AHP does not say
-// yet with which limits they would go on.
-func withoutWindows(p *ahp.ReconnectParams) []string {
-	if p.Windows == nil {
-		return p.Subscriptions
-	}
-	return slices.DeleteFunc(slices.Clone(p.Subscriptions), func(uri string) bool {
-		return slices.ContainsFunc(p.Windows.Items, func(w ahp.WindowToResume) bool { return w.Channel == uri })
-	})
 }
 
 // resume answers reconnect with what the client has missed or, if that is no longer known exactly, with the state.
@@ -230,17 +235,20 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 	if seq < c.client.exact || seq > c.h.seq {
 		return nil, false
 	}
-	bytes := 0
+	bytes, most := 0, maxReplay
+	if c.client.resume {
+		most = maxLender
+	}
 	for _, s := range subs {
 		log := &s.ch.log
 		i, whole := log.after(seq)
-		for ; whole && i < log.next && bytes <= maxReplay; i++ {
+		for ; whole && i < log.next && bytes <= most; i++ {
 			if e := log.at(i); e.isFor(s) {
-				missed = append(missed, *e)
+				missed = append(missed, entry{seq: e.seq, msg: e.to(c.client)})
 				bytes += len(e.msg)
 			}
 		}
-		if !whole || bytes > maxReplay {
+		if !whole || bytes > most {
 			return nil, false
 		}
 		if s.ch.isRoot() && s.changed > seq {

@@ -24,7 +24,8 @@ type Host struct {
 
 	draining atomic.Bool // see Drain
 
-	guesses guesses     // these have locks of their own
+	guesses guesses     // of tokens; these have locks of their own
+	links   guesses     // of login links, apart: any page can send a browser to one
 	noise   guesses     // refusals of other kinds that are written down
 	agents  mcp.Servers // for each principal that came
 	logins  logins
@@ -43,6 +44,7 @@ type Host struct {
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 	rowBook   rowBook
+	former    formerOwners
 	forgot    time.Time // when forgetLocked last looked
 	conns     map[*conn]struct{}
 
@@ -58,6 +60,7 @@ func New(o Options) *Host {
 	h := &Host{
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
 		agents:    mcp.Servers{Max: maxAgents},
+		logins:    logins{store: o.Logins, log: *o.Logger},
 		renders:   make(chan struct{}, maxRenders),
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),
@@ -70,6 +73,10 @@ func New(o Options) *Host {
 		talks:     make(map[string]*Session), agentTalks: make(map[string]*Session),
 	}
 	h.root = h.newChannel(ahp.RootURI)
+	h.logins.restore()
+	if o.ShellGrace > 0 {
+		h.work.Go(func() { h.endLonely(o.ShellGrace) })
+	}
 	return h
 }
 
@@ -97,6 +104,7 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	h.stop()
 	h.agents.Close()
+	h.logins.close()
 	h.work.Wait()
 }
 

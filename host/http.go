@@ -19,7 +19,8 @@ import (
 const writeTimeout = 10 * time.Minute
 
 // ServeHTTP serves a client's WebSocket until it ends, on any path, and otherwise what else the host has: the page for people, the
-// door for agents. Who has no token is answered 401, who has a wrong one 403, both before the upgrade, and who guesses 429.
+// door for agents. A request without a token is answered 401, one with a wrong token 403, both before the upgrade, and 429 after many
+// wrong ones from the same place. A right token always passes.
 func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		h.serveDoors(w, r)
@@ -55,6 +56,10 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serveDoors serves what is no WebSocket.
 func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
 	if h.servePage(w, r) {
+		return
+	}
+	if r.URL.Path == shellsPath || strings.HasPrefix(r.URL.Path, shellsPath+"/") {
+		h.serveShells(w, r)
 		return
 	}
 	p, refusal := h.admit(r)
@@ -137,6 +142,9 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 		return Principal{Role: RoleAdmin}, nil
 	}
 	token, ok := requestToken(r)
+	if ok && fromOtherPage(r) {
+		return Principal{}, errForeignPage
+	}
 	if !ok {
 		// A page of this host's, which has logged in. Others send no such cookie, nor could they have the name.
 		if p, known := h.browser(r); known && h.nameAllowed(r) && p.may(rightPage) {
@@ -147,9 +155,10 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	return h.authenticate(r.RemoteAddr, token)
 }
 
-// guessing refuses who has guessed too often, and is nil for others. The first refusal of a row alone is worth a line in the log.
-func (h *Host) guessing(place string) *refusal {
-	blocked, first := h.guesses.blocked(place)
+// limited refuses a place that has shown too many wrong secrets, and is nil for others. Only the first refusal of a row is worth a line
+// in the log.
+func limited(g *guesses, place string) *refusal {
+	blocked, first := g.blocked(place)
 	if !blocked {
 		return nil
 	}
@@ -158,13 +167,27 @@ func (h *Host) guessing(place string) *refusal {
 	return &why
 }
 
-// authenticate finds out whose a token is. Who has shown too many wrong ones is not even asked.
+// authenticate finds out whose a token is. A token that the host knows passes at once, whatever else came from the same place: tokens
+// have 128 bits or more, so the limit is not what makes guessing hopeless. It bounds what wrong tokens cost: after too many from one
+// place the file of tokens is not looked at for it, and a token that was made a moment ago waits for the host's own look, a second at
+// most.
 func (h *Host) authenticate(place, token string) (Principal, *refusal) {
-	if why := h.guessing(place); why != nil {
-		return Principal{}, why
-	}
+	p, why := h.principalOf(place, token)
+	p.token = sha256.Sum256([]byte(token))
+	return p, why
+}
+
+func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 	if h.opts.Token != "" && sameToken(token, h.opts.Token) {
 		return Principal{Role: RoleAdmin}, nil
+	}
+	if h.opts.Access != nil {
+		if p, ok := h.opts.Access.Known(token); ok {
+			return p, nil
+		}
+	}
+	if why := limited(&h.guesses, place); why != nil {
+		return Principal{}, why
 	}
 	if h.opts.Access != nil {
 		if p, ok := h.opts.Access.Authenticate(token); ok {
@@ -173,6 +196,17 @@ func (h *Host) authenticate(place, token string) (Principal, *refusal) {
 	}
 	h.guesses.wrong(place)
 	return Principal{}, errWrongToken
+}
+
+// fromOtherPage reports whether a browser says that another page made it send the request, and the page has shown no Origin that was
+// judged already. Images, frames and links of any page come so. Their secrets are not looked at: otherwise a page could use up the wrong
+// tokens that its visitor's address has.
+func fromOtherPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin": // no browser, the person, or this host's own page
+		return false
+	}
+	return r.Header.Get("Origin") == ""
 }
 
 // requestToken is the token a request shows. A token given twice counts as none: it is a sign of tampering with the URL.

@@ -205,7 +205,7 @@ func TestBadFrames(t *testing.T) {
 		{"deep nesting", `{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":` + strings.Repeat("[", 10000) + strings.Repeat("]", 10000) + `}}`, `-32700`},
 		{"dispatch without anything", `{"jsonrpc":"2.0","method":"dispatchAction"}`, ""},
 		{"dispatch of a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":5}}`, ""},
-		{"output that is a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":{"type":"terminal/output","data":5}}}`, ""},
+		{"output that is a number", `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"` + uri + `","action":{"type":"terminal/output","data":5}}}`, `"rejectionReason"`},
 		{"unknown notification", `{"jsonrpc":"2.0","method":"x/y"}`, ""},
 		{"response to nothing", `{"jsonrpc":"2.0","id":99,"result":{}}`, ""},
 	} {

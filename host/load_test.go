@@ -20,12 +20,15 @@ import (
 )
 
 // The load that one host bears.
+var (
+	loadMachines  = testkit.Load(1000, 200)
+	loadObservers = testkit.Load(200, 60)
+)
+
 const (
-	loadMachines  = 1000
-	loadLent      = 5 // by each of them
-	loadObservers = 200
-	loadFloods    = 20
-	loadFlood     = 96 << 10 // bytes of each
+	loadLent   = 5 // by each machine
+	loadFloods = 20
+	loadFlood  = 96 << 10 // bytes of each
 )
 
 // member is a client of a crowd, which keeps no more than it needs.

@@ -6,10 +6,19 @@ import "sort"
 type entry struct {
 	seq   int64
 	msg   []byte  // the whole notification, ready for the wire
+	old   []byte  // the same for clients up to 0.8 where they take it otherwise; nil = msg
 	pos   int64   // stream position of the terminal's text after it
 	from  *client // set on text that its owner sent: the owner does not get it back
 	only  *client // set on what of a session is between the host and this client: nobody else gets it but who may see all
 	start int64   // bytes of all entries of this log before it; set by add
+}
+
+// to is the notification as a client takes it.
+func (e *entry) to(c *client) []byte {
+	if e.old != nil && c.old() {
+		return e.old
+	}
+	return e.msg
 }
 
 // chanLog keeps the newest envelopes of one channel, bounded in bytes and in number. Subscribers are cursors into it:

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 const (
@@ -19,12 +21,16 @@ const (
 	maxLogins   = 4096
 )
 
-// logins are the browsers that are logged in, and the links that log one in. Only hashes are kept, and nothing outlives the host.
-// The zero value is ready to use.
+// logins are the browsers that are logged in, and the links that log one in. Only hashes are kept. The zero value is ready to use.
 type logins struct {
+	store Logins // set once; nil: nothing outlives the host
+	log   zerolog.Logger
+	work  sync.WaitGroup // logins that are being dropped
+
 	mu       sync.Mutex
 	launches map[[sha256.Size]byte]login
 	browsers map[[sha256.Size]byte]login
+	closed   bool
 }
 
 // login is one of either.
@@ -44,9 +50,8 @@ func (s login) over(now time.Time) bool {
 	return !now.Before(s.until) || s.principal.live().Err() != nil
 }
 
-// add keeps a new secret in a map and returns it. The map gives way at its oldest entry.
-func (s *logins) add(to *map[[sha256.Size]byte]login, one login, most int) string {
-	secret := rand.Text() // 128 bits of chance
+// add keeps an entry in a map, which gives way at its oldest.
+func (s *logins) add(to *map[[sha256.Size]byte]login, hash [sha256.Size]byte, one login, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if *to == nil {
@@ -64,8 +69,7 @@ func (s *logins) add(to *map[[sha256.Size]byte]login, one login, most int) strin
 	if len(*to) >= most {
 		forget(*to, oldest, errLoginOver)
 	}
-	(*to)[sha256.Sum256([]byte(secret))] = one
-	return secret
+	(*to)[hash] = one
 }
 
 // forget takes an entry out of a map, if it is there, and ends what hangs on it.
@@ -78,7 +82,9 @@ func forget(from map[[sha256.Size]byte]login, hash [sha256.Size]byte, why error)
 
 // launch returns the code of a link that logs a browser in as p, once.
 func (s *logins) launch(p Principal) string {
-	return s.add(&s.launches, login{principal: p, until: time.Now().Add(launchTime)}, maxLaunches)
+	code := rand.Text() // 128 bits of chance
+	s.add(&s.launches, sha256.Sum256([]byte(code)), login{principal: p, until: time.Now().Add(launchTime)}, maxLaunches)
+	return code
 }
 
 // follow uses a code up and returns whose it was.
@@ -92,13 +98,42 @@ func (s *logins) follow(code string) (Principal, bool) {
 }
 
 // login returns the cookie of a browser that is logged in as p from now on. What it opens ends when it is logged out, at the latest after
-// loginTime.
+// loginTime. It returns when the login is kept for the next host.
 func (s *logins) login(p Principal) string {
-	one := login{principal: p, until: time.Now().Add(loginTime)}
-	live, end := context.WithCancelCause(p.live())
-	timed, stop := context.WithDeadlineCause(live, one.until, errLoginOver)
-	one.principal.Live, one.end = timed, func(why error) { end(why); stop() }
-	return s.add(&s.browsers, one, maxLogins)
+	cookie := rand.Text()
+	one := Login{Cookie: sha256.Sum256([]byte(cookie)), Token: p.token, Principal: p, Until: time.Now().Add(loginTime)}
+	s.let(one)
+	if s.store != nil {
+		if err := s.store.Keep(one); err != nil {
+			s.log.Error().Err(err).Msg("a browser's login was not kept: it ends with this host")
+		}
+	}
+	return cookie
+}
+
+// restore lets in the browsers that were logged in at the host before.
+func (s *logins) restore() {
+	if s.store == nil {
+		return
+	}
+	for _, one := range s.store.Kept() {
+		if one.Principal.may(rightPage) {
+			one.Principal.token = one.Token
+			s.let(one)
+		}
+	}
+}
+
+// let lets a browser in. It is an observer, also that of an administrator: the page needs no more, and browsers send a cookie to every
+// port of a machine, where a program may listen that an agent has started.
+func (s *logins) let(one Login) {
+	in := login{principal: one.Principal, until: one.Until}
+	live, end := context.WithCancelCause(in.principal.live())
+	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
+	in.principal.Role, in.principal.Live = RoleObserver, timed
+	in.end = func(why error) { end(why); stop() }
+	s.add(&s.browsers, one.Cookie, in, maxLogins)
+	context.AfterFunc(timed, func() { s.drop(one.Cookie) })
 }
 
 // find returns who is logged in with a cookie.
@@ -112,15 +147,53 @@ func (s *logins) find(cookie string) (Principal, bool) {
 	return one.principal, true
 }
 
+// logout returns when the next host does not know the cookie either.
 func (s *logins) logout(cookie string) {
+	hash := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	forget(s.browsers, sha256.Sum256([]byte(cookie)), errLoggedOut)
+	_, known := s.browsers[hash]
+	forget(s.browsers, hash, errLoggedOut)
+	s.mu.Unlock()
+	if known {
+		s.drop(hash)
+	}
+}
+
+// drop forgets a login that is over, also what is kept of it.
+func (s *logins) drop(hash [sha256.Size]byte) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.browsers, hash)
+	s.work.Add(1)
+	s.mu.Unlock()
+	defer s.work.Done()
+	if s.store == nil {
+		return
+	}
+	if err := s.store.Drop(hash); err != nil {
+		s.log.Error().Err(err).Msg("a browser's login that is over is still in the file")
+	}
+}
+
+// close returns when nothing is dropped any more. What is kept stays for the next host.
+func (s *logins) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.work.Wait()
 }
 
 // Launch returns the path, with its query, of a link that logs one browser in as p. It can be followed once, within ten minutes. The
 // caller has seen to it that it is p who asks.
-func (h *Host) Launch(p Principal) string { return launchPath + "?code=" + h.logins.launch(p) }
+func (h *Host) Launch(p Principal) string {
+	if p.Name == "" && h.opts.Token != "" {
+		p.token = sha256.Sum256([]byte(h.opts.Token))
+	}
+	return launchPath + "?code=" + h.logins.launch(p)
+}
 
 // cookieName is that of the session's cookie. Cookies do not tell ports apart, so the name does.
 func cookieName(r *http.Request) string {
@@ -131,11 +204,8 @@ func cookieName(r *http.Request) string {
 	return "tether_host_" + port
 }
 
-// setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it. It is an
-// observer's, also that of an administrator: the page needs no more, and browsers send a cookie to every port of a machine, where a
-// program may listen that an agent has started.
+// setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
-	p.Role = RoleObserver
 	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
 		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || h.opts.Secure})
 }

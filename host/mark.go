@@ -93,7 +93,9 @@ func (t *terminal) markLocked(a ahp.Action) {
 		m.resized = &[2]int{int(a.Cols), int(a.Rows)}
 	case ahp.TerminalExited:
 		m.exited = true
-		t.exited = time.Now()
+		if t.exited = ahp.FindTime(a.Meta, ahp.ExitedKey); t.exited.IsZero() {
+			t.exited = time.Now()
+		}
 	case ahp.TerminalCommandFinished:
 		c, ok := t.commandLocked(a.CommandID)
 		if !ok {

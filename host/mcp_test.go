@@ -121,7 +121,7 @@ func TestAgentWatchesADevServer(t *testing.T) {
 			}
 			var all []listed
 			use(t, agent, "list_terminals", nil, &all)
-			if len(all) != 1 || all[0].Machine != "laptop" || all[0].Name != "laptop/build" || all[0].Cwd != "file:///src" || all[0].Owner != "user" {
+			if len(all) != 1 || all[0].Machine != "laptop" || all[0].Name != "laptop/build" || all[0].Cwd != "/src" || all[0].Owner != "user" {
 				t.Fatalf("listed %+v", all)
 			}
 			id := all[0].ID
@@ -213,12 +213,16 @@ func TestAgentSeesAllMachines(t *testing.T) {
 			if titles[ids["laptop"]] != "laptop/build" || titles[ids["desktop"]] != "desktop/build: vim" || len(titles) != 2 {
 				t.Errorf("the resources are called %v", titles)
 			}
+			several, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: map[string]any{"terminalId": "build"}})
+			if err != nil || !several.IsError || !strings.Contains(several.Content[0].(*sdk.TextContent).Text, `"build" fits 2 terminals: `) {
+				t.Errorf("a name of two: %+v, %v", several, err)
+			}
 			for _, name := range []string{"laptop", "desktop"} {
 				var r struct {
 					History string
 					Cursor  int64
 				}
-				use(t, agent, "read_terminal", map[string]any{"terminalId": ids[name], "tail": 1}, &r)
+				use(t, agent, "read_terminal", map[string]any{"terminalId": name + "/build", "tail": 1}, &r)
 				if r.History != "this is the "+name+"\n" {
 					t.Errorf("the last line at the %s: %q", name, r.History)
 				}

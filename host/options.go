@@ -17,6 +17,8 @@ type Options struct {
 	Access Authenticator
 	// Owners remembers the clientIds of those that Access knows; nil means that a host that is started anew knows none.
 	Owners Owners
+	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.
+	Logins Logins
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
 	Secure bool
 	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
@@ -32,6 +34,9 @@ type Options struct {
 	Grace time.Duration
 	// StallTime is how long a connection may leave everything it is sent unread before it is closed; 0 means 15 s.
 	StallTime time.Duration
+	// Patience is how long, in all, an observer that takes less than 128 KiB/s may hold a terminal whose child can wait, until it has
+	// caught up; 0 means 1 s.
+	Patience time.Duration
 	// SilenceTime is how long nothing may come from a connection before it is asked for a sign of life; without one for as long it is
 	// closed, or for longer where much is on its way to it. 0 means 30 s.
 	SilenceTime time.Duration
@@ -65,6 +70,9 @@ type Options struct {
 
 	// Runner runs server-executed terminals; nil means that this host has none and refuses to create them.
 	Runner Runner
+	// ShellGrace is after how long a server-executed terminal ends to which no client comes back. It counts only while nothing but the
+	// shell is in its foreground. 0 means never.
+	ShellGrace time.Duration
 	// Logger gets what happens, never terminal content and never a token; nil means silence.
 	Logger *zerolog.Logger
 }
@@ -73,6 +81,7 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Grace, 30*time.Second)
 	setDefault(&o.StallTime, 15*time.Second)
+	setDefault(&o.Patience, time.Second)
 	setDefault(&o.SilenceTime, 30*time.Second)
 	setDefault(&o.HandshakeTime, 30*time.Second)
 	setDefault(&o.Scrollback, 1<<20)

@@ -43,6 +43,62 @@ func TestTheFormerTerminalIsNamed(t *testing.T) {
 	}
 }
 
+// A terminal may name as its former one only one of its own owner: whoever followed that would be led to a stranger's.
+func TestTheFormerTerminalIsTheOwners(t *testing.T) {
+	const next, other = "ahp-terminal:/next", "ahp-terminal:/other"
+	h := steadyHost(t, host.Options{})
+	laptop := connect(t, h, "laptop", viewOptions{resume: true})
+	rival := connect(t, h, "rival", viewOptions{resume: true})
+	watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI}})
+	announce := func(v *viewer, client, uri, former string) {
+		t.Helper()
+		p := clientTerminal(uri, client)
+		if former != "" {
+			p.Meta = ahp.NewTerminalMeta(former, false)
+		}
+		if err := v.call(ahp.MethodCreateTerminal, p, nil); err != nil {
+			t.Fatal(err)
+		}
+		v.ping()
+	}
+	says := func(uri, want string) {
+		t.Helper()
+		fresh := connect(t, h, "fresh", viewOptions{subs: []string{ahp.RootURI, uri}})
+		if got := fresh.state(uri).Meta.Former; got != want {
+			t.Errorf("the state of %s names %q, want %q", uri, got, want)
+		}
+		for _, i := range fresh.catalogue().Terminals {
+			if i.Resource == uri && i.Meta.Former != want {
+				t.Errorf("the catalogue names %q for %s, want %q", i.Meta.Former, uri, want)
+			}
+		}
+	}
+	dispose := func(v *viewer, uri string) {
+		t.Helper()
+		if err := v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	announce(laptop, "laptop", uri, "")
+	announce(rival, "rival", other, uri) // that is there
+	says(other, "")
+	dispose(rival, other)
+	dispose(laptop, uri)
+	announce(rival, "rival", other, uri) // that is gone
+	says(other, "")
+	announce(laptop, "laptop", next, uri) // its owner may
+	says(next, uri)
+	dispose(rival, other)
+
+	const unknown = "ahp-terminal:/unknown" // to a host that was started anew
+	announce(rival, "rival", other, unknown)
+	says(other, unknown)
+	announce(laptop, "laptop", unknown, "")
+	says(other, "")
+	watcher.ping()
+}
+
 // An owner that does not hear of the disposal of what has exited would announce it again on its next connection.
 func TestAnOwnerIsToldThatItsExitedTerminalIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -155,4 +211,31 @@ func TestAnOwnerIsNotSentItsOwnHistory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The official client library opens a second connection under its clientId before it lets the first one go. What it lends
+// goes on then, on the newer connection.
+func TestTerminalsMoveToTheNewerConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		older := connect(t, h, "laptop", viewOptions{})
+		older.create(uri)
+		older.output(uri, "before ", -1)
+		older.ping()
+		watcher := connect(t, h, "watcher", viewOptions{subs: []string{ahp.RootURI, uri}})
+
+		newer := connect(t, h, "laptop", viewOptions{})
+		synctest.Wait() // the older connection is gone
+		newer.output(uri, "after", -1)
+		watcher.awaitText(uri, "before after")
+		if s := watcher.state(uri); s.Lifecycle.Exited() || len(watcher.catalogue().Terminals) != 1 {
+			t.Errorf("the terminal is shown as %+v, with %d in the catalogue", s.Lifecycle, len(watcher.catalogue().Terminals))
+		}
+
+		newer.close() // without the marker, the terminal ends with the connection that serves it
+		synctest.Wait()
+		if !watcher.state(uri).Lifecycle.Exited() {
+			t.Error("the terminal goes on without a connection")
+		}
+	})
 }

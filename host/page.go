@@ -73,13 +73,12 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 
 func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	_, bearer := requestToken(r)
-	site := r.Header.Get("Sec-Fetch-Site")
 	switch {
 	case !bearer && !h.nameAllowed(r):
 		return errForeignName
 	case !h.originAllowed(r):
 		return errForeignSite
-	case site == "cross-site" && !(r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate"):
+	case fromOtherPage(r) && !followed(r):
 		return errForeignSite
 	case r.URL.Path == launchPath && r.Method == http.MethodPost:
 		return h.makeLink(w, r)
@@ -107,6 +106,12 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 		return why
 	}
 	return h.servePerson(w, r, p)
+}
+
+// followed reports whether a person has followed a link in a window of its own, not a page shown this one in a frame.
+func followed(r *http.Request) bool {
+	dest := r.Header.Get("Sec-Fetch-Dest")
+	return r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && (dest == "" || dest == "document")
 }
 
 // servePerson serves who is known.
@@ -159,16 +164,16 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 // followLink logs a browser in. The page that it is sent on to is asked for by a page of this host, so that the cookie goes along also
 // if the link was on a page elsewhere.
 func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
-	if why := h.guessing(r.RemoteAddr); why != nil {
-		return why
-	}
 	p, ok := h.logins.follow(r.URL.Query().Get("code"))
 	if !ok {
 		if _, known := h.browser(r); known { // the link was followed twice
 			http.Redirect(w, r, "/", http.StatusSeeOther)
 			return nil
 		}
-		h.guesses.wrong(r.RemoteAddr)
+		if why := limited(&h.links, r.RemoteAddr); why != nil {
+			return why
+		}
+		h.links.wrong(r.RemoteAddr)
 		h.askAgain(w, r, "link", errUsedLink)
 		return nil
 	}
@@ -289,37 +294,55 @@ func plainText(ctx context.Context, t mcp.Terminal) (string, error) {
 
 // plainPage lists terminals where there is no script: in a browser without, or in a host that was built without Node.
 var plainPage = template.Must(template.New("plain").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta http-equiv="refresh" content="5">
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><meta http-equiv="refresh" content="5">
 <title>tether-host</title><link rel="stylesheet" href="/assets/plain.css"></head><body>
-<h1>Terminals</h1>
-{{range .}}<p><a href="/terminals/{{.ID}}.txt">{{.Machine}}/{{.Name}}</a> <b>{{.State}}{{with .ExitCode}} {{.}}{{end}}</b><br>
-<small>{{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></p>
-{{else}}<p>No machine lends a terminal now. <code>tether pair</code> and <code>tether run</code> on a machine change that.</p>{{end}}
-<form method="post" action="/logout"><button>Log out</button></form></body></html>
+<header><h1>tether<span>host</span></h1><form method="post" action="/logout"><button>Log out</button></form></header>
+{{define "row"}}<li><a href="/terminals/{{.ID}}.txt">{{.Name}}</a> <span class="state {{.State}}">{{.State}}{{with .ExitCode}} {{.}}{{end}}</span>
+<small>held by {{.Claim}}{{if ne .Title .Name}} · {{.Title}}{{end}}{{with .Running}} · runs <code>{{.}}</code>{{end}}{{with .Cwd}} · {{.}}{{end}}</small></li>
+{{end}}{{range .}}<section><h2>{{.Machine}}</h2><ul>{{range .Live}}{{template "row" .}}{{end}}</ul>
+{{with .Exited}}<h3>exited</h3><ul>{{range .}}{{template "row" .}}{{end}}</ul>{{end}}</section>
+{{else}}<p>No terminals are shared now. On a machine, <code>tether pair</code> and <code>tether run</code> change that.</p>{{end}}
+</body></html>
 `))
 
+// plainGroup are the terminals of a machine on the plain page.
+type plainGroup struct {
+	Machine      string
+	Live, Exited []row
+}
+
 func (h *Host) plain(w http.ResponseWriter) {
-	all := h.rows()
-	for i := range all {
-		for _, s := range []*string{&all[i].Name, &all[i].Title, &all[i].Running, &all[i].Cwd, &all[i].Machine, &all[i].Claim} {
+	var groups []plainGroup
+	for _, r := range h.rows() {
+		for _, s := range []*string{&r.Name, &r.Title, &r.Running, &r.Cwd, &r.Machine, &r.Claim} {
 			*s = screen.Clean(*s)
 		}
-		all[i].Cwd = strings.TrimPrefix(all[i].Cwd, "file://")
-		all[i].Claim = "held by " + all[i].Claim
+		if n := len(groups); n == 0 || groups[n-1].Machine != r.Machine {
+			groups = append(groups, plainGroup{Machine: r.Machine})
+		}
+		g := &groups[len(groups)-1]
+		if r.State == "exited" {
+			g.Exited = append(g.Exited, r)
+			continue
+		}
+		if r.State == "away" {
+			r.State = "offline"
+		}
+		g.Live = append(g.Live, r)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = plainPage.Execute(w, all) // fails only with the connection
+	_ = plainPage.Execute(w, groups) // fails only with the connection
 }
 
 // loginForm asks for a token, and says why.
 var loginForm = template.Must(template.New("login").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login">
-<h1>tether-host</h1>{{with .}}<p class="wrong" role="alert">{{.}}</p>{{end}}
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login"><main>
+<h1>tether<span>host</span></h1>{{with .}}<p class="wrong" role="alert">{{.}}</p>{{end}}
 <p>Open the link that <code>tether-host</code> printed when it started, or that <code>tether-host link</code> prints. Or log in with a token of an
 observer or administrator:</p>
-<form method="post" action="/login"><label>Token <input name="token" type="password" autocomplete="current-password" required autofocus></label>
-<button>Log in</button></form></body></html>
+<form method="post" action="/login"><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Log in</button></form></main></body></html>
 `))
 
 func loginPage(w http.ResponseWriter, status int, why string) {

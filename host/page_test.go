@@ -22,6 +22,8 @@ import (
 // visit is one request and what came back.
 type visit struct {
 	method, path, host, origin, site, token, cookie, form string
+
+	mode, dest string // Sec-Fetch-Mode and Sec-Fetch-Dest
 }
 
 // ask makes a request, without following redirects.
@@ -34,7 +36,7 @@ func ask(t *testing.T, url string, v visit) (*http.Response, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{"Origin": v.origin, "Sec-Fetch-Site": v.site, "Cookie": v.cookie} {
+	for name, value := range map[string]string{"Origin": v.origin, "Sec-Fetch-Site": v.site, "Sec-Fetch-Mode": v.mode, "Sec-Fetch-Dest": v.dest, "Cookie": v.cookie} {
 		if value != "" {
 			r.Header.Set(name, value)
 		}
@@ -122,7 +124,7 @@ func TestPageWithoutNode(t *testing.T) {
 	h.BuiltWith(false)
 	r, body := ask(t, url, visit{path: "/", cookie: cookie})
 	_, rest, listed := strings.Cut(body, `href="/terminals/`)
-	if r.StatusCode != http.StatusOK || !listed || !strings.Contains(body, "laptop/build") || !strings.Contains(body, "running") || strings.Contains(body, "<script") {
+	if r.StatusCode != http.StatusOK || !listed || !strings.Contains(body, "<h2>laptop</h2>") || !strings.Contains(body, ">build</a>") || !strings.Contains(body, "running") || strings.Contains(body, "<script") {
 		t.Fatalf("without Node at build time: %d\n%s", r.StatusCode, body)
 	}
 	path, _, _ := strings.Cut(rest, `"`)
@@ -263,7 +265,7 @@ func TestSessionsOfThePage(t *testing.T) {
 
 func TestSessionsEndWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := host.NewLogins()
+		s := host.NewLoginTable()
 		code, cookie := s.Launch(host.Principal{Name: "a"}), s.Login(host.Principal{Name: "b"})
 		time.Sleep(11 * time.Minute)
 		if _, ok := s.Follow(code); ok {
@@ -335,7 +337,7 @@ func TestListOfThePage(t *testing.T) {
 		t.Fatalf("%s: the list ends with %+v, %v", what, last, lines.Err())
 	}
 	until("listed", func(r row) bool {
-		return r.State == "running" && r.Machine == "laptop" && r.Name == "build" && r.Claim == "laptop" && r.Cwd == "file:///src"
+		return r.State == "running" && r.Machine == "laptop" && r.Name == "build" && r.Claim == "laptop" && r.Cwd == "/src"
 	})
 	laptop.dispatch(uri, commandExecuted(1))
 	until("a command", func(r row) bool { return r.Running == "make" })

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"crypto/sha256"
 	"slices"
 	"time"
 )
@@ -54,6 +55,8 @@ type Principal struct {
 	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the principal has
 	// opened ends with it.
 	Live context.Context
+
+	token [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
 }
 
 // may reports whether the principal has a right.
@@ -79,8 +82,10 @@ func (p Principal) same(q Principal) bool { return p.Name == q.Name && p.Role ==
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {
 	// Authenticate returns whose the token is; ok is false if it is nobody's, has expired or was revoked. How long it takes does not
-	// depend on how much of a token is right.
+	// depend on how much of a token is right. It may read a file.
 	Authenticate(token string) (p Principal, ok bool)
+	// Known is Authenticate for tokens that are known already: it reads nothing, and misses a token made in the last second.
+	Known(token string) (p Principal, ok bool)
 }
 
 // Owners remembers beyond the host's life which clientId belongs to whom among those that lend. It is safe for concurrent use.
@@ -90,6 +95,24 @@ type Owners interface {
 	// Own gives a clientId that is nobody's to a principal and returns when that is kept. ours is false if it is another's. If it
 	// cannot be kept, it is the principal's all the same until the host ends.
 	Own(clientID, principal string) (ours bool, err error)
+}
+
+// Login is a browser that is logged in, as it is kept beyond the host's life.
+type Login struct {
+	Cookie    [sha256.Size]byte // hash of its cookie
+	Token     [sha256.Size]byte // hash of the token by which it was logged in
+	Principal Principal         // whose that token is
+	Until     time.Time
+}
+
+// Logins keeps browsers' logins beyond the host's life. It is safe for concurrent use.
+type Logins interface {
+	// Kept returns those whose token is still good.
+	Kept() []Login
+	// Keep adds one, unless its token is not good any more or ends with the host, and returns when it is kept.
+	Keep(Login) error
+	// Drop removes the one with that cookie, if it is there, and those whose token is not good any more.
+	Drop(cookie [sha256.Size]byte) error
 }
 
 // AuditEvent is something that a principal did, for the record. It holds no token and nothing that a terminal printed.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -372,4 +373,54 @@ func TestTheCatalogueIsToldForTheRootAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// However many terminals a machine lends, the answer to its reconnect stays below what its link takes.
+func TestAnswersToAMachineAreSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{MaxTerminals: 200, LogBytes: 64 << 10})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		var uris []string
+		for n := range 100 {
+			uris = append(uris, fmt.Sprint("ahp-terminal:/many-", n))
+			owner.create(uris[n])
+			for at := 0; at < 96<<10; at += 32 << 10 {
+				owner.output(uris[n], strings.Repeat("\x1b[1m text\r\n", 3<<10)[:32<<10], int64(at))
+			}
+		}
+		owner.ping()
+		owner.mu.Lock()
+		last := owner.lastSeq
+		owner.mu.Unlock()
+		owner.close()
+		for name, seen := range map[string]int64{"replay or snapshots": last, "snapshots": 0} {
+			near, far := jsonrpc.Pipe()
+			served := make(chan struct{})
+			go func() { defer close(served); _ = h.ServeChannel(context.Background(), far) }()
+			size := &sized{Channel: near}
+			v := newViewer(t, size, "laptop")
+			var r ahp.ReconnectResult
+			err := v.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: "laptop", LastSeenServerSeq: seen, Subscriptions: uris}, &r)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if most := size.most.Load(); most > 1<<20 {
+				t.Errorf("%s: the answer has %d bytes, want less than 1 MiB", name, most)
+			}
+			v.close()
+			<-served
+		}
+	})
+}
+
+// sized is a Channel that notes its longest message.
+type sized struct {
+	jsonrpc.Channel
+	most atomic.Int64
+}
+
+func (s *sized) Recv(ctx context.Context) ([]byte, error) {
+	msg, err := s.Channel.Recv(ctx)
+	s.most.Store(max(s.most.Load(), int64(len(msg))))
+	return msg, err
 }

@@ -23,7 +23,7 @@ func (s *subscription) resyncLocked() {
 	if !t.ownedBy(s.conn) {
 		r.text(s)
 	}
-	r.rest()
+	r.rest(s)
 	s.own, s.next, s.pos = r.entries, t.log.next, t.content.end
 	s.conn.client.exact = max(s.conn.client.exact, r.h.seq)
 	s.conn.skipped++
@@ -76,7 +76,7 @@ func (r *resync) part(p *part) {
 }
 
 // rest repeats the state beside the content; what the subscriber knows already changes nothing.
-func (r *resync) rest() {
+func (r *resync) rest(s *subscription) {
 	st := r.t.state
 	r.act(ahp.TerminalTitleChanged{Title: st.Title})
 	if st.Cwd != "" {
@@ -92,6 +92,10 @@ func (r *resync) rest() {
 		r.act(ahp.TerminalClaimed{Claim: st.Claim})
 	}
 	if st.Lifecycle.Exited() {
-		r.act(ahp.TerminalExited{ExitCode: st.Lifecycle.ExitCode})
+		code := st.Lifecycle.ExitCode
+		if code == nil && s.conn.client.old() {
+			code = &noCode
+		}
+		r.act(ahp.TerminalExited{ExitCode: code})
 	}
 }

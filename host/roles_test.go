@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,9 +24,10 @@ import (
 
 // users knows tokens that are the role's name, a dash and the principal's.
 type users struct {
-	mu   sync.Mutex
-	ends map[string]context.CancelCauseFunc
-	live map[string]context.Context
+	looks atomic.Int64 // for tokens that were not known at once
+	mu    sync.Mutex
+	ends  map[string]context.CancelCauseFunc
+	live  map[string]context.Context
 }
 
 func newUsers(tokens ...string) *users {
@@ -37,6 +39,11 @@ func newUsers(tokens ...string) *users {
 }
 
 func (u *users) Authenticate(token string) (host.Principal, bool) {
+	u.looks.Add(1)
+	return u.Known(token)
+}
+
+func (u *users) Known(token string) (host.Principal, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	live, ok := u.live[token]
@@ -68,6 +75,10 @@ func TestWhatEachRoleMayDo(t *testing.T) {
 	} {
 		v := as(t, url, token, token, viewOptions{subs: []string{ahp.RootURI, lent}})
 		var got may
+		marker, _ := ahp.FindClientTerminals(v.result)
+		if marker.MayLend == nil || *marker.MayLend != want.Lends {
+			t.Errorf("%s: the marker %s does not say mayLend: %t", token, v.result.Meta[ahp.MarkerKey], want.Lends)
+		}
 		listed := v.catalogue().Terminals
 		got.Lists = len(listed) == 2
 		if len(listed) != 0 && !got.Lists {
@@ -267,6 +278,69 @@ func TestGuessing(t *testing.T) {
 	}
 	if strings.Contains(log.String(), "guess-") {
 		t.Error("the log holds what was guessed")
+	}
+}
+
+// Whoever guesses, right tokens, cookies and links from the same address pass, and the file of tokens is left alone.
+func TestRightTokensPassBesideGuesses(t *testing.T) {
+	users := newUsers("observer-o")
+	h, url := serve(t, host.Options{Access: users, Token: secret})
+	cookie := launchedAs(t, h, url, host.Principal{Name: "o", Role: host.RoleObserver})
+	link := h.Launch(host.Principal{Name: "o", Role: host.RoleObserver})
+	guess := func() int { r, _ := ask(t, url, visit{path: "/mcp?tkn=guess"}); return r.StatusCode }
+	for range 200 {
+		if guess() == http.StatusTooManyRequests {
+			break
+		}
+	}
+	before := users.looks.Load()
+	limited := 0
+	for range 10 {
+		if guess() == http.StatusTooManyRequests {
+			limited++
+		}
+	}
+	if looks := users.looks.Load() - before; limited == 0 || int(looks) != 10-limited {
+		t.Errorf("of 10 more guesses %d are limited, and the file was looked at for %d", limited, looks)
+	}
+	for _, token := range []string{"observer-o", secret} {
+		as(t, url, token, "of "+token, viewOptions{}).ping()
+	}
+	if r, _ := ask(t, url, visit{path: "/", cookie: cookie}); r.StatusCode != http.StatusOK {
+		t.Errorf("with a cookie: %d", r.StatusCode)
+	}
+	for range 50 {
+		ask(t, url, visit{path: "/launch?code=guess"})
+	}
+	if r, _ := ask(t, url, visit{path: link}); r.StatusCode != http.StatusOK {
+		t.Errorf("a good link: %d", r.StatusCode)
+	}
+}
+
+// Pages of others use up no guesses: what they make a browser send is refused before a secret in it is looked at.
+func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
+	users := newUsers("observer-o")
+	_, url := serve(t, host.Options{Access: users, Token: secret})
+	for _, from := range []visit{
+		{site: "cross-site", mode: "no-cors", dest: "image"},
+		{site: "same-site", mode: "no-cors", dest: "image"}, // another port of this machine
+		{site: "cross-site", mode: "navigate", dest: "iframe"},
+		{site: "cross-site", mode: "navigate", dest: "document"},
+	} {
+		for _, path := range []string{"/mcp?tkn=guess", "/?tkn=guess", "/events?tkn=guess", "/plain?tkn=guess", "/mcp?tkn=" + secret} {
+			for range 15 {
+				from.path = path
+				if r, _ := ask(t, url, from); r.StatusCode != http.StatusForbidden {
+					t.Fatalf("%+v: status %d, want 403", from, r.StatusCode)
+				}
+			}
+		}
+	}
+	if n := users.looks.Load(); n != 0 {
+		t.Errorf("%d of them had their tokens looked at", n)
+	}
+	if r, _ := ask(t, url, visit{path: "/mcp?tkn=guess"}); r.StatusCode != http.StatusForbidden || users.looks.Load() != 1 {
+		t.Errorf("a first guess after them: %d, %d looks", r.StatusCode, users.looks.Load())
 	}
 }
 

@@ -1,11 +1,15 @@
 package host
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"tether/ahp"
+	"tether/mcp/screen"
 )
 
 const (
@@ -25,20 +29,17 @@ type row struct {
 	State    string `json:"state"`             // running, away (its machine is) or exited
 	ExitCode *int   `json:"exitCode,omitempty"`
 	Target   string `json:"target"` // client or server
-	Claim    string `json:"claim"`  // who holds it
+	Claim    string `json:"claim"`  // who holds it, by name
 	Cols     int    `json:"cols"`
 	Rows     int    `json:"rows"`
 	Created  int64  `json:"created"` // Unix time in ms
 	Watching int    `json:"watching"`
 }
 
-func (t *terminal) rowLocked() row {
+func (h *Host) rowLocked(t *terminal) row {
 	i := t.describeLocked()
 	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
-		Target: string(t.state.ExecutionTarget), Claim: t.state.Claim.ClientID, Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
-	if t.state.Claim.Kind != "" && t.state.Claim.ClientID == "" {
-		r.Claim = string(t.state.Claim.Kind)
-	}
+		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
 	switch {
 	case i.Exit != nil:
 		r.State = "exited"
@@ -50,6 +51,17 @@ func (t *terminal) rowLocked() row {
 	}
 	r.Watching = t.observersLocked()
 	return r
+}
+
+// holderLocked is who holds a claim, as people know them: the name of a machine or user, or what kind of holder it is.
+func (h *Host) holderLocked(claim ahp.Claim) string {
+	if claim.ClientID == "" {
+		return string(claim.Kind)
+	}
+	if c := h.clients[claim.ClientID]; c != nil {
+		return c.machineLocked()
+	}
+	return screen.Clean(claim.ClientID[:min(len(claim.ClientID), 8)])
 }
 
 // maxRunning bounds the command line in a row, in bytes: a row is sent again whenever something in it changes, to each page.
@@ -112,14 +124,23 @@ func (h *Host) rowGoneLocked(t *terminal) {
 	}
 }
 
-// rows are the whole list.
+// rows are the whole list, as the page shows it: machine by machine, running before exited, the newest first.
 func (h *Host) rows() []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	all := make([]row, 0, len(h.order))
 	for _, t := range h.order {
-		all = append(all, t.rowLocked())
+		all = append(all, h.rowLocked(t))
 	}
+	slices.SortStableFunc(all, func(a, b row) int {
+		exited := func(r row) int {
+			if r.State == "exited" {
+				return 1
+			}
+			return 0
+		}
+		return cmp.Or(strings.Compare(a.Machine, b.Machine), exited(a)-exited(b), cmp.Compare(b.Created, a.Created), strings.Compare(a.Name, b.Name))
+	})
 	return all
 }
 
@@ -168,7 +189,7 @@ func (h *Host) encodeRows(rows []json.RawMessage, terminals []*terminal) []json.
 			continue // the next update says so
 		}
 		if t.row == nil || t.rowEncoded != t.rowVersion {
-			t.row, _ = json.Marshal(t.rowLocked()) // has nothing that cannot be encoded
+			t.row, _ = json.Marshal(h.rowLocked(t)) // has nothing that cannot be encoded
 			t.rowEncoded = t.rowVersion
 		}
 		rows = append(rows, t.row)

@@ -1,8 +1,8 @@
 package host
 
 import (
+	"cmp"
 	"context"
-	"time"
 
 	"tether/ahp"
 	"tether/internal/jsonspan"
@@ -103,9 +103,8 @@ func (h *Host) runServer(r *jsonrpc.Request, creator *client, p ahp.CreateTermin
 // startServer starts a process for a terminal that is known to be starting. The error is fit for who asked.
 func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*terminal, error) {
 	state := stateOf(&p)
-	if state.Cols == 0 {
-		state.Cols, state.Rows = defaultCols, defaultRows
-	}
+	state.Meta = ahp.TerminalMeta{} // a shell of the host is nobody's former terminal
+	state.Cols, state.Rows = cmp.Or(state.Cols, defaultCols), cmp.Or(state.Rows, defaultRows)
 	proc, err := h.opts.Runner.Start(h.ctx, ServerTerminal{
 		URI: p.Channel, Name: p.Name, Cwd: p.Cwd, Cols: int(state.Cols), Rows: int(state.Rows),
 	})
@@ -122,14 +121,13 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		return nil, err
 	}
 	t := h.addTerminalLocked(p.Channel, creator, state)
-	t.proc = proc
+	t.proc, t.holds = proc, true
 	h.mu.Unlock()
 	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})
 	return t, nil
 }
 
-// follow appends what a process does until it ends. While even the best of the subscribers is far behind, it reads on
-// only after a pause.
+// follow appends what a process does until it ends. While the terminal is held, it does not read on.
 func (h *Host) follow(t *terminal, proc ServerProcess) {
 	for {
 		ev, err := proc.Next(h.ctx)
@@ -143,8 +141,12 @@ func (h *Host) follow(t *terminal, proc ServerProcess) {
 		}
 		wait := h.eventLocked(t, ev)
 		h.mu.Unlock()
-		if wait != nil {
-			h.pause(t, wait)
+		if wait == nil {
+			continue
+		}
+		select {
+		case <-wait:
+		case <-h.ctx.Done():
 		}
 	}
 }
@@ -160,24 +162,11 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 		return nil // cannot be: it was quoted here
 	}
 	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, size, nil)
-	if t.crowdedLocked(h.paceBytes()) {
-		t.ack.held, t.ack.wait = true, make(chan struct{})
+	if t.pacedLocked() {
+		t.holdLocked()
+		t.ack.wait = make(chan struct{})
 	}
 	return t.ack.wait
-}
-
-// pause waits for a subscriber to catch up, but not for long.
-func (h *Host) pause(t *terminal, wait chan struct{}) {
-	timer := time.NewTimer(ackHold)
-	defer timer.Stop()
-	select {
-	case <-wait:
-	case <-timer.C:
-	case <-h.ctx.Done():
-	}
-	h.mu.Lock()
-	t.ack.held, t.ack.wait = false, nil
-	h.mu.Unlock()
 }
 
 // actServerLocked applies an action of a client to a server-executed terminal; the reason why it is refused, if it is. The

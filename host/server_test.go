@@ -6,11 +6,13 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 )
 
 // fakeRunner runs processes that repeat what is typed and end at "exit".
@@ -36,6 +38,7 @@ type fakeProcess struct {
 	events chan host.ServerEvent
 	killed chan struct{}
 	once   sync.Once
+	front  atomic.Pointer[string] // what runs in it
 }
 
 func (p *fakeProcess) Next(ctx context.Context) (host.ServerEvent, error) {
@@ -168,13 +171,14 @@ func TestServerExecutedFloodIsPaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := runner.procs[uri]
-		for range 900 {
+		pieces := testkit.Load(900, 200)
+		for range pieces {
 			p.events <- host.ServerEvent{Text: []byte(strings.Repeat("x", 16<<10))}
 		}
 		p.events <- host.ServerEvent{Text: []byte("the end")}
 		v.forget()
 		v.awaitText(uri, "the end")
-		if got, want := len(v.textOf(uri)), 900*16<<10+len("the end"); got != want {
+		if got, want := len(v.textOf(uri)), pieces*16<<10+len("the end"); got != want {
 			t.Errorf("got %d bytes of %d", got, want)
 		}
 	})

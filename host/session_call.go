@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,14 +135,14 @@ func (s *Session) beginLocked(start ahp.ChatToolCallStart, ready ahp.ChatToolCal
 	case len(s.calls) >= maxCalls || s.talk.ActiveTurn != nil && s.turnBytes > maxTurnBytes:
 		return nil, errCalls
 	}
-	if agent = cleanTitle(agent); agent == "" {
-		agent = "an agent"
-	}
+	name := cleanTitle(agent)
+	agent = cmp.Or(name, "an agent")
 	s.turnCalls++
 	ref := ahp.ToolCallRef{TurnID: s.openTurnLocked(agent), ToolCallID: "call-" + strconv.Itoa(s.turnCalls)}
 	call := &toolCall{ref: ref, done: make(chan ahp.ToolResult, 1)}
 	s.calls[ref.ToolCallID] = call
 	start.ToolCallRef, ready.ToolCallRef = ref, ref
+	start.Meta = ahp.NewAgentMeta(name)
 	s.sayLocked(start, nil)
 	s.sayLocked(ready, nil)
 	return call, nil

@@ -162,37 +162,42 @@ func (in *writeArgs) write(_ context.Context, c *Call) (any, error) {
 // kill ends a shell, also one that another call uses. There is no harm in one that is not there.
 func (in *shellID) kill(_ context.Context, c *Call) (any, error) {
 	uri, _, err := c.s.find(in.TerminalID)
+	id := in.TerminalID
 	if err == nil {
-		err = c.s.Kill(uri)
+		id, err = idOf(uri), c.s.Kill(uri)
 	}
 	if err != nil && !errors.Is(err, mcp.ErrNotFound) {
-		return nil, shellError(in.TerminalID, err)
+		return nil, shellError(id, err)
 	}
 	return struct {
 		Terminated bool   `json:"terminated"`
 		ID         string `json:"id"`
-	}{true, in.TerminalID}, nil
+	}{true, id}, nil
 }
 
-// take has the call use a terminal that its session holds.
-func (c *Call) take(id string) (uri string, err error) {
-	uri, used, err := c.s.find(id)
+// take has the call use a terminal that its session holds, named by its id or name.
+func (c *Call) take(ref string) (uri string, err error) {
+	uri, used, err := c.s.find(ref)
 	switch {
 	case errors.Is(err, mcp.ErrNotFound):
-		return "", fmt.Errorf("there is no terminal %.60q; list_terminals shows those there are", id)
+		return "", fmt.Errorf("there is no terminal %.60q; list_terminals shows those there are", ref)
 	case err != nil:
 		return "", err
 	case used:
-		return "", fmt.Errorf("terminal %s is in use by another call of yours: wait for its end", id)
+		return "", fmt.Errorf("terminal %s is in use by another call of yours: wait for its end", idOf(uri))
 	}
 	if err := c.Claim(uri); err != nil {
-		return "", shellError(id, err)
+		return "", shellError(idOf(uri), err)
 	}
 	return uri, nil
 }
 
-// find returns the terminal of the session's with that id, and whether a call uses it; mcp.ErrNotFound if there is none at all.
-func (s *Session) find(id string) (uri string, used bool, err error) {
+// find returns the terminal of the session's with that id or name, and whether a call uses it; mcp.ErrNotFound if there is none at all.
+func (s *Session) find(ref string) (uri string, used bool, err error) {
+	id, err := mcp.Resolve(catalogue{s.h}.List(), "", ref)
+	if err != nil {
+		return "", false, err
+	}
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	for _, t := range s.h.order {

@@ -263,8 +263,10 @@ func shellRuns(d *desk) {
 	if c.Status != ahp.ToolCompleted || !slices.ContainsFunc(c.Content, func(b ahp.ToolContent) bool { return b.Terminal != nil && b.Terminal.Resource == uri }) {
 		d.t.Errorf("the person sees %+v", c)
 	}
-	if o = d.run(map[string]any{"command": "false", "terminalId": o.TerminalID}); o.Reason != "command" || *o.ExitCode != 1 {
-		d.t.Errorf("in the same shell: %+v", o)
+	for _, ref := range []string{o.TerminalID, "host/make", "make"} {
+		if again := d.run(map[string]any{"command": "false", "terminalId": ref}); again.Reason != "command" || *again.ExitCode != 1 || again.TerminalID != o.TerminalID {
+			d.t.Errorf("in the same shell, called %s: %+v", ref, again)
+		}
 	}
 	var all []listed
 	use(d.t, d.agent, "list_terminals", nil, &all)

@@ -95,7 +95,7 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 	return string(text), nil
 }
 
-const shellIDSchema = `"terminalId":{"type":"string","description":"id of a shell that run_command has started"}`
+const shellIDSchema = `"terminalId":{"type":"string","description":"id or name of a shell that run_command has started"}`
 
 var runTool = shellTool{
 	name: "run_command", title: "Run a command at this host",

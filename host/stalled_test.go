@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tether/host"
@@ -112,4 +113,42 @@ func through(t *testing.T, url string, fault testkit.Fault) {
 		}
 	}()
 	t.Cleanup(func() { ch.Close(); <-done })
+}
+
+// What the system keeps for an observer that reads nothing is bounded.
+func TestSendBuffersAreBounded(t *testing.T) {
+	h, url := serve(t, host.Options{Scrollback: 16 << 20})
+	owner := dial(t, url, "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	f := &flooder{owner: owner}
+	unread(t, url)
+	owner.await("the observer", func() bool { return owner.observers[uri] == 1 })
+	last := int64(-1)
+	for range 100 {
+		f.flood(t, 256<<10, nil)
+		now := h.Taken("unread")
+		if now > 0 && now == last {
+			break
+		}
+		last = now
+	}
+	if most := int64(1 << 20); last <= 0 || last > most {
+		t.Errorf("the socket of an observer that reads nothing has taken %d bytes, want at most %d", last, most)
+	}
+}
+
+// A client is closed when it has taken nothing for the stall time, counted from the last byte that it took.
+func TestStallTimeCountsFromTheLastByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 15 * time.Second
+		for _, takes := range [][]time.Duration{nil, {time.Second}, {9 * time.Second}, {14 * time.Second, 20 * time.Second, 34 * time.Second}} {
+			want := limit
+			if len(takes) > 0 {
+				want += takes[len(takes)-1]
+			}
+			if got := host.StallAfter(limit, takes...).Round(time.Millisecond); got != want {
+				t.Errorf("a socket that took bytes after %v has stalled after %v, want %v", takes, got, want)
+			}
+		}
+	})
 }

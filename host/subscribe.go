@@ -26,32 +26,20 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d subscriptions on one connection", c.h.opts.MaxSubscriptions)
 	}
 	s := c.subscribeLocked(ch)
-	c.laterLocked(func() { c.subscribed(r, s, newWindow(p.FlowControl, ch)) })
+	c.laterLocked(func() { c.subscribed(r, s) })
 	return nil
 }
 
-func (c *conn) subscribed(r *jsonrpc.Request, s *subscription, w *window) {
-	var result []byte
-	if w != nil {
-		if c.startWindowed(s, w) {
-			flow := &ahp.FlowControl{ClientReceive: w.limits, HostReceive: hostReceive}
-			result, _ = json.Marshal(ahp.SubscribeResult{FlowControl: flow}) // has nothing that cannot be encoded
-		}
-	} else {
-		c.h.mu.Lock()
-		s.window = nil
-		snapshots := c.startAllLocked([]*subscription{s})
-		c.h.mu.Unlock()
-		if len(snapshots) > 0 {
-			result = append(snapshots[0].append([]byte(`{"snapshot":`)), '}')
-		}
-	}
-	if result == nil {
+func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
+	c.h.mu.Lock()
+	snapshots := c.startAllLocked([]*subscription{s})
+	c.h.mu.Unlock()
+	if len(snapshots) == 0 {
 		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
 		return
 	}
 	c.watches(s)
-	_ = r.Reply(json.RawMessage(result)) // likewise
+	_ = r.Reply(json.RawMessage(append(snapshots[0].append([]byte(`{"snapshot":`)), '}'))) // likewise
 }
 
 // watches keeps a record of which terminals of others the client watches.

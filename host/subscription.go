@@ -1,6 +1,9 @@
 package host
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // subscription is one connection's place in one channel. Guarded by the host's mutex.
 type subscription struct {
@@ -15,10 +18,10 @@ type subscription struct {
 	// Of the root: serverSeq of the newest change of what the subscriber sees of the catalogue, and of the newest delivered.
 	changed, seen int64
 
+	patience patience // of a terminal's subscriber
+
 	// own is what only this subscriber is sent before it goes on in the log: the rest of a resynchronisation.
 	own []entry
-
-	window *window // nil: delivery is ordinary
 }
 
 // subscribeLocked makes a paused subscription of c to ch, or pauses the one there is, until its snapshot is taken.
@@ -64,7 +67,8 @@ func (s *subscription) endLocked() {
 	}
 	if t := s.ch.term; t != nil {
 		s.conn.h.rowChangedLocked(t)
-		t.releaseAckLocked()
+		t.leftLocked(s)
+		t.unwatched = time.Now()
 		t.watchedLocked()
 	}
 }
@@ -75,10 +79,7 @@ func (s *subscription) noticeLocked() {
 		return
 	}
 	s.skipOwnLocked()
-	if w := s.window; w != nil && !w.sending() && !w.open() {
-		return // until there is credit
-	}
-	if (s.window == nil || !s.window.sending()) && s.next == s.ch.log.next && len(s.own) == 0 && !s.ch.isRoot() && !s.ch.ended {
+	if s.next == s.ch.log.next && len(s.own) == 0 && !s.ch.isRoot() && !s.ch.ended {
 		return
 	}
 	if !s.listed {
@@ -102,14 +103,6 @@ func (s *subscription) skipOwnLocked() {
 // peekLocked is the serverSeq of what the subscription delivers next, 0 if there is nothing. A cursor that has fallen off
 // the log is brought back first.
 func (s *subscription) peekLocked() int64 {
-	if w := s.window; w != nil {
-		switch {
-		case w.sending():
-			return max(1, w.seq)
-		case !w.open():
-			return 0
-		}
-	}
 	log := &s.ch.log
 	if s.next < log.first {
 		s.resyncLocked()
@@ -131,17 +124,12 @@ func (s *subscription) peekLocked() int64 {
 
 // takeLocked returns the message whose serverSeq peekLocked told and moves past it.
 func (s *subscription) takeLocked() []byte {
-	if s.window != nil {
-		return s.takeWindowedLocked()
-	}
-	return s.takeEnvelopeLocked()
-}
-
-func (s *subscription) takeEnvelopeLocked() []byte {
 	log := &s.ch.log
 	if len(s.own) > 0 {
 		msg := s.own[0].msg
-		s.own = s.own[1:]
+		if s.own = s.own[1:]; len(s.own) == 0 && s.ch.term != nil {
+			s.ch.term.advancedLocked(s)
+		}
 		return msg
 	}
 	if s.ch.term == nil && s.seen < s.changed && (s.next == log.next || log.at(s.next).seq > s.changed) {
@@ -154,7 +142,7 @@ func (s *subscription) takeEnvelopeLocked() []byte {
 	if t := s.ch.term; t != nil {
 		t.advancedLocked(s)
 	}
-	return e.msg
+	return e.to(s.conn.client)
 }
 
 // nextDataLocked is the envelope that the connection sends next, the one with the smallest serverSeq of all its
@@ -194,12 +182,12 @@ func (s *subscription) catchesUp() bool { return s != nil && s.listed && len(s.o
 
 // fallen reports whether the subscription to a terminal has fallen off its log.
 func (s *subscription) fallen() bool {
-	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first && (s.window == nil || !s.window.sending())
+	return s.ch.term != nil && len(s.own) == 0 && s.next < s.ch.log.first
 }
 
 // restLocked takes a subscription with nothing to deliver out of the ready ones; that of an ended channel is over.
 func (c *conn) restLocked(s *subscription) {
-	if s.ch.ended && (s.window == nil || s.window.open()) {
+	if s.ch.ended {
 		s.endLocked()
 		return
 	}

@@ -22,7 +22,10 @@ type terminal struct {
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
 	ack     ackState
+	holds   bool // the child waits for slow readers, so the slowest subscriber paces it
 	watch   watchState
+
+	unwatched time.Time // when who watches last changed by an agent, or by the end of a subscription
 
 	proc ServerProcess // of a server-executed terminal, once started
 
@@ -68,9 +71,11 @@ func (h *Host) removeLocked(t *terminal) {
 		return
 	}
 	delete(h.terminals, t.uri)
+	h.former.add(t.uri, ownerOf(t.creator))
 	h.order = slices.DeleteFunc(h.order, func(o *terminal) bool { return o == t })
 	t.creator.terminals--
 	h.countLocked(t.creator.principal, 0, -1)
+	t.releaseAckLocked()
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
@@ -87,6 +92,9 @@ func (t *terminal) stopTimersLocked() {
 	t.grace = nil
 }
 
+// noCode is the exit code for clients up to 0.8 where none is known: without one a terminal looks to them as if it ran. It never changes.
+var noCode int64 = -1
+
 // applyLocked changes t by an action that carries no text of the terminal and tells the subscribers.
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	before := t.state
@@ -94,6 +102,10 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	t.markLocked(a)
 	e := entry{seq: h.nextSeqLocked(), pos: t.content.end}
 	e.msg = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, a))
+	if x, ok := a.(ahp.TerminalExited); ok && x.ExitCode == nil {
+		x.ExitCode = &noCode
+		e.old = ahp.AppendEnvelope(nil, t.uri, e.seq, origin, "", ahp.AppendAction(nil, x))
+	}
 	t.addLocked(e)
 	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {

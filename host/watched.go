@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"sync"
+	"time"
 
 	"tether/mcp"
 )
@@ -87,6 +88,7 @@ func (l lookedAt) agents(more int) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	l.t.agents += more
+	l.t.unwatched = time.Now()
 	if l.h.terminals[l.t.uri] == l.t {
 		l.h.rowChangedLocked(l.t)
 		l.t.watchedLocked()

@@ -15,6 +15,10 @@ var ErrClosed = errors.New("jsonrpc: connection closed")
 // [Options.MaxMessage]; nothing of it was sent.
 var ErrTooLarge = errors.New("jsonrpc: message too large")
 
+// ErrTooMany is why a connection ended that brought a message with more values
+// than [Options.MaxValues].
+var ErrTooMany = errors.New("jsonrpc: received a message with too many values")
+
 // ErrReplied is returned by the second reply to one [Request].
 var ErrReplied = errors.New("jsonrpc: request already replied to")
 

@@ -27,9 +27,10 @@ type message struct {
 }
 
 // split finds the members of the one object in data; of duplicates the last
-// counts, as for encoding/json. It does not look into them.
-func split(data []byte) (m message, err error) {
-	err = jsonspan.Object(data, func(key, value []byte) error {
+// counts, as for encoding/json. It does not look into them, but counts the
+// values in them: more than max are an error, unless max is 0.
+func split(data []byte, max int) (m message, err error) {
+	err = jsonspan.BoundedObject(data, max, func(key, value []byte) error {
 		switch string(key) {
 		case "jsonrpc":
 			m.version = value

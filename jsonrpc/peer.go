@@ -61,6 +61,11 @@ type Options struct {
 	// Default 1 MiB.
 	MaxMessage int
 
+	// MaxValues bounds the JSON values in a received message, at any depth,
+	// because what they decode to takes memory by their number. A message
+	// with more ends the connection with [ErrTooMany]. Default: no bound.
+	MaxValues int
+
 	// MaxRequests bounds the requests received but not replied to; more are
 	// refused with -32000. Default 256.
 	MaxRequests int

@@ -30,7 +30,9 @@ func (p *Peer) readLoop(ctx context.Context) error {
 		}
 		p.count.bytesIn.Add(int64(len(data)))
 		p.count.messagesIn.Add(1)
-		p.receive(ctx, data)
+		if err := p.receive(ctx, data); err != nil {
+			return err
+		}
 	}
 }
 
@@ -48,10 +50,13 @@ func (p *Peer) awaitReplies(ctx context.Context) error {
 	return p.wait(ctx, &p.control, w)
 }
 
-// receive deals with one message. data is valid until it returns.
-func (p *Peer) receive(ctx context.Context, data []byte) {
-	m, err := split(data)
+// receive deals with one message. data is valid until it returns. An error ends
+// the connection.
+func (p *Peer) receive(ctx context.Context, data []byte) error {
+	m, err := split(data, p.opts.MaxValues)
 	switch {
+	case errors.Is(err, jsonspan.ErrTooMany):
+		return ErrTooMany
 	case errors.Is(err, jsonspan.ErrNotObject):
 		p.refuse(nil, Errorf(CodeInvalidRequest, "a message must be one object; batches are not supported"))
 	case err != nil:
@@ -61,6 +66,7 @@ func (p *Peer) receive(ctx context.Context, data []byte) {
 	default:
 		p.request(ctx, &m)
 	}
+	return nil
 }
 
 // refuse answers a message that is no valid request.

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -12,18 +13,22 @@ type WaitRequest struct {
 	Idle    time.Duration // no output for so long; 0 for none
 	Command bool          // the shell runs no command, or one has finished after Since
 	Port    int           // of the loopback interface, open; 0 for none
+	URL     string        // http or https, of the loopback interface, that answers with 2xx; "" for none
+	Settle  time.Duration // how long a line that may still change must stand to match; 0 for 200 ms, negative for any line
 	Since   int64         // raw offset after which output counts; negative means all that is kept
 	Timeout time.Duration // 0 means none
 }
 
 // WaitResult says what has come.
 type WaitResult struct {
-	Reason   string        // pattern, idle, command, port, exit or timeout
+	Reason   string        // pattern, idle, command, port, url, exit or timeout
 	Took     time.Duration // from the call to the answer
 	Line     string        // that matched
 	Command  *Command      // that finished
 	Address  string        // that the port was open at
 	Listener string        // "this terminal" or "another program", where that is known
+	Status   int           // of HTTP, of the last answer of the URL; 0 if there was none
+	Detail   string        // why the URL did not answer with 2xx, after a timeout
 	History  string        // the last of the output that was looked at, rendered
 	Cursor   int64         // raw offset up to which output was looked at
 }
@@ -35,7 +40,7 @@ const never = 365 * 24 * time.Hour
 // own errors are ctx's and those of a request that makes no sense. locator may be
 // nil.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (WaitResult, error) {
-	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, timeout: r.Timeout}
+	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {
 		w.timeout = never
 	}
@@ -49,6 +54,11 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (Wait
 		}
 		w.probes = append(w.probes, &portProbe{id: t.Info().ID, port: r.Port, locator: locator})
 	}
+	if r.URL != "" {
+		if err := w.addURL(r.URL); err != nil {
+			return WaitResult{}, err
+		}
+	}
 	if err := w.ready(); err != nil {
 		return WaitResult{}, err
 	}
@@ -58,6 +68,6 @@ func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (Wait
 	}
 	return WaitResult{
 		Reason: string(got.Reason), Took: time.Duration(got.ElapsedMs) * time.Millisecond, Line: got.Line, Command: got.Command,
-		Address: got.Address, Listener: got.Listener, History: got.History, Cursor: got.Cursor,
+		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, History: got.History, Cursor: got.Cursor,
 	}, nil
 }

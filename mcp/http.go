@@ -104,6 +104,21 @@ func (u *uses) end(session, made string) {
 	one.last = time.Now()
 }
 
+// left is how long a session may go on before it was silent for idle; idle while
+// a request is under way. ok is false for one that is not over HTTP.
+func (u *uses) left(session string, idle time.Duration) (left time.Duration, ok bool) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	one := u.all[session]
+	switch {
+	case one == nil:
+		return 0, false
+	case one.requests > 0:
+		return idle, true
+	}
+	return idle - time.Since(one.last), true
+}
+
 // old chooses the sessions to end: those that were silent for idle and, if that
 // is less than n, those that were silent longest. It forgets them, and those
 // that there are no more.

@@ -289,6 +289,43 @@ func TestSessionIdle(t *testing.T) {
 	eventually(t, "the session is forgotten", s.Idle)
 }
 
+// Few clients over HTTP say that they are gone. One that has subscribed to a terminal is taken for gone when it has been silent for a
+// while, and counts as watching no more; one that listens stays.
+func TestSilentSubscribersAreForgotten(t *testing.T) {
+	f := &fakeTerminals{}
+	gone, listening := f.add("pty-a", mcp.OwnerUser), f.add("pty-b", mcp.OwnerUser)
+	url := listen(t, newServer(t, mcp.Options{Terminals: f, FollowIdle: 50 * time.Millisecond})).URL
+	subscribe := func(terminal string) (session string) {
+		t.Helper()
+		_, header, _ := post(t, url, initialize)
+		session = header.Get("Mcp-Session-Id")
+		if terminal == "pty-b" {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+			req.Header.Set("Accept", "text/event-stream")
+			req.Header.Set("Mcp-Session-Id", session)
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil || resp.StatusCode != 200 {
+				t.Fatalf("stream: %v, %v", resp, err)
+			}
+			t.Cleanup(func() { resp.Body.Close() })
+		}
+		body := `{"jsonrpc":"2.0","id":7,"method":"resources/subscribe","params":{"uri":"terminal:///` + terminal + `"}}`
+		if status, _, text := post(t, url, body, "Mcp-Session-Id", session); status != 200 || strings.Contains(text, `"error"`) {
+			t.Fatalf("subscribe: %d %s", status, text)
+		}
+		return session
+	}
+	stays := subscribe("pty-b")
+	leaves := subscribe("pty-a")
+	eventually(t, "who is silent watches no more", func() bool { return gone.open() == 0 })
+	if status, _, _ := post(t, url, listCall, "Mcp-Session-Id", leaves); status != http.StatusNotFound {
+		t.Errorf("the silent session answers %d, want 404: then a client begins anew", status)
+	}
+	if status, _, _ := post(t, url, listCall, "Mcp-Session-Id", stays); status != 200 || listening.open() != 1 {
+		t.Errorf("the session that listens answers %d, and %d watch its terminal", status, listening.open())
+	}
+}
+
 func TestResources(t *testing.T) {
 	f := &fakeTerminals{}
 	x := f.add("pty-a", mcp.OwnerUser)

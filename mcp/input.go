@@ -17,7 +17,7 @@ func (s *Server) writeTool() tool {
 	return tool{
 		name: "write_terminal", title: "Write to a terminal",
 		description: "Type into a background terminal of your own: answer a prompt, use a REPL or a shell. The user's terminals take no input from you. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
-		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id of a terminal that you have spawned"},"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C"},"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
+		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id or name of a terminal that you have spawned"},"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C; at the prompt of a shell, type whole lines without editing keys"},"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
 		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: yes()},
 		call: func(ctx context.Context, c call) (result, error) {
 			var in struct {
@@ -28,7 +28,7 @@ func (s *Server) writeTool() tool {
 			if err := c.decode(&in); err != nil {
 				return result{}, err
 			}
-			if err := in.check(); err != nil {
+			if err := s.resolve(&in.target); err != nil {
 				return result{}, err
 			}
 			if in.Enter {
@@ -76,7 +76,7 @@ func (s *Server) signalTool() tool {
 	return tool{
 		name: "signal_terminal", title: "Send a signal",
 		description: "Send a signal to what runs in the foreground of a background terminal of your own, for example SIGINT like Ctrl-C. kill_terminal ends the whole terminal.",
-		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id of a terminal that you have spawned"},"signal":{"type":"string","enum":["` + strings.Join(signals, `","`) + `"]}},"required":["terminalId","signal"],"additionalProperties":false}`,
+		schema:      `{"type":"object","properties":{"terminalId":{"type":"string","description":"id or name of a terminal that you have spawned"},"signal":{"type":"string","enum":["` + strings.Join(signals, `","`) + `"]}},"required":["terminalId","signal"],"additionalProperties":false}`,
 		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: no()},
 		call: func(_ context.Context, c call) (result, error) {
 			var in struct {
@@ -86,7 +86,7 @@ func (s *Server) signalTool() tool {
 			if err := c.decode(&in); err != nil {
 				return result{}, err
 			}
-			if err := in.check(); err != nil {
+			if err := s.resolve(&in.target); err != nil {
 				return result{}, err
 			}
 			if err := oneOf("signal", in.Signal, signals...); err != nil {

@@ -24,7 +24,7 @@ func (s *Server) killTool() tool {
 		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), IdempotentHint: true, OpenWorldHint: no()},
 		call: func(ctx context.Context, c call) (result, error) {
 			var in target
-			if err := c.target(&in); err != nil {
+			if err := s.decodeTarget(c, &in); err != nil {
 				return result{}, err
 			}
 			ctx, cancel := context.WithTimeout(ctx, killTimeout)

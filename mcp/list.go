@@ -75,12 +75,24 @@ func detailsOf(i Info) details {
 
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
+// What list_terminals lists: for who has terminals of its own, and for who may only read.
+const (
+	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
+	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
+	listExit = " Terminals that have exited stay listed and readable for a while."
+)
+
 func (s *Server) listTool() tool {
+	about := listOwn
+	if s.control == nil {
+		about = listRead
+	}
 	return tool{
 		name: "list_terminals", title: "List terminals",
-		description: "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\"). Terminals that have exited stay listed and readable for a while.",
+		description: about + listExit,
 		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
 		hints:       sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no()},
+		long:        true,
 		call: func(_ context.Context, c call) (result, error) {
 			if err := c.decode(&struct{}{}); err != nil {
 				return result{}, err

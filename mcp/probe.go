@@ -42,12 +42,18 @@ func (s *Server) addProbes(w *wait, a *waitArgs) error {
 		w.probes = append(w.probes, p)
 	}
 	if a.URL != "" {
-		u, err := loopbackURL(a.URL)
-		if err != nil {
-			return err
-		}
-		w.probes = append(w.probes, &urlProbe{url: u.String(), client: newProbeClient()})
+		return w.addURL(a.URL)
 	}
+	return nil
+}
+
+// addURL has the wait ask for a URL of this machine.
+func (w *wait) addURL(text string) error {
+	u, err := loopbackURL(text)
+	if err != nil {
+		return err
+	}
+	w.probes = append(w.probes, &urlProbe{url: u.String(), client: newProbeClient()})
 	return nil
 }
 

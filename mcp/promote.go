@@ -15,7 +15,7 @@ func (s *Server) promoteTool() tool {
 		hints:       sdk.ToolAnnotations{DestructiveHint: no(), OpenWorldHint: no()},
 		call: func(_ context.Context, c call) (result, error) {
 			var in target
-			if err := c.target(&in); err != nil {
+			if err := s.decodeTarget(c, &in); err != nil {
 				return result{}, err
 			}
 			i, err := s.control.Promote(in.TerminalID)

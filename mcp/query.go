@@ -19,9 +19,6 @@ type query struct {
 
 func (a *readArgs) query() (query, error) {
 	q := query{since: -1, bytes: defaultBytes, format: formatText}
-	if err := a.check(); err != nil {
-		return q, err
-	}
 	if a.Since != nil {
 		q.since = *a.Since
 		if err := inRange("since", q.since, 0, 1<<53); err != nil {

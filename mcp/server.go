@@ -13,6 +13,9 @@ import (
 type Options struct {
 	Terminals Terminals
 	Version   string // of this program, shown to clients
+	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or
+	// each terminal has its own.
+	Machine string
 	// Loopback lets agents wait for a port or URL of this machine's loopback
 	// interface. It makes sense where the terminals run on this machine.
 	Loopback bool
@@ -24,6 +27,10 @@ type Options struct {
 	// way before it is forgotten to make room, default 1 h. A client that comes
 	// back notices and begins anew. When there is no other room, it is shorter.
 	SessionIdle time.Duration
+	// FollowIdle is the same for a session that has subscribed to terminals,
+	// default 5 min: it counts as watching them. It is then ended at once, not
+	// only to make room.
+	FollowIdle time.Duration
 	// Extra returns further tools, with their Guide for the model; nil means that
 	// there are none. It is called whenever they may have changed, by several
 	// goroutines but not at the same time.
@@ -87,6 +94,9 @@ func New(o Options) *Server {
 	if o.SessionIdle == 0 {
 		o.SessionIdle = time.Hour
 	}
+	if o.FollowIdle == 0 {
+		o.FollowIdle = 5 * time.Minute
+	}
 	s := &Server{opts: o, waits: make(chan struct{}, o.Waits)}
 	s.control, _ = o.Terminals.(Controller)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -103,6 +113,7 @@ func New(o Options) *Server {
 		UnsubscribeHandler: s.unsubscribe,
 		Capabilities:       &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Extra != nil}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
 	})
+	s.server.AddReceivingMiddleware(correct)
 	s.addTools()
 	s.addResources()
 	if o.Extra != nil {

@@ -19,7 +19,7 @@ const (
 func (s *Server) spawnTool() tool {
 	return tool{
 		name: "spawn_background_terminal", title: "Spawn a background terminal",
-		description: "Spawn a background terminal for running dev servers, watchers, tests etc. The command is executed directly, without a shell; for pipes and the like use [\"sh\",\"-c\",\"…\"], on Windows [\"cmd\",\"/c\",\"…\"]. It is yours and invisible to the user until promoted, and it ends after some minutes without any output or input. Some commands are blocked, and there are limits to how many you may spawn.",
+		description: "Spawn a background terminal for running dev servers, watchers, tests etc. The command is executed directly, without a shell; for pipes and the like use [\"sh\",\"-c\",\"…\"], on Windows [\"cmd\",\"/c\",\"…\"]. It is yours: the user does not see it among their own terminals until you promote it, but may look at it and end it. It ends after some minutes without any output or input. Some commands are blocked, some wait for the user's approval: when you are told to call again, repeat the call unchanged. There are limits to how many you may spawn.",
 		schema:      `{"type":"object","properties":{"cwd":{"type":"string","description":"absolute path of the working directory"},"command":{"type":"array","items":{"type":"string"},"minItems":1,"description":"program and arguments, such as [\"npm\",\"run\",\"dev\"]"}},"required":["cwd","command"],"additionalProperties":false}`,
 		hints:       sdk.ToolAnnotations{DestructiveHint: yes(), OpenWorldHint: yes()},
 		call: func(ctx context.Context, c call) (result, error) {

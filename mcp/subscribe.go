@@ -96,14 +96,41 @@ func (q *subscriptions) leaveLocked(uri string, session *sdk.ServerSession) {
 	}
 }
 
-// forget drops what a session has subscribed to when it ends.
+// forget drops what a session has subscribed to when it ends. A session over
+// HTTP is ended here when it has been silent for FollowIdle: few clients say
+// that they are gone, and those who are would be counted among the observers.
 func (s *Server) forget(session *sdk.ServerSession) {
+	ended := make(chan struct{})
+	s.subs.wg.Go(func() { s.endSilent(session, ended) })
 	_ = session.Wait()
+	close(ended)
 	s.subs.mu.Lock()
 	defer s.subs.mu.Unlock()
 	delete(s.subs.sessions, session)
 	for uri := range s.subs.watched {
 		s.subs.leaveLocked(uri, session)
+	}
+}
+
+// endSilent ends the session when it has been silent for FollowIdle, unless it
+// ends before.
+func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
+	for {
+		left, ok := s.uses.left(session.ID(), s.opts.FollowIdle)
+		if !ok {
+			return // not over HTTP: its end is seen
+		}
+		if left <= 0 {
+			session.Close() // quick: nothing is under way
+			return
+		}
+		timer := time.NewTimer(left)
+		select {
+		case <-timer.C:
+		case <-ended:
+			timer.Stop()
+			return
+		}
 	}
 }
 

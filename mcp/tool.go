@@ -19,6 +19,7 @@ type tool struct {
 	name, title, description string
 	schema                   string // JSON Schema of the arguments
 	hints                    sdk.ToolAnnotations
+	long                     bool // its answer may have more than 50 KB, see metaResultSize
 	call                     func(ctx context.Context, c call) (result, error)
 }
 
@@ -28,19 +29,24 @@ type call struct {
 	req  *sdk.CallToolRequest
 }
 
-// result is what a tool answers: text is marshalled into the text content,
-// structured, if not nil, is what programs get instead. Output comes as text
-// alone, since it would else be sent twice. untrusted says that it holds what
-// programs printed.
+// result is what a tool answers: text is marshalled into the text content and
+// is the structured content too, unless structured is set. untrusted says that
+// it holds what programs printed.
 type result struct {
 	text       any
 	structured any
-	output     bool
 	untrusted  bool
 }
 
 // metaUntrusted marks a result with text from programs.
 const metaUntrusted = "tether/untrusted"
+
+// metaResultSize tells Claude Code how many characters of a tool's answer to show. Without it, it shows of an answer of more than
+// 50,000 the first 2 KB alone, which of a terminal are the least interesting; maxResultSize is the most that it takes. Seen with 2.1.197.
+const (
+	metaResultSize = "anthropic/maxResultSizeChars"
+	maxResultSize  = 500_000
+)
 
 // addTools registers the tools that the principal may use.
 func (s *Server) addTools() {
@@ -52,8 +58,12 @@ func (s *Server) addTools() {
 		t = s.survive(t)
 		s.tools[i] = t
 		hints := t.hints
+		var meta sdk.Meta
+		if t.long {
+			meta = sdk.Meta{metaResultSize: maxResultSize}
+		}
 		s.server.AddTool(&sdk.Tool{
-			Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,
+			Meta: meta, Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema), Annotations: &hints,
 		}, s.handler(t))
 	}
 }
@@ -73,7 +83,7 @@ func (s *Server) handler(t tool) sdk.ToolHandler {
 			return nil, err
 		}
 		out := &sdk.CallToolResult{Content: text(body), StructuredContent: r.structured}
-		if r.structured == nil && !r.output {
+		if r.structured == nil {
 			out.StructuredContent = json.RawMessage(body)
 		}
 		if r.untrusted {
@@ -152,12 +162,15 @@ func fields(of any) []string {
 	return names
 }
 
-// target is the argument that most tools have.
+// target is the argument that most tools have: an id or a name, and after resolve an id.
 type target struct {
 	TerminalID string `json:"terminalId"`
 }
 
-const targetSchema = `{"type":"object","properties":{"terminalId":{"type":"string","description":"id from list_terminals, such as pty-abc123"}},"required":["terminalId"],"additionalProperties":false}`
+// terminalSchema describes it.
+const terminalSchema = `"terminalId":{"type":"string","description":"id or name from list_terminals, such as pty-abc123 or dev-server"}`
+
+const targetSchema = `{"type":"object","properties":{` + terminalSchema + `},"required":["terminalId"],"additionalProperties":false}`
 
 func (t target) check() error {
 	if t.TerminalID == "" {
@@ -166,12 +179,12 @@ func (t target) check() error {
 	return nil
 }
 
-// target decodes the arguments of a tool that takes nothing but a terminal.
-func (c call) target(in *target) error {
+// decodeTarget decodes the arguments of a tool that takes nothing but a terminal.
+func (s *Server) decodeTarget(c call, in *target) error {
 	if err := c.decode(in); err != nil {
 		return err
 	}
-	return in.check()
+	return s.resolve(in)
 }
 
 // said is an error in the words of the tools' contract, which are sentences.

@@ -19,6 +19,10 @@ const (
 	// waitText bounds the output that comes with the answer, in bytes.
 	waitText = 8 << 10
 	maxLine  = 4 << 10 // bytes of the line that matched
+	// defaultSettle is how long a line that may still change must stand as it is to match. Test runners and bundlers write over a
+	// status line several times a second until it is true.
+	defaultSettle = 200 * time.Millisecond
+	maxSettle     = time.Minute
 )
 
 type waitArgs struct {
@@ -30,6 +34,7 @@ type waitArgs struct {
 	Port      *int64 `json:"port"`
 	URL       string `json:"url"`
 	Since     *int64 `json:"since"`
+	SettleMs  *int64 `json:"settleMs"`
 	TimeoutMs *int64 `json:"timeoutMs"`
 }
 
@@ -77,8 +82,9 @@ func (s *Server) waitTool() tool {
 		name: "wait_terminal", title: "Wait for a terminal",
 		description: "Wait until the first of these happens: a line of output matches (pattern), nothing is printed for a while (idleMs), the shell's command has finished (command)" + local +
 			", or the program exits, which always ends the wait. Returns the reason, which is \"timeout\" after timeoutMs, and the last output. Better than polling read_terminal.",
-		schema: `{"type":"object","properties":{"terminalId":{"type":"string","description":"id from list_terminals, such as pty-abc123"},` +
-			`"pattern":{"type":"string","description":"regular expression (RE2) that a line must match; (?i) ignores case"},` +
+		schema: `{"type":"object","properties":{` + terminalSchema + `,` +
+			`"pattern":{"type":"string","description":"regular expression (RE2) that a line must match; (?i) ignores case. A line counts when the program has ended it, or when it has stood unchanged for 200 ms"},` +
+			`"settleMs":{"type":"integer","minimum":0,"maximum":60000,"description":"with pattern: how long a line that may still change must stand, instead of 200 ms; 0 takes any line"},` +
 			`"exit":{"type":"boolean","description":"for the exit alone, when nothing else is given"},` +
 			`"idleMs":{"type":"integer","minimum":1,"maximum":600000,"description":"until nothing was printed for so many milliseconds"},` +
 			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since"},` + schema +
@@ -106,14 +112,14 @@ func (s *Server) waitTool() tool {
 			if err != nil {
 				return result{}, about(in.TerminalID, err)
 			}
-			return result{text: r, output: true, untrusted: true}, nil
+			return result{text: r, untrusted: true}, nil
 		},
 	}
 }
 
 func (s *Server) waitFor(a *waitArgs) (*wait, error) {
-	w := &wait{since: -1, timeout: defaultWait, command: a.Command}
-	if err := a.check(); err != nil {
+	w := &wait{since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command}
+	if err := s.resolve(&a.target); err != nil {
 		return nil, err
 	}
 	var err error
@@ -124,6 +130,7 @@ func (s *Server) waitFor(a *waitArgs) (*wait, error) {
 	if err := errors.Join(
 		optional("idleMs", a.IdleMs, 1, int64(maxWait)/ms, func(v int64) { w.idle = time.Duration(v * ms) }),
 		optional("timeoutMs", a.TimeoutMs, 0, int64(maxWait)/ms, func(v int64) { w.timeout = time.Duration(v * ms) }),
+		optional("settleMs", a.SettleMs, 0, int64(maxSettle)/ms, func(v int64) { w.settle = time.Duration(v * ms) }),
 		optional("since", a.Since, 0, 1<<53, func(v int64) { w.since = v }),
 		s.addProbes(w, a)); err != nil {
 		return nil, err

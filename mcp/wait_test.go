@@ -45,6 +45,16 @@ func wait(t *testing.T, session *sdk.ClientSession, args m) (r readAnswer) {
 // What ends a wait, and when: after is the time at which a script is played.
 func TestWait(t *testing.T) {
 	code := 3
+	quickly := func(texts ...string) func(*fakeTerminal) { // one after the other, 100 ms apart
+		return func(x *fakeTerminal) {
+			for i, text := range texts {
+				if i > 0 {
+					time.Sleep(100 * time.Millisecond)
+				}
+				x.print(text)
+			}
+		}
+	}
 	for _, c := range []struct {
 		name   string
 		before func(*fakeTerminal)
@@ -57,7 +67,18 @@ func TestWait(t *testing.T) {
 		{"a line that comes", nil, []func(*fakeTerminal){say("starting\r\n"), say("Local: http://localhost:51"), say("73/\r\n")},
 			m{"pattern": `localhost:(\d{4})`}, "pattern", 3 * time.Second, func(r readAnswer) bool { return r.Line == "Local: http://localhost:5173/" }},
 		{"a line that is there", say("ready\r\n$ "), nil, m{"pattern": "^ready$"}, "pattern", 0, func(r readAnswer) bool { return r.Line == "ready" && r.Cursor > 0 }},
-		{"a prompt without an end of line", nil, []func(*fakeTerminal){say("Password: ")}, m{"pattern": "Password: $"}, "pattern", time.Second, nil},
+		{"a prompt without an end of line", nil, []func(*fakeTerminal){say("Password: ")}, m{"pattern": "Password: $"}, "pattern", 1200 * time.Millisecond, nil},
+		{"a status that is written over", nil, []func(*fakeTerminal){quickly("Tests: 0 total\r", "Tests: 3 total\r\n")}, m{"pattern": "Tests: .* total"}, "pattern", 1100 * time.Millisecond,
+			func(r readAnswer) bool { return r.Line == "Tests: 3 total" }},
+		{"a status of several lines", nil, []func(*fakeTerminal){quickly("Looking for tests…\x1b[999D\x1b[KTests: 0 total\r\nTime: 0 s", "\r\x1b[K\x1b[1A\x1b[KTests: 3 total\r\nTime: 1 s")},
+			m{"pattern": "Tests: .* total"}, "pattern", 1300 * time.Millisecond, func(r readAnswer) bool { return r.Line == "Tests: 3 total" }},
+		{"any line", nil, []func(*fakeTerminal){quickly("Tests: 0 total\r", "Tests: 3 total\r\n")}, m{"pattern": "Tests: .* total", "settleMs": 0}, "pattern", time.Second,
+			func(r readAnswer) bool { return r.Line == "Tests: 0 total" }},
+		{"a line that stands while others change", nil, []func(*fakeTerminal){quickly("\x1b[2J\x1b[Hready\r\n", "\x1b[5Ha", "\x1b[5Hb", "\x1b[5Hc", "\x1b[5Hd")}, m{"pattern": "ready"}, "pattern", 1200 * time.Millisecond, nil},
+		{"a line that has left a screen that is redrawn", say("\x1b[H"), []func(*fakeTerminal){say("ready\r\n" + strings.Repeat("x\r\n", 30))}, m{"pattern": "ready"}, "pattern", time.Second, nil},
+		{"the last line before an exit", nil, []func(*fakeTerminal){func(x *fakeTerminal) { say("done")(x); exits(0)(x) }}, m{"pattern": "done"}, "pattern", time.Second, nil},
+		{"a look at what is there", say("Password: "), nil, m{"pattern": "Password", "timeoutMs": 0}, "pattern", 0, nil},
+		{"a line that stands too short", nil, []func(*fakeTerminal){nop, say("Password: ")}, m{"pattern": "Password", "timeoutMs": 2100}, "timeout", 2100 * time.Millisecond, nil},
 		{"a coloured line", nil, []func(*fakeTerminal){say("\x1b[32mrea\x1b[1mdy\x1b[0m in 5 ms\r\n")}, m{"pattern": "^ready in"}, "pattern", time.Second, nil},
 		{"a line before since does not count", say("ready\r\n"), []func(*fakeTerminal){say("x\r\n")}, m{"pattern": "ready", "since": 7, "timeoutMs": 2000}, "timeout", 2 * time.Second,
 			func(r readAnswer) bool { return r.History == "x\n" }},

@@ -20,10 +20,12 @@ type wait struct {
 	probes   []probe
 	since    int64 // -1: not given
 	timeout  time.Duration
+	settle   time.Duration // how long a line that may still change must stand to match
 
-	began  time.Time
-	result waitResult
-	screen *screen.Screen
+	began    time.Time
+	result   waitResult
+	screen   *screen.Screen
+	standing map[string]time.Time // lines that match and may still change, and since when they stand there
 }
 
 // run waits. What ends it is the cause of its context, so that whoever notices
@@ -85,9 +87,14 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 				idle = time.AfterFunc(w.idle, func() { end(reasonIdle) })
 				defer idle.Stop()
 			}
-			ev, err = rd.Next(ctx, buf)
+			ev, err = w.next(ctx, rd, buf)
 		}
 		switch {
+		case errors.Is(err, errStands):
+			if r := w.match(false); r != nil {
+				return r, nil
+			}
+			continue
 		case errors.Is(err, io.EOF):
 			return w.done(reasonExit, nil), nil
 		case err != nil && ctx.Err() != nil:
@@ -105,12 +112,41 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 	}
 }
 
+// errStands: nothing came until a line that matches has stood long enough.
+var errStands = errors.New("a line stands")
+
+// next is the reader's Next, but does not wait for longer than it takes until a line has stood long enough.
+func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
+	if len(w.standing) == 0 {
+		return rd.Next(ctx, buf)
+	}
+	first := time.Now()
+	for _, since := range w.standing {
+		if since.Before(first) {
+			first = since
+		}
+	}
+	until, cancel := context.WithDeadline(ctx, first.Add(w.settle))
+	defer cancel()
+	ev, err := rd.Next(until, buf)
+	if err != nil && until.Err() != nil && ctx.Err() == nil {
+		return Event{}, errStands
+	}
+	return ev, err
+}
+
 // over is the end of a wait whose context has ended: because of what was
-// waited for, or because nobody waits any more.
+// waited for, or because nobody waits any more. Who looks for a shorter time than
+// a line must stand takes it as it is.
 func (w *wait) over(ctx context.Context) (*waitResult, error) {
 	var why reason
 	if !errors.As(context.Cause(ctx), &why) {
 		return nil, ctx.Err()
+	}
+	if why == reasonTimeout && w.timeout < w.settle && len(w.standing) > 0 {
+		if r := w.match(true); r != nil {
+			return r, nil
+		}
 	}
 	return w.done(why, nil), nil
 }
@@ -124,6 +160,11 @@ func isReason(err error) bool {
 func (w *wait) see(ev Event) *waitResult {
 	switch {
 	case ev.Exited:
+		if len(w.standing) > 0 {
+			if r := w.match(true); r != nil {
+				return r
+			}
+		}
 		return w.done(reasonExit, nil)
 	case ev.Resized != nil:
 		w.screen.Resize(ev.Resized[0], ev.Resized[1])
@@ -133,24 +174,37 @@ func (w *wait) see(ev Event) *waitResult {
 	case len(ev.Data) > 0:
 		w.screen.Write(ev.Data)
 		if w.pattern != nil {
-			return w.match()
+			return w.match(false)
 		}
 		w.bound()
 	}
 	return nil
 }
 
-// match looks for the pattern in the lines that have changed.
-func (w *wait) match() *waitResult {
-	text, _ := w.screen.History()
+// match looks for the pattern in the lines that are there: in those that are final and those that have stood long enough; or in all,
+// since there will be no others.
+func (w *wait) match(all bool) *waitResult {
+	text, final := w.screen.Lines()
+	now, at := time.Now(), 0
+	standing := map[string]time.Time{}
 	for line := range strings.Lines(text) {
+		at += len(line)
 		line = strings.TrimSuffix(line, "\n")
-		if w.pattern.MatchString(line) {
+		if !w.pattern.MatchString(line) {
+			continue
+		}
+		since, ok := w.standing[line]
+		if !ok {
+			since = now
+		}
+		if all || at <= final || now.Sub(since) >= w.settle {
 			w.result.Line = line[:min(len(line), maxLine)]
 			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
 			return w.done(reasonPattern, nil)
 		}
+		standing[line] = since
 	}
+	w.standing = standing
 	w.bound()
 	return nil
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
-# usage: release.sh [FLAGS]   builds everything that people install into dist/release, after installing what that takes: nfpm with go
-# below bin/tools, wixl and faketime with apt. Two runs for one commit give the same bytes. The flags are those of internal/tools/release.
+# usage: release.sh [FLAGS]   builds what people install into dist/release, after installing what that takes: for Linux packages nfpm,
+# with go below bin/tools; for Windows wixl, msitools and faketime, with apt as root. The flags are those of internal/tools/release:
+# -targets linux/amd64 builds for one system, and takes nothing of the others. Two runs for one commit give the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # A module of its own, so that ours does not need what it needs; later ones need modules that not every proxy has.
@@ -11,15 +12,18 @@ fail() {
 	exit 1
 }
 
+targets=linux,windows # as far as they take tools
+if [[ " $* " =~ \ --?targets[=\ ]([^ ]+) ]]; then targets=${BASH_REMATCH[1]}; fi
+
 scripts/web.sh --need || fail "the page of tether-host cannot be built: it takes npm and a network"
 
-if ! go version -m bin/tools/nfpm 2>/dev/null | grep -c "$nfpm[[:space:]]$nfpm_version" >/dev/null; then
+if [[ $targets == *linux* ]] && ! go version -m bin/tools/nfpm 2>/dev/null | grep -c "$nfpm[[:space:]]$nfpm_version" >/dev/null; then
 	env -u GOOS -u GOARCH CGO_ENABLED=0 GOBIN="$PWD/bin/tools" go install -trimpath -ldflags='-s -w' "$nfpm/cmd/nfpm@$nfpm_version" ||
 		fail "packages cannot be built: nfpm cannot be installed"
 fi
-if ! command -v wixl >/dev/null || ! command -v msibuild >/dev/null || ! command -v faketime >/dev/null; then
+if [[ $targets == *windows* ]] && { ! command -v wixl || ! command -v msibuild || ! command -v faketime; } >/dev/null; then
 	[ "$(id -u)" = 0 ] && command -v apt-get >/dev/null ||
-		fail "the installers for Windows cannot be built: install wixl, msitools and faketime, or run this as root on a Debian system"
+		fail "the installers for Windows cannot be built: install wixl, msitools and faketime (as root on a Debian system this does it), or leave Windows out: make release RELEASEFLAGS='-targets linux/amd64'"
 	apt-get update -q >/dev/null &&
 		DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends wixl msitools faketime >/dev/null ||
 		fail "the installers for Windows cannot be built: apt-get cannot install wixl, msitools and faketime"

@@ -22,6 +22,10 @@ tests() {
 	done | sort -u | grep -E " .*$pattern" || true
 }
 
+node=$PWD/bin/tools/node # as in test.sh, if make test has installed it
+if [ -d "$node/node_modules" ]; then
+	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
+fi
 total=$(seconds "$time")
 list=$(tests)
 [ -n "$list" ] || { echo "soak.sh: no test with a long version matches $pattern" >&2; exit 2; }

@@ -51,6 +51,9 @@ for file in $(dpkg -L tether); do
 	[ ! -f "$file" ] || [ "$(stat -c %U:%G "$file")" = root:root ] || fail "$file does not belong to root"
 done
 zcat /usr/share/man/man1/tether-service-install.1.gz | grep -c '^\.SH DESCRIPTION' >/dev/null || fail "no manual"
+zcat /usr/share/man/man1/tether-host.1.gz | grep -c 'token.*file' >/dev/null || fail "tether-host(1) is not the page of the program"
+zcat /usr/share/man/man1/tether-hosts.1.gz | grep -c 'tether host' >/dev/null || fail "the page of tether host is missing"
+[ -s /usr/share/doc/tether/docs/RELIABILITY.md ] || fail "the pages to which errors point are missing"
 bash -n /usr/share/bash-completion/completions/tether || fail "the completion is not bash"
 md5sum --quiet -c --strict <(cd / && sed 's|  |  /|' /var/lib/dpkg/info/tether.md5sums) || fail "files are not those of the package"
 

@@ -140,7 +140,7 @@ msi() (
 	wine msiexec /i "$(win "$old/msi/tether_0.0.1_windows_amd64.msi")" /qn || fail "msiexec /i: exit status $?"
 	[ "$(tether version)" = "tether 0.0.1" ] || fail "msi: installed is $(tether version)"
 	[[ "$(wine reg query 'HKCU\Environment')" == *'\Programs\tether'* ]] || fail "msi: it is not in the PATH"
-	[ -s "$programs/completions/tether.ps1" ] && [ -s "$programs/man/tether-run.1" ] && [ -s "$programs/LICENSES.txt" ] || fail "msi: files are missing"
+	[ -s "$programs/completions/tether.ps1" ] && [ -s "$programs/man/tether-run.1" ] && [ -s "$programs/LICENSES.txt" ] && [ -s "$programs/docs/RELIABILITY.md" ] || fail "msi: files are missing"
 
 	step "msi: the main job: a host, a daemon that is paired with it, a terminal that is lent, an observer"
 	scripts/wine.sh "$programs/tether-host.exe" --listen 127.0.0.1:0 --token-file "$(win "$dir/token")" >"$dir/host" 2>&1 9>&- &

@@ -5,6 +5,18 @@ set -eu
 cd "$(dirname "$0")/.."
 mkdir -p bin/tools
 
+# vscode_host installs a real agent host that nobody here wrote. With its name as the argument nothing else is installed.
+vscode_host() {
+	local host=bin/tools/vscode-host
+	[ ! -d "$host/vs/out" ] || return 0
+	rm -rf "$host"
+	if ! command -v npm >/dev/null || ! timeout 300 bash scripts/vscode-host.sh install "$host" >/dev/null 2>&1; then
+		rm -rf "$host"
+		echo "not installed, so its tests are skipped: VS Code's agent host (it takes npm and a network)"
+	fi
+}
+[ "${1:-}" != vscode-host ] || { vscode_host; exit; }
+
 shells="bash zsh fish ksh mksh busybox"
 missing() { for tool in $shells; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
 want=$(missing)
@@ -82,6 +94,17 @@ if [ ! -d "$acp/node_modules/@moonshot-ai/kimi-code" ]; then
 	fi
 fi
 
+# Agents that nobody here wrote. Their install scripts put the program of this system in place.
+agents=bin/tools/agents
+if [ ! -e "$agents/node_modules/.bin/claude" ]; then
+	rm -rf "$agents"
+	if ! command -v npm >/dev/null || ! timeout 600 npm install --prefix "$agents" --no-save --silent --no-audit --no-fund \
+		@anthropic-ai/claude-code@2.1.197 @openai/codex@0.169.0 @google/gemini-cli@0.61.0 opencode-ai@1.18.33 >/dev/null 2>&1; then
+		rm -rf "$agents"
+		echo "not installed, so their tests are skipped: Claude Code, Codex, Gemini CLI, OpenCode (they take npm and a network)"
+	fi
+fi
+
 # The official conformance suite of MCP, and its Inspector, an independent client.
 mcp=bin/tools/mcp
 if [ ! -d "$mcp/node_modules/@modelcontextprotocol/inspector" ]; then
@@ -93,12 +116,4 @@ if [ ! -d "$mcp/node_modules/@modelcontextprotocol/inspector" ]; then
 	fi
 fi
 
-# A real agent host that nobody here wrote.
-peer=../shared/peers/vscode-host.sh host=bin/tools/vscode-host
-if [ -f "$peer" ] && [ ! -d "$host/vs/out" ]; then
-	rm -rf "$host"
-	if ! command -v npm >/dev/null || ! timeout 300 bash "$peer" install "$host" >/dev/null 2>&1; then
-		rm -rf "$host"
-		echo "not installed, so its tests are skipped: VS Code's agent host (it takes npm and a network)"
-	fi
-fi
+vscode_host

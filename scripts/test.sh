@@ -8,7 +8,7 @@ node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
-go run ./internal/tools/testrun -again -race -timeout 10m "$@" ./...
+go run ./internal/tools/testrun -again -race -timeout 20m "$@" ./...
 [ $# = 0 ] || exit 0
 if [ "${CI:-}" = true ] || [ -e bin/tools/wine/ok ]; then
 	echo "on Windows, as Wine plays it:"

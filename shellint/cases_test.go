@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/shellint"
 )
 
@@ -148,8 +149,7 @@ func TestCasesWhole(t *testing.T) {
 	}
 }
 
-// TestCasesSplit feeds every stream as it was read, byte by byte, in random pieces and, under 20 KB, cut in two at every
-// byte: the result must be that of the whole.
+// TestCasesSplit feeds every stream as it was read, byte by byte and in random pieces: the result must be that of the whole.
 func TestCasesSplit(t *testing.T) {
 	for _, s := range streams(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -168,13 +168,29 @@ func TestCasesSplit(t *testing.T) {
 			for range 20 {
 				check("random pieces", randomPieces(rng, len(s.raw)))
 			}
-			if len(s.raw) >= 20<<10 || testing.Short() {
-				return
-			}
-			for i := range s.raw {
-				check("cut in two", []int{i, len(s.raw) - i})
-			}
 		})
+	}
+}
+
+// TestCasesCutInTwo cuts every stream under 20 KB in two: the result must be that of the whole. Short streams are cut at every byte. A
+// round of the longer ones scans cutBytes of each; all rounds together cut at every byte, too.
+func TestCasesCutInTwo(t *testing.T) {
+	const most, cutBytes = 20 << 10, 1 << 20
+	for round := range testkit.Rounds(t, 1, most*most/cutBytes+1) {
+		for _, s := range streams(t) {
+			n := len(s.raw)
+			step := 1 + n*n/cutBytes
+			if n >= most || round >= step {
+				continue
+			}
+			o := shellint.Options{Nonce: s.Nonce, Queries: true}
+			want := scanPieces(t, s.raw, o, nil)
+			for at := round; at < n; at += step {
+				if got := scanPieces(t, s.raw, o, []int{at, n - at}); !got.same(want) {
+					t.Fatalf("%s, cut at %d (-whole +pieces):\n%s", s.Name, at, cmp.Diff(want.String(), got.String()))
+				}
+			}
+		}
 	}
 }
 

@@ -60,7 +60,7 @@ func newFinder(s *Scanner, buf []byte) finder {
 
 // opens says whether b after an ESC opens a sequence that is to be judged.
 func (f *finder) opens(b byte) bool {
-	return b == ']' || f.queries && (b == '[' || b == 'P')
+	return b == ']' || f.queries && (b == '[' || b == 'P' || b == 'Z')
 }
 
 func skipInert(buf []byte, i int) int {

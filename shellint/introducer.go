@@ -65,6 +65,8 @@ func parseIntroducer(b []byte, queries bool) introducer {
 		in = parseCSI(b, n)
 	case kind == 'P' && queries:
 		in = parseDCS(b, n)
+	case kind == 'Z' && queries: // DECID
+		return introducer{verdict: known, n: n, class: ClassQuery, ps: -1, query: QueryDA1, whole: true}
 	}
 	if in.verdict == undecided && len(b) == MaxUndecided && !in.doomed {
 		in.verdict = foreign
@@ -131,7 +133,7 @@ func mayBeOurs(number int) bool {
 // knownPrefix says whether number is, or begins, the number of an OSC with a class.
 func knownPrefix(number int) bool {
 	switch number {
-	case 30, 300, 3008, 52, 1337:
+	case 30, 300, 3008, 52, 1337, 21, 22, 99, 55, 552, 5522:
 		return true
 	}
 	return number < 20 && number != 8 || mayBeOurs(number)
@@ -156,6 +158,8 @@ func parsePayload(b []byte, n, number int) introducer {
 	case 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
 		in.class, in.query = ClassQuery, QueryColour
 		in.verdict = colourVerdict(b[n:])
+	case 21, 22, 99, 5522: // kitty's colours, pointer, notifications and clipboard, all of which may ask
+		in.class, in.query = ClassQuery, QueryOther
 	default:
 		in.verdict = foreign
 	}

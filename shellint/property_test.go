@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tether/internal/testkit"
 	"tether/shellint"
 )
 
@@ -102,13 +103,12 @@ func inLongIntroducer(res *result, off int64) bool {
 
 // TestRandomStreams holds random hostile streams to the properties.
 func TestRandomStreams(t *testing.T) {
+	const streams = 1000 // of a round
 	rng := rand.New(rand.NewPCG(3, 4))
-	n := 20000
-	if testing.Short() {
-		n = 2000
-	}
-	for i := range n {
-		checkProperties(t, hostileStream(rng), shellint.Options{Queries: i%2 == 0, LimitPayload: i % 7 * 8}, rng)
+	for range testkit.Rounds(t, 5, 1000) {
+		for i := range streams {
+			checkProperties(t, hostileStream(rng), shellint.Options{Queries: i%2 == 0, LimitPayload: i % 7 * 8}, rng)
+		}
 	}
 }
 

@@ -29,6 +29,9 @@ var csiQueries = [...]csiQuery{
 	{'?', 0, 'S', anyParam, QueryOther},  // XTSMGRAPHICS
 	{0, 0, 'x', 1<<0 | 1<<1, QueryOther}, // DECREQTPARM
 	{0, '*', 'y', anyParam, QueryOther},  // DECRQCRA
+	{0, '$', 'u', anyParam, QueryOther},  // DECRQTSR
+	{0, 0, 'i', anyParam, QueryOther},    // MC: prints, and no terminal of a person's should for a program elsewhere
+	{'?', 0, 'i', anyParam, QueryOther},
 	{0, '$', 'w', anyParam, QueryOther},  // DECRQPSR
 	{0, '&', 'u', anyParam, QueryOther},  // DECRQUPSS
 	{0, '"', 'v', anyParam, QueryOther},  // DECRQDE

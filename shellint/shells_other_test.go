@@ -148,7 +148,7 @@ func TestPowerShellParses(t *testing.T) {
 		if modules == "" {
 			t.Skip("pwsh is not installed, and TETHER_TEST_NODE_MODULES does not name a grammar")
 		}
-		cmd = exec.Command(shellPath(t, "node"), "--input-type=module", "-e", treeSitter)
+		cmd = exec.Command(shellPath(t, "node"), "--liftoff-only", "--input-type=module", "-e", treeSitter)
 		cmd.Env = append(os.Environ(), "MODULES="+modules)
 	}
 	cmd.Env = append(cmd.Environ(), "FILE="+file)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tether/internal/testkit"
 	"tether/shellint"
 )
 
@@ -24,8 +25,14 @@ func TestXterm(t *testing.T) {
 	if dir == "" {
 		t.Skipf("needs node and @xterm/headless: npm install @xterm/headless@6.0.0 somewhere and set %s to that directory", xtermEnv)
 	}
-	const streams = 2000
 	rng := rand.New(rand.NewPCG(8, 9))
+	for range testkit.Rounds(t, 1, 100) {
+		askXterm(t, dir, rng)
+	}
+}
+
+func askXterm(t *testing.T, dir string, rng *rand.Rand) {
+	const streams = 500
 	var in bytes.Buffer
 	var raws [][]byte
 	send := func(b []byte) { fmt.Fprintln(&in, base64.StdEncoding.EncodeToString(b)) }

@@ -20,7 +20,7 @@ func asking(w *world) {
 		case err != nil:
 			return err
 		case !allowed:
-			return &acp.Failure{Kind: acp.Denied, Message: "the person said no"}
+			return &acp.Failure{Kind: acp.Denied, Message: "denied by the user"}
 		}
 		return nil
 	}
@@ -43,7 +43,7 @@ func TestAsk(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ outcome, agent, status string }{
 		"allowed":   {`{"outcome":"selected","optionId":"run"}`, `"result":{"terminalId":"pty-1"`, "completed"},
-		"refused":   {`{"outcome":"selected","optionId":"refuse"}`, `"error":{"code":-32603,"message":"the person said no"`, "failed"},
+		"refused":   {`{"outcome":"selected","optionId":"refuse"}`, `"error":{"code":-32603,"message":"denied by the user"`, "failed"},
 		"nonsense":  {`{"outcome":"selected","optionId":"?"}`, `"error":{"code":-32603`, "failed"},
 		"cancelled": {`{"outcome":"cancelled"}`, `"error":{"code":-32800`, ""},
 		"no answer": {`7`, `"error":{"code":-32603`, "failed"},
@@ -73,7 +73,7 @@ func TestAsk(t *testing.T) {
 		id, _ := question(t, w)
 		w.editor.says(`{"jsonrpc":"2.0","id":"` + id + `","error":{"code":-32601,"message":"?"}}`)
 		w.editor.hears()
-		wantCode(t, "create", errorIn(t, w.agent.hears()), -32603, "the person said no")
+		wantCode(t, "create", errorIn(t, w.agent.hears()), -32603, "denied by the user")
 	})
 	bubble(t, "the agent does not want it any more", func(t *testing.T, w *world) {
 		asking(w)

@@ -27,9 +27,12 @@ const (
 type dialogue struct {
 	mode   Mode
 	notice func(string)
+	server *MCPServer
+	serve  Server
 
 	mu       sync.Mutex
 	taking   bool // the agent's terminals are ours
+	given    bool // the agent is one that gets the server by default
 	rich     bool // the editor shows terminals that we run, see screen
 	pending  map[string]pending
 	sessions map[string]string // session → its directory
@@ -42,8 +45,8 @@ type pending struct {
 	cwd     string
 }
 
-func newDialogue(m Mode, notice func(string)) *dialogue {
-	return &dialogue{mode: m, notice: notice, pending: map[string]pending{}, sessions: map[string]string{}}
+func newDialogue(o Options) *dialogue {
+	return &dialogue{mode: o.Mode, notice: o.Notice, server: o.MCP, serve: o.Serve, pending: map[string]pending{}, sessions: map[string]string{}}
 }
 
 // state returns whether terminals are taken over, and whether the editor shows
@@ -162,11 +165,15 @@ func (d *dialogue) answer(m message) (closed string) {
 	var r struct {
 		ProtocolVersion json.RawMessage `json:"protocolVersion"`
 		SessionID       string          `json:"sessionId"`
+		AgentInfo       struct {
+			Name string `json:"name"`
+		} `json:"agentInfo"`
 	}
 	_ = json.Unmarshal(m.result, &r) // what is missing is not learned
 	switch p.method {
 	case "initialize":
 		d.agreed(r.ProtocolVersion)
+		d.meet(r.AgentInfo.Name)
 	case "session/new", "session/fork":
 		d.learn(r.SessionID, p.cwd)
 	case "session/close":

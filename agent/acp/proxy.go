@@ -17,6 +17,9 @@ type Options struct {
 	// ANSI keeps escape sequences in what the agent reads. Otherwise it gets
 	// plain text.
 	ANSI bool
+	// MCP is a server that agents are given with their sessions; nil means none. Serve says which agents, "" means ServerKnown.
+	MCP   *MCPServer
+	Serve Server
 	// Notice is told what a person should know, one line each; nil means
 	// nobody is.
 	Notice func(string)
@@ -59,11 +62,14 @@ func New(o Options) *Proxy {
 	if o.Mode == "" {
 		o.Mode = Take
 	}
+	if o.Serve == "" {
+		o.Serve = ServerKnown
+	}
 	if o.Notice == nil {
 		o.Notice = func(string) {}
 	}
 	return &Proxy{
-		dialogue: newDialogue(o.Mode, o.Notice), table: newTable(o.Terminals, o.ANSI),
+		dialogue: newDialogue(o), table: newTable(o.Terminals, o.ANSI),
 		slots: make(chan struct{}, maxRequests), underWay: map[string]context.CancelFunc{},
 	}
 }
@@ -168,6 +174,9 @@ func (p *Proxy) fromEditor(line []byte) ([]byte, func()) {
 		}
 	} else if taking, _ := p.dialogue.state(); taking && listened[m.method] {
 		p.dialogue.request(m)
+		if changed := p.dialogue.withServer(line, m); changed != nil {
+			return changed, nil
+		}
 	}
 	return line, nil
 }

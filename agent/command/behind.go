@@ -21,8 +21,17 @@ func (r *reader) command(words []Word, in input) {
 		r.out.Commands = append(r.out.Commands, c)
 		return
 	}
+	if first := words[0].Text; r.text != "" && len(first) > 1 && (first[0] == '=' || first[0] == '$') { // which zsh expands
+		r.out.findIn(Dynamic, c)
+	}
+	if first := words[0].Text; r.text != "" && len(first) > 1 && first[0] == '-' { // what bash takes for a name is an option of another shell's "time"
+		r.out.findIn(Option, c)
+	}
+	if strings.ContainsAny(words[0].Text, `/\\`) {
+		r.script(words[0])
+	}
 	outer := false
-	if open := openers[c.Name()]; open != nil {
+	if open := openerOf(c); open != nil {
 		r.deeper(c.String(), func() { outer = open(r, c, in) })
 	} else if i := interpreterOf(c.Name()); i != nil {
 		i.read(r, c, in)
@@ -34,8 +43,20 @@ func (r *reader) command(words []Word, in input) {
 	}
 }
 
-// openers has the commands that run others, by name. It is filled in init, as
-// they need each other.
+// openerOf returns what looks behind the command, nil for nothing.
+func openerOf(c Command) opener {
+	name := c.Name()
+	if open := openers[name]; open != nil {
+		return open
+	}
+	if p := programs()[name]; p != nil {
+		return p.open
+	}
+	return nil
+}
+
+// openers has the commands whose arguments a row of the table cannot describe.
+// It is filled in init, as they need each other.
 var openers map[string]opener
 
 func init() {
@@ -43,81 +64,14 @@ func init() {
 		"eval": openEval, "trap": openTrap, "alias": openAlias, "source": openSource, ".": openSource,
 		"cd": openMove, "pushd": openMove, "chdir": openMove,
 		"find": openFind, "gfind": openFind, "fd": openFd, "fdfind": openFd,
-		"ssh": openSSH, "watch": openWatch, "parallel": openLineOf(options{short: "jNIan"}), "xargs": openXargs,
-		"git": openGit, "awk": openAwk, "gawk": openAwk, "mawk": openAwk, "nawk": openAwk,
-		"command": openCommand, "env": openEnv,
-	}
-	for name, o := range wrappers {
-		openers[name] = openWrapped(o)
+		"ssh": openSSH, "slogin": openSSH, "autossh": openSSH, "watch": openWatch, "xargs": openXargs, "gxargs": openXargs,
+		"git": openGit, "awk": openAwk, "gawk": openAwk, "mawk": openAwk, "nawk": openAwk, "sed": openSed, "gsed": openSed,
+		"command": openCommand, "env": openEnv, "genv": openEnv,
 	}
 	for _, name := range shells {
 		openers[name] = openShell
 	}
-	for name, o := range lineTakers {
-		openers[name] = openLineOption(o)
-	}
-	for name, subs := range runners {
-		openers[name] = openRunner(subs)
-	}
 }
-
-// wrappers run their operands as a command.
-var wrappers = map[string]options{
-	"nohup": {}, "setsid": {}, "shx": {}, "builtin": {}, "busybox": {}, "toybox": {}, "noglob": {}, "nocorrect": {},
-	"unbuffer": {}, "dbus-run-session": {}, "fakeroot": {short: "lisb"}, "rlwrap": {short: "abcCDefHilmNOpPqRsStTwz"},
-	"exec":     {short: "a"},
-	"nice":     {short: "n", long: []string{"adjustment"}},
-	"ionice":   {short: "cn", long: []string{"class", "classdata"}},
-	"chrt":     {short: "TPD", skip: 1},
-	"taskset":  {skip: 1},
-	"timeout":  {short: "ks", long: []string{"kill-after", "signal"}, skip: 1},
-	"gtimeout": {short: "ks", long: []string{"kill-after", "signal"}, skip: 1},
-	"stdbuf":   {short: "ioe", long: []string{"input", "output", "error"}},
-	"time":     {short: "of", long: []string{"format", "output"}},
-	"strace":   {short: "abeEIoOpPsSuUX"}, "ltrace": {short: "aAeFlnopsuUwx"},
-	"chroot":   {long: []string{"groups", "userspec"}, skip: 1},
-	"unshare":  {short: "SG", long: []string{"setuid", "setgid", "root", "wd", "propagation", "map-user", "map-group"}},
-	"nsenter":  {short: "tSG", long: []string{"target", "setuid", "setgid"}},
-	"xvfb-run": {short: "efnpsw", long: []string{"error-file", "auth-file", "server-num", "server-args", "wait"}},
-	"sudo":     {short: "CDghpRrTtUu", long: []string{"user", "group", "host", "prompt", "chdir", "chroot", "role", "type", "command-timeout", "close-from"}, assigns: true},
-	"doas":     {short: "Cu"},
-	"pkexec":   {long: []string{"user"}},
-	"run0":     {short: "ugD", long: []string{"user", "group", "chdir", "setenv", "unit", "property", "description", "slice", "background"}},
-	"setpriv":  {long: []string{"ruid", "euid", "rgid", "egid", "reuid", "regid", "groups", "inh-caps", "ambient-caps", "bounding-set"}},
-	"systemd-run": {short: "uptHM", long: []string{"unit", "property", "description", "slice", "uid", "gid", "nice", "working-directory", "setenv",
-		"on-active", "on-boot", "on-calendar", "machine", "host"}},
-	"caffeinate": {short: "tw"},
-	"cross-env":  {assigns: true},
-	"npx":        {short: "p", long: []string{"package", "prefix", "workspace"}},
-	"bunx":       {}, "pnpx": {}, "uvx": {long: []string{"from", "with", "python"}},
-	"flock":     {short: "wE", long: []string{"timeout", "wait", "conflict-exit-code"}, skip: 1},
-	"catchsegv": {}, "valgrind": {}, "entr": {},
-}
-
-// openWrapped opens a wrapper with the options o, and lets -c give a line where
-// that is its meaning too.
-func openWrapped(o options) opener {
-	return func(r *reader, c Command, in input) bool {
-		met, rest := o.parse(c.Words[1:])
-		r.setBy(met)
-		_, line := valueOf(met, "c")
-		if len(rest) > 1 && (rest[0].Text == "-c" || rest[0].Text == "--command") { // flock FILE -c LINE
-			line, rest = true, rest[1:]
-		}
-		if len(rest) == 0 {
-			return false
-		}
-		if line && givesLine[c.Name()] {
-			r.lineIn(rest[0], in)
-			return true
-		}
-		r.command(rest, in)
-		return true
-	}
-}
-
-// givesLine are the wrappers for which -c LINE runs a line.
-var givesLine = map[string]bool{"npx": true, "flock": true}
 
 func (r *reader) setBy(met []option) {
 	for _, m := range met {
@@ -135,49 +89,6 @@ func (r *reader) lineIn(w Word, in input) {
 		return
 	}
 	r.line(w.Text, in)
-}
-
-// lineTakers run the value of an option as a line.
-var lineTakers = map[string]options{
-	"su":        {short: "cgGsw", long: []string{"command", "group", "shell"}},
-	"runuser":   {short: "cgGsuw", long: []string{"command", "group", "shell", "user"}},
-	"script":    {short: "cEIOBTmo", long: []string{"command"}},
-	"nodemon":   {short: "xewi", long: []string{"exec", "ext", "watch", "ignore", "signal", "delay"}},
-	"hyperfine": {short: "wrmMpcSn", long: []string{"warmup", "prepare", "setup", "cleanup", "conclude", "shell", "runs"}},
-}
-
-// openLineOption opens commands of lineTakers.
-func openLineOption(o options) opener {
-	return func(r *reader, c Command, in input) bool {
-		args, found := c.Words[1:], false
-		for len(args) > 0 { // options may follow operands
-			var met []option
-			met, args = o.parse(args)
-			for _, m := range met {
-				switch m.name {
-				case "c", "command", "x", "exec", "prepare", "setup", "cleanup", "conclude", "p":
-					r.lineIn(m.value, in)
-					found = true
-				}
-			}
-			if len(args) > 0 {
-				if c.Name() == "hyperfine" {
-					r.lineIn(args[0], in)
-					found = true
-				}
-				args = args[1:]
-			}
-		}
-		return found
-	}
-}
-
-// openLineOf opens commands that run all operands, joined, as a line.
-func openLineOf(o options) opener {
-	return func(r *reader, c Command, in input) bool {
-		_, rest := o.parse(c.Words[1:])
-		return r.joined(rest, in)
-	}
 }
 
 // joined reads words that are joined to a line.
@@ -230,6 +141,9 @@ func openAlias(r *reader, c Command, in input) bool {
 }
 
 func openSource(r *reader, c Command, _ input) bool {
+	if _, rest := (options{}).parse(c.Words[1:]); len(rest) > 0 {
+		r.script(rest[0])
+	}
 	r.out.findIn(Script, c)
 	return false
 }

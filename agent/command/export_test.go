@@ -7,14 +7,31 @@ import (
 
 // Tables of what is known, for tests that none of it is forgotten.
 var (
-	Wrappers     = slices.Sorted(maps.Keys(wrappers))
 	Openers      = func() []string { return slices.Sorted(maps.Keys(openers)) }
+	Programs     = func() []string { return slices.Sorted(maps.Keys(programs())) }
 	Interpreters = slices.Sorted(maps.Keys(interpreters))
 	Aliases      = sameAs
 )
 
+// Wrappers are those of the table that do nothing but run their operands.
+func Wrappers() []string {
+	var all []string
+	for name, p := range programs() {
+		if p.operands == "cmd" && !p.both && p.names == 1 {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return append(all, "env", "command")
+}
+
 // WrapperSkips is how many operands come before the command.
-func WrapperSkips(name string) int { return wrappers[name].skip }
+func WrapperSkips(name string) int {
+	if p := programs()[name]; p != nil {
+		return p.skip
+	}
+	return 0
+}
 
 // CodeOptions are the options of an interpreter that give code.
 func CodeOptions(name string) []string { return interpreters[name].code }
@@ -26,7 +43,7 @@ func ParseOptions(wrapper string, words ...string) (met, operands []string) {
 	for i, w := range words {
 		args[i] = Word{w, w != "$X"}
 	}
-	options, rest := wrappers[wrapper].parse(args)
+	options, rest := programs()[wrapper].parse(args)
 	for _, o := range options {
 		met = append(met, o.name+"="+o.value.Text)
 	}

@@ -11,7 +11,6 @@ type interpreter struct {
 	code    []string // options that give code
 	input   []string // options after which it reads nothing
 	filter  bool     // its input is data: it cannot be given code there
-	verbs   []string // first operands that mean an option of code
 }
 
 // interpreters by name, without the version that may follow it.
@@ -19,7 +18,6 @@ var interpreters = map[string]*interpreter{
 	"python": {options: options{short: "WXcm", long: []string{"check-hash-based-pycs"}}, code: []string{"c"}, input: []string{"m", "V", "version", "h", "help"}},
 	"node": {options: options{short: "rCep", long: []string{"require", "import", "loader", "experimental-loader", "conditions", "env-file", "eval", "print"}},
 		code: []string{"e", "p", "eval", "print", "pe"}, input: []string{"v", "version", "h", "help", "test", "run", "watch"}},
-	"deno": {verbs: []string{"eval", "repl"}},
 	"bun":  {options: options{short: "ep", long: []string{"eval", "print"}}, code: []string{"e", "p", "eval", "print"}, input: []string{"v", "version", "h", "help"}},
 	"perl": {options: options{short: "IMmeE"}, code: []string{"e", "E"}, input: []string{"v", "V"}},
 	"ruby": {options: options{short: "IrCEe"}, code: []string{"e"}, input: []string{"v", "version"}},
@@ -44,16 +42,15 @@ var interpreters = map[string]*interpreter{
 	"csh":       {options: options{short: "c"}, code: []string{"c"}},
 	"pwsh":      {options: options{single: true, long: []string{"command", "encodedcommand", "executionpolicy", "configurationname"}}, code: []string{"c", "command", "e", "ec", "enc", "encodedcommand"}},
 	"cmd":       {code: []string{"/c", "/k", "/r"}},
-	"gdb":       {options: options{short: "x", long: []string{"ex", "eval-command", "iex", "command"}, single: true}, code: []string{"ex", "eval-command", "iex", "x", "command"}},
-	"sqlite3":   {filter: true},
-	"make":      {options: options{short: "fCIjlo", long: []string{"eval", "file", "directory"}}, code: []string{"eval"}, filter: true},
+	"ed":        {},
 }
 
 // sameAs are other names of interpreters.
 var sameAs = map[string]string{
 	"python3": "python", "pypy": "python", "ipython": "python", "nodejs": "node", "luajit": "lua", "irb": "ruby", "jruby": "ruby",
-	"vi": "vim", "nvim": "vim", "view": "vim", "ex": "vim", "tcsh": "csh", "powershell": "pwsh", "gmake": "make", "r": "rscript", "wish": "tclsh",
-	"emacsclient": "emacs",
+	"vi": "vim", "nvim": "vim", "view": "vim", "ex": "vim", "tcsh": "csh", "powershell": "pwsh", "r": "rscript", "wish": "tclsh",
+	"emacsclient": "emacs", "vimdiff": "vim", "gvim": "vim", "gview": "vim", "gvimdiff": "vim", "rvim": "vim", "rview": "vim", "evim": "vim", "vimx": "vim",
+	"nvim-qt": "vim", "mvim": "vim", "red": "ed",
 }
 
 func interpreterOf(name string) *interpreter {
@@ -83,19 +80,22 @@ func (i *interpreter) read(r *reader, c Command, in input) {
 		if i.options.single {
 			name = strings.ToLower(name)
 		}
-		if i.isCode(name) {
+		if i.isCode(name) || i == interpreters["python"] && name == "m" && runsModule(m.value) || i == interpreters["perl"] && strings.Contains("mM", name) && !isWord(m.value) {
 			r.out.findIn(InlineCode, c)
 			return
 		}
 		quiet = quiet || slices.Contains(i.input, name)
 	}
 	switch {
-	case len(rest) > 0 && (!rest[0].Fixed || slices.Contains(i.verbs, rest[0].Text)):
+	case len(rest) > 0 && !rest[0].Fixed:
 		r.out.findIn(InlineCode, c)
 	case len(rest) > 0 && rest[0].Text != "-" && rest[0].Text != "/dev/stdin", quiet:
+		if !i.filter && len(rest) > 0 {
+			r.script(rest[0])
+		}
 	case in.fed() || len(rest) > 0:
 		r.out.findIn(InlineCode, c)
-	case i.verbs == nil:
+	default:
 		r.out.findIn(Interactive, c)
 	}
 }
@@ -106,4 +106,21 @@ func (i *interpreter) isCode(name string) bool {
 		return i.options.plus && strings.Trim(jump, "0123456789") != ""
 	}
 	return slices.ContainsFunc(i.code, func(c string) bool { return c == name || len(name) > 1 && strings.HasPrefix(c, name) })
+}
+
+// codeModules are modules of Python's that run code given as an argument, or
+// what is typed.
+var codeModules = []string{"timeit", "pty", "code", "pdb", "cprofile", "profile", "trace", "runpy", "asyncio", "idlelib", "ipython", "bdb", "doctest", "imp",
+	"antigravity", "xmlrpc", "webbrowser", "subprocess", "os", "shutil", "multiprocessing"}
+
+// runsModule reports whether python -m MODULE runs code that is not the
+// project's.
+func runsModule(w Word) bool {
+	first, _, _ := strings.Cut(strings.ToLower(w.Text), ".")
+	return !w.Fixed || slices.Contains(codeModules, first)
+}
+
+// isWord reports whether a module's name is only that: perl runs what follows.
+func isWord(w Word) bool {
+	return w.Fixed && strings.Trim(strings.ToLower(w.Text), "abcdefghijklmnopqrstuvwxyz0123456789_:-") == ""
 }

@@ -2,6 +2,7 @@ package command
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/expand"
@@ -25,6 +26,10 @@ type reader struct {
 	text  string // the line that is being read
 	depth int    // of commands behind commands
 	full  bool   // maxCommands were met
+	// evaluates says that the line has arithmetic, in which text that looks like
+	// a[$(b)] runs b; hides is such a text, "" for none.
+	evaluates bool
+	hides     string
 }
 
 // deeper runs f one level down, unless that is too deep.
@@ -61,6 +66,9 @@ func (r *reader) line(text string, in input) {
 	outer := r.text
 	r.text = text
 	r.node(file, in)
+	if r.evaluates && r.hides != "" {
+		r.out.find(Eval, r.hides)
+	}
 	r.text = outer
 }
 
@@ -101,6 +109,25 @@ func (r *reader) node(n syntax.Node, in input) {
 			r.out.find(Substitution, r.source(n))
 		case *syntax.DeclClause:
 			r.sets(n.Args)
+			for _, a := range n.Args { // local -i x='a[$(b)]', export 'a[$(b)]=1'
+				if a.Naked && a.Value != nil {
+					text := r.fixed(a.Value).Text
+					r.evaluates = r.evaluates || strings.HasPrefix(text, "-") && strings.Contains(text, "i") || strings.Contains(text, "[")
+				}
+			}
+		case *syntax.Word:
+			r.hidden(r.fixed(n))
+		case *syntax.ArithmExp, *syntax.ArithmCmd, *syntax.LetClause:
+			r.evaluates = true
+		case *syntax.ParamExp:
+			if n.Exp != nil && n.Exp.Op == syntax.OtherParamOps && n.Exp.Word != nil && r.fixed(n.Exp.Word).Text == "P" {
+				r.out.find(Eval, r.source(n))
+			}
+			r.evaluates = r.evaluates || n.Index != nil || n.Slice != nil || n.Excl
+		case *syntax.ExtGlob: // of zsh: *(e:'…':), *(+name)
+			if p := n.Pattern.Value; n.Op == syntax.GlobZeroOrMore && (strings.HasPrefix(p, "+") || len(p) > 1 && p[0] == 'e' && strings.IndexByte(":'\"{[(<|,", p[1]) >= 0) {
+				r.out.find(Eval, r.source(n))
+			}
 		}
 		return true
 	})
@@ -171,6 +198,9 @@ func (r *reader) call(c *syntax.CallExpr, in input) {
 		r.node(w, in)
 		words[i] = r.fixed(w)
 	}
+	if len(words) > 0 && slices.Contains(evaluators, words[0].Text) {
+		r.evaluates = true
+	}
 	if len(words) > maxWords {
 		r.out.find(Unparsed, "too many words")
 		words = words[:maxWords]
@@ -184,10 +214,30 @@ func (r *reader) sets(all []*syntax.Assign) {
 	for _, a := range all {
 		switch {
 		case a.Name != nil:
-			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, r.fixed(a.Value)})
+			value := r.fixed(a.Value)
+			if a.Index != nil {
+				r.evaluates = true
+				if slices.Contains(zshTables, a.Name.Value) {
+					r.lineIn(value, input{})
+				}
+			}
+			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, value})
 		case a.Value != nil && !r.fixed(a.Value).Fixed: // export $X
 			r.out.find(Dynamic, r.source(a.Value))
 		}
+	}
+}
+
+// evaluators are builtins that evaluate subscripts in names given as text.
+var evaluators = []string{"read", "printf", "unset", "test", "[", "let", "mapfile", "readarray", "getopts", "wait", "declare", "typeset", "local", "export", "readonly"}
+
+// zshTables are arrays of zsh's whose values are run.
+var zshTables = []string{"functions", "dis_functions", "aliases", "galiases", "saliases", "dis_aliases", "commands", "BASH_ALIASES", "BASH_CMDS"}
+
+// hidden notes text that a shell which evaluates it would run.
+func (r *reader) hidden(w Word) {
+	if w.Fixed && strings.Contains(w.Text, "[") && (strings.Contains(w.Text, "$(") || strings.Contains(w.Text, "`")) {
+		r.hides = w.Text
 	}
 }
 

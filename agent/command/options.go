@@ -10,6 +10,8 @@ import (
 // must know them to find the operands.
 type options struct {
 	short   string   // letters of options with a value
+	maybe   string   // letters of options to which a value may be attached
+	flags   []string // names of options without a value, as far as they are known
 	long    []string // names of options with a value that may be the next word
 	dash    bool     // a lone "-" is an option
 	plus    bool     // options may also begin with "+"
@@ -79,7 +81,7 @@ func (o options) parseLong(s string, args []Word) ([]option, []Word) {
 // programs take it for that, and what looks for the name must find it.
 func (o options) whole(name string) string {
 	found := ""
-	for _, l := range o.long {
+	for _, l := range slices.Concat(o.long, o.flags) {
 		switch {
 		case l == name:
 			return name
@@ -95,11 +97,14 @@ func (o options) whole(name string) string {
 
 // takesLong knows that programs accept the beginning of a name.
 func (o options) takesLong(name string) bool {
-	return name != "" && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, name) })
+	return name != "" && !slices.Contains(o.flags, name) && slices.ContainsFunc(o.long, func(l string) bool { return strings.HasPrefix(l, name) })
 }
 
 func (o options) parseShort(letters string, args []Word) (met []option, rest []Word) {
 	for i, l := range letters {
+		if strings.ContainsRune(o.maybe, l) {
+			return append(met, option{string(l), Word{letters[i+len(string(l)):], true}}), args
+		}
 		if !strings.ContainsRune(o.short, l) {
 			met = append(met, option{name: string(l)})
 			continue

@@ -28,7 +28,7 @@ func TestOptions(t *testing.T) {
 		{"nice", "--a=5 a", "adjustment=5", "a"},
 		{"stdbuf", "--i L a", "input=L", "a"},
 		{"nohup", "--=5 a", "=5", "a"},
-		{"unshare", "--setg 5 a", "setgid=5", "a"},
+		{"unshare", "--setgi 5 a", "setgid=5", "a"},
 		{"unshare", "--set 5 a", "set=5", "a"}, // more than one begins so
 		{"nice", "--other 5 a", "other=", "5 a"},
 		{"nice", "--adjustment", "adjustment=", ""},

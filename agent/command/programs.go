@@ -1,6 +1,9 @@
 package command
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // openFind looks for what find runs; what it deletes is for the rules.
 func openFind(r *reader, c Command, in input) bool {
@@ -29,23 +32,71 @@ func openFd(r *reader, c Command, in input) bool {
 			if rest := c.Words[i+1:]; len(rest) > 0 {
 				r.command(rest, in)
 			}
+			return false
+		}
+		for _, prefix := range []string{"--exec=", "--exec-batch=", "-x", "-X"} {
+			if first, ok := strings.CutPrefix(w.Text, prefix); ok {
+				r.command(append([]Word{{first, w.Fixed}}, c.Words[i+1:]...), in)
+				return false
+			}
 		}
 	}
 	return false
 }
 
-// openSSH reads the line for the shell on the other side.
+// openSSH reads the line for the shell on the other side. Options may follow the
+// host.
 func openSSH(r *reader, c Command, _ input) bool {
-	o := options{short: "BbcDEeFIiJLlmOoPpQRSWw", skip: 1}
+	o := options{short: "BbcDEeFIiJLlmOoPpQRSWw"}
 	met, rest := o.parse(c.Words[1:])
+	if len(rest) > 0 {
+		var more []option
+		more, rest = o.parse(rest[1:])
+		met = append(met, more...)
+	}
+	d := deed{reader: r, of: c}
+	quiet := len(rest) > 0
 	for _, m := range met {
-		if name := strings.ToLower(m.value.Text); m.name == "o" && (strings.HasPrefix(name, "proxycommand") || strings.HasPrefix(name, "localcommand")) {
-			_, line, _ := strings.Cut(m.value.Text, "=")
-			r.lineIn(Word{line, m.value.Fixed}, input{})
+		switch m.name {
+		case "o":
+			d.sshOption(m.value)
+		case "F":
+			d.finding(Script)
+		case "I":
+			d.finding(InlineCode)
+		case "E":
+			d.writes(m.value)
+		case "N", "V", "G", "Q", "O", "W", "T":
+			quiet = true
 		}
+	}
+	if !quiet {
+		d.finding(Interactive)
 	}
 	r.joined(rest, input{})
 	return false
+}
+
+// sshOption reads a line of ssh's configuration.
+func (d *deed) sshOption(w Word) {
+	name, line, _ := strings.Cut(strings.TrimLeft(w.Text, " "), "=")
+	if n, rest, ok := strings.Cut(name, " "); ok { // "ProxyCommand x" is the same
+		name, line = n, strings.TrimSpace(rest+line)
+	}
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "proxycommand", "localcommand", "knownhostscommand", "remotecommand":
+		if strings.ToLower(line) != "none" {
+			d.lineIn(Word{line, w.Fixed}, input{})
+		}
+	case "include", "match":
+		d.finding(Script)
+	case "pkcs11provider", "securitykeyprovider", "smartcarddevice", "xauthlocation":
+		d.finding(InlineCode)
+	default:
+		if !w.Fixed {
+			d.finding(Option)
+		}
+	}
 }
 
 // openGit takes git's own options away, so that rules find the verb.
@@ -58,11 +109,19 @@ func openGit(r *reader, c Command, in input) bool {
 			break
 		}
 	}
-	if len(met) == 0 || len(rest) == 0 {
-		return false
+	if slices.ContainsFunc(rest, func(w Word) bool { return strings.HasPrefix(w.Text, "ext::") || strings.HasPrefix(w.Text, "fd::") }) {
+		r.out.findIn(InlineCode, c)
 	}
-	r.command(append([]Word{c.Words[0]}, rest...), in)
-	return true
+	switch sub := verbOf(c, 2); {
+	case len(rest) == 0:
+		return false
+	case len(met) > 0:
+		r.command(append([]Word{c.Words[0]}, rest...), in)
+		return true
+	case sub != nil:
+		return sub.open(r, c, in)
+	}
+	return false
 }
 
 // runsCode reports whether a setting of git's may name a program.
@@ -87,40 +146,6 @@ func openAwk(r *reader, c Command, _ input) bool {
 		r.out.findIn(InlineCode, c)
 	}
 	return false
-}
-
-// runners run their operands as a command after one of these verbs.
-var runners = map[string]map[string]options{
-	"npm":    {"exec": {short: "c", long: []string{"call", "package"}}, "x": {short: "c", long: []string{"call", "package"}}},
-	"pnpm":   {"exec": {}, "dlx": {long: []string{"package"}}},
-	"yarn":   {"exec": {}, "dlx": {short: "p", long: []string{"package"}}},
-	"bun":    {"x": {}},
-	"uv":     {"run": {short: "p", long: []string{"with", "python", "project", "directory", "env-file", "extra", "group"}}},
-	"poetry": {"run": {}}, "pipenv": {"run": {}}, "pdm": {"run": {}}, "hatch": {"run": {}}, "rye": {"run": {}},
-	"bundle": {"exec": {}}, "mise": {"exec": {}, "x": {}}, "asdf": {"exec": {}}, "direnv": {"exec": {skip: 1}},
-	"dotenvx": {"run": {short: "f", long: []string{"env-file"}}},
-}
-
-func openRunner(verbs map[string]options) opener {
-	return func(r *reader, c Command, in input) bool {
-		if len(c.Words) < 2 || !c.Words[1].Fixed {
-			return false
-		}
-		o, ok := verbs[c.Words[1].Text]
-		if !ok {
-			return interpretedAs(r, c, in)
-		}
-		met, rest := o.parse(c.Words[2:])
-		if line, ok := valueOf(met, "c", "call"); ok && len(o.long) > 0 {
-			r.lineIn(line, in)
-			return true
-		}
-		if len(rest) == 0 {
-			return false
-		}
-		r.command(rest, in)
-		return true
-	}
 }
 
 // interpretedAs is for runners that are interpreters too.

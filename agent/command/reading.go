@@ -41,7 +41,14 @@ func baseName(path string) string {
 	if i := strings.LastIndexAny(path, `/\`); i >= 0 {
 		path = path[i+1:]
 	}
-	return strings.TrimSuffix(strings.ToLower(path), ".exe")
+	name := strings.TrimSuffix(strings.ToLower(path), ".exe")
+	switch {
+	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld-musl"), strings.HasPrefix(name, "ld64.so"), strings.HasPrefix(name, "ld-2."):
+		return "ld.so" // the loader, whose first argument is a program
+	case strings.HasPrefix(name, "zf_"):
+		return name[3:] // zsh has rm and others as its own
+	}
+	return name
 }
 
 // Kind is a kind of Finding.
@@ -57,6 +64,8 @@ const (
 	InlineCode   Kind = "code"         // an interpreter runs code that is an argument or its input
 	Script       Kind = "script"       // a shell runs a file
 	Interactive  Kind = "interactive"  // a shell or interpreter runs what is typed
+	Option       Kind = "option"       // a program that can run commands has an option that is not known, or that may do so
+	Destroys     Kind = "destroys"     // its options say that files or work are lost
 )
 
 // Finding is something that a reader of the request should know.
@@ -78,11 +87,22 @@ type Reading struct {
 	Findings []Finding
 	// Writes are the files that are opened for writing by redirections.
 	Writes []Word
+	// Files are those that commands write because of their arguments, as far
+	// as the table of programs knows.
+	Files []File
 	// Sets are the variables that are set for commands.
 	Sets []Setting
+	// Scripts are the files that shells and interpreters run, and programs that are named by a path.
+	Scripts []Word
 	// Moves are the directories to which the shell changes.
 	Moves []Word
 	Lines int // texts that were read as lines for a shell
+}
+
+// File is one that a command writes.
+type File struct {
+	Name Word
+	By   Command
 }
 
 // Setting gives a variable a value.

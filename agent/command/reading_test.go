@@ -144,7 +144,7 @@ func TestLines(t *testing.T) {
 		{"npx -c 'a b'; npm exec -c 'c d'", []string{"a b", "c d", "outer npx", "outer npm"}},
 		{"npm run a; uv run b; direnv exec . c", []string{"npm run a", "b", "c", "outer uv", "outer direnv"}},
 		{"ssh -p 22 bob@h a b", []string{"a b", "ssh -p 22 bob@h a b"}},
-		{"ssh -o ProxyCommand=a h", []string{"a", "ssh -o ProxyCommand=a h"}},
+		{"ssh -o ProxyCommand=a h", []string{"a", "ssh -o ProxyCommand=a h", "! interactive"}},
 		{"git -C d --git-dir g status", []string{"git status", "outer git"}},
 		{"git -c user.name=x commit", []string{"git commit", "outer git"}},
 		{"git -c alias.x='!a' x", []string{"git x", "outer git", "! code"}},

@@ -23,6 +23,7 @@ func openShell(r *reader, c Command, in input) bool {
 	met, rest := options{short: "oO", long: []string{"rcfile", "init-file"}, plus: true}.parse(c.Words[1:])
 	for _, m := range met {
 		if m.name == "rcfile" || m.name == "init-file" {
+			r.script(m.value)
 			r.out.findIn(Script, c)
 		}
 	}
@@ -55,5 +56,13 @@ func (r *reader) scriptOf(c Command, file Word) {
 		r.out.findIn(PipeToShell, c)
 		return
 	}
+	r.script(file)
 	r.out.findIn(Script, c)
+}
+
+// script notes a file that is run.
+func (r *reader) script(file Word) {
+	if file.Fixed && file.Text != "" {
+		r.out.Scripts = append(r.out.Scripts, file)
+	}
 }

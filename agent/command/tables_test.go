@@ -17,7 +17,7 @@ func found(r *command.Reading, want string) bool {
 // Every wrapper lets the command behind it be seen: bare, after options that
 // have values, after "--", in a directory, and behind another wrapper.
 func TestEveryWrapper(t *testing.T) {
-	for _, name := range command.Wrappers {
+	for _, name := range command.Wrappers() {
 		if name == "time" {
 			continue // in a line it is a word of the shell's; see TestLines
 		}
@@ -45,10 +45,11 @@ func TestEveryWrapper(t *testing.T) {
 // Nothing that is known panics on few or odd words.
 func TestEveryOpenerOnOddWords(t *testing.T) {
 	odd := []string{"", "-", "--", "-c", "-x", "--exec", "-e", "=", "a=b", "-I", "{}", ";", "+", "|", "-o", "ProxyCommand=", "exec", "run", "dlx"}
-	for _, name := range append(command.Openers(), command.Interpreters...) {
+	for _, name := range slices.Concat(command.Openers(), command.Programs(), command.Interpreters) {
 		for _, a := range odd {
 			for _, b := range odd {
-				for _, argv := range [][]string{{name}, {name, a}, {name, a, b}, {name, a, b, a}} {
+				words := strings.Fields(name)
+				for _, argv := range [][]string{words, append(words[:len(words):len(words)], a), append(words[:len(words):len(words)], a, b), append(words[:len(words):len(words)], a, b, a)} {
 					if r := command.Argv(argv); len(r.Commands)+len(r.Outer)+len(r.Findings) == 0 {
 						t.Fatalf("%q: nothing was found", argv)
 					}

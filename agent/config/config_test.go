@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -53,29 +54,29 @@ func TestProblems(t *testing.T) {
 		{"dotted", "terminals.log_byte = 1", "f:1: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
 		{"inline", "terminals = {max_running = 1,\n log_byte = 1}", "f:2: terminals.log_byte: there is no such key; did you mean terminals.log_bytes?"},
 		{"quoted key", "[uplink]\n\"a\\u001Bb\" = 1", "f:2: uplink.a?b: there is no such key; there are heartbeat, client_tools"},
-		{"size as number", "[terminals]\nlog_bytes = 4096", `f:2: terminals.log_bytes: 4096 is no size: write it as a string with a unit, such as "64MiB"`},
-		{"size without unit", "[terminals]\nlog_bytes = \"4096\"", `f:2: terminals.log_bytes: "4096" is no size: want a number and a unit, such as "64KiB", "4MiB" or "1GiB"`},
-		{"size too small", "[terminals]\nlog_bytes = \"1KiB\"", "f:2: terminals.log_bytes: 1KiB is out of range: 64KiB to 1GiB"},
-		{"duration as number", "[uplink]\nheartbeat = 15", `f:2: uplink.heartbeat: 15 is no duration: write it as a string with a unit, such as "30s"`},
-		{"duration without unit", "[uplink]\nheartbeat = \"15\"", `f:2: uplink.heartbeat: "15" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m"`},
-		{"negative duration", "[uplink]\nheartbeat = \"-15s\"", `f:2: uplink.heartbeat: "-15s" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m"`},
-		{"duration too long", "[uplink]\nheartbeat = \"1h\"", "f:2: uplink.heartbeat: 1h is out of range: 1s to 5m"},
-		{"number too large", "[terminals]\nmax_running = 10001", "f:2: terminals.max_running: 10001 is out of range: 1 to 10000"},
-		{"number as text", "[terminals]\nmax_running = \"10\"", `f:2: terminals.max_running: "10" is no integer: 1 to 10000`},
-		{"number as float", "[terminals]\nmax_running = 1.5", `f:2: terminals.max_running: 1.5 is no integer: 1 to 10000`},
-		{"wrong word", "[terminals]\non_slow_user = \"stop\"", `f:2: terminals.on_slow_user: "stop" must be one of lag, hold`},
-		{"word as bool", "[terminals]\non_slow_user = true", `f:2: terminals.on_slow_user: true is no string: lag, hold`},
-		{"table for a value", "[terminals.log_bytes]\n", `f:1: terminals.log_bytes: a table is no size: write it as a string with a unit, such as "64MiB"`},
+		{"size as number", "[terminals]\nlog_bytes = 4096", `f:2: terminals.log_bytes: 4096 is no size: write it as a string with a unit, such as "64MiB" (how much of each terminal's output is kept, rounded up to a power of two)`},
+		{"size without unit", "[terminals]\nlog_bytes = \"4096\"", `f:2: terminals.log_bytes: "4096" is no size: want a number and a unit, such as "64KiB", "4MiB" or "1GiB" (how much of each terminal's output is kept, rounded up to a power of two)`},
+		{"size too small", "[terminals]\nlog_bytes = \"1KiB\"", "f:2: terminals.log_bytes: 1KiB is out of range: 64KiB to 1GiB (how much of each terminal's output is kept, rounded up to a power of two)"},
+		{"duration as number", "[uplink]\nheartbeat = 15", `f:2: uplink.heartbeat: 15 is no duration: write it as a string with a unit, such as "30s" (the time between two pings to a host)`},
+		{"duration without unit", "[uplink]\nheartbeat = \"15\"", `f:2: uplink.heartbeat: "15" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m" (the time between two pings to a host)`},
+		{"negative duration", "[uplink]\nheartbeat = \"-15s\"", `f:2: uplink.heartbeat: "-15s" is no duration: want a number and a unit, such as "500ms", "30s" or "1h30m" (the time between two pings to a host)`},
+		{"duration too long", "[uplink]\nheartbeat = \"1h\"", "f:2: uplink.heartbeat: 1h is out of range: 1s to 5m (the time between two pings to a host)"},
+		{"number too large", "[terminals]\nmax_running = 10001", "f:2: terminals.max_running: 10001 is out of range: 1 to 10000 (how many terminals may run at the same time)"},
+		{"number as text", "[terminals]\nmax_running = \"10\"", `f:2: terminals.max_running: "10" is no integer: 1 to 10000 (how many terminals may run at the same time)`},
+		{"number as float", "[terminals]\nmax_running = 1.5", `f:2: terminals.max_running: 1.5 is no integer: 1 to 10000 (how many terminals may run at the same time)`},
+		{"wrong word", "[terminals]\non_slow_user = \"stop\"", `f:2: terminals.on_slow_user: "stop" must be one of lag, hold (what a slow reader does to a terminal of yours)`},
+		{"word as bool", "[terminals]\non_slow_user = true", `f:2: terminals.on_slow_user: true is no string: lag, hold (what a slow reader does to a terminal of yours)`},
+		{"table for a value", "[terminals.log_bytes]\n", `f:1: terminals.log_bytes: a table is no size: write it as a string with a unit, such as "64MiB" (how much of each terminal's output is kept, rounded up to a power of two)`},
 		{"value for a table", "terminals = 3", `f:1: terminals: 3 is no table`},
 		{"list of tables for a table", "[[terminals]]\nlog_bytes = \"4MiB\"", `f:1: terminals: a list is no table`},
-		{"escape sequences", "[terminals]\non_slow_user = \"\\u001B[2J\"", `f:2: terminals.on_slow_user: "\x1b[2J" must be one of lag, hold`},
+		{"escape sequences", "[terminals]\non_slow_user = \"\\u001B[2J\"", `f:2: terminals.on_slow_user: "\x1b[2J" must be one of lag, hold (what a slow reader does to a terminal of yours)`},
 		{"relation", "[terminals]\ntotal_log_bytes = \"20MiB\"\nlog_bytes = \"32MiB\"",
 			"f:3: terminals.log_bytes: it is more than terminals.total_log_bytes, which is 20MiB"},
 		{"relation with a default", "[terminals]\n\nmax_running = 10000",
 			"f:1: terminals.total_log_bytes: each of max_running and keep_exited terminals needs 64KiB: at least 643200KiB, or fewer terminals"},
 		{"several", "[terminals]\nlog_bytes = 1\nmax_running = 0\n[upling]",
-			"f:2: terminals.log_bytes: 1 is no size: write it as a string with a unit, such as \"64MiB\"\n" +
-				"f:3: terminals.max_running: 0 is out of range: 1 to 10000\n" +
+			"f:2: terminals.log_bytes: 1 is no size: write it as a string with a unit, such as \"64MiB\" (how much of each terminal's output is kept, rounded up to a power of two)\n" +
+				"f:3: terminals.max_running: 0 is out of range: 1 to 10000 (how many terminals may run at the same time)\n" +
 				"f:4: upling: there is no such section; did you mean uplink?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestDocumentIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got, want []string
-	section := ""
+	section, meanings, plain := "", map[string]string{}, regexp.MustCompile("`|\\[([^\\]]*)\\]\\([^)]*\\)")
 	for line := range strings.Lines(string(page)) {
 		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "## ["); ok {
 			section = strings.Trim(name, "[]")
@@ -172,11 +173,15 @@ func TestDocumentIsComplete(t *testing.T) {
 		if cells[5] == "" {
 			t.Errorf("no word on %s", cells[1])
 		}
+		meanings[section+"."+strings.Trim(cells[1], "`")] = plain.ReplaceAllString(cells[5], "$1")
 		got = append(got, section+"."+strings.Trim(cells[1], "`")+" | "+strings.Join(cells[2:5], " | "))
 	}
 	for _, k := range config.Keys() {
 		if !strings.Contains(k.Name, ".") {
 			continue // a list of tables: its heading stands for it
+		}
+		if says := meanings[strings.ReplaceAll(k.Name, "[].", ".")]; k.Meaning == "" || len(k.Meaning) > 100 || !strings.HasPrefix(says, k.Meaning) {
+			t.Errorf("%s: docs/CONFIG.md says %q, which must begin with %q of meanings.txt", k.Name, says, k.Meaning)
 		}
 		allowed := k.Allowed
 		if allowed == "" {

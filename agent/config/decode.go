@@ -109,6 +109,27 @@ func (d *decoder) problem(path []string, format string, args ...any) {
 	d.problems = append(d.problems, p)
 }
 
+// wrong is problem for a value that the key does not take: it says what the key does.
+func (d *decoder) wrong(path []string, format string, args ...any) {
+	name := ""
+	for i, part := range path {
+		switch _, err := strconv.Atoi(part); {
+		case err == nil:
+			if i+1 < len(path) {
+				name += "[]"
+			}
+		case i > 0:
+			name += "." + part
+		default:
+			name = part
+		}
+	}
+	if meaning := meanings()[name]; meaning != "" {
+		format, args = format+" (%s)", append(args, meaning)
+	}
+	d.problem(path, format, args...)
+}
+
 // table sets the fields of the struct v.
 func (d *decoder) table(v reflect.Value, raw map[string]any, path []string) {
 	fields := fieldsOf(v.Type())
@@ -135,7 +156,7 @@ func (d *decoder) unknown(path []string, fields []field) {
 	if len(path) == 1 {
 		what = "there is no such section"
 	}
-	if near := nearest(last, own); near != "" {
+	if near := Nearest(last, own); near != "" {
 		d.problem(path, "%s; did you mean %s?", what, join(append(path[:len(path)-1:len(path)-1], near)))
 		return
 	}
@@ -178,7 +199,7 @@ func (d *decoder) value(v reflect.Value, f *field, raw any, path []string) {
 			return
 		}
 	}
-	d.problem(path, "%s is no %s%s", shown(raw), kind(t), f.hint(t))
+	d.wrong(path, "%s is no %s%s", shown(raw), kind(t), f.hint(t))
 }
 
 // list sets a slice anew: what the file says replaces the default.
@@ -195,20 +216,20 @@ func (d *decoder) text(v reflect.Value, f *field, s string, path []string) {
 	case typeSize:
 		n, err := ParseSize(s)
 		if err != nil {
-			d.problem(path, "%s is no size: %v", shown(s), err)
+			d.wrong(path, "%s is no size: %v", shown(s), err)
 			return
 		}
 		d.number(v, f, int64(n), path)
 	case typeDuration:
 		n, err := ParseDuration(s)
 		if err != nil {
-			d.problem(path, "%s is no duration: %v", shown(s), err)
+			d.wrong(path, "%s is no duration: %v", shown(s), err)
 			return
 		}
 		d.number(v, f, int64(n), path)
 	default:
 		if f.words != nil && !slices.Contains(f.words, s) {
-			d.problem(path, "%s must be one of %s", shown(s), f.allowed(v.Type()))
+			d.wrong(path, "%s must be one of %s", shown(s), f.allowed(v.Type()))
 			return
 		}
 		v.SetString(s)
@@ -217,7 +238,7 @@ func (d *decoder) text(v reflect.Value, f *field, s string, path []string) {
 
 func (d *decoder) number(v reflect.Value, f *field, n int64, path []string) {
 	if f.bounds.lo != f.bounds.hi && (n < f.bounds.lo || n > f.bounds.hi) {
-		d.problem(path, "%s is out of range: %s", literal(v.Type(), n), f.allowed(v.Type()))
+		d.wrong(path, "%s is out of range: %s", literal(v.Type(), n), f.allowed(v.Type()))
 		return
 	}
 	v.SetInt(n)

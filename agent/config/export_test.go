@@ -3,5 +3,4 @@ package config
 // For tests.
 var (
 	Distance = distance
-	Nearest  = nearest
 )

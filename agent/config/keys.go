@@ -1,9 +1,11 @@
 package config
 
 import (
+	_ "embed" // of meanings.txt
 	"reflect"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Key is one key of the file, for lists and documents.
@@ -12,6 +14,7 @@ type Key struct {
 	Kind    string // size, duration, integer, bool, string, or list of …
 	Value   string // as the file would have it: "\"4MiB\""
 	Allowed string // "64KiB to 1GiB", "lag, hold", "" if anything goes
+	Meaning string // what it does, in a few words
 }
 
 // Words are what can be written as the key's value where that is one of a few
@@ -25,6 +28,20 @@ func (k Key) Words() []string {
 	}
 	return nil
 }
+
+//go:embed meanings.txt
+var meaningsText string
+
+// meanings are what the keys do.
+var meanings = sync.OnceValue(func() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(meaningsText) {
+		if key, text, ok := strings.Cut(strings.TrimSpace(line), ": "); ok && line[0] != '#' {
+			all[key] = text
+		}
+	}
+	return all
+})
 
 // Keys returns all keys with the values of the default, section by section.
 // Keys of tables in lists have the list's name and [] before theirs, and their
@@ -48,10 +65,10 @@ func walk(v reflect.Value, prefix string, all *[]Key) {
 		case t.Kind() == reflect.Struct:
 			walk(x, name+".", all)
 		case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-			*all = append(*all, Key{Name: name, Kind: kind(t), Value: strconv.Itoa(x.Len())})
+			*all = append(*all, Key{Name: name, Kind: kind(t), Value: strconv.Itoa(x.Len()), Meaning: meanings()[name]})
 			walk(reflect.Zero(t.Elem()), name+"[].", all)
 		default:
-			*all = append(*all, Key{Name: name, Kind: kind(t), Value: written(x), Allowed: f.allowed(t)})
+			*all = append(*all, Key{Name: name, Kind: kind(t), Value: written(x), Allowed: f.allowed(t), Meaning: meanings()[name]})
 		}
 	}
 }

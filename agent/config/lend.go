@@ -12,7 +12,7 @@ import (
 
 // Lend says what is lent to hosts, and what of it leaves the machine.
 type Lend struct {
-	// Default is whether a terminal that no rule speaks of is lent when whoever
+	// Default is whether a terminal that no rule matches is lent when whoever
 	// starts it does not say: yes or no.
 	Default string `toml:"default" oneof:"yes no"`
 	// AsRoot lets Default and rules of yes count in a daemon that runs as root.
@@ -58,7 +58,9 @@ const (
 func defaultLend() Lend {
 	return Lend{
 		Default: LendYes, Notice: true, Images: 2 << 20, Redact: true,
-		RedactEnv:      []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*"},
+		RedactEnv: []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*",
+			"*_PASS", "PASS", "SSHPASS", "*_PW", "*BINDPW", "*_PWD", "*_KEY", "*WRITEKEY", "*_PAT", "*_AUTH", "*AUTH_CONFIG", "*_DSN", "DSN", "*_URL", "*_URI", "*_PROXY", "*BEARER*", "*WEBHOOK*", "*PASSPHRASE*", "*CONNECTION_STRING*",
+			"*_COOKIE", "*_SALT", "*_PIN", "*_OTP", "*_JWT", "JWT", "*_PEM"},
 		RedactPatterns: []string{},
 	}
 }

@@ -1,20 +1,8 @@
 package config
 
-// Near returns the key that was most likely meant by a name that is none, "" if
-// none is like it.
-func Near(name string) string {
-	var names []string
-	for _, k := range Keys() {
-		if !k.listed() {
-			names = append(names, k.Name)
-		}
-	}
-	return nearest(name, names)
-}
-
-// nearest returns which of the words is most like s, "" if none is near enough
+// Nearest returns which of the words is most like s, "" if none is near enough
 // to be what was meant: at most a third of its letters differ.
-func nearest(s string, words []string) string {
+func Nearest(s string, words []string) string {
 	best, least := "", len(s)/3+2
 	for _, w := range words {
 		if d := distance(s, w); d < least {

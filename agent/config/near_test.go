@@ -33,11 +33,3 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
-
-func TestNear(t *testing.T) {
-	for s, want := range map[string]string{"lend.defualt": "lend.default", "terminals.logbytes": "terminals.log_bytes", "lend.rules": "", "zzz": "", "": ""} {
-		if got := config.Near(s); got != want && want != "" || want == "" && got == s && s != "" {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}

@@ -10,10 +10,15 @@ type Policy struct {
 	// BlockList is how the built-in rules read a command: its words and those
 	// of every command in it, or in addition any text that looks like one.
 	BlockList string `toml:"block_list" oneof:"parsed literal off"`
-	// Default is what becomes of an agent's command that no rule speaks of.
+	// Default is what becomes of an agent's command that no rule matches.
 	Default string `toml:"default" oneof:"allow ask deny"`
 	// AskTimeout is how long a question waits; then it is denied.
 	AskTimeout Duration `toml:"ask_timeout" range:"1s..1h"`
+	// AskWait is after how long a tool call that waits for an answer is told to
+	// call again. Several clients give a call up after 60 s.
+	AskWait Duration `toml:"ask_wait" range:"1s..1h"`
+	// Notify tells the person's desktop about questions.
+	Notify bool `toml:"notify"`
 	// AuditBytes bounds one file of the audit log, of which there are four.
 	AuditBytes Size `toml:"audit_bytes" range:"64KiB..1GiB"`
 	// HideEnv names variables of a login that agents' commands do not get.
@@ -33,6 +38,17 @@ type PolicyLimits struct {
 	Background        int `toml:"background" range:"1..10000"`
 	CommandsPerMinute int `toml:"commands_per_minute" range:"1..10000"`
 	Commands          int `toml:"commands" range:"1..10000"`
+	// BackgroundTotal bounds what all agents have in the background together:
+	// an agent that takes another name gets no more.
+	BackgroundTotal int `toml:"background_total" range:"1..10000"`
+	// CommandTime is how long one of the others may run, CPUTime how much of the
+	// processor's time each process of an agent's may take; 0 bounds neither.
+	CommandTime Duration `toml:"command_time" range:"0s..720h"`
+	CPUTime     Duration `toml:"cpu_time" range:"0s..720h"`
+	// Processes and Memory bound all that one agent runs, where the system can
+	// do that; 0 bounds nothing.
+	Processes int  `toml:"processes" range:"0..4194304"`
+	Memory    Size `toml:"memory" range:"0KiB..1024GiB"`
 	// Questions bounds those of one agent that wait at the same time.
 	Questions int `toml:"questions" range:"1..100"`
 }
@@ -47,6 +63,7 @@ type PolicyBuiltin struct {
 	Code         string `toml:"code" oneof:"allow ask deny"`
 	Script       string `toml:"script" oneof:"allow ask deny"`
 	Interactive  string `toml:"interactive" oneof:"allow ask deny"`
+	Options      string `toml:"options" oneof:"allow ask deny"`
 	Destructive  string `toml:"destructive" oneof:"allow ask deny"`
 	Elevation    string `toml:"elevation" oneof:"allow ask deny"`
 	Environment  string `toml:"environment" oneof:"allow ask deny"`
@@ -77,10 +94,15 @@ type PolicyIdentity struct {
 	Background        int      `toml:"background" range:"0..10000"`
 	CommandsPerMinute int      `toml:"commands_per_minute" range:"0..10000"`
 	Commands          int      `toml:"commands" range:"0..10000"`
-	// Sandbox confines what commands can write to their directory, a place for
-	// temporary files and Writable.
-	Sandbox  string   `toml:"sandbox" oneof:"none auto landlock bwrap"`
+	// Typing says whether what they type into their shells is judged.
+	Typing string `toml:"typing" oneof:"judged free"`
+	// Sandbox confines what commands can reach: their directory, Writable,
+	// Readable and Sockets, and the network unless it says none.
+	Sandbox  string   `toml:"sandbox" oneof:"none auto wall landlock seatbelt"`
 	Writable []string `toml:"writable"`
+	Readable []string `toml:"readable"`
+	Sockets  []string `toml:"sockets"`
+	Network  string   `toml:"network" oneof:"shared none"`
 }
 
 // agentMarkers are set by agents for what they run. A daemon that was started
@@ -91,14 +113,14 @@ var agentMarkers = []string{"CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE
 func defaultPolicy() Policy {
 	builtin := PolicyBuiltin{
 		Commands: "deny", Patterns: "deny", Substitution: "deny", Unparsed: "ask", Dynamic: "ask", Code: "ask", Script: "ask",
-		Interactive: "ask", Destructive: "ask", Elevation: "ask", Environment: "ask", Files: "ask", Tether: "deny",
+		Interactive: "ask", Options: "ask", Destructive: "ask", Elevation: "ask", Environment: "ask", Files: "ask", Tether: "deny",
 	}
 	acp := builtin
 	acp.Commands, acp.Patterns, acp.Substitution = "ask", "ask", "allow"
 	acp.Code, acp.Script, acp.Interactive = "allow", "allow", "allow"
 	return Policy{
-		HideEnv: slices.Clone(agentMarkers), BlockList: "parsed", Default: "allow", AskTimeout: Duration(45 * time.Second), AuditBytes: 8 << 20,
-		Limits:  PolicyLimits{SpawnsPerMinute: 3, Background: 5, CommandsPerMinute: 120, Commands: 32, Questions: 3},
+		HideEnv: slices.Clone(agentMarkers), BlockList: "parsed", Default: "allow", AskTimeout: Duration(5 * time.Minute), AskWait: Duration(45 * time.Second), Notify: true, AuditBytes: 8 << 20,
+		Limits:  PolicyLimits{SpawnsPerMinute: 3, Background: 5, BackgroundTotal: 20, CommandsPerMinute: 120, Commands: 32, Processes: 4096, Questions: 3},
 		Builtin: builtin, ACP: acp,
 	}
 }

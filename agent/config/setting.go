@@ -20,6 +20,7 @@ type Source string
 // The sources, in that order.
 const (
 	FromDefault     Source = "default"
+	FromAllowRoot   Source = "allow-root" // lend.as_root of a person who has allowed a daemon of root
 	FromFile        Source = "file"
 	FromEnvironment Source = "environment"
 	FromFlag        Source = "flag"
@@ -81,7 +82,7 @@ func FromEnv(env []string, known ...string) (set []Setting, strange []string, wr
 		case variables[name] != "":
 			set = append(set, Setting{variables[name], value, FromEnvironment})
 		default:
-			near := nearest(name, names)
+			near := Nearest(name, names)
 			if near == "" && !ofSection(name, names) {
 				strange = append(strange, full)
 				continue

@@ -98,6 +98,8 @@ func (d *Declared) problems(at string) []Problem {
 // nameProblem says why a name cannot be one; a command line takes it as a word.
 func nameProblem(name string) string {
 	switch {
+	case name == "." || name == "..":
+		return "cannot be a name; choose another"
 	case len(name) > maxDeclaredName:
 		return fmt.Sprintf("is longer than %d bytes", maxDeclaredName)
 	case name[0] == '-' || strings.HasPrefix(name, "pty-"):

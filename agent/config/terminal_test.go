@@ -49,6 +49,7 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 		{"nothing to run", "\n[[terminal]]\nname = \"web\"", `f:2: terminal.0.command: what runs is missing: command = ["npm", "run", "dev"], or line = "npm run dev" for a shell`},
 		{"both", good + "command = [\"x\"]", "f:3: terminal.0.line: give either a command or a line"},
 		{"twice", good + good, `f:5: terminal.1.name: "web" is the name of the terminal number 1 already`},
+		{"a name like a path", "[[terminal]]\nname = \"..\"\nline = \"x\"", `f:2: terminal.0.name: ".." cannot be a name; choose another`},
 		{"a name like an id", "[[terminal]]\nname = \"pty-abcdefgh\"\nline = \"x\"", `f:2: terminal.0.name: "pty-abcdefgh" must begin neither with "-" nor, as an id does, with "pty-"`},
 		{"a name of words", "[[terminal]]\nname = \"a b\"\nline = \"x\"", `f:2: terminal.0.name: "a b" must be of A-Z a-z 0-9 . _ : @ -`},
 		{"a long name", "[[terminal]]\nname = \"" + strings.Repeat("a", 65) + "\"\nline = \"x\"",
@@ -59,9 +60,9 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 		{"a secret instead of a variable", good + "env = [\"hunter2\"]", "f:4: terminal.0.env: an entry is not of the form NAME=value"},
 		{"lent and private", good + "private = true\nlend = [\"work\"]", "f:5: terminal.0.lend: a private terminal is lent to nobody"},
 		{"a NUL", "[[terminal]]\nname = \"web\"\nline = \"x\\u0000\"", "f:1: terminal.0.command: a NUL byte is in its values"},
-		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always`},
-		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is no list of strings`},
-		{"one table", "[terminal]\nname = \"web\"", "f:1: terminal: a table is no list of tables: write its name in double brackets"},
+		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always (whether it is started again after its end)`},
+		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is no list of strings (the program and its arguments)`},
+		{"one table", "[terminal]\nname = \"web\"", "f:1: terminal: a table is no list of tables: write its name in double brackets (terminals that the daemon starts)"},
 		{"a misspelt key", good + "restrat = \"never\"", "f:4: terminal.0.restrat: there is no such key; did you mean terminal.0.restart?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

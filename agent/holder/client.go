@@ -48,14 +48,14 @@ type Client struct {
 
 // newClient says hello on conn, which leads to the socket at path, and reads
 // what the holder id has. It takes conn over.
-func newClient(ctx context.Context, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
+func newClient(ctx context.Context, key []byte, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
 		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1),
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	in, err := c.handshake()
+	in, err := c.handshake(key)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -70,22 +70,15 @@ func newClient(ctx context.Context, id, path string, conn net.Conn, process *os.
 	return c, nil
 }
 
-func (c *Client) handshake() (*frames, error) {
+func (c *Client) handshake(key []byte) (*frames, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, err
 	}
-	if _, err := c.conn.Write(ourHello().append(nil)); err != nil {
-		return nil, err
-	}
 	in := &frames{r: bufio.NewReaderSize(c.conn, 4<<10), known: func(k kind) bool { return k >= kindState && k <= kindReplaced }}
-	theirs, err := readHello(in.r)
-	if err != nil {
+	var err error
+	if c.features, err = introduce(c.conn, in.r, key, c.id); err != nil {
 		return nil, err
 	}
-	if err := theirs.agree(); err != nil {
-		return nil, err
-	}
-	c.features = theirs.features & features
 	for ready := false; !ready; {
 		if ready, err = c.readFirst(in); err != nil {
 			return nil, err

@@ -64,7 +64,7 @@ func TestExitCodes(t *testing.T) {
 // FuzzSpawn: what a holder understands of what it is to run, it would say
 // again in the same words.
 func FuzzSpawn(f *testing.F) {
-	p, err := encodeSpawn("/run/h", Spec{
+	p, err := encodeSpawn(Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}, Spec{
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: 1, Stall: 2, KeepExited: 3,
 		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: "/", Size: pty.DefaultSize},
 	})
@@ -74,14 +74,14 @@ func FuzzSpawn(f *testing.F) {
 	f.Add(p[helloHead+helloBody+frameHead:])
 	f.Add(encodeFailed(&pty.StartError{What: "program", Name: "x", Err: fs.ErrNotExist})[frameHead:])
 	f.Fuzz(func(t *testing.T, p []byte) {
-		if dir, s, err := decodeSpawn(p); err == nil {
-			again, err := encodeSpawn(dir, s)
+		if o, s, err := decodeSpawn(p); err == nil && len(o.Key) == KeyBytes {
+			again, err := encodeSpawn(o, s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir2, s2, err := decodeSpawn(again[helloHead+helloBody+frameHead:])
-			if diff := cmp.Diff(s, s2); dir != dir2 || err != nil || diff != "" {
-				t.Errorf("%q, %q, %v: %s", dir, dir2, err, diff)
+			o2, s2, err := decodeSpawn(again[helloHead+helloBody+frameHead:])
+			if diff := cmp.Diff(s, s2) + cmp.Diff(o, o2); err != nil || diff != "" {
+				t.Errorf("%v: %s", err, diff)
 			}
 		}
 		if err := decodeFailed(p); err == nil {
@@ -95,13 +95,14 @@ func TestSpawnMessage(t *testing.T) {
 		ID: "x", Meta: []byte("m"), LogBytes: 1 << 20, AwayHold: time.Second, Stall: time.Minute, KeepExited: time.Hour,
 		Command: pty.Command{Path: "sh", Args: []string{"sh", "-c", ""}, Env: []string{"A=b", "C="}, Dir: testkit.Abs("/"), Size: pty.DefaultSize},
 	}
-	message, err := encodeSpawn("/run/h", want)
+	options := Options{Dir: "/run/h", Key: Key(), Lock: "/run/lock"}
+	message, err := encodeSpawn(options, want)
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, got, err := readSpawn(bytes.NewReader(message))
-	if diff := cmp.Diff(want, got); dir != "/run/h" || err != nil || diff != "" {
-		t.Errorf("%q, %v: %s", dir, err, diff)
+	had, got, err := readSpawn(bytes.NewReader(message))
+	if diff := cmp.Diff(want, got) + cmp.Diff(options, had); err != nil || diff != "" {
+		t.Errorf("%v: %s", err, diff)
 	}
 	for n := range message {
 		if _, _, err := readSpawn(bytes.NewReader(message[:n])); err == nil {
@@ -116,7 +117,7 @@ func TestSpawnMessage(t *testing.T) {
 		t.Error("a field that must be understood was skipped")
 	}
 	want.Command.Args = []string{strings.Repeat("x", maxSpawn)}
-	if _, err := encodeSpawn("/run/h", want); err == nil {
+	if _, err := encodeSpawn(options, want); err == nil {
 		t.Error("arguments without end were accepted")
 	}
 }

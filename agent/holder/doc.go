@@ -13,7 +13,7 @@
 //	err = c.Forget(ctx)                         // the exit was recorded
 //
 // What it is not for: it does not look into the output, knows no hosts and no
-// rights. Whoever runs as the user may connect.
+// rights, except whose daemon it is: see Options.Key and guard.
 //
 // # What is kept
 //

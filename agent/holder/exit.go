@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"tether/platform/ipc"
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -68,9 +70,31 @@ func (c *Client) Gone() bool {
 	}
 }
 
+// Left is how many processes the terminal's programs have left below the holder
+// of an agent's terminal; it is 0 for others.
+func (c *Client) Left() int {
+	peer, err := ipc.PeerOf(c.conn)
+	if err != nil {
+		return 0
+	}
+	defer peer.Close()
+	all, err := proc.List()
+	if err != nil {
+		return 0
+	}
+	n := 0
+	for _, p := range proc.Descendants(all, peer.Pid) {
+		if p.Pid != c.Pid() && !p.Zombie {
+			n++
+		}
+	}
+	return n
+}
+
 // Forget says that the exit was recorded: the holder removes its socket and
-// ends. It returns when that is done, or ctx ends; before the exit it returns
-// ErrRunning. The Client is over then.
+// ends, or stays for what an agent's programs have left. It returns when that is
+// done, or ctx ends; before the exit it returns ErrRunning. The Client is over
+// then.
 func (c *Client) Forget(ctx context.Context) error {
 	_, answer, err := c.begin(kindForget, nil)
 	if err != nil {
@@ -86,7 +110,7 @@ func (c *Client) Forget(ctx context.Context) error {
 		return fmt.Errorf("forget terminal: %w", err)
 	}
 	ended := c.over
-	if c.process != nil {
+	if c.process != nil && r.text != stays {
 		ended = c.reaped
 	}
 	select {

@@ -1,6 +1,7 @@
 package holder
 
 import (
+	"bytes"
 	"context"
 	"net"
 
@@ -19,7 +20,9 @@ func Hold(s Spec, c Child, door func()) (*Held, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Held{newHolder(s, c, func() error { door(); return nil })}, nil
+	h := newHolder(s, c, func() error { door(); return nil })
+	h.key = Key()
+	return &Held{h}, nil
 }
 
 // Run returns when the holder is over.
@@ -43,8 +46,11 @@ func (h *Held) Bounds() (base, end int64) {
 
 // Connect is Dial over a given connection.
 func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
-	return newClient(ctx, "test", "", conn, nil)
+	return newClient(ctx, Key(), "x", "", conn, nil)
 }
+
+// Key is that of the tests' holders.
+func Key() []byte { return bytes.Repeat([]byte{'k'}, KeyBytes) }
 
 // Size is the number of bytes that are missing.
 func (e *GapError) Size() int64 { return e.To - e.From }

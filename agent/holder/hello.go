@@ -1,9 +1,15 @@
 package holder
 
 import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
+	"time"
 )
 
 // VersionError is returned when no version of the framing is known to both
@@ -14,20 +20,32 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("holder speaks versions %d to %d, this program %d to %d", e.Min, e.Max, minVersion, maxVersion)
 }
 
+// RefusedError is returned when a holder does not serve this process, or what
+// serves the socket is no holder of this directory.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
 // hello is what both sides say first.
 type hello struct {
 	min, max uint16
 	features uint64
+	nonce    []byte // of this connection and side, to be proved; nil if it is missing
 }
 
-func ourHello() hello { return hello{minVersion, maxVersion, features} }
+func ourHello() hello {
+	nonce := make([]byte, nonceBytes)
+	_, _ = rand.Read(nonce) // never fails, by its documentation
+	return hello{minVersion, maxVersion, features, nonce}
+}
 
 func (h hello) append(dst []byte) []byte {
 	dst = append(dst, magic...)
 	dst = binary.BigEndian.AppendUint16(dst, uint16(helloBody))
 	dst = binary.BigEndian.AppendUint16(dst, h.min)
 	dst = binary.BigEndian.AppendUint16(dst, h.max)
-	return binary.BigEndian.AppendUint64(dst, h.features)
+	dst = binary.BigEndian.AppendUint64(dst, h.features)
+	return append(dst, h.nonce...)
 }
 
 // readHello reads the other side's hello. What a later version adds to it is
@@ -38,7 +56,7 @@ func readHello(r io.Reader) (hello, error) {
 		return hello{}, err
 	}
 	n := int(binary.BigEndian.Uint16(head[len(magic):]))
-	if string(head[:len(magic)]) != magic || n < helloBody || n > maxHello {
+	if string(head[:len(magic)]) != magic || n > maxHello {
 		return hello{}, errFrame
 	}
 	body := make([]byte, n)
@@ -46,17 +64,113 @@ func readHello(r io.Reader) (hello, error) {
 		return hello{}, err
 	}
 	f := fields{b: body}
-	h := hello{f.u16(), f.u16(), f.u64()}
-	if h.min > h.max || h.min == 0 {
+	h := hello{min: f.u16(), max: f.u16(), features: f.u64()}
+	if f.bad || h.min > h.max || h.min == 0 {
 		return hello{}, errFrame
 	}
+	h.nonce = f.take(nonceBytes)
 	return h, nil
 }
 
-// agree makes sure that there is a version that both sides know.
+// agree makes sure that there is a version that both sides know, and a nonce
+// to prove the key with.
 func (h hello) agree() error {
 	if h.max < minVersion || h.min > maxVersion {
 		return &VersionError{int(h.min), int(h.max)}
 	}
+	if h.nonce == nil {
+		return errFrame
+	}
 	return nil
+}
+
+// Labels keep the proofs of the two sides apart.
+const (
+	daemonLabel = "tether daemon"
+	holderLabel = "tether holder"
+)
+
+// prove is what shows that a side has the key, without telling it: it is good
+// for one connection to the holder id, and for one direction.
+func prove(key []byte, label, id string, daemon, holder hello) []byte {
+	mac := hmac.New(sha256.New, key)
+	for _, part := range [][]byte{[]byte(label), []byte(id), daemon.nonce, holder.nonce} {
+		var size [4]byte
+		binary.BigEndian.PutUint32(size[:], uint32(len(part)))
+		mac.Write(size[:])
+		mac.Write(part)
+	}
+	return mac.Sum(nil)
+}
+
+// greet is the holder's side of the first words. It lets in who has the key and
+// passes check, and returns the features of both.
+func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error) (agreed uint64, err error) {
+	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
+		return 0, err
+	}
+	theirs, err := readHello(r)
+	if err != nil {
+		return 0, err
+	}
+	ours := ourHello()
+	if _, err := conn.Write(ours.append(nil)); err != nil {
+		return 0, err
+	}
+	if err := theirs.agree(); err != nil {
+		return 0, err
+	}
+	proof, err := readWhole(r, kindProof, proofBytes)
+	if err != nil {
+		return 0, err
+	}
+	refused := error(nil)
+	if !hmac.Equal(proof, prove(key, daemonLabel, id, theirs, ours)) {
+		refused = &RefusedError{"the holder does not let in a program without its key"}
+	} else if check != nil {
+		refused = check(conn)
+	}
+	if refused != nil {
+		text := refused.Error()
+		_, _ = conn.Write(appendBytesFrame(nil, kindRefused, []byte(text[:min(len(text), maxText)])))
+		return 0, refused
+	}
+	if _, err := conn.Write(appendBytesFrame(nil, kindProven, prove(key, holderLabel, id, theirs, ours))); err != nil {
+		return 0, err
+	}
+	return theirs.features & features, conn.SetDeadline(time.Time{})
+}
+
+// introduce is the daemon's side of the first words. It returns the features
+// of both, after the holder has proved that it has the key as well.
+func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed uint64, err error) {
+	ours := ourHello()
+	if _, err := conn.Write(ours.append(nil)); err != nil {
+		return 0, err
+	}
+	theirs, err := readHello(r)
+	if err != nil {
+		return 0, err
+	}
+	if err := theirs.agree(); err != nil {
+		return 0, err
+	}
+	if _, err := conn.Write(appendBytesFrame(nil, kindProof, prove(key, daemonLabel, id, ours, theirs))); err != nil {
+		return 0, err
+	}
+	if head, err := r.Peek(1); err == nil && kind(head[0]) == kindRefused {
+		why, err := readWhole(r, kindRefused, maxText)
+		if err != nil {
+			return 0, err
+		}
+		return 0, &RefusedError{string(why)}
+	}
+	proof, err := readWhole(r, kindProven, proofBytes)
+	if err != nil {
+		return 0, err
+	}
+	if !hmac.Equal(proof, prove(key, holderLabel, id, ours, theirs)) {
+		return 0, &RefusedError{"what serves the socket does not have the holders' key"}
+	}
+	return theirs.features & features, nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
+	"tether/platform/ipc"
 	"tether/platform/pty"
 )
 
@@ -26,6 +27,7 @@ var programs = map[string]func(args []string) int{
 	"count":  count,
 	"daemon": daemon,
 	"wait":   wait,
+	"knock":  knock,
 }
 
 func TestMain(m *testing.M) {
@@ -49,7 +51,7 @@ func options(t testing.TB) holder.Options {
 			t.Errorf("a race in a holder: %s, %v", text, err)
 		}
 	})
-	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{"tether-test", "holder"}}
+	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{"tether-test", "holder"}, Key: holder.Key()}
 }
 
 func self(t testing.TB) string {
@@ -76,6 +78,30 @@ func wait([]string) int {
 	return 0
 }
 
+// knock connects to a holder as a daemon would, with the lock if one is named, and prints what came of it.
+func knock(args []string) int {
+	o := holder.Options{Dir: args[0], Key: holder.Key()}
+	if args[1] == "wrong" {
+		o.Key[0]++
+	}
+	if len(args) > 3 {
+		lock, err := ipc.Lock(args[3])
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer lock.Close()
+	}
+	c, err := holder.Dial(context.Background(), o, args[2])
+	if err != nil {
+		fmt.Println("out:", err)
+		return 0
+	}
+	defer c.Close()
+	fmt.Printf("in: %q.\n", c.Meta())
+	return 0
+}
+
 // sh is a command for the shell.
 func sh(script string) pty.Command {
 	return pty.Command{Path: "/bin/sh", Args: []string{"sh", "-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
@@ -95,7 +121,7 @@ func spawn(t testing.TB, o holder.Options, s holder.Spec) *holder.Client {
 
 // discard ends what a test has left, also after it failed.
 func discard(t testing.TB, o holder.Options, id string) {
-	c, err := holder.Dial(context.Background(), o.Dir, id)
+	c, err := holder.Dial(context.Background(), o, id)
 	if errors.Is(err, holder.ErrGone) {
 		return
 	}
@@ -115,7 +141,7 @@ func discard(t testing.TB, o holder.Options, id string) {
 
 func dial(t testing.TB, o holder.Options, id string) *holder.Client {
 	t.Helper()
-	c, err := holder.Dial(t.Context(), o.Dir, id)
+	c, err := holder.Dial(t.Context(), o, id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +245,7 @@ func daemon(args []string) int {
 	if err != nil {
 		return 2
 	}
-	c, err := holder.Dial(context.Background(), dir, id)
+	c, err := holder.Dial(context.Background(), holder.Options{Dir: dir, Key: holder.Key()}, id)
 	if err != nil {
 		return 3
 	}

@@ -538,8 +538,9 @@ func TestStopWithAFrozenDaemon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, holder.Spec{})
 		conn := b.conn()
-		_, _ = conn.Write(helloOf(1, 1, ""))
-		_, _ = io.ReadFull(conn, make([]byte, 22))
+		if _, err := greet(conn, helloOf(1, 1, "")); err != nil {
+			t.Fatal(err)
+		}
 		b.tasks.Go(func() { b.child.Print("x") })
 		began := time.Now()
 		b.held.Stop()
@@ -556,9 +557,11 @@ func TestLostHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()
 		streams := make(chan struct{})
-		go func() { _, _ = io.Copy(io.Discard, conn) }()
 		go func() {
-			_, _ = conn.Write(helloOf(1, 1, ""))
+			if _, err := meet(conn, helloOf(1, 1, "")); err != nil {
+				t.Error(err)
+			}
+			go func() { _, _ = io.Copy(io.Discard, conn) }()
 			_, _ = conn.Write(frame(0x41, strings.Repeat("\x00", 48)))
 			_, _ = conn.Write(frame(0x44, ""))
 			<-streams
@@ -622,6 +625,7 @@ func TestInputThatIsNotRead(t *testing.T) {
 				t.Errorf("daemon %d wrote: %v", i, err)
 			}
 		}
+		synctest.Wait() // the holder knows that the last one is gone
 		close(b.child.blocked)
 		c := b.dial()
 		if n, err := c.Write([]byte("!")); n != 1 || err != nil {

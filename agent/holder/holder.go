@@ -3,6 +3,7 @@ package holder
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"sync"
 	"time"
@@ -35,7 +36,10 @@ type holder struct {
 	spec    Spec
 	child   child
 	started time.Time
-	door    func() error // closes the socket, removes it and returns
+	door    func() error         // closes the socket, removes it and returns
+	adopts  bool                 // it is the parent of orphans, see stay
+	key     []byte               // whoever connects must prove that they have it
+	check   func(net.Conn) error // whether whoever connects may; nil lets all in
 
 	room   chan struct{} // 1 slot: the floor moved, or who is connected
 	inputs chan input    // to typist

@@ -97,7 +97,7 @@ func TestIDInUse(t *testing.T) {
 			t.Errorf("id %q was accepted", id)
 		}
 	}
-	if _, err := holder.Dial(t.Context(), o.Dir, "y"); !errors.Is(err, holder.ErrGone) {
+	if _, err := holder.Dial(t.Context(), o, "y"); !errors.Is(err, holder.ErrGone) {
 		t.Errorf("Dial of nobody: %v", err)
 	}
 }

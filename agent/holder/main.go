@@ -3,6 +3,7 @@ package holder
 import (
 	"errors"
 	"net"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -31,14 +32,14 @@ func Main(args []string) int {
 		return 2
 	}
 	defer status.Close()
-	dir, s, err := readSpawn(spec)
+	o, s, err := readSpawn(spec)
 	spec.Close()
 	if err != nil {
 		_, _ = status.Write(encodeFailed(err))
 		return 1
 	}
 	tune(s.LogBytes)
-	h, socket, err := open(dir, s)
+	h, socket, err := open(o, s)
 	if err != nil {
 		_, _ = status.Write(encodeFailed(err))
 		return 1
@@ -48,11 +49,19 @@ func Main(args []string) int {
 		h.stop()
 	}()
 	h.tasks.Go(func() { h.accept(socket) })
+	if h.adopts {
+		h.tasks.Go(func() { proc.ReapOrphans(h.child.Pid(), h.over) })
+	}
 	if _, err := status.Write(appendBytesFrame(nil, kindStarted, nil)); err != nil {
 		h.stop() // nobody knows of this terminal
 	}
 	status.Close()
 	h.run()
+	if h.adopts {
+		h.stay()
+		runtime.KeepAlive(socket) // and its lock with it
+		_ = removeLock(socketPath(o.Dir, s.ID))
+	}
 	return 0
 }
 
@@ -77,8 +86,8 @@ const maxProcs = 1
 
 // open listens, then starts the child: an id in use is found before anything
 // runs.
-func open(dir string, s Spec) (*holder, *ipc.Listener, error) {
-	path := socketPath(dir, s.ID)
+func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
+	path := socketPath(o.Dir, s.ID)
 	socket, err := ipc.Listen(path)
 	if locked := (*ipc.LockedError)(nil); errors.As(err, &locked) {
 		return nil, nil, ErrInUse
@@ -86,15 +95,23 @@ func open(dir string, s Spec) (*holder, *ipc.Listener, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	adopts := isAgents(s.Command.Env) && proc.AdoptOrphans() == nil
 	door := sync.OnceValue(func() error {
+		if adopts {
+			return socket.Leave() // the lock is for EndStaying
+		}
 		return errors.Join(removeLock(path), socket.Close())
 	})
+	s.Command.Adopted, s.Command.Spare = adopts, o.spare
 	c, err := pty.Start(s.Command)
 	if err != nil {
-		return nil, nil, errors.Join(err, door())
+		return nil, nil, errors.Join(err, removeLock(path), socket.Close())
 	}
 	s.Command.Args, s.Command.Env = nil, nil // secrets, and memory
-	return newHolder(s, c, door), socket, nil
+	h := newHolder(s, c, door)
+	h.adopts = adopts
+	h.key, h.check = o.Key, newGuard(o.Lock, os.Getppid()).check
+	return h, socket, nil
 }
 
 // maxConns bounds the connections at a time, of which one is the daemon's.

@@ -178,7 +178,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 	for range 2 {
 		wg.Go(func() { // each takes over from the other
 			for range 20 {
-				c, err := holder.Dial(t.Context(), o.Dir, "x")
+				c, err := holder.Dial(t.Context(), o, "x")
 				if errors.Is(err, holder.ErrReplaced) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 					continue // already while it said hello
 				}
@@ -345,13 +345,16 @@ func TestGarbageOnTheSocket(t *testing.T) {
 	o := options(t)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: sh("read x; echo got $x")})
 	stream(t, h, 0)
-	hello := "TETHER-H\x00\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00"
+	hello := string(helloOf(1, 1, ""))
 	for name, text := range map[string]string{
 		"nothing":      "",
 		"another":      "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 		"short hello":  "TETHER-H\x00\x02\x00\x01",
 		"long hello":   "TETHER-H\xff\xff" + strings.Repeat("x", 70000),
 		"no version":   "TETHER-H\x00\x0c\x00\x07\x00\x09\x00\x00\x00\x00\x00\x00\x00\x00",
+		"no nonce":     "TETHER-H\x00\x0c\x00\x01\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00",
+		"no proof":     hello + string(frame(0x01, strings.Repeat("\x00", 12))),
+		"a wrong one":  hello + string(frame(0x0c, strings.Repeat("\x00", 32))),
 		"half a hello": hello[:9],
 	} {
 		conn, err := ipc.Dial(t.Context(), filepath.Join(o.Dir, "x.sock"))

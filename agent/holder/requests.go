@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -158,11 +159,16 @@ func (s *session) input(request uint32, p []byte, check func() error) error {
 	s.h.mu.Lock()
 	defer s.h.mu.Unlock()
 	select {
-	case s.h.inputs <- in:
-		return nil
+	case waiting := <-s.h.inputs:
+		if waiting.from == s {
+			s.h.inputs <- waiting // there is room: only this lock's owner adds
+			return errBusy
+		}
+		// It is of a daemon that this one has replaced, whose end was not seen yet, and was not begun.
 	default:
-		return errBusy
 	}
+	s.h.inputs <- in
+	return nil
 }
 
 // kill ends the child's tree, on a goroutine of its own that a lost
@@ -208,8 +214,16 @@ func (s *session) cancel(request uint32, check func() error) error {
 // forget ends the holder. The reply is its last word.
 func (s *session) forget(request uint32) {
 	err := s.h.forget()
-	s.reply(request, err)
-	if err == nil {
-		s.h.finish()
+	switch {
+	case err != nil:
+		s.reply(request, err)
+		return
+	case s.h.adopts && proc.Children():
+		s.h.mu.Lock()
+		s.controlLocked(reply{request, statusOK, stays}.append(nil))
+		s.h.mu.Unlock()
+	default:
+		s.reply(request, nil)
 	}
+	s.h.finish()
 }

@@ -52,7 +52,7 @@ type session struct {
 func (h *holder) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 1<<10)
-	agreed, err := greet(conn, r)
+	agreed, err := greet(conn, r, h.key, h.spec.ID, h.check)
 	if err != nil {
 		return
 	}
@@ -67,25 +67,6 @@ func (h *holder) serve(conn net.Conn) {
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()
-}
-
-// greet exchanges hellos, the daemon speaks first, and returns the features of
-// both.
-func greet(conn net.Conn, r *bufio.Reader) (agreed uint64, err error) {
-	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
-		return 0, err
-	}
-	theirs, err := readHello(r)
-	if err != nil {
-		return 0, err
-	}
-	if _, err := conn.Write(ourHello().append(nil)); err != nil {
-		return 0, err
-	}
-	if err := theirs.agree(); err != nil {
-		return 0, err
-	}
-	return theirs.features & features, conn.SetDeadline(time.Time{})
 }
 
 // adopt makes s the connected daemon and tells the one before.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tether/platform/ipc"
 	"tether/platform/proc"
@@ -17,17 +18,29 @@ type Options struct {
 	// Dir is the absolute directory of the sockets, this user's alone; it is
 	// made if missing. Dir/ID.sock must fit into ipc.MaxPath.
 	Dir string
+	// Key is the secret of KeyBytes by which this process and holders know
+	// each other. It is the same for all holders of the directory.
+	Key []byte
+	// Lock is the absolute path of the lock that a daemon holds while it is
+	// connected, see ipc.Lock. "" asks for none.
+	Lock string
 	// Path is the absolute path of a program that calls Main, and Argv the
 	// whole argument list that makes it do so; the id is added.
 	Path string
 	Argv []string
 }
 
-// runtimeEnv is the whole environment of a holder: what its runtime reads
-// before Main, and nothing of the daemon's but where the race detector of a
-// test's binary reports to.
-func runtimeEnv() []string {
+// environ is the whole environment of a holder: what its runtime reads before
+// Main, the mark of an agent's terminal, by which what is below the holder is
+// known for the agent's, and nothing of the daemon's but where the race detector
+// of a test's binary reports to.
+func (s Spec) environ() []string {
 	env := []string{"GOMAXPROCS=" + strconv.Itoa(maxProcs), "GOGC=" + strconv.Itoa(gcFirst), "GOTRACEBACK=none"}
+	for _, entry := range s.Command.Env {
+		if strings.HasPrefix(entry, proc.AgentVar+"=") {
+			env = append(env, entry)
+		}
+	}
 	if race, ok := os.LookupEnv("GORACE"); ok {
 		env = append(env, "GORACE="+race)
 	}
@@ -45,15 +58,15 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 	if o.Path == "" {
 		return nil, errors.New("holder: no program given that is to be the holder")
 	}
-	message, err := encodeSpawn(o.Dir, s)
+	message, err := encodeSpawn(o, s)
 	if err != nil {
 		return nil, err
 	}
-	process, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), message)
+	process, err := launch(ctx, o.Path, append(slices.Clip(o.Argv), s.ID), s.environ(), message)
 	if err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx, o.Dir, s.ID, process)
+	c, err := dial(ctx, o, s.ID, process)
 	if err != nil {
 		end(process) // it runs, but nobody would know
 		return nil, err
@@ -63,7 +76,7 @@ func Spawn(ctx context.Context, o Options, s Spec) (*Client, error) {
 
 // launch starts the process, gives it the message and waits until it is
 // ready.
-func launch(ctx context.Context, path string, argv []string, message []byte) (*os.Process, error) {
+func launch(ctx context.Context, path string, argv, env []string, message []byte) (*os.Process, error) {
 	spec, specW, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -72,7 +85,7 @@ func launch(ctx context.Context, path string, argv []string, message []byte) (*o
 	if err != nil {
 		return nil, errors.Join(err, spec.Close(), specW.Close())
 	}
-	process, err := proc.StartSession(path, argv, runtimeEnv(), spec, statusW)
+	process, err := proc.StartSession(path, argv, env, spec, statusW)
 	spec.Close()
 	statusW.Close()
 	if err != nil {
@@ -108,17 +121,18 @@ func end(process *os.Process) {
 }
 
 // Dial connects to the holder with this id. It takes the place of a daemon
-// that is connected. The error is ErrGone when there is none, and a
-// *VersionError when it cannot be talked to.
-func Dial(ctx context.Context, dir, id string) (*Client, error) {
+// that is connected. The error is ErrGone when there is none, a *VersionError when
+// it cannot be talked to, and a *RefusedError when it does not let this process
+// in. Of o it needs Dir and Key.
+func Dial(ctx context.Context, o Options, id string) (*Client, error) {
 	if !validID(id) {
 		return nil, fmt.Errorf("%w: %.80q", ErrGone, id)
 	}
-	return dial(ctx, dir, id, nil)
+	return dial(ctx, o, id, nil)
 }
 
-func dial(ctx context.Context, dir, id string, process *os.Process) (*Client, error) {
-	path := socketPath(dir, id)
+func dial(ctx context.Context, o Options, id string, process *os.Process) (*Client, error) {
+	path := socketPath(o.Dir, id)
 	conn, err := ipc.Dial(ctx, path)
 	if errors.Is(err, ipc.ErrNotRunning) {
 		return nil, fmt.Errorf("%w: %s", ErrGone, id)
@@ -126,5 +140,5 @@ func dial(ctx context.Context, dir, id string, process *os.Process) (*Client, er
 	if err != nil {
 		return nil, err
 	}
-	return newClient(ctx, id, path, conn, process)
+	return newClient(ctx, o.Key, id, path, conn, process)
 }

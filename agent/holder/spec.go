@@ -29,7 +29,8 @@ type Spec struct {
 	// Stall is the same for a daemon that is connected but takes nothing,
 	// default 10 s. One that reads every half of it is never too slow.
 	Stall time.Duration
-	// KeepExited is how long the exit waits for a daemon, default 24 h.
+	// KeepExited is how long the exit, the log and the meta wait for a daemon,
+	// default 24 h.
 	KeepExited time.Duration
 }
 

@@ -30,6 +30,8 @@ const (
 	fieldAwayHold   = 10 // nanoseconds u64
 	fieldStall      = 11 // nanoseconds u64
 	fieldKeepExited = 12 // nanoseconds u64
+	fieldKey        = 13
+	fieldLock       = 14 // path of the daemon's lock
 )
 
 func appendField[T string | []byte](dst []byte, key byte, value T) []byte {
@@ -41,10 +43,13 @@ func appendField[T string | []byte](dst []byte, key byte, value T) []byte {
 func u64Field(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
 
 // encodeSpawn is all that goes through a new holder's pipe.
-func encodeSpawn(dir string, s Spec) ([]byte, error) {
+func encodeSpawn(o Options, s Spec) ([]byte, error) {
+	if len(o.Key) != KeyBytes {
+		return nil, fmt.Errorf("the holders' key has %d bytes, want %d", len(o.Key), KeyBytes)
+	}
 	dst := beginFrame(ourHello().append(nil), kindSpawn)
 	at := len(dst) - frameHead
-	dst = appendField(dst, fieldSocket, dir)
+	dst = appendField(dst, fieldSocket, o.Dir)
 	dst = appendField(dst, fieldID, s.ID)
 	dst = appendField(dst, fieldPath, s.Command.Path)
 	for _, arg := range s.Command.Args {
@@ -61,31 +66,37 @@ func encodeSpawn(dir string, s Spec) ([]byte, error) {
 	dst = appendField(dst, fieldAwayHold, u64Field(int64(s.AwayHold)))
 	dst = appendField(dst, fieldStall, u64Field(int64(s.Stall)))
 	dst = appendField(dst, fieldKeepExited, u64Field(int64(s.KeepExited)))
+	dst = appendField(dst, fieldKey, o.Key)
+	dst = appendField(dst, fieldLock, o.Lock)
 	if n := len(dst) - at - frameHead; n > maxSpawn {
 		return nil, fmt.Errorf("arguments and environment of %d bytes: at most %d are allowed", n, maxSpawn)
 	}
 	return endFrame(dst, at), nil
 }
 
-// readSpawn reads what a new holder is to run.
-func readSpawn(r io.Reader) (dir string, s Spec, err error) {
+// readSpawn reads what a new holder is to run, and of its options the
+// directory, the key and the lock.
+func readSpawn(r io.Reader) (o Options, s Spec, err error) {
 	h, err := readHello(r)
 	if err != nil {
-		return "", s, err
+		return o, s, err
 	}
 	if err := h.agree(); err != nil {
-		return "", s, err
+		return o, s, err
 	}
 	p, err := readWhole(r, kindSpawn, maxSpawn)
 	if err != nil {
-		return "", s, err
+		return o, s, err
 	}
-	dir, s, err = decodeSpawn(p)
+	o, s, err = decodeSpawn(p)
+	if err == nil && len(o.Key) != KeyBytes {
+		err = errFrame
+	}
 	if err != nil {
-		return "", s, err
+		return o, s, err
 	}
 	s, err = s.withDefaults()
-	return dir, s, err
+	return o, s, err
 }
 
 // readWhole reads one frame that must be of kind k.
@@ -106,13 +117,13 @@ func readWhole(r io.Reader, k kind, limit int) ([]byte, error) {
 	return p, err
 }
 
-func decodeSpawn(p []byte) (dir string, s Spec, err error) {
+func decodeSpawn(p []byte) (o Options, s Spec, err error) {
 	f := fields{b: p}
 	for len(f.b) > 0 && !f.bad {
 		key := f.u8()
 		n := f.u32()
 		if n > maxField {
-			return "", s, errSize
+			return o, s, errSize
 		}
 		value := fields{b: f.take(int(n))}
 		if f.bad {
@@ -120,13 +131,17 @@ func decodeSpawn(p []byte) (dir string, s Spec, err error) {
 		}
 		switch key {
 		case fieldSocket:
-			dir = string(value.b)
+			o.Dir = string(value.b)
+		case fieldKey:
+			o.Key = append([]byte(nil), value.b...)
+		case fieldLock:
+			o.Lock = string(value.b)
 		default:
 			s.decodeField(key, &value)
 		}
 		f.bad = value.bad
 	}
-	return dir, s, f.err()
+	return o, s, f.err()
 }
 
 func (s *Spec) decodeField(key byte, v *fields) {

@@ -16,9 +16,15 @@ const (
 	featureSignal uint64 = 1 << 0 // kindSignal
 	featureKeep   uint64 = 1 << 1 // kindKeep
 
-	helloHead = len(magic) + 2 // bytes before the part that may grow
-	helloBody = 2 + 2 + 8      // bytes of that part in version 1
-	maxHello  = 1024           // bytes of that part in any version
+	helloHead = len(magic) + 2         // bytes before the part that may grow
+	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
+	maxHello  = 1024                   // bytes of that part in any version
+
+	nonceBytes = 32
+	proofBytes = 32 // of HMAC-SHA256
+
+	// KeyBytes is the length of Options.Key.
+	KeyBytes = 32
 )
 
 // kind is the first byte of a frame. Kinds with bit 7 may be skipped by those
@@ -40,6 +46,7 @@ const (
 	kindForget     kind = 0x09 // request u32
 	kindSignal     kind = 0x0a // request u32, name; with featureSignal
 	kindKeep       kind = 0x0b // offset u64; with featureKeep
+	kindProof      kind = 0x0c // HMAC; once, after the hellos
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 
@@ -53,6 +60,8 @@ const (
 	kindExit     kind = 0x46 // end u64, at u64 (Unix nanoseconds), code u32 (all ones: not known), name of the signal
 	kindReply    kind = 0x47 // request u32, status u8, text
 	kindReplaced kind = 0x48 // nothing
+	kindProven   kind = 0x49 // HMAC; once, before all others
+	kindRefused  kind = 0x4a // text; instead of kindProven
 	kindStarted  kind = 0x61 // nothing; only on the pipe of a start
 	kindFailed   kind = 0x62 // fields; only on the pipe of a start
 )
@@ -76,6 +85,8 @@ const (
 	statusError   = 1 // the text says what
 	statusClosed  = 2 // the terminal was closed
 	statusRunning = 3 // the child has not ended
+
+	stays = "stays" // text of the reply to forget: the holder stays for what was left
 )
 
 var (

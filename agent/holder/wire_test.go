@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -74,18 +76,97 @@ type scene struct {
 	daemon, theHolder []byte
 }
 
-// plain is s without the features that a hello says: those come and go, and
-// version 1 is what is left without them.
+// plain is s without the features that a hello says, which come and go, and
+// without the nonces and proofs, which are others each time: version 1 is what
+// is left.
 func (s scene) plain() scene {
 	if s.step == "hello" {
-		s.daemon, s.theHolder = withoutFeatures(s.daemon), withoutFeatures(s.theHolder)
+		s.daemon, s.theHolder = plainWords(s.daemon), plainWords(s.theHolder)
 	}
 	return s
 }
 
-func withoutFeatures(hello []byte) []byte {
-	const at, n = 14, 8
-	return slices.Concat(hello[:at], make([]byte, n), hello[at+n:])
+// Where things are in the first words of a side: its hello, and a frame with
+// its proof.
+const (
+	atFeatures = 14
+	atNonce    = 22
+	helloSize  = 54
+	wordsSize  = 91
+)
+
+func plainWords(words []byte) []byte {
+	words = bytes.Clone(words)
+	clear(words[atFeatures:helloSize])
+	clear(words[helloSize+5 : wordsSize])
+	return words
+}
+
+// proof is what a side says of the key, in the words of docs/HOLDER.md.
+func proof(label string, daemon, theHolder []byte) string {
+	mac := hmac.New(sha256.New, holder.Key())
+	for _, part := range [][]byte{[]byte(label), []byte("x"), daemon[atNonce:helloSize], theHolder[atNonce:helloSize]} {
+		mac.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part))))
+		mac.Write(part)
+	}
+	return string(mac.Sum(nil))
+}
+
+// greet says the first words of a daemon and returns those of the holder.
+func greet(conn net.Conn, hello []byte) ([]byte, error) {
+	words := make([]byte, wordsSize)
+	if _, err := conn.Write(hello); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, words[:helloSize]); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(frame(0x0c, proof("tether daemon", hello, words))); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, words[helloSize:]); err != nil {
+		return nil, err
+	}
+	if want := frame(0x49, proof("tether holder", hello, words)); !bytes.Equal(words[helloSize:], want) {
+		return nil, fmt.Errorf("the holder proves by %x, want %x", words[helloSize:], want)
+	}
+	return words, nil
+}
+
+// meet says the first words of a holder and returns those of the daemon.
+func meet(conn net.Conn, hello []byte) ([]byte, error) {
+	words := make([]byte, wordsSize)
+	if _, err := io.ReadFull(conn, words[:helloSize]); err != nil {
+		return nil, err
+	}
+	if _, err := conn.Write(hello); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, words[helloSize:]); err != nil {
+		return nil, err
+	}
+	if want := frame(0x0c, proof("tether daemon", words, hello)); !bytes.Equal(words[helloSize:], want) {
+		return nil, fmt.Errorf("the daemon proves by %x, want %x", words[helloSize:], want)
+	}
+	_, err := conn.Write(frame(0x49, proof("tether holder", words, hello)))
+	return words, err
+}
+
+// pieces is a connection that writes at most size bytes at a time.
+type pieces struct {
+	net.Conn
+	size int
+}
+
+func (c pieces) Write(p []byte) (n int, err error) {
+	for piece := range slices.Chunk(p, c.size) {
+		k, err := c.Conn.Write(piece)
+		n += k
+		if err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 func (s scene) String() string {
@@ -203,9 +284,16 @@ func TestTranscriptAgainstHolder(t *testing.T) {
 	for _, size := range []int{1, 3, 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newTranscriptBench(t)
-			conn := b.conn()
+			conn := pieces{b.conn(), size}
 			for _, s := range readTranscript(t) {
+				var words []byte
 				switch s.step {
+				case "hello":
+					var err error
+					if words, err = greet(conn, s.daemon[:helloSize]); err != nil {
+						t.Fatal(err)
+					}
+					s.daemon = nil
 				case "print":
 					b.child.Print("hello\r\n")
 				case "exit":
@@ -214,14 +302,12 @@ func TestTranscriptAgainstHolder(t *testing.T) {
 				wrote := make(chan struct{})
 				b.tasks.Go(func() {
 					defer close(wrote)
-					for p := s.daemon; len(p) > 0; p = p[min(size, len(p)):] {
-						_, _ = conn.Write(p[:min(size, len(p))])
-					}
+					_, _ = conn.Write(s.daemon)
 				})
 				got := make([]byte, len(s.theHolder))
-				_, err := io.ReadFull(conn, got)
+				_, err := io.ReadFull(conn, got[copy(got, words):])
 				if s.step == "hello" {
-					got = withoutFeatures(got)
+					got = plainWords(got)
 				}
 				if err != nil || !bytes.Equal(got, s.theHolder) {
 					t.Fatalf("%s in pieces of %d: got %x, %v, want %x", s.step, size, got, err, s.theHolder)
@@ -247,19 +333,23 @@ func TestTranscriptAgainstClient(t *testing.T) {
 			next := make(chan scene)
 			b.tasks.Go(func() {
 				defer conn.Close()
+				conn := pieces{conn, size}
 				for s := range next {
 					got := make([]byte, len(s.daemon))
-					_, err := io.ReadFull(conn, got)
+					var err error
 					if s.step == "hello" {
-						got = withoutFeatures(got)
+						if got, err = meet(conn, s.theHolder[:helloSize]); err == nil {
+							got = plainWords(got)
+						}
+						s.theHolder = s.theHolder[wordsSize:]
+					} else {
+						_, err = io.ReadFull(conn, got)
 					}
 					if err != nil || !bytes.Equal(got, s.daemon) {
 						t.Errorf("%s: the daemon said %x, %v, want %x", s.step, got, err, s.daemon)
 						return
 					}
-					for p := s.theHolder; len(p) > 0; p = p[min(size, len(p)):] {
-						_, _ = conn.Write(p[:min(size, len(p))])
-					}
+					_, _ = conn.Write(s.theHolder)
 					if s.step == "forget" {
 						return
 					}
@@ -292,10 +382,11 @@ func TestTranscriptAgainstClient(t *testing.T) {
 // helloOf is the hello of a program of another time.
 func helloOf(low, high uint16, more string) []byte {
 	dst := []byte("TETHER-H")
-	dst = binary.BigEndian.AppendUint16(dst, uint16(12+len(more)))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(44+len(more)))
 	dst = binary.BigEndian.AppendUint16(dst, low)
 	dst = binary.BigEndian.AppendUint16(dst, high)
 	dst = append(dst, "\xff\xff\xff\xff\xff\xff\xff\xff"...) // it has every feature there will be
+	dst = append(dst, strings.Repeat("n", 32)...)
 	return append(dst, more...)
 }
 
@@ -310,14 +401,17 @@ func TestNewerDaemon(t *testing.T) {
 		b := newTranscriptBench(t)
 		scenes := readTranscript(t)
 		conn := b.conn()
+		words, err := greet(conn, helloOf(1, 3, "and more"))
+		if err != nil {
+			t.Fatal(err)
+		}
 		b.tasks.Go(func() {
-			_, _ = conn.Write(helloOf(1, 3, "and more"))
 			_, _ = conn.Write(frame(0x81, strings.Repeat("?", 64<<10)))
 			_, _ = conn.Write(frame(0x01, "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x04\x00\x00and more"))
 			_, _ = conn.Write(frame(0xff, ""))
 		})
 		got := make([]byte, len(scenes[0].theHolder))
-		if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(withoutFeatures(got), scenes[0].theHolder) {
+		if _, err := io.ReadFull(conn, got[copy(got, words):]); err != nil || !bytes.Equal(plainWords(got), scenes[0].theHolder) {
 			t.Fatalf("said %x, %v", got, err)
 		}
 		b.child.Print("hello\r\n")
@@ -336,10 +430,12 @@ func TestNewerHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		conn, theirs := net.Pipe()
 		var tasks sync.WaitGroup
-		tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 		tasks.Go(func() {
 			zero := strings.Repeat("\x00", 8)
-			_, _ = conn.Write(helloOf(1, 3, "and more"))
+			if _, err := meet(conn, helloOf(1, 3, "and more")); err != nil {
+				t.Error(err)
+			}
+			tasks.Go(func() { _, _ = io.Copy(io.Discard, conn) })
 			_, _ = conn.Write(frame(0xc1, "news"))
 			_, _ = conn.Write(frame(0x41, strings.Repeat(zero, 4)+"\x00\x00\x00\x05\x00\x50\x00\x18"+zero+"and more"))
 			_, _ = conn.Write(frame(0x44, "and more"))
@@ -402,10 +498,10 @@ func TestBadFrames(t *testing.T) {
 				b.child.blocked = make(chan struct{})
 				defer b.end()
 				conn := b.conn()
-				b.tasks.Go(func() {
-					_, _ = conn.Write(helloOf(1, 1, ""))
-					_, _ = conn.Write(p)
-				})
+				if _, err := greet(conn, helloOf(1, 1, "")); err != nil {
+					t.Fatal(err)
+				}
+				b.tasks.Go(func() { _, _ = conn.Write(p) })
 				began := time.Now()
 				if _, err := io.Copy(io.Discard, conn); err != nil || time.Since(began) > time.Second {
 					t.Errorf("%v after %v", err, time.Since(began))

@@ -167,6 +167,26 @@ type Status struct {
 	Secrets *SecretStore `json:"secrets,omitempty"`
 	// Root is there if the daemon runs as root.
 	Root *Root `json:"root,omitempty"`
+	// Agents are the programs that are known to be agents, and run.
+	Agents []AgentStatus `json:"agents,omitempty"`
+	// Sandbox is there if any agent has one.
+	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
+}
+
+// AgentStatus is an agent's own program, with all that it has started itself.
+type AgentStatus struct {
+	Name     string `json:"name"`
+	Pid      int    `json:"pid"`
+	Confined bool   `json:"confined"` // by tether sandbox, or tether acp --sandbox; what tether starts for it is another matter
+}
+
+// SandboxStatus is the best way in which commands of agents can be confined
+// here.
+type SandboxStatus struct {
+	Kind     string `json:"kind,omitempty"`     // wall, landlock or seatbelt
+	Wall     bool   `json:"wall"`               // otherwise it is a fence: it keeps files from being changed
+	Abstract bool   `json:"abstract,omitempty"` // the kernel cannot close abstract sockets
+	Error    string `json:"error,omitempty"`    // why there is none; agents with a sandbox then run nothing
 }
 
 // Root is what follows from running as root, or as LocalSystem of Windows.
@@ -209,6 +229,7 @@ type Count struct {
 	Running int `json:"running"`
 	Exited  int `json:"exited"` // and still readable
 	Lent    int `json:"lent"`   // running ones
+	There   int `json:"there"`  // of those that are lent, how many at least one host has now
 }
 
 // LogMemory is what all terminals keep of their output.
@@ -255,6 +276,8 @@ type Lent struct {
 	URI     string `json:"uri"`
 	Unacked int64  `json:"unacked_bytes"`
 	Lost    int64  `json:"lost_bytes"`
+	// There is whether the host has it now; otherwise it is to be lent.
+	There   bool   `json:"there"`
 	Problem string `json:"problem,omitempty"`
 	// Observers is how many watch there, absent where the host does not say.
 	Observers *int `json:"observers,omitempty"`

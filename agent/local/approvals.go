@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"time"
 
@@ -15,18 +14,22 @@ import (
 // Approval is a question that waits for the person, one that nobody answered
 // in time, or an approval that stands.
 type Approval struct {
-	ID      string    `json:"id"`    // "q-…" of a question, "g-…" of an approval
-	State   string    `json:"state"` // waiting, expired, granted
-	Actor   string    `json:"actor"`
-	Door    string    `json:"door,omitempty"`
-	Argv    []string  `json:"argv,omitempty"`
-	Line    string    `json:"line,omitempty"`
-	Cwd     string    `json:"cwd"`
-	Env     []string  `json:"env,omitempty"` // names
-	Rule    string    `json:"rule,omitempty"`
-	Reason  string    `json:"reason,omitempty"`
-	Since   time.Time `json:"since"`
-	Expires time.Time `json:"expires"` // a question is denied then
+	ID       string          `json:"id"`    // "q-…" of a question, "g-…" of an approval
+	State    string          `json:"state"` // waiting, expired, granted
+	Actor    string          `json:"actor"`
+	Who      string          `json:"who,omitempty"` // an agent at a host, by the name that the host gives it; for people to read
+	Door     string          `json:"door,omitempty"`
+	Argv     []string        `json:"argv,omitempty"`
+	Line     string          `json:"line,omitempty"`
+	Cwd      string          `json:"cwd"`
+	Env      []string        `json:"env,omitempty"`      // names of the variables that it sets
+	Settings []string        `json:"settings,omitempty"` // NAME=value; values that decide what runs as they are, secrets in others masked
+	Scripts  []policy.Script `json:"scripts,omitempty"`  // of a question: files that it runs, as they were then
+	Summary  string          `json:"summary,omitempty"`  // of a question, for notifications: who asks to run what, short and without secrets
+	Rule     string          `json:"rule,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Since    time.Time       `json:"since"`
+	Expires  time.Time       `json:"expires"` // a question is denied then
 }
 
 // The states of an Approval.
@@ -79,7 +82,9 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 	asked, grants, version := s.opts.Policy.Questions()
 	list := ApprovalList{SchemaVersion: SchemaVersion, Version: version, Approvals: []Approval{}}
 	for _, q := range asked {
-		list.Approvals = append(list.Approvals, approvalFrom(q))
+		a := approvalFrom(q)
+		a.Summary = s.opts.Policy.Summary(q.Request)
+		list.Approvals = append(list.Approvals, a)
 	}
 	for _, g := range grants {
 		list.Approvals = append(list.Approvals, grantFrom(g))
@@ -90,7 +95,7 @@ func (s *Server) approvals(w http.ResponseWriter, r *http.Request) error {
 func approvalFrom(q policy.Question) Approval {
 	a := requestOf(q.Request)
 	a.ID, a.State, a.Since, a.Expires = q.ID, ApprovalWaiting, q.Asked, q.Expires
-	a.Rule, a.Reason = q.Why.Rule, q.Why.Reason
+	a.Rule, a.Reason, a.Scripts = q.Why.Rule, q.Why.Reason, q.Scripts
 	if q.Expired {
 		a.State = ApprovalExpired
 	}
@@ -104,7 +109,7 @@ func grantFrom(g policy.Grant) Approval {
 }
 
 func requestOf(r policy.Request) Approval {
-	return Approval{Actor: r.Actor.String(), Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, Env: r.EnvNames}
+	return Approval{Actor: r.Actor.String(), Who: r.Who(), Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, Env: names(r.Env), Settings: r.Env}
 }
 
 // approve answers a question.
@@ -163,10 +168,10 @@ func (c *Client) Approvals(ctx context.Context, since *uint64) (ApprovalList, er
 func (c *Client) Approve(ctx context.Context, id string, allow bool, standing time.Duration) (Approved, error) {
 	var a Approved
 	req := ApprovalAnswer{Allow: allow, ForSeconds: int64(standing / time.Second)}
-	return a, c.do(ctx, http.MethodPost, "/v1/approvals/"+url.PathEscape(id), req, &a)
+	return a, c.do(ctx, http.MethodPost, "/v1/approvals/"+segment(id), req, &a)
 }
 
 // Revoke ends the approval called id.
 func (c *Client) Revoke(ctx context.Context, id string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+url.PathEscape(id), nil, &struct{}{})
+	return c.do(ctx, http.MethodDelete, "/v1/approvals/"+segment(id), nil, &struct{}{})
 }

@@ -2,8 +2,12 @@ package local_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +17,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
+	"tether/platform/shell"
 )
 
 // judged starts a server with a policy of its own.
@@ -179,6 +184,7 @@ func (w *world) request(method, path, body string) (status int, answer string) {
 		w.t.Fatal(err)
 	}
 	req.Close = true
+	req.Header.Set("Content-Type", "application/json")
 	if err := req.Write(conn); err != nil {
 		w.t.Fatal(err)
 	}
@@ -281,7 +287,9 @@ func TestPolicyAtTheSocket(t *testing.T) {
 
 // What an agent sets of its environment counts, not what a login has anyway.
 func TestChangedEnvironment(t *testing.T) {
-	w, _ := judged(t, func(c *config.Policy) { c.Builtin.Environment = "deny" })
+	w, _ := judged(t, func(c *config.Policy) {
+		c.Builtin.Environment, c.Limits.SpawnsPerMinute, c.Limits.Background = "deny", 100, 100
+	})
 	bob := w.client.As("bob")
 	for _, c := range []struct {
 		env  []string
@@ -290,9 +298,16 @@ func TestChangedEnvironment(t *testing.T) {
 		{[]string{"A=1"}, ""}, // as at a login, see fakeDaemon
 		{[]string{"A=1", "B=2"}, ""},
 		{[]string{"A=1", "LD_PRELOAD=x"}, local.CodeDenied},
+		{[]string{"A=1", "SHELL=" + shell.Login()}, ""}, // Kimi Code sets it for every command
+		{[]string{"A=1", "SHELL=" + testkit.Abs("/tmp/evil")}, local.CodeDenied},
+		{[]string{"A=1", "SHELL=" + shell.Login(), "SHELL=" + testkit.Abs("/tmp/evil")}, local.CodeDenied},
+		{[]string{"A=1", "SHELL=bash"}, local.CodeDenied},
 	} {
-		if _, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Env: c.env}); code(err) != c.want {
-			t.Errorf("%q: %v, want %q", c.env, err, c.want)
+		for _, r := range []local.SpawnRequest{{Env: c.env}, {Env: []string{"A=1"}, SetEnv: c.env[1:]}} {
+			r.Command, r.Cwd = []string{"x"}, testkit.Abs("/")
+			if _, err := bob.Spawn(t.Context(), r); code(err) != c.want {
+				t.Errorf("%q: %v, want %q", c.env, err, c.want)
+			}
 		}
 	}
 }
@@ -314,5 +329,78 @@ func TestConfine(t *testing.T) {
 	}
 	if len(confined) != 1 || confined[0] != term.Agent("bob") {
 		t.Errorf("confined %v", confined)
+	}
+}
+
+// At each door a question shows the script that would run, and one that has changed before the start is asked about anew. The values of
+// variables that decide what runs are shown, too.
+func TestScriptsAreBoundAtEachDoor(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
+	for door, begin := range map[string]func(*world, string) error{
+		policy.DoorMCP: func(w *world, dir string) error {
+			text, failed := w.agent("bob").call("spawn_background_terminal", args{"cwd": dir, "command": []string{"sh", "x.sh"}})
+			if failed {
+				return errors.New(text)
+			}
+			return nil
+		},
+		policy.DoorACP: func(w *world, dir string) error {
+			_, err := w.client.As("bob").Spawn(context.Background(), local.SpawnRequest{Door: policy.DoorACP, Command: []string{"sh", "x.sh"}, Cwd: dir, SetEnv: []string{"GIT_SSH_COMMAND=ssh -i x"}})
+			return err
+		},
+		policy.DoorAHP: func(w *world, dir string) error {
+			s := w.server.ToolsAt("lab", "s1", "ci")
+			defer s.Close()
+			_, err := s.Call(context.Background(), "spawn_background_terminal", json.RawMessage(`{"cwd":`+strconv.Quote(dir)+`,"command":["sh","x.sh"]}`))
+			return err
+		},
+	} {
+		t.Run(door, func(t *testing.T) {
+			w, _ := judged(t, func(p *config.Policy) { p.ACP.Script = "ask" })
+			dir := t.TempDir()
+			script := filepath.Join(dir, "x.sh")
+			write := func(text string) {
+				t.Helper()
+				if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write("true")
+			done := make(chan error, 1)
+			go func() { done <- begin(w, dir) }()
+			last := ""
+			for _, edit := range []bool{true, false} {
+				var q local.Approval
+				testkit.Eventually(t, patience, "a question", func() bool {
+					all, err := w.client.Approvals(t.Context(), nil)
+					if err == nil && len(all.Approvals) == 1 {
+						q = all.Approvals[0]
+					}
+					return q.ID != "" && q.ID != last
+				})
+				if last = q.ID; q.Door != door || len(q.Scripts) != 1 || q.Scripts[0].Path != script || q.Scripts[0].Sum == "" {
+					t.Errorf("the question is %+v", q)
+				}
+				if want := map[string]string{policy.DoorAHP: `agent "ci" at lab`}[door]; q.Who != want || want != "" && (q.Actor != "agent lab/s1" || !strings.HasPrefix(q.Summary, want)) {
+					t.Errorf("it is asked by %q, %q: %s", q.Who, q.Actor, q.Summary)
+				}
+				if want := map[string]string{policy.DoorACP: "GIT_SSH_COMMAND=ssh -i x"}[door]; strings.Join(q.Settings, ",") != want {
+					t.Errorf("its settings are %q, want %q", q.Settings, want)
+				}
+				if edit {
+					write("evil")
+				}
+				if len(w.children) > 0 {
+					t.Error("it was started")
+				}
+				if _, err := w.client.Approve(t.Context(), q.ID, true, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			<-w.children
+		})
 	}
 }

@@ -235,14 +235,11 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 	}
 }
 
-// typed hands on what was typed. What an agent types into a shell is judged, as
-// it is where it comes through MCP.
+// typed hands on what was typed. What an agent types is judged, as it is where
+// it comes through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
 	judge := agentTerminals{server: a.server, access: a.access, door: policy.DoorCLI}
-	if err := judge.checkTyped(a.terminal, data); err != nil {
-		return err
-	}
-	return a.terminal.Write(ctx, data)
+	return judge.typeInto(ctx, a.terminal, data)
 }
 
 // lendings tells who can watch, whenever that has changed since the attachment began: whoever types wants to know.

@@ -289,7 +289,8 @@ func TestEnsureTellsWhy(t *testing.T) {
 		launch local.Launch
 		want   string
 	}{
-		{"it complains", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo no such luck >&2; exit 1"}}, "it ended at once:\nno such luck"},
+		{"it complains", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "echo no such luck >&2; exit 1"}}, "it ended at once (exit status 1):\nno such luck"},
+		{"it tells", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", `echo '{"message":"no luck today","hint":"try tomorrow"}' >&0; exit 1`}}, "the daemon did not start: no luck today"},
 		{"it says nothing", local.Launch{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 1"}}, "it ended at once"},
 		{"no such program", local.Launch{Path: home + "/none"}, "start the daemon"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"tether/platform/ipc"
@@ -28,13 +29,17 @@ type Client struct {
 	socket string
 	http   http.Client
 	header http.Header // of every request
+
+	patient func(silent bool) // see Patient; nil: requests fail with a SilentError
+	after   time.Duration     // silentAfter; another one in tests
+	sign    time.Duration     // signWithin; the same
 }
 
 // NewClient returns a client for the socket at the absolute path. It does not
 // connect yet. Close gives its idle connections back.
 func NewClient(socket string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialPatiently(ctx, socket) }
-	return &Client{socket: socket, http: http.Client{
+	return &Client{socket: socket, after: silentAfter, sign: signWithin, http: http.Client{
 		Transport:     &http.Transport{DialContext: dial, DisableCompression: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -45,7 +50,9 @@ func NewClient(socket string) *Client {
 // the person's, and start ones in the background. It shares its connections
 // with c, so that closing one is enough.
 func (c *Client) As(principal string) *Client {
-	return &Client{socket: c.socket, http: c.http, header: http.Header{PrincipalHeader: {principal}}}
+	as := *c
+	as.header = http.Header{PrincipalHeader: {principal}}
+	return &as
 }
 
 // Close closes idle connections.
@@ -57,7 +64,8 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 	return s, c.do(ctx, http.MethodGet, "/v1/status", nil, &s)
 }
 
-// List returns all terminals, oldest first.
+// List returns all terminals: what runs, the newest first, then what has exited,
+// the last to exit first.
 func (c *Client) List(ctx context.Context) (TerminalList, error) {
 	var l TerminalList
 	return l, c.do(ctx, http.MethodGet, "/v1/terminals", nil, &l)
@@ -130,7 +138,7 @@ func (c *Client) Pair(ctx context.Context, r PairRequest) (HostStatus, error) {
 // Unpair forgets a host.
 func (c *Client) Unpair(ctx context.Context, name string) (Unpaired, error) {
 	var u Unpaired
-	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+url.PathEscape(name), nil, &u)
+	return u, c.do(ctx, http.MethodDelete, "/v1/hosts/"+segment(name), nil, &u)
 }
 
 // Shutdown asks the daemon to end, with all its terminals. It does not wait.
@@ -189,7 +197,23 @@ func (f *following) Read(p []byte) (int, error) {
 
 func (f *following) Close() error { return f.resp.Body.Close() }
 
-func terminalPath(ref, rest string) string { return "/v1/terminals/" + url.PathEscape(ref) + rest }
+// segment is name as one segment of a path. Dots are escaped because servers take
+// "." and ".." for steps up and down the path.
+func segment(name string) string { return strings.ReplaceAll(url.PathEscape(name), ".", "%2E") }
+
+// checkPath refuses a path with a name that no path can hold: "", or "/".
+func checkPath(path string) error {
+	path, _, _ = strings.Cut(path, "?")
+	for s := range strings.SplitSeq(path[1:], "/") {
+		if s == "" || s == "%2F" {
+			name, _ := url.PathUnescape(s) // cannot fail for these two
+			return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give the id or the name as the list shows it"}
+		}
+	}
+	return nil
+}
+
+func terminalPath(ref, rest string) string { return "/v1/terminals/" + segment(ref) + rest }
 
 // do sends in as JSON unless it is nil, and decodes the answer into out.
 func (c *Client) do(ctx context.Context, method, path string, in, out any) error {
@@ -216,10 +240,14 @@ func (c *Client) do(ctx context.Context, method, path string, in, out any) error
 // word when the connection was new; then only what changes nothing is asked
 // again.
 func (c *Client) send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
 	for end := time.Now().Add(handOverPatience); ; {
 		resp, err := c.sendOnce(ctx, method, path, bytes.NewReader(body))
 		var answer *Error
-		answered := err == nil || errors.As(err, &answer) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
+		var silent *SilentError
+		answered := err == nil || errors.As(err, &answer) || errors.As(err, &silent) || errors.Is(err, ErrNotRunning) || ctx.Err() != nil
 		again := answered && answer != nil && answer.Code == CodeClosing || !answered && method == http.MethodGet
 		if !again || time.Now().After(end) {
 			return resp, err
@@ -238,9 +266,12 @@ func (c *Client) sendOnce(ctx context.Context, method, path string, body io.Read
 		return nil, err
 	}
 	maps.Copy(req.Header, c.header)
-	resp, err := c.http.Do(req)
+	if req.ContentLength > 0 {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.roundTrip(req)
 	if err != nil {
-		return nil, plain(err)
+		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -44,12 +45,13 @@ func dialPatiently(ctx context.Context, socket string) (net.Conn, error) {
 }
 
 // locked reports whether a daemon starts or ends. The one that is to come is
-// looked for first: it holds its file before the other gives up the lock.
+// looked for first: it holds its file before the other gives up the lock. A
+// process that replaces the daemon does not wait for itself.
 func locked(socket string) bool {
 	for _, name := range []string{NextName, LockName} {
 		lock, err := ipc.Lock(filepath.Join(filepath.Dir(socket), name))
 		var held *ipc.LockedError
-		if errors.As(err, &held) {
+		if errors.As(err, &held) && (name == LockName || held.Pid != os.Getpid()) {
 			return true
 		}
 		if err == nil {

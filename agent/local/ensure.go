@@ -3,11 +3,13 @@ package local
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"tether/platform/ipc"
@@ -35,23 +37,41 @@ const (
 	maxOutput = 256 << 10
 )
 
-// EnsureDaemon starts a daemon if none runs, and returns when one listens. Two
+// TellVar is set for a daemon that EnsureDaemon starts. Its standard input is then a pipe into which it writes, if it cannot start, an
+// Error in JSON: the disk on which Output is may be full.
+const TellVar = "TETHER_TELL"
+
+// EnsureDaemon starts a daemon if none runs, and returns when one listens. If
+// another process starts or replaces the daemon, it waits for that one. Two
 // callers at once end up with one daemon, since only one gets the socket's
 // lock. The error says what the daemon complained of.
 func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
-	err := c.dial(ctx)
+	conn, err := dialPatiently(ctx, c.socket)
+	if err == nil {
+		return conn.Close()
+	}
 	if !errors.Is(err, ipc.ErrNotRunning) {
 		return err
 	}
 	printed := shorten(l.Output)
-	p, err := proc.StartDetached(l.Path, l.Argv, l.Env, l.Output)
+	hears, tells, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start the daemon: %w", err)
 	}
+	p, err := proc.StartDetached(l.Path, l.Argv, append(slices.Clip(l.Env), TellVar+"=1"), l.Output, tells)
+	tells.Close()
+	if err != nil {
+		hears.Close()
+		return fmt.Errorf("start the daemon: %w", err)
+	}
 	ended := make(chan struct{})
+	var how *os.ProcessState
+	var told []byte
 	go func() { // ends with the daemon, or with this program
 		defer close(ended)
-		_, _ = p.Wait()
+		defer hears.Close()
+		told, _ = io.ReadAll(io.LimitReader(hears, maxOutput))
+		how, _ = p.Wait()
 	}()
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("it does not answer"))
 	defer cancel()
@@ -59,11 +79,20 @@ func (c *Client) EnsureDaemon(ctx context.Context, l Launch) error {
 	if err == nil {
 		err = c.oneLeft(ctx, p.Pid, ended)
 	}
-	if err != nil {
-		return &Error{Code: CodeInternal, Message: fmt.Sprintf("the daemon did not start: %v%s", err, since(l.Output, printed)),
-			Hint: "tether daemon runs it in the foreground"}
+	if err == nil {
+		return nil
 	}
-	return nil
+	failed := &Error{Code: CodeInternal, Message: err.Error(), Hint: "tether daemon runs it in the foreground"}
+	select {
+	case <-ended:
+		if json.Unmarshal(told, failed) != nil {
+			failed.Message = fmt.Sprintf("%v (%v)%s", err, how, since(l.Output, printed))
+		}
+	default:
+		failed.Message += since(l.Output, printed)
+	}
+	failed.Message = "the daemon did not start: " + failed.Message
+	return failed
 }
 
 // oneLeft returns when the daemon that was started in vain, if it was, has

@@ -13,7 +13,11 @@ import (
 
 	"tether/agent/term"
 	"tether/mcp"
+	"tether/platform/proc"
 )
+
+// Quick makes c wait so long instead of silentAfter and signWithin.
+func (c *Client) Quick(after, sign time.Duration) { c.after, c.sign = after, sign }
 
 // MaxConns is maxConns.
 const MaxConns = maxConns
@@ -23,6 +27,9 @@ var Codes = meaning
 
 // ErrorFor is errorFor.
 var ErrorFor = errorFor
+
+// NewestFirst is newestFirst.
+var NewestFirst = newestFirst
 
 // LastLines is lastLines.
 var LastLines = lastLines
@@ -125,3 +132,23 @@ const LeaseGrace = leaseGrace
 
 // MaxAgents is maxAgents.
 const MaxAgents = maxAgents
+
+// FakeTerminal is a terminal as evidence of who a caller is.
+type FakeTerminal struct {
+	ID       string
+	Pid      int
+	By       term.Actor
+	Unsigned bool
+}
+
+// Identify is identify, for a daemon that is process 2.
+func Identify(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord) Caller {
+	e := evidence{line: line, daemon: 2, agents: agents}
+	for _, t := range terminals {
+		e.terminals = append(e.terminals, started{id: t.ID, pid: t.Pid, by: t.By, unsigned: t.Unsigned})
+	}
+	return identify(e)
+}
+
+// AgentAbove is agentAbove, for a daemon that is process 2.
+func AgentAbove(line []proc.Ancestor) (AgentRecord, bool) { return agentAbove(line, 2, "x") }

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -64,27 +65,37 @@ func (b *dueBody) Read(p []byte) (int, error) {
 // browser could be made to send, and notes who asks.
 func (s *Server) onSocket(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var actor term.Actor
-		err := admit(r)
-		if err == nil {
-			actor, err = lowered(started(r), r.Header)
-		}
-		if err != nil {
+		if err := admit(r); err != nil {
 			fail(w, err)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(WithActor(r.Context(), actor)))
+		at, _ := r.Context().Value(connKey{}).(peer)
+		s.as(w, r, s.caller(at), next)
 	})
 }
 
-// started is for whom the program that asks was started. One that says of an agent
-// only that it is one, as tether mcp does, is the one that has started it.
-func started(r *http.Request) term.Actor {
-	actor := origin(r.Context())
-	if actor != term.User && len(r.Header[PrincipalHeader]) == 1 && r.Header.Get(PrincipalHeader) == DefaultAgent {
+// as passes a request on as the caller's, or as that of the agent that its
+// header names. One that says of an agent only that it is one, as tether mcp does,
+// is the one that has started it.
+func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.Handler) {
+	if c.Actor.Role == term.RoleAgent && len(r.Header[PrincipalHeader]) == 1 && r.Header.Get(PrincipalHeader) == DefaultAgent {
 		r.Header.Del(PrincipalHeader)
 	}
-	return actor
+	actor, err := lowered(c, r.Header)
+	if err == nil && actor.Role == term.RoleAgent {
+		if used := s.opts.Agents.Use(); used != nil {
+			s.log.Warn().Err(used).Msg("note that an agent has come")
+		}
+	}
+	ctx := context.WithValue(WithActor(r.Context(), actor), callerKey{}, c)
+	if err == nil && actor.Role == 0 && r.URL.Path != whoamiPath {
+		err = s.refused(r.WithContext(ctx), nobodyError(c))
+	}
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	next.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func admit(r *http.Request) *Error {

@@ -121,7 +121,7 @@ func TestBodies(t *testing.T) {
 		{"deep", strings.Repeat("[", 20_000), local.CodeBadRequest},
 		{"oversized", `{"name":"` + strings.Repeat("n", 1<<20) + `"}`, local.CodeTooLarge},
 	} {
-		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\nContent-Length: %d\r\n\r\n%s", len(rooted(c.body)), rooted(c.body))
+		raw := fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: tether\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(rooted(c.body)), rooted(c.body))
 		resp := ask(t, w, raw)
 		if resp == nil {
 			t.Errorf("%s: no answer", c.name)

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"net/http"
-	"net/url"
 )
 
 // HostChange changes what is kept of a paired host.
@@ -44,7 +43,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 // switches its tools or tries to reach it now.
 func (c *Client) ChangeHost(ctx context.Context, name string, change HostChange) (HostStatus, error) {
 	var h HostStatus
-	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+url.PathEscape(name), change, &h)
+	return h, c.do(ctx, http.MethodPost, "/v1/hosts/"+segment(name), change, &h)
 }
 
 // Unpaired is what is left of a host that was forgotten here.
@@ -106,5 +105,5 @@ func (c *Client) Offer(ctx context.Context, r PairRequest) (PairOffer, error) {
 // expired or ctx ends, after which it is over.
 func (c *Client) Finish(ctx context.Context, id string) (HostStatus, error) {
 	var h HostStatus
-	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+url.PathEscape(id), struct{}{}, &h)
+	return h, c.do(ctx, http.MethodPost, "/v1/pairings/"+segment(id), struct{}{}, &h)
 }

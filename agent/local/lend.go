@@ -26,9 +26,22 @@ type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
 	Until *time.Time `json:"until,omitempty"` // absent: until it is withdrawn
+	// State is there (the host has the terminal), pending (it is about to be
+	// told), offline (output is sent when the host is back) or refused (see
+	// tether status). It is absent where nothing is left to be sent, and for
+	// agents.
+	State string `json:"state,omitempty"`
 	// Observers is how many watch at the host, absent where it does not say.
 	Observers *int `json:"observers,omitempty"`
 }
+
+// Values of Loan.State.
+const (
+	LoanThere   = "there"
+	LoanPending = "pending"
+	LoanOffline = "offline"
+	LoanRefused = "refused"
+)
 
 // maxLoan bounds how long a lending with an end may last.
 const maxLoan = 366 * 24 * time.Hour
@@ -56,7 +69,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 	if err := h.LendUntil(host, until); err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h.Info(), s.observers(r)))
+	return reply(w, s.terminal(h.Info(), s.views(r)))
 }
 
 // hostFor is the paired host that name means.
@@ -131,32 +144,47 @@ func unlend(h term.Handle, host string) error {
 	return nil
 }
 
-// watchers are the observers of terminals, by terminal and host.
-type watchers map[[2]string]int
+// hostViews is what is known of lent terminals at their hosts, by terminal and host.
+type hostViews map[[2]string]view
 
-// observers is what hosts have said about who watches, for the person alone.
-func (s *Server) observers(r *http.Request) watchers {
+type view struct {
+	state     string
+	observers *int
+}
+
+// views is what is known of lent terminals at their hosts, for the person alone.
+func (s *Server) views(r *http.Request) hostViews {
 	if ActorFrom(r.Context()) != term.User {
 		return nil
 	}
-	all := watchers{}
+	all := hostViews{}
 	for _, h := range s.opts.Daemon.Status().Hosts {
 		for _, l := range h.Lent {
-			if l.Observers != nil {
-				all[[2]string{l.ID, h.Name}] = *l.Observers
-			}
+			all[[2]string{l.ID, h.Name}] = view{loanState(h.State, l), l.Observers}
 		}
 	}
 	return all
 }
 
-// terminal is terminalFrom with who watches.
-func (s *Server) terminal(i term.Info, seen watchers) Terminal {
+// loanState is what has become of a loan, given the state of the link to its host.
+func loanState(link string, l Lent) string {
+	switch {
+	case l.There:
+		return LoanThere
+	case link == "refused", link == "unsupported", l.Problem != "":
+		return LoanRefused
+	case link == "online":
+		return LoanPending
+	}
+	return LoanOffline
+}
+
+// terminal is terminalFrom with what is known at the hosts.
+func (s *Server) terminal(i term.Info, seen hostViews) Terminal {
 	t := terminalFrom(i)
 	for n := range t.Loans {
-		if count, ok := seen[[2]string{t.ID, t.Loans[n].Host}]; ok {
-			t.Loans[n].Observers = &count
-		}
+		v := seen[[2]string{t.ID, t.Loans[n].Host}]
+		t.Loans[n].State, t.Loans[n].Observers = v.state, v.observers
 	}
 	return t
 }

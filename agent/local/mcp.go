@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/mcp"
+	"tether/platform/proc"
 )
 
 const (
@@ -44,7 +46,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
-		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Loopback: true,
+		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Machine: s.opts.Machine, Loopback: true,
 			Bug: s.toolBug})
 	})
 	switch {
@@ -76,6 +78,7 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	s.recordAgent(r)
 	if err := s.enter(); err != nil {
 		return err
 	}
@@ -96,6 +99,23 @@ func (s *Server) mcpLines(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	return nil
+}
+
+// recordAgent notes which process is the agent that has started tether mcp.
+func (s *Server) recordAgent(r *http.Request) {
+	at, ok := r.Context().Value(connKey{}).(peer)
+	if c := callerFrom(r); !ok || overTCP(r) || at.err != nil || c.Actor.Role == term.RoleAgent && !c.within {
+		return // what it is is known
+	}
+	principal := DefaultAgent
+	if a := ActorFrom(r.Context()); a.Role == term.RoleAgent {
+		principal = a.Name
+	}
+	if record, ok := agentAbove(proc.Lineage(at.Pid), os.Getpid(), principal); ok {
+		if err := s.opts.Agents.Record(record); err != nil {
+			s.log.Warn().Err(err).Msg("record an agent")
+		}
+	}
 }
 
 // lineStream is a connection that HTTP has left behind. A client that does not

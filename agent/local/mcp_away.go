@@ -12,10 +12,11 @@ import (
 // once, it sees what is lent there and nothing else, and all it is told has
 // passed the veil. Nothing of this machine's loopback interface is offered. The
 // caller must Close the server, which ends what its calls wait for; the calls
-// also end with this one.
-func (s *Server) ToolsAt(host, session string) *mcp.Server {
+// also end with this one. named is the agent's name as the host says it, for people
+// to read.
+func (s *Server) ToolsAt(host, session, named string) *mcp.Server {
 	access := s.opts.Access(term.AgentAt(host, session))
-	return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host}, Version: s.opts.Version, Bug: s.toolBug})
+	return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}, Version: s.opts.Version, Machine: s.opts.Machine, Bug: s.toolBug})
 }
 
 // veil hides of a terminal's description what its output hides, too.

@@ -43,7 +43,7 @@ func away(t *testing.T) *world {
 // at are the tools of an agent in a session of the host "lab".
 func (w *world) at(session string) *mcp.Server {
 	w.t.Helper()
-	s := w.server.ToolsAt("lab", session)
+	s := w.server.ToolsAt("lab", session, "")
 	w.t.Cleanup(s.Close)
 	return s
 }

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"strings"
 
-	"tether/agent/command"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/mcp"
-	"tether/mcp/screen"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -23,6 +20,7 @@ type agentTerminals struct {
 	access term.Access
 	door   string
 	host   string // where the agent works, "" if it is here
+	named  string // what the host calls it, for people to read
 }
 
 // List implements mcp.Terminals.
@@ -88,7 +86,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 		spec.IdleTimeout = opts.AgentIdle
 		return a.server.launch(a.access, spec)
 	}
-	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: a.door, Actor: a.access.Actor(), Argv: r.Command, Cwd: cwd, Background: true}, start)
+	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: a.door, Actor: a.access.Actor(), Named: a.named, Argv: r.Command, Cwd: cwd, Background: true, Again: true}, start)
 	if err != nil {
 		return mcp.Info{}, mcpError(err)
 	}
@@ -120,35 +118,9 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 	h, err := a.find(id)
 	if err == nil {
-		err = a.checkTyped(h, p)
-	}
-	if err == nil {
-		err = h.Write(ctx, p)
+		err = a.typeInto(ctx, h, p)
 	}
 	return mcpError(err)
-}
-
-// checkTyped refuses what a shell would be told to run and the rules deny: a
-// shell that the person has allowed is no way around them. It is a guard rail
-// like the rules themselves, since it sees neither lines that come in pieces
-// nor what else in the terminal reads them. What is only to be asked about was
-// asked when the shell was started.
-func (a *agentTerminals) checkTyped(h term.Handle, p []byte) error {
-	i := h.Info()
-	if i.Owner.Role != term.RoleAgent || i.Owner != a.access.Actor() || len(i.Command) == 0 || !command.IsShell(filepath.Base(i.Command[0])) {
-		return nil
-	}
-	for line := range strings.FieldsFuncSeq(string(p), func(r rune) bool { return r == '\r' || r == '\n' }) {
-		if line = strings.TrimSpace(screen.Clean(line)); line == "" {
-			continue
-		}
-		asked := policy.Request{Door: a.door, Actor: i.Owner, Line: line, Shell: filepath.Base(i.Command[0]), Cwd: i.Cwd, Background: true}
-		if d := a.server.opts.Policy.Check(asked); d.Effect == policy.Deny {
-			a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: i.Owner, Door: a.door, Terminal: i.ID, Decision: d, Detail: "typed into a shell"})
-			return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
-		}
-	}
-	return nil
 }
 
 // Signal implements mcp.Controller.

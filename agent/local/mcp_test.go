@@ -18,7 +18,6 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
-	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/pty"
@@ -159,6 +158,9 @@ func TestContract(t *testing.T) {
 	refused("write_terminal", args{"terminalId": m.ID, "input": "x"}, "Cannot write to visible or user-owned terminals")
 	refused("signal_terminal", args{"terminalId": m.ID, "signal": "SIGTERM"}, "Cannot send signals to visible or user-owned terminals")
 	exact("list_terminals", args{}, "["+usersText+","+text("user", true)+"]")
+	if got, isError := a.call("read_terminal", args{"terminalId": "npm"}); isError || !strings.Contains(got, `"terminalId":"`+m.ID+`"`) {
+		t.Errorf("read by its name: %s", got)
+	}
 	own.Print("still readable\r\n")
 	testkit.Eventually(t, patience, "the output is there", func() bool { return w.info(m.ID).Bytes > 0 })
 	if got, _ := a.call("read_terminal", args{"terminalId": m.ID}); !strings.Contains(got, `"history":"still readable\n"`) {
@@ -202,36 +204,6 @@ func TestBlockedCommands(t *testing.T) {
 	if n := len(a.list()); n != 0 {
 		t.Errorf("%d terminals were started", n)
 	}
-}
-
-// A shell of its own is no way around the rules: what they deny is not typed
-// into it either. Other programs take what they like.
-func TestTypedCommandsAreJudged(t *testing.T) {
-	engine, err := policy.New(policy.Options{Config: policyAllowing("bash", "python3")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := serve(t, local.Options{Policy: engine}, term.Options{})
-	a := w.agent("claude")
-	shell := a.spawn("bash", "-i")
-	typed := <-w.children
-	repl := a.spawn("python3", "-q")
-	other := <-w.children
-	for _, input := range []string{"rm -rf /tmp/x\r", "ls\nsudo ls\n", "echo x > /dev/sda\r", "\x15rm x\r"} {
-		if got, isError := a.call("write_terminal", args{"terminalId": shell.ID, "input": input}); got != "Command blocked for security reasons" || !isError {
-			t.Errorf("%q: %s", input, got)
-		}
-		if got, isError := a.call("write_terminal", args{"terminalId": repl.ID, "input": input}); isError {
-			t.Errorf("%q to another program: %s", input, got)
-		}
-	}
-	for _, input := range []string{"ls -l\r", "y\r", "\x03", "unfinished 'quote\r", "echo rm\r"} {
-		if got, isError := a.call("write_terminal", args{"terminalId": shell.ID, "input": input}); isError {
-			t.Errorf("%q: %s", input, got)
-		}
-	}
-	testkit.Eventually(t, patience, "the rest was typed", func() bool { return typed.Typed() == "ls -l\ry\r\x03unfinished 'quote\recho rm\r" })
-	testkit.Eventually(t, patience, "all was typed", func() bool { return strings.Contains(other.Typed(), "sudo ls\n") })
 }
 
 // policyAllowing is the policy by default, with programs that may be started.

@@ -23,6 +23,9 @@ func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnReque
 		if err != nil {
 			return term.Handle{}, err
 		}
+		if asked.Actor.Role == term.RoleAgent && !asked.Background {
+			spec.TimeLimit = s.opts.Policy.TimeLimit(asked.Actor)
+		}
 		return s.launch(s.opts.Access(asked.Actor), spec)
 	})
 }
@@ -43,7 +46,8 @@ func (s *Server) launch(access term.Access, spec term.Spec) (term.Handle, error)
 
 // asked is the request in the policy's words.
 func (r *SpawnRequest) asked(actor term.Actor, door string) policy.Request {
-	asked := policy.Request{Door: door, Actor: actor, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, EnvNames: names(r.SetEnv), Approved: r.Approved}
+	asked := policy.Request{Door: door, Actor: actor, Argv: r.Command, Line: r.Line, Cwd: r.Cwd,
+		Env: r.SetEnv, Approved: r.Approved}
 	if r.Line != "" {
 		asked.Shell = shell.Line(r.Line)[0] // cmd.exe does not read a line as a POSIX shell does
 	}
@@ -53,15 +57,15 @@ func (r *SpawnRequest) asked(actor term.Actor, door string) policy.Request {
 	return asked
 }
 
-// changedEnv returns the names of what env, if it is not nil, sets otherwise
-// than a login would: all of them if nobody knows that.
+// changedEnv returns what env, if it is not nil, sets otherwise than a login
+// would: all of it if nobody knows that.
 func (s *Server) changedEnv(ctx context.Context, env []string) []string {
 	if env == nil {
 		return nil
 	}
 	login, err := s.opts.Daemon.Environment(ctx, false)
 	if err != nil {
-		return names(env)
+		return env
 	}
 	known := map[string]bool{}
 	for _, e := range login {
@@ -73,7 +77,7 @@ func (s *Server) changedEnv(ctx context.Context, env []string) []string {
 			changed = append(changed, e)
 		}
 	}
-	return names(changed)
+	return changed
 }
 
 // refusalError gives a refusal its code, nil if err is none.

@@ -20,8 +20,8 @@ const maxPrincipal = 64
 
 // checkPrincipal says what is wrong with a principal's name, if anything.
 func checkPrincipal(name string) *Error {
-	if name == "" || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
-		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -", name, maxPrincipal)}
+	if name == "" || name == "." || name == ".." || len(name) > maxPrincipal || strings.ContainsFunc(name, notPrincipal) {
+		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("principal %.80q must be 1 to %d of the characters A-Z a-z 0-9 . _ : @ -, and neither . nor ..", name, maxPrincipal)}
 	}
 	return nil
 }
@@ -50,11 +50,12 @@ func ActorFrom(ctx context.Context) term.Actor {
 	return actor
 }
 
-// lowered is who a request of actor acts for: actor, or the agent that its
-// header names.
-func lowered(actor term.Actor, h http.Header) (term.Actor, *Error) {
+// lowered is who a request of the caller acts for: the caller, or the agent that
+// its header names. Nobody stays nobody.
+func lowered(c Caller, h http.Header) (term.Actor, *Error) {
+	actor := c.Actor
 	names, there := h[PrincipalHeader]
-	if !there {
+	if !there || actor.Role == 0 {
 		return actor, nil
 	}
 	if len(names) != 1 {
@@ -63,10 +64,26 @@ func lowered(actor term.Actor, h http.Header) (term.Actor, *Error) {
 	if err := checkPrincipal(names[0]); err != nil {
 		return term.Actor{}, err
 	}
-	if actor != term.User && actor != term.Agent(names[0]) {
-		return term.Actor{}, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0])}
+	if actor != term.User && actor != term.Agent(names[0]) && !c.within {
+		return term.Actor{}, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not act as agent %s", actor, names[0]), Hint: c.hint()}
 	}
 	return term.Agent(names[0]), nil
+}
+
+// hint says to whom is refused for whom they count, and what to do.
+func (c Caller) hint() string {
+	switch c.Actor.Role {
+	case term.RoleAgent:
+		return fmt.Sprintf("%s, so it counts as %s: let the person do it, from a terminal that no agent has started", c.Why, c.Actor)
+	case 0:
+		return "keep the program that opens the connection running until it is answered; tether whoami says for whom it counts"
+	}
+	return "it says itself that it is an agent"
+}
+
+// nobodyError refuses a caller that is nobody.
+func nobodyError(c Caller) *Error {
+	return &Error{Code: CodeDenied, Message: "this program counts as nobody: " + c.Why, Hint: c.hint()}
 }
 
 // access is the pool as whoever asks may see it.
@@ -79,14 +96,14 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (s *Server) person(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if actor := ActorFrom(r.Context()); actor != term.User {
-			return s.refused(r, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path)})
+			return s.refused(r, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s may not %s %s", actor, r.Method, r.URL.Path), Hint: callerFrom(r).hint()})
 		}
 		return h(w, r)
 	}
 }
 
 // refused writes down that whoever asks may not, and returns why. Of what was asked it keeps the route alone: what is in a path is theirs.
-func (s *Server) refused(r *http.Request, why *Error) error {
+func (s *Server) refused(r *http.Request, why *Error) *Error {
 	s.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: ActorFrom(r.Context()), Detail: r.Pattern})
 	return why
 }

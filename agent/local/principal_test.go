@@ -45,8 +45,8 @@ func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
 		c     *local.Client
 		names []string
 	}{
-		{"the person", w.client, []string{"persons", "secret", "own"}},
-		{"its owner", one, []string{"persons", "own"}},
+		{"the person", w.client, []string{"own", "persons", "secret"}},
+		{"its owner", one, []string{"own", "persons"}},
 		{"another agent", two, []string{"persons"}},
 	} {
 		l, err := c.c.List(ctx)
@@ -57,6 +57,7 @@ func TestAgentSeesWhatIsItsOwnOrThePersons(t *testing.T) {
 		for _, tm := range l.Terminals {
 			names = append(names, tm.Name)
 		}
+		slices.Sort(names)
 		if diff := cmp.Diff(c.names, names); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", c.who, diff)
 		}

@@ -16,6 +16,43 @@ import (
 	"tether/internal/testkit"
 )
 
+// A body that is wrong is told which field needs what, without names of Go's.
+func TestBadBodiesAreExplained(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, c := range []struct{ path, body, want string }{
+		{"/pty/spawn", `{"command":"ls"}`, "command must be a list of strings, not a string"},
+		{"/pty/spawn", `{"command":[1]}`, "each of command must be a string, not a number"},
+		{"/pty/spawn", `{"cols":70000}`, "cols must be an integer from 0 to 65535, not 70000"},
+		{"/pty/spawn", `{"private":"yes"}`, "private must be true or false, not a string"},
+		{"/pty/spawn", `{"nonsense":1}`, `"nonsense" is not a field that is known here`},
+		{"/v1/terminals", `{"cwd":7}`, "cwd must be a string, not a number"},
+		{"/v1/terminals", `{"set_env":{"A":"b"}}`, "set_env must be a list of strings, not an object"},
+		{"/v1/terminals", `["ls"]`, "the message must be an object, not a list"},
+		{"/v1/terminals", `{"cwd":"/"} {}`, "more than one JSON value"},
+		{"/v1/terminals", `{"cwd":"/"`, "not JSON: it ends too soon"},
+		{"/v1/terminals", `ls`, "not JSON: invalid character 'l'"},
+		{"/v1/terminals", ``, "it is empty; a JSON object is needed"},
+		{"/v1/hosts", `{"url":["ws://x"]}`, "url must be a string, not a list"},
+		{"/v1/approvals/q-1", `{"allow":1}`, "allow must be true or false, not a number"},
+		{"/v1/approvals/q-1", `{"for_seconds":"1h"}`, "for_seconds must be an integer, not a string"},
+	} {
+		_, answer := w.request(http.MethodPost, c.path, c.body)
+		_, body, _ := strings.Cut(answer, "\r\n\r\n")
+		var got struct{ Error local.Error }
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Errorf("%s %s: %v in %q", c.path, c.body, err, answer)
+		}
+		if got.Error.Code != local.CodeBadRequest || !strings.HasSuffix(got.Error.Message, c.want) && !strings.Contains(got.Error.Message, c.want+" ") {
+			t.Errorf("%s %s: %+v, want %q", c.path, c.body, got.Error, c.want)
+		}
+		for _, name := range []string{"Go ", "json:", "[]", "uint", "struct"} {
+			if strings.Contains(got.Error.Message, name) {
+				t.Errorf("%s %s: %q has Go's words", c.path, c.body, got.Error.Message)
+			}
+		}
+	}
+}
+
 func TestBadMessagesAreAnswered(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	tm, child := w.spawn("a")
@@ -36,15 +73,15 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 		{"empty", ``, person, "", "bad_request", "not JSON"},
 		{"half a message", `{"type":"pty:attach","id":"` + tm.ID, person, "", "bad_request", "not JSON"},
 		{"two messages", `{"type":"ping"}{"type":"ping"}`, person, "", "bad_request", "not JSON"},
-		{"a list", `[1]`, person, "", "bad_request", "a JSON object is needed, not array"},
-		{"a string", `"pty:attach"`, person, "", "bad_request", "a JSON object is needed"},
+		{"a list", `[1]`, person, "", "bad_request", "the message must be an object, not a list"},
+		{"a string", `"pty:attach"`, person, "", "bad_request", "the message must be an object, not a string"},
 		{"null", `null`, person, "", "bad_request", "without a type"},
 		{"no type", `{"id":"x"}`, person, "x", "bad_request", "without a type"},
 		{"unknown type", `{"type":"pty:nothing","id":"x"}`, person, "x", "bad_request", `type "pty:nothing" is not known`},
 		{"a server's type", `{"type":"pty:output","id":"x","data":"y"}`, person, "x", "bad_request", "is not known"},
-		{"type as number", `{"type":1,"id":"x"}`, person, "x", "bad_request", "type cannot be number"},
+		{"type as number", `{"type":1,"id":"x"}`, person, "x", "bad_request", "type must be a string, not a number"},
 		{"no id", `{"type":"pty:attach"}`, person, "", "bad_request", "pty:attach: id is missing"},
-		{"id as number", `{"type":"pty:attach","id":5}`, person, "", "bad_request", "id cannot be number"},
+		{"id as number", `{"type":"pty:attach","id":5}`, person, "", "bad_request", "id must be a string, not a number"},
 		{"long id", `{"type":"pty:attach","id":"` + strings.Repeat("x", 100) + `"}`, person, "", "bad_request", "at most 64 bytes"},
 		{"unknown id", `{"type":"pty:attach","id":"pty-nothing"}`, person, "pty-nothing", "no_such_terminal", none},
 		{"beginning of an id", `{"type":"pty:attach","id":"` + tm.ID[:8] + `"}`, person, tm.ID[:8], "no_such_terminal", none},
@@ -54,18 +91,18 @@ func TestBadMessagesAreAnswered(t *testing.T) {
 		{"input into a private one", `{"type":"pty:input","id":"` + foreign.ID + `","data":"x"}`, agent, foreign.ID, "no_such_terminal", none},
 		{"resizing a private one", `{"type":"pty:resize","id":"` + foreign.ID + `","cols":1,"rows":1}`, agent, foreign.ID, "no_such_terminal", none},
 		{"input without data", `{"type":"pty:input","id":"` + tm.ID + `"}`, person, tm.ID, "bad_request", "data is missing"},
-		{"input as number", `{"type":"pty:input","id":"` + tm.ID + `","data":7}`, person, tm.ID, "bad_request", "data cannot be number"},
+		{"input as number", `{"type":"pty:input","id":"` + tm.ID + `","data":7}`, person, tm.ID, "bad_request", "data must be a string, not a number"},
 		{"input nowhere", `{"type":"pty:input","id":"x","data":"y"}`, person, "x", "no_such_terminal", none},
 		{"resize without size", `{"type":"pty:resize","id":"` + tm.ID + `"}`, person, tm.ID, "bad_request", "cols and rows are both needed"},
 		{"half a size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":80}`, person, tm.ID, "bad_request", "both needed"},
 		{"size of nothing", `{"type":"pty:resize","id":"` + tm.ID + `","cols":0,"rows":24}`, person, tm.ID, "bad_request", "0x24 is out of range"},
 		{"large size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":1001,"rows":24}`, person, tm.ID, "bad_request", "out of range"},
-		{"huge size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":70000,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number 70000"},
-		{"negative size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":-1,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number -1"},
-		{"size in text", `{"type":"pty:resize","id":"` + tm.ID + `","cols":"80","rows":"24"}`, person, tm.ID, "bad_request", "cannot be string"},
-		{"broken size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":80.5,"rows":24}`, person, tm.ID, "bad_request", "cols cannot be number 80.5"},
+		{"huge size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":70000,"rows":24}`, person, tm.ID, "bad_request", "cols must be an integer from 0 to 65535, not 70000"},
+		{"negative size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":-1,"rows":24}`, person, tm.ID, "bad_request", "cols must be an integer from 0 to 65535, not -1"},
+		{"size in text", `{"type":"pty:resize","id":"` + tm.ID + `","cols":"80","rows":"24"}`, person, tm.ID, "bad_request", "cols must be an integer from 0 to 65535, not a string"},
+		{"broken size", `{"type":"pty:resize","id":"` + tm.ID + `","cols":80.5,"rows":24}`, person, tm.ID, "bad_request", "cols must be an integer from 0 to 65535, not 80.5"},
 		{"since before the start", `{"type":"pty:attach","id":"` + tm.ID + `","since":-1}`, person, tm.ID, "bad_request", "since must not be negative"},
-		{"since as text", `{"type":"pty:attach","id":"` + tm.ID + `","since":"0"}`, person, tm.ID, "bad_request", "since cannot be string"},
+		{"since as text", `{"type":"pty:attach","id":"` + tm.ID + `","since":"0"}`, person, tm.ID, "bad_request", "since must be an integer, not a string"},
 		{"a negative end", `{"type":"pty:ack","id":"` + tm.ID + `","end":-5}`, person, tm.ID, "bad_request", "end must not be negative"},
 		{"deep", `{"type":"pty:attach","id":` + strings.Repeat("[", 20000) + `}`, person, "", "bad_request", "not JSON"},
 	} {

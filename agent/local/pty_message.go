@@ -1,10 +1,14 @@
 package local
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"tether/agent/term"
@@ -88,7 +92,7 @@ var needs = map[string]func(*ptyRequest) string{
 func parsePty(data []byte) (ptyRequest, error) {
 	var r ptyRequest
 	if err := json.Unmarshal(data, &r); err != nil {
-		return ptyRequest{ID: answerable(r.ID)}, badMessage("message: %s", jsonProblem(err))
+		return ptyRequest{ID: answerable(r.ID)}, badMessage("message: %s", jsonProblem(err, &r))
 	}
 	check, ok := needs[r.Type]
 	problem := ""
@@ -117,17 +121,68 @@ func badMessage(format string, args ...any) *Error {
 	return &Error{Code: CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }
 
-// jsonProblem says which field had the wrong type, in the protocol's words
-// instead of Go's.
-func jsonProblem(err error) string {
+// jsonProblem says what is wrong with a message that was to be read into a struct: which field needs what, in the words of JSON instead
+// of Go's.
+func jsonProblem(err error, into any) string {
 	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return "not JSON: " + err.Error()
+	switch {
+	case errors.Is(err, io.EOF):
+		return "it is empty; a JSON object is needed"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "not JSON: it ends too soon"
+	case errors.As(err, &wrong):
+		field, value := wrong.Field, strings.TrimPrefix(wrong.Value, "number ")
+		switch {
+		case field == "":
+			field = "the message"
+		case wrong.Type.Kind() != reflect.Slice && isList(into, field):
+			field = "each of " + field
+		}
+		return fmt.Sprintf("%s must be %s, not %s", field, kindOf(wrong.Type), cmp.Or(jsonKinds[value], value))
 	}
-	if wrong.Field == "" {
-		return "a JSON object is needed, not " + wrong.Value
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return field + " is not a field that is known here"
 	}
-	return fmt.Sprintf("%s cannot be %s", wrong.Field, wrong.Value)
+	return "not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
+}
+
+// isList reports whether a field of the struct into which points is a list.
+func isList(into any, name string) bool {
+	t := reflect.TypeOf(into).Elem()
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return t.Field(i).Type.Kind() == reflect.Slice
+		}
+	}
+	return false
+}
+
+// jsonKinds are what a value can be, as package json names it, in words.
+var jsonKinds = map[string]string{"string": "a string", "number": "a number", "bool": "true or false", "array": "a list", "object": "an object"}
+
+// kindOf is what a value of the type is in JSON.
+func kindOf(t reflect.Type) string {
+	switch k := t.Kind(); {
+	case k == reflect.Pointer:
+		return kindOf(t.Elem())
+	case k == reflect.String:
+		return "a string"
+	case k == reflect.Bool:
+		return "true or false"
+	case k == reflect.Uint16:
+		return "an integer from 0 to 65535"
+	case k >= reflect.Int && k <= reflect.Int64:
+		return "an integer"
+	case k >= reflect.Uint && k <= reflect.Uint64:
+		return "an integer from 0"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "a number"
+	case k == reflect.Slice && t.Elem().Kind() == reflect.String:
+		return "a list of strings"
+	case k == reflect.Slice:
+		return "a list"
+	}
+	return "an object"
 }
 
 // answerable is id, unless it is too long to be sent back.

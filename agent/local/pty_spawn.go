@@ -1,7 +1,6 @@
 package local
 
 import (
-	"mime"
 	"net/http"
 	"os"
 
@@ -51,17 +50,10 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 }
 
 // decodeTyped is decode for a body that says that it is JSON, or that is not
-// there. No page can send such a one elsewhere without asking first.
+// there.
 func decodeTyped(w http.ResponseWriter, r *http.Request, into any) error {
-	kind := r.Header.Get("Content-Type")
-	if r.ContentLength == 0 && kind == "" {
-		return nil
-	}
-	if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
-		return &Error{Code: CodeUnsupportedType, Message: "the Content-Type must be application/json"}
-	}
-	if r.ContentLength == 0 {
-		return nil
+	if err := saysJSON(r); err != nil || r.ContentLength == 0 {
+		return err
 	}
 	return decode(w, r, into)
 }

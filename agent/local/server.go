@@ -1,14 +1,16 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"log"
+	"mime"
 	"net"
 	"net/http"
+	"path"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,10 +67,16 @@ type Options struct {
 	// Confine, if not nil, changes what an agent runs so that it runs in the
 	// sandbox that is configured for it.
 	Confine func(term.Actor, *term.Spec) error
+	// Agents are the processes that are agents; nil means that none is recorded.
+	Agents *Agents
+	// Sandbox, if not nil, returns the command that runs an agent's own program
+	// in its sandbox.
+	Sandbox func(term.Actor, SandboxRequest) ([]string, error)
 	// AgentIdle is how long an agent's background terminal may be without
 	// output and input, default 5 min.
 	AgentIdle time.Duration
 	Version   string // of this program, shown to agents
+	Machine   string // the name of this machine, as hosts are told it
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
@@ -111,6 +119,7 @@ type Server struct {
 	bulk    bulk          // what those are sent
 	leases  leases
 	sizes   sizes
+	typing  typing
 	agents  mcp.Servers // for each agent that came
 }
 
@@ -118,6 +127,9 @@ type Server struct {
 func NewServer(o Options) *Server {
 	if o.WriteTimeout == 0 {
 		o.WriteTimeout = 5 * time.Minute
+	}
+	if o.Agents == nil {
+		o.Agents = &Agents{}
 	}
 	o.agentDefaults()
 	s := &Server{opts: o, log: zerolog.Nop(), viewers: make(chan struct{}, maxViewers), agents: mcp.Servers{Max: maxAgents}}
@@ -127,7 +139,7 @@ func NewServer(o Options) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
-	s.http.ConnContext = s.withOrigin
+	s.http.ConnContext = s.withPeer
 	for _, h := range []*http.Server{&s.http, &s.tcp} {
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
 		h.ErrorLog = log.New(io.Discard, "", 0) // what clients send wrong is answered to them, see guard for panics
@@ -189,7 +201,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-func (s *Server) routes() *http.ServeMux {
+func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range s.handlers() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
@@ -198,12 +210,25 @@ func (s *Server) routes() *http.ServeMux {
 			}
 		})
 	}
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := r.URL.EscapedPath(); path.Clean(p) != p { // mux would answer a redirect, which no client follows
+			fail(w, errorFor(noRoute(w, r)))
+			return
+		}
+		if strings.HasPrefix(r.URL.Path, "/v1/") && r.ContentLength != 0 {
+			if err := saysJSON(r); err != nil {
+				fail(w, errorFor(err))
+				return
+			}
+		}
+		mux.ServeHTTP(w, r)
+	})
 }
 
 // handlers is what is served, by the patterns of http.ServeMux.
 func (s *Server) handlers() map[string]handler {
 	return map[string]handler{
+		"GET " + whoamiPath:                s.whoami,
 		"GET /v1/status":                   s.status,
 		"GET /v1/terminals":                s.list,
 		"POST /v1/terminals":               s.spawn,
@@ -244,10 +269,24 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/approvals/{id}":          s.person(s.approve),
 		"DELETE /v1/approvals/{id}":        s.person(s.revoke),
 		"GET /v1/audit/head":               s.person(s.auditHead),
+		"POST /v1/sandbox":                 s.onlySocket(s.sandbox),
 		"GET /pty":                         s.pty,
 		"POST /pty/spawn":                  s.person(s.spawnPty),
 		"/":                                noRoute,
 	}
+}
+
+// saysJSON refuses a body that does not say that it is JSON. No page can send one
+// that does elsewhere without asking first.
+func saysJSON(r *http.Request) error {
+	kind := r.Header.Get("Content-Type")
+	if r.ContentLength == 0 && kind == "" {
+		return nil
+	}
+	if base, _, err := mime.ParseMediaType(kind); err != nil || base != "application/json" {
+		return &Error{Code: CodeUnsupportedType, Message: "the Content-Type must be application/json"}
+	}
+	return nil
 }
 
 func noRoute(_ http.ResponseWriter, r *http.Request) error {
@@ -263,13 +302,13 @@ func decode(_ http.ResponseWriter, r *http.Request, into any) error {
 		if _, err = d.Token(); errors.Is(err, io.EOF) {
 			return nil
 		}
-		err = cmp.Or(err, errors.New("more than one JSON value"))
+		return badMessage("request body: more than one JSON value")
 	}
 	var size *http.MaxBytesError
 	if errors.As(err, &size) {
 		return err
 	}
-	return &Error{Code: CodeBadRequest, Message: "request body: " + err.Error()}
+	return badMessage("request body: %s", jsonProblem(err, into))
 }
 
 func reply(w http.ResponseWriter, v any) error {

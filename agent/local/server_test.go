@@ -1,11 +1,13 @@
 package local_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -311,4 +313,47 @@ func TestReadEndsThoughTheProgramGoesOn(t *testing.T) {
 		print()
 	}
 	t.Errorf("it goes on after %d bytes, when there were %d", read, ahead)
+}
+
+// A path with an empty name is answered with an error, not with a redirect to another path.
+func TestEmptyNamesInPaths(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, path := range []string{"/v1/terminals//kill", "/v1/terminals/../kill", "/v1/terminals/./kill"} {
+		conn := w.dial()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n", path)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound {
+			t.Errorf("POST %s: %s, want 404", path, resp.Status)
+		}
+	}
+	tm, _ := w.spawn("a.b")
+	if found, err := w.client.Find(t.Context(), "a.b"); err != nil || found.ID != tm.ID {
+		t.Errorf("Find(a.b) = %v, %v", found.ID, err)
+	}
+}
+
+// What runs comes before what has exited, the newest first; the order does not depend on how the terminals came.
+func TestListIsNewestFirst(t *testing.T) {
+	at := func(minute int) time.Time { return time.Date(2026, 1, 1, 12, minute, 0, 0, time.UTC) }
+	exited := func(minute int) *local.Exit { return &local.Exit{At: at(minute)} }
+	want := []string{"newest", "twin a", "twin b", "exited last", "exited first"}
+	list := []local.Terminal{
+		{ID: "exited first", Started: at(6), Exit: exited(7)}, {ID: "twin b", Started: at(1)}, {ID: "newest", Started: at(3)},
+		{ID: "exited last", Started: at(0), Exit: exited(8)}, {ID: "twin a", Started: at(1)},
+	}
+	for range 2 {
+		slices.SortFunc(list, local.NewestFirst)
+		var ids []string
+		for _, x := range list {
+			ids = append(ids, x.ID)
+		}
+		if diff := cmp.Diff(want, ids); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		slices.Reverse(list)
+	}
 }

@@ -63,7 +63,7 @@ func TestABodyThatDoesNotCome(t *testing.T) {
 				if err := here.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 					t.Fatal(err)
 				}
-				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Length: 100\r\n\r\n{"
+				request := "POST /v1/terminals HTTP/1.1\r\nHost: 127.0.0.1:1234\r\n" + c.auth + "Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
 				if _, err := io.WriteString(here, strings.ReplaceAll(request, "TOKEN", token)); err != nil {
 					t.Fatal(err)
 				}

@@ -100,15 +100,10 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 				Hint: "send Authorization: Bearer and what tether token show prints, or tether token create for an agent"})
 			return
 		}
-		actor, err := lowered(g.actor, r.Header)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		ctx, cancel := context.WithCancelCause(context.WithValue(WithActor(r.Context(), actor), tcpKey{}, true))
+		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), tcpKey{}, true))
 		defer cancel(nil)
 		defer context.AfterFunc(g.live, func() { cancel(context.Cause(g.live)) })()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		s.as(w, r.WithContext(ctx), g.caller(), next)
 	})
 }
 

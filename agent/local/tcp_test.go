@@ -279,7 +279,7 @@ func TestAgentsOnTCPDoNotApproveThemselves(t *testing.T) {
 	}
 	for _, extra := range []string{`"approved":"the person"`, `"door":"acp"`} {
 		body := rooted(`{"command":["x"],"cwd":"/",` + extra + `}`)
-		resp, text := d.ask(fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", made.Token, len(body), body))
+		resp, text := d.ask(fmt.Sprintf("POST /v1/terminals HTTP/1.1\r\nHost: localhost:PORT\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", made.Token, len(body), body))
 		if resp.StatusCode != http.StatusForbidden || !strings.Contains(text, "denied") {
 			t.Errorf("%s: %s %s", extra, resp.Status, text)
 		}

@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 
 	"tether/agent/policy"
 	"tether/agent/term"
@@ -35,7 +37,7 @@ func (c *Count) Add(i term.Info) {
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	all := TerminalList{SchemaVersion: SchemaVersion, Terminals: []Terminal{}, Waiting: s.waiting(r), Declared: s.declaredFor(r)}
-	seen := s.observers(r)
+	seen := s.views(r)
 	var ports map[term.ID][]Listening
 	list := s.access(r).List()
 	if r.URL.Query().Get("ports") == "1" {
@@ -46,7 +48,22 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 		t.Listening = ports[h.ID()]
 		all.Terminals = append(all.Terminals, t)
 	}
+	slices.SortFunc(all.Terminals, newestFirst)
 	return reply(w, all)
+}
+
+// newestFirst is the order of lists: what runs, the newest first, then what has
+// exited, the last to exit first.
+func newestFirst(a, b Terminal) int {
+	switch {
+	case a.Exit == nil && b.Exit != nil:
+		return -1
+	case a.Exit != nil && b.Exit == nil:
+		return 1
+	case a.Exit != nil:
+		return cmp.Or(b.Exit.At.Compare(a.Exit.At), b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
+	}
+	return cmp.Or(b.Started.Compare(a.Started), cmp.Compare(a.ID, b.ID))
 }
 
 func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
@@ -60,14 +77,14 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
 			return &Error{Code: CodeDenied, Message: "door and approved are for the socket alone"}
 		}
-		if origin(r.Context()) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
+		if origin(r) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
 			return s.refused(r, &Error{Code: CodeDenied, Message: "what an agent has started approves nothing"})
 		}
 		var err error
 		if asked, err = req.asAgent(actor); err != nil {
 			return err
 		}
-		asked.EnvNames = append(asked.EnvNames, s.changedEnv(r.Context(), req.Env)...)
+		asked.Env = slices.Concat(asked.Env, s.changedEnv(r.Context(), req.Env))
 	}
 	if overTCP(r) {
 		asked.Door = policy.DoorWS
@@ -92,7 +109,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h.Info(), s.observers(r)))
+	return reply(w, s.terminal(h.Info(), s.views(r)))
 }
 
 func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {

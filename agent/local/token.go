@@ -74,6 +74,15 @@ type grant struct {
 	end   context.CancelCauseFunc
 }
 
+// caller is for whom whoever shows the token counts.
+func (g *grant) caller() Caller {
+	c := Caller{Actor: g.actor, Why: "the token of " + g.Principal}
+	if g.actor == term.User {
+		c.Sign = "your own token"
+	}
+	return c
+}
+
 // tokenRecord is what is kept of an agent's token.
 type tokenRecord struct {
 	Principal string    `json:"principal"`

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"net/http"
-	"net/url"
 )
 
 // TokenList is the answer to a list of agents' tokens.
@@ -101,5 +100,5 @@ func (c *Client) UserToken(ctx context.Context) (NewToken, error) {
 // RevokeToken ends an agent's token and all that it has opened; "user" is the
 // person's own, which is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
-	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+url.PathEscape(principal), nil, &struct{}{})
+	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
 }

@@ -19,6 +19,8 @@ type WaitOptions struct {
 	Idle    time.Duration // no output for so long
 	Command bool          // the shell in it runs no command
 	Port    int           // of the loopback interface, open
+	URL     string        // http or https, of the loopback interface, that answers with 2xx
+	Settle  time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
 	New     bool          // only what is printed or run from now on counts
 	Timeout time.Duration // 0 means none
 }
@@ -27,12 +29,14 @@ type WaitOptions struct {
 type Waited struct {
 	SchemaVersion int      `json:"schema_version"`
 	ID            string   `json:"id"`
-	Reason        string   `json:"reason"` // pattern, idle, command, port, exit or timeout
+	Reason        string   `json:"reason"` // pattern, idle, command, port, url, exit or timeout
 	ElapsedMs     int64    `json:"elapsed_ms"`
 	Line          string   `json:"line,omitempty"`     // that matched
 	Command       *Command `json:"command,omitempty"`  // that has finished, if any has
 	Address       string   `json:"address,omitempty"`  // that the port is open at
 	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", where that is known
+	Status        int      `json:"status,omitempty"`   // of HTTP, of the last answer of the URL
+	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
 	Exit          *Exit    `json:"exit,omitempty"`     // of the terminal, if it has exited
 	Cursor        int64    `json:"cursor"`             // raw offset up to which output was looked at
 }
@@ -68,15 +72,19 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 }
 
 func parseWait(q url.Values, i term.Info) (mcp.WaitRequest, error) {
-	req := mcp.WaitRequest{Pattern: q.Get("pattern"), Command: q.Get("command") == "1", Since: -1}
+	req := mcp.WaitRequest{Pattern: q.Get("pattern"), URL: q.Get("url"), Command: q.Get("command") == "1", Since: -1}
 	if q.Get("new") == "1" {
 		req.Since = i.Bytes
 	}
 	idle, err1 := number(q, "idle_ms", maxWait.Milliseconds())
 	timeout, err2 := number(q, "timeout_ms", maxWait.Milliseconds())
 	port, err3 := number(q, "port", 65535)
+	settle, err4 := number(q, "settle_ms", maxWait.Milliseconds())
+	if req.Settle = time.Duration(settle) * time.Millisecond; q.Has("settle_ms") && settle == 0 {
+		req.Settle = -1
+	}
 	req.Idle, req.Timeout, req.Port = time.Duration(idle)*time.Millisecond, time.Duration(timeout)*time.Millisecond, int(port)
-	for _, err := range []error{err1, err2, err3} {
+	for _, err := range []error{err1, err2, err3, err4} {
 		if err != nil {
 			return req, err
 		}
@@ -87,7 +95,7 @@ func parseWait(q url.Values, i term.Info) (mcp.WaitRequest, error) {
 func waitedFrom(i term.Info, got mcp.WaitResult) Waited {
 	w := Waited{
 		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: got.Reason, ElapsedMs: got.Took.Milliseconds(), Line: got.Line,
-		Address: got.Address, Listener: got.Listener, Exit: terminalFrom(i).Exit, Cursor: got.Cursor,
+		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor,
 	}
 	if c := got.Command; c != nil {
 		ms := float64(c.DurationMs)
@@ -109,6 +117,8 @@ func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, e
 		}
 	}
 	set("pattern", o.Pattern, o.Pattern != "")
+	set("url", o.URL, o.URL != "")
+	set("settle_ms", strconv.FormatInt(max(o.Settle.Milliseconds(), 0), 10), o.Settle != 0)
 	set("command", "1", o.Command)
 	set("new", "1", o.New)
 	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)

@@ -3,6 +3,8 @@ package local_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -34,7 +36,31 @@ func TestWait(t *testing.T) {
 	if err != nil || x.Reason != "idle" {
 		t.Errorf("silence: %+v, %v", x, err)
 	}
+	child.Print("half of a line\r")
+	for name, o := range map[string]local.WaitOptions{"a line that may change": {Pattern: "^half"}, "one of this moment": {Pattern: "^half", Settle: -1}} {
+		if x, err = w.client.Wait(t.Context(), "web", o); err != nil || x.Reason != "pattern" || x.Line != "half of a line" {
+			t.Errorf("%s: %+v, %v", name, x, err)
+		}
+	}
+	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{Pattern: "^half", Settle: time.Hour, Timeout: time.Millisecond})
+	if err != nil || x.Reason != "pattern" {
+		t.Errorf("a look at a line that may change: %+v, %v", x, err)
+	}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/there" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer srv.Close()
+	x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{URL: srv.URL, Timeout: 5 * time.Second})
+	if err != nil || x.Reason != "timeout" || x.Status != 404 || x.Detail != "it answers 404" {
+		t.Errorf("a page that is not there: %+v, %v", x, err)
+	}
+	if x, err = w.client.Wait(t.Context(), "web", local.WaitOptions{URL: srv.URL + "/there"}); err != nil || x.Reason != "url" || x.Status != 200 {
+		t.Errorf("a page: %+v, %v", x, err)
+	}
 	for name, o := range map[string]local.WaitOptions{
+		"a foreign URL":          {URL: "http://example.com/"},
 		"a pattern that is none": {Pattern: "("}, "commands of what is no shell": {Command: true}, "a port that is none": {Port: 70000},
 		"a pattern without end": {Pattern: string(make([]byte, 4000))},
 	} {

@@ -19,6 +19,7 @@ type begin struct {
 	// It is nil if a pattern may be shorter than quad or begin with nearly
 	// anything: then a place is told by its first byte alone.
 	triples *tripleSet
+	factor  uint32 // of the hash
 	lead    [256]bool
 	// early is an automaton for the first quad bytes, by state and class, that
 	// does not begin anew: 0 where what began with the first has ended.
@@ -36,7 +37,13 @@ const (
 )
 
 // triple is the index of the upper three bytes of v.
-func triple(v uint32) uint32 { return v >> 8 * 0x9e3779b1 >> (32 - 15) }
+func triple(v, factor uint32) uint32 { return v >> 8 * factor >> (32 - 15) }
+
+// sample is of what terminals print most. The factor is the one with which the fewest of its triples have an entry by chance.
+const sample = "\x1b[0m\x1b[1m\x1b[2m\x1b[22m\x1b[31m\x1b[32m\x1b[33m\x1b[34m\x1b[35m\x1b[36m\x1b[39m\x1b[90m\x1b[38;5;244m\x1b[38;2;100;200;50m\x1b[m\x1b[K 200\x1b 10\x1b 0\r\n)\r\n  \x1b[" +
+	"\r\n    - [ ] (1) 12:34:56 2026-01-02 10 ms 20.5s 100% 0.00 1, 2, 3; a/b/c.ts src/main.go:10: error: and the with that from this for not was are have into over " +
+	"tion ing ment able ness ions ings ed to of in it is at on as by or an be if no do up we http https://localhost:3000/ GET POST index.html node_modules/x package.json " +
+	"test ok PASS FAIL build info warn debug line file name type true false null default return function const import export class public static void int"
 
 // look is how many bytes tell whether a pattern begins.
 func (b *begin) look() int {
@@ -48,7 +55,7 @@ func (b *begin) look() int {
 
 // find is the first place at or behind p[i] where a pattern begins, or one behind which p is too short to tell.
 func (d *dfa) find(p []byte, i int) int {
-	set := d.begin.triples
+	set, factor := d.begin.triples, d.begin.factor
 	if set == nil {
 		for i < len(p) && !d.begin.lead[p[i]] {
 			i++
@@ -57,7 +64,7 @@ func (d *dfa) find(p []byte, i int) int {
 	}
 	for i <= len(p)-9 {
 		v := binary.LittleEndian.Uint64(p[i : i+8])
-		a, b, c := triple(uint32(v)), triple(uint32(v>>16)), triple(uint32(v>>32))
+		a, b, c := triple(uint32(v), factor), triple(uint32(v>>16), factor), triple(uint32(v>>32), factor)
 		if set[a]|set[b]|set[c] == 0 {
 			i += 6
 			continue
@@ -105,7 +112,7 @@ func (b *builder) beginnings(samples []byte) begin {
 	if !b.early(&out, samples) {
 		return begin{lead: out.lead}
 	}
-	t := triples{d: b.d, samples: samples, members: make([][]byte, len(samples)), set: new(tripleSet)}
+	t := triples{d: b.d, samples: samples, members: make([][]byte, len(samples)), all: map[uint32]bool{}}
 	t.d.begin = out
 	for c := range 256 {
 		class := b.d.class[c]
@@ -114,7 +121,7 @@ func (b *builder) beginnings(samples []byte) begin {
 	if !t.follow(nil) {
 		return begin{lead: out.lead}
 	}
-	out.triples = t.set
+	out.triples, out.factor = t.fill()
 	return out
 }
 
@@ -158,8 +165,7 @@ type triples struct {
 	d       *dfa
 	samples []byte   // by class: one of its bytes
 	members [][]byte // by class: all of them
-	set     *tripleSet
-	n       int // entries
+	all     map[uint32]bool
 }
 
 // follow adds what may follow p, a beginning given by samples. It returns false where a table would not help.
@@ -187,12 +193,31 @@ func (t *triples) add(p []byte) bool {
 	for _, x := range t.members[class[p[0]]] {
 		for _, y := range t.members[class[p[1]]] {
 			for _, z := range t.members[class[p[2]]] {
-				t.set[triple(uint32(x)<<8|uint32(y)<<16|uint32(z)<<24)] = 1
-				if t.n++; t.n > maxTriple {
+				if t.all[uint32(x)<<8|uint32(y)<<16|uint32(z)<<24] = true; len(t.all) > maxTriple {
 					return false
 				}
 			}
 		}
 	}
 	return true
+}
+
+// fill makes the table, with the factor that serves best.
+func (t *triples) fill() (best *tripleSet, factor uint32) {
+	least := len(sample)
+	for i := range uint32(16) {
+		try := 0x9e3779b1 + i*0x3c6ef372 // odd
+		set := new(tripleSet)
+		for v := range t.all {
+			set[triple(v, try)] = 1
+		}
+		hits := 0
+		for at := range len(sample) - 2 {
+			hits += int(set[triple(uint32(sample[at])<<8|uint32(sample[at+1])<<16|uint32(sample[at+2])<<24, try)])
+		}
+		if hits < least {
+			best, factor, least = set, try, hits
+		}
+	}
+	return best, factor
 }

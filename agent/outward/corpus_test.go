@@ -1,11 +1,14 @@
 package outward_test
 
 import (
+	"encoding/base64"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"tether/agent/outward"
+	"tether/internal/testkit"
 )
 
 // Letters that tokens are made of here. Nobody has any of them: they only have the shape that their makers document, and are put together
@@ -148,32 +151,102 @@ var corpus = []struct{ name, open, secret string }{
 	{"Azure Service Bus", ";SharedAccessKey=", mixed[:43] + "="},
 	{"Microsoft Entra", "abC8Q~" + dashed[:1], dashed[1:34]},
 	{"HCP Terraform", "ZkvQxLrTmYbHcW.atlasv1.", dashed + mixed[:7]},
+	{"Airtable", "patZ", mixed[:13] + "." + hex64},
+	{"Twilio, API key", "SK9f86", hex40[4:32]},
+	{"Dropbox", "sl.B", dashed + dashed + dashed},
+	{"Dropbox, short-lived", "sl.u.", dashed + dashed + dashed},
+	{"Facebook", "EAAB", mixed + mixed},
+	{"Facebook, page", "EAAC", mixed + mixed},
+	{"crates.io", "cio", mixed[:32]},
+	{"Okta", "Authorization: SSWS ", "00" + dashed[:40]},
+	{"Mailgun, bare", "key-", hex64[:32]},
+	{"Brevo", "xkeysib-", hex64 + "-" + mixed[:16]},
+	{"Brevo, SMTP", "xsmtpsib-", hex64 + "-" + mixed[:16]},
+	{"Shippo", "shippo_live_", hex40},
+	{"Shippo, test", "shippo_test_", hex40},
+	{"JFrog, short", "AKCp", mixed[:24]},
+	{"AWS, the old form", "A3TX", upper[:16]},
+	{"AWS request, signed", "X-Amz-Signature=", hex64},
+	{"AWS request, session", "X-Amz-Security-Token=", mixed + mixed},
+	{"AWS request, header", "SignedHeaders=host, Signature=", hex64},
+	{"PostHog", "phx_", mixed[:43]},
+	{"Apify", "apify_api_", mixed[:36]},
+	{"Notion, the old form", "secret_", mixed[:43]},
+	{"Frame.io", "fio-u-", dashed + mixed[:5]},
+	{"Duffel", "duffel_live_", mixed[:43]},
+	{"Infracost", "ico-", mixed[:32]},
+	{"Harness", "pat.", mixed[:22] + "." + mixed[:24] + "." + mixed[:20]},
+	{"Octopus", "API-", upper + "ABCDEF"},
+	{"Scalingo", "tk-us-", dashed[:48]},
+	{"ClickHouse", "4b1d", mixed[:38]},
+	{"Hugging Face, organisation", "api_org_", "ZkvQxLrTmYbHcWsNpGdJfUaKeXiRoVtBqM"},
+	{"Cloudflare, origin", "v1.0-", hex64[:24] + "-" + hex64 + hex64 + hex64[:18]},
+	{"user of a URL", "https://", mixed[:24]},
 	{"tether, local door", "tether_", dashed[:42] + "A"},
 	{"tether-host", "tetherhost_", dashed[:42] + "8"},
 	{"tether-host, pairing", "tetherpair_", dashed[:42] + "w"},
 }
 
-// Each is masked in the middle of a line and at its ends, wherever the output is divided: at every place in two, and byte by byte.
+// Each is masked in the middle of a line and at its ends, wherever the output is divided: in two at every fourth place (a soak takes every
+// place), and byte by byte.
 func TestTokensOfTheirMakers(t *testing.T) {
 	r := compile(t, outward.Options{Tokens: true})
-	for _, c := range corpus {
-		for _, around := range [][2]string{{"token: ", " is set\r\n"}, {"", "\n"}, {`"key":"`, `","x":1}`}} {
-			text := around[0] + c.open + c.secret + around[1]
-			got := shown(r, text)
-			if strings.Contains(got, c.secret[len(c.secret)-6:]) || strings.Contains(got, c.secret[:6]) || !strings.HasPrefix(got, around[0]) || !strings.HasSuffix(got, around[1]) {
-				t.Errorf("%s: %q is shown as %q", c.name, text, got)
-				break
+	for round := range testkit.Rounds(t, 1, 4) {
+		for k, c := range corpus {
+			arounds := [][2]string{{"value: ", " is set\r\n"}, {"", "\n"}, {`"key":"`, `","x":1}`}}
+			if c.name == "user of a URL" {
+				arounds = [][2]string{{"remote: ", "@git.example/x\r\n"}}
 			}
-			for at := range text {
-				first := at
-				if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {
-					t.Fatalf("%s, divided at %d: shown as %q, whole as %q", c.name, at, again, got)
+			for _, around := range arounds {
+				text := around[0] + c.open + c.secret + around[1]
+				got := shown(r, text)
+				if strings.Contains(got, c.secret[len(c.secret)-6:]) || strings.Contains(got, c.secret[:6]) || !strings.HasPrefix(got, around[0]) || !strings.HasSuffix(got, around[1]) {
+					t.Errorf("%s: %q is shown as %q", c.name, text, got)
+					break
+				}
+				for at := (k + round) % 4; at < len(text); at += 4 {
+					first := at
+					if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {
+						t.Fatalf("%s, divided at %d: shown as %q, whole as %q", c.name, at, again, got)
+					}
+				}
+				if again := inPieces(t, r, text, func(rest string) int { _, n := utf8.DecodeRuneInString(rest); return n }); again != got {
+					t.Errorf("%s, byte by byte: shown as %q, whole as %q", c.name, again, got)
 				}
 			}
-			if again := inPieces(t, r, text, func(rest string) int { _, n := utf8.DecodeRuneInString(rest); return n }); again != got {
-				t.Errorf("%s, byte by byte: shown as %q, whole as %q", c.name, again, got)
+		}
+	}
+}
+
+// A key of PuTTY's is masked as one in PEM is, also where all of a PEM is in base64, in one line or in several.
+func TestKeysInOtherForms(t *testing.T) {
+	r := compile(t, outward.Options{Tokens: true})
+	body := strings.Repeat("MIIEow"+mixed[:50]+"\n", 12)
+	for _, kind := range []string{"", "RSA ", "EC ", "OPENSSH ", "ENCRYPTED "} {
+		pem := "-----BEGIN " + kind + "PRIVATE KEY-----\n" + body + "-----END " + kind + "PRIVATE KEY-----\n"
+		whole := base64.StdEncoding.EncodeToString([]byte(pem))
+		var lines []string
+		for rest := range slices.Chunk([]byte(whole), 76) {
+			lines = append(lines, string(rest))
+		}
+		for _, text := range []string{"key: " + whole + "\n", strings.Join(lines, "\n") + "\n$ ls\n"} {
+			got := shown(r, text)
+			// Up to three bytes of the label are in the character behind it; a last line that is short may be any word.
+			if hidden := strings.Count(got, "*"); hidden < len(whole)-68 || strings.Contains(got, whole[60:80]) || !strings.HasSuffix(text, "$ ls\n") != !strings.HasSuffix(got, "$ ls\n") {
+				t.Errorf("%sPRIVATE KEY in base64 is shown as %q", kind, got)
+			}
+			if again := inPieces(t, r, text, func(string) int { return 1 }); again != got {
+				t.Errorf("byte by byte it is shown as %q, whole as %q", again, got)
 			}
 		}
+	}
+	putty := "PuTTY-User-Key-File-3: ssh-ed25519\r\nPrivate-Lines: 1\r\n" + mixed[:44] + "\r\nPrivate-MAC: " + hex64 + "\r\n"
+	if got := shown(r, putty); strings.Contains(got, mixed[:6]) || !strings.HasPrefix(got, "PuTTY-User-Key-File-3: ssh-ed25519\r\nPrivate-Lines: 1\r\n") {
+		t.Errorf("a key of PuTTY's is shown as %q", got)
+	}
+	certificate := base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\n" + body))
+	if got := shown(r, certificate+"\n"); got != certificate+"\n" {
+		t.Errorf("a certificate in base64 is shown as %q", got)
 	}
 }
 

@@ -53,20 +53,32 @@ func build(a *nfa) (*dfa, error) {
 	a.freeze()
 	b := builder{a: a, d: &dfa{}, known: map[string]int32{}}
 	samples := b.d.classify(a)
-	for _, n := range a.starts {
-		b.starts = append(b.starts, a.reached[n]...)
-	}
-	for _, n := range a.tokens {
-		b.tokens = append(b.tokens, a.reached[n]...)
+	b.starts, b.tokens = b.reached(a.starts), b.reached(a.tokens)
+	b.takes = make([]byteSet, len(a.nodes))
+	for class, c := range samples {
+		for n := range a.nodes {
+			if at := &a.nodes[n]; at.next >= 0 && at.set.has(c) {
+				b.takes[n].add(byte(class))
+			}
+		}
+		if isContinuation(c) {
+			b.anew = append(b.anew, [3][]int32{})
+		} else {
+			b.anew = append(b.anew, [3][]int32{b.after(b.starts, c), b.after(b.tokens, c), b.after(a.reached[a.names], c)})
+		}
 	}
 	b.stateOf(nil)
 	var rows [][]uint16 // joined at the end: a table that grows would leave several times its size behind
 	for i := 0; i < len(b.states); i++ {
 		row := make([]uint16, len(samples))
-		for k, c := range samples {
-			set, ended := b.step(b.states[i], c)
-			if next := b.stateOf(set); !ended || i == 0 {
-				row[k] = uint16(next)
+		from := b.states[i]
+		var takes byteSet // the classes with which something goes on; with the others all has ended, and the entry is 0: see after
+		for _, n := range from {
+			takes.union(&b.takes[n])
+		}
+		for class, c := range samples {
+			if i == 0 || takes.has(byte(class)) {
+				row[class] = uint16(b.stateOf(b.step(from, c, class)))
 			}
 		}
 		rows = append(rows, row)
@@ -83,11 +95,21 @@ func build(a *nfa) (*dfa, error) {
 type builder struct {
 	a              *nfa
 	d              *dfa
-	starts, tokens []int32 // what begins at every byte
+	starts, tokens []int32      // what begins at every byte
+	anew           [][3][]int32 // by class: what is reached from these two with it, and from where names begin
+	takes          []byteSet    // by node: the classes that it consumes
 	known          map[string]int32
 	states         [][]int32
 	set            []int32 // scratch
 	key            []byte
+}
+
+// reached is what can be reached from nodes without a byte.
+func (b *builder) reached(nodes []int32) (all []int32) {
+	for _, n := range nodes {
+		all = append(all, b.a.reached[n]...)
+	}
+	return all
 }
 
 // stateOf is the number of a set of nodes.
@@ -112,26 +134,47 @@ func (b *builder) keyOf(set []int32) []byte {
 	return b.key
 }
 
-// step is the set after the byte c, sorted, and whether nothing in it goes on from the set before. It is overwritten by the next call.
-func (b *builder) step(from []int32, c byte) (set []int32, ended bool) {
+// step is the set after the byte c, sorted. It is overwritten by the next call.
+func (b *builder) step(from []int32, c byte, class int) []int32 {
 	b.a.run++
 	b.set = b.set[:0]
-	alone, tail := b.take(from, c)
-	ended = len(b.set) == 0
-	if alone {
+	under := b.take(from, c)
+	switch {
+	case under.alone:
 		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].alone })
-	} else if !isContinuation(c) {
-		b.take(b.starts, c)
-		if !tail {
-			b.take(b.tokens, c)
+	case under.value:
+		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].stays })
+		b.join(b.anew[class][2])
+	default:
+		b.join(b.anew[class][0])
+		if !under.tail {
+			b.join(b.anew[class][1])
 		}
 	}
 	slices.Sort(b.set)
-	return b.set, ended
+	return b.set
 }
 
-// take adds to b.set what is reached with c from nodes.
-func (b *builder) take(nodes []int32, c byte) (alone, tail bool) {
+// join adds to b.set those of nodes that are not in it.
+func (b *builder) join(nodes []int32) {
+	for _, n := range nodes {
+		if b.a.seen[n] != b.a.run {
+			b.a.seen[n] = b.a.run
+			b.set = append(b.set, n)
+		}
+	}
+}
+
+// after is what is reached with c from nodes.
+func (b *builder) after(nodes []int32, c byte) []int32 {
+	b.a.run++
+	b.set = b.set[:0]
+	b.take(nodes, c)
+	return slices.Clone(b.set)
+}
+
+// take adds to b.set what is reached with c from nodes, and says which flags that has.
+func (b *builder) take(nodes []int32, c byte) (flags node) {
 	a := b.a
 	for _, n := range nodes {
 		at := &a.nodes[n]
@@ -142,11 +185,12 @@ func (b *builder) take(nodes []int32, c byte) (alone, tail bool) {
 			if a.seen[m] != a.run {
 				a.seen[m] = a.run
 				b.set = append(b.set, m)
-				alone, tail = alone || a.nodes[m].alone, tail || a.nodes[m].tail
+				to := &a.nodes[m]
+				flags.alone, flags.tail, flags.value = flags.alone || to.alone, flags.tail || to.tail, flags.value || to.value
 			}
 		}
 	}
-	return alone, tail
+	return flags
 }
 
 // classify puts bytes between which no state tells into one class, and returns one byte of each.
@@ -253,7 +297,7 @@ func (a *nfa) underWay(w []byte) under {
 // freeze remembers the closures that stepping needs, so that many may run at
 // once.
 func (a *nfa) freeze() {
-	a.reached = map[int32][]int32{}
+	a.reached = make([][]int32, len(a.nodes))
 	for _, s := range slices.Concat(a.starts, a.tokens) {
 		a.reached[s] = a.closure([]int32{s})
 	}

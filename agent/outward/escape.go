@@ -60,8 +60,8 @@ func escapes(p []byte) (found uint64) {
 	return found
 }
 
-// harmless says whether p begins with a control sequence that is complete and that control would let through, as nearly all are: colours
-// and movements.
+// harmless says whether p begins with a control sequence that is complete and that the sanitizer lets through whatever its parameters are,
+// as nearly all are: colours and movements.
 func harmless(p []byte) bool {
 	if len(p) < 2 || p[0] != esc || p[1] != '[' {
 		return false
@@ -72,8 +72,7 @@ func harmless(p []byte) bool {
 		if rest == 0 {
 			continue
 		}
-		final := p[i+bits.TrailingZeros64(rest)/8]
-		return final >= 0x40 && final < del && final != 'i' && final != 't' // see acts
+		return controls[prefixIndex(p[2])][p[i+bits.TrailingZeros64(rest)/8]]
 	}
 	return false
 }

@@ -12,9 +12,9 @@ func TokenForms() [][2]string { return tokenForms }
 
 // Contexts are the expressions of what is told by what is around it.
 func Contexts() []string {
-	all := []string{privateKeyLabel + privateKeyBody, passwordInURL}
+	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, userInURL}
 	for _, l := range labelled {
-		all = append(all, l.label+l.secret)
+		all = append(all, l.re)
 	}
 	return all
 }
@@ -42,3 +42,24 @@ func (d *dfa) suspects(p []byte) bool {
 
 // LooksAhead says whether beginnings are told by more than their first byte.
 func (r *Rules) LooksAhead() bool { return r.automaton().begin.look() > 1 }
+
+// FindNamed returns where the secret values of names are in text.
+func FindNamed(text string) (all [][2]int) {
+	for _, s := range findNamed(nil, []byte(text), 0, len(text)) {
+		all = append(all, [2]int{s.start, s.end})
+	}
+	return all
+}
+
+// PrefixLen is the length of the token prefix at the start of text.
+func PrefixLen(text string) int { return prefixLen([]byte(text)) }
+
+// Labelled says whether an expression of Contexts is of what a label tells.
+func Labelled(expr string) bool {
+	for _, l := range labelled {
+		if expr == l.re {
+			return true
+		}
+	}
+	return false
+}

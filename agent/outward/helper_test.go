@@ -1,16 +1,25 @@
 package outward_test
 
 import (
+	"fmt"
 	"math/rand/v2"
-	"slices"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
 	"tether/agent/outward"
 )
 
+// compiled are the rules that tests have made. Rules never change, and the known forms of tokens take seconds to build with the race
+// detector.
+var compiled sync.Map // of *outward.Rules, by options and values
+
 func compile(t testing.TB, o outward.Options, values ...string) *outward.Rules {
 	t.Helper()
+	key := fmt.Sprintf("%+v %q", o, values)
+	if r, ok := compiled.Load(key); ok {
+		return r.(*outward.Rules)
+	}
 	r, err := outward.Compile(o)
 	if err != nil {
 		t.Fatal(err)
@@ -19,6 +28,7 @@ func compile(t testing.TB, o outward.Options, values ...string) *outward.Rules {
 	if !ok {
 		t.Fatal("too many values")
 	}
+	compiled.Store(key, r)
 	return r
 }
 
@@ -36,31 +46,33 @@ func shown(r *outward.Rules, text string) string {
 
 // inPieces is shown for text that comes in pieces, without anybody who flushes. What leaves after each piece must not change later.
 func inPieces(t testing.TB, r *outward.Rules, text string, cut func(rest string) int) string {
+	t.Helper()
 	f := outward.NewFilter(r, 0)
-	var secrets, sequences []outward.Mask
-	render := func() string {
-		one, other := f.Take()
-		secrets, sequences = append(secrets, one...), append(sequences, other...)
-		out := []byte(text)
-		for _, m := range slices.Concat(secrets, sequences) {
-			m.Put(out, 0)
-		}
-		return string(out)
-	}
-	seen, fed := "", 0
-	look := func() {
-		out, at := render(), int(f.Decided())
-		if at < len(seen) || at > fed {
-			t.Fatalf("decided %d after %d, fed %d", at, len(seen), fed)
-		}
-		if out[:len(seen)] != seen {
-			i := 0
-			for out[i] == seen[i] {
-				i++
+	out, over := []byte(text), make([]bool, len(text)) // over: a mask of a sequence is there
+	left, fed := 0, 0
+	put := func(masks []outward.Mask, sequence bool) {
+		for _, m := range masks {
+			for i := m.Start; i < m.End; i++ {
+				if over[i] && !sequence {
+					continue
+				}
+				was := out[i]
+				m.Put(out[i:i+1], i)
+				if over[i] = sequence; int(i) < left && out[i] != was {
+					t.Fatalf("what has left changed at %d: %q, before %q, in %q", i, out[i], was, text[max(0, int(i)-80):min(int(i)+300, len(text))])
+				}
 			}
-			t.Fatalf("what has left changed at %d of %d: %q, before %q, in %q", i, len(seen), out[i:min(i+60, len(seen))], seen[i:min(i+60, len(seen))], text[max(0, i-80):min(i+300, len(text))])
 		}
-		seen = out[:at]
+	}
+	look := func() {
+		secrets, sequences := f.Take()
+		put(secrets, false)
+		put(sequences, true)
+		at := int(f.Decided())
+		if at < left || at > fed {
+			t.Fatalf("decided %d after %d, fed %d", at, left, fed)
+		}
+		left = at
 	}
 	for fed < len(text) {
 		from := fed
@@ -76,7 +88,7 @@ func inPieces(t testing.TB, r *outward.Rules, text string, cut func(rest string)
 	if f.Decided() != int64(len(text)) {
 		t.Fatalf("decided %d of %d at the end", f.Decided(), len(text))
 	}
-	return seen
+	return string(out)
 }
 
 func randomCut(random *rand.Rand) func(string) int {

@@ -226,13 +226,10 @@ func (s *sanitizer) iterm(p []byte) bool {
 	}
 	name, value, _ := bytes.Cut(p, []byte{'='})
 	s.chunks = string(name) == "MultipartFile" && inline(value) && s.images > 0
-	switch string(name) {
-	case "MultipartFile":
+	if string(name) == "MultipartFile" {
 		return s.chunks
-	case "FileEnd", "SetMark", "CurrentDir", "RemoteHost", "ShellIntegrationVersion":
-		return true
 	}
-	return false
+	return string(name) == "FileEnd"
 }
 
 // Bounds of what short strings say, in bytes.

@@ -18,6 +18,12 @@ func (s *byteSet) addRange(lo, hi int) {
 	}
 }
 
+func (s *byteSet) union(t *byteSet) {
+	for i := range s {
+		s[i] |= t[i]
+	}
+}
+
 func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 == 1 }
 
 // node is a state of the nondeterministic automaton: either it consumes a byte of set and goes to next, or it goes to out without one.
@@ -31,6 +37,8 @@ type node struct {
 	masked bool  // and they are masked when nothing follows in time
 	alone  bool  // nothing else needs to be looked for while this is under way
 	tail   bool  // no token begins while this is under way
+	value  bool  // nothing but what stays is looked for while this is under way
+	stays  bool
 }
 
 // nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only up to quad,
@@ -39,9 +47,10 @@ type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
 	tokens []int32 // likewise those that go on in the tail of all tokens
+	names  int32   // one of starts, 0 if none: where names of values begin
 
 	// By node, what can be reached from it without a byte: see freeze.
-	reached map[int32][]int32
+	reached [][]int32
 	seen    []uint32 // by node: the closure that has it
 	run     uint32
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"tether/agent/outward"
+	"tether/internal/testkit"
 )
 
 // pieces are what random text is made of.
@@ -39,7 +40,7 @@ func TestSplitIndependence(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	r := compile(t, outward.Options{Tokens: true, Images: 50, Patterns: []string{`corp-[0-9]{6}`, `A{20,}`}}, "hunter2-value")
 	all := append(pieces(t, random), floods...)
-	for range 400 {
+	for range testkit.Rounds(t, 80, 100_000) {
 		text := randomText(random, all)
 		whole := inPieces(t, r, text, func(rest string) int { return len(rest) })
 		for range 4 {
@@ -97,7 +98,7 @@ func TestAtRest(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	r := compile(t, outward.Options{Tokens: true, Images: 1 << 30}, "hunter2-value")
 	all := pieces(t, random)
-	for range 200 {
+	for range testkit.Rounds(t, 80, 50_000) {
 		text := randomText(random, all)
 		whole := inPieces(t, r, text, func(rest string) int { return len(rest) })
 		f, at := outward.NewFilter(r, 0), 0

@@ -24,8 +24,13 @@ func made(t testing.TB, expr string, random *rand.Rand) string {
 		case syntax.OpLiteral:
 			b.WriteString(string(re.Rune))
 		case syntax.OpCharClass:
-			i := 2 * random.IntN(len(re.Rune)/2)
-			b.WriteRune(re.Rune[i] + rune(random.IntN(int(min(re.Rune[i+1], 126)-re.Rune[i])+1)))
+			var all []rune
+			for i := 0; i < len(re.Rune); i += 2 {
+				for c := re.Rune[i]; c <= min(re.Rune[i+1], '~'); c++ {
+					all = append(all, c)
+				}
+			}
+			b.WriteRune(all[random.IntN(len(all))])
 		case syntax.OpRepeat, syntax.OpPlus:
 			for range max(re.Min, 1) {
 				write(re.Sub[0])

@@ -43,8 +43,9 @@ type Rules struct {
 
 // check finds for sure what the automaton suspects.
 type check struct {
-	group uint8 // a bit of a dfa's groups
-	re    *regexp.Regexp
+	group     uint8 // a bit of a dfa's groups
+	re        *regexp.Regexp
+	plausible func(string) bool // nil: always
 }
 
 // tokenCheck is the same for a token. Its prefix stays, and re is for what
@@ -58,10 +59,12 @@ type tokenCheck struct {
 const (
 	groupValues = iota
 	groupTokens
-	groupLabels
+	groupNamed
 	groupKeys
 	groupURLs
-	groupRest // and up to 63: patterns of the person's
+	groupEncoded
+	groupLabelled                      // and as many as there are of labelled
+	groupRest     = groupLabelled + 20 // and up to 63: patterns of the person's
 )
 
 // Compile makes rules. It returns an error for a pattern that is no regular
@@ -205,44 +208,89 @@ func (r *Rules) addTokens() error {
 		slot := tokenSlot(t.prefix[0], t.prefix[1])
 		r.tokens[slot] = append(r.tokens[slot], tokenCheck{t.prefix, re})
 	}
-	for _, l := range labelled {
-		end, err := r.nfa.parse(r.nfa.begin(), l.label)
-		if err == nil {
+	for i, l := range labelled {
+		group, err := groupLabelled+uint8(i), error(nil)
+		if l.begin == "" {
+			err = r.suspect(l.re, group)
+		} else if end, err = r.nfa.parse(r.nfa.begin(), l.begin); err == nil {
 			r.nfa.link(end, joint)
-			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: groupLabels}))
-			err = r.check(groupLabels, l.label+l.secret)
+			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: group}))
 		}
+		if err = errors.Join(err, r.check(group, l.re)); err != nil {
+			return err
+		}
+		r.checks[len(r.checks)-1].plausible = l.plausible
+	}
+	if err := r.addNamed(); err != nil {
+		return err
+	}
+	// One expression for all that is in a URL, and one for all labels: each that may be under way beside another doubles the automaton.
+	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
+}
+
+// addNamed adds values behind names. In a value only names are looked for, as find looks for all else there.
+func (r *Rules) addNamed() error {
+	names := len(r.nfa.nodes)
+	r.nfa.names = r.nfa.begin()
+	end, err := r.nfa.parse(r.nfa.names, namedLabel)
+	if err != nil {
+		return err
+	}
+	for i := names; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].stays = true
+	}
+	for _, value := range [][2]string{{bareFirst, bareRest}, {quotedFirst, quotedRest}} {
+		begun, err := r.nfa.parse(end, value[0])
 		if err != nil {
 			return err
 		}
+		rest := r.nfa.empty()
+		r.nfa.link(begun, rest)
+		first := len(r.nfa.nodes)
+		after, err := r.nfa.parse(rest, value[1])
+		if err != nil {
+			return err
+		}
+		r.nfa.finish(after, groupNamed, first, false)
+		for i := first; i < len(r.nfa.nodes); i++ {
+			r.nfa.nodes[i].value, r.nfa.nodes[i].stays = true, true
+		}
 	}
-	return errors.Join(r.addKeys(), r.add(passwordInURL, groupURLs))
+	return nil
 }
 
 // addKeys adds private keys. Behind their first line nothing else is looked
 // for: all of it is secret.
-func (r *Rules) addKeys() error {
-	end, err := r.nfa.parse(r.nfa.begin(), privateKeyLabel)
+func (r *Rules) addKeys(label, secret string, group uint8) error {
+	end, err := r.nfa.parse(r.nfa.begin(), label)
 	if err != nil {
 		return err
 	}
 	body := r.nfa.empty()
 	r.nfa.link(end, body)
 	first := len(r.nfa.nodes)
-	if end, err = r.nfa.parse(body, privateKeyBody); err != nil {
+	if end, err = r.nfa.parse(body, secret); err != nil {
 		return err
 	}
-	r.nfa.finish(end, groupKeys, first, false)
+	r.nfa.finish(end, group, first, false)
 	for i := first; i < len(r.nfa.nodes); i++ {
 		r.nfa.nodes[i].alone = true
 	}
-	return r.check(groupKeys, privateKeyLabel+privateKeyBody)
+	return r.check(group, label+secret)
 }
 
 // addPattern adds an expression of the person's.
 func (r *Rules) addPattern(p string, group uint8) error { return r.add("(?m:"+p+")", group) }
 
 func (r *Rules) add(p string, group uint8) error {
+	if err := r.suspect(p, group); err != nil {
+		return err
+	}
+	return r.check(group, p)
+}
+
+// suspect has what an expression matches looked at by the checks of a group.
+func (r *Rules) suspect(p string, group uint8) error {
 	from := r.nfa.begin()
 	first := len(r.nfa.nodes)
 	end, err := r.nfa.parse(from, p)
@@ -250,12 +298,12 @@ func (r *Rules) add(p string, group uint8) error {
 		return err
 	}
 	r.nfa.finish(end, group, first, false)
-	return r.check(group, p)
+	return nil
 }
 
 func (r *Rules) check(group uint8, p string) error {
 	re, err := regexp.Compile(p)
-	r.checks = append(r.checks, check{group, re})
+	r.checks = append(r.checks, check{group: group, re: re})
 	return err
 }
 
@@ -291,6 +339,10 @@ func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []s
 			}
 		}
 	}
+	if groups>>groupNamed&1 == 1 {
+		spans = findNamed(spans, w, first, last)
+		groups |= 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
+	}
 	if groups>>groupTokens&1 == 1 {
 		spans = r.findTokens(spans, w, first, last)
 	}
@@ -306,6 +358,12 @@ func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []s
 			start, end := m[0], m[1]
 			if len(m) > 2 {
 				start, end = m[2], m[3]
+			}
+			if c.plausible != nil && !c.plausible(string(w[start:end])) {
+				continue
+			}
+			if c.group >= groupLabelled && c.group < groupRest {
+				start += prefixLen(w[start:end]) // it says what was there
 			}
 			if end = min(end, last); start < end {
 				spans = append(spans, span{start, end})

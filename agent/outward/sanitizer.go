@@ -28,10 +28,13 @@ type sanitizer struct {
 	state state
 	c1    int // index in the present call of the next C1 control, see ground
 
-	// In a control sequence.
-	prefix byte // 0: none
+	// In a control sequence, and inter in an escape sequence.
+	prefix byte // < = > or ?, 0: none
+	inter  byte // the intermediate byte, 0: none, unlisted: several
 	param  int  // the first one
-	more   bool // there are others
+	last   int  // the one that is being read
+	fields int  // complete ones
+	odd    bool // one of the complete ones is no listed mode
 
 	// In a string.
 	kind    byte  // the byte after ESC: ] P _ ^ X
@@ -94,12 +97,12 @@ func (s *sanitizer) ground(p []byte, i int, base int64) int {
 		s.c1 = nextC1(p, i)
 	}
 	if s.c1 < at {
-		return s.introduced(p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
+		return s.introduced(p, p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
 	}
 	if at == len(p) {
 		return at
 	}
-	s.state = escape
+	s.state, s.inter = escape, 0
 	return at + 1
 }
 
@@ -125,70 +128,103 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 		s.state = ground
 		return i // a C1 control begins anew
 	case c == esc:
-		s.state = escape
+		s.state, s.inter = escape, 0
 	case c < 0x20 || c == del: // done at once, and the sequence goes on
 	case c < 0x30:
-		s.state = inter
+		if s.state = inter; s.inter == 0 {
+			s.inter = c
+		}
 	case s.state == inter:
+		if !allowedEscape(s.inter, c) {
+			s.add(base+int64(i), base+int64(i)+1, Cancel)
+		}
 		s.state = ground
 	default:
-		return s.introduced(c, base+int64(i), i+1, base)
+		return s.introduced(p, c, base+int64(i), i+1, base)
 	}
 	return i + 1
 }
 
+// pending is the prefix of a control sequence of which nothing is there yet.
+const pending = 0xff
+
 // introduced begins what the introducer c of the seven-bit code begins, which lies in front of p[i].
-func (s *sanitizer) introduced(c byte, intro int64, i int, base int64) int {
+func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64) int {
 	s.state = ground
 	switch c {
 	case '[':
-		s.state, s.prefix, s.param, s.more = control, 0, 0, false
+		s.state, s.prefix, s.inter, s.param, s.last, s.fields, s.odd = control, 0, 0, 0, 0, 0, false
+		if i < len(p) && p[i] >= '<' && p[i] <= '?' {
+			s.prefix = p[i]
+		} else if i == len(p) {
+			s.prefix = pending
+		}
 	case ']', 'P', '_', '^', 'X':
 		s.state, s.kind, s.intro, s.payload, s.held, s.escape = held, c, intro, base+int64(i), s.held[:0], false
 		s.wait = false
-	case 'Z': // who are you?
-		s.add(intro, base+int64(i), Cancel)
+	default:
+		if !allowedEscape(0, c) {
+			s.add(intro, base+int64(i), Cancel)
+		}
 	}
 	return i
 }
 
-// control goes on in a control sequence.
+// control goes on in a control sequence. One that is not listed is cancelled at its final byte.
 func (s *sanitizer) control(p []byte, i int, base int64) int {
+	if s.prefix == pending {
+		if s.prefix = 0; p[i] >= '<' && p[i] <= '?' {
+			s.prefix = p[i]
+		}
+	}
 	for ; i < len(p); i++ {
 		switch c := p[i]; {
 		case c == esc, c == can, c == sub, c >= 0x80:
 			s.state = ground
 			return i
 		case c >= 0x40 && c < del:
-			if s.acts(c) {
+			if !s.allows(c) {
 				s.add(base+int64(i), base+int64(i)+1, Cancel)
 			}
 			s.state = ground
 			return i + 1
-		case c >= '<' && c <= '?':
-			s.prefix = c
 		case c == ';' || c == ':':
-			s.more = true
-		case c >= '0' && c <= '9' && !s.more:
-			s.param = min(s.param*10+int(c-'0'), 1<<20)
+			s.field()
+		case c >= '0' && c <= '9':
+			s.last = min(s.last*10+int(c-'0'), 1<<20)
+		case c >= 0x20 && c < 0x30 && s.inter == 0:
+			s.inter = c
+		case c >= 0x20 && c < 0x30:
+			s.inter = unlisted
 		}
 	}
 	return i
 }
 
-// acts says whether a control sequence reaches outside of the picture: it prints, or moves and resizes windows. It is asked once for each.
-func (s *sanitizer) acts(final byte) bool {
-	switch {
-	case final == 'i':
-		return true
-	case final != 't' || s.prefix != 0:
-		return false
-	case s.param == 22: // a title is put on a stack
-		return false
-	case s.param == 23: // and taken back
-		return !spend(&s.titles)
+// field ends a parameter.
+func (s *sanitizer) field() {
+	if s.fields == 0 {
+		s.param = s.last
 	}
-	return true
+	s.odd = s.odd || !modes[s.last]
+	s.fields++
+	s.last = 0
+}
+
+// allows says whether a control sequence is listed. It is asked once for each.
+func (s *sanitizer) allows(final byte) bool {
+	s.field()
+	switch {
+	case s.inter != 0:
+		return s.prefix == 0 && listed(intermediates, s.inter, final)
+	case s.prefix == '?' && final == 'h':
+		return !s.odd
+	case s.prefix == 0 && final == 't' && s.param == 22: // a title is put on a stack
+		return true
+	case s.prefix == 0 && final == 't' && s.param == 23: // and taken back
+		return spend(&s.titles)
+	}
+	return controls[prefixIndex(s.prefix)][final]
 }
 
 func (s *sanitizer) add(from, to int64, kind Kind) {

@@ -1,5 +1,17 @@
 package outward
 
+import (
+	_ "embed"
+	"encoding/base64"
+	"slices"
+	"strings"
+)
+
+// gitleaksRules are the token forms of a maintained public rule set: see scripts/update-secrets.sh.
+//
+//go:embed rules/gitleaks.txt
+var gitleaksRules string
+
 // token is a form of credentials that their issuer has made to be recognised.
 type token struct {
 	prefix string // it begins with this, which is shown
@@ -9,7 +21,7 @@ type token struct {
 // tokens are those forms, each as its issuer or the public rules of secret scanners describe it. What follows a prefix is of the
 // characters of tokenTail. How often its first three bytes, and the three behind its first, stand in any text decides how fast all text
 // is looked at (see begin): a form that begins as "path" or "version" goes on is not worth it.
-var tokens = []token{
+var tokens = withGitleaks([]token{
 	{"AKIA", `AKIA[A-Z2-7]{16}\b`}, // AWS access key ids; the secret half is among contexts
 	{"ASIA", `ASIA[A-Z2-7]{16}\b`},
 	{"ABIA", `ABIA[A-Z2-7]{16}\b`},
@@ -64,8 +76,8 @@ var tokens = []token{
 	{"rubygems_", `rubygems_[a-f0-9]{48}`},
 	{"oy2", `oy2[a-z0-9]{43}\b`}, // NuGet
 	{"CLOJARS_", `CLOJARS_[a-z0-9]{60}`},
-	{"AKCp", `AKCp[A-Za-z0-9]{69}\b`}, // JFrog
-	{"cmVmdGtu", `cmVmdGtu[A-Za-z0-9]{56}\b`},
+	{"AKCp", `AKCp[A-Za-z0-9]{20,}`}, // JFrog
+	{"cmVmdGtu", `cmVmdGtu[A-Za-z0-9]{20,}`},
 	{"AIza", `AIza[A-Za-z0-9_-]{35}`}, // Google
 	{"ya29.", `ya29\.[A-Za-z0-9_-]{20,}`},
 	{"GOCSPX-", `GOCSPX-[A-Za-z0-9_-]{20,}`},
@@ -143,39 +155,116 @@ var tokens = []token{
 	{"pnu_", `pnu_[A-Za-z0-9]{36}`},       // Prefect
 	{"CFPAT-", `CFPAT-[A-Za-z0-9_-]{43}`}, // Contentful
 	{"EZAK", `EZAK[A-Za-z0-9]{54}`},       // EasyPost
+	{"aio_", `aio_[A-Za-z0-9]{28}\b`},     // Adafruit
 	{"EZTK", `EZTK[A-Za-z0-9]{54}`},
 	{"FLWSECK-", `FLWSECK-[a-h0-9]{32}-X`}, // Flutterwave
 	{"FLWSECK_TEST-", `FLWSECK_TEST-[a-h0-9]{32}-X`},
 	{"tfp_", `tfp_[A-Za-z0-9_.=-]{40,}`}, // Typeform
 	{"rdme_", `rdme_[a-z0-9]{70}`},       // ReadMe
 	{"p8e-", `p8e-[A-Za-z0-9_-]{32}`},    // Adobe
+	{"A3T", `A3T[A-Z0-9][A-Z2-7]{16}\b`}, // AWS, the old form
+	{"cio", `cio[A-Za-z0-9]{32}\b`},      // crates.io
+	{"sl.B", `sl\.B[A-Za-z0-9_-]{100,}`}, // Dropbox
+	{"sl.A", `sl\.A[A-Za-z0-9_-]{100,}`},
+	{"sl.u.", `sl\.u\.[A-Za-z0-9_-]{100,}`},
+	{"key-", `key-[a-f0-9]{32}\b`},                         // Mailgun
+	{"xsmtpsib-", `xsmtpsib-[a-f0-9]{64}-[A-Za-z0-9]{16}`}, // Brevo
+	{"phx_", `phx_[A-Za-z0-9]{40,}`},                       // PostHog
+	{"apify_api_", `apify_api_[A-Za-z0-9]{36}`},
+	{"secret_", `secret_[A-Za-z0-9]{43}\b`}, // Notion, the old form
 	// Our own: 32 bytes, whose last character has two bits that are 0. So names of metrics are none.
 	{"tether_", `tether_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherhost_", `tetherhost_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherpair_", `tetherpair_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
+})
+
+// withGitleaks adds the forms of gitleaks that do not begin as one of ours.
+func withGitleaks(own []token) []token {
+	all := own
+	for line := range strings.Lines(gitleaksRules) {
+		fields := strings.Split(strings.TrimSpace(line), "\t")
+		if len(fields) != 3 || line[0] == '#' {
+			continue
+		}
+		if !slices.ContainsFunc(own, func(t token) bool { return strings.HasPrefix(fields[1], t.prefix) }) {
+			all = append(all, token{fields[1], fields[2]})
+		}
+	}
+	return all
 }
 
 // tokenTail are the characters of tokens after their prefix.
-const tokenTail = `[A-Za-z0-9_./+=~-]+`
+const tokenTail = `[A-Za-z0-9_./+=~%-]+`
 
-// labelled are credentials that only what is before them tells: a label and, as the group, the secret, which is of tokenTail.
-var labelled = []struct{ label, secret string }{
-	{`(?i:aws_?secret_?access_?key)["']?[ \t]*[:=][ \t]*["']?`, `([A-Za-z0-9/+=]{16,})`},
-	{`(?i:aws_?session_?token)["']?[ \t]*[:=][ \t]*["']?`, `([A-Za-z0-9/+=]{16,})`},
-	{`(?i:authorization)["']?[ \t]*[:=][ \t]*["']?(?i:bearer|basic|token|bot)[ \t]+`, `([A-Za-z0-9._~+/=-]{8,})`},
-	{`(?i:x-api-key|x-auth-token)["']?[ \t]*[:=][ \t]*["']?`, `([A-Za-z0-9._~+/=-]{12,})`},
-	// Those that look like any other text, by the variables that their makers' documents use.
-	{`(?:TWILIO_AUTH_TOKEN|TWILIO_API_SECRET|DISCORD_(?:BOT_)?TOKEN|HEROKU_API_KEY|MAILGUN_API_KEY|CLOUDFLARE_API_(?:TOKEN|KEY))["']?[ \t]*[:=][ \t]*["']?`,
-		`([A-Za-z0-9._~+/=-]{16,})`},
-	{`;(?:AccountKey|SharedAccessKey)=`, `([A-Za-z0-9+/=]{40,})`},                // connections of Azure
-	{`[0-9]Q~[A-Za-z0-9_.~-]`, `([A-Za-z0-9_.~-]{30,33})(?:[^A-Za-z0-9_.~-]|$)`}, // Microsoft Entra, from its sixth character on
-	{`[0-9]:AA`, `([A-Za-z0-9_-]{33})(?:[^A-Za-z0-9_-]|$)`},                      // Telegram, behind the bot's number
-	{`\.atlasv1\.`, `([A-Za-z0-9_=-]{60,})`},                                     // HCP Terraform
+// labelled are credentials of which the automaton knows the first bytes, and an expression the rest. Its group is the secret, which begins
+// behind these bytes, as they are not held back. Without them it knows all of the expression.
+var labelled = []struct {
+	begin, re string
+	plausible func(secret string) bool // nil: always
+}{
+	{begin: awsLabel, re: awsLabel + `[ \t]*["']?([A-Za-z0-9/+=]{16,})`},
+	{begin: `(?i:authorization)["']?[ \t]*[:=][ \t]*["']?(?i:bearer|basic|token|bot|ssws|key)[ \t]+`,
+		re: `(?i:authorization)["']?[ \t]*[:=][ \t]*["']?(?i:bearer|basic|token|bot|ssws|key)[ \t]+([A-Za-z0-9._~+/=-]{8,})`},
+	{begin: `;(?:AccountKey|SharedAccessKey)=`, re: `;(?:AccountKey|SharedAccessKey)=([A-Za-z0-9+/=]{40,})`},                                          // connections of Azure
+	{begin: `[0-9]Q~[A-Za-z0-9_.~-]`, re: `[0-9]Q~[A-Za-z0-9_.~-]([A-Za-z0-9_.~-]{30,33})(?:[^A-Za-z0-9_.~-]|$)`},                                     // Microsoft Entra, from its seventh character on
+	{begin: `[0-9]:AA`, re: `[0-9]:AA([A-Za-z0-9_-]{33})(?:[^A-Za-z0-9_-]|$)`},                                                                        // Telegram, behind the bot's number
+	{begin: `\.atlasv1\.`, re: `\.atlasv1\.([A-Za-z0-9_=-]{60,})`},                                                                                    // HCP Terraform
+	{begin: `pat[A-Za-z0-9]`, re: `pat[A-Za-z0-9]([A-Za-z0-9]{13}\.[a-f0-9]{64})`},                                                                    // Airtable
+	{begin: `SK[0-9a-f]{2}`, re: `SK[0-9a-f]{2}([0-9a-f]{30})(?:[^0-9A-Za-z_-]|$)`},                                                                   // Twilio
+	{begin: `Signature=`, re: `Signature=([A-Za-z0-9%+/=]{40,})`},                                                                                     // requests that AWS signs
+	{begin: `X-Amz-Security-Token=`, re: `X-Amz-Security-Token=([A-Za-z0-9%+/=]{40,})`},                                                               // and their session
+	{begin: `[?&]sig=`, re: `[?&]sig=([A-Za-z0-9%+/=]{40,})`},                                                                                         // Azure
+	{begin: `[MNO][DTjz][AEIMQUYcgk][wxyz0-5]`, re: `[MNO][DTjz][AEIMQUYcgk][wxyz0-5]([A-Za-z0-9_-]{19,24}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40})`}, // bots of Discord
+	{begin: `EAA[A-Za-z]`, re: `EAA[A-Za-z]([A-Za-z0-9]{90,})`, plausible: random},                                                                    // Facebook
+	{begin: `EAAA[A-Za-z0-9_-]`, re: `EAAA[A-Za-z0-9_-]([A-Za-z0-9_-]{59})(?:[^A-Za-z0-9_-]|$)`, plausible: urlSafe},                                  // Square
+	{begin: `1/[0-9]{16}:`, re: `1/[0-9]{16}:([0-9a-f]{32})(?:[^0-9A-Za-z_-]|$)`},                                                                     // Asana
+	{begin: `\.webhook\.office\.com/webhookb2/[0-9a-f-]+@`, re: `\.webhook\.office\.com/webhookb2/[0-9a-f-]+@([A-Za-z0-9@/-]{40,})`},                  // Teams
+	{begin: pairLabel, re: pairLabel + `([^"'\s]{6,})["']`, plausible: mixture},                                                                       // a pair in XML or JSON
+	{begin: `(?:sshpass -p|redis-cli -a) `, re: `(?:sshpass -p|redis-cli -a) ["']?([^\s"'$]{6,})`},
+	{begin: sqlLabel, re: sqlLabel + `([^'\s]{4,})'`},
+	{begin: optionLabel, re: optionLabel + `([^\s"'$<{(-][^\s"']{5,})`, plausible: mixture},
+	{begin: `(?i:bearer )[A-Za-z0-9]`, re: `(?i:bearer )[A-Za-z0-9]([A-Za-z0-9._~+/=-]{15,})`, plausible: random},
+	{begin: `[0-9][0-9]\|[A-Za-z0-9_-]`, re: `[0-9][0-9]\|[A-Za-z0-9_-]([A-Za-z0-9_-]{26})(?:[^A-Za-z0-9_-]|$)`, plausible: mixedCase}, // apps of Facebook
+}
+
+const pairLabel = `(?i:password|passwd|pass|secret|token|key)["'],?[ \t]*["']?value["']?[ \t]*[:=][ \t]*["']`
+
+const (
+	sqlLabel    = `(?i:identified by|password) '`
+	optionLabel = `--(?:password|passphrase|token|auth-token|access-token|api-token|secret|client-secret|api-key)[ \t]+["']?`
+)
+
+// mixedCase says whether a text has digits, small and capital letters.
+func mixedCase(s string) bool {
+	return strings.ToLower(s) != s && strings.ToUpper(s) != s && strings.ContainsAny(s, "0123456789")
+}
+
+const awsLabel = `(?i:aws_?secret_?access_?key|aws_?session_?token|secretaccesskey|sessiontoken)["']?[ \t]*[:=]`
+
+// urlSafe says whether a text has what base64 has only in its form for URLs.
+func urlSafe(s string) bool {
+	return strings.ContainsAny(s, "-_") && random(strings.NewReplacer("-", "", "_", "").Replace(s))
 }
 
 // Others are found by what is around them.
 const (
-	privateKeyLabel = `-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----`
+	privateKeyLabel = `-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----` // PEM
+	puttyLabel      = `Private-Lines: [0-9]+\r?\n`
+	puttyBody       = `([A-Za-z0-9+/=\r\n]+)`
 	privateKeyBody  = `((?:[^-]|-[^-])+)`
 	passwordInURL   = `://[^\s/:@?#'"]*:([^\s/@?#'"]{3,})@`
+	userInURL       = `://([A-Za-z0-9_.~%+=-]{20,})@` // a token that stands for a user
+	anyInURL        = `://[^\s/@?#'"]*@`
 )
+
+// encodedKeyLabel begins a private key in PEM of which all is in base64, as it is in configurations.
+var encodedKeyLabel = func() string {
+	var labels []string
+	for _, kind := range []string{"", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", "PGP "} {
+		text := "-----BEGIN " + kind + "PRIVATE KEY"
+		labels = append(labels, base64.StdEncoding.EncodeToString([]byte(text[:len(text)/3*3])))
+	}
+	return "(?:" + strings.Join(labels, "|") + ")"
+}()
+
+const encodedKeyBody = `([A-Za-z0-9+/_-]+={0,2}(?:\r?\n[A-Za-z0-9+/_-]{20,}={0,2})*)`

@@ -24,23 +24,76 @@ func Values(env, globs []string) []string {
 	total := 0
 	for _, e := range env {
 		name, value, _ := strings.Cut(e, "=")
-		if !fits(name, globs) || !secretive(value) || slices.Contains(all, value) {
+		if !fits(name, globs) || fits(name, harmlessNames) {
 			continue
 		}
-		if total += len(value); len(all) == maxValues || total > maxSecrets {
-			break
+		for _, value := range inURL(name, value) {
+			if !secretive(value) || slices.Contains(all, value) {
+				continue
+			}
+			if total += len(value); len(all) == maxValues || total > maxSecrets {
+				return all
+			}
+			all = append(all, value)
 		}
-		all = append(all, value)
 	}
 	return all
 }
 
+// harmlessNames are variables whose names look as if their values were secret. Authors' names and a dev server's address must not be hidden.
+var harmlessNames = []string{"GIT_AUTHOR_*", "GIT_COMMITTER_*", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_ASKPASS*", "*_KEY_ID", "*_KEY_FILE", "*_KEY_PATH", "*_KEY_DIR",
+	"*_PUBLIC_KEY", "PUBLIC_KEY", "*_KEY_TYPE", "*_KEY_NAME", "*_FILE", "*_PATH", "*_DIR", "*_SOCK", "*_ENABLED", "*_TYPE", "*_METHOD", "*_MODE", "*_TTL", "*_TIMEOUT",
+	"*_EXPIRY", "*_EXPIRES", "*_EXPIRES_IN", "*_LENGTH", "*_LIMIT", "*_HEADER", "*_HEADER_NAME", "*_COOKIE_NAME", "*_ISSUER", "*_AUDIENCE", "*_ALGORITHM", "*_PROVIDER", "*_CLIENT_ID",
+	"*_PRIMARY_KEY", "*_CACHE_KEY", "*_SORT_KEY", "*_HOST_KEY", "*_COMPOSE_KEY", "KEYMAP", "OLDPWD", "PWD"}
+
+// fits says whether one of the globs has a name. Case does not count, and "-" and "." are "_".
 func fits(name string, globs []string) bool {
+	plain := strings.NewReplacer("-", "_", ".", "_")
+	name = plain.Replace(strings.ToUpper(name))
 	return slices.ContainsFunc(globs, func(glob string) bool {
-		ok, err := path.Match(strings.ToUpper(glob), strings.ToUpper(name))
+		ok, err := path.Match(plain.Replace(strings.ToUpper(glob)), name)
 		return err == nil && ok
 	})
 }
+
+// inURL is what of a value is secret if it is a URL: the password, or a user that stands alone, and values of its query that have a telling
+// name. The path counts for webhooks alone, whose last part is what lets somebody post. What is no URL is secret as a whole.
+func inURL(name, value string) []string {
+	u, err := url.Parse(strings.TrimSpace(value))
+	if err != nil || u.Host == "" || u.Scheme == "" {
+		if fits(name, []string{"*_URL", "*_URI", "*_PROXY"}) || fits(name, wordNames) && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz_-.: ") == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	var all []string
+	if password, ok := u.User.Password(); ok {
+		all = append(all, password)
+	} else if u.User != nil && len(u.User.Username()) >= minUser {
+		all = append(all, u.User.Username())
+	}
+	for key, values := range u.Query() {
+		if fits(key, queryNames) {
+			all = append(all, values...)
+		}
+	}
+	if fits(name, []string{"*WEBHOOK*"}) {
+		if last := path.Base(u.Path); len(last) >= minUser {
+			all = append(all, last)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// wordNames are variables whose values may be a word, such as a column or a way to log in; only what is more than words counts there.
+var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
+
+// minUser is how long a user without a password, or the end of a webhook, has to be to count as a token, in bytes.
+const minUser = 16
+
+// queryNames are the names of secret values in the query of a URL.
+var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", "*KEY", "*SIGNATURE", "SIG", "*_AUTH", "AUTH"}
 
 // secretive reports whether a value can be looked for without hiding what is everywhere: names like SSH_ASKPASS_PASSWORD_FILE have paths.
 func secretive(v string) bool {

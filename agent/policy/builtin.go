@@ -12,10 +12,11 @@ import (
 	"tether/agent/command"
 	"tether/agent/config"
 	"tether/internal/clip"
+	"tether/platform/shell"
 )
 
-// Blocked is the sentence of the block list, word for word as agents know it
-// from its document.
+// Blocked is the sentence for what the block list denies, word for word as agents know it
+// from its document. A question has the rule's reason instead.
 const Blocked = "Command blocked for security reasons"
 
 // The built-in rules, by the names that they have in the configuration and in
@@ -29,6 +30,7 @@ const (
 	ruleCode         = "builtin.code"
 	ruleScript       = "builtin.script"
 	ruleInteractive  = "builtin.interactive"
+	ruleOptions      = "builtin.options"
 	ruleDestructive  = "builtin.destructive"
 	ruleElevation    = "builtin.elevation"
 	ruleEnvironment  = "builtin.environment"
@@ -50,7 +52,7 @@ func parseBuiltin(c config.PolicyBuiltin) builtin {
 	b := builtin{}
 	for rule, text := range map[string]string{
 		ruleCommands: c.Commands, rulePatterns: c.Patterns, ruleSubstitution: c.Substitution, ruleUnparsed: c.Unparsed,
-		ruleDynamic: c.Dynamic, ruleCode: c.Code, ruleScript: c.Script, ruleInteractive: c.Interactive, ruleDestructive: c.Destructive,
+		ruleDynamic: c.Dynamic, ruleCode: c.Code, ruleScript: c.Script, ruleInteractive: c.Interactive, ruleOptions: c.Options, ruleDestructive: c.Destructive,
 		ruleElevation: c.Elevation, ruleEnvironment: c.Environment, ruleFiles: c.Files, ruleTether: c.Tether,
 	} {
 		var e Effect
@@ -66,7 +68,13 @@ func (b builtin) decide(rule, format string, args ...any) Decision {
 	return Decision{b[rule], rule, fmt.Sprintf(format, args...)}
 }
 
-func (b builtin) blocked(rule string) Decision { return Decision{b[rule], rule, Blocked} }
+// blocked is decide for a rule of the block list, whose denials all have one sentence.
+func (b builtin) blocked(rule, format string, args ...any) Decision {
+	if b[rule] == Deny {
+		return Decision{Deny, rule, Blocked}
+	}
+	return b.decide(rule, format, args...)
+}
 
 // onCommand judges one command by its words. outer says that it only runs
 // another one.
@@ -74,7 +82,7 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 	name := c.Name()
 	var all []Decision
 	if slices.Contains(blockedCommands, name) || strings.HasPrefix(name, "mkfs.") {
-		all = append(all, b.blocked(ruleCommands))
+		all = append(all, b.blocked(ruleCommands, "%s: %s is on the block list", brief(c.String()), brief(name)))
 	}
 	if name == "tether" && !harmlessTether(c) {
 		all = append(all, b.decide(ruleTether, "%s: an agent may not use tether's own command line", brief(c.String())))
@@ -104,18 +112,24 @@ var evalWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func (b builtin) onFinding(f command.Finding) Decision {
 	switch f.Kind {
 	case command.Substitution:
-		return b.blocked(ruleSubstitution)
-	case command.PipeToShell, command.Eval:
-		return b.blocked(rulePatterns)
+		return b.blocked(ruleSubstitution, "%s: the output of a command becomes part of the line", f.Text)
+	case command.PipeToShell:
+		return b.blocked(rulePatterns, "%s: a shell runs what another command prints", f.Text)
+	case command.Eval:
+		return b.blocked(rulePatterns, "%s runs text as a command", f.Text)
 	case command.InlineCode:
 		if evalWord().MatchString(f.Text) {
-			return b.blocked(rulePatterns)
+			return b.blocked(rulePatterns, "%s: its code runs text as a command (eval)", f.Text)
 		}
 		return b.decide(ruleCode, "%s runs code that nobody has read", f.Text)
 	case command.Script:
 		return b.decide(ruleScript, "%s runs a script that nobody has read", f.Text)
 	case command.Interactive:
 		return b.decide(ruleInteractive, "%s runs whatever is typed into it", f.Text)
+	case command.Option:
+		return b.decide(ruleOptions, "%s: it may run a command, by an option that is not known or that can do so", f.Text)
+	case command.Destroys:
+		return b.decide(ruleDestructive, "%s destroys files or work", f.Text)
 	case command.Dynamic:
 		return b.decide(ruleDynamic, "%s: what runs is only known when it runs", f.Text)
 	}
@@ -133,13 +147,15 @@ func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", brief(file.Text))}
 	}
 	switch {
+	case strings.HasPrefix(file.Text, "~"): // also where its directory is in /tmp
+		return outside()
 	case moved && !strings.HasPrefix(file.Text, "/") && !filepath.IsAbs(file.Text):
 		return outside() // wherever that is: also where its directory is in /tmp
 	case strings.HasPrefix(path, "/dev/") && !harmlessDevice().MatchString(path):
-		return []Decision{b.blocked(rulePatterns)}
+		return []Decision{b.blocked(rulePatterns, "it writes to the device %s", brief(path))}
 	case strings.HasPrefix(path, "/dev/"), within(path, "/tmp"), within(path, "/var/tmp"):
 		return nil
-	case cwd == "", !within(path, cwd), strings.HasPrefix(file.Text, "~"):
+	case cwd == "", !within(path, cwd):
 		return outside()
 	}
 	return nil
@@ -150,18 +166,22 @@ var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
 })
 
 // onSettings judges variables that make programs run something else.
-func (b builtin) onSettings(sets []command.Setting, names []string) []Decision {
+func (b builtin) onSettings(sets []command.Setting, r Request) []Decision {
 	var all []Decision
 	add := func(name string) {
 		all = append(all, b.decide(ruleEnvironment, "it sets %s, by which programs are made to run others", brief(name)))
 	}
 	for _, s := range sets {
+		if s.Name == "SHELL" && s.Value.Fixed && shell.Usual(s.Value.Text) {
+			continue
+		}
 		if loads(s.Name) || opens(s.Name) && !(s.Value.Fixed && slices.Contains(harmlessPagers, s.Value.Text)) {
 			add(s.Name)
 		}
 	}
-	for _, name := range names {
-		if loads(name) {
+	for _, v := range r.Env {
+		name, value, _ := strings.Cut(v, "=")
+		if loads(name) && !(name == "SHELL" && shell.Usual(value)) {
 			add(name)
 		}
 	}
@@ -207,7 +227,7 @@ func (b builtin) asLine(r Request) []Decision {
 		case command.Substitution, command.PipeToShell, command.Eval:
 			all = append(all, b.onFinding(f))
 		case command.Unparsed:
-			all = append(all, b.blocked(ruleSubstitution))
+			all = append(all, b.blocked(ruleSubstitution, "its words have shell operators, and as a line they cannot be read: %s", f.Text))
 		}
 	}
 	for _, w := range read.Writes {
@@ -217,7 +237,7 @@ func (b builtin) asLine(r Request) []Decision {
 	}
 	for _, c := range read.Commands {
 		if slices.Contains(blockedCommands, c.Name()) {
-			all = append(all, b.blocked(ruleCommands))
+			all = append(all, b.blocked(ruleCommands, "%s: %s is on the block list", brief(c.String()), brief(c.Name())))
 		}
 	}
 	return all
@@ -232,11 +252,11 @@ func (b builtin) onText(r Request) []Decision {
 	text := cmp.Or(r.Line, strings.Join(r.Argv, " "))
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if slices.Contains(blockedCommands, first) {
-		return []Decision{b.blocked(ruleCommands)}
+		return []Decision{b.blocked(ruleCommands, "%s is on the block list", brief(first))}
 	}
 	for _, p := range blockedPatterns {
 		if strings.Contains(text, p) {
-			return []Decision{b.blocked(rulePatterns)}
+			return []Decision{b.blocked(rulePatterns, "it has %q, which is on the block list", p)}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,6 +23,9 @@ type Options struct {
 	AuditPath string
 	// Home is what "~" means in the configuration; "" asks the system.
 	Home string
+	// Mask, if not nil, masks secrets in a text that is shown, also the values of variables in env that have telling names. It may take
+	// a moment.
+	Mask func(text string, env []string) string
 }
 
 // Engine decides and remembers. It is safe for concurrent use. It has no
@@ -31,10 +35,12 @@ type Engine struct {
 	config    config.Policy
 	book      *rulebook
 	log       *audit.Log // nil without a file
+	mask      func(text string, env []string) string
 	limits    limits
 	questions questions
 	refusals  flood
 	signals   flood
+	inputs    flood
 
 	mu     sync.Mutex
 	recent []Record // the newest events, oldest first; only without a file
@@ -53,7 +59,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{config: o.Config, book: book, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, refusals: newFlood("refusals"), signals: newFlood("signals")}
+	e := &Engine{config: o.Config, book: book, mask: o.Mask, limits: limits{usage: map[account]*usage{}}, questions: questions{watch: make(chan struct{})}, refusals: newFlood("refusals"), signals: newFlood("signals"), inputs: newFlood("inputs")}
 	if o.AuditPath != "" {
 		e.log = audit.New(audit.Options{Path: o.AuditPath, MaxBytes: int64(o.Config.AuditBytes)})
 	}
@@ -73,14 +79,27 @@ func (e *Engine) Check(r Request) Decision { return e.book.check(r) }
 
 // Spawn decides about a request and, if it is allowed, calls start, which starts
 // the terminal. Rules come first, then limits; what is to be asked waits for an
-// answer, at most for the configured time. The decision, and the answer, are
-// audited. The terminal takes one of the principal's places until it has exited
+// answer, at most for the configured time; see Request.Again. If a script has
+// changed when the approved request is to start, it is asked about anew. The decision, and
+// the answer, are audited. The terminal takes one of the principal's places until it has exited
 // or was promoted; if start fails, nothing is counted. Errors: a *Refusal,
 // ctx's, or what start returned.
 func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle, error)) (term.Handle, error) {
-	d, p, err := e.admit(ctx, r)
-	if err != nil {
-		return term.Handle{}, err
+	var d Decision
+	var p *place
+	for changed := false; ; changed = true {
+		var asked *Request
+		var err error
+		if d, p, asked, err = e.admit(ctx, r, changed); err != nil {
+			return term.Handle{}, err
+		}
+		if asked == nil {
+			break
+		}
+		if now, _ := e.bind(r); now.bound == asked.bound {
+			break
+		}
+		e.limits.fail(p) // it is not what was approved any more
 	}
 	h, err := start()
 	ev := r.event(EventSpawn, d)
@@ -96,18 +115,27 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 	return h, nil
 }
 
-// Sandbox returns the kind of sandbox in which the actor's commands run, "" for
-// none, and what they may change there beside their own directory. The paths
-// are absolute.
-func (e *Engine) Sandbox(a term.Actor) (kind string, writable []string) {
+// Sandbox is what a principal's commands may reach. Paths are absolute.
+type Sandbox struct {
+	Kind      string   // of platform/sandbox; "" for none
+	Roots     []string // in which the working directory has to be, links followed; none means any
+	Writable  []string // beside the working directory
+	Readable  []string
+	Sockets   []string
+	NoNetwork bool
+}
+
+// Sandbox returns the sandbox in which the actor's commands run.
+func (e *Engine) Sandbox(a term.Actor) Sandbox {
 	if a.Role != term.RoleAgent {
-		return "", nil
+		return Sandbox{}
 	}
-	id := e.book.identityOf(a)
-	if id.config.Sandbox == "none" {
-		return "", nil
-	}
-	return id.config.Sandbox, id.writable
+	return e.book.identityOf(a).sandbox
+}
+
+// Sandboxed reports whether any principal has a sandbox.
+func (e *Engine) Sandboxed() bool {
+	return slices.ContainsFunc(e.book.identities, func(i identity) bool { return i.sandbox.Kind != "" })
 }
 
 // Adopt counts an agent's terminal that runs already: it was started by a
@@ -118,27 +146,43 @@ func (e *Engine) Adopt(h term.Handle) {
 	}
 }
 
-// admit decides, and takes a place when the answer is yes.
-func (e *Engine) admit(ctx context.Context, r Request) (Decision, *place, error) {
-	d := e.Check(r)
+// admit decides, and takes a place when the answer is yes. bound is the request for which that answer is, nil if it was no question.
+// changed says that what was approved before is not what would run.
+func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision, p *place, bound *Request, err error) {
+	d = e.Check(r)
 	if d.Effect == Deny {
-		return d, nil, e.refuse(r, &Refusal{d, CodeBlocked})
+		return d, nil, nil, e.refuse(r, &Refusal{d, CodeBlocked})
 	}
-	p, refused := e.limits.reserve(account{counted(r.Actor), r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background))
-	if refused != nil {
-		return refused.Decision, nil, e.refuse(r, refused)
-	}
-	switch {
-	case d.Effect == Ask:
-		var err error
-		if d, err = e.ask(ctx, r, d); err != nil {
-			e.limits.give(p)
-			return d, nil, err
+	of, b := account{counted(r.Actor), r.Background}, e.book.boundsOf(r.Actor, e.config.Limits, r.Background)
+	var asked *pending
+	decided := d.Effect != Ask && d.Rule != ruleUser // that the person may is no decision
+	if d.Effect == Ask {                             // a question takes no place and is no start; it is not put where an approval could not help
+		if changed {
+			d.Reason = "what it runs has changed since it was approved: " + d.Reason
 		}
-	case d.Rule != ruleUser: // that the person may is no decision
+		kept, scripts := e.bind(r)
+		bound = &kept
+		if refused := e.limits.full(of, b); refused != nil && !e.questions.known(kept) {
+			return refused.Decision, nil, nil, e.refuse(r, refused)
+		}
+		if d, asked, err = e.ask(ctx, kept, scripts, d); err != nil {
+			return d, nil, nil, err
+		}
+	}
+	if asked != nil {
+		b.perMinute = 0 // nobody approves faster than the person
+	}
+	p, refused := e.limits.reserve(of, b)
+	if refused != nil {
+		if asked != nil {
+			e.questions.keep(asked)
+		}
+		return refused.Decision, nil, nil, e.refuse(r, refused)
+	}
+	if decided {
 		e.Audit(r.event(EventDecision, d))
 	}
-	return d, p, nil
+	return d, p, bound, nil
 }
 
 func (e *Engine) refuse(r Request, refused *Refusal) error {
@@ -146,64 +190,6 @@ func (e *Engine) refuse(r Request, refused *Refusal) error {
 	ev.Detail = string(refused.Code)
 	e.Audit(ev)
 	return refused
-}
-
-// ask lets the person decide about r, unless that has been done. The decision
-// that it returns is final.
-func (e *Engine) ask(ctx context.Context, r Request, why Decision) (Decision, error) {
-	known := ""
-	if g, ok := e.questions.granted(r); ok {
-		known = "approved until " + g.Expires.Format(time.TimeOnly) + " as " + g.ID
-	} else if r.Approved != "" {
-		known = "approved by " + brief(r.Approved)
-	}
-	if known != "" {
-		d := Decision{Allow, why.Rule, known}
-		e.Audit(r.event(EventDecision, d))
-		return d, nil
-	}
-	p, ok := e.questions.put(r, why, time.Duration(e.config.AskTimeout), e.config.Limits.Questions)
-	if !ok {
-		return why, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "it has to be approved, and too many other questions wait for an answer: " + why.Reason}, CodeBusy})
-	}
-	ev := r.event(EventDecision, why)
-	ev.Detail = p.ID
-	e.Audit(ev)
-	d, err := e.wait(ctx, p)
-	ev.Type, ev.Decision = EventAnswer, d
-	e.Audit(ev)
-	return d, err
-}
-
-// wait returns what becomes of a question.
-func (e *Engine) wait(ctx context.Context, p *pending) (Decision, error) {
-	timer := time.NewTimer(time.Until(p.Expires))
-	defer timer.Stop()
-	select {
-	case a := <-p.answer:
-		return answered(p, a)
-	case <-timer.C:
-		if !e.questions.take(p, true) {
-			return answered(p, <-p.answer)
-		}
-		d := Decision{Deny, p.Why.Rule, fmt.Sprintf("%s; it has to be approved, and nobody answered within %s. To allow the next attempt: tether approve %s",
-			p.Why.Reason, e.config.AskTimeout, p.ID)}
-		return d, &Refusal{d, CodeUnanswered}
-	case <-ctx.Done():
-		if !e.questions.take(p, false) {
-			return answered(p, <-p.answer)
-		}
-		return Decision{Deny, p.Why.Rule, "whoever asked is gone"}, context.Cause(ctx)
-	}
-}
-
-// answered is what came of the person's answer.
-func answered(p *pending, a Answer) (Decision, error) {
-	if a.Allow {
-		return Decision{Allow, p.Why.Rule, "the person said yes"}, nil
-	}
-	d := Decision{Deny, p.Why.Rule, p.Why.Reason + "; the person said no"}
-	return d, &Refusal{d, CodeRejected}
 }
 
 // Questions returns what waits for the person, oldest first, then what nobody
@@ -224,12 +210,18 @@ func (e *Engine) Waiting(a term.Actor) int { return e.questions.waitingFor(a) }
 // Answer answers a question in the name of the person. The grant is nil unless
 // the answer made one. Errors: ErrNoQuestion, ErrTooLong.
 func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
-	q, g, err := e.questions.answer(id, a)
+	q, g, left, err := e.questions.answer(id, a)
 	if err != nil {
 		return q, nil, err
 	}
-	ev := q.Request.event(EventAnswer, Decision{Deny, q.Why.Rule, "the person said no, too late"})
+	ev := q.Request.event(EventAnswer, Decision{Deny, q.Why.Rule, "denied by the user, too late"})
 	switch {
+	case left && g == nil: // nobody waits for the answer at this moment
+		ev.Decision = Decision{Deny, q.Why.Rule, "denied by the user"}
+		if a.Allow {
+			ev.Decision = Decision{Allow, q.Why.Rule, "approved by the user"}
+		}
+		e.Audit(ev)
 	case g != nil:
 		ev.Type, ev.Decision = EventGrant, Decision{Allow, q.Why.Rule, "the person approved " + q.ID}
 		ev.Detail = fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))

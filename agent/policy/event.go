@@ -19,6 +19,7 @@ const (
 	EventExit     EventType = "exit"     // a terminal's child has ended
 	EventKill     EventType = "kill"     // somebody ended a terminal
 	EventSignal   EventType = "signal"   // one was sent to what runs in a terminal
+	EventInput    EventType = "input"    // an agent typed into a terminal of its own; the beginning of the text
 	EventLend     EventType = "lend"     // a terminal was announced at a host
 	EventUnlend   EventType = "unlend"   // withdrawn from a host
 	EventDispose  EventType = "dispose"  // a host ended the lending
@@ -36,12 +37,14 @@ const (
 )
 
 // Event is one line of the audit log. Fields that say nothing are left out.
-// There is no field for output, input or values of the environment, and known
+// There is no field for output or values of the environment, of input only the
+// beginning of what agents type is kept (EventInput), and known
 // forms of credentials in commands are replaced.
 type Event struct {
 	Time     time.Time // zero means now
 	Type     EventType
 	Actor    term.Actor
+	Named    string // what a host calls it
 	Door     string
 	Terminal term.ID
 	Host     string // of lend, unlend, dispose, pair, unpair, connect, call, and of a spawn that is lent at once

@@ -12,7 +12,7 @@ var Over = over
 // Admit is Spawn without a terminal: the starts in a minute are counted, not
 // what runs.
 func (e *Engine) Admit(ctx context.Context, r Request) (Decision, error) {
-	d, p, err := e.admit(ctx, r)
+	d, p, _, err := e.admit(ctx, r, false)
 	if err == nil {
 		e.limits.leave(p)
 	}

@@ -20,7 +20,8 @@ const window = time.Minute
 const maxFailed = 120
 
 // bound is what one principal may start in one way.
-type bound struct{ perMinute, atOnce int }
+// total bounds what all agents have in the background at the same time.
+type bound struct{ perMinute, atOnce, total int }
 
 // boundsOf returns those of the actor's terminals in the background, or of its
 // others. Zero values bound nothing.
@@ -30,9 +31,9 @@ func (b *rulebook) boundsOf(a term.Actor, l config.PolicyLimits, background bool
 	}
 	own := b.identityOf(a).config
 	if background {
-		return bound{cmp.Or(own.SpawnsPerMinute, l.SpawnsPerMinute), cmp.Or(own.Background, l.Background)}
+		return bound{cmp.Or(own.SpawnsPerMinute, l.SpawnsPerMinute), cmp.Or(own.Background, l.Background), l.BackgroundTotal}
 	}
-	return bound{cmp.Or(own.CommandsPerMinute, l.CommandsPerMinute), cmp.Or(own.Commands, l.Commands)}
+	return bound{cmp.Or(own.CommandsPerMinute, l.CommandsPerMinute), cmp.Or(own.Commands, l.Commands), 0}
 }
 
 // limits counts what principals start. It is safe for concurrent use.
@@ -78,24 +79,55 @@ func (l *limits) reserve(a account, b bound) (*place, *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	l.sweepLocked(now)
+	if refused := l.fullLocked(a, b, now); refused != nil {
+		return nil, refused
+	}
 	u := l.usage[a]
 	if u == nil {
 		u = &usage{places: map[*place]struct{}{}}
-	}
-	switch {
-	case b.perMinute > 0 && len(u.starts) >= b.perMinute:
-		return nil, &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("Spawn rate limit exceeded (max %d/minute)", b.perMinute)}, CodeRate}
-	case b.perMinute > 0 && len(u.failed) >= maxFailed:
-		return nil, &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("%d starts have failed within a minute; try again later", maxFailed)}, CodeRate}
-	case b.atOnce > 0 && len(u.places) >= b.atOnce:
-		return nil, &Refusal{Decision{Deny, "limits.places", fmt.Sprintf("Maximum concurrent agent terminals reached (%d)", b.atOnce)}, CodeTooMany}
+		l.usage[a] = u
 	}
 	p := &place{account: a, at: now}
 	u.starts = append(u.starts, now)
 	u.places[p] = struct{}{}
-	l.usage[a] = u
 	return p, nil
+}
+
+// full says why there is no place, nil if there is one.
+func (l *limits) full(a account, b bound) *Refusal {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fullLocked(a, b, time.Now())
+}
+
+func (l *limits) fullLocked(a account, b bound, now time.Time) *Refusal {
+	l.sweepLocked(now)
+	u := l.usage[a]
+	if u == nil {
+		u = &usage{}
+	}
+	switch {
+	case b.perMinute > 0 && len(u.starts) >= b.perMinute:
+		return &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("Spawn rate limit exceeded (max %d/minute)", b.perMinute)}, CodeRate}
+	case b.perMinute > 0 && len(u.failed) >= maxFailed:
+		return &Refusal{Decision{Deny, "limits.rate", fmt.Sprintf("%d starts have failed within a minute; try again later", maxFailed)}, CodeRate}
+	case b.atOnce > 0 && len(u.places) >= b.atOnce:
+		return &Refusal{Decision{Deny, "limits.places", fmt.Sprintf("Maximum concurrent agent terminals reached (%d)", b.atOnce)}, CodeTooMany}
+	case b.total > 0 && l.backgroundLocked() >= b.total:
+		return &Refusal{Decision{Deny, "limits.total", fmt.Sprintf("Maximum concurrent terminals of all agents reached (%d)", b.total)}, CodeTooMany}
+	}
+	return nil
+}
+
+// backgroundLocked counts the terminals that all agents have in the background.
+func (l *limits) backgroundLocked() int {
+	n := 0
+	for a, u := range l.usage {
+		if a.background {
+			n += len(u.places)
+		}
+	}
+	return n
 }
 
 // sweepLocked forgets what is over.

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -206,6 +207,40 @@ func TestAdmitHoldsNoPlace(t *testing.T) {
 			if want := map[bool]string{true: "rate_limited"}[i == 20]; codeOf(err) != want || d.Rule == "" {
 				t.Errorf("admit %d: %+v, %v, want %q", i+1, d, err, want)
 			}
+		}
+	})
+}
+
+// Other names get no more than what all agents have together.
+func TestTotalOfAllAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p := engine(t, policy.Options{}), pool(t)
+		var first term.Handle
+		for i := range 21 {
+			r := harmless()
+			r.Actor = term.Agent(fmt.Sprint("a", i))
+			want := ""
+			if i == 20 {
+				want = "too_many"
+			}
+			h, err := spawn(t.Context(), e, p, r)
+			if codeOf(err) != want {
+				t.Fatalf("agent %d: %v, want %q", i+1, err, want)
+			}
+			if i == 0 {
+				first = h
+			}
+		}
+		if err := first.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spawn(t.Context(), e, p, harmless()); err != nil {
+			t.Errorf("after one has ended: %v", err)
+		}
+		foreground := harmless()
+		foreground.Background, foreground.Door = false, policy.DoorACP
+		if _, err := spawn(t.Context(), e, p, foreground); err != nil {
+			t.Errorf("a terminal that is not in the background: %v", err)
 		}
 	})
 }

@@ -28,8 +28,11 @@ const (
 // Question is something that waits for the person, or did: then Expired is set
 // and approving it lets the next attempt through.
 type Question struct {
-	ID      string // "q-…"
+	ID string // "q-…"
+	// Request has in Env the values that decide what runs, and others without
+	// what is secret in them.
 	Request Request
+	Scripts []Script // what it runs
 	Why     Decision
 	Asked   time.Time
 	Expires time.Time // denied then
@@ -59,16 +62,27 @@ var (
 	ErrTooLong    = fmt.Errorf("an approval lasts at most %s", MaxGrant)
 )
 
+// verdict is what becomes of a question: the person's answer, or none.
+type verdict struct {
+	Answer
+	nobody bool // has answered in time
+}
+
 // pending is a question with the one who waits.
 type pending struct {
 	Question
-	answer chan Answer // 1 slot; written once, by who takes the question from the queue
+	answer chan verdict // 1 slot; written by who takes the question from the queue
+	// left says that whoever asked was told to ask again, and nobody waits for
+	// answer now. Guarded by questions.mu until the question is taken.
+	left bool
+	end  *time.Timer // of the time to answer
 }
 
 // questions is the queue and the grants. It is safe for concurrent use.
 type questions struct {
 	mu      sync.Mutex
 	waiting []*pending // oldest first
+	settled []*pending // answered while nobody waited: the next attempt takes the answer, until Expires
 	expired []Question
 	grants  []Grant
 	version uint64
@@ -85,10 +99,10 @@ func (q *questions) changedLocked() {
 func newID(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:6]) }
 
 // same reports whether a grant of one request covers the other. It is about
-// exactly what was shown to the person.
+// exactly what was shown to the person, and what is bound to it (bind).
 func same(a, b Request) bool {
 	return a.Actor == b.Actor && a.Door == b.Door && a.Line == b.Line && a.Shell == b.Shell && a.Cwd == b.Cwd &&
-		slices.Equal(a.Argv, b.Argv) && slices.Equal(a.EnvNames, b.EnvNames)
+		slices.Equal(a.Argv, b.Argv) && a.bound == b.bound
 }
 
 // granted returns the grant that covers r.
@@ -108,6 +122,7 @@ func (q *questions) sweepLocked() {
 	now := time.Now()
 	q.grants = slices.DeleteFunc(q.grants, func(g Grant) bool { return over(g.Expires, now, now) })
 	q.expired = slices.DeleteFunc(q.expired, func(e Question) bool { return now.Sub(e.Expires) >= keepExpired })
+	q.settled = slices.DeleteFunc(q.settled, func(p *pending) bool { return over(p.Expires, now, now) })
 }
 
 // over reports whether a time has come, by the wall clock or by the one that
@@ -117,8 +132,61 @@ func over(t, now, wall time.Time) bool {
 	return !now.Before(t) || !wall.Round(0).Before(t.Round(0))
 }
 
-// put queues a question, unless too many wait.
-func (q *questions) put(r Request, why Decision, patience time.Duration, most int) (*pending, bool) {
+// known reports whether the request was put before, and somebody may come for
+// the answer.
+func (q *questions) known(r Request) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweepLocked()
+	is := func(p *pending) bool { return p.left && same(p.Request, r) }
+	return slices.ContainsFunc(q.settled, is) || slices.ContainsFunc(q.waiting, is)
+}
+
+// join returns the question that an earlier attempt has put and left, nil if
+// there is none. Its answer is the caller's now.
+func (q *questions) join(r Request) *pending {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweepLocked()
+	is := func(p *pending) bool { return p.left && same(p.Request, r) }
+	if i := slices.IndexFunc(q.settled, is); i >= 0 {
+		p := q.settled[i]
+		q.settled = slices.Delete(q.settled, i, i+1)
+		return p
+	}
+	if i := slices.IndexFunc(q.waiting, is); i >= 0 {
+		q.waiting[i].left = false
+		return q.waiting[i]
+	}
+	return nil
+}
+
+// leave keeps the question although nobody waits for it; false if it has been
+// answered.
+func (q *questions) leave(p *pending) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.left = slices.Contains(q.waiting, p)
+	return p.left
+}
+
+// keep gives an approval back that could not be used.
+func (q *questions) keep(p *pending) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.answer <- verdict{Answer: Answer{Allow: true}}
+	q.settleLocked(p)
+}
+
+func (q *questions) settleLocked(p *pending) {
+	p.left, p.Expires = true, time.Now().Add(lateGrant)
+	q.settled = append(q.settled, p)
+	q.settled = q.settled[max(0, len(q.settled)-maxQuestions):]
+}
+
+// put queues a question, unless too many wait. When patience is over, lapse is
+// called.
+func (q *questions) put(r Request, scripts []Script, why Decision, patience time.Duration, most int, lapse func(*pending)) (*pending, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sweepLocked()
@@ -132,7 +200,8 @@ func (q *questions) put(r Request, why Decision, patience time.Duration, most in
 		return nil, false
 	}
 	now := time.Now()
-	p := &pending{Question{ID: newID("q"), Request: copied(r), Why: why, Asked: now, Expires: now.Add(patience)}, make(chan Answer, 1)}
+	p := &pending{Question: Question{ID: newID("q"), Request: r, Scripts: scripts, Why: why, Asked: now, Expires: now.Add(patience)}, answer: make(chan verdict, 1)}
+	p.end = time.AfterFunc(patience, func() { lapse(p) })
 	q.waiting = append(q.waiting, p)
 	q.expired = slices.DeleteFunc(q.expired, func(e Question) bool { return same(e.Request, r) })
 	q.changedLocked()
@@ -140,7 +209,7 @@ func (q *questions) put(r Request, why Decision, patience time.Duration, most in
 }
 
 func copied(r Request) Request {
-	r.Argv, r.EnvNames = slices.Clone(r.Argv), slices.Clone(r.EnvNames)
+	r.Argv, r.Env = slices.Clone(r.Argv), slices.Clone(r.Env)
 	return r
 }
 
@@ -153,6 +222,7 @@ func (q *questions) take(p *pending, expired bool) bool {
 		return false
 	}
 	q.waiting = slices.Delete(q.waiting, i, i+1)
+	p.end.Stop()
 	if expired {
 		p.Expired = true
 		q.expired = append(q.expired, p.Question)
@@ -163,20 +233,20 @@ func (q *questions) take(p *pending, expired bool) bool {
 }
 
 // answer answers the question and returns it, with the grant if there is one.
-func (q *questions) answer(id string, a Answer) (Question, *Grant, error) {
+// left says that nobody waited for the answer.
+func (q *questions) answer(id string, a Answer) (asked Question, g *Grant, left bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sweepLocked()
 	asked, late, ok := q.findLocked(id)
 	switch {
 	case !ok:
-		return Question{}, nil, ErrNoQuestion
+		return Question{}, nil, false, ErrNoQuestion
 	case a.For < 0 || a.For > MaxGrant:
-		return Question{}, nil, ErrTooLong
+		return Question{}, nil, false, ErrTooLong
 	case late && a.Allow:
 		a.For = cmp.Or(a.For, lateGrant)
 	}
-	var g *Grant
 	if a.Allow && a.For > 0 {
 		now := time.Now()
 		g = &Grant{ID: newID("g"), Request: asked.Request, Since: now, Expires: now.Add(a.For)}
@@ -186,13 +256,18 @@ func (q *questions) answer(id string, a Answer) (Question, *Grant, error) {
 	q.waiting = slices.DeleteFunc(q.waiting, func(p *pending) bool {
 		answered := p.ID == id || g != nil && same(p.Request, asked.Request)
 		if answered {
-			p.answer <- a
+			p.end.Stop()
+			p.answer <- verdict{Answer: a}
+			if p.left && g == nil { // with a grant, the next attempt needs no answer
+				q.settleLocked(p)
+			}
+			left = left || p.left && p.ID == id
 		}
 		return answered
 	})
 	q.expired = slices.DeleteFunc(q.expired, func(e Question) bool { return e.ID == id })
 	q.changedLocked()
-	return asked, g, nil
+	return asked, g, left, nil
 }
 
 func (q *questions) findLocked(id string) (asked Question, late, ok bool) {

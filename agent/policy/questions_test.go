@@ -3,6 +3,9 @@ package policy_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
 // outcome is what became of a request.
@@ -94,10 +98,10 @@ func TestNobodyAnswers(t *testing.T) {
 		done := ask(t.Context(), e, asked())
 		q := only(t, e)
 		got := <-done
-		if took := time.Since(began); took != 45*time.Second || codeOf(got.err) != "unanswered" {
+		if took := time.Since(began); took != 5*time.Minute || codeOf(got.err) != "unanswered" {
 			t.Fatalf("after %s: %+v", took, got)
 		}
-		if text := got.err.Error(); !strings.Contains(text, "tether approve "+q.ID) || !strings.Contains(text, "45s") {
+		if text := got.err.Error(); !strings.Contains(text, "tether approve "+q.ID) || !strings.Contains(text, "5m") {
 			t.Errorf("the sentence is %q", text)
 		}
 		if late := only(t, e); !late.Expired || late.ID != q.ID || e.Waiting(term.User) != 0 {
@@ -130,7 +134,7 @@ func TestGrantsCoverNothingElse(t *testing.T) {
 		"one more argument": func(r *policy.Request) { r.Argv = append(r.Argv, "x") },
 		"another directory": func(r *policy.Request) { r.Cwd = "/" },
 		"another door":      func(r *policy.Request) { r.Door = policy.DoorWS },
-		"a variable":        func(r *policy.Request) { r.EnvNames = []string{"X"} },
+		"a variable":        func(r *policy.Request) { r.Env = []string{"X=1"} },
 		"a line":            func(r *policy.Request) { r.Argv, r.Line = nil, "python3 -c 1" },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -308,5 +312,269 @@ func TestApprovedAtTheDoor(t *testing.T) {
 	r.Argv = []string{"rm", "x"}
 	if _, err := e.Admit(t.Context(), r); codeOf(err) != "blocked" {
 		t.Errorf("rm: %v", err)
+	}
+}
+
+// again is a request that is repeated when its answer takes long.
+func again() policy.Request {
+	r := asked()
+	r.Again = true
+	return r
+}
+
+// A tool call is told to call again before its client gives it up; the
+// question stays, and the same call takes the answer.
+func TestCallAgain(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		act   func(t *testing.T, e *policy.Engine, id string)
+		code  string // of the repeated call
+		waits time.Duration
+	}{
+		{"answered yes meanwhile", func(t *testing.T, e *policy.Engine, id string) {
+			if _, g, err := e.Answer(id, policy.Answer{Allow: true}); err != nil || g != nil {
+				t.Errorf("%v, %v", g, err)
+			}
+		}, "", 0},
+		{"answered no meanwhile", func(t *testing.T, e *policy.Engine, id string) {
+			if _, _, err := e.Answer(id, policy.Answer{}); err != nil {
+				t.Error(err)
+			}
+		}, "rejected", 0},
+		{"approved for a while", func(t *testing.T, e *policy.Engine, id string) {
+			if _, g, err := e.Answer(id, policy.Answer{Allow: true, For: time.Hour}); err != nil || g == nil {
+				t.Errorf("%v, %v", g, err)
+			}
+		}, "", 0},
+		{"answered during the next call", func(t *testing.T, e *policy.Engine, id string) {
+			time.AfterFunc(10*time.Second, func() { _, _, _ = e.Answer(id, policy.Answer{Allow: true}) })
+		}, "", 10 * time.Second},
+		{"not answered", func(*testing.T, *policy.Engine, string) {}, "waiting", 45 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := engine(t, policy.Options{})
+				began := time.Now()
+				first := <-ask(t.Context(), e, again())
+				if codeOf(first.err) != "waiting" || !strings.HasPrefix(first.err.Error(), "waiting for the user; call again") || time.Since(began) != 45*time.Second {
+					t.Fatalf("after %s: %+v", time.Since(began), first)
+				}
+				q := only(t, e)
+				if q.Expired || e.Waiting(agent) != 1 {
+					t.Fatalf("the question is %+v", q)
+				}
+				c.act(t, e, q.ID)
+				began = time.Now()
+				if got := <-ask(t.Context(), e, again()); codeOf(got.err) != c.code || time.Since(began) != c.waits {
+					t.Errorf("after %s: %+v, want %q after %s", time.Since(began), got, c.code, c.waits)
+				}
+				if all, _, _ := e.Questions(); len(all) > 1 || len(all) == 1 && all[0].ID != q.ID {
+					t.Errorf("it was asked twice: %+v", all)
+				}
+				if c.name == "answered yes meanwhile" { // once
+					if got := <-ask(t.Context(), e, again()); codeOf(got.err) != "waiting" {
+						t.Errorf("a third call: %+v", got)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The question lapses although nobody waits; so does an answer that nobody
+// takes.
+func TestNobodyCallsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, policy.Options{})
+		<-ask(t.Context(), e, again())
+		time.Sleep(5 * time.Minute)
+		if q := only(t, e); !q.Expired || e.Waiting(term.User) != 0 {
+			t.Errorf("%+v", q)
+		}
+		if have := trail(e); have[len(have)-1] != "answer deny builtin.code" {
+			t.Errorf("the trail is %q", have)
+		}
+		other := again()
+		other.Argv = []string{"python3", "-c", "2"}
+		<-ask(t.Context(), e, other)
+		all, _, _ := e.Questions()
+		if _, _, err := e.Answer(all[0].ID, policy.Answer{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		if have := trail(e); have[len(have)-1] != "answer allow builtin.code" {
+			t.Errorf("the trail is %q", have)
+		}
+		time.Sleep(10 * time.Minute)
+		if got := <-ask(t.Context(), e, other); codeOf(got.err) != "waiting" {
+			t.Errorf("an answer is taken after its time: %+v", got)
+		}
+	})
+}
+
+// A call in another agent's name does not take the answer.
+func TestAnswersAreForWhoAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := engine(t, policy.Options{})
+		<-ask(t.Context(), e, again())
+		if _, _, err := e.Answer(only(t, e).ID, policy.Answer{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		other := again()
+		other.Actor = term.Agent("b")
+		if got := <-ask(t.Context(), e, other); codeOf(got.err) != "waiting" {
+			t.Errorf("another agent: %+v", got)
+		}
+	})
+}
+
+// Questions that wait use up neither the rate nor the places; an approval that
+// finds no place is kept.
+func TestQuestionsTakeNoPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, p := engine(t, settings(func(c *config.Policy) { c.Limits.Background = 1 })), pool(t)
+		for range 3 {
+			r := again()
+			r.Argv = append(r.Argv, string(rune('a'+e.Waiting(agent))))
+			go func() { _, _ = spawn(t.Context(), e, p, r) }()
+			synctest.Wait()
+		}
+		h, err := spawn(t.Context(), e, p, harmless())
+		if err != nil {
+			t.Fatalf("beside three questions: %v", err)
+		}
+		all, _, _ := e.Questions()
+		if _, _, err := e.Answer(all[0].ID, policy.Answer{Allow: true}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if have := trail(e); have[len(have)-1] != "decision deny limits.places" {
+			t.Errorf("the trail is %q", have)
+		}
+		if err := h.Kill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spawn(t.Context(), e, p, all[0].Request); err != nil {
+			t.Errorf("once there is a place: %v", err)
+		}
+		time.Sleep(10 * time.Minute)
+	})
+}
+
+// An approval is for the values of the variables and for what is in the scripts, too: both are shown as far as they decide what runs, and
+// whatever has changed when it is to start is asked about anew.
+func TestApprovalsBindWhatRuns(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mask := func(text string, env []string) string {
+		if strings.HasPrefix(strings.Join(env, ""), "API_TOKEN=") {
+			return "masked"
+		}
+		return text
+	}
+	for _, c := range []struct {
+		name           string
+		change         func(*policy.Request)
+		edit           string // of the script, before the answer
+		settings, path string // what the question shows
+		again          bool
+	}{
+		{"nothing changes", func(r *policy.Request) { r.Argv = []string{"sh", "x.sh"} }, "", "", "x.sh", false},
+		{"a script of a shell", func(r *policy.Request) { r.Argv = []string{"sh", "x.sh"} }, "x.sh", "", "x.sh", true},
+		{"a program by its path", func(r *policy.Request) { r.Argv, r.Env = []string{"./x.sh"}, []string{"LD_PRELOAD=y"} }, "x.sh", "LD_PRELOAD=y", "x.sh", true},
+		{"a script of an interpreter", func(r *policy.Request) { r.Argv, r.Env = []string{"python3", "-u", "x.py"}, []string{"PATH=/p"} }, "x.py", "PATH=/p", "x.py", true},
+		{"in a line, in another directory", func(r *policy.Request) { r.Argv, r.Line = nil, "cd sub && . ./y.sh" }, "sub/y.sh", "", "sub/y.sh", true},
+		{"another file", func(r *policy.Request) { r.Argv = []string{"sh", "x.sh"} }, "x.py", "", "x.sh", false},
+		{"values", func(r *policy.Request) {
+			r.Argv, r.Env = []string{"git", "fetch"}, []string{"GIT_SSH_COMMAND=ssh -i x", "API_TOKEN=canary", "CI=1"}
+		}, "", "GIT_SSH_COMMAND=ssh -i x\nAPI_TOKEN=masked\nCI=1", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if err := os.MkdirAll(filepath.Join(dir, "sub"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"x.sh", "x.py", "sub/y.sh"} {
+				write(name, "true")
+			}
+			o := settings(nil)
+			o.Mask = mask
+			e, p := engine(t, o), pool(t)
+			r := asked()
+			r.Cwd = dir
+			c.change(&r)
+			started := make(chan error, 1)
+			begin := func() {
+				go func() {
+					_, err := spawn(t.Context(), e, p, r)
+					started <- err
+				}()
+			}
+			next := func(but string) policy.Question {
+				t.Helper()
+				var q policy.Question
+				testkit.Eventually(t, testkit.Patience, "a question", func() bool {
+					all, _, _ := e.Questions()
+					if len(all) == 1 {
+						q = all[0]
+					}
+					return len(all) == 1 && q.ID != but
+				})
+				return q
+			}
+			answer := func(q policy.Question, a policy.Answer) {
+				t.Helper()
+				if _, _, err := e.Answer(q.ID, a); err != nil {
+					t.Fatal(err)
+				}
+			}
+			begin()
+			q := next("")
+			if got := strings.Join(q.Request.Env, "\n"); got != c.settings {
+				t.Errorf("it shows the settings %q, want %q", got, c.settings)
+			}
+			if c.path != "" && (len(q.Scripts) != 1 || q.Scripts[0].Path != filepath.Join(dir, c.path) || q.Scripts[0].Sum == "" || q.Scripts[0].Size != 4) {
+				t.Errorf("it shows the scripts %+v, want %s", q.Scripts, c.path)
+			}
+			if c.edit != "" {
+				write(c.edit, "evil")
+			}
+			answer(q, policy.Answer{Allow: true, For: time.Hour})
+			if c.again {
+				q = next(q.ID)
+				if !strings.HasPrefix(q.Why.Reason, "what it runs has changed since it was approved: ") {
+					t.Errorf("it is asked anew because %q", q.Why.Reason)
+				}
+				answer(q, policy.Answer{Allow: true, For: time.Hour})
+			}
+			if err := <-started; err != nil {
+				t.Fatal(err)
+			}
+			begin() // the grant stands
+			if err := <-started; err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case c.path != "": // it does not stand for another script
+				write(c.path, "else")
+			default: // nor for another value
+				r.Env = slices.Clone(r.Env)
+				r.Env[1] = "API_TOKEN=other"
+			}
+			begin()
+			answer(next(""), policy.Answer{})
+			if err := <-started; codeOf(err) != string(policy.CodeRejected) {
+				t.Errorf("what the grant is not for: %v", err)
+			}
+			for _, record := range e.Recent() {
+				if text := fmt.Sprintf("%+v", record); strings.Contains(text, "canary") || strings.Contains(text, "ssh -i") {
+					t.Errorf("the audit log has a value: %s", text)
+				}
+			}
+		})
 	}
 }

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"cmp"
+	"strings"
 	"time"
 
+	"tether/agent/outward"
 	"tether/agent/term"
 	"tether/internal/clip"
 )
@@ -13,6 +16,7 @@ type Record struct {
 	Time     time.Time `json:"time"`
 	Event    EventType `json:"event"`
 	Actor    string    `json:"actor,omitempty"` // user, agent:NAME, host:NAME
+	Who      string    `json:"who,omitempty"`   // an agent at a host, by the name that the host gives it
 	Door     string    `json:"door,omitempty"`
 	Terminal string    `json:"terminal,omitempty"`
 	Host     string    `json:"host,omitempty"`
@@ -41,7 +45,7 @@ func (ev Event) record() Record {
 		Rule: ev.Decision.Rule, Reason: redacted(ev.Decision.Reason), Detail: redacted(ev.Detail),
 	}
 	if ev.Actor != (term.Actor{}) {
-		r.Actor = subject(ev.Actor)
+		r.Actor, r.Who = subject(ev.Actor), who(ev.Actor, ev.Named)
 	}
 	if ev.Decision.Effect != 0 {
 		r.Effect = ev.Decision.Effect.String()
@@ -49,7 +53,30 @@ func (ev Event) record() Record {
 	return r
 }
 
+// Summary is the request for a notification: who wants to run what, without secrets (Options.Mask, and what looks like a credential)
+// and without characters that a terminal or a desktop obeys. It has at most some 300 bytes.
+func (e *Engine) Summary(r Request) string {
+	mask := func(s string) string { // before it is cut: half a secret is not known for one
+		if s = clip.Marked(s, maxLooked); e.mask != nil {
+			s = e.mask(s, nil)
+		}
+		return s
+	}
+	text := redacted(mask(r.Line))
+	if r.Line == "" {
+		words := make([]string, min(len(r.Argv), maxAuditWords))
+		for i := range words {
+			words[i] = mask(r.Argv[i])
+		}
+		text = strings.Join(redactedWords(words), " ")
+	}
+	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + " asks to run: " + brief(oneLine(text))
+}
+
+// oneLine is s without line breaks, control characters and what is not seen.
+func oneLine(s string) string { return outward.Clean(strings.Join(strings.Fields(s), " ")) }
+
 // event is what the log says of a request.
 func (r Request) event(t EventType, d Decision) Event {
-	return Event{Type: t, Actor: r.Actor, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: r.EnvNames, Decision: d}
+	return Event{Type: t, Actor: r.Actor, Named: r.Named, Door: r.Door, Argv: r.Argv, Line: r.Line, Cwd: r.Cwd, EnvNames: namesOf(r.Env), Decision: d}
 }

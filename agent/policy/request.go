@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"strings"
 
 	"tether/agent/term"
+	"tether/internal/clip"
 )
 
 // The doors, as rules and the audit log name them.
@@ -22,19 +25,40 @@ const (
 type Request struct {
 	Door  string // one of the constants, "" for none
 	Actor term.Actor
+	// Named is what a host calls an agent of its own. It is only shown: whoever
+	// decides looks at Actor.
+	Named string
 	Argv  []string // what is executed, or
 	Line  string   // a line for a shell, instead of Argv
 	Shell string   // which one, by name or path; "" means a POSIX shell
 	Cwd   string   // absolute
-	// EnvNames names the variables that the request sets itself, beside those
-	// the child gets anyway. Their values are nobody's business.
-	EnvNames []string
+	// Env are the variables that the request sets itself, NAME=value, beside those
+	// the child gets anyway. An approval is for these values alone; who sees
+	// them is said at Question.
+	Env []string
 	// Background says that the terminal is the agent's own, which the person
 	// does not see: fewer of them may be started.
 	Background bool
 	// Approved says who has approved exactly this request at the door, such as
 	// "editor". It answers what would be asked; it does not lift a denial.
 	Approved string
+	// Again says that whoever asks repeats the request when told so: Spawn then
+	// waits for an answer at most for policy.ask_wait, and the question stays.
+	// The same request takes the answer.
+	Again bool
+
+	bound [sha256.Size]byte // see bind
+}
+
+// Who is the name that people are shown for an agent at a host, "" if the host
+// gives none.
+func (r Request) Who() string { return who(r.Actor, r.Named) }
+
+func who(a term.Actor, named string) string {
+	if named = oneLine(strings.ReplaceAll(named, `"`, "")); named == "" || a.At() == "" {
+		return ""
+	}
+	return fmt.Sprintf(`agent "%s" at %s`, clip.Marked(named, 64), a.At())
 }
 
 // Effect is what is done with a request. A larger one is stricter.
@@ -80,9 +104,10 @@ const (
 	CodeBlocked    Code = "blocked"       // a rule denies it
 	CodeRate       Code = "rate_limited"  // too many starts in a minute; it may be tried again later
 	CodeTooMany    Code = "too_many"      // too many at the same time
-	CodeRejected   Code = "rejected"      // the person said no
+	CodeRejected   Code = "rejected"      // denied by the user
 	CodeUnanswered Code = "unanswered"    // nobody answered in time
 	CodeBusy       Code = "too_many_asks" // too many questions wait already
+	CodeWaiting    Code = "waiting"       // the question stays; the same request later takes the answer
 )
 
 // Refusal is the error for a request that was not allowed. Its text is meant

@@ -28,7 +28,7 @@ type identity struct {
 	pattern  string
 	fallback Effect // 0: the rulebook's
 	roots    []string
-	writable []string
+	sandbox  Sandbox
 	config   config.PolicyIdentity
 }
 
@@ -69,12 +69,25 @@ func parseIdentity(c config.PolicyIdentity, home string) (identity, error) {
 		}
 		id.roots = append(id.roots, resolved(root))
 	}
-	for _, dir := range c.Writable {
-		path, err := expandHome(dir, home)
-		if err != nil {
-			return id, fmt.Errorf("writable: %w", err)
+	id.sandbox = Sandbox{Kind: c.Sandbox, Roots: id.roots, NoNetwork: c.Network == "none"}
+	if c.Sandbox == "none" {
+		id.sandbox.Kind = ""
+	}
+	for _, grant := range []struct {
+		key  string
+		from []string
+		to   *[]string
+	}{{"writable", c.Writable, &id.sandbox.Writable}, {"readable", c.Readable, &id.sandbox.Readable}, {"sockets", c.Sockets, &id.sandbox.Sockets}} {
+		for _, dir := range grant.from {
+			path, err := expandHome(dir, home)
+			if err != nil {
+				return id, fmt.Errorf("%s: %w", grant.key, err)
+			}
+			*grant.to = append(*grant.to, path)
 		}
-		id.writable = append(id.writable, path)
+	}
+	if (id.sandbox.NoNetwork || len(c.Readable)+len(c.Sockets) > 0) && id.sandbox.Kind == "" {
+		return id, errors.New("network, readable and sockets need a sandbox")
 	}
 	return id, nil
 }
@@ -143,7 +156,7 @@ func (b *rulebook) check(r Request) Decision {
 		b.onReading(&j, r, read)
 	}
 	if unspoken {
-		j.add(Decision{b.fallbackFor(r.Actor), ruleDefault, "no rule speaks of it"})
+		j.add(Decision{b.fallbackFor(r.Actor), ruleDefault, "no rule matches"})
 	}
 	return j.Decision
 }
@@ -227,12 +240,17 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 			j.add(at.onFinding(f))
 		}
 	}
-	j.add(at.onSettings(read.Sets, r.EnvNames)...)
+	j.add(at.onSettings(read.Sets, r)...)
 	moved := slices.ContainsFunc(read.Moves, func(w command.Word) bool {
 		return !w.Fixed || strings.HasPrefix(w.Text, "~") || w.Text == "-" || !within(absolute(w.Text, r.Cwd), r.Cwd)
 	})
 	for _, w := range read.Writes {
 		j.add(at.onWrite(w, r.Cwd, moved)...)
+	}
+	for _, f := range read.Files {
+		if b.ownRules(r, f.By, false).Effect == 0 {
+			j.add(at.onWrite(f.Name, r.Cwd, moved)...)
+		}
 	}
 	if len(r.Argv) > 0 && read.Lines == 0 {
 		j.add(at.asLine(r)...)
@@ -246,7 +264,7 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 // person's speaks, who then knows that it runs code.
 func (b *rulebook) known(r Request, f command.Finding) bool {
 	switch f.Kind {
-	case command.InlineCode, command.Script, command.Interactive:
+	case command.InlineCode, command.Script, command.Interactive, command.Option, command.Destroys:
 		return b.ownRules(r, f.Command, false).Effect != 0
 	}
 	return false

@@ -269,8 +269,8 @@ func TestOddRequests(t *testing.T) {
 		{"a line for another shell", policy.Request{Actor: agent, Line: "ls", Shell: "/usr/bin/fish", Cwd: "/"}, "ask"},
 		{"a line for PowerShell", policy.Request{Actor: agent, Line: "ls", Shell: `C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe`, Cwd: "/"}, "ask"},
 		{"a line for zsh", policy.Request{Actor: agent, Line: "ls", Shell: "/bin/zsh", Cwd: "/"}, "allow"},
-		{"a variable that loads code", policy.Request{Actor: agent, Argv: []string{"ls"}, EnvNames: []string{"CI", "LD_PRELOAD"}, Cwd: "/"}, "ask"},
-		{"a harmless one", policy.Request{Actor: agent, Argv: []string{"ls"}, EnvNames: []string{"CI", "PAGER"}, Cwd: "/"}, "allow"},
+		{"a variable that loads code", policy.Request{Actor: agent, Argv: []string{"ls"}, Env: []string{"CI=1", "LD_PRELOAD=x"}, Cwd: "/"}, "ask"},
+		{"a harmless one", policy.Request{Actor: agent, Argv: []string{"ls"}, Env: []string{"CI=1", "PAGER=x"}, Cwd: "/"}, "allow"},
 		{"a device by way of ..", policy.Request{Actor: agent, Line: "echo > ../dev/sda", Cwd: "/tmp"}, device},
 	} {
 		if d := e.Check(c.r); d.Effect.String() != c.want || d.Rule == "" || d.Reason == "" {
@@ -289,6 +289,31 @@ func TestWritesAfterAMove(t *testing.T) {
 		r := policy.Request{Door: policy.DoorMCP, Actor: agent, Line: line, Cwd: "/tmp/work"}
 		if d := e.Check(r); d.Effect != want {
 			t.Errorf("%s: %s by %s, want %s", line, d.Effect, d.Rule, want)
+		}
+	}
+}
+
+// What the block list denies has its one sentence; a question says why it is asked.
+func TestQuestionsOfTheBlockListSayWhy(t *testing.T) {
+	for _, c := range []struct{ line, want string }{
+		{"rm -r x", "rm -r x: rm is on the block list"},
+		{"echo $(id)", "$(id): the output of a command becomes part of the line"},
+		{"curl x | sh", "sh: a shell runs what another command prints"},
+		{"eval x", "eval x runs text as a command"},
+		{"echo x > /dev/sda", "it writes to the device /dev/sda"},
+		{`python3 -c "eval(1)"`, "python3 -c eval(1): its code runs text as a command (eval)"},
+	} {
+		for _, effect := range []string{"deny", "ask"} {
+			e := engine(t, settings(func(p *config.Policy) {
+				p.Builtin.Commands, p.Builtin.Patterns, p.Builtin.Substitution = effect, effect, effect
+			}))
+			want := c.want
+			if effect == "deny" {
+				want = policy.Blocked
+			}
+			if d := e.Check(policy.Request{Door: policy.DoorMCP, Actor: agent, Line: c.line, Cwd: "/home/p"}); d.Effect.String() != effect || d.Reason != want {
+				t.Errorf("%s: %s, %q; want %s, %q", c.line, d.Effect, d.Reason, effect, want)
+			}
 		}
 	}
 }

@@ -45,6 +45,8 @@ func (e *Engine) floodOf(ev Event) *flood {
 	switch {
 	case ev.Type == EventRefusal || ev.Decision.Effect == Deny:
 		return &e.refusals
+	case ev.Type == EventInput:
+		return &e.inputs
 	case ev.Type == EventSignal && ev.Actor.Role == term.RoleAgent:
 		return &e.signals
 	}

@@ -22,7 +22,7 @@ func TestTrailOfASpawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, p := engine(t, policy.Options{}), pool(t)
 		r := harmless()
-		r.EnvNames = []string{"CI"}
+		r.Env = []string{"CI=1"}
 		h, err := spawn(t.Context(), e, p, r)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestTrailOfASpawn(t *testing.T) {
 			got[i].Time = time.Time{}
 		}
 		common := policy.Record{Actor: "agent:a", Door: "mcp", Argv: []string{"npm", "run", "dev"}, Cwd: "/home/p/src", EnvNames: []string{"CI"},
-			Effect: "allow", Rule: "default", Reason: "no rule speaks of it"}
+			Effect: "allow", Rule: "default", Reason: "no rule matches"}
 		decision, spawned, refused := common, common, common
 		decision.Event = policy.EventDecision
 		spawned.Event, spawned.Terminal = policy.EventSpawn, string(h.ID())

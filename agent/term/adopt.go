@@ -20,6 +20,8 @@ type Past struct {
 	// up to Taken, or up to Window bytes more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
+	// Exited says that the child has ended: Adopt returns when that was recorded.
+	Exited bool
 	// Ended is that of the Spec.
 	Ended func()
 }
@@ -69,7 +71,8 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		discard(h, 0)
 		return nil
 	}
-	if err := p.reserve(past.ID, math.MaxInt); err != nil {
+	r := parseRecord(past.Meta)
+	if err := p.reserve(past.ID, r.startedBy(), math.MaxInt); err != nil {
 		h.Close()
 		return err
 	}
@@ -77,6 +80,9 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 	caught := t.adoption.caught
 	t.caughtLocked() // nobody else has t yet
 	p.start(t, past.Ended)
+	if past.Exited {
+		caught = nil // and the exit follows
+	}
 	select {
 	case <-caught:
 	case <-t.life.done:
@@ -87,6 +93,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		return ctx.Err()
 	}
 	t.stray(t.Info()) // only now is known where its shell is
+	p.noteEnded(t)
 	if !p.list(t) {
 		t.leave()
 		return ErrClosed
@@ -131,7 +138,7 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, Leased: r.Leased, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
 	t.origin.started = past.Started
 	t.tenure.visible, t.tenure.promoted, t.tenure.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
@@ -139,6 +146,9 @@ func (p *Pool) adopted(h Held, past Past) *Terminal {
 		t.origin.started = time.Unix(0, r.Started)
 	}
 	t.origin.secrets, t.origin.clipboard = r.Secrets, r.Clipboard
+	if r.Exit != nil {
+		t.ending.known, t.ending.reason = true, r.Exit.Reason
+	}
 	if len(r.Lent) > 0 {
 		t.prepare()
 	}
@@ -172,17 +182,37 @@ func (t *Terminal) expect(r *record, raw int64) {
 	t.lending.memos = map[string]string{}
 	for _, l := range r.Lent {
 		loan := l.loan(t.origin.started)
-		if !t.pool.lendable(l.Host) || loan.over() {
-			continue // the pairing or the loan has ended meanwhile
+		if !t.pool.lendable(l.Host) {
+			continue // the pairing has ended meanwhile
+		}
+		if loan.over() {
+			t.lending.rememberEnd(l.Host, l.Memo)
+			continue
 		}
 		t.beginLoanLocked(loan)
 		t.audience.await(awaitedHost(l.Host), raw)
 		if l.Memo != "" {
 			t.lending.memos[l.Host] = l.Memo
 		}
+		if l.Heard {
+			t.ending.hear(l.Host)
+		}
 	}
 	for i := range min(r.Attached, maxPeople) {
 		t.audience.await(awaitedPerson(i), raw)
+	}
+}
+
+// noteEnded has the hosts told, by Access.Ended, that an adopted terminal is
+// not lent to them any more.
+func (p *Pool) noteEnded(t *Terminal) {
+	t.mu.Lock()
+	ended := slices.Clone(t.lending.ended)
+	t.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range ended {
+		p.ended[l.Host] = append(p.ended[l.Host], l.Memo)
 	}
 }
 

@@ -65,6 +65,52 @@ func TestIdleTimeout(t *testing.T) {
 	}
 }
 
+// A terminal that may run for so long is ended whatever it does; a promoted one
+// goes on, and so does the person's.
+func TestTimeLimit(t *testing.T) {
+	const limit = 5 * time.Minute
+	for _, c := range []struct {
+		name    string
+		actor   term.Actor
+		promote bool
+		want    time.Duration // 0: never
+	}{
+		{"an agent's", term.Agent("a"), false, limit}, {"promoted", term.Agent("a"), true, 0}, {"the person's", term.User, false, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := testkit.NewChild()
+				pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return f, nil }})
+				defer pool.Close(context.Background())
+				h, err := pool.As(c.actor).Spawn(term.Spec{Command: []string{"fake"}, Cwd: testkit.Abs("/"), TimeLimit: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				for range 4 {
+					time.Sleep(time.Minute)
+					f.Print("x")
+				}
+				if c.promote {
+					if err := h.Promote(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				select {
+				case <-h.Done():
+					if e := h.Info().Exit; time.Since(began) != c.want || e.Reason != term.ReasonIdle {
+						t.Errorf("ended after %s with %+v, want after %s", time.Since(began), e, c.want)
+					}
+				case <-time.After(time.Hour):
+					if c.want != 0 {
+						t.Error("it still runs")
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestPersonsTerminalsAreNeverIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, _, _ := start(t, term.Options{}, term.Spec{IdleTimeout: time.Minute})

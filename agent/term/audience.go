@@ -6,7 +6,8 @@ package term
 type audience struct {
 	readers map[*Reader]struct{}
 	awaited map[string]int64 // where those who are expected back were, as raw offsets
-	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on
+	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on, or something was typed
+	budget  lagBudget        // of the readers that may slow the child only a little
 }
 
 // await has who was at raw offset pos hold the child until it is back under
@@ -26,26 +27,6 @@ func (a *audience) arrived(who string) bool {
 		a.makeRoom()
 	}
 	return ok
-}
-
-// absent reports whether one who is expected back holds the child from going
-// on to the raw offset end, in a log of that limit.
-func (a *audience) absent(end int64, limit int) bool {
-	for _, pos := range a.awaited {
-		if end-pos > int64(limit) {
-			return true
-		}
-	}
-	return false
-}
-
-// giveUp ends the wait for those of whom absent speaks.
-func (a *audience) giveUp(end int64, limit int) {
-	for who, pos := range a.awaited {
-		if end-pos > int64(limit) {
-			delete(a.awaited, who)
-		}
-	}
 }
 
 // needed is the raw offset from where on those who may hold the child do not

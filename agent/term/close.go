@@ -6,7 +6,9 @@ import (
 	"sync"
 )
 
-// Close kills every terminal and returns when all have ended or ctx ends.
+// Close kills every terminal, and what agents' terminals that have exited have
+// left running, and returns when all have ended or ctx ends. What the person's
+// have left runs on, see Leftover.
 func (p *Pool) Close(ctx context.Context) error {
 	p.shut()
 	var wg sync.WaitGroup
@@ -14,8 +16,13 @@ func (p *Pool) Close(ctx context.Context) error {
 	errs := make([]error, len(all))
 	for i, t := range all {
 		wg.Go(func() {
+			before := t.Info()
 			if err := t.terminate(ctx, ReasonKilled); !errors.Is(err, ErrLeft) {
 				errs[i] = err
+			}
+			if before.Exit != nil && before.Owner.Role == RoleAgent {
+				_, err := t.endLeftover(ctx)
+				errs[i] = errors.Join(errs[i], err)
 			}
 			t.stopTelling()
 		})

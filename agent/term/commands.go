@@ -106,7 +106,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 				continue // forgotten: more than maxCommands began since
 			}
 			c := *open
-			c.Done, c.End, c.Duration = true, e.Off, now.Sub(c.Started)
+			c.Done, c.End, c.Duration = true, e.Off, max(now.Sub(c.Started), 0) // a holder may say of the exit that it was before we read the beginning
 			if e.Exit.Known {
 				code := int(e.Exit.Code)
 				c.Exit = &code

@@ -18,6 +18,8 @@ type ending struct {
 	reason   ExitReason      // why it ends; "" while nobody has ended it
 	kills    int             // calls of terminate under way
 	heard    map[string]bool // hosts that know of the exit
+	kept     bool            // the holder is to keep what was printed, for the daemon after this one; never again once it is false
+	known    bool            // the daemon before this one has recorded the exit
 	told     chan struct{}   // made at construction; closed when nobody needs the holder any more
 	toldOnce sync.Once
 }
@@ -40,10 +42,10 @@ func (e *ending) hear(host string) {
 	e.heard[host] = true
 }
 
-// knownTo reports whether the terminal has exited and these hosts know it, and
-// whoever kills it.
+// knownTo reports whether the terminal has exited, is not kept, and these hosts
+// know it, and whoever kills it.
 func (e *ending) knownTo(hosts []string) bool {
-	if e.exit == nil || e.kills > 0 {
+	if e.exit == nil || e.kills > 0 || e.kept {
 		return false
 	}
 	for _, host := range hosts {

@@ -14,12 +14,12 @@ func (h Handle) TripVeil() {
 func (h Handle) TripCuts() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.stream.cuts.items = queue[cut]{items: make([]cut, 1), head: -1}
+	h.t.stream.cuts.blocks = queue[*cutBlock]{items: make([]*cutBlock, 1), head: -1}
 }
 
 // AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is closed when it has scanned all there was.
 func (p *Pool) AdoptWithABug(h Held, past Past) (caught <-chan struct{}, err error) {
-	if err := p.reserve(past.ID, 1); err != nil {
+	if err := p.reserve(past.ID, User, 1); err != nil {
 		return nil, err
 	}
 	t := p.adopted(h, past)

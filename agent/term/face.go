@@ -37,7 +37,7 @@ func (t *Terminal) resize(s Size) error {
 		return ErrExited // meanwhile; nothing may follow that mark
 	}
 	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.stream.texted, Size: s})
-	t.boundLocked()
+	t.boundLocked(t.heldForLocked())
 	t.wakeLocked()
 	return nil
 }

@@ -40,5 +40,5 @@ func (t *Terminal) beginLocked(raw, text int64) {
 	if v := t.lending.veil; v != nil {
 		v.draw(t.lending.rules, &t.stream)
 	}
-	t.boundLocked()
+	t.boundLocked(keepNothing)
 }

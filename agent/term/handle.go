@@ -30,6 +30,9 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
+	if o.View == ViewRaw && h.actor.Role != RoleUser {
+		o.View = ViewScreen // marks have the nonce with which they can be forged
+	}
 	r := h.t.newReader(o)
 	if host := h.actor.away(); host != "" && !r.bind(host, h.actor.Role == RoleHost) {
 		r.Close()
@@ -79,15 +82,21 @@ func (h Handle) Resize(s Size) error {
 }
 
 // Kill ends the whole process tree and waits until the exit was recorded or
-// ctx ends. It is idempotent.
+// ctx ends. Of a terminal that has exited it ends what is left in the background
+// and carries the terminal's mark, where the system shows marks. It is
+// idempotent.
 func (h Handle) Kill(ctx context.Context) error {
 	over := h.Info().Exit != nil
 	err := h.t.condemn(h.actor)
-	if err == nil {
+	switch {
+	case err == nil && over:
+		n, err := h.t.endLeftover(ctx)
+		if n == 0 {
+			return nil // nothing was done
+		}
+		return h.did(Act{Kind: ActKill, Detail: "what it had left running"}, err)
+	case err == nil:
 		err = h.t.terminate(ctx, ReasonKilled)
-	}
-	if over && err == nil {
-		return nil // nothing was done
 	}
 	return h.did(Act{Kind: ActKill}, err)
 }

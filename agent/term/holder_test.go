@@ -58,6 +58,7 @@ func (v *vault) connect() (*wire, term.Past) {
 	p := term.Past{
 		ID: "pty-held", Started: time.Unix(1e9, 0), Size: v.size, Meta: v.meta,
 		Base: v.base, End: v.end(), Taken: v.taken, Window: 64,
+		Exited: v.exit != nil,
 	}
 	p.Notes = append(p.Notes, v.notes...)
 	return v.current, p

@@ -12,6 +12,7 @@ type activity struct {
 	typed   time.Time
 	inRead  bool        // pump waits for the child
 	idle    *time.Timer // runs endIdle; nil while nothing is watched
+	limit   *time.Timer // runs endLate; likewise
 }
 
 // last is the latest use after began.
@@ -25,8 +26,10 @@ func (a *activity) last(began time.Time) time.Time {
 }
 
 func (a *activity) stopIdle() {
-	if a.idle != nil {
-		a.idle.Stop()
+	for _, timer := range []*time.Timer{a.idle, a.limit} {
+		if timer != nil {
+			timer.Stop()
+		}
 	}
 }
 
@@ -40,6 +43,9 @@ func (t *Terminal) watchIdle() {
 	defer t.mu.Unlock()
 	if t.origin.idleAfter > 0 && t.tenure.owner.Role == RoleAgent && t.ending.exit == nil {
 		t.activity.idle = time.AfterFunc(t.origin.idleAfter, t.endIdle)
+	}
+	if t.origin.endAfter > 0 && t.tenure.owner.Role == RoleAgent && t.ending.exit == nil {
+		t.activity.limit = time.AfterFunc(time.Until(t.origin.started.Add(t.origin.endAfter)), t.endLate)
 	}
 }
 
@@ -56,11 +62,28 @@ func (t *Terminal) endIdle() {
 	}
 	t.mu.Unlock()
 	if ends {
-		ctx, cancel := context.WithTimeout(context.Background(), idleKill)
-		defer cancel()
-		err := t.terminate(ctx, ReasonIdle) // what survives KILL for that long is out of reach
-		t.observe(Act{Kind: ActKill, Detail: "it was idle", Err: err})
+		t.endFor("it was idle")
 	}
+}
+
+// endLate kills the terminal, which has run for as long as it may.
+func (t *Terminal) endLate() {
+	t.mu.Lock()
+	ends := t.idlesLocked()
+	if ends {
+		t.ending.because(ReasonIdle)
+	}
+	t.mu.Unlock()
+	if ends {
+		t.endFor("it ran for " + t.origin.endAfter.String() + ", its limit")
+	}
+}
+
+func (t *Terminal) endFor(why string) {
+	ctx, cancel := context.WithTimeout(context.Background(), idleKill)
+	defer cancel()
+	err := t.terminate(ctx, ReasonIdle) // what survives KILL for that long is out of reach
+	t.observe(Act{Kind: ActKill, Detail: why, Err: err})
 }
 
 // idlesLocked reports whether the terminal is an agent's, runs and is not being

@@ -28,9 +28,12 @@ type Info struct {
 	LentTo  []string
 	Loans   []Loan // of LentTo, in the same order
 	Door    string // through which it was started, "" if that is not known
-	Pid     int
-	Started time.Time
-	Exit    *Exit // nil while running
+	// Unsigned says that no person is known to have started it: its door has
+	// seen no sign of one.
+	Unsigned bool
+	Pid      int
+	Started  time.Time
+	Exit     *Exit // nil while running
 
 	CommandDetection bool // a trusted mark was seen, so Commands is meaningful
 	Running          *Command
@@ -38,6 +41,7 @@ type Info struct {
 	Retained         int64 // of which the log still holds the newest this many
 	Attached         int   // people attached now
 	Held             bool  // the child outlives this process
+	Holds            bool  // the child waits for a slow reader, for the stall time at most
 	Lost             int64 // raw bytes that nobody could record: they are counted in Bytes
 }
 
@@ -59,7 +63,7 @@ type ExitReason string
 const (
 	ReasonExited ExitReason = "exited"  // the child, by itself
 	ReasonKilled ExitReason = "killed"  // Kill, a disposal or the end of the pool
-	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output
+	ReasonIdle   ExitReason = "timeout" // Spec.IdleTimeout passed without input or output, or Spec.TimeLimit passed
 	ReasonLost   ExitReason = "lost"    // somebody has killed the holder: how the child ended is not known, Code is -1
 )
 

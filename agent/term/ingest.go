@@ -75,7 +75,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	}
 	t.stream.seen = t.stream.texted
 	t.veilLocked(now, final)
-	t.boundLocked()
+	t.boundLocked(t.heldForLocked())
 	t.wakeLocked()
 }
 

@@ -39,6 +39,7 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
 		t.activity.typed = time.Now()
+		t.audience.makeRoom() // who types does not wait for slow readers
 		t.commands.tracker.Input(p[:n])
 		p = p[n:]
 		types := !q.typing && len(q.waiting) > 0

@@ -40,8 +40,6 @@ func (t *Terminal) keep(ctx context.Context) error {
 	select {
 	case <-kept:
 		return nil
-	case <-t.life.pumped:
-		return nil // it has ended, or is left, and then leave has the last word
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -73,9 +71,7 @@ func (t *Terminal) keepLaterLocked() {
 		k.later = time.AfterFunc(keepAfter, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			if t.ending.exit == nil {
-				t.staleLocked()
-			}
+			t.staleLocked()
 		})
 	default:
 		k.later.Reset(keepAfter)

@@ -31,6 +31,7 @@ type lending struct {
 	to     []string
 	loans  []Loan            // of to, in the same order
 	memos  map[string]string // by host, see Handle.Remember
+	ended  []recordedLoan    // loans that are over, with the memo of a host that may not know it
 	expiry *time.Timer       // runs expire; nil before the first loan that ends
 
 	rules *outward.Rules // of the veil; nil before prepare, and if there are none
@@ -75,6 +76,7 @@ func (l *lending) due() (next time.Duration, some bool) {
 func (t *Terminal) beginLoanLocked(loan Loan) {
 	l := &t.lending
 	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
+	l.ended = slices.DeleteFunc(l.ended, func(r recordedLoan) bool { return r.Host == loan.Host })
 	t.setVeilLocked()
 }
 
@@ -124,6 +126,7 @@ func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, move
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	if was = t.endLoanLocked(host); was {
+		t.lending.rememberEnd(host, t.lending.memos[host])
 		delete(t.lending.memos, host)
 		t.audience.arrived(awaitedHost(host))
 		t.needLocked()
@@ -136,6 +139,15 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 		t.changed()
 	}
 	return attached, was
+}
+
+// rememberEnd keeps the memo of a host whose loan is over for the next daemon,
+// which tells the host if this one cannot. The record says that the loan ended
+// at the epoch: no clock that is set back makes it begin again.
+func (l *lending) rememberEnd(host, memo string) {
+	if memo != "" {
+		l.ended = append(l.ended, recordedLoan{Host: host, Memo: memo, Until: 1})
+	}
 }
 
 // expelLocked closes the readers of a host: what the child writes from now on

@@ -3,6 +3,7 @@ package term_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,10 +75,11 @@ func TestLoanGetsAnotherEnd(t *testing.T) {
 // The next daemon knows since when and until when, and does not lend what has ended while there was none.
 func TestLoansOutliveTheDaemon(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		away time.Duration
-		lent int
-	}{{"in time", time.Minute, 2}, {"too late", 2 * time.Hour, 1}} {
+		name  string
+		away  time.Duration
+		lent  int
+		ended []string // what the host whose loan is over is to be told
+	}{{"in time", time.Minute, 2, nil}, {"too late", 2 * time.Hour, 1, []string{"its URI"}}} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				v := newVault(1 << 20)
@@ -86,12 +88,30 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				if err := h.LendUntil("short", time.Now().Add(time.Hour)); err != nil {
 					t.Fatal(err)
 				}
+				short, err := pool.As(term.Host("short")).Terminal(h.ID())
+				if err == nil {
+					err = short.Remember(t.Context(), "its URI")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
 				before := h.Info()
 				l.cut()
 				synctest.Wait()
 				pool.Close(context.Background())
 				time.Sleep(c.away)
-				pool, h, l = adopting(t, v, term.Options{})
+				for range 2 { // the first of these daemons does not reach the host
+					l.cut()
+					synctest.Wait()
+					pool.Close(context.Background())
+					pool, h, l = adopting(t, v, term.Options{})
+				}
+				if got := pool.As(term.Host("short")).Ended(); !slices.Equal(got, c.ended) {
+					t.Errorf("ended: %q, want %q", got, c.ended)
+				}
+				if got := pool.As(term.Host("short")).Ended(); len(got) > 0 {
+					t.Errorf("told again: %q", got)
+				}
 				after := h.Info()
 				if len(after.Loans) != c.lent || after.Door != "cli" {
 					t.Fatalf("lent %+v through %q, want %d of %+v", after.Loans, after.Door, c.lent, before.Loans)

@@ -31,7 +31,7 @@ const (
 	maxCwd   = 4 << 10  // bytes; PATH_MAX on Linux; longer reports are cut at a rune
 	maxLine  = 32 << 10 // bytes of a command line; half of the smallest frame a host must take
 	// markCost is the memory of one mark in bytes beside its text, which the
-	// log has counted already. See Terminal.boundLocked.
+	// log has counted already.
 	markCost = 256
 	// maxCommands bounds the list behind Handle.Commands; older ones are
 	// forgotten first.
@@ -90,16 +90,41 @@ func (t *Terminal) resizedAgainLocked(m Mark) bool {
 	return true
 }
 
-// boundLocked keeps cuts and marks within the bound of the log: a stream of
-// nothing but tiny sequences is retained for less bytes, not for more memory.
-func (t *Terminal) boundLocked() {
-	base := t.stream.fits()
-	if v := t.lending.veil; v != nil {
-		base = v.fits(base, &t.stream)
+// slack is how many times its bound a log may take where somebody who may hold
+// the child needs it: each byte may have a cut, which takes a little more than
+// twice as much. That happens where the next daemon takes up what a holder has.
+const slack = 4
+
+// boundLocked keeps what the log holds, with its cuts, marks and masks, within
+// its bound: of binary output fewer bytes are retained than of text, for the same
+// memory. What is needed from the raw offset on stays: the child is held before
+// there is more of it than one read too much.
+func (t *Terminal) boundLocked(needed int64) {
+	limit := t.stream.log.Limit()
+	base := t.fitsLocked(limit)
+	if needed < base {
+		limit *= slack
+		base = max(needed, t.fitsLocked(limit))
 	}
 	base = min(base, t.stream.texted)
-	t.stream.trim(base)
+	t.stream.trim(base, limit)
 	if v := t.lending.veil; v != nil {
 		v.trim(t.stream.cuts.textAt(base))
 	}
+}
+
+// fitsLocked is the raw offset from which on everything fits the bound.
+func (t *Terminal) fitsLocked(limit int) int64 {
+	base := t.stream.fits(limit)
+	if v := t.lending.veil; v != nil {
+		base = v.fits(base, &t.stream, limit)
+	}
+	return base
+}
+
+// overfullLocked reports whether more bytes have no room beside what lies behind
+// a raw offset, with the marks from that number on. It is the measure of
+// boundLocked: nobody loses what the child is held for.
+func (t *Terminal) overfullLocked(from, mark int64, more, limit int) bool {
+	return t.stream.overfull(from, mark, more, limit) || t.lending.veil.overfull(&t.stream, from, limit)
 }

@@ -32,6 +32,17 @@ func (h Handle) Remember(ctx context.Context, text string) error {
 	return t.keep(ctx)
 }
 
+// Ended returns what the actor, a host's door, remembered of adopted terminals
+// that are not lent to it any more: their lending ended while no daemon could
+// tell the host. Each text is returned once, and Changed tells of new ones.
+func (a Access) Ended() []string {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	texts := a.pool.ended[a.actor.Name]
+	delete(a.pool.ended, a.actor.Name)
+	return texts
+}
+
 // Remembered returns what Remember kept, "" if there is nothing.
 func (h Handle) Remembered() string {
 	h.t.mu.Lock()

@@ -9,8 +9,8 @@ import (
 )
 
 // memory keeps what all terminals of a pool retain within one bound. When the
-// sum passes it, exited terminals lose their oldest output first, then the
-// terminals that keep the most. No child is stopped for it, and a reader that
+// sum passes it, holders stop to keep exited terminals, then those lose their
+// oldest output, then the terminals that keep the most. No child is stopped for it, and a reader that
 // loses its place is told, as always.
 type memory struct {
 	bound int64        // bytes; set at construction
@@ -32,13 +32,22 @@ type share struct {
 // chargeLocked brings the terminal's part of the sum up to date. It reports
 // whether the caller is to call Pool.trim when it holds no lock any more.
 func (t *Terminal) chargeLocked() bool {
-	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.veil.cost())
+	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.veil.cost() + t.keptLocked())
 	grown := now - t.share.charged
 	if grown == 0 || t.share.released {
 		return false
 	}
 	t.share.charged = now
 	return t.pool.memory.used.Add(grown) > t.pool.memory.bound && grown > 0
+}
+
+// keptLocked is how many bytes a holder keeps of a terminal that has exited,
+// only for the daemon after this one.
+func (t *Terminal) keptLocked() int {
+	if t.ending.exit == nil || !t.ending.kept {
+		return 0
+	}
+	return int(min(t.stream.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
 }
 
 // trim makes the terminals keep less until all fit, or each has the least.
@@ -49,6 +58,11 @@ func (p *Pool) trim() {
 		return // somebody else has done it meanwhile
 	}
 	exited, running := p.holdings()
+	for _, h := range exited {
+		if p.memory.over() {
+			h.t.stopKeeping()
+		}
+	}
 	for _, h := range exited {
 		if p.memory.over() {
 			h.t.setLimit(minLogBytes)
@@ -109,7 +123,7 @@ func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.stream.log.SetLimit(min(limit, t.pool.opts.LogBytes))
-	t.boundLocked()
+	t.boundLocked(keepNothing)
 	t.commands.bound(t.stream.log.Limit())
 	t.stream.shrink()
 	t.chargeLocked()

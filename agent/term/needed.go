@@ -25,14 +25,19 @@ const (
 // keepNothing is what Held.Keep is told when nothing is needed.
 const keepNothing = math.MaxInt64
 
-// neededLocked is the raw offset from where on output is needed, or
-// keepNothing. Only readers that may hold the child need anything, and once it
-// is killed none may.
-func (t *Terminal) neededLocked() int64 {
+// heldForLocked is the raw offset from where on those who may hold the child do
+// not have the output, or keepNothing: once it is killed nobody may hold it.
+func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
 	}
-	least := t.audience.needed()
+	return t.audience.needed()
+}
+
+// neededLocked is the raw offset from where on the holder is to keep output, or
+// keepNothing.
+func (t *Terminal) neededLocked() int64 {
+	least := t.heldForLocked()
 	if least == keepNothing {
 		return least
 	}

@@ -20,7 +20,8 @@ type Pool struct {
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal
-	starting  map[ID]bool // spawns under way
+	starting  map[ID]*Start       // spawns and adoptions under way
+	ended     map[string][]string // by host, for Access.Ended
 	version   uint64
 	watch     chan struct{} // closed and replaced at each change
 	closed    bool
@@ -31,7 +32,7 @@ type Pool struct {
 // NewPool returns an empty pool. Close ends it.
 func NewPool(o Options) *Pool {
 	o = o.withDefaults()
-	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]bool{}, watch: make(chan struct{})}
+	return &Pool{opts: o, memory: memory{bound: o.TotalLogBytes}, terminals: map[ID]*Terminal{}, starting: map[ID]*Start{}, ended: map[string][]string{}, watch: make(chan struct{})}
 }
 
 // spawn starts a terminal for owner.
@@ -59,7 +60,9 @@ func (p *Pool) start(t *Terminal, ended func()) {
 		if ended != nil {
 			ended()
 		}
-		t.observe(Act{Kind: ActExit})
+		if !t.ending.known {
+			t.observe(Act{Kind: ActExit})
+		}
 		p.forget()
 		t.dismiss()
 	}()
@@ -69,7 +72,7 @@ func (p *Pool) start(t *Terminal, ended func()) {
 // whether it was listed.
 func (p *Pool) drop(t *Terminal) (listed bool) {
 	p.mu.Lock()
-	delete(p.starting, t.id)
+	p.startedLocked(t.id)
 	if listed = p.terminals[t.id] == t; listed {
 		delete(p.terminals, t.id)
 	}
@@ -79,7 +82,7 @@ func (p *Pool) drop(t *Terminal) (listed bool) {
 	return listed
 }
 
-// begin starts the child and lists the terminal.
+// begin registers the terminal, starts the child, and lists the terminal.
 func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -89,11 +92,11 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 			return nil, err
 		}
 	}
-	if err := p.reserve(s.ID, p.opts.MaxTerminals); err != nil {
+	if err := p.reserve(s.ID, owner, p.opts.MaxTerminals); err != nil {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
-		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: append(slices.Clip(s.Env), proc.Tag(string(s.ID))), Size: s.Size,
+		Path: s.Argv[0], Args: s.Argv, Dir: s.Cwd, Env: marked(owner, s), Size: s.Size,
 	})
 	if err != nil {
 		p.release(s.ID)
@@ -120,8 +123,8 @@ func (p *Pool) list(t *Terminal) bool {
 	if p.closed {
 		return false
 	}
-	delete(p.starting, t.id)
 	p.terminals[t.id] = t
+	p.startedLocked(t.id)
 	t.mu.Lock()
 	for _, host := range slices.Clone(t.lending.to) {
 		if !p.lendable(host) {
@@ -145,13 +148,52 @@ func (p *Pool) lendable(host string) bool { return p.opts.Lendable == nil || p.o
 // release gives back the place of a terminal that did not start.
 func (p *Pool) release(id ID) {
 	p.mu.Lock()
-	delete(p.starting, id)
+	p.startedLocked(id)
 	p.mu.Unlock()
 	p.runs.Done()
 }
 
-// reserve takes one of most places for a terminal that is about to start.
-func (p *Pool) reserve(id ID, most int) error {
+// Start is a terminal that is being started or taken up: its child may run
+// already, and is not listed yet.
+type Start struct {
+	ID    ID
+	Owner Actor           // an agent also where it has given the terminal to the person
+	Done  <-chan struct{} // closed when it is listed, or did not start
+	done  chan struct{}
+}
+
+// Starting returns what is being started or taken up now, for whoever must know
+// whose child a process is before it is listed.
+func (a Access) Starting() []Start {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	var all []Start
+	for _, s := range a.pool.starting {
+		all = append(all, *s)
+	}
+	return all
+}
+
+// startedLocked ends a Start.
+func (p *Pool) startedLocked(id ID) {
+	if s := p.starting[id]; s != nil {
+		close(s.done)
+		delete(p.starting, id)
+	}
+}
+
+// marked is the environment of a terminal's child: it says which terminal that
+// is, and of an agent's also whose, for when nobody knows the terminal any more.
+func marked(owner Actor, s Spec) []string {
+	env := append(slices.Clip(s.Env), proc.Tag(string(s.ID)))
+	if owner.Role == RoleAgent {
+		env = append(env, proc.AgentTag(owner.Name))
+	}
+	return env
+}
+
+// reserve takes one of most places for owner's terminal that is about to start.
+func (p *Pool) reserve(id ID, owner Actor, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := len(p.starting)
@@ -165,12 +207,14 @@ func (p *Pool) reserve(id ID, most int) error {
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.terminals[id] != nil || p.starting[id]:
+	case p.terminals[id] != nil || p.starting[id] != nil:
 		return &SpecError{"id", fmt.Errorf("%s is in use", id)}
 	case running >= most:
 		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the most that is allowed; kill one first", running)}
 	}
-	p.starting[id] = true
+	s := &Start{ID: id, Owner: owner, done: make(chan struct{})}
+	s.Done = s.done
+	p.starting[id] = s
 	p.runs.Add(1)
 	return nil
 }
@@ -179,7 +223,7 @@ func (p *Pool) reserve(id ID, most int) error {
 // next one is too old.
 func (p *Pool) forget() {
 	p.mu.Lock()
-	gone, next := p.forgetLocked()
+	gone, unkept, next := p.forgetLocked()
 	switch {
 	case next == 0 || p.closed:
 	case p.aging == nil:
@@ -188,6 +232,12 @@ func (p *Pool) forget() {
 		p.aging.Reset(next)
 	}
 	p.mu.Unlock()
+	for _, t := range unkept {
+		t.stopKeeping()
+	}
+	if p.memory.over() { // what a holder keeps counts, too
+		p.trim()
+	}
 	if len(gone) == 0 {
 		return
 	}
@@ -199,9 +249,10 @@ func (p *Pool) forget() {
 	p.changed()
 }
 
-// forgetLocked returns the terminals that it dropped, and how long the oldest
-// of the exited ones that are left may be kept, 0 if there is none.
-func (p *Pool) forgetLocked() (gone []*Terminal, next time.Duration) {
+// forgetLocked returns the terminals that it dropped, those of the others that
+// their holders are not to keep, and how long the oldest of the exited ones that
+// are left may be kept, 0 if there is none.
+func (p *Pool) forgetLocked() (gone, unkept []*Terminal, next time.Duration) {
 	var exited []Info
 	for _, t := range p.terminals {
 		if i := t.Info(); i.Exit != nil {
@@ -217,8 +268,11 @@ func (p *Pool) forgetLocked() (gone []*Terminal, next time.Duration) {
 			continue
 		}
 		next = left
+		if n >= maxKept {
+			unkept = append(unkept, p.terminals[i.ID])
+		}
 	}
-	return gone, next
+	return gone, unkept, next
 }
 
 // changed tells the watchers that the set of terminals, their lending or

@@ -37,6 +37,9 @@ func TestSpecErrorsNameTheField(t *testing.T) {
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 80}}, "size: 80x0 is out of range, each side must be 1 to 1000"},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 65535, Rows: 24}}, "size: 65535x24 is out of range, each side must be 1 to 1000"},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "a\x1b[2J"}, `name: "a\x1b[2J" must be at most 256 bytes without control characters`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: ".."}, `name: ".." cannot be a terminal's name; choose another`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "."}, `name: "." cannot be a terminal's name; choose another`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "/"}, `name: "/" cannot be a terminal's name; choose another`},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true, LendTo: []string{"h"}}, "private: the terminal is private"},
 	} {
 		_, err := p.As(term.User).Spawn(c.spec)

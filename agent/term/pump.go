@@ -50,6 +50,11 @@ func (t *Terminal) run() bool {
 	events := t.commands.tracker.Close(t.stream.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
 	t.putCommandsLocked(events, now)
 	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.stream.texted, Exit: exit})
+	if t.held != nil && how == exited {
+		t.ending.kept = true
+		t.staleLocked()
+		t.chargeLocked()
+	}
 	t.input.shut()
 	t.activity.stopIdle()
 	t.wakeLocked()

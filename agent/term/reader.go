@@ -45,6 +45,7 @@ type Reader struct {
 	t     *Terminal
 	view  View
 	holds bool
+	lags  bool          // it may slow the child only a little, see lagHold
 	ready chan struct{} // 1 slot; the terminal sends without blocking
 	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
 	link  bool          // it is the host's own link, which the child may be held for when it is lost
@@ -69,7 +70,8 @@ type ReaderOptions struct {
 	// instead, at the start of a line where there is one, and never lags at
 	// the start. Negative: exactly at the end.
 	Tail int64
-	// Hold lets the reader slow the child, if the terminal allows it.
+	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows
+	// where the view is of text, else as with the policy Hold.
 	Hold bool
 	// Wake, if not nil, is what Ready returns instead of a channel of the
 	// reader's own, so that one goroutine can wait for many. It has one slot.
@@ -85,6 +87,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	r.holds = o.Hold && t.origin.onSlow == Hold || o.Hold && !o.View.isText()
+	r.lags = o.Hold && !r.holds
 	end := t.frontierLocked(r.view)
 	switch {
 	case o.Tail < 0:
@@ -169,7 +172,7 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 		r.t.needLocked()
 	}
 	r.t.mu.Unlock()
-	if r.holds && moved {
+	if (r.holds || r.lags) && moved {
 		r.t.audience.makeRoom()
 	}
 	return ev, ok, err

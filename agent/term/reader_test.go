@@ -129,22 +129,6 @@ func TestStalledReaderDoesNotStopTheChild(t *testing.T) {
 	})
 }
 
-func TestLagPolicyNeverSlowsTheChild(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
-		reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
-		began := time.Now()
-		for range 300 {
-			f.Print(line)
-		}
-		f.End(0)
-		<-h.Done()
-		if took := time.Since(began); took != 0 {
-			t.Errorf("the child was held for %v by an uplink, want 0", took)
-		}
-	})
-}
-
 func TestKillReleasesAHeldChild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Hold})

@@ -27,7 +27,9 @@ type record struct {
 	Private  bool          `json:"private,omitempty"`
 	OnSlow   string        `json:"on_slow,omitempty"`
 	IdleMs   int64         `json:"idle_ms,omitempty"`
+	LimitMs  int64         `json:"limit_ms,omitempty"` // how long it may run
 	Leased   bool          `json:"leased,omitempty"`
+	Unsigned bool          `json:"unsigned,omitempty"`
 	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
 	AnyMarks bool          `json:"any_marks,omitempty"`
 	Door     string        `json:"door,omitempty"`
@@ -38,6 +40,14 @@ type record struct {
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
 	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
+	// Exit is there when a daemon has recorded the exit, and told those at this
+	// machine. How the child ended the holder knows.
+	Exit *recordedExit `json:"exit,omitempty"`
+}
+
+// recordedExit is what a holder does not know of an exit.
+type recordedExit struct {
+	Reason ExitReason `json:"reason"`
 }
 
 const recordVersion = 1
@@ -55,6 +65,7 @@ type recordedLoan struct {
 	// Unix ns; 0 for a record of before there were any, and for no end.
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
+	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
 }
 
 func (l *Loan) recorded(memo string) recordedLoan {
@@ -108,12 +119,19 @@ func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.tenure.owner.Role], t.tenure.owner.Name}, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter.Name, Private: t.origin.private,
-		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), Leased: t.origin.leased,
+		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
 		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.tenure.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
 	for i := range t.lending.loans {
-		r.Lent = append(r.Lent, t.lending.loans[i].recorded(t.lending.memos[t.lending.loans[i].Host]))
+		loan := &t.lending.loans[i]
+		recorded := loan.recorded(t.lending.memos[loan.Host])
+		recorded.Heard = t.ending.heard[loan.Host]
+		r.Lent = append(r.Lent, recorded)
 	}
+	if t.ending.exit != nil {
+		r.Exit = &recordedExit{t.ending.exit.Reason}
+	}
+	r.Lent = append(r.Lent, t.lending.ended...)
 	from := max(0, t.commands.list.len()-maxRecordedNumber)
 	for i := from; i < t.commands.list.len(); i++ {
 		r.Commands = append(r.Commands, outputOf(t.commands.list.at(i)))
@@ -182,6 +200,14 @@ func (r *record) starter() Actor {
 		return Actor{}
 	}
 	return Agent(r.Starter)
+}
+
+// startedBy is the agent that has started it, also if it is the person's now.
+func (r *record) startedBy() Actor {
+	if a := r.starter(); a.Role == RoleAgent {
+		return a
+	}
+	return r.owner()
 }
 
 func (r *record) onSlow() OnSlow {

@@ -10,7 +10,7 @@ import (
 
 // How long a reader that never reads may keep a child waiting follows from who owns the terminal, unless somebody said otherwise.
 func TestSlowReadersByOwner(t *testing.T) {
-	const stall = 5 * time.Second
+	const stall, brief = 5 * time.Second, 200 * time.Millisecond
 	for _, c := range []struct {
 		name    string
 		owner   term.Actor
@@ -18,14 +18,14 @@ func TestSlowReadersByOwner(t *testing.T) {
 		spec    term.OnSlow
 		want    time.Duration
 	}{
-		{"the person's", term.User, term.Options{}, term.ByOwner, 0},
+		{"the person's", term.User, term.Options{}, term.ByOwner, brief},
 		{"an agent's", term.Agent("a"), term.Options{}, term.ByOwner, stall},
 		{"the person's, said", term.User, term.Options{}, term.Hold, stall},
-		{"an agent's, said", term.Agent("a"), term.Options{}, term.Lag, 0},
+		{"an agent's, said", term.Agent("a"), term.Options{}, term.Lag, brief},
 		{"the person's, configured", term.User, term.Options{OnSlowUser: term.Hold}, term.ByOwner, stall},
-		{"an agent's, configured", term.Agent("a"), term.Options{OnSlowAgent: term.Lag}, term.ByOwner, 0},
-		{"said against the configuration", term.User, term.Options{OnSlowUser: term.Hold}, term.Lag, 0},
-		{"configured for the others", term.User, term.Options{OnSlowAgent: term.Hold, OnSlowUser: term.Lag}, term.ByOwner, 0},
+		{"an agent's, configured", term.Agent("a"), term.Options{OnSlowAgent: term.Lag}, term.ByOwner, brief},
+		{"said against the configuration", term.User, term.Options{OnSlowUser: term.Hold}, term.Lag, brief},
+		{"configured for the others", term.User, term.Options{OnSlowAgent: term.Hold, OnSlowUser: term.Lag}, term.ByOwner, brief},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -31,11 +31,16 @@ type Spec struct {
 	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
 	// nor be typed into before it is killed. It ends with its promotion.
 	IdleTimeout time.Duration
+	// TimeLimit, if not 0, is how long an agent's terminal may run before it is
+	// killed. It ends with its promotion.
+	TimeLimit time.Duration
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
 	LendTo []string // hosts
 	// Door is remembered for whoever asks, see Info; at most 16 bytes.
 	Door string
+	// Unsigned is remembered for whoever asks, see Info.
+	Unsigned bool
 	// Ended, if not nil, is called once when the child has ended or could
 	// not be started, to remove what was made for it.
 	Ended func()
@@ -50,6 +55,10 @@ func (s *Spec) check() error {
 	}
 	if s.Argv == nil {
 		s.Argv = s.Command
+	}
+	switch s.Name {
+	case ".", "..", "/": // no URL can hold them, so doors could not reach the terminal
+		return &SpecError{"name", fmt.Errorf("%q cannot be a terminal's name; choose another", s.Name)}
 	}
 	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
 	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {

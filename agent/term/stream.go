@@ -2,6 +2,7 @@ package term
 
 import (
 	"bytes"
+	"sort"
 	"unicode/utf8"
 
 	"tether/agent/ring"
@@ -14,7 +15,9 @@ import (
 // and cuts. Guarded by the terminal's mutex.
 //
 // seen <= texted <= decided <= log.End(). Cuts and marks ascend, and no mark is
-// added before seen. What is kept of all three is within the bound of log.
+// added before seen. What is kept of all three is within the bound of log:
+// bytes and cuts together, and marks, each. What somebody needs may pass it for
+// a moment, see Terminal.boundLocked.
 type stream struct {
 	log       *ring.Log
 	cuts      cutList
@@ -121,12 +124,11 @@ func (s *stream) known(v View) int64 {
 // fill copies the view of the raw range [pos, limit) as far as buf holds it,
 // and returns where that ends and its length.
 func (s *stream) fill(buf []byte, v View, pos, limit int64) (end int64, n int) {
-	for i := s.cuts.after(pos); pos < limit && n < len(buf); {
+	for c := s.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit
-		if i < s.cuts.items.len() {
-			c := s.cuts.items.at(i)
+		if c.ok {
 			if c.shown(v) {
-				i++
+				c.step()
 				continue
 			}
 			if c.start <= pos {
@@ -138,7 +140,7 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64) (end int64, n int) {
 				}
 				pos = next
 				if pos == c.end {
-					i++
+					c.step()
 				}
 				continue
 			}
@@ -169,12 +171,7 @@ func (s *stream) markOffset(off int64) int64 {
 
 // markAt is the sequence number of the first mark at or after raw.
 func (s *stream) markAt(raw int64) int64 {
-	n := s.marks.len()
-	i := n
-	for i > 0 && s.marks.at(i-1).Off >= raw {
-		i--
-	}
-	return s.firstMark + int64(i)
+	return s.firstMark + int64(sort.Search(s.marks.len(), func(i int) bool { return s.marks.at(i).Off >= raw }))
 }
 
 // lineSearch is how far lineStart looks, in bytes.
@@ -199,24 +196,40 @@ func (s *stream) lineStart(raw, end int64) int64 {
 	return raw
 }
 
-// fits is the raw offset from which on cuts and marks fit the bound of the log.
-func (s *stream) fits() int64 {
+// weight is what the stream from a raw offset on takes of the bound of the log,
+// in bytes: itself, and its cuts.
+func (s *stream) weight(from int64) int64 {
+	return s.log.End() - from + s.cuts.weight(from)
+}
+
+// overfull reports whether what lies behind a raw offset, the marks from that
+// number on, or more bytes beside it, are too much for a bound.
+func (s *stream) overfull(from, mark int64, more, limit int) bool {
+	return s.weight(from)+int64(more) > int64(limit) || s.firstMark+int64(s.marks.len())-mark > int64(limit/markCost)
+}
+
+// fits is the raw offset from which on the stream and its marks, each, fit the
+// bound.
+func (s *stream) fits(limit int) int64 {
 	base := s.log.Start()
-	if over := s.cuts.items.len() - s.log.Limit()/cutCost; over > 0 {
-		base = max(base, s.cuts.items.at(over-1).end)
+	for over := s.weight(base) - int64(limit); over > 0; over = s.weight(base) - int64(limit) {
+		if n := s.cuts.blocksBefore(base); n < s.cuts.blocks.len() {
+			over = min(over, (*s.cuts.blocks.at(n)).rawEnd-base)
+		}
+		base += over
 	}
-	if over := s.marks.len() - s.log.Limit()/markCost; over > 0 {
+	if over := s.marks.len() - limit/markCost; over > 0 {
 		base = max(base, s.marks.at(over-1).Off+1)
 	}
 	return base
 }
 
 // trim forgets what is before a raw offset, and marks beyond the bound.
-func (s *stream) trim(base int64) {
+func (s *stream) trim(base int64, limit int) {
 	s.log.Trim(base)
 	s.cuts.trim(base)
 	n := 0
-	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > s.log.Limit()/markCost) {
+	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > limit/markCost) {
 		n++
 	}
 	s.marks.drop(n)
@@ -225,11 +238,11 @@ func (s *stream) trim(base int64) {
 
 // shrink gives back the memory of what was forgotten.
 func (s *stream) shrink() {
-	s.cuts.items.shrink()
+	s.cuts.blocks.shrink()
 	s.marks.shrink()
 }
 
 // cost is the memory of the stream, in bytes.
 func (s *stream) cost() int {
-	return s.log.Cap() + s.cuts.items.cap()*cutCost + s.marks.cap()*markCost
+	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost
 }

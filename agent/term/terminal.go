@@ -40,7 +40,8 @@ type OnSlow uint8
 const (
 	// ByOwner is what the pool's options say for the terminal's owner.
 	ByOwner OnSlow = iota
-	// Lag never slows the child: a slow reader loses its place and is told.
+	// Lag lets the child wait for readers a tenth of the time, and not while
+	// somebody types; beyond that a slow reader loses its place and is told.
 	Lag
 	// Hold lets the child wait for readers, each time for at most the pool's
 	// stall time.
@@ -113,10 +114,10 @@ func (t *Terminal) Info() Info {
 func (t *Terminal) infoLocked() Info {
 	o, end := &t.origin, t.stream.log.End()
 	i := Info{
-		ID: t.id, Name: o.name, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased,
+		ID: t.id, Name: o.name, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned,
 		Title: cmp.Or(t.face.title, o.name), Cwd: t.face.cwd, Size: t.face.size,
 		Owner: t.tenure.owner, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter, Attached: t.tenure.attached,
-		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.held != nil,
+		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.held != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost,
 	}

@@ -8,10 +8,14 @@ import (
 // forgetWithin bounds the end of a holder that is not needed any more.
 const forgetWithin = 5 * time.Second
 
+// maxKept is how many of the terminals that have exited, the newest, their
+// holders keep for the daemon after this one: a process each.
+const maxKept = 20
+
 // dismiss ends the holder of a terminal that has exited when nobody needs it
-// any more: everyone was told, or nobody will be. Until then a daemon that
-// comes after this one could still tell them. It returns without having ended
-// it when the terminal is left.
+// any more: it is not kept, and everyone was told, or nobody will be. Until then
+// a daemon that comes after this one has it, and can still tell them. It returns
+// without having ended it when the terminal is left.
 func (t *Terminal) dismiss() {
 	if t.held == nil {
 		return
@@ -35,11 +39,21 @@ func (t *Terminal) tellLocked() {
 	}
 }
 
-// stopTelling gives up those who were not told.
+// stopTelling gives up those who were not told, and does not keep it.
 func (t *Terminal) stopTelling() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.ending.kept = false
 	t.ending.tell()
+}
+
+// stopKeeping lets the holder go as soon as everyone was told.
+func (t *Terminal) stopKeeping() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending.kept = false
+	t.chargeLocked()
+	t.tellLocked()
 }
 
 // Heard says that the actor, a host, knows of the exit.
@@ -48,5 +62,16 @@ func (h Handle) Heard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ending.hear(h.actor.Name)
+	if t.held != nil {
+		t.staleLocked() // the next daemon need not tell it
+	}
 	t.tellLocked()
+}
+
+// HasHeard reports whether the actor, a host, knows of the exit, also from the
+// daemon before this one.
+func (h Handle) HasHeard() bool {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.ending.exit != nil && h.t.ending.heard[h.actor.Name]
 }

@@ -89,11 +89,27 @@ func (v *veil) cover(p []byte, off int64) {
 	}
 }
 
-// fits is the raw offset, base or later, from which on the masks fit the bound
-// of the log; what is held back is kept.
-func (v *veil) fits(base int64, s *stream) int64 {
+// overfull reports whether there are more masks behind the raw offset than fit
+// the bound.
+func (v *veil) overfull(s *stream, from int64, limit int) bool {
+	if v == nil || max(v.secrets.len(), v.sequences.len()) <= limit/maskCost {
+		return false
+	}
+	text := s.cuts.textAt(from)
 	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
-		if over := q.len() - s.log.Limit()/maskCost; over > 0 {
+		n := q.len()
+		if n-sort.Search(n, func(i int) bool { return q.at(i).End > text }) > limit/maskCost {
+			return true
+		}
+	}
+	return false
+}
+
+// fits is the raw offset, base or later, from which on the masks fit the bound;
+// what is held back is kept.
+func (v *veil) fits(base int64, s *stream, limit int) int64 {
+	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
+		if over := q.len() - limit/maskCost; over > 0 {
 			base = max(base, s.cuts.rawAt(q.at(over-1).End))
 		}
 	}

@@ -36,6 +36,11 @@ func TestViews(t *testing.T) {
 		{"mark inside a character", "\xe2\x9c\x1b]633;A\a\x93", "\uFFFD\uFFFD\x1b\\\uFFFD", "\xe2\x9c\x1b\\\x93"},
 		{"smuggled mark", "\x1b\x1b]633;A\a]633;D;0\a", "\x1b\x1b\\]633;D;0\a", "\x1b\x1b\\]633;D;0\a"},
 		{"a NUL", "a\x00b", "a\x00b", "a\x00b"},
+		{"who are you", "a\x1bZb", "ab", "a\x1bZb"},
+		{"print", "a\x1b[5ib\x1b[ic\x1b[?5id", "abcd", "a\x1b[5ib\x1b[ic\x1b[?5id"},
+		{"terminal state report", "a\x1b[1$ub", "ab", "a\x1b[1$ub"},
+		{"kitty's queries", "a\x1b]21;foreground=?\ab\x1b]22;?\ac\x1b]99;i=1:p=?;\ad\x1b]5522;type=read\ae\x1b[?uf", "abcdef",
+			"a\x1b]21;foreground=?\ab\x1b]22;?\ac\x1b]99;i=1:p=?;\ad\x1b]5522;type=read\ae\x1b[?uf"},
 	}
 	for _, c := range cases {
 		for split := 0; split <= len(c.out); split++ {
@@ -196,6 +201,33 @@ func checkOffsets(t *testing.T, seed uint64, rnd *rand.Rand, stream string) {
 		}
 		if first > at || at-first > 64 || rest != text[first:] {
 			t.Fatalf("seed %d: from %d on: %d bytes at %d, want the text's tail", seed, at, len(rest), first)
+		}
+	}
+}
+
+// The secret of the marks is the person's alone: an agent that asks for every byte gets them without marks, wherever it begins.
+func TestAgentsDoNotSeeTheNonce(t *testing.T) {
+	const secret = "5e55107-5ecre7"
+	printed := strings.ReplaceAll(command("ls", "file\r\n", 0)+command("false", "", 1), ";n0", ";"+secret)
+	h, f, pool := start(t, term.Options{}, term.Spec{Nonce: secret})
+	f.Print(printed)
+	f.End(0)
+	<-h.Done()
+	for _, actor := range []term.Actor{term.User, term.Agent("claude")} {
+		theirs, err := pool.As(actor).Terminal(h.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for from := range len(printed) {
+			r := reader(t, theirs, term.ReaderOptions{View: term.ViewRaw, From: int64(from)})
+			data, _ := readAll(t, r)
+			want := "$ ls\r\nfile\r\n$ false\r\n"
+			switch {
+			case actor == term.User && string(data) != printed[from:]:
+				t.Fatalf("from %d the person reads %q", from, data)
+			case actor != term.User && (strings.Contains(string(data), "5ecre7") || from == 0 && string(data) != want):
+				t.Fatalf("from %d an agent reads %q", from, data)
+			}
 		}
 	}
 }

@@ -26,6 +26,7 @@ const (
 // Call is a call of a tool that is to be carried out.
 type Call struct {
 	Session   string          // Tag of the session it comes from
+	Agent     string          // who has it made, as the host says; only to be shown; "" if it does not say
 	Tool      string          // one of Options.Tools
 	Arguments json.RawMessage // an object
 }
@@ -40,6 +41,7 @@ type Answer struct {
 // Record says what became of a call, for the audit log.
 type Record struct {
 	Session string // Tag of the session
+	Agent   string // as in Call
 	Tool    string
 	Failed  bool
 	Void    bool // the host took the request down before there was an answer
@@ -64,6 +66,7 @@ type call struct {
 	chat    string
 	ref     ahp.ToolCallRef
 	tool    string
+	agent   string
 	input   ahp.ToolCall
 	asked   time.Time
 	cancel  context.CancelCauseFunc // nil if it does not run

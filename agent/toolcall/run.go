@@ -32,7 +32,7 @@ func (d *Desk) askedLocked(s *session, r ahp.InputRequest) {
 		d.status.Ignored++
 		return
 	}
-	c := &call{key: k, session: s.uri, id: r.ID, chat: r.Chat, tool: r.ToolCall.ToolName, input: *r.ToolCall, asked: time.Now(),
+	c := &call{key: k, session: s.uri, id: r.ID, chat: r.Chat, tool: r.ToolCall.ToolName, agent: ahp.FindAgent(r.ToolCall.Meta), input: *r.ToolCall, asked: time.Now(),
 		ref: ahp.ToolCallRef{TurnID: r.TurnID, ToolCallID: r.ToolCall.ToolCallID}}
 	d.calls[k] = c
 	d.order = append(d.order, c)
@@ -90,7 +90,7 @@ func (d *Desk) run(ctx context.Context, c *call) {
 	case err != nil:
 		answer.Text = "the call was not carried out: " + err.Error()
 	default:
-		answer = d.opts.Run(ctx, Call{Session: Tag(c.session), Tool: c.tool, Arguments: args}).bounded()
+		answer = d.opts.Run(ctx, Call{Session: Tag(c.session), Agent: c.agent, Tool: c.tool, Arguments: args}).bounded()
 	}
 	if cause := context.Cause(ctx); cause != nil && answer.Failed && d.ctx.Err() == nil {
 		answer.Text = cause.Error()
@@ -121,7 +121,7 @@ func (d *Desk) endLocked(c *call, a Answer, refused bool) {
 	if refused {
 		d.status.Refused++
 	}
-	d.records = append(d.records, Record{Session: Tag(c.session), Tool: d.shownTool(c.tool), Failed: a.Failed, Void: c.void, Refused: refused, Took: time.Since(c.asked)})
+	d.records = append(d.records, Record{Session: Tag(c.session), Agent: c.agent, Tool: d.shownTool(c.tool), Failed: a.Failed, Void: c.void, Refused: refused, Took: time.Since(c.asked)})
 	if c.void {
 		d.voidLocked(c)
 		return

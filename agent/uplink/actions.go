@@ -2,31 +2,28 @@ package uplink
 
 import (
 	"fmt"
-	"net/url"
-	"path/filepath"
-	"strings"
 
 	"tether/agent/term"
 	"tether/ahp"
 )
 
-// actionFor translates a mark; nil for the ones a host is not told, and for
+// actionFor translates a mark for a host that speaks the version; nil for the ones a host is not told, and for
 // titles, see publisher.tellTitle.
-func actionFor(m *term.Mark, commandActions bool) ahp.Action {
+func actionFor(m *term.Mark, version string, commandActions bool) ahp.Action {
 	switch m.Kind {
 	case term.MarkCwd:
-		if cwd := fileURI(m.Text); cwd != "" {
+		if cwd := ahp.FileURI(m.Text); cwd != "" {
 			return ahp.TerminalCwdChanged{Cwd: cwd}
 		}
 		return nil
 	case term.MarkResized:
 		return resized(m.Size)
 	case term.MarkExited:
-		if m.Exit.Reason == term.ReasonLost {
-			return ahp.TerminalExited{} // nobody knows
+		exited := ahp.TerminalExited{Meta: ahp.AddTime(nil, ahp.ExitedKey, m.Exit.At)}
+		if m.Exit.Reason != term.ReasonLost || !ahp.HasLifecycle(version) { // else nobody knows the code
+			exited.ExitCode = new(int64(m.Exit.Code))
 		}
-		code := int64(m.Exit.Code)
-		return ahp.TerminalExited{ExitCode: &code}
+		return exited
 	}
 	if !commandActions {
 		return nil
@@ -65,17 +62,3 @@ func finished(c term.Command) ahp.Action {
 
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
-
-// fileURI returns the file URI of an absolute path of this machine, "" if it
-// is longer than hosts take: escaping may make it three times the path.
-func fileURI(path string) string {
-	path = filepath.ToSlash(path)
-	if !strings.HasPrefix(path, "/") {
-		path = "/" + path // a Windows drive
-	}
-	uri := (&url.URL{Scheme: "file", Path: path}).String()
-	if len(uri) > ahp.MaxCwd {
-		return ""
-	}
-	return uri
-}

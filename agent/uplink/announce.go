@@ -30,24 +30,26 @@ func (p *publisher) announce(ctx context.Context) error {
 	var meta ahp.Meta
 	p.s.link.update(p.le, func(le *lending) {
 		le.created, le.ackSeen, le.problem = true, false, ""
-		if le.former != "" {
-			meta = ahp.NewFormerMeta(le.former)
-		}
+		meta = ahp.AddTime(ahp.NewTerminalMeta(le.former, info.Holds), ahp.CreatedKey, info.Started)
 	})
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
-	p.title, p.cwd, p.size = info.Title, fileURI(info.Cwd), info.Size
+	p.title, p.cwd, p.size = info.Title, ahp.FileURI(info.Cwd), info.Size
 	replay := false
 	err = p.s.conn.CreateTerminal(ctx, ahp.CreateTerminalParams{
 		Channel: p.le.uri, Claim: ahp.ClientClaim(p.s.link.opts.ClientID), Name: info.Title,
-		Cwd: fileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient, Meta: meta,
+		Cwd: ahp.FileURI(info.Cwd), Cols: &cols, Rows: &rows, ExecutionTarget: ahp.TargetClient, Meta: meta,
 	})
 	switch {
 	case exists(err) && p.s.marker.Resume:
 		p.rename() // somebody else has the URI
 	case exists(err):
-		err, replay = nil, true // a host that has not noticed the loss
+		err, replay = nil, true // an earlier attempt on this connection has announced it
 	}
-	if _, refused := errors.AsType[*jsonrpc.Error](err); refused {
+	_, refused := errors.AsType[*jsonrpc.Error](err)
+	if refused && p.s.trial.turn != nil {
+		err = errors.Join(err, p.remove(ctx, nil)) // what it refuses may be there: hosts have several codes for that
+	}
+	if refused {
 		p.s.link.update(p.le, func(le *lending) { le.created = false })
 	}
 	if err != nil {
@@ -79,7 +81,11 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 	p.s.link.mu.Lock()
 	before := p.le.before
 	p.s.link.mu.Unlock()
-	if !before {
+	switch {
+	case !before:
+		return nil, nil
+	case !p.s.marker.Resume:
+		p.replace()
 		return nil, nil
 	}
 	state, err := p.read(ctx)
@@ -103,6 +109,19 @@ func (p *publisher) lookup(ctx context.Context) (*ahp.TerminalState, error) {
 		}
 	})
 	return nil, nil
+}
+
+// replace gives the terminal another URI at a host without resume, and has the
+// old one disposed of. Such a host ends what an earlier connection announced
+// when it discovers that this is dead, which may be minutes later: an end of the
+// old URI says nothing about the terminal, an end of the new one is a disposal.
+func (p *publisher) replace() {
+	p.s.link.mu.Lock()
+	p.s.link.retired = append(p.s.link.retired, p.le.uri)
+	p.le.former = p.le.uri
+	p.le.renewLocked()
+	p.s.link.mu.Unlock()
+	p.s.rouse()
 }
 
 // rename gives the terminal another URI for the next attempt.
@@ -135,12 +154,9 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 	if err == nil && state.ExecutionTarget == ahp.TargetClient {
 		return state, nil
 	}
-	if e := p.s.conn.DisposeTerminal(ctx, p.le.uri); e != nil {
-		return state, fmt.Errorf("dispose of a terminal that the host runs itself: %w", e)
-	}
-	p.s.link.update(p.le, func(le *lending) { le.created = false })
+	removed := p.remove(ctx, &state)
 	if err != nil {
-		return state, fmt.Errorf("read back: %w", err)
+		return state, errors.Join(fmt.Errorf("read back: %w", err), removed)
 	}
 	p.s.fail(errWrongTarget)
 	return state, errWrongTarget
@@ -208,5 +224,5 @@ func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
 	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })
 	p.rename()
-	return errors.Join(fmt.Errorf("the host claims to have %d bytes, more than were printed; it gets them anew", claimed), err)
+	return errors.Join(fmt.Errorf("the host acknowledged %d bytes, more than were printed; all are sent again", claimed), err)
 }

@@ -10,7 +10,7 @@ import (
 func (l *Link) noteAnnounced(le *lending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	le.shown = true
+	le.shown, le.there = true, true
 	close(l.announced)
 	l.announced = make(chan struct{})
 }

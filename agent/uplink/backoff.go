@@ -25,7 +25,7 @@ const (
 // backoff is the interval for the next attempt; the zero value starts over.
 type backoff struct {
 	ceiling time.Duration
-	waits   int
+	tries   int // attempts since the last connection
 }
 
 // mood is how soon to try again.
@@ -46,20 +46,25 @@ func (b *backoff) next(m mood) time.Duration {
 	case eager:
 		first, most = firstEager, maxEager
 	}
-	b.waits++
 	b.ceiling = min(max(2*b.ceiling, first), most)
 	return rand.N(b.ceiling) + time.Millisecond
 }
 
-// eagerTimeouts bound the first attempts after a move: what was sent before
-// the network was back is lost, and would be sent again only after longer and
-// longer pauses.
-var eagerTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
+// firstTimeouts bound the first attempts after a loss: packets sent before the
+// network is back vanish, and TCP repeats them only after longer and longer
+// pauses, so a fresh attempt is sooner there than the old one.
+var firstTimeouts = [...]time.Duration{2500 * time.Millisecond, 2500 * time.Millisecond, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second}
 
-// timeout bounds the next attempt: by most, or what is right after a move.
-func (b *backoff) timeout(m mood, most time.Duration) time.Duration {
-	if m == eager && b.waits < len(eagerTimeouts) {
-		return min(eagerTimeouts[b.waits], most)
+// timeout counts one more attempt and returns its bound, at most most.
+func (b *backoff) timeout(most time.Duration) time.Duration {
+	n := b.tries
+	b.tries++
+	if n < len(firstTimeouts) {
+		return min(firstTimeouts[n], most)
 	}
 	return most
 }
+
+// lost notes that there was a connection. The interval between attempts stays:
+// only a connection that lasted, see healthyAfter, resets it.
+func (b *backoff) lost() { b.tries = 0 }

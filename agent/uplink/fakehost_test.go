@@ -15,6 +15,7 @@ import (
 	"tether/agent/uplink"
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 )
 
@@ -25,6 +26,7 @@ type fakeHost struct {
 	target ahp.ExecutionTarget // what snapshots say
 	mute   bool                // answers nothing after initialize
 	again  bool                // its owner may announce a terminal again
+	speaks string              // version, "" = 0.9.0
 	gone   jsonrpc.Code        // how it says that there is no such channel, 0 = CodeNotFound
 	deaf   int                 // outputs that it still refuses
 
@@ -35,7 +37,9 @@ type fakeHost struct {
 	mu       sync.Mutex
 	peer     *jsonrpc.Peer // newest connection
 	created  []string
-	former   []string // of those created, "" for none
+	former   []string    // of those created, "" for none
+	born     []time.Time // as each announcement said, of all terminals
+	ended    time.Time   // as the last exit said
 	disposed []string
 	text     map[string]string // by URI
 	cleared  int
@@ -72,7 +76,7 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 	}
 	switch r.Method {
 	case ahp.MethodInitialize:
-		r.Reply(ahp.InitializeResult{ProtocolVersion: "0.9.0", Meta: f.marker})
+		r.Reply(ahp.InitializeResult{ProtocolVersion: cmp.Or(f.speaks, "0.9.0"), Meta: f.marker})
 	case ahp.MethodPing:
 		f.pings++
 		f.since = 0
@@ -103,6 +107,7 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 func (f *fakeHost) create(r *jsonrpc.Request) {
 	var p ahp.CreateTerminalParams
 	ahp.DecodeParams(r.Params, &p)
+	f.born = append(f.born, ahp.FindTime(p.Meta, ahp.CreatedKey))
 	for _, uri := range f.created {
 		if uri == p.Channel && f.again {
 			f.reply(r)
@@ -173,7 +178,7 @@ func (f *fakeHost) dispatched(params []byte) {
 		f.cleared++
 		f.text[p.Channel] = ""
 	case ahp.TerminalExited:
-		f.exited[p.Channel] = a.ExitCode
+		f.exited[p.Channel], f.ended = a.ExitCode, ahp.FindTime(a.Meta, ahp.ExitedKey)
 	}
 }
 
@@ -234,6 +239,13 @@ func TestNothingIsCreatedAtAHostWithoutTheMarker(t *testing.T) {
 	})
 }
 
+// counts is how many terminals were created and disposed of.
+func (f *fakeHost) counts() (created, disposed int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.created), len(f.disposed)
+}
+
 func TestAShellThatTheHostStartedIsDisposedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ""} // it ignored executionTarget
@@ -241,6 +253,8 @@ func TestAShellThatTheHostStartedIsDisposedOf(t *testing.T) {
 		_, child := w.spawn(term.Spec{})
 		child.Print("secret")
 		time.Sleep(12 * time.Hour)
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		if len(f.created) != 1 || len(f.disposed) != 1 || f.created[0] != f.disposed[0] {
 			t.Errorf("created %v, disposed of %v; want one, disposed of, and no other for hours", f.created, f.disposed)
 		}
@@ -249,6 +263,94 @@ func TestAShellThatTheHostStartedIsDisposedOf(t *testing.T) {
 		}
 		if s := w.link.Status(); s.State != uplink.StateUnsupported || !strings.Contains(s.Err.Error(), "shell of its own") {
 			t.Errorf("status = %+v", s)
+		}
+	})
+}
+
+// One terminal tries out whether the host understands. Its shell is given time to print before it is disposed of.
+func TestOneShellIsTriedAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeHost{target: ""}
+		w := fakeWorld(t, f, literal)
+		w.cut(true)
+		for range 8 {
+			w.spawn(term.Spec{})
+		}
+		w.mu.Lock()
+		w.down = false
+		w.mu.Unlock()
+		w.link.Nudge()
+		synctest.Wait()
+		time.Sleep(2240 * time.Millisecond)
+		synctest.Wait()
+		if created, disposed := f.counts(); created != 1 || disposed != 0 {
+			t.Errorf("at first: created %d, disposed of %d; want one that has time", created, disposed)
+		}
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		created, _ := f.counts()
+		if s := w.link.Status(); created != 1 || len(f.living()) != 0 || s.State != uplink.StateUnsupported || time.Until(s.NextRetry) < 23*time.Hour {
+			t.Errorf("then: created %d, living %v, %+v", created, f.living(), s)
+		}
+		w.link.Nudge()
+		synctest.Wait()
+		f.say(t, f.uri(t), ahp.TerminalData{Data: "$ "})
+		time.Sleep(260 * time.Millisecond) // sooner than that
+		synctest.Wait()
+		if created, _ := f.counts(); created != 2 || len(f.living()) != 0 {
+			t.Errorf("after another attempt: created %d, living %v", created, f.living())
+		}
+		f.mu.Lock()
+		f.target = ahp.TargetClient // somebody has upgraded it
+		f.mu.Unlock()
+		w.link.Nudge()
+		w.online()
+		if len(f.living()) != 8 {
+			t.Errorf("a host that understands has %d terminals, want 8", len(f.living()))
+		}
+	})
+}
+
+// A connection that ends while the host starts a shell leaves none: the next one disposes of it, whatever the host answers then.
+func TestAShellOfALostAttemptIsDisposedOf(t *testing.T) {
+	for name, again := range map[string]*jsonrpc.Error{"another is made": nil, "it is refused": jsonrpc.Errorf(-32603, "it exists")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeHost{target: ""}
+				w := fakeWorld(t, f, literal)
+				answer := f.delay(ahp.MethodCreateTerminal)
+				w.spawn(term.Spec{})
+				synctest.Wait()
+				w.cut(true)
+				answer()
+				f.mu.Lock()
+				if again != nil {
+					f.fail = map[string]*jsonrpc.Error{ahp.MethodCreateTerminal: again}
+				}
+				f.mu.Unlock()
+				w.mu.Lock()
+				w.down = false
+				w.mu.Unlock()
+				w.link.Nudge()
+				time.Sleep(time.Minute)
+				if alive := f.living(); len(f.created) == 0 || len(alive) != 0 {
+					t.Errorf("created %v, the host still has %v", f.created, alive)
+				}
+			})
+		})
+	}
+}
+
+// What a host says of its own program and files stays out of status.
+func TestInnardsOfAHostAreNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := "Error: cannot start file:///opt/code/out/server.js:3 for /home/dev/ws\n    at spawn (/opt/code/out/server.js:1:2)"
+		f := &fakeHost{target: "", fail: map[string]*jsonrpc.Error{ahp.MethodCreateTerminal: jsonrpc.Errorf(-32603, "%s", text)}}
+		w := fakeWorld(t, f, literal)
+		w.spawn(term.Spec{})
+		time.Sleep(time.Minute)
+		if got := w.link.Status().Terminals[0].Problem; !strings.Contains(got, "Error: cannot start … for …") || strings.ContainsAny(got, "/") {
+			t.Errorf("status says %q", got)
 		}
 	})
 }
@@ -275,48 +377,104 @@ func TestTheBareProposalIsServedBehindPings(t *testing.T) {
 	})
 }
 
-func TestTheBareProposalAfterACutIsClearedAndReplayed(t *testing.T) {
+// An exit without a code is -1 for hosts that take a terminal without a code for one that runs.
+func TestAnExitWithoutACode(t *testing.T) {
+	unknown := int64(-1)
+	for version, want := range map[string]*int64{"0.7.0": &unknown, "0.8.0": &unknown, "0.9.0": nil, "1.0.0": nil} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeHost{target: ahp.TargetClient, speaks: version}
+			w := fakeWorld(t, f, literal)
+			w.mu.Lock()
+			wire := (&lostHolder{killed: true}).dial()
+			w.wrap = func(*testkit.Child) term.PTY { return wire }
+			w.mu.Unlock()
+			w.spawn(term.Spec{})
+			wire.lose()
+			time.Sleep(time.Second)
+			got, told := f.exited[f.uri(t)]
+			if !told || (got == nil) != (want == nil) || got != nil && *got != *want {
+				t.Errorf("%s: told %t, with %v", version, told, got)
+			}
+		})
+	}
+}
+
+// A host without resume that has not noticed the loss has the old terminal still: it gets another one, and the old one goes.
+func TestTheBareProposalAfterACutIsReplayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
 		child.Print("one ")
 		synctest.Wait()
-		w.cut(false) // the host has not noticed: the URI is taken
+		before := f.uri(t)
+		w.cut(false)
 		child.Print("two")
 		time.Sleep(5 * time.Second)
-		if got := f.text[f.uri(t)]; got != "one two" || f.cleared != 1 {
-			t.Errorf("text %q after %d clears, want everything once after one", got, f.cleared)
+		after := f.uri(t)
+		if f.text[after] != "one two" || len(f.created) != 2 || f.former[1] != before || !slices.Equal(f.living(), []string{after}) {
+			t.Errorf("created %v, formerly %q, living %v, text %q; want everything once in a new one", f.created, f.former, f.living(), f.text[after])
 		}
 	})
 }
 
-// A host without resume that discovers late that the connection before is
-// dead ends the terminals of it. That must not kill what the person runs.
+// A host without resume that discovers late that the connection before is dead ends the terminals of it. That must not kill what the
+// person runs. The end of what this connection has announced is a disposal, however soon it comes.
 func TestALateLossIsNoDisposal(t *testing.T) {
+	for name, loss := range map[string]func(*world){
+		"connection": func(w *world) { w.cut(false) },
+		"daemon":     func(w *world) { w.endLink(); w.newLink() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeHost{target: ahp.TargetClient}
+				w := fakeWorld(t, f, literal)
+				holder := &lostHolder{} // a child in the daemon itself has no URI that the next daemon knows
+				w.mu.Lock()
+				w.wrap = func(*testkit.Child) term.PTY { return holder.dial() }
+				w.mu.Unlock()
+				h, _ := w.spawn(term.Spec{})
+				synctest.Wait()
+				before := f.uri(t)
+				loss(w)
+				time.Sleep(5 * time.Second)
+				code := int64(-1)
+				for range 2 {
+					f.say(t, before, ahp.TerminalExited{ExitCode: &code})
+					time.Sleep(time.Second)
+				}
+				if _, killed := holder.kept(); killed || h.Info().Exit != nil {
+					t.Fatal("the child was killed")
+				}
+				if after := f.uri(t); after == before || len(f.created) != 2 || !slices.Equal(f.living(), []string{after}) {
+					t.Errorf("created %v, living %v; want one new terminal", f.created, f.living())
+				}
+				f.say(t, f.uri(t), ahp.TerminalExited{ExitCode: &code})
+				time.Sleep(time.Second)
+				if _, killed := holder.kept(); !killed {
+					t.Error("a disposal soon after the reconnection did not end the child")
+				}
+				time.Sleep(time.Hour)
+				if len(f.created) != 2 {
+					t.Errorf("it was announced again: %v", f.created)
+				}
+			})
+		})
+	}
+}
+
+// What is withdrawn while the link is down goes from a host that has not noticed the loss.
+func TestUnlendWhileTheLinkIsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient}
 		w := fakeWorld(t, f, literal)
-		h, child := w.spawn(term.Spec{})
-		child.Print("one ")
+		h, _ := w.spawn(term.Spec{})
 		synctest.Wait()
-		w.cut(false)
-		time.Sleep(30 * time.Second)
-		before := f.uri(t)
-		code := int64(-1)
-		f.say(t, before, ahp.TerminalExited{ExitCode: &code})
-		child.Print("two")
-		time.Sleep(time.Second)
-		if child.Killed() || h.Info().Exit != nil {
-			t.Fatal("the child was killed")
-		}
-		if after := f.uri(t); after == before || f.text[after] != "one two" {
-			t.Errorf("terminal %s (was %s) shows %q, want a new one with everything", after, before, f.text[after])
-		}
-		time.Sleep(time.Hour)
-		f.say(t, f.uri(t), ahp.TerminalExited{ExitCode: &code})
-		if !child.Killed() {
-			t.Error("a disposal an hour later did not end the child")
+		w.cut(true)
+		unlend(t, h)
+		w.up()
+		if alive := f.living(); len(alive) != 0 {
+			t.Errorf("the host still has %v", alive)
 		}
 	})
 }

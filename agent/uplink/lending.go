@@ -1,8 +1,6 @@
 package uplink
 
 import (
-	"slices"
-
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -19,6 +17,7 @@ type lending struct {
 	before  bool   // an earlier connection announced uri: the host has it still, or has ended it
 	created bool   // the host may have it: an announcement was sent
 	shown   bool   // the host has said that it has it, under uri
+	there   bool   // and did so on this connection
 	acked   int64  // text offset up to which the host has the output
 	ackSeen bool   // an acknowledgement came since the last announcement
 	sent    int64  // text offset up to which it was sent on this connection
@@ -43,10 +42,13 @@ func (l *Link) lend(h term.Handle) *lending {
 		if le.uri == l.withdrawn[h.ID()] {
 			le.uri = ""
 		}
+		if le.uri != "" && le.uri == l.replaced[h.ID()] {
+			le.former, le.uri = le.uri, ""
+		}
 		if le.created = le.uri != ""; !le.created {
 			le.uri = ahp.NewTerminalURI(client.NewID())
 		}
-		le.before = le.created
+		le.before, le.exited = le.created, le.created && h.HasHeard()
 		l.lendings[h.ID()] = le
 	}
 	if le.h != h { // its holder was lost and met again without the link
@@ -57,33 +59,40 @@ func (l *Link) lend(h term.Handle) *lending {
 	return le
 }
 
+// lent returns what is to be at the host: nothing after Withdraw.
+func (l *Link) lent() []term.Handle {
+	select {
+	case <-l.part:
+		return nil
+	default:
+		return l.opts.Terminals.List()
+	}
+}
+
 // renewLocked gives the terminal another URI, under which the host gets
 // everything from the start.
 func (le *lending) renewLocked() {
-	le.uri, le.before, le.created, le.shown = ahp.NewTerminalURI(client.NewID()), false, false, false
+	le.uri, le.before, le.created, le.shown, le.there = ahp.NewTerminalURI(client.NewID()), false, false, false, false
 	le.acked, le.sent = 0, 0
 	le.over, le.exited = false, false
 }
 
-// inherits reports whether the daemon before this one has lent terminals to the
-// host: then the host may discover the loss of that one's connection late.
-func (l *Link) inherits() bool {
-	return slices.ContainsFunc(l.opts.Terminals.List(), func(h term.Handle) bool { return h.Remembered() != "" })
-}
-
 // retire forgets the lendings that are not lent any more and returns what the
-// host may still have, for the caller to dispose of. A terminal that is lent
+// host may still have, for the caller to dispose of, also of lendings that ended
+// while there was no daemon. A terminal that is lent
 // again gets a new URI, so that nothing the host says about the old one, such
 // as the end that we asked for ourselves, can concern it.
 func (l *Link) retire(lent map[term.ID]bool) []string {
+	ended := l.opts.Terminals.Ended()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.retired = append(l.retired, ended...)
 	for id, le := range l.lendings {
 		if lent[id] {
 			continue
 		}
 		delete(l.lendings, id)
-		if le.created {
+		if le.created || le.before {
 			l.retired = append(l.retired, le.uri)
 		}
 		if le.created && !le.exited {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
+	"tether/ahp/client"
 	"tether/host"
 	"tether/jsonrpc"
 )
@@ -157,6 +159,64 @@ func TestBackSoonAfterAMove(t *testing.T) {
 			}
 		})
 	}
+}
+
+// When packets vanish for a moment, the attempt that meets this is given up soon, however often it happens.
+func TestBackSoonAfterABlackHole(t *testing.T) {
+	const beat, hole = time.Second, 2500 * time.Millisecond
+	// An attempt begins at the end of the hole, takes 2.5 s, and the next one follows within 2 s.
+	const soon = 5 * time.Second
+	for phase := range 10 {
+		synctest.Test(t, func(t *testing.T) {
+			w, sky := stormy(t, func(o *uplink.Options) { o.Heartbeat = beat })
+			w.until(uplink.StateOnline, time.Minute)
+			for n := range 7 { // more often than attempts are bounded shortly
+				time.Sleep(2*time.Minute + time.Duration(phase)*beat/10)
+				sky.turn(false, true)
+				time.Sleep(hole)
+				sky.turn(false, false)
+				if took := w.until(uplink.StateOnline, time.Minute); took > soon {
+					t.Errorf("phase %d, hole %d: back after %v", phase, n, took)
+				}
+			}
+		})
+	}
+}
+
+// While nothing comes back, attempts are bounded by 2.5, 2.5, 2.5, 5, 5 s and then by 15 s, from each loss on.
+func TestBoundsOfAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var bounds []time.Duration
+		w, sky := stormy(t, nil)
+		w.endLink()
+		inner := w.opts.Connect
+		w.opts.Connect = func(ctx context.Context, e client.Endpoint, o client.Options) (*client.Conn, error) {
+			end, _ := ctx.Deadline()
+			mu.Lock()
+			bounds = append(bounds, time.Until(end))
+			mu.Unlock()
+			return inner(ctx, e, o)
+		}
+		w.newLink()
+		w.until(uplink.StateOnline, time.Minute)
+		for _, up := range []time.Duration{10 * time.Second, 2 * time.Minute} { // one of them resets the pauses
+			time.Sleep(up)
+			mu.Lock()
+			bounds = nil
+			mu.Unlock()
+			sky.turn(false, true)
+			time.Sleep(5 * time.Minute)
+			mu.Lock()
+			got := slices.Clone(bounds[:7])
+			mu.Unlock()
+			if want := []time.Duration{2500e6, 2500e6, 2500e6, 5e9, 5e9, 15e9, 15e9}; !slices.Equal(got, want) {
+				t.Errorf("after %v: %v, want %v", up, got, want)
+			}
+			sky.turn(false, false)
+			w.until(uplink.StateOnline, 2*time.Minute)
+		}
+	})
 }
 
 // A move that was none costs one ping and nothing else.

@@ -12,6 +12,7 @@ import (
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/jsonrpc"
 )
 
 // Options configures a Link. Name, Endpoint, ClientID and Terminals are
@@ -31,6 +32,8 @@ type Options struct {
 	// AssumeClientTerminals lends to a host that shows no marker: one that
 	// implements the bare proposal. The check after creation stays.
 	AssumeClientTerminals bool
+	// Anew lends every terminal under another URI: whom an earlier link announced it for is no client of ours any more.
+	Anew bool
 	// OnDispose says what a disposal by the host does; "" means auto.
 	OnDispose term.OnDispose
 	// Tools, if not nil, answers calls of this machine's tools that come from the
@@ -39,7 +42,8 @@ type Options struct {
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is
 	// not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
-	// DialTimeout bounds dialling and the handshake together, default 20 s.
+	// DialTimeout bounds dialling and the handshake together, default 15 s. The
+	// first five attempts after a loss are bounded by 2.5 to 5 s.
 	DialTimeout time.Duration
 	// Up, if not nil, is called by the link's goroutine each time the host has let it in.
 	Up func()
@@ -70,6 +74,7 @@ type Link struct {
 	log  zerolog.Logger
 
 	nudge chan struct{}  // 1 slot: try again now
+	part  chan struct{}  // closed by Withdraw
 	ends  sync.WaitGroup // disposals under way; they may outlive the connection
 	moves moves
 
@@ -78,10 +83,10 @@ type Link struct {
 	lendings  map[term.ID]*lending
 	retired   []string           // URIs that hosts may have and that are lent no more
 	withdrawn map[term.ID]string // the last one of each terminal that ran on, for lend
+	replaced  map[term.ID]string // with Anew, the URIs under which an earlier link announced terminals
 	leaving   int                // withdrawals under way
 	announced chan struct{}      // closed and replaced when a terminal was announced
 	resume    *resumption        // how to continue the last connection, nil if there is none
-	connected bool               // there was one
 	left      time.Time          // when the last one ended
 }
 
@@ -97,7 +102,7 @@ func New(o Options) *Link {
 		o.Heartbeat = 15 * time.Second
 	}
 	if o.DialTimeout == 0 {
-		o.DialTimeout = 20 * time.Second
+		o.DialTimeout = 15 * time.Second
 	}
 	if o.OnDispose == "" {
 		o.OnDispose = term.DisposeAuto
@@ -105,9 +110,15 @@ func New(o Options) *Link {
 	if o.Connect == nil {
 		o.Connect = client.Connect
 	}
-	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), announced: make(chan struct{})}
+	l := &Link{opts: o, log: zerolog.Nop(), lendings: map[term.ID]*lending{}, withdrawn: map[term.ID]string{}, nudge: make(chan struct{}, 1), part: make(chan struct{}), announced: make(chan struct{})}
 	if o.Logger != nil {
 		l.log = o.Logger.With().Str("host", o.Name).Logger()
+	}
+	if o.Anew {
+		l.replaced = map[term.ID]string{}
+		for _, h := range o.Terminals.List() {
+			l.replaced[h.ID()] = h.Remembered()
+		}
 	}
 	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now(), DownSince: time.Now()}
 	return l
@@ -123,9 +134,12 @@ func (l *Link) Run(ctx context.Context) error {
 	for {
 		l.setState(StateConnecting, nil, time.Time{})
 		began := time.Now()
-		err := l.connect(ctx, retry.timeout(l.mood(""), l.opts.DialTimeout))
+		err := l.connect(ctx, retry.timeout(l.opts.DialTimeout))
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if l.Status().State == StateOnline {
+			retry.lost()
 		}
 		moved, now := l.moves.wait()
 		if now != moves || time.Since(began) > healthyAfter {
@@ -175,6 +189,10 @@ func (l *Link) Nudge() {
 	}
 }
 
+// Withdraw disposes of everything that the host has of ours, and lends nothing any more. It does not wait: Status().Known says how much
+// is left. It is called once.
+func (l *Link) Withdraw() { close(l.part) }
+
 // connect opens one connection, within that time, and serves it until it ends.
 func (l *Link) connect(ctx context.Context, within time.Duration) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -198,6 +216,7 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		ClientID: l.opts.ClientID,
 		Info:     ahp.Implementation{Name: "tether", Version: l.opts.Version, Title: l.opts.Machine},
 		Meta:     ahp.NewClientMeta(), OnEnvelope: s.onEnvelope, OnNotification: s.onNotification,
+		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
 	}
 	l.mu.Lock()
 	last, uris := l.resume, l.createdLocked()
@@ -220,7 +239,12 @@ func (l *Link) dial(ctx context.Context, s *session, within time.Duration) (*cli
 		}
 		o.Resume = nil
 	}
-	return l.opts.Connect(ctx, l.opts.Endpoint, o)
+	conn, err := l.opts.Connect(ctx, l.opts.Endpoint, o)
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code == ahp.CodePermissionDenied {
+		l.log.Warn().Err(shownError{err}).Msg("the host refused the clientId")
+		err = ErrTaken
+	}
+	return conn, err
 }
 
 // overtaken is how long an attempt may go on after a move: what was sent
@@ -271,6 +295,12 @@ func (l *Link) createdLocked() []string {
 // is not used.
 var errUnsupported = errors.New("the host does not take client-executed terminals")
 
+// ErrTaken: the host knows this machine's clientId as that of another token. Another clientId helps.
+var ErrTaken = errors.New("this machine is registered at the host under another token; pair again: tether pair URL")
+
+// errForbidden: the host lets the token in, but not to lend.
+var errForbidden = errors.New("the host lets this token only observe; pair again with a token that may lend: tether pair URL --token-file FILE")
+
 // errWrongTarget: the host answered with a shell of its own.
 var errWrongTarget = fmt.Errorf("%w: it started a shell of its own, which was disposed of", errUnsupported)
 
@@ -281,7 +311,7 @@ const wrongTargetRetry = 24 * time.Hour
 func stateFor(err error) State {
 	var version *ahp.VersionError
 	switch {
-	case errors.Is(err, client.ErrUnauthorized), errors.Is(err, client.ErrPin):
+	case errors.Is(err, client.ErrUnauthorized), errors.Is(err, client.ErrPin), errors.Is(err, ErrTaken), errors.Is(err, errForbidden):
 		return StateRefused
 	case errors.Is(err, errUnsupported), errors.As(err, &version):
 		return StateUnsupported

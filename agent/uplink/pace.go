@@ -23,7 +23,7 @@ const (
 )
 
 // errSilent: see publisher.patience.
-var errSilent = errors.New("the host answers but does not acknowledge what it is sent")
+var errSilent = errors.New("the host answers but acknowledges no output")
 
 // patience is how much longer the host may leave everything that is on its
 // way unacknowledged. One that does so for two heartbeats, while it answers

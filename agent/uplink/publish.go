@@ -47,14 +47,11 @@ func (p *publisher) run(ctx context.Context) error {
 	if p.finishedBefore() {
 		return nil
 	}
-	// Before the host hears of the terminal: from now on its holder keeps what this daemon takes, for the next one.
-	reader, err := p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true})
-	if err != nil {
-		return err
+	err := p.begin(ctx)
+	if p.reader != nil {
+		defer p.reader.Close()
 	}
-	defer reader.Close()
-	p.reader = reader
-	if err := p.announce(ctx); err != nil || p.finishedBefore() {
+	if err != nil || p.finishedBefore() {
 		return err
 	}
 	p.s.link.noteAnnounced(p.le)
@@ -77,11 +74,25 @@ func (p *publisher) run(ctx context.Context) error {
 	}
 }
 
+// begin announces the terminal when it may, with a reader that run closes.
+func (p *publisher) begin(ctx context.Context) (err error) {
+	done, err := p.s.trial.wait(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { done(err == nil) }()
+	// Before the host hears of the terminal: from now on its holder keeps what this daemon takes, for the next one.
+	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true}); err != nil {
+		return err
+	}
+	return p.announce(ctx)
+}
+
 // finishedBefore reports whether nothing is left to be said.
 func (p *publisher) finishedBefore() bool {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
-	return p.le.over
+	return p.le.over || p.le.exited && !p.s.marker.Resume // such a host has forgotten it with the connection on which it heard
 }
 
 // step sends the next piece or mark, waiting for it or for room.
@@ -171,11 +182,11 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 			return err
 		}
 	case term.MarkCwd:
-		p.cwd = fileURI(m.Text)
+		p.cwd = ahp.FileURI(m.Text)
 	case term.MarkResized:
 		p.size = m.Size
 	}
-	if a := actionFor(m, p.s.marker.CommandActions); a != nil {
+	if a := actionFor(m, p.s.conn.Result().ProtocolVersion, p.s.marker.CommandActions); a != nil {
 		return p.dispatch(ctx, a)
 	}
 	return nil

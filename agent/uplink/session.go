@@ -30,16 +30,16 @@ type session struct {
 	fail context.CancelCauseFunc // ends run with this error; set by run
 
 	marker  ahp.ClientTerminals // set by run before any publisher starts
+	trial   trial               // likewise; of a host without the marker
 	left    time.Time           // when the connection before ended, zero if unknown; likewise
 	began   time.Time           // set by run
-	again   bool                // not the first connection of the link
 	live    atomic.Bool         // envelopes are news, not a replay
 	lastSeq atomic.Int64        // serverSeq of the last envelope
 	ack     ahp.AckParams       // of onNotification: owned by the read goroutine
 	heard   atomic.Int64        // when something came last, in nanoseconds since made
 
 	mu    sync.Mutex
-	ended []ending      // to be settled
+	ended []*lending    // by the host, to be settled
 	wake  chan struct{} // 1 slot: there are some, or a publisher has ended
 
 	// Owned by run.
@@ -101,15 +101,19 @@ func (s *session) greet() error {
 	if !ok && !s.link.opts.AssumeClientTerminals {
 		return fmt.Errorf("%w (%s)", errUnsupported, serverName(r))
 	}
+	if marker.Forbids() {
+		return errForbidden
+	}
 	s.marker = marker
+	if !ok {
+		s.trial = newTrial()
+	}
 	s.lastSeq.Store(max(s.lastSeq.Load(), r.ServerSeq))
-	inherits := s.link.inherits()
 	s.link.mu.Lock()
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
 	st.ClockSkew, _ = s.conn.ClockSkew()
-	s.again, s.left = s.link.connected || inherits, s.link.left
-	s.link.connected = true
+	s.left = s.link.left
 	s.link.mu.Unlock()
 	s.live.Store(true)
 	s.link.setState(StateOnline, nil, time.Time{})
@@ -131,7 +135,7 @@ func (s *session) leave() {
 	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
 	s.link.left = time.Now()
 	for _, le := range s.link.lendings {
-		le.sent, le.observers = max(le.acked, 0), nil
+		le.sent, le.observers, le.there = max(le.acked, 0), nil, false
 		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal
@@ -146,10 +150,13 @@ func (s *session) leave() {
 func (s *session) announce(ctx context.Context) {
 	changes := make(chan struct{}, 1)
 	s.wg.Go(func() { s.watch(ctx, changes) })
+	part := s.link.part
 	for {
-		s.settle(ctx)
+		s.settle()
 		s.match(ctx)
 		select {
+		case <-part:
+			part = nil
 		case <-changes:
 		case <-s.wake:
 		case <-ctx.Done():
@@ -176,7 +183,7 @@ func (s *session) watch(ctx context.Context, changes chan<- struct{}) {
 // match starts and stops publishers so that they are the lent terminals. It
 // waits neither for the host nor for the network: what is withdrawn must be silent at once.
 func (s *session) match(ctx context.Context) {
-	list := s.link.opts.Terminals.List()
+	list := s.link.lent()
 	keep := make(map[term.ID]bool, len(list))
 	for _, h := range list {
 		p := s.publishers[h.ID()]
@@ -257,7 +264,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 		case errors.Is(err, term.ErrNotFound), errors.Is(err, io.ErrClosedPipe):
 			return true
 		}
-		s.link.update(le, func(le *lending) { le.problem = fit(err.Error(), maxProblem) })
+		s.link.update(le, func(le *lending) { le.problem = shownError{err}.Error() })
 		s.log.Warn().Err(shownError{err}).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):
@@ -274,7 +281,7 @@ const callTimeout = 30 * time.Second
 // withdraw removes a terminal from the host. Without an answer it is left to
 // the next match, of this connection or another.
 func (s *session) withdraw(ctx context.Context, uri string) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := s.lasting(ctx)
 	defer cancel()
 	err := s.conn.DisposeTerminal(ctx, uri)
 	_, refused := errors.AsType[*jsonrpc.Error](err)

@@ -59,7 +59,7 @@ func TestAHostThatStopsAcknowledgingIsAskedAgain(t *testing.T) {
 		for end := time.Now().Add(2 * time.Second); s.Terminals[0].Problem == "" && time.Now().Before(end); s = w.link.Status() {
 			time.Sleep(100 * time.Microsecond) // the next attempt, which takes the problem away, may come a millisecond later
 		}
-		if p := s.Terminals[0].Problem; s.State != uplink.StateOnline || !strings.Contains(p, "does not acknowledge") {
+		if p := s.Terminals[0].Problem; s.State != uplink.StateOnline || !strings.Contains(p, "acknowledges no output") {
 			t.Errorf("31 s after the last acknowledgement: %s, problem %q", s.State, p)
 		}
 		for range 60 { // what it says when the terminal is announced again

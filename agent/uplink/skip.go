@@ -41,7 +41,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		p.title = info.Title
 		actions = append(actions, ahp.TerminalTitleChanged{Title: info.Title})
 	}
-	if cwd := fileURI(info.Cwd); cwd != p.cwd && cwd != "" {
+	if cwd := ahp.FileURI(info.Cwd); cwd != p.cwd && cwd != "" {
 		p.cwd = cwd
 		actions = append(actions, ahp.TerminalCwdChanged{Cwd: cwd})
 	}

@@ -53,6 +53,7 @@ type TerminalStatus struct {
 	Unacked int64  // text bytes that the host is not known to have, sent or not
 	Lost    int64  // text bytes that the log dropped before they were sent
 	Over    bool   // the host knows of its exit
+	There   bool   // the host has it now, and has said so on this connection
 	Problem string // why it is not shown at the host, "" if it is
 	// Observers is how many watch there, nil where the host does not say.
 	Observers *int
@@ -67,7 +68,7 @@ func (l *Link) Status() Status {
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {
-			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, Problem: le.problem, Observers: le.observers}
+			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, There: le.there, Problem: le.problem, Observers: le.observers}
 		}
 		s.Terminals = append(s.Terminals, t)
 	}

@@ -11,6 +11,7 @@ import (
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
+	"tether/ahp/client"
 	"tether/host"
 	"tether/jsonrpc"
 )
@@ -66,13 +67,13 @@ func TestRefusedLastWordsAreToldAgain(t *testing.T) {
 		f := &fakeHost{target: ahp.TargetClient, deaf: 1}
 		w := fakeWorld(t, f, literal)
 		_, child := w.spawn(term.Spec{})
-		uri := f.uri(t)
 		w.cut(true)
 		child.Print("last words")
 		child.End(3)
 		w.up() // both are sent at once
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
+		uri := f.uri(t)
 		if got, code := f.text[uri], f.exited[uri]; got != "last words" || code == nil || *code != 3 {
 			t.Errorf("the host has %q, exit %v; want the last words and 3", got, code)
 		}
@@ -193,20 +194,27 @@ func TestAnExitedTerminalOutlivesTheLink(t *testing.T) {
 	}
 }
 
-// A host that answers reconnect with nonsense is met with initialize.
+// A host that answers reconnect with nonsense, or with more than the link takes, is met with initialize.
 func TestAHostThatSpoilsReconnectIsMetAnew(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fakeHost{target: ahp.TargetClient, odd: map[string]any{ahp.MethodReconnect: "nonsense"}}
-		w := fakeWorld(t, f, literal)
-		_, child := w.spawn(term.Spec{})
-		child.Print("hello")
-		synctest.Wait()
-		w.cut(false)
-		time.Sleep(5 * time.Minute)
-		if s := w.link.Status(); s.State != uplink.StateOnline {
-			t.Errorf("after minutes the link is %s: %v", s.State, s.Err)
-		}
-	})
+	for name, answer := range map[string]any{
+		"nonsense": "nonsense",
+		"too much": ahp.ReconnectResult{Type: ahp.ReconnectReplay, Missing: make([]string, client.LenderMaxValues+1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fakeHost{target: ahp.TargetClient, odd: map[string]any{ahp.MethodReconnect: answer}}
+				w := fakeWorld(t, f, literal)
+				_, child := w.spawn(term.Spec{})
+				child.Print("hello")
+				synctest.Wait()
+				w.cut(false)
+				time.Sleep(time.Minute)
+				if s := w.link.Status(); s.State != uplink.StateOnline {
+					t.Errorf("after a minute the link is %s: %v", s.State, s.Err)
+				}
+			})
+		})
+	}
 }
 
 // A reader that fell behind into the first byte of a command must not have it

@@ -2,12 +2,14 @@ package uplink
 
 import (
 	"context"
+	"errors"
+	"regexp"
 	"strings"
-	"time"
 	"unicode"
 
 	"tether/ahp"
 	"tether/internal/clip"
+	"tether/jsonrpc"
 )
 
 // onNotification takes acknowledgements of a host with resume, and leaves what
@@ -71,6 +73,8 @@ func (s *session) onEnvelope(v ahp.EnvelopeView) {
 		if s.live.Load() {
 			s.hear(le)
 		}
+	case v.Kind == ahp.ActionTerminalData:
+		s.trial.heard()
 	case v.Kind == ahp.ActionTerminalInput, v.Kind == ahp.ActionTerminalResized,
 		v.Kind == ahp.ActionTerminalCleared, v.Kind == ahp.ActionTerminalClaimed:
 		s.link.mu.Lock()
@@ -92,61 +96,38 @@ func (s *session) rejected(le *lending, v ahp.EnvelopeView) {
 	s.log.Warn().Str("terminal", string(le.h.ID())).Str("action", fit(v.Kind, maxReason)).Msg("refused by the host")
 }
 
-// ending is a terminal that the host says has ended.
-type ending struct {
-	le   *lending
-	late bool // it is the loss of the connection before, see lateLoss
-}
-
 // hear notes that the host says a terminal of ours has ended; announce
-// settles it.
+// settles it. A host without resume may discover late that the connection
+// before is dead, and then ends the terminals of that one. Those are not ours
+// any more: this connection announces all under other URIs, see publisher.replace.
 func (s *session) hear(le *lending) {
+	s.link.mu.Lock()
+	old := le.before && !s.marker.Resume
+	s.link.mu.Unlock()
+	if old {
+		return
+	}
 	s.mu.Lock()
-	s.ended = append(s.ended, ending{le, !s.marker.Resume && s.again && time.Since(s.began) < lateLoss})
+	s.ended = append(s.ended, le)
 	s.mu.Unlock()
 	s.rouse()
 }
 
-// lateLoss is how long after a reconnection a host without resume may still
-// discover that the connection before is dead, and end our terminals for it:
-// more than two of the usual TCP and proxy time-outs.
-const lateLoss = 3 * time.Minute
-
-// settle deals with the terminals that the host ended. A disposal is obeyed
-// as the person chose; the late discovery of a lost connection, which looks
-// the same on hosts without resume, is not: the terminal is lent anew. It does
-// not wait for a publisher that is in the middle of a write.
-func (s *session) settle(ctx context.Context) {
+// settle obeys the disposals by the host, as the person chose.
+func (s *session) settle() {
 	s.mu.Lock()
 	ended := s.ended
 	s.ended = nil
 	s.mu.Unlock()
-	for _, e := range ended {
-		p := s.publishers[e.le.h.ID()]
-		switch {
-		case !s.link.current(e.le): // withdrawn meanwhile
+	for _, le := range ended {
+		if !s.link.current(le) { // withdrawn meanwhile
 			continue
-		case p != nil:
+		}
+		if p := s.publishers[le.h.ID()]; p != nil {
 			p.cancel()
 		}
-		if e.late && p != nil && !p.over() {
-			s.mu.Lock()
-			s.ended = append(s.ended, e) // its end wakes announce
-			s.mu.Unlock()
-			continue
-		}
-		s.link.update(e.le, func(le *lending) {
-			le.created, le.over = false, !e.late
-			if e.late {
-				le.former = le.uri
-				le.renewLocked()
-			}
-		})
-		if e.late {
-			s.publish(ctx, e.le)
-			continue
-		}
-		s.link.ends.Go(func() { s.dispose(e.le) })
+		s.link.update(le, func(le *lending) { le.created, le.before, le.over = false, false, true })
+		s.link.ends.Go(func() { s.dispose(le) })
 	}
 }
 
@@ -169,7 +150,17 @@ const (
 // shown.
 type shownError struct{ error }
 
-func (e shownError) Error() string { return fit(e.error.Error(), maxProblem) }
+// innards are paths of the host's file system, and what its error message says
+// behind the first line: where in its program it happened.
+var innards = regexp.MustCompile(`(?s)\n.*|(file://)?(/[^\s/:()'"]+){2,}[^\s()'"]*|[A-Za-z]:\\[^\s()'"]*`)
+
+func (e shownError) Error() string {
+	text := e.error.Error()
+	if refused, ok := errors.AsType[*jsonrpc.Error](e.error); ok && refused.Message != "" {
+		text = strings.ReplaceAll(text, refused.Message, innards.ReplaceAllString(refused.Message, "…"))
+	}
+	return fit(text, maxProblem)
+}
 
 func (e shownError) Unwrap() error { return e.error }
 

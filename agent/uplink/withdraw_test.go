@@ -179,7 +179,7 @@ func TestAHolderThatIsMetAgainWhileTheLinkIsDown(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if _, told := f.exited[f.created[0]]; !told {
+		if _, told := f.exited[f.created[len(f.created)-1]]; !told {
 			t.Errorf("the host was not told of the exit; it has %v", f.created)
 		}
 	})

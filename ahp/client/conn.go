@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,7 +21,7 @@ var ErrNotResumed = errors.New("the host does not resume the connection")
 // maxHeld bounds what arrives before the handshake is done, in bytes; a host that sends more is cut off. Each notification counts
 // heldCost beside its text: also empty ones must not add up without bound.
 const (
-	maxHeld  = 8 << 20
+	maxHeld  = 4 << 20
 	heldCost = 128
 )
 
@@ -37,6 +38,7 @@ type Options struct {
 	Versions      []string           // nil = ahp.Versions()
 	Resume        *Resume            // nil = initialize
 	ReadLimit     int64              // bytes per message, for Connect; 0 = DefaultReadLimit
+	MaxValues     int                // JSON values per message, see jsonrpc.Options; 0 = DefaultMaxValues
 
 	OnReady        func(c *Conn)                                 // once, before the first of the others
 	OnEnvelope     func(v ahp.EnvelopeView)                      // replayed ones included
@@ -87,7 +89,7 @@ func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, 
 		o.Versions = ahp.Versions()
 	}
 	c := &Conn{opts: o, ch: ch, done: make(chan struct{})}
-	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle)})
+	c.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: jsonrpc.HandlerFunc(c.handle), MaxValues: cmp.Or(o.MaxValues, DefaultMaxValues)})
 	go c.run()
 	handshake := c.initialize
 	if o.Resume != nil {

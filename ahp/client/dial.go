@@ -19,9 +19,14 @@ var ErrUnauthorized = errors.New("the host refused the token")
 // ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
-// DefaultReadLimit bounds a message from the host in bytes. Snapshots of many terminals arrive as one; the official Go
-// client takes as much.
-const DefaultReadLimit = 32 << 20
+// What one message from the host may be. Whoever watches is sent snapshots of many terminals as one. Whoever lends is told little, and
+// must not be brought down by a hostile host: at most 2 MiB, and as many values as decode to less than 32 MiB.
+const (
+	DefaultReadLimit = 16 << 20 // bytes
+	DefaultMaxValues = 1 << 20  // JSON values, at any depth
+	LenderReadLimit  = 2 << 20
+	LenderMaxValues  = 20 << 10
+)
 
 // Endpoint is where a host is and how to get in.
 type Endpoint struct {

@@ -44,7 +44,7 @@ func TestTokensOfARunningHost(t *testing.T) {
 	testkit.Leaks(t)
 	file := filepath.Join(t.TempDir(), "state", "tokens.json")
 	audit := filepath.Join(t.TempDir(), "audit", "log.jsonl")
-	r := start(t, "--token", "own", "--tokens", file, "--audit-log", audit, "--log-level", "trace")
+	r := start(t, "--token", ownToken, "--tokens", file, "--audit-log", audit, "--log-level", "trace")
 	laptop := command(t, exitOK, "token", "create", "laptop", "--tokens", file)
 	ann := command(t, exitOK, "token", "create", "ann", "--role", "observer", "--expires", "90d", "--tokens", file)
 	machine, err := connect(t, r, laptop, client.Options{ClientID: "laptop"})
@@ -162,12 +162,12 @@ func TestTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	pool := makeCertificate(t, cert, key, 1)
-	r := start(t, "--token", "abc", "--tls-cert", cert, "--tls-key", key)
+	r := start(t, "--token", ownToken, "--tls-cert", cert, "--tls-key", key)
 	if !strings.HasPrefix(r.url, "wss://") {
 		t.Fatalf("it listens at %s", r.url)
 	}
 	dial := func(pool *x509.CertPool) error {
-		c, err := wsconn.Dial(t.Context(), r.url+"?tkn=abc", wsconn.Options{TLSConfig: &tls.Config{RootCAs: pool}})
+		c, err := wsconn.Dial(t.Context(), r.url+"?tkn="+ownToken, wsconn.Options{TLSConfig: &tls.Config{RootCAs: pool}})
 		if err == nil {
 			c.Close()
 		}
@@ -179,7 +179,7 @@ func TestTLS(t *testing.T) {
 	if err := dial(x509.NewCertPool()); err == nil {
 		t.Error("a certificate that nobody trusts was trusted")
 	}
-	if _, err := wsconn.Dial(t.Context(), "ws"+strings.TrimPrefix(r.url, "wss")+"?tkn=abc", wsconn.Options{}); err == nil {
+	if _, err := wsconn.Dial(t.Context(), "ws"+strings.TrimPrefix(r.url, "wss")+"?tkn="+ownToken, wsconn.Options{}); err == nil {
 		t.Error("it takes connections without TLS")
 	}
 }
@@ -233,7 +233,7 @@ func TestTokensThatCanBeReadAgain(t *testing.T) {
 	var log testkit.Output
 	logger := zerolog.New(&log)
 	s := settings{tokens: path}
-	stop, err := s.openTokens(t.Context(), &host.Options{Logger: &logger})
+	stop, err := s.openTokens(t.Context(), &host.Options{Logger: &logger}, credential{})
 	if err != nil {
 		t.Fatal(err)
 	}

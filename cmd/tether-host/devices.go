@@ -31,8 +31,8 @@ const pairingTTL = time.Hour
 func pendingPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-pending.json" }
 
 // openDevices lets machines pair by their keys, with the host's own, which is made when there is none. It is called after
-// openTokens; without tokens there is no door, and nil is returned.
-func (s *settings) openDevices(o *host.Options) (*devices.Door, error) {
+// openTokens; without tokens there is no door, and nil is returned. The person is told on stderr which machine has paired.
+func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door, error) {
 	tokens, ok := o.Access.(*access.Tokens)
 	if !ok {
 		return nil, nil
@@ -52,6 +52,9 @@ func (s *settings) openDevices(o *host.Options) (*devices.Door, error) {
 	}
 	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: pendingPath(path), Logger: o.Logger,
 		Audit: func(ev host.AuditEvent) {
+			if ev.Type == devices.AuditPaired {
+				fmt.Fprintf(stderr, "%s has paired with this host; tether-host token revoke %s ends that\n", printable(ev.Name), printable(ev.Name))
+			}
 			if o.Audit != nil {
 				o.Audit(ev)
 			}

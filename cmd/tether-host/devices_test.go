@@ -49,7 +49,7 @@ func machineWith(t *testing.T, url string, key ed25519.PrivateKey) *device.Clien
 func TestAMachinePairsByACode(t *testing.T) {
 	testkit.Leaks(t)
 	file := filepath.Join(t.TempDir(), "state", "tokens.json")
-	r := start(t, "--token", "abc", "--tokens", file, "--log-level", "debug")
+	r := start(t, "--token", ownToken, "--tokens", file, "--log-level", "debug")
 	c, key := machine(t, r.url)
 	hostKey, err := c.HostKey(t.Context())
 	if err != nil {
@@ -77,6 +77,11 @@ func TestAMachinePairsByACode(t *testing.T) {
 	if status, out, text := tool(t, "approve", p.Code, "--tokens", file); status != 0 || !strings.Contains(out, "laptop may lend") {
 		t.Fatalf("approve: %d %s %s", status, out, text)
 	}
+	defer func() {
+		if !strings.Contains(r.stderr.String(), "laptop has paired with this host") {
+			t.Errorf("the host does not say who has paired: %s", r.stderr.String())
+		}
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if principal, err := p.Wait(ctx); err != nil || principal != "laptop" || !p.HostKey.Equal(hostKey) {
@@ -122,7 +127,7 @@ func TestAMachinePairsByACode(t *testing.T) {
 func TestAMachinePairsByAToken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	file := filepath.Join(dir, "tokens.json")
-	r := start(t, "--token", "abc", "--tokens", file)
+	r := start(t, "--token", ownToken, "--tokens", file)
 	status, token, text := tool(t, "token", "create", "laptop", "--once", "--tokens", file)
 	if token = strings.TrimSpace(token); status != 0 || !strings.HasPrefix(token, pairing.TokenPrefix) {
 		t.Fatalf("%d %s", status, text)
@@ -151,7 +156,7 @@ func TestAMachinePairsByAToken(t *testing.T) {
 
 	// The host is the same after a restart; one with another key is not believed.
 	r.end(t)
-	again := start(t, "--token", "abc", "--tokens", file)
+	again := start(t, "--token", ownToken, "--tokens", file)
 	c = machineWith(t, again.url, key)
 	if _, err := c.Session(t.Context(), hostKey); err != nil {
 		t.Errorf("after a restart: %v", err)
@@ -160,7 +165,7 @@ func TestAMachinePairsByAToken(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "host-key.pem")); err != nil {
 		t.Fatal(err)
 	}
-	impostor := start(t, "--token", "abc", "--tokens", file)
+	impostor := start(t, "--token", ownToken, "--tokens", file)
 	c = machineWith(t, impostor.url, key)
 	if _, err := c.Session(t.Context(), hostKey); !errors.Is(err, device.ErrIdentity) || !errors.Is(err, client.ErrUnauthorized) {
 		t.Errorf("another host: %v", err)
@@ -185,7 +190,7 @@ func TestHostKeysThatAreNone(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "host-key.pem"), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if status, _, text := tool(t, "--listen", "127.0.0.1:0", "--token", "abc", "--tokens", file); status != exitFailure || !strings.Contains(text, "host key") {
+		if status, _, text := tool(t, "--listen", "127.0.0.1:0", "--token", ownToken, "--tokens", file); status != exitFailure || !strings.Contains(text, "host key") {
 			t.Errorf("%q: %d %s", content, status, text)
 		}
 	}

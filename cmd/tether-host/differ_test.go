@@ -172,7 +172,7 @@ func TestWhereHostsDiffer(t *testing.T) {
 	rows := differences(t)
 	hosts := map[string]func(t *testing.T) client.Endpoint{
 		"tether-host": func(t *testing.T) client.Endpoint {
-			return client.Endpoint{URL: start(t, "--token", "abc").url, Token: "abc"}
+			return client.Endpoint{URL: start(t, "--token", ownToken).url, Token: ownToken}
 		},
 		"VS Code": func(t *testing.T) client.Endpoint {
 			h := testkit.StartVSCodeHost(t, "../..")

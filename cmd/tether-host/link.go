@@ -35,19 +35,38 @@ once, within ten minutes. The token is that of an observer or administrator.`,
 
 // askLink asks the host for a link.
 func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
-	token, err := u.token(stdin)
+	const most = 4 << 10
+	target, status, body, err := u.ask(ctx, http.MethodPost, "launch", "observer", most, stdin)
 	if err != nil {
 		return "", err
 	}
-	target, err := u.at("launch", true, token != "")
+	var got struct{ Path string }
+	if status != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") || printable(got.Path) != got.Path {
+		return "", answered(status, body)
+	}
+	return strings.TrimSuffix(target, "/launch") + got.Path, nil
+}
+
+// answered is an answer that is not the one that was expected.
+func answered(status int, body []byte) error {
+	return fmt.Errorf("the host answers %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
+}
+
+// ask requests a path of the host and returns the URL, and at most so many bytes of the answer. role is that of a token that is enough.
+func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64, stdin io.Reader) (target string, status int, body []byte, err error) {
+	token, err := u.token(stdin)
 	if err != nil {
-		return "", err
+		return "", 0, nil, err
+	}
+	target, err = u.at(path, true, token != "")
+	if err != nil {
+		return "", 0, nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, target, nil)
+	r, err := http.NewRequestWithContext(ctx, method, target, nil)
 	if err != nil {
-		return "", err
+		return "", 0, nil, err
 	}
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -59,20 +78,15 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 		if errors.As(err, &failed) {
 			err = failed.Err // without the URL
 		}
-		return "", fmt.Errorf("ask the host: %w", err)
+		return "", 0, nil, fmt.Errorf("ask the host: %w", err)
 	}
 	defer answer.Body.Close()
-	const most = 4 << 10
-	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	body, err = io.ReadAll(io.LimitReader(answer.Body, most))
 	if err != nil {
-		return "", fmt.Errorf("ask the host: %w", err)
+		return "", 0, nil, fmt.Errorf("ask the host: %w", err)
 	}
 	if answer.StatusCode == http.StatusUnauthorized && token == "" {
-		return "", errors.New("the host wants a token; --token-file FILE names one (tether-host token create NAME --role observer makes it)")
+		return "", 0, nil, fmt.Errorf("the host wants a token; --token-file FILE names one (tether-host token create NAME --role %s makes it)", role)
 	}
-	var got struct{ Path string }
-	if answer.StatusCode != http.StatusOK || json.Unmarshal(body, &got) != nil || !strings.HasPrefix(got.Path, "/") || printable(got.Path) != got.Path {
-		return "", fmt.Errorf("the host answers %d: %s", answer.StatusCode, bytes.TrimSpace(body[:min(len(body), 200)]))
-	}
-	return strings.TrimSuffix(target, "/launch") + got.Path, nil
+	return target, answer.StatusCode, body, nil
 }

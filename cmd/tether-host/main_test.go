@@ -26,6 +26,9 @@ type running struct {
 	ended  chan int // its status
 }
 
+// ownToken is strong enough for a host's own token.
+const ownToken = "test-only_7Qh2mXw9Zk4vR1tB6nE3"
+
 // start runs the command on a free port until the test ends, and waits until it accepts connections.
 func start(t *testing.T, args ...string) *running {
 	t.Helper()
@@ -118,6 +121,9 @@ func TestTokenFile(t *testing.T) {
 		t.Error("the token in the file was shown")
 	}
 	r.end(t)
+	if said := r.stderr.String(); !strings.Contains(said, "see them in a browser (once): http://127.0.0.1:") || !strings.Contains(said, "/launch?code=") {
+		t.Errorf("it prints no link: %s", said)
+	}
 	again := start(t, "--token-file", file)
 	if _, err := connect(t, again, token, client.Options{}); err != nil {
 		t.Errorf("after a restart: %v", err)
@@ -179,6 +185,9 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--tokens", file("tokens9", `{"version":9}`, 0o600)}, exitFailure, "version 9"},
 		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "exclude"},
 		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is not usable"},
+		{[]string{"--token", "t-secret"}, exitUsage, "too easy to guess"},
+		{[]string{"--token", strings.Repeat("ab", 14)}, exitUsage, "too easy to guess"},
+		{[]string{"--token-file", file("weak", strings.Repeat("0123456789", 3)+"\n", 0o600)}, exitUsage, "too easy to guess"},
 		{[]string{"--token-file", file("open", "t-secret\n", 0o644)}, open, "open"},
 		{[]string{"--token-file", file("two", "t-secret words\n", 0o600)}, exitUsage, "not usable"},
 		{[]string{"--token-file", filepath.Join(dir, "no", "such", "place")}, exitFailure, "place"},
@@ -232,7 +241,7 @@ func TestWhoCanReachTheHost(t *testing.T) {
 	ended := make(chan int, 1)
 	var stderr testkit.Output
 	go func() {
-		ended <- run(ctx, []string{"--listen", "0.0.0.0:0", "--plaintext", "--token", "abc", "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, in, &stderr)
+		ended <- run(ctx, []string{"--listen", "0.0.0.0:0", "--plaintext", "--token", ownToken, "--tokens", filepath.Join(t.TempDir(), "tokens.json")}, in, &stderr)
 		in.Close()
 	}()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || !strings.HasPrefix(line, "READY ws://") {
@@ -284,9 +293,9 @@ func TestServerExecutedShell(t *testing.T) {
 	testkit.Leaks(t)
 	t.Setenv("SHELL", "/bin/sh")
 	t.Setenv("TETHER_SECRET", "canary")
-	r := start(t, "--token", "abc", "--log-level", "trace")
+	r := start(t, "--token", ownToken, "--log-level", "trace")
 	var x transcript
-	c, err := connect(t, r, "abc", client.Options{OnEnvelope: x.take})
+	c, err := connect(t, r, ownToken, client.Options{OnEnvelope: x.take})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +329,7 @@ func TestServerExecutedShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.end(t) // with a shell that still runs
-	if log := r.stderr.String(); strings.Contains(log, "secretx") || strings.Contains(log, "abc") {
+	if log := r.stderr.String(); strings.Contains(log, "secretx") || strings.Contains(log, ownToken) {
 		t.Errorf("terminal content or the token is in the log:\n%s", log)
 	}
 }

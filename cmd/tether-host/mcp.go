@@ -32,8 +32,12 @@ type hostURL struct {
 }
 
 func (u *hostURL) flags(c *cobra.Command) {
-	c.Flags().StringVar(&u.url, "url", "ws://127.0.0.1:9187", "`URL` of the host")
-	c.Flags().StringVar(&u.tokenFile, "token-file", "", "read the token from `FILE`; - is standard input")
+	u.flagsIn(c.Flags())
+}
+
+func (u *hostURL) flagsIn(f flags) {
+	f.StringVar(&u.url, "url", "ws://127.0.0.1:9187", "`URL` of the host")
+	f.StringVar(&u.tokenFile, "token-file", "", "read the token from `FILE`; - is standard input")
 }
 
 // token is what is in the file; "" without one.

@@ -306,13 +306,13 @@ func TestForgedClientIDAfterARestart(t *testing.T) {
 		}
 		return c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: "ahp-terminal:/a", Claim: ahp.ClientClaim("laptops"), ExecutionTarget: ahp.TargetClient})
 	}
-	r := start(t, "--token", "own", "--tokens", file)
+	r := start(t, "--token", ownToken, "--tokens", file)
 	if err := lend(r, laptop); err != nil {
 		t.Fatal(err)
 	}
 	r.end(t)
-	again := start(t, "--token", "own", "--tokens", file)
-	for _, token := range []string{thief, "own"} {
+	again := start(t, "--token", ownToken, "--tokens", file)
+	for _, token := range []string{thief, ownToken} {
 		err := lend(again, token)
 		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Code != ahp.CodePermissionDenied {
 			t.Errorf("as the laptop: %v, want that it is refused", err)

@@ -24,6 +24,7 @@ type settings struct {
 	drain        time.Duration
 	scrollback   int
 	shells       bool
+	shellGrace   time.Duration
 	sessions     bool
 	agentShells  bool
 	logLevel     string
@@ -51,6 +52,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
   tether-host approve CODE         let in a machine that has asked with tether pair
   tether-host token create NAME    a token for one machine, person or agent
   tether-host link                 a link to the page of a host that runs
+  tether-host shells               the shells of a host that runs, also those whose client is gone
   tether-host mcp --url URL        what an agent starts to see the terminals there
 
 The token of a run, of --token and of --token-file allows everything, also shells here.
@@ -68,9 +70,10 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.SetErr(stderr)
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err.Error(), "see tether-host --help"} })
 	c.CompletionOptions.HiddenDefaultCmd = true
-	c.AddCommand(manual.Book{Version: version.Text()}.Command())
+	c.AddCommand(manual.Book{Version: version.Text(), Also: []string{"tether", "tether-hosts"}}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), conformCommand(stdin, stdout))
+	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), shellsCommand(stdin, stdout), conformCommand(stdin, stdout))
+	addExamples(c)
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")
@@ -82,6 +85,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take for what waits for them when the host is stopped")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells on this machine for clients that ask for them; off by default with --without-token")
+	f.DurationVar(&s.shellGrace, "shell-grace", 0, "end shells to which no client has come back for this long, while nothing but the shell is in the foreground; 0s: never")
 	f.BoolVar(&s.sessions, "sessions", false, "have sessions, in which machines may offer tools and operators call them")
 	f.BoolVar(&s.agentShells, "agent-shells", false, "let operators run commands in shells on this machine, as the user of this program; with --sessions and --shells")
 	tokensFlag(f, &s.tokens)
@@ -92,7 +96,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.StringVar(&s.auditLog, "audit-log", "", "keep a record in `FILE` of who connected, created, watched and was refused; never of what terminals print")
 	f.IntVar(&s.most, "max-connections", 4096, "`NUMBER` of connections at the same time")
 	f.IntVar(&s.perMachine, "max-terminals", 256, "`NUMBER` of terminals of one client")
-	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; those with most give way")
+	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy that says for whom it asks (X-Forwarded-For)")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
@@ -113,6 +117,8 @@ func (s *settings) check() error {
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
 		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "take more than 0 and at most 1h"}
+	case s.shellGrace != 0 && s.shellGrace < time.Second:
+		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "take 1s or more, or 0s for never"}
 	case s.drain < 0 || s.drain > time.Hour:
 		return &usageError{fmt.Sprintf("--drain is %v", s.drain), "take 0s to 1h"}
 	case s.most < 1 || s.most > 1<<20:

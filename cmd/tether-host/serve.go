@@ -57,7 +57,7 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 func (s *settings) options(p *plan) host.Options {
 	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
 		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
-		Sessions: s.sessions, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
+		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
 }
 
 // wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if
@@ -95,7 +95,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	defer listener.Close()
 	o := s.options(&p)
 	if !s.withoutToken {
-		stop, err := s.openTokens(ctx, &o)
+		stop, err := s.openTokens(ctx, &o, p.cred)
 		if err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		}
 		defer record.Close()
 	}
-	door, err := s.openDevices(&o)
+	door, err := s.openDevices(&o, stderr)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if p.secure != nil {
 		listener = tls.NewListener(listener, p.secure)
 	}
-	if p.cred.made {
+	if p.cred.made || p.cred.file != "" {
 		page += h.Launch(host.Principal{Role: host.RoleAdmin})
 	}
 	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
@@ -178,8 +178,8 @@ func announce(url, page string, cred credential, stdout, stderr io.Writer) error
 	case cred.made:
 		_, err = fmt.Fprintf(stderr, "token (for this run): %s\nlend terminals from a machine: tether pair %s\nsee them in a browser (once): %s\n", cred.token, url, page)
 	case cred.file != "":
-		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\nsee them in a browser: tether-host link --url %s --token-file %s\n",
-			url, cred.file, url, cred.file)
+		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --token-file %s\nsee them in a browser (once): %s\nanother link: tether-host link --url %s --token-file %s\n",
+			url, cred.file, page, url, cred.file)
 	case cred.token == "":
 		_, err = fmt.Fprintf(stderr, "lend terminals from this machine: tether pair %s --without-token\nsee them in a browser: %s\n", url, page)
 	}

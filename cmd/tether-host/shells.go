@@ -3,21 +3,28 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"text/tabwriter"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"tether/agent/integrate"
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/clip"
+	"tether/platform/proc"
 	"tether/platform/shell"
 )
 
@@ -124,6 +131,39 @@ type process struct {
 // Reports implements host.Reporter.
 func (p *process) Reports() bool { return p.reports }
 
+// Command implements host.Inspector.
+func (p *process) Command() []string { return p.handle.Info().Command }
+
+// Foreground implements host.Inspector. Where the system does not say what is in the foreground, that is whatever the shell has started.
+func (p *process) Foreground() string {
+	i := p.handle.Info()
+	if i.Exit != nil {
+		return ""
+	}
+	if i.Running != nil {
+		return cmp.Or(i.Running.Line, "a command")
+	}
+	front, ok := proc.Front(i.Pid)
+	if !ok {
+		all, err := proc.List()
+		if below := proc.Descendants(all, i.Pid); err != nil || len(below) > 0 {
+			return "a program of the shell's"
+		}
+		return ""
+	}
+	line := strings.Join(front.Argv, " ")
+	switch {
+	case front.Pid != i.Pid:
+		return cmp.Or(line, fmt.Sprint("process ", front.Pid))
+	case len(front.Argv) > 0 && programName(front.Argv[0]) != programName(i.Command[0]): // the shell has replaced itself
+		return line
+	}
+	return ""
+}
+
+// programName is the name of a program without its directory, also of a login shell, whose name begins with a hyphen.
+func programName(argv0 string) string { return strings.TrimPrefix(filepath.Base(argv0), "-") }
+
 // Next implements host.ServerProcess.
 func (p *process) Next(ctx context.Context) (host.ServerEvent, error) {
 	for {
@@ -156,7 +196,9 @@ func action(m *term.Mark) ahp.Action {
 	case term.MarkTitle:
 		return ahp.TerminalTitleChanged{Title: cmp.Or(m.Text, "terminal")}
 	case term.MarkCwd:
-		return ahp.TerminalCwdChanged{Cwd: m.Text}
+		if cwd := ahp.FileURI(m.Text); cwd != "" {
+			return ahp.TerminalCwdChanged{Cwd: cwd}
+		}
 	case term.MarkExited:
 		return ahp.TerminalExited{ExitCode: code(&m.Exit.Code)}
 	}
@@ -198,3 +240,76 @@ func (p *process) Kill() {
 		_ = p.handle.Kill(ctx) // who asked has gone on
 	})
 }
+
+// shellsCommand lists the shells of a host that runs, and ends one.
+func shellsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
+	var u hostURL
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "shells", Short: "list the shells of a host that runs, also those whose client is gone",
+		Long: `Lists the shells that clients have started at a host: who has started each, since when no client is there for it, and what
+runs in its foreground. A client is there while who has started the shell or holds it is connected, or somebody watches.
+The token is an administrator's, such as the host's own.
+
+A shell outlives its client, which may come back. tether-host --shell-grace DURATION ends those to which none does.`,
+		Args: exactly(0, "no argument"),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, status, body, err := u.ask(c.Context(), http.MethodGet, "shells", "admin", maxReply, stdin)
+			if err != nil {
+				return err
+			}
+			var got struct{ Shells []host.Shell }
+			if status != http.StatusOK || json.Unmarshal(body, &got) != nil {
+				return answered(status, body)
+			}
+			if asJSON {
+				enc := json.NewEncoder(stdout)
+				enc.SetIndent("", "  ")
+				return enc.Encode(map[string]any{"schema_version": 1, "shells": append([]host.Shell{}, got.Shells...)})
+			}
+			return printShells(stdout, got.Shells)
+		},
+	}
+	u.flagsIn(c.PersistentFlags())
+	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	c.AddCommand(&cobra.Command{
+		Use: "end ID", Short: "end a shell and what runs in it", Args: exactly(1, "the id of a shell; tether-host shells shows it"),
+		RunE: func(c *cobra.Command, args []string) error {
+			_, status, body, err := u.ask(c.Context(), http.MethodDelete, "shells/"+url.PathEscape(args[0]), "admin", maxReply, stdin)
+			switch {
+			case err != nil:
+				return err
+			case status == http.StatusNotFound:
+				return fmt.Errorf("the host has no shell %.60q; tether-host shells lists them", args[0])
+			case status != http.StatusNoContent:
+				return answered(status, body)
+			}
+			_, err = fmt.Fprintln(stdout, "ended", args[0])
+			return err
+		},
+	})
+	return c
+}
+
+func printShells(stdout io.Writer, all []host.Shell) error {
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(stdout, "the host runs no shells")
+		return err
+	}
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tCOMMAND\tOWNER\tNO CLIENT SINCE\tFOREGROUND")
+	for _, s := range all {
+		alone, front := "-", cmp.Or(s.Foreground, "-")
+		if s.AloneSince != nil {
+			alone = s.AloneSince.Local().Format("2006-01-02 15:04")
+		}
+		if s.Exited {
+			front = "exited"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", oneLine(s.ID), clip.Text(oneLine(s.Command), 40), oneLine(s.Owner), alone, clip.Text(oneLine(front), 60))
+	}
+	return w.Flush()
+}
+
+// oneLine is text of a host's for a table.
+func oneLine(text string) string { return strings.Join(strings.Fields(printable(text)), " ") }

@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/ahp"
 	"tether/ahp/client"
+	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/shell"
 	"tether/shellint"
@@ -88,6 +90,21 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	if taken.Claim.Kind != ahp.ClaimSession || taken.Claim.ToolCallID != "" {
 		t.Errorf("after the command it is held by %+v", taken.Claim)
 	}
+	// Each door has its own form for the directory, in which a shell begins and into which it goes.
+	directory := func(uri, path string) {
+		t.Helper()
+		list, err := ask(t.Context(), agent, [2]string{"list_terminals", "{}"}, "")
+		if err != nil || !strings.Contains(list, `"cwd":"`+path+`"`) {
+			t.Errorf("at MCP there are %s, %v; want the directory %s", list, err, path)
+		}
+		snapshot, err := person.Subscribe(t.Context(), taken.Resource)
+		if err != nil || !strings.Contains(string(snapshot.Snapshot.State), `"cwd":"`+uri+`"`) {
+			t.Errorf("at AHP it is %s, %v; want the directory %s", snapshot.Snapshot.State, err, uri)
+		}
+	}
+	directory("file:///", "/")
+	call("run_command", with(made.TerminalID, `, "command": "cd /usr"`+long))
+	directory("file:///usr", "/usr")
 	before := call("read_terminal", with(made.TerminalID, "")).Cursor
 	for _, a := range []ahp.Action{ahp.TerminalClaimed{Claim: ahp.ClientClaim("person")}, ahp.TerminalInput{Data: "echo by ha''nd\r"}} {
 		if _, err := person.Dispatch(t.Context(), taken.Resource, a); err != nil {
@@ -119,5 +136,75 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	}
 	if text, err := ask(t.Context(), agent, [2]string{"list_terminals", "{}"}, ""); err != nil || text != "[]" {
 		t.Errorf("after the end of the session there are %s, %v", text, err)
+	}
+}
+
+// A real shell whose client has vanished is listed with what runs in it, ends by a command, and, where the host is told so, by itself when
+// nothing runs in it any more.
+func TestShellsWhoseClientVanished(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	testkit.Leaks(t)
+	t.Setenv("HOME", t.TempDir()) // nobody's start-up files
+	file := filepath.Join(t.TempDir(), "own.token")
+	r := start(t, "--token-file", file, "--shell-grace", "1s")
+	token, err := existingToken(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := filepath.Join(t.TempDir(), "stop")
+	c, err := connect(t, r, token, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, uri := range []string{"ahp-terminal:/waits", "ahp-terminal:/sleeps"} {
+		if err := c.CreateTerminal(t.Context(), ahp.CreateTerminalParams{Channel: uri, Claim: ahp.ClientClaim("test")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for uri, line := range map[string]string{"ahp-terminal:/waits": "sh -c 'while [ ! -e " + stop + " ]; do sleep 0.1; done; :'\r", "ahp-terminal:/sleeps": "sleep 1000\r"} {
+		if _, err := c.Dispatch(t.Context(), uri, ahp.TerminalInput{Data: line}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shells := func() (all []host.Shell) {
+		t.Helper()
+		var got struct{ Shells []host.Shell }
+		if err := json.Unmarshal([]byte(command(t, exitOK, "shells", "--json", "--url", r.url, "--token-file", file)), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Shells
+	}
+	front := func(i int) string { return shells()[i].Foreground }
+	testkit.Eventually(t, patience, "both run something", func() bool { return front(0) != "" && front(1) != "" })
+	sleeps := front(1)
+	if !strings.HasPrefix(sleeps, "process ") && (sleeps != "sleep 1000" || !strings.Contains(front(0), "while")) { // macOS shows no arguments
+		t.Errorf("in the foreground: %q and %q", front(0), sleeps)
+	}
+	c.Close()
+	testkit.Eventually(t, patience, "nobody is there for them", func() bool { s := shells(); return s[0].AloneSince != nil && s[1].AloneSince != nil })
+	table := command(t, exitOK, "shells", "--url", r.url, "--token-file", file)
+	for _, want := range []string{"NO CLIENT SINCE", sleeps, shells()[1].ID} {
+		if !strings.Contains(table, want) {
+			t.Errorf("the list lacks %q:\n%s", want, table)
+		}
+	}
+	testkit.Eventually(t, patience, "the grace time is over twice", func() bool {
+		all := shells()
+		if len(all) != 2 {
+			t.Fatalf("a shell has ended although something runs in it: %+v", all)
+		}
+		return time.Since(*all[1].AloneSince) > 2*time.Second
+	})
+	command(t, exitOK, "shells", "end", shells()[1].ID, "--url", r.url, "--token-file", file)
+	command(t, exitFailure, "shells", "end", "pty-none", "--url", r.url, "--token-file", file)
+	if all := shells(); len(all) != 1 || all[0].Foreground == "" {
+		t.Errorf("after one was ended: %+v", all)
+	}
+	if err := os.WriteFile(stop, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the shell in which nothing runs ends", func() bool { return len(shells()) == 0 })
+	if got := command(t, exitOK, "shells", "--url", r.url, "--token-file", file); !strings.Contains(got, "runs no shells") {
+		t.Errorf("without any: %s", got)
 	}
 }

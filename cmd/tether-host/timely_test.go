@@ -165,7 +165,7 @@ func TestAnAnswerMayTakeLong(t *testing.T) {
 // What connections that say nothing, or ask without a token, leave behind at a real host: nothing.
 func TestHalfRequestsLeaveNothing(t *testing.T) {
 	testkit.Leaks(t)
-	r := start(t, "--token", "own", "--tokens", filepath.Join(t.TempDir(), "state", "tokens.json"))
+	r := start(t, "--token", ownToken, "--tokens", filepath.Join(t.TempDir(), "state", "tokens.json"))
 	address := strings.TrimPrefix(r.url, "ws://")
 	var all sync.WaitGroup
 	for n := range 100 {
@@ -180,7 +180,7 @@ func TestHalfRequestsLeaveNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := connect(t, r, "own", client.Options{}); err != nil {
+	if _, err := connect(t, r, ownToken, client.Options{}); err != nil {
 		t.Error(err)
 	}
 }

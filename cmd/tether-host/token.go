@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"regexp"
 	"strings"
 
@@ -36,9 +37,16 @@ func (s *settings) credential() (credential, error) {
 		return credential{}, nil
 	case s.tokenFile != "":
 		token, err := tokenIn(s.tokenFile)
+		if err == nil {
+			err = checkStrength("the token in "+s.tokenFile, token)
+		}
 		return credential{token: token, file: s.tokenFile}, err
 	case s.token != "":
-		return credential{token: s.token}, checkToken("--token", s.token)
+		err := checkToken("--token", s.token)
+		if err == nil {
+			err = checkStrength("--token", s.token)
+		}
+		return credential{token: s.token}, err
 	}
 	return credential{token: rand.Text(), made: true}, nil
 }
@@ -61,6 +69,34 @@ func existingToken(file string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	return token, checkToken("the token in "+file, token)
+}
+
+// minTokenBits is how hard the host's own token has to be to guess. A right token passes however many wrong ones came before it, so its
+// strength alone keeps others out.
+const minTokenBits = 128
+
+// checkStrength refuses a token that is too easy to guess. It counts what a random token of these kinds of characters would have, and
+// less for one that repeats a few.
+func checkStrength(what, token string) error {
+	alphabet := 0
+	for _, kind := range []struct {
+		in   *regexp.Regexp
+		size int
+	}{{regexp.MustCompile(`[a-f]`), 6}, {regexp.MustCompile(`[g-z]`), 20}, {regexp.MustCompile(`[0-9]`), 10}, {regexp.MustCompile(`[A-F]`), 6}, {regexp.MustCompile(`[G-Z]`), 20}, {regexp.MustCompile(`[_-]`), 2}} {
+		if kind.in.MatchString(token) {
+			alphabet += kind.size
+		}
+	}
+	distinct := map[rune]bool{}
+	for _, c := range token {
+		distinct[c] = true
+	}
+	alphabet = min(alphabet, 4*len(distinct))
+	if bits := float64(len(token)) * math.Log2(float64(alphabet)); bits < minTokenBits {
+		return &usageError{fmt.Sprintf("%s is too easy to guess: it has about %.0f bits, and a host's own token needs %d", what, bits, minTokenBits),
+			"let tether-host make it: name a file that is not there with --token-file"}
+	}
+	return nil
 }
 
 // checkToken never repeats the token.

@@ -48,8 +48,12 @@ func tokensPath(given string) (string, error) {
 // ownersPath is where is kept which machine has which clientId, beside the tokens.
 func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-clients.jsonl" }
 
-// openTokens lets the host take the tokens that were created for it. The function it returns ends the watching of their file.
-func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func(), err error) {
+// loginsPath is where is kept which browsers are logged in, beside the tokens.
+func loginsPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-logins.json" }
+
+// openTokens lets the host take the tokens that were created for it, with what it keeps beside them. The function it returns ends the
+// watching of their file.
+func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
 	path, err := tokensPath(s.tokens)
 	if err != nil {
 		if s.tokens == "" {
@@ -65,10 +69,15 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options) (stop func()
 	if err != nil {
 		return nil, err
 	}
+	log := o.Logger
+	lasting := own.token
+	if own.made {
+		lasting = "" // the next run makes another
+	}
 	o.Access, o.Owners = t, owners
+	o.Logins = access.OpenLogins(loginsPath(path), t, lasting, func(err error) { log.Error().Err(err).Send() })
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
-	log := o.Logger
 	run.Go(func() {
 		t.Run(ctx, func(err error) {
 			if err == nil {

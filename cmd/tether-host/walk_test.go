@@ -69,6 +69,7 @@ func TestRemoteAgentWalk(t *testing.T) {
 			line = "tether-host --listen 127.0.0.1:0 >host.out 2>host.log & echo $! >host.pid\nuntil grep -q READY host.out; do sleep 0.1; done\n" +
 				"address=$(sed -n 's/^READY ws:..//p' host.out)"
 		}
+		line = strings.ReplaceAll(line, "~/", "") // the directory is a temporary one
 		script += strings.ReplaceAll(line, shown, "$address") + "\n"
 	}
 	shell := s.command("/bin/sh", "-c", script)
@@ -85,7 +86,7 @@ func TestRemoteAgentWalk(t *testing.T) {
 	address := strings.TrimPrefix(strings.Fields(string(ready))[1], "ws://")
 	args := make([]string, len(w.server)-1)
 	for i, arg := range w.server[1:] {
-		args[i] = strings.ReplaceAll(arg, shown, address)
+		args[i] = strings.ReplaceAll(strings.ReplaceAll(arg, "/home/me/", ""), shown, address)
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "helper", Version: "1"}, nil)
 	token, err := os.ReadFile(filepath.Join(s.dir, "helper.token"))

@@ -17,9 +17,9 @@ func TestServerExecutedShellOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	t.Setenv("SHELL", filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe"))
 	t.Setenv("TETHER_SECRET", "canary")
-	r := start(t, "--token", "abc", "--log-level", "trace")
+	r := start(t, "--token", ownToken, "--log-level", "trace")
 	var x transcript
-	c, err := connect(t, r, "abc", client.Options{OnEnvelope: x.take})
+	c, err := connect(t, r, ownToken, client.Options{OnEnvelope: x.take})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,9 +15,10 @@ import (
 
 func acpCommand(a *app) *cobra.Command {
 	var o acpOptions
+	var mcp bool
 	c := &cobra.Command{
-		Use: "acp [flags] -- AGENT ARGS…", Short: "stand between an editor and an ACP agent, and run the agent's commands here",
-		Long: `stand between an editor and an agent that speak the Agent Client Protocol, and
+		Use: "acp [flags] -- AGENT ARGS…", Short: "proxy an ACP agent: run its commands in terminals here",
+		Long: `proxy an ACP agent: sit between an editor and an agent that speak the Agent Client Protocol, and
 run the agent's commands in terminals of this machine.
 
 Put it before the agent's command in the editor's settings:
@@ -27,13 +30,21 @@ listed, can be attached to, and are lent to the default host. Everything else
 passes untouched. The exit status is the agent's.`,
 		Args: someArgs(1, -1, "an agent's command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
-			o.argv = argv
+			o.argv, o.serve = argv, acp.ServerKnown
+			switch {
+			case c.Flags().Changed("mcp") && mcp:
+				o.serve = acp.ServerAlways
+			case c.Flags().Changed("mcp"):
+				o.serve = acp.ServerNever
+			}
 			return a.acp(c, o)
 		},
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the agent's
 	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "whose terminals the agent gets: take (tether's), auto (the editor's if it has some) or editor (never tether's)")
 	c.Flags().StringVar(&o.as, "as", "", "the agent's `NAME`, on which its rights and limits depend, instead of its command's")
+	c.Flags().BoolVar(&mcp, "mcp", false, "add tether's MCP server to the agent's sessions; by default for agents that run their commands themselves, --mcp=false for none")
+	c.Flags().BoolVar(&o.sandbox, "sandbox", false, "run the agent itself in the sandbox that is configured for it, too")
 	c.Flags().BoolVar(&o.ansi, "ansi", false, "leave colours and other escape sequences in what the agent reads")
 	return c
 }
@@ -41,6 +52,8 @@ passes untouched. The exit status is the agent's.`,
 type acpOptions struct {
 	mode, as string
 	ansi     bool
+	sandbox  bool
+	serve    acp.Server
 	argv     []string
 }
 
@@ -51,26 +64,53 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 	default:
 		return usage(c, "--terminal %q must be take, auto or editor", o.mode)
 	}
+	if mode == acp.Editor && o.serve == acp.ServerAlways {
+		return usage(c, "--mcp needs tether's terminals: leave --terminal=editor out")
+	}
 	if o.as == "" {
 		o.as = agentName(o.argv[0])
 	}
-	options := acp.Options{Mode: mode, ANSI: o.ansi, Notice: func(text string) { a.notice("acp: %s", text) }}
-	if mode != acp.Editor {
+	options := acp.Options{Mode: mode, ANSI: o.ansi, Serve: o.serve, Notice: func(text string) { a.notice("acp: %s", text) }}
+	if mode != acp.Editor || o.sandbox {
 		client, d, err := a.client()
 		if err != nil {
 			return err
 		}
-		start := func(ctx context.Context) error { return ensure(ctx, client, d) }
+		start := func(ctx context.Context) error { return a.ensure(ctx, client, d) }
 		if err := start(c.Context()); err != nil {
 			return err
 		}
+		client = client.Patient(silence(a.notice))
 		agent := client.As(o.as)
 		if _, err := agent.Status(c.Context()); err != nil { // now, not at the agent's first command
 			return err
 		}
-		options.Terminals = &agentTerminals{name: o.as, client: agent, person: client, ensure: start}
+		if o.sandbox {
+			if o.argv, err = behindSandbox(c.Context(), agent, o.argv); err != nil {
+				return err
+			}
+		}
+		if mode != acp.Editor {
+			if options.MCP, err = mcpServer(o.as); err != nil {
+				return err
+			}
+			options.Terminals = &agentTerminals{name: o.as, client: agent, person: client, ensure: start}
+		}
 	}
-	return a.serveAgent(c.Context(), options, o.argv)
+	return a.serveAgent(c.Context(), options, o.as, o.argv, o.sandbox)
+}
+
+// mcpServer is tether's MCP server for an agent, as ACP describes servers.
+func mcpServer(as string) (*acp.MCPServer, error) {
+	e, err := mcpEntry(as)
+	if err != nil {
+		return nil, err
+	}
+	s := &acp.MCPServer{Name: "tether", Command: e.Command, Args: e.Args, Env: []acp.EnvVar{}}
+	for _, name := range slices.Sorted(maps.Keys(e.Env)) {
+		s.Env = append(s.Env, acp.EnvVar{Name: name, Value: e.Env[name]})
+	}
+	return s, nil
 }
 
 // agentName is a principal's name made of a program's: npx is a bad one, but better than none.

@@ -37,10 +37,10 @@ type agentProcess struct {
 	dead chan struct{} // closed when the tree was killed
 }
 
-func startAgent(argv []string, stderr io.Writer) (*agentProcess, error) {
+func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*agentProcess, error) {
 	p := &agentProcess{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{}), dead: make(chan struct{})}
 	tag := proc.Tag("acp-" + rand.Text())
-	p.cmd.Env = append(proc.WithoutTag(os.Environ()), tag)
+	p.cmd.Env = append(proc.WithoutTag(os.Environ()), tag, proc.AgentTag(name))
 	p.cmd.Stderr = stderr
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
@@ -60,6 +60,9 @@ func startAgent(argv []string, stderr io.Writer) (*agentProcess, error) {
 	p.tree.Tag = tag
 	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // else it has ended, and the tag leads to what it left
 		p.tree.Leader = leader.ID
+		if err := recordAgent(leader.Pid, name, confined); err != nil { // its environment still says so
+			fmt.Fprintf(stderr, "tether: %v\n", err)
+		}
 	}
 	go func() { // ends with the agent
 		p.err = p.cmd.Wait()
@@ -99,8 +102,8 @@ func (i *agentInput) Close() error {
 }
 
 // serveAgent runs the agent until it or the editor is gone.
-func (a *app) serveAgent(ctx context.Context, o acp.Options, argv []string) error {
-	agent, err := startAgent(argv, a.stderr)
+func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv []string, confined bool) error {
+	agent, err := startAgent(name, argv, confined, a.stderr)
 	if err != nil {
 		return err
 	}

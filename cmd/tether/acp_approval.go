@@ -66,7 +66,7 @@ func (a *agentTerminals) claim(question string) bool {
 }
 
 func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q local.Approval) error {
-	allowed, err := c.Ask(ctx, q.Reason)
+	allowed, err := c.Ask(ctx, strings.Join(append(decides(q), q.Reason), "\n"))
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ type fakeModel struct {
 	command string
 	mu      sync.Mutex
 	results []string // what the model was told that commands printed
+	tools   string   // that the model was offered last
 }
 
 func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -35,6 +36,9 @@ func (m *fakeModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	m.mu.Lock()
+	m.tools = fmt.Sprintf("%s", body.Tools)
+	m.mu.Unlock()
 	ran := false
 	for _, said := range body.Messages {
 		if said.Role == "tool" {
@@ -100,5 +104,23 @@ func TestACPKimi(t *testing.T) {
 	}
 	if status := e.leaves(); status != 0 {
 		t.Errorf("exit status %d: %s", status, e.stderr.String())
+	}
+}
+
+// Kimi Code starts tether's MCP server from the file to which setup adds it, and offers its tools to the model.
+func TestKimiKnowsTetherAfterSetup(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	model, argv, env := kimi(t, "true")
+	agentHome(t, nil)
+	t.Setenv("KIMI_CODE_HOME", strings.TrimPrefix(env[0], "KIMI_CODE_HOME="))
+	if out, status := command(t, "setup", "agents", "kimi", "--yes"); status != 0 {
+		t.Fatalf("setup: %d %s", status, out)
+	}
+	e := editAs(t, "", []string{"--as", "kimi"}, argv, env).opens(object{})
+	e.call("session/prompt", prompt(e.session, "go on"))
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if !strings.Contains(model.tools, "mcp__tether__list_terminals") {
+		t.Errorf("the model was offered %.2000s", model.tools)
 	}
 }

@@ -314,7 +314,7 @@ func TestACPApproval(t *testing.T) {
 		t.Errorf("%v after the editor was asked %s", err, e.asked)
 	}
 	e.refuse = true
-	if r := e.does(object{"do": "create", "params": object{"command": "rm -r other"}}); !strings.Contains(string(r[0]), "-32603") || !strings.Contains(string(r[0]), "the person said no") {
+	if r := e.does(object{"do": "create", "params": object{"command": "rm -r other"}}); !strings.Contains(string(r[0]), "-32603") || !strings.Contains(string(r[0]), "denied by the user") {
 		t.Errorf("refused: %s", r)
 	}
 	e.silent = true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -65,7 +66,7 @@ func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
 
 func (a *app) printApprovals(all []local.Approval) error {
 	if len(all) == 0 {
-		a.notice("nothing waits for you, and no approval stands")
+		a.notice("no pending or active approvals")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -75,7 +76,7 @@ func (a *app) printApprovals(all []local.Approval) error {
 		if x.State != local.ApprovalExpired {
 			until = x.Expires.Local().Format(time.TimeOnly)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, printable(x.Actor, 40), until, printable(approvalLine(x), 60), printable(x.Cwd, 40))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.ID, x.State, printable(cmp.Or(x.Who, x.Actor), 60), until, printable(approvalLine(x), 60), printable(x.Cwd, 40))
 	}
 	return w.Flush()
 }
@@ -102,7 +103,7 @@ func (a *app) printLines(lines []string) {
 // approvalText is everything about one, line by line, so that nothing can hide in a long command; of that at most so many bytes if most is
 // not 0.
 func approvalText(x local.Approval, most int) []string {
-	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, printable(x.Actor, 80), printable(x.Cwd, 0))}
+	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, printable(cmp.Or(x.Who, x.Actor), 160), printable(x.Cwd, 0))}
 	text := approvalLine(x)
 	if most > 0 && len(text) > most {
 		text = text[:most] + fmt.Sprintf("\n… and %d bytes more: tether approvals %s", len(text)-most, x.ID)
@@ -110,11 +111,33 @@ func approvalText(x local.Approval, most int) []string {
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, "  | "+printable(line, 0))
 	}
-	if len(x.Env) > 0 {
-		lines = append(lines, "  setting "+printable(strings.Join(x.Env, ", "), 0))
+	for _, line := range decides(x) {
+		lines = append(lines, "  "+printable(line, 0))
 	}
 	if x.Reason != "" {
 		lines = append(lines, fmt.Sprintf("  %s (%s)", printable(x.Reason, 0), printable(x.Rule, 0)))
 	}
 	return lines
+}
+
+// decides are what decides what runs beside the words of the command, a line each: variables and scripts.
+func decides(x local.Approval) []string {
+	var lines []string
+	for _, setting := range x.Settings {
+		lines = append(lines, "setting "+setting)
+	}
+	for _, s := range x.Scripts {
+		if s.Sum == "" {
+			lines = append(lines, fmt.Sprintf("script %s, which cannot be read (%d bytes)", s.Path, s.Size))
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("script %s as it is now (%d bytes, sha256 %.12s…)", s.Path, s.Size, s.Sum))
+	}
+	return lines
+}
+
+// approvalBell rings the person's terminal and, where it shows notifications (OSC 9), tells what an agent wants to run. The daemon has
+// masked the summary: a terminal hands it on to the desktop, whose notifications others see and programs keep.
+func approvalBell(q local.Approval) string {
+	return "\x1b]9;tether: " + printable(q.Summary, 300) + "\x07\x07"
 }

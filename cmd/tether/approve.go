@@ -70,7 +70,7 @@ func (a *app) watchApprovals(ctx context.Context, client *local.Client) error {
 	go func() { failed <- followApprovals(ctx, client, lists) }()
 	lines := make(chan string) // closed by readLines
 	go readLines(ctx, a.stdin, lines)
-	a.notice("waiting for questions; the end of input or ^C ends this")
+	a.notice("waiting for approval requests; Ctrl-C or Ctrl-D ends this")
 	w := approvalWatch{app: a, client: client, passed: map[string]bool{}}
 	for {
 		var err error

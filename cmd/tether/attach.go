@@ -24,6 +24,7 @@ be attached to.`,
 			if err != nil {
 				return &cannotAttach{err}
 			}
+			client = client.Patient(silence(a.notice))
 			t, err := client.Find(c.Context(), args[0])
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}

@@ -148,7 +148,7 @@ func recordText(ev policy.Record) string {
 			parts = append(parts, prefix+printable(s, most))
 		}
 	}
-	add("", ev.Actor, 40)
+	add("", cmp.Or(ev.Who, ev.Actor), 60)
 	add("by ", ev.Door, 10)
 	add("", ev.Effect, 10)
 	add("", ev.Terminal, 40)

@@ -49,8 +49,9 @@ func configViewCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "view", Short: "print every key with the value that a daemon started now would use, and where it comes from", Args: noArgs,
 		Long: `print every key with the value that a daemon started now would use, and where it
-comes from: flag, environment, file or default. The flags are those of tether
-daemon: tether config view --lend.default no`,
+comes from: flag, environment, file or default; allow-root is that somebody has
+allowed root to run one. The flags are those of tether daemon: tether config view
+--lend.default no`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			flags := fromFlags(c)
 			path, settings, err := loadConfig(flags...)
@@ -60,6 +61,9 @@ daemon: tether config view --lend.default no`,
 			from, err := config.Origins(path, append(fromEnv(), flags...)...)
 			if err != nil {
 				return err
+			}
+			if from["lend.as_root"] == "" && settings.Lend.AsRoot {
+				from["lend.as_root"] = config.FromAllowRoot
 			}
 			if asJSON {
 				return a.printJSON(configView(path, &settings, from))
@@ -85,7 +89,7 @@ type configKey struct {
 	Default string `json:"default"`
 	Kind    string `json:"kind"`
 	Allowed string `json:"allowed,omitempty"`
-	From    string `json:"from"`               // flag, environment, file or default
+	From    string `json:"from"`               // flag, environment, file, allow-root or default
 	Env     string `json:"variable,omitempty"` // in the environment; keys of tables in lists have none
 }
 
@@ -110,11 +114,11 @@ func configCheckCommand(a *app) *cobra.Command {
 			if text := strangeText(); text != "" {
 				a.notice("%s", text)
 			}
-			text := "is in order"
+			text := path + " is valid"
 			if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-				text = "is not there: the defaults apply"
+				text = "no configuration file; using defaults (" + path + ")"
 			}
-			_, err = fmt.Fprintln(a.stdout, path, text)
+			_, err = fmt.Fprintln(a.stdout, text)
 			return err
 		}}
 	settingFlags(c)
@@ -133,6 +137,9 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 		return path, c, configError(&config.Error{Path: path, Problems: wrong})
 	}
 	if c, err = config.Load(path, append(set, flags...)...); err != nil {
+		return path, c, configError(err)
+	}
+	if _, err = lendRoot(d, &c, append(set, flags...)); err != nil {
 		return path, c, configError(err)
 	}
 	if _, err = policy.New(policy.Options{Config: c.Policy}); err != nil {

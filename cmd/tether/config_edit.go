@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -57,14 +56,14 @@ func (a *app) editConfig(ctx context.Context) error {
 		}
 		_, _, err := loadConfig()
 		if err == nil {
-			a.notice("%s is in order; declared terminals: tether up; all else: tether daemon --replace --background", path)
+			a.notice("%s is valid. To apply it: tether up for declared terminals, tether daemon --replace --background for everything else", path)
 			return nil
 		}
 		if !tty.Is(a.stdin) {
 			return err
 		}
 		fmt.Fprintf(a.stderr, "tether: %v\n", err)
-		again, err := a.ask("open it again? [Y/n] ")
+		again, err := a.ask(ctx, "open it again?", true)
 		if err != nil || !again {
 			return exitCode(local.ExitUsage)
 		}
@@ -86,7 +85,7 @@ func makeConfig(path string) error {
 func (a *app) edit(ctx context.Context, path string) error {
 	own := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if own == "" && !tty.Is(a.stdin) {
-		return &usageError{"config edit: there is no terminal to edit at", "the file is " + path + "; VISUAL names a program that changes it"}
+		return &usageError{"config edit needs an interactive terminal", "the file is " + path + "; edit it directly"}
 	}
 	editor := cmp.Or(own, shell.Editor)
 	words := strings.Fields(editor)
@@ -99,15 +98,4 @@ func (a *app) edit(ctx context.Context, path string) error {
 		return &hinted{fmt.Errorf("%s: %w", words[0], err), "VISUAL or EDITOR names another one; the file is " + path}
 	}
 	return nil
-}
-
-// ask wants yes or no; nothing is yes.
-func (a *app) ask(question string) (bool, error) {
-	fmt.Fprint(a.stderr, question)
-	answer, err := bufio.NewReader(a.stdin).ReadString('\n')
-	if err != nil {
-		return false, err
-	}
-	answer = strings.TrimSpace(answer)
-	return answer == "" || strings.EqualFold(answer[:1], "y"), nil
 }

@@ -10,15 +10,12 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
-	"tether/agent/local"
 	"tether/installer"
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/keyring"
+	"tether/platform/notify"
 )
-
-// allowRootVar stands for --allow-root, also for a daemon that another command starts.
-const allowRootVar = "TETHER_ALLOW_ROOT"
 
 func daemonCommand(a *app) *cobra.Command {
 	var f daemonFlags
@@ -35,15 +32,21 @@ that runs to make way. tether stop ends the terminals, too.
 Every key of the configuration is a flag, too, such as --terminals.log_bytes=8MiB;
 tether config keys lists them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			f.allowRoot = f.allowRoot || os.Getenv(allowRootVar) == "1"
 			f.notify, f.settings = installer.Notifier(), fromFlags(c)
+			d, err := dirs.Get()
+			if err != nil {
+				return err
+			}
+			if err := a.mayBeRoot(c.Context(), d, f.allowRoot); err != nil { // before another daemon makes way
+				return err
+			}
 			if f.replace || f.background {
 				return a.replace(c, f)
 			}
 			return a.daemon(c.Context(), f)
 		},
 	}
-	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "run as root, for containers (or "+allowRootVar+"=1); what it lends then: see lend.as_root")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let the daemon run as root, now and from now on, and lend as anybody's does; not needed in a container")
 	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error, instead of what is configured")
 	c.Flags().BoolVar(&f.replace, "replace", false, "take the place of a daemon that runs; its terminals go on")
 	c.Flags().BoolVar(&f.force, "force", false, "with --replace: also if terminals would end")
@@ -66,13 +69,16 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := a.mayBeRoot(ctx, d, f.allowRoot); err != nil {
+		return err
+	}
 	_, settings, err := loadConfig(f.settings...)
 	if err != nil {
 		return err
 	}
 	program, without := holderProgram()
 	limitMemory(settings)
-	daemon, err := agent.New(agent.Config{Dirs: d, Version: version.Text(), AllowRoot: f.allowRoot, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
+	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
 		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
@@ -82,13 +88,8 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	if daemon.Kept() > 0 {
 		a.notice("%s", keptText(daemon.Kept()))
 	}
-	var running *agent.RunningError
-	switch {
-	case errors.Is(err, agent.ErrRoot):
-		return &hinted{&local.Error{Code: local.CodeDenied, Message: err.Error()},
-			"run it as yourself; in a container: tether daemon --allow-root, or " + allowRootVar + "=1 for all commands"}
-	case errors.As(err, &running):
-		return &hinted{err, "tether status shows it, tether stop ends it"}
+	if running, ok := errors.AsType[*agent.RunningError](err); ok {
+		return &hinted{running, "tether status shows it, tether stop ends it"}
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func declareFailure(do string, all []local.Declared) error {
 
 func (a *app) printDeclared(all []local.Declared) {
 	if len(all) == 0 {
-		a.notice("no terminal is declared; tether config edit opens the file for [[terminal]]")
+		a.notice("no terminals are declared; add a [[terminal]] with: tether config edit")
 	}
 	for _, d := range all {
 		fmt.Fprintln(a.stdout, d.Name, declaredText(d), d.ID)

@@ -32,29 +32,32 @@ func builds(t *testing.T) string {
 	return dir
 }
 
-// runDirs are the directories that scripts/run.sh makes for itself.
-func runDirs(t *testing.T) []string {
+// demoDirs are the directories that tether demo makes for itself.
+func demoDirs(t *testing.T) []string {
 	t.Helper()
-	names, err := filepath.Glob("/tmp/tether-run.*")
+	names, err := filepath.Glob("/tmp/tether-demo.*")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return names
 }
 
-func TestMakeRun(t *testing.T) {
+// tether demo, which is what make run starts, shows everything, is only satisfied if an observer saw it, and leaves nothing behind.
+func TestDemo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	bin := builds(t)
-	before := runDirs(t)
+	before := demoDirs(t)
+	program := filepath.Join(bin, "tether")
+	env := append(os.Environ(), "TERM=xterm", "DISPLAY=", "WAYLAND_DISPLAY=", "TETHER_LEND_DEFAULT=no", "TETHER_HOME=/nowhere")
 
 	t.Run("without a terminal", func(t *testing.T) {
-		c := exec.Command("../../scripts/run.sh")
-		c.Env = append(os.Environ(), "TETHER_BIN="+bin)
+		c := exec.Command(program, "demo")
+		c.Env, c.Dir = env, t.TempDir() // without Go, and without a checkout
 		out, err := c.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
-		for _, want := range []string{"  | ", `GET "/hello"`, `GET "/without-a-daemon"`, `GET "/with-another"`, "  | tether: exited 143"} {
+		for _, want := range []string{"  | ", `GET "/hello"`, "page.html has changed", `GET "/without-a-daemon"`, `GET "/with-another"`, "  | tether: exited "} {
 			if !bytes.Contains(out, []byte(want)) {
 				t.Errorf("%q was not shown:\n%s", want, out)
 			}
@@ -64,30 +67,63 @@ func TestMakeRun(t *testing.T) {
 		}
 	})
 	t.Run("at a terminal", func(t *testing.T) {
-		p := sitAt(t, pty.Command{Path: "../../scripts/run.sh", Env: append(os.Environ(), "TETHER_BIN="+bin, "TERM=xterm")})
-		p.sees("TETHER_HOME=", "watch --wait demo-host shell", "http://127.0.0.1:", "/launch?code=")
-		p.types("PS1='> '; echo mark$((1+1)); tether ls\r")
-		p.sees("mark2", "demo-host")
+		p := sitAt(t, pty.Command{Path: program, Args: []string{"tether", "demo"}, Env: env})
+		p.sees("/launch?code=", "TETHER_HOME=", "watch demo-host dev-server", "q quit")
+		p.types("x") // no key
+		p.types("o")
+		p.sees("there is no desktop", "/launch?code=", "q quit")
+		p.types("c")
+		p.sees("changed, and requested once", "q quit")
+		p.types("s")
+		p.sees("tether run --name shell")
+		p.types("echo mark$((1+1)); tether ls\r")
+		p.sees("mark2", "dev-server", "demo-host")
 		p.types("exit 3\r")
-		p.sees("the shell ended with 3")
+		p.sees("the shell has ended", "q quit")
+		p.types("e")
+		p.sees("$ tether kill dev-server", "ended;", "q quit")
+		p.types("c")
+		p.sees("the server has ended already", "q quit")
+		p.types("q")
+		p.sees("nothing is left")
 		p.exits(0)
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		p := sitAt(t, pty.Command{Path: program, Args: []string{"tether", "demo"}, Env: env})
+		p.sees("q quit")
+		p.types("\x03")
+		p.exits(130)
 	})
 	t.Run("cannot succeed without a host", func(t *testing.T) {
 		half := t.TempDir()
-		if err := os.Symlink(filepath.Join(bin, "tether"), filepath.Join(half, "tether")); err != nil {
+		data, err := os.ReadFile(program)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(half, "tether-host"), []byte("#!/bin/sh\necho READY ws://127.0.0.1:1\n"), 0o700); err != nil {
+		if err := os.WriteFile(filepath.Join(half, "tether"), data, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		c := exec.Command("../../scripts/run.sh")
-		c.Env = append(os.Environ(), "TETHER_BIN="+half)
-		if out, err := c.CombinedOutput(); err == nil {
-			t.Errorf("succeeded:\n%s", out)
+		demo := func() (string, error) {
+			c := exec.Command(filepath.Join(half, "tether"), "demo")
+			c.Env = append(env, "PATH=/usr/bin:/bin")
+			out, err := c.CombinedOutput()
+			return string(out), err
+		}
+		if out, err := demo(); err == nil || !strings.Contains(out, "the demo needs tether-host") {
+			t.Errorf("without the program: %v\n%s", err, out)
+		}
+		if err := os.WriteFile(filepath.Join(half, "tether-host"), []byte("#!/bin/sh\necho READY ws://127.0.0.1:1\nexec sleep 1000\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := demo(); err == nil {
+			t.Errorf("with one that serves nothing it succeeded:\n%s", out)
 		}
 	})
-	if after := runDirs(t); len(after) > len(before) {
+	if after := demoDirs(t); len(after) > len(before) {
 		t.Errorf("left behind: %v, before: %v", after, before)
+	}
+	if out, _ := exec.Command("pgrep", "-f", regexp.QuoteMeta(bin)).Output(); len(out) > 0 {
+		t.Errorf("these processes run on: %s", out)
 	}
 }
 

@@ -126,7 +126,7 @@ func (a *app) examine(ctx context.Context) examination {
 	cancel()
 	checks := []func(context.Context, *patient) []check{
 		checkConfig, checkDirectories, checkWriting, checkDisk, checkFiles, checkPTY, checkRoot, checkKeyring, checkDaemon, checkSockets, checkDegraded, checkService,
-		checkShell, checkLogin, checkHosts,
+		checkShell, checkLogin, checkHosts, checkAgents, checkSandbox,
 	}
 	found := make([][]check, len(checks))
 	var wg sync.WaitGroup
@@ -156,7 +156,7 @@ func (a *app) printChecks(all []check) error {
 		if c.Fix != "" {
 			text := "→ " + printable(c.Fix, 300)
 			if c.Doc != "" {
-				text += " (" + c.Doc + ")"
+				text += " (" + docPath(c.Doc) + ")"
 			}
 			fmt.Fprintf(w, "\t\t%s\n", text)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,9 +24,9 @@ import (
 func checkHosts(ctx context.Context, p *patient) []check {
 	switch {
 	case p.down != nil:
-		return []check{{Name: "hosts", Result: checkSkip, Reason: "only the daemon knows of links"}}
+		return []check{{Name: "hosts", Result: checkSkip, Reason: "the daemon is not running, so no host is linked"}}
 	case len(p.status.Hosts) == 0:
-		return []check{{Name: "hosts", Result: checkWarn, Reason: "none is paired: nobody sees a terminal", Fix: "tether pair wss://HOST", Doc: "README.md"}}
+		return []check{{Name: "hosts", Result: checkWarn, Reason: "no host is paired", Fix: "tether pair wss://HOST", Doc: "README.md"}}
 	}
 	found := make([][]check, len(p.status.Hosts))
 	var wg sync.WaitGroup
@@ -42,12 +44,30 @@ func checkHosts(ctx context.Context, p *patient) []check {
 func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 	name := "host " + printable(h.Name, 64)
 	if h.State == "online" {
-		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s", ago(time.Since(h.Since)), h.Protocol)}
+		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; lent and there: %s", ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
+		for _, l := range h.Lent {
+			if l.Problem != "" {
+				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not there: "+l.Problem, "if it stays so: tether unlend "+l.ID+", then tether lend "+l.ID
+			}
+		}
 		return append([]check{c}, checkClock(ctx, name, h)...)
 	}
 	r := route{name: name, url: h.URL}
 	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "see the checks below", Doc: "docs/RELIABILITY.md"}}
+	if n := len(h.Lent); n > 0 {
+		r.all[0].Reason += fmt.Sprintf("; terminals to be lent: %d, none is there", n)
+	}
+	if h.State == "unsupported" && !h.NextRetry.IsZero() {
+		r.all[0].Reason += "; next attempt in " + ago(time.Until(h.NextRetry))
+	}
 	r.walk(ctx, p, h)
+	if !slices.ContainsFunc(r.all[1:], func(c check) bool { return c.Result == checkFail }) {
+		r.all[0].Fix = map[string]string{
+			"refused":     "tether pair " + h.URL + ", with a token that may lend unless the host pairs by a code",
+			"unsupported": "use a host that takes terminals of other machines, such as tether-host",
+		}[h.State]
+		r.all[0].Fix = cmp.Or(r.all[0].Fix, "wait for the next attempt, or: tether host retry "+h.Name)
+	}
 	return r.all
 }
 
@@ -67,7 +87,7 @@ func (r *route) add(step string, result checkResult, reason, fix string) {
 func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	u, err := url.Parse(h.URL)
 	if err != nil {
-		r.add("URL", checkFail, "it cannot be read", "tether unpair "+h.Name+", and pair it again")
+		r.add("URL", checkFail, "the URL is invalid", "tether unpair "+h.Name+", and pair it again")
 		return
 	}
 	if proxy := p.proxy(u); proxy != nil {
@@ -78,14 +98,14 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	}
 	addresses, err := net.DefaultResolver.LookupHost(ctx, u.Hostname())
 	if err != nil {
-		r.add("DNS", checkFail, err.Error(), "is the name right, and the network there?")
+		r.add("DNS", checkFail, err.Error(), "check the name and your network")
 		return
 	}
 	r.ok("DNS", fmt.Sprintf("%d addresses, the first is %s", len(addresses), addresses[0]))
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), portOf(u)))
 	if err != nil {
-		r.add("TCP", checkFail, err.Error(), "does the host run, and does a firewall let you through to port "+portOf(u)+"?")
+		r.add("TCP", checkFail, err.Error(), "check that the host runs, and that no firewall blocks port "+portOf(u))
 		return
 	}
 	defer conn.Close()
@@ -102,11 +122,11 @@ func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
 	if err != nil {
-		r.add("proxy", checkFail, proxy.Redacted()+", which the environment names: "+err.Error(), "correct HTTPS_PROXY, or name the host in NO_PROXY; tether daemon --replace --background takes it over")
+		r.add("proxy", checkFail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or name the host in NO_PROXY; tether daemon --replace --background takes it over")
 		return false
 	}
 	conn.Close()
-	r.ok("proxy", proxy.Redacted()+", named in the environment, answers; it resolves the host's name, and the checks below go through it")
+	r.ok("proxy", proxy.Redacted()+" (from the environment) answers; the checks below go through it")
 	return true
 }
 
@@ -143,18 +163,23 @@ func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
 		r.add("token", checkSkip, "its token cannot be read here", "")
 		return
 	}
-	conn, err := client.Connect(ctx, e, client.Options{ClientID: "tether-doctor", Info: ahp.Implementation{Name: "tether", Version: version.Text()}, Meta: ahp.NewClientMeta()})
+	conn, err := client.Connect(ctx, e, client.Options{ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: version.Text()}, Meta: ahp.NewClientMeta(),
+		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues})
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		r.add("token", checkFail, "the host refuses it", "get a new one, and tether pair "+h.URL+" --token-file FILE")
+		r.add("token", checkFail, "the host refuses the token", "get a new one, and tether pair "+h.URL+" --token-file FILE")
 	case errors.As(err, &version):
 		r.add("protocol", checkFail, version.Error(), "update tether, or the host")
 	case err != nil:
-		r.add("WebSocket", checkFail, err.Error(), "does a proxy on the way let WebSockets through?")
+		r.add("WebSocket", checkFail, err.Error(), "check that proxies on the way pass WebSockets")
 	default:
-		conn.Close()
-		r.ok("WebSocket", "the host lets us in; the daemon tries again soon")
+		defer conn.Close()
+		if marker, _ := ahp.FindClientTerminals(conn.Result()); marker.Forbids() {
+			r.add("token", checkFail, "the token may only observe", "get a token that may lend (tether-host token create NAME --role machine), and tether pair "+h.URL+" --token-file FILE")
+			return
+		}
+		r.ok("WebSocket", "the host lets this machine in")
 	}
 }
 
@@ -186,7 +211,7 @@ func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 	if err != nil {
 		return nil
 	}
-	c := check{Name: name + ": clock", Result: checkOK, Reason: "it agrees with this machine's"}
+	c := check{Name: name + ": clock", Result: checkOK, Reason: "within 30 s of this machine's"}
 	skew := theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)
 	if skew.Abs() > skewWarn {
 		c.Result, c.Reason, c.Fix = checkWarn, skewText(skew), "set the clock: certificates and tokens are valid for a time"

@@ -32,7 +32,7 @@ func checkConfig(context.Context, *patient) []check {
 	case err != nil:
 		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "tether config edit, and tether config check"
 	case errors.Is(missing, fs.ErrNotExist):
-		c.Reason = "there is none: the defaults apply"
+		c.Reason = "no configuration file; using defaults"
 	default:
 		c.Reason = path + " is in order"
 	}
@@ -44,7 +44,11 @@ func checkConfig(context.Context, *patient) []check {
 
 // checkDirectories looks whether they are this user's alone.
 func checkDirectories(_ context.Context, p *patient) []check {
-	c := check{Name: "directories", Result: checkOK, Reason: "they are yours alone", Doc: "docs/PLATFORMS.md"}
+	c := check{Name: "directories", Result: checkOK, Reason: "only you can use them", Doc: "docs/PLATFORMS.md"}
+	if foreign := p.dirs.Check(); foreign != nil {
+		c.Result, c.Reason = checkFail, foreign.Error()
+		return []check{c}
+	}
 	for _, dir := range []string{p.dirs.State, p.dirs.Runtime} {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue // the daemon makes it
@@ -86,7 +90,7 @@ func existing(dir string) string {
 // checkWriting writes something where the daemon keeps what it knows and where its socket is, and takes it away again. Room and permissions
 // do not tell: a disk may be mounted for reading only, and a quota or a server may say no.
 func checkWriting(_ context.Context, p *patient) []check {
-	c := check{Name: "writing", Result: checkOK, Reason: "what is to be kept can be written", Doc: "docs/RELIABILITY.md"}
+	c := check{Name: "writing", Result: checkOK, Reason: "the state directory can be written", Doc: "docs/RELIABILITY.md"}
 	for _, dir := range []string{p.dirs.State, p.dirs.Runtime} {
 		err := tryWriting(dir)
 		if err == nil {
@@ -161,7 +165,7 @@ func checkPTY(ctx context.Context, p *patient) []check {
 	child.Wait()
 	child.Close()
 	if !strings.Contains(string(printed), version.Text()) {
-		c.Reason = "what a program prints on one does not arrive"
+		c.Reason = "the output of a program on it does not arrive"
 		return []check{c}
 	}
 	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it: " + system, Doc: c.Doc}}
@@ -173,10 +177,16 @@ func checkRoot(_ context.Context, p *patient) []check {
 	switch {
 	case p.status.Root != nil:
 		c.Reason = rootText(*p.status.Root)
+		if name := container(); name != "" {
+			c.Result, c.Fix, c.Reason = checkOK, "", "this is a container ("+name+"): "+c.Reason
+		}
 	case p.down == nil || !p.root():
 		return []check{{Name: c.Name, Result: checkOK, Reason: "neither the daemon nor this command runs as root", Doc: c.Doc}}
 	default:
 		c.Reason = "this command runs as root, and a daemon that it starts would"
+		if name := container(); name != "" {
+			c.Result, c.Fix, c.Reason = checkOK, "", "this is a container ("+name+"), in which the daemon may run as root"
+		}
 	}
 	return []check{c}
 }
@@ -189,6 +199,9 @@ func checkDaemon(_ context.Context, p *patient) []check {
 		c.Result, c.Reason, c.Fix = checkWarn, "it is not running", "tether service install has it start at login; tether run starts it, too"
 	case p.down != nil:
 		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), stuckFix(p.dirs)
+		if foreign := p.dirs.Check(); foreign != nil {
+			c.Reason, c.Fix = foreign.Error(), ""
+		}
 	case p.status.Version != version.Text():
 		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, version.Text())
 		c.Fix = "tether daemon --replace --background; its terminals go on"

@@ -35,7 +35,7 @@ func checkKeyring(_ context.Context, p *patient) []check {
 		if err == nil {
 			c.Reason += "; the keyring can be used by now"
 		}
-		if kept.Why != saidSo {
+		if kept.Why != saidSo && kept.Why != "you said so" { // as earlier versions wrote it
 			c.Result, c.Fix = checkWarn, "to keep them in the keyring, unpair all hosts and pair again with --store keyring"
 		}
 	case err != nil && kept != nil:
@@ -51,7 +51,7 @@ func checkKeyring(_ context.Context, p *patient) []check {
 }
 
 // saidSo is why secrets are in a file if the person wants it.
-const saidSo = "you said so"
+const saidSo = "--store file was given"
 
 func unlockFix(err error) string {
 	if errors.Is(err, keyring.ErrSilent) {

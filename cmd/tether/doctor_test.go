@@ -20,6 +20,7 @@ import (
 	"tether/agent"
 	"tether/agent/local"
 	"tether/ahp/client"
+	"tether/host"
 	"tether/installer"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
@@ -105,7 +106,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"a slow keyring", checkKeyring, func(p *patient) {
 			p.keyring = keyring.New(&box{delay: func() { <-time.After(slowKeyring + 50*time.Millisecond) }})
 		}, checkWarn, ""}, // how slow, or that it does not answer: machines differ
-		{"a file instead", checkKeyring, kept(local.StoreFile, "the keyring cannot be used: no D-Bus"), checkWarn, "the keyring can be used by now"},
+		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), checkWarn, "the keyring can be used by now"},
 		{"no login shell", checkLogin, func(p *patient) {
 			p.login = func(context.Context) ([]string, error) { return nil, errors.New("nu says no") }
 		}, checkFail, "nu says no"},
@@ -122,7 +123,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"another version", checkDaemon, func(p *patient) { p.down, p.status.Version = nil, "0.0.1" }, checkWarn, "0.0.1"},
 		{"a daemon that hangs", checkDaemon, func(p *patient) { p.down = context.DeadlineExceeded }, checkFail, "does not answer"},
 		{"what the daemon complains of", checkDegraded, func(p *patient) { p.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, checkWarn, "full"},
-		{"no host", checkHosts, func(p *patient) { p.down = nil }, checkWarn, "none is paired"},
+		{"no host", checkHosts, func(p *patient) { p.down = nil }, checkWarn, "no host is paired"},
 		{"something in the way", checkSockets, func(p *patient) { mkdir(t, agent.SocketPath(p.dirs)) }, checkFail, "in the way"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -320,5 +321,60 @@ func mkdir(t *testing.T, dir string) {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// lenders lets in who has a token: "machine" may lend, "observer" only look.
+type lenders struct{}
+
+func (lenders) Authenticate(token string) (host.Principal, bool) {
+	role := host.Role(token)
+	return host.Principal{Name: token, Role: role}, role == host.RoleMachine || role == host.RoleObserver
+}
+
+func (l lenders) Known(token string) (host.Principal, bool) { return l.Authenticate(token) }
+
+// A token with which nothing can be lent is what doctor names, and what to do; where each step works, the fix is that of the link's state.
+func TestDoctorLooksAtTheToken(t *testing.T) {
+	h := host.New(host.Options{Access: lenders{}})
+	defer h.Close()
+	web := httptest.NewServer(h)
+	defer web.Close()
+	address := strings.Replace(web.URL, "http", "ws", 1)
+	for _, c := range []struct{ token, state, reason, fix, link string }{
+		{"observer", "refused", "the token may only observe", "--role machine", "see the checks below"},
+		{"nobody", "waiting", "the host refuses the token", "tether pair " + address + " --token-file FILE", "see the checks below"},
+		{"machine", "refused", "", "", "with a token that may lend"},
+		{"machine", "unsupported", "", "", "use a host that takes terminals of other machines"},
+		{"machine", "waiting", "", "", "tether host retry x"},
+	} {
+		t.Run(c.token+" "+c.state, func(t *testing.T) {
+			p := healthy(t)
+			p.proxy = func(*url.URL) *url.URL { return nil }
+			if err := secret.Dir(p.dirs.State); err != nil {
+				t.Fatal(err)
+			}
+			text := fmt.Sprintf(`{"version":1,"hosts":[{"name":"x","url":%q,"token":%q,"client_id":"me"}]}`, address, c.token)
+			if err := secret.WriteFile(filepath.Join(p.dirs.State, "hosts.json"), []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			all := checkHost(t.Context(), p, &local.HostStatus{Name: "x", URL: address, State: c.state, Lent: []local.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
+			if all[0].Result != checkFail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "terminals to be lent: 1, none is there") ||
+				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
+				t.Errorf("the link: %+v", all[0])
+			}
+			last := all[len(all)-1]
+			want := check{Name: "host x: token", Result: checkFail, Reason: c.reason}
+			if c.reason == "" {
+				want = check{Name: "host x: WebSocket", Result: checkOK, Reason: "the host lets this machine in"}
+			}
+			if last.Name != want.Name || last.Result != want.Result || last.Reason != want.Reason || !strings.Contains(last.Fix, c.fix) {
+				t.Errorf("the last step: %+v, want %+v with the fix %q", last, want, c.fix)
+			}
+		})
+	}
+	up := &local.HostStatus{Name: "x", URL: address, State: "online", Lent: []local.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
+	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != checkWarn || !strings.Contains(all[0].Reason, "pty-2 is not there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
+		t.Errorf("a terminal that is not there: %+v", all[0])
 	}
 }

@@ -11,6 +11,7 @@ import (
 var examples = map[string]string{
 	"run":               "tether run -- npm run dev\ntether run --name build --detach -- make -j8\ntether run --private -- psql",
 	"shell":             "tether shell\ntether shell --name scratch --private\ntether shell -- fish",
+	"sandbox":           "tether sandbox -- claude\ntether sandbox --as gemini -- npx gemini",
 	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
 	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell",
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
@@ -24,6 +25,7 @@ var examples = map[string]string{
 	"host rm":           "tether host rm work",
 	"lend":              "tether lend web\ntether lend web --host work --for 1h",
 	"unlend":            "tether unlend web\ntether unlend --all",
+	"demo":              "tether demo",
 	"watch":             "tether watch work\ntether watch work web --wait\ntether watch wss://host.example --list --token-file token",
 	"mcp":               "claude mcp add tether -- tether mcp --as claude",
 	"acp":               "tether acp -- gemini --experimental-acp",
@@ -49,6 +51,7 @@ var examples = map[string]string{
 	"config keys":       "tether config keys\ntether config keys | grep lend",
 	"config view":       "tether config view\ntether config view --json | jq -r '.keys[].name'",
 	"config check":      "tether config check",
+	"whoami":            "tether whoami",
 	"env":               "tether env\ntether env --refresh",
 	"ui":                "tether ui",
 	"version":           "tether version",
@@ -62,10 +65,14 @@ var examples = map[string]string{
 
 // descriptions are longer words for commands whose name and first line do not say all.
 var descriptions = map[string]string{
-	"ls": `list the terminals: what runs, since when, who sees it, and the URLs of what
-listens. Terminals that are declared in the configuration and do not run come last.`,
-	"read": `print what a terminal has printed, as far as it is kept: as text, with its colours
-where the output is a terminal. --follow goes on until it exits.`,
+	"ls": `list the terminals: what runs, since when, whose it is, who sees it, and the URLs
+of what listens. What runs comes first, the newest first, then what has exited.
+Terminals that are declared in the configuration and do not run come last. At a
+terminal the list fits the window and leaves out what exited earlier; --all shows it.`,
+	"read": `print what a terminal has printed, as far as it is kept. At a terminal it comes with
+its colours; to a pipe or a file, with NO_COLOR or TERM=dumb, it is plain text, a line
+feed after each line. --color always keeps escape sequences, --raw every byte as it
+was printed. --follow goes on until it exits.`,
 	"commands": `list the commands that a shell in a terminal has run, with their exit statuses.
 Only shells with integration report them; docs/SHELL-INTEGRATION.md says which.`,
 	"kill": `end terminals with everything that runs in them. Programs are asked to end, and

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/local"
+	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
 	"tether/platform/secret"
@@ -37,20 +38,25 @@ func holderProgram() (p agent.Program, without string) {
 	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, ""
 }
 
-// replace asks a daemon that runs to make way, and runs another.
+// replace asks a daemon that runs to make way, and runs another. Replacements take turns: each ends the daemon that the one before
+// has started.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	client, d, err := a.client()
 	if err != nil {
 		return err
 	}
-	if f.replace && answers(c.Context(), d) {
-		next, err := beNext(d)
+	if f.replace {
+		next, err := a.beNext(c.Context(), d)
 		if err != nil {
 			return err
 		}
 		f.arrived = sync.OnceFunc(func() { next.Close() })
 		defer f.arrived()
+		old := agent.Running(d)
 		if err := a.makeWay(c.Context(), client, f.force); err != nil {
+			return stuck(d, err)
+		}
+		if err := waitEnded(c.Context(), d, old); err != nil {
 			return stuck(d, err)
 		}
 	}
@@ -60,8 +66,7 @@ func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	return a.startDaemon(c, client, d, f)
 }
 
-// answers reports whether there is a daemon to replace. Without one nothing may be held: makeWay would wait for the daemon that is
-// to come, which is this one.
+// answers reports whether a daemon listens.
 func answers(ctx context.Context, d dirs.Dirs) bool {
 	conn, err := ipc.Dial(ctx, agent.SocketPath(d))
 	if err != nil {
@@ -71,20 +76,41 @@ func answers(ctx context.Context, d dirs.Dirs) bool {
 	return true
 }
 
-// beNext says to all commands that another daemon is about to answer, so that they wait for it.
-func beNext(d dirs.Dirs) (*ipc.Held, error) {
+// beNext says to all commands that another daemon is about to answer, so that they wait for it. It waits for replacements that began
+// before. The caller closes what it returns.
+func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	if err := secret.Dir(d.Runtime); err != nil {
 		return nil, err
 	}
-	const looks, pause = 50, 10 * time.Millisecond // a command that looks holds it for a moment
-	for n := 1; ; n++ {
+	ctx, cancel := context.WithTimeout(ctx, turnTimeout)
+	defer cancel()
+	defer a.progress(ctx, "waiting for another replacement of the daemon")()
+	for {
 		next, err := ipc.Lock(filepath.Join(d.Runtime, local.NextName))
-		var other *ipc.LockedError
-		if !errors.As(err, &other) || n == looks {
+		other, busy := errors.AsType[*ipc.LockedError](err)
+		if !busy {
 			return next, err
 		}
-		time.Sleep(pause)
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return nil, &hinted{fmt.Errorf("process %d is replacing the daemon and has not finished", other.Pid), "end that process, then try again"}
+		}
 	}
+}
+
+// waitEnded returns when the daemon with that process number, 0 for none, has ended. Another one may have started meanwhile.
+func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	for pid != 0 && agent.Running(d) == pid {
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // makeWay ends a daemon that runs, and leaves its terminals running. It is no error if none runs.
@@ -109,23 +135,11 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 
 // startDaemon starts a daemon in the background.
 func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f daemonFlags) error {
-	l, err := launch(d)
-	if err != nil {
-		return err
-	}
-	if f.replace {
-		if err := client.WaitGone(c.Context()); err != nil {
-			return err
-		}
-	}
-	if f.allowRoot {
-		l.Argv = append(l.Argv, "--allow-root")
-	}
+	var args []string
 	if f.level != "" {
-		l.Argv = append(l.Argv, "--log-level", f.level)
+		args = append(args, "--log-level", f.level)
 	}
-	l.Argv = append(l.Argv, settingArgs(f.settings)...)
-	return client.EnsureDaemon(c.Context(), l)
+	return a.start(c.Context(), client, d, f.allowRoot, append(args, settingArgs(f.settings)...)...)
 }
 
 // daemonOutput is where a daemon in the background prints what goes beside its log: why it could not start, or a crash.
@@ -142,7 +156,7 @@ func launch(d dirs.Dirs) (local.Launch, error) {
 
 // leftText says what runs without a daemon.
 func leftText(n int) string {
-	return terminals(n, "runs", "run") + " without a daemon; the next one takes what runs, tether stop ends it"
+	return terminals(n, "runs", "run") + " without a daemon; the next daemon resumes " + them(n) + ", tether stop ends " + them(n)
 }
 
 // keptText says what a daemon has left running.
@@ -150,7 +164,15 @@ func keptText(n int) string {
 	if n == 0 {
 		return "no terminal was running"
 	}
-	return terminals(n, "runs", "run") + " on; the next daemon takes what runs, tether stop ends it"
+	return terminals(n, "kept", "kept") + "; the next daemon resumes " + them(n)
+}
+
+// them is what n terminals are called after they were named.
+func them(n int) string {
+	if n == 1 {
+		return "it"
+	}
+	return "them"
 }
 
 // terminals is so many of them with a verb.
@@ -161,8 +183,14 @@ func terminals(n int, one, many string) string {
 	return fmt.Sprintf("%d terminals %s", n, many)
 }
 
-// stopTimeout is how long a daemon may take to end; it gives itself 5 s.
-const stopTimeout = 8 * time.Second
+const (
+	// stopTimeout is how long a daemon may take to end; it gives itself 5 s.
+	stopTimeout = 8 * time.Second
+	// turnTimeout is how long a replacement waits for others that began before.
+	turnTimeout = time.Minute
+	// lookAgain is the time between two looks at a lock that another process holds.
+	lookAgain = 10 * time.Millisecond
+)
 
 func stopCommand(a *app) *cobra.Command {
 	var keep, force bool
@@ -199,10 +227,14 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	if s, err := client.Status(ctx); err == nil {
 		running = s.Terminals.Running
 	}
+	list, _ := client.List(ctx) // the daemon that does not answer says so below
 	err = client.Shutdown(ctx)
 	if err == nil {
 		if err = client.WaitGone(ctx); err == nil && running > 0 {
 			a.notice("%s", terminals(running, "was ended", "were ended"))
+		}
+		if err == nil {
+			a.sayLeft(list)
 		}
 		return stuck(d, err)
 	}
@@ -213,9 +245,25 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	if ended.Terminals > 0 {
 		a.notice("no daemon was running; %s", endedText(ended))
 	} else if left == nil {
-		return err
+		return &hinted{err, "there is nothing to stop"}
 	}
 	return left
+}
+
+// sayLeft says what the person's exited terminals have left running; agents' have left nothing, since the daemon ends it.
+func (a *app) sayLeft(list local.TerminalList) {
+	for _, t := range list.Terminals {
+		if t.Exit == nil {
+			continue
+		}
+		switch n := len(term.Leftover(term.ID(t.ID))); n {
+		case 0:
+		case 1:
+			a.notice("1 process of %s runs on", printable(t.Name, 40))
+		default:
+			a.notice("%d processes of %s run on", n, printable(t.Name, 40))
+		}
+	}
 }
 
 // endedText says what was ended without a daemon, and what is lost with it.

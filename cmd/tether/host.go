@@ -17,7 +17,7 @@ type pairedList struct {
 
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "host", Short: "list, choose, rename and forget paired hosts, and offer them tools", SuggestionsMinimumDistance: 2,
+		Use: "host", Aliases: []string{"hosts"}, Short: "list, choose, rename and forget paired hosts, and offer them tools", SuggestionsMinimumDistance: 2,
 		Long: `list, choose, rename and forget paired hosts, and offer them tools.
 
 Several hosts can be paired at once. tether run and tether shell lend to the default
@@ -54,7 +54,7 @@ func pairedListCommand(a *app) *cobra.Command {
 
 func (a *app) printHosts(all []local.HostStatus) error {
 	if len(all) == 0 {
-		a.notice("no host is paired; pair with one by: tether pair URL")
+		a.notice("no host is paired; pair with one: tether pair URL")
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
@@ -64,7 +64,7 @@ func (a *app) printHosts(all []local.HostStatus) error {
 		if h.Default {
 			name += " (default)"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", name, h.State, len(h.Lent), onOff(h.Tools.On), printable(h.URL, 0))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, h.State, lentCount(h), onOff(h.Tools.On), printable(h.URL, 0))
 	}
 	return w.Flush()
 }

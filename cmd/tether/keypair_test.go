@@ -194,7 +194,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	said := map[string]string{"pair by code": byCode.pairByCode(t, "--name", "one")}
-	if !strings.Contains(said["pair by code"], "paired with one") || !strings.Contains(said["pair by code"], "hosts.json, which only you can read") {
+	if !strings.Contains(said["pair by code"], "paired with one") || !strings.Contains(said["pair by code"], "hosts.json (0600)") {
 		t.Errorf("it says %s", said["pair by code"])
 	}
 	run := func(input string, args ...string) {
@@ -236,7 +236,7 @@ func TestSecretsStayWhereTheyAre(t *testing.T) {
 		t.Errorf("watching by an observer's token: %s", out)
 	}
 	said["the archive"] = unpacked(t, report)
-	if !strings.Contains(said["host ls --json"], `"credential": "key"`) || !strings.Contains(said["status"], "secrets    in ") {
+	if !strings.Contains(said["host ls --json"], `"credential": "key"`) || !strings.Contains(said["status"], "secrets    ") {
 		t.Errorf("what is shown: %s%s", said["host ls --json"], said["status"])
 	}
 	canaries := byCode.canaries(t, home, token, "plain-canary-token", byCode.watcher)

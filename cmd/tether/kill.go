@@ -55,4 +55,9 @@ func killAll(ctx context.Context, client *local.Client, refs []string) (ended []
 }
 
 // about says which terminal an error is about.
-func about(ref string, err error) error { return fmt.Errorf("%s: %w", printable(ref, 40), err) }
+func about(ref string, err error) error {
+	if ref == "" || ref == "/" { // the error quotes it
+		return err
+	}
+	return fmt.Errorf("%s: %w", printable(ref, 40), err)
+}

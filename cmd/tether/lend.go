@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,7 +29,9 @@ this changes when the lending ends.`,
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
 			return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
-				return client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds()})
+				t, err := client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds()})
+				a.sayOffline(t)
+				return t, err
 			})
 		},
 	}
@@ -64,7 +67,7 @@ the hosts are told to dispose of what they have. The terminals run on.`,
 				fmt.Fprintln(a.stdout, t.ID, lentPhrase(t))
 			}
 			if err == nil && len(ended.Terminals) == 0 {
-				a.notice("nothing was lent")
+				a.notice("no terminal was shared")
 			}
 			return err
 		},
@@ -138,6 +141,9 @@ func lentText(t local.Terminal) string {
 		if l.Observers != nil && *l.Observers > 0 {
 			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
 		}
+		if state, ok := loanStates[l.State]; ok {
+			more = append(more, state)
+		}
 		text := l.Host
 		if len(more) > 0 {
 			text += " (" + strings.Join(more, ", ") + ")"
@@ -147,10 +153,76 @@ func lentText(t local.Terminal) string {
 	return strings.Join(hosts, ", ")
 }
 
+// loanStates say in a list what keeps a lent terminal from being at its host.
+var loanStates = map[string]string{local.LoanPending: "to be lent", local.LoanOffline: "offline", local.LoanRefused: "refused"}
+
+// lentCount is how many of the terminals that are lent to a host it has.
+func lentCount(h local.HostStatus) string {
+	there := 0
+	for _, l := range h.Lent {
+		if l.There {
+			there++
+		}
+	}
+	if there == len(h.Lent) {
+		return strconv.Itoa(there)
+	}
+	return fmt.Sprintf("%d of %d", there, len(h.Lent))
+}
+
+// visibleText says who can watch a terminal that is lent, and where nobody can yet.
+func visibleText(t local.Terminal) string {
+	var visible, lent, more []string
+	for _, l := range t.Loans {
+		host := printable(l.Host, 70)
+		until := ""
+		if l.Until != nil {
+			until = " until " + clock(*l.Until)
+		}
+		switch l.State {
+		case local.LoanOffline:
+			lent = append(lent, host+until)
+			more = append(more, host+" is offline: output is sent when it is back")
+		case local.LoanRefused:
+			more = append(more, "is not visible to "+host+", which does not take it: tether status says why and when it is tried again")
+		default:
+			visible = append(visible, host+until+watchingText(l))
+		}
+	}
+	var parts []string
+	if len(visible) > 0 {
+		parts = append(parts, "is visible to "+strings.Join(visible, ", "))
+	}
+	if len(lent) > 0 {
+		parts = append(parts, "is lent to "+strings.Join(lent, ", "))
+	}
+	return strings.Join(append(parts, more...), "; ")
+}
+
+// watchingText is how many watch at a host. Nobody watches what the host does not have yet.
+func watchingText(l local.Loan) string {
+	switch {
+	case l.Observers != nil:
+		return fmt.Sprintf(" (%d watching)", *l.Observers)
+	case l.State == local.LoanPending:
+		return " (0 watching)"
+	}
+	return "" // the host does not say
+}
+
 // sayLent tells a person who takes a terminal in hand who can watch, unless they have switched that off.
 func (a *app) sayLent(t local.Terminal) {
 	if len(t.Loans) > 0 && tty.Is(a.stdin) && tty.Is(a.stdout) && wantsLent() {
-		a.notice("%s %s: it is watched there; tether unlend %s ends that", t.ID, lentPhrase(t), t.ID)
+		a.notice("%s %s; stop sharing: tether unlend %s", nameOf(t), visibleText(t), t.ID)
+	}
+}
+
+// sayOffline says which of the hosts that a terminal is lent to are not there.
+func (a *app) sayOffline(t local.Terminal) {
+	for _, l := range t.Loans {
+		if l.State == local.LoanOffline {
+			a.notice("%s is offline: output is sent when it is back", printable(l.Host, 70))
+		}
 	}
 }
 
@@ -164,17 +236,21 @@ func wantsLent() bool {
 	return err == nil && settings.Lend.Notice
 }
 
-// sayNobody tells why nobody watches a terminal that was started without a word about it.
+// sayNobody tells why a terminal that was started without a choice of hosts is not shared.
 func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal) {
 	status, err := client.Status(c.Context())
 	paired := err == nil && slices.ContainsFunc(status.Hosts, func(h local.HostStatus) bool { return h.Default })
 	switch {
 	case paired && status.Root != nil && !status.Root.Lends:
-		a.notice("nobody watches %s, since the daemon runs as root; tether lend %s lets the host watch, lend.as_root = true in the configuration always", t.ID, t.ID)
+		a.notice("%s is not shared, because the daemon runs as root; share it with: tether lend %s, or always with lend.as_root = true", nameOf(t), t.ID)
 		return
 	case paired:
-		a.notice("nobody watches %s, as configured; tether lend %s lets the host watch", t.ID, t.ID)
+		a.notice("%s is not shared, as configured; share it with: tether lend %s", nameOf(t), t.ID)
 		return
 	}
-	a.notice("nobody watches %s: no default host; pair with one by: tether pair URL", t.ID)
+	why := "no host is paired; pair with one: tether pair URL"
+	if err == nil && len(status.Hosts) > 0 {
+		why = "no host is the default one; choose one: tether host use NAME"
+	}
+	a.notice("%s is not shared: %s", nameOf(t), why)
 }

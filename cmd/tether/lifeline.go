@@ -93,7 +93,7 @@ func (l *lifeline) comeBack(ctx context.Context) error {
 		att, err := l.client.Attach(ctx, l.id, l.from)
 		if err == nil {
 			l.swap(att)
-			l.notice("the daemon was gone for %s; %s goes on where it was\r", round(time.Since(began)), l.id)
+			l.notice("reconnected after %s; the terminal kept running\r", round(time.Since(began)))
 			return nil
 		}
 		var remote *local.Error

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"text/tabwriter"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
+	"tether/agent/term"
+	"tether/platform/tty"
 )
 
 func lsCommand(a *app) *cobra.Command {
-	var asJSON bool
+	var asJSON, everything bool
 	c := &cobra.Command{
 		Use: "ls", Aliases: []string{"list"}, Short: "list the terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -32,42 +35,103 @@ func lsCommand(a *app) *cobra.Command {
 				return a.printJSON(all)
 			}
 			if all.Waiting > 0 {
-				a.notice("%d of an agent's commands wait for your approval: tether approvals", all.Waiting)
+				a.notice("%s: tether approvals", awaiting(all.Waiting))
 			}
-			return a.printTerminals(all.Terminals, all.Declared)
+			return a.printTerminals(all.Terminals, all.Declared, everything)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().BoolVarP(&everything, "all", "a", false, "also those that exited earlier, which a list at a terminal leaves out")
 	return c
 }
 
-// printTerminals lists the terminals, then those that are declared and do not run.
-func (a *app) printTerminals(all []local.Terminal, declared []local.Declared) error {
-	if len(all)+len(declared) == 0 {
+// shownExited is how many terminals that have exited a list at a terminal shows.
+const shownExited = 5
+
+// printTerminals lists the terminals, then those that are declared and do not run. At a terminal it fits the window, and only the newest
+// of those that have exited are listed, unless all are asked for.
+func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, all bool) error {
+	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
 		return nil
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tSTATE\tSINCE\tLENT TO\tCOMMAND")
-	for _, t := range all {
-		state, since := "running", t.Started
-		if t.Exit != nil {
-			state, since = exitText(*t.Exit), t.Exit.At
+	hidden, width := 0, 0
+	if tty.Is(a.stdout) {
+		cols, _ := a.size()
+		width = int(cols)
+		if !all {
+			list, hidden = foldExited(list, shownExited)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", t.ID, printable(t.Name, 24), state, ago(time.Since(since)),
-			lentText(t), printable(shellLine(t.Command), 60)+urlText(t.Listening))
+	}
+	t := columns{least: []int{0, 8, 0, 0, 6, 8, 10}, rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "LENT TO", "COMMAND"}}}
+	for _, x := range list {
+		state, since := stateOf(x)
+		t.rows = append(t.rows, []string{x.ID, printable(x.Name, 0), state, ago(time.Since(since)), ownerOf(x), lentText(x),
+			printable(shellLine(x.Command), maxCommand) + urlText(x.Listening)})
 	}
 	for _, d := range declared {
-		if d.State == "running" {
-			continue
+		if d.State != "running" {
+			t.rows = append(t.rows, []string{"(declared)", d.Name, declaredText(d), ago(time.Since(d.Since)), "you", "-",
+				printable(cmp.Or(d.Line, shellLine(d.Command)), maxCommand)})
 		}
-		command := d.Line
-		if command == "" {
-			command = shellLine(d.Command)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", "(declared)", d.Name, declaredText(d), ago(time.Since(d.Since)), "-", printable(command, 60))
 	}
-	return w.Flush()
+	_, err := fmt.Fprintln(a.stdout, strings.Join(t.lines(width), "\n"))
+	if hidden > 0 {
+		a.notice("%s exited earlier: tether ls --all", count(hidden, "more terminal"))
+	}
+	return err
+}
+
+// maxCommand is how many characters of a command line a list shows.
+const maxCommand = 60
+
+// foldExited leaves out all but the first few of the terminals that have exited.
+func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden int) {
+	for _, t := range list {
+		if t.Exit != nil {
+			if most--; most < 0 {
+				hidden++
+				continue
+			}
+		}
+		shown = append(shown, t)
+	}
+	return shown, hidden
+}
+
+// count is a number with its noun, which takes an s.
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", n, noun)
+}
+
+// stateOf is how a terminal is, and since when.
+func stateOf(t local.Terminal) (state string, since time.Time) {
+	switch {
+	case t.Exit != nil:
+		return exitText(*t.Exit), t.Exit.At
+	case !t.Visible:
+		return "background", t.Started
+	}
+	return "running", t.Started
+}
+
+// ownerOf is whose a terminal is: "you", or the agent's name.
+func ownerOf(t local.Terminal) string {
+	if t.Owner == term.User.String() {
+		return "you"
+	}
+	return printable(strings.TrimPrefix(t.Owner, "agent "), 24)
+}
+
+// awaiting says how many commands of agents the person is asked about.
+func awaiting(n int) string {
+	if n == 1 {
+		return "1 agent command awaits approval"
+	}
+	return fmt.Sprintf("%d agent commands await approval", n)
 }
 
 func exitText(e local.Exit) string {

@@ -3,12 +3,14 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 
 	"tether/agent/holder"
+	"tether/agent/local"
 	"tether/internal/version"
 	"tether/platform/sandbox"
 	"tether/platform/shell"
@@ -39,11 +41,18 @@ func run() int {
 	signal.Notify(pipe, syscall.SIGPIPE)
 	defer signal.Stop(pipe)
 
+	tells := os.Getenv(local.TellVar) != ""
+	os.Unsetenv(local.TellVar) // what this process starts has another standard input
+
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	root := newRoot(a)
 	root.SetArgs(os.Args[1:])
 	err := root.ExecuteContext(ctx)
 	a.explain(ctx, err)
+	if tells && !silent(ctx, err) {
+		text, hint := inWords(err)
+		_ = json.NewEncoder(os.Stdin).Encode(local.Error{Code: local.CodeInternal, Message: text, Hint: hint}) // whoever listens may be gone
+	}
 	return exitStatus(ctx, err)
 }
 

@@ -23,13 +23,18 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/proc"
+	"tether/platform/sandbox"
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb && filepath.Base(os.Args[0]) != "tether" { // not a script's
+		os.Exit(sandbox.Main(os.Args[2:]))
+	}
 	os.Setenv(raceVar, quickRace)
 	if _, ok := os.LookupEnv(lendAsRootVar); !ok { // a script may have emptied it
 		os.Setenv(lendAsRootVar, "true")
 	}
+	setContainer()
 	os.Exit(testkit.Main(scripts{m}))
 }
 
@@ -39,13 +44,14 @@ type scripts struct{ m *testing.M }
 
 func (s scripts) Run() int {
 	testscript.Main(s.m, map[string]func(){
-		"tether":     func() { setAway(); main() },
+		"tether":     func() { setAway(); setContainer(); main() },
 		"acppeer":    acpPeer,
 		"argv":       argv,
 		"does":       does,
 		"flood":      flood,
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
+		"atprompt":   prompted,
 	})
 	return 0 // not reached
 }
@@ -58,6 +64,11 @@ func setAway() {
 		awayPatience, missingPatience = d, d
 	}
 }
+
+// containerVar names the container in which a command of a test is. Tests are the same in a container and outside.
+const containerVar = "TEST_CONTAINER"
+
+func setContainer() { container = func() string { return os.Getenv(containerVar) } }
 
 // does takes a step for each argument, on every system: print:TEXT a line, after:TIME, file:PATH until there is one, read a line,
 // exit:STATUS.
@@ -113,8 +124,12 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 	testscript.Run(t, testscript.Params{
 		Dir: folder, RequireExplicitExec: true, RequireUniqueNames: true,
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "wall":
+				self, err := os.Executable()
+				return err == nil && sandbox.Works(sandbox.Wall, self) == nil, err
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

@@ -7,8 +7,10 @@ import (
 
 // book is what the manual says beyond the help of the commands.
 func book() manual.Book {
-	return manual.Book{Version: version.Text(), Sections: []manual.Section{
-		{Title: "EXIT STATUS", Text: `  0    done
+	return manual.Book{Version: version.Text(),
+		Names: map[string]string{"tether host": "tether-hosts"}, // tether-host is a program
+		Also:  []string{"tether-host"}, Sections: []manual.Section{
+			{Title: "EXIT STATUS", Text: `  0    done
   1    it failed; the message says why
   2    the command line or the configuration makes no sense
   3    the daemon is not running
@@ -25,12 +27,13 @@ func book() manual.Book {
 
 run, shell and attach exit with the status of the command that ran in the
 terminal, 128 + n if signal n ended it.`},
-		{Title: "ENVIRONMENT", Text: `  TETHER_HOME        an absolute path, below which everything is kept
-  TETHER_ALLOW_ROOT  1 lets the daemon run as root, for containers
+			{Title: "ENVIRONMENT", Text: `  TETHER_HOME        an absolute path, below which everything is kept
+  TETHER_ALLOW_ROOT  1 lets the daemon run as root for this time, as in CI; it
+                     then lends by name only, unless lend.as_root is true
 
 Every key of the configuration is a variable, too: TETHER_LEND_AS_ROOT is
 lend.as_root. tether config view says where each value comes from.`},
-		{Title: "FILES", Text: `tether config path prints where the configuration file is, tether status --json
+			{Title: "FILES", Text: `tether config path prints where the configuration file is, tether status --json
 where a daemon that runs has its socket and its log.`},
-	}}
+		}}
 }

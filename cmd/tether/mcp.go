@@ -24,6 +24,7 @@ name. Agents of different names do not see each other's terminals. For example:
 			}
 			agent := client.As(as)
 			pipe := &mcpPipe{open: agent.MCP, in: a.stdin, out: a.stdout, patience: awayPatience, notice: a.notice}
+			defer whileConnected(c.Context(), client, silence(a.notice), pipe.awaits)()
 			return pipe.run(c.Context())
 		},
 	}

@@ -74,6 +74,13 @@ func (p *mcpPipe) run(ctx context.Context) error {
 	}
 }
 
+// awaits reports whether the client waits for an answer, or for the connection.
+func (p *mcpPipe) awaits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.stream == nil || len(p.waiting) > 0
+}
+
 func (p *mcpPipe) isDone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +202,7 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 		if err == nil {
 			if err = p.replay(stream); err == nil {
 				p.swap(stream)
-				p.notice("the daemon was gone for %s; the session goes on", round(time.Since(began)))
+				p.notice("reconnected to the daemon after %s", round(time.Since(began)))
 				return stream, nil
 			}
 			stream.Close()

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/platform/dirs"
 	"tether/platform/proc"
 )
 
@@ -40,14 +42,51 @@ func devServer() {
 func mcpClient(t *testing.T, argv ...string) *sdk.ClientSession {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd := atAPrompt(argv...)
 	cmd.Stderr = os.Stderr
 	s, err := c.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if runtime.GOOS == "windows" { // see atAPrompt
+		forgetAgents(t)
+	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// forgetAgents makes a test that has started tether mcp by itself the person again.
+func forgetAgents(t *testing.T) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(dirsOf(os.Getenv(dirs.HomeVar)).State, "agents")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// atAPrompt is a command as somebody types it: below a shell that leads its session, which is no agent. Else whoever starts tether mcp
+// is one, and this test could not be the person any more. Windows has no sessions.
+func atAPrompt(argv ...string) *exec.Cmd {
+	if runtime.GOOS != "windows" {
+		argv = append([]string{"sh", "-c", `"$@"; exit $?`, "sh"}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	proc.InSession(cmd)
+	return cmd
+}
+
+// prompted is atAPrompt for scripts.
+func prompted() {
+	cmd := atAPrompt(os.Args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 }
 
 // tool calls a tool and returns the text of its answer.
@@ -258,7 +297,7 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 		ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI },
 	})
 	var lines testkit.Output // that went to the program
-	wire := &sdk.LoggingTransport{Transport: &sdk.CommandTransport{Command: exec.Command("tether", "mcp", "--as", "claude")}, Writer: &lines}
+	wire := &sdk.LoggingTransport{Transport: &sdk.CommandTransport{Command: atAPrompt("tether", "mcp", "--as", "claude")}, Writer: &lines}
 	s, err := c.Connect(t.Context(), wire, &sdk.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
 	if err != nil {
 		t.Fatal(err)
@@ -335,6 +374,7 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	lines := bufio.NewScanner(heard)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
 	lines.Scan()
+	forgetAgents(t)
 	id, _ := command(t, append([]string{"run", "--detach", "--"}, testkit.Sleep()...)...)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	fmt.Fprintln(say, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"`+id+`"}}}`)
@@ -361,7 +401,7 @@ func TestMCPAnswersAClientThatIsDone(t *testing.T) {
 		t.Fatalf("daemon: status %d", status)
 	}
 	id, _ := command(t, "run", "--detach", "--", "does", "after:1s", "exit:7")
-	cmd := exec.Command("tether", "mcp")
+	cmd := atAPrompt("tether", "mcp")
 	cmd.Stdin = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"` + id + `"}}}

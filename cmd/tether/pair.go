@@ -27,8 +27,9 @@ in by a key that never leaves it. With a pairing token of the host nobody has to
 approve. Other hosts have a token, which is asked for on the terminal.
 
 Tokens are read from --token-file (- is standard input), never from the command line.
-Pairing again with the same URL replaces the token; where a key lets this machine in
-there is nothing to do. tether unpair has the host forget this machine's key.`,
+The host is asked first: if it refuses, or the token may not lend, nothing changes.
+Pairing again with the same URL replaces the token, and what is lent is lent anew;
+where a key lets this machine in there is nothing to do. tether unpair has the host forget this machine's key.`,
 		Example: `  tether pair wss://host.example
   tether pair --token-file - wss://host.example < token
   tether pair --without-token ws://127.0.0.1:9187`,
@@ -77,7 +78,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 		}
 		switch {
 		case offer.Paired != nil:
-			a.notice("it was paired already, and lets this machine in")
+			a.notice("already paired; the host accepts this machine")
 			return *offer.Paired, nil
 		case offer.ID != "":
 			return a.compare(c, client, offer)
@@ -98,8 +99,8 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 // compare shows the code and waits until it was approved at the host.
 func (a *app) compare(c *cobra.Command, client *local.Client, o local.PairOffer) (local.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", printable(o.HostKey, 80), printable(o.DeviceKey, 80), printable(o.Code, 20))
-	a.notice("at the host, somebody who has this code from you lets this machine in: tether-host approve %s", printable(o.Code, 20))
-	a.notice("waiting for at most %d minutes; Ctrl-C gives up. With a token instead: --token-file", o.ExpiresMs/60_000)
+	a.notice("ask the host's administrator to run: tether-host approve %s", printable(o.Code, 20))
+	a.notice("waiting up to %d minutes; Ctrl-C cancels. To pair with a token instead: --token-file", o.ExpiresMs/60_000)
 	h, err := client.Finish(c.Context(), o.ID)
 	if err == nil {
 		err = a.showStore(c, client)
@@ -107,11 +108,11 @@ func (a *app) compare(c *cobra.Command, client *local.Client, o local.PairOffer)
 	return h, err
 }
 
-// showStore says where secrets are, if that is not the keyring.
+// showStore says where secrets are, if that is not the keyring. tether status says why.
 func (a *app) showStore(c *cobra.Command, client *local.Client) error {
 	s, err := client.Status(c.Context())
 	if err == nil && s.Secrets != nil && s.Secrets.Store == "file" {
-		a.notice("secrets are in %s, which only you can read: %s", printable(s.Secrets.Path, 0), printable(s.Secrets.Why, 200))
+		a.notice("secrets are in %s (0600)", printable(s.Secrets.Path, 0))
 	}
 	return err
 }
@@ -119,9 +120,9 @@ func (a *app) showStore(c *cobra.Command, client *local.Client) error {
 func (a *app) paired(h local.HostStatus) error {
 	_, err := fmt.Fprintf(a.stdout, "paired with %s at %s\n", printable(h.Name, 0), printable(h.URL, 0))
 	if h.Default {
-		a.notice("tether run -- CMD lends to it")
+		a.notice("Next: tether run -- CMD")
 	} else {
-		a.notice("tether run --host %s -- CMD lends to it", h.Name)
+		a.notice("Next: tether run --host %s -- CMD", h.Name)
 	}
 	return err
 }
@@ -141,7 +142,7 @@ func unpairCommand(a *app) *cobra.Command {
 				return err
 			}
 			if u.Keeps != "" {
-				a.notice("the host could not be told, and may know this machine's key yet; have it revoked there: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
+				a.notice("the host could not be told and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
 			}
 			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
 			return err

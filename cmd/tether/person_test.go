@@ -329,7 +329,7 @@ func TestPlay(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := sit(t, "play", "--idle-limit", "10ms", name)
-	p.sees("it was recorded in 200x24, your window has 100x30", "full screen", "later", "\x1b[?25h", "\x1b[?1049l")
+	p.sees("recorded at 200x24, your window is 100x30", "full screen", "later", "\x1b[?25h", "\x1b[?1049l")
 	p.exits(0)
 	p = sit(t, "play", name)
 	p.sees("full screen")
@@ -350,7 +350,7 @@ func TestColours(t *testing.T) {
 		p := sitAt(t, pty.Command{Path: "tether", Args: []string{"tether", "approvals"}, Env: append([]string{c.env, "TERM=xterm", "NO_COLOR="}, os.Environ()...)}) // the first counts
 		p.exits(0)
 		<-p.done
-		if got := strings.Contains(p.shown(), "\x1b["); got != c.want || !strings.Contains(p.shown(), "nothing waits for you") {
+		if got := strings.Contains(p.shown(), "\x1b["); got != c.want || !strings.Contains(p.shown(), "no pending or active approvals") {
 			t.Errorf("with %s: %q", c.env, p.shown())
 		}
 	}

@@ -59,7 +59,7 @@ func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	if paced {
 		screen = newSafeView(a.stdout) // it may be somebody else's
 		if cols, rows := a.size(); int(cols) < r.Header.Cols || int(rows) < r.Header.Rows {
-			a.notice("it was recorded in %dx%d, your window has %dx%d: lines may break", r.Header.Cols, r.Header.Rows, cols, rows)
+			a.notice("recorded at %dx%d, your window is %dx%d: lines may wrap", r.Header.Cols, r.Header.Rows, cols, rows)
 		}
 		defer func() { a.stdout.Write(m.restore()) }()
 	}

@@ -35,7 +35,7 @@ a daemon of its own.`,
 				return a.printJSON(p)
 			}
 			if len(p.Ports) == 0 {
-				a.notice("no program of it listens on a TCP port")
+				a.notice("nothing in this terminal listens on a TCP port")
 				return nil
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

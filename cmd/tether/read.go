@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +15,7 @@ import (
 func readCommand(a *app) *cobra.Command {
 	var o local.ReadOptions
 	var raw bool
+	color := colorAuto
 	c := &cobra.Command{
 		Use: "read ID", Short: "print what a terminal has printed", Args: someArgs(1, 1, "the id or name of a terminal"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -22,6 +25,9 @@ func readCommand(a *app) *cobra.Command {
 			if o.Command < 0 || o.Command > 0 && o.Lines > 0 {
 				return usage(c, "--command takes the number of one command, and no --tail")
 			}
+			if !slices.Contains(colorChoices, color) {
+				return usage(c, "--color %q must be %s", color, strings.Join(colorChoices, ", "))
+			}
 			if raw {
 				o.View = "raw"
 			}
@@ -29,12 +35,18 @@ func readCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if o.Follow {
+				say := silence(a.notice)
+				defer whileConnected(c.Context(), client, say, nil)()
+				client = client.Patient(say)
+			}
 			body, err := client.Read(c.Context(), args[0], o)
 			if err != nil {
 				return about(args[0], err)
 			}
 			defer body.Close()
-			if err = a.show(body); errors.Is(err, local.ErrDropped) {
+			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
+			if err = a.show(body, plain, o.Follow); errors.Is(err, local.ErrDropped) {
 				return &hinted{err, "the terminal may run on; the same command reads on when there is a daemon"}
 			}
 			return err
@@ -43,12 +55,29 @@ func readCommand(a *app) *cobra.Command {
 	c.Flags().IntVar(&o.Lines, "tail", 0, "only the last `N` lines")
 	c.Flags().IntVar(&o.Command, "command", 0, "only what command `N` printed; tether commands lists them")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the terminal exits")
-	c.Flags().BoolVar(&raw, "raw", false, "every byte as it was printed")
+	c.Flags().BoolVar(&raw, "raw", false, "every byte as it was printed, whatever the output is")
+	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (at a terminal), always or never")
+	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
 }
 
-// show copies what a terminal printed and leaves the person's own terminal as it was.
-func (a *app) show(from io.Reader) error {
+// Values of --color.
+const (
+	colorAuto   = "auto"
+	colorAlways = "always"
+	colorNever  = "never"
+)
+
+var colorChoices = []string{colorAuto, colorAlways, colorNever}
+
+// show copies what a terminal printed, as plain text or as it is, and leaves the person's own terminal as it was. If live, a line is
+// shown before it is complete.
+func (a *app) show(from io.Reader, plain, live bool) error {
+	if plain {
+		text := &plainText{out: a.stdout, live: live}
+		_, err := io.Copy(text, from)
+		return errors.Join(err, text.Close())
+	}
 	if !tty.Is(a.stdout) {
 		_, err := io.Copy(a.stdout, from)
 		return err

@@ -33,6 +33,9 @@ far as the terminal shows it. --all begins with what was kept from before, at on
 			if err != nil {
 				return err
 			}
+			say := silence(a.notice)
+			defer whileConnected(c.Context(), client, say, nil)()
+			client = client.Patient(say)
 			t, err := client.Find(c.Context(), args[0])
 			if err != nil {
 				return about(args[0], err)
@@ -91,7 +94,7 @@ func (a *app) record(ctx context.Context, client *local.Client, t local.Terminal
 		case local.EventResized:
 			err = w.Write(asciicast.Event{At: at, Kind: asciicast.Resize, Data: fmt.Sprintf("%dx%d", e.Cols, e.Rows)})
 		case local.EventLagged:
-			a.notice("%d bytes were lost: the file was not written fast enough", e.Lost)
+			a.notice("%s skipped: the file was not written fast enough", sizeText(e.Lost))
 		case local.EventExit:
 			return w.Write(asciicast.Event{At: at, Kind: asciicast.Exit, Data: fmt.Sprint(e.Code)})
 		case local.EventDropped:

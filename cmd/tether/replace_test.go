@@ -20,9 +20,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"tether/agent/holder"
+	"tether/agent"
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/platform/ipc"
 	"tether/platform/pty"
 )
 
@@ -102,7 +103,7 @@ func TestScriptOutlivesDaemons(t *testing.T) {
 		t.Errorf("%v of %+v, %d of %d bytes, %v\n%s", err, x.Exit, got, x.Bytes, wrong, said.String())
 	}
 	t.Logf("%d bytes", x.Bytes)
-	if !strings.Contains(said.String(), "goes on where it was") {
+	if !strings.Contains(said.String(), "the terminal kept running") {
 		t.Errorf("the person was told %q", said.String())
 	}
 }
@@ -142,7 +143,7 @@ func TestPersonOutlivesDaemons(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.start("daemon")
-	p.sees("tether: the daemon was gone for", "goes on where it was", "<two>")
+	p.sees("tether: reconnected after", "the terminal kept running", "<two>")
 	p.types("three\r")
 	p.sees("<three> 20 90")
 	m.start("daemon", "--replace")
@@ -207,7 +208,7 @@ func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	p := sit(t, "run", "--name", "web", "--", "sh", "-c", "echo ready; read x; exit 3")
-	p.sees("is lent to lab", "ready")
+	p.sees("is visible to lab (0 watching)", "ready")
 	before, err := m.door.Lend(t.Context(), "web", local.LendRequest{ForMs: 500})
 	if err != nil || len(before.Loans) != 1 || before.Loans[0].Until == nil {
 		t.Fatalf("%+v, %v", before.Loans, err)
@@ -215,9 +216,31 @@ func TestLendingThatEndsWhileTheDaemonIsDown(t *testing.T) {
 	m.kill()
 	testkit.Eventually(t, patience, "its time is up", func() bool { return time.Now().After(*before.Loans[0].Until) })
 	m.start("daemon")
-	p.sees("is lent to nobody any more")
+	p.sees("web is no longer shared")
+	testkit.Eventually(t, patience, "the host does not show it any more, long before the grace time ends", func() bool { return len(m.listed()) == 0 })
 	p.types("x\r")
 	p.exits(3)
+}
+
+// A host that is away when a lending ends hears of it from the daemon that reaches it first.
+func TestUnlendWhileTheHostIsAway(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}})
+	y := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}})
+	m.uri(x.ID)
+	kept := m.uri(y.ID)
+	m.away.Store(true)
+	m.proxy.Cut()
+	m.await("the link is down", func(s local.Status) bool { return s.Hosts[0].State != "online" })
+	if _, err := m.door.Unlend(t.Context(), x.ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the first of them reaches no host
+		m.kill()
+		m.start("daemon")
+	}
+	m.away.Store(false)
+	testkit.Eventually(t, patience, "the host shows only what is lent", func() bool { return slices.Equal(m.listed(), []string{kept}) })
 }
 
 // paint are the sequences with which a console of Windows shows text.
@@ -237,12 +260,13 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	if err := os.WriteFile(flag, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h, err := holder.Dial(t.Context(), m.holdersDir(), x.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	testkit.Eventually(t, patience, "its holder knows of the child's end", func() bool { at, _ := h.ExitedAt(); return !at.IsZero() })
-	h.Close()
+	testkit.Eventually(t, patience, "its holder knows of the child's end", func() bool {
+		running, err := agent.LeftRunning(dirsOf(m.home))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return !slices.Contains(running, x.ID)
+	})
 	down := time.Now()
 	m.start("daemon")
 	testkit.Eventually(t, patience, "the exit is at the host", func() bool { _, exits, _ := w.state(); return len(exits) > 0 })
@@ -254,11 +278,81 @@ func TestExitWhileTheDaemonIsDown(t *testing.T) {
 	if now.Exit == nil || now.Exit.Code != 9 || now.Exit.At.After(down) {
 		t.Errorf("here it is %+v, down since %v", now.Exit, down)
 	}
-	m.await("the holder is gone", func(local.Status) bool { return len(m.holders()) == 0 })
-	m.kill() // nobody needs it any more, so it does not come back
+	listed := m.listed()
+	m.kill()
 	m.start("daemon")
-	if all, err := m.door.List(t.Context()); err != nil || len(all.Terminals) != 0 {
-		t.Errorf("after the next kill: %+v, %v", all.Terminals, err)
+	if again := m.find(x.ID); again.Exit == nil || *again.Exit != *now.Exit || !slices.Equal(m.listed(), listed) {
+		t.Errorf("after the next kill: %+v, want %+v", again.Exit, now.Exit)
+	}
+	m.await("the link is up", func(s local.Status) bool { return s.Hosts[0].State == "online" && len(s.Hosts[0].Lent) == 0 })
+	if _, exits, err := w.state(); len(exits) != 1 || err != nil {
+		t.Errorf("then the host was told of the exits %v, %v", exits, err)
+	}
+}
+
+// What has exited can be read, waited for and seen at the host after the daemon was killed or replaced, and ends with tether stop.
+func TestExitedOutlivesDaemons(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("needs bash: ", err)
+	}
+	m := newMortal(t)
+	t.Setenv("HOME", t.TempDir())
+	ran := exec.Command("tether", "run", "--name", "ran", "--", "sh", "-c", "echo some output; exit 3")
+	if out, err := ran.CombinedOutput(); ran.ProcessState.ExitCode() != 3 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	killed := m.spawn(local.SpawnRequest{Command: []string{"sleep", "1000"}, Name: "killed", Private: true})
+	if _, err := m.door.Kill(t.Context(), killed.ID); err != nil {
+		t.Fatal(err)
+	}
+	shell := m.spawn(local.SpawnRequest{Shell: true, Command: []string{bash}, Name: "shell"})
+	hand, err := m.door.Attach(t.Context(), shell.ID, local.AttachOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hand.Write(t.Context(), []byte("(exit 4)\recho by hand; exit 5\r")); err != nil {
+		t.Fatal(err)
+	}
+	m.await("the shell has ended", func(local.Status) bool { return m.find(shell.ID).Exit != nil })
+	hand.Close()
+	var uris []string // those of what was lent
+	testkit.Eventually(t, patience, "both are at the host", func() bool { uris = m.listed(); return len(uris) == 2 })
+	m.await("the host knows of their ends", func(s local.Status) bool { return len(s.Hosts[0].Lent) == 0 })
+	commands, err := m.door.Commands(t.Context(), shell.ID)
+	if err != nil || len(commands.Commands) != 2 {
+		t.Fatalf("commands %+v, %v", commands, err)
+	}
+	before := []local.Terminal{m.find("ran"), m.find(killed.ID), m.find(shell.ID)}
+	for _, end := range []func(){func() { m.kill(); m.start("daemon") }, func() { m.start("daemon", "--replace") }} {
+		end()
+		for _, want := range before {
+			got := m.find(want.ID)
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(local.Loan{}, "State", "Observers")); diff != "" { // which follow from the link
+				t.Errorf("%s is another (-want +got):\n%s", want.Name, diff)
+			}
+		}
+		if out, err := exec.Command("tether", "read", "ran").CombinedOutput(); err != nil || !strings.Contains(string(out), "some output") {
+			t.Errorf("read: %v: %s", err, out)
+		}
+		wait := exec.Command("tether", "wait", "ran", "--exit")
+		if out, _ := wait.CombinedOutput(); wait.ProcessState.ExitCode() != 3 {
+			t.Errorf("wait: %v: %s", wait.ProcessState, out)
+		}
+		again, err := m.door.Commands(t.Context(), shell.ID)
+		if diff := cmp.Diff(commands, again, cmpopts.EquateApproxTime(time.Millisecond), cmpopts.EquateApprox(0, 1)); diff != "" || err != nil {
+			t.Errorf("commands %v (-want +got):\n%s", err, diff)
+		}
+		for _, uri := range uris {
+			testkit.Eventually(t, patience, "it is at the host still", func() bool { return slices.Contains(m.listed(), uri) })
+			if w := m.watch(uri, true); len(w.exits) > 0 {
+				t.Errorf("%s exits again", uri)
+			}
+		}
+	}
+	if out, err := exec.Command("tether", "stop").CombinedOutput(); err != nil || len(m.holders()) > 0 || strings.Contains(string(out), "ended") {
+		t.Errorf("tether stop leaves %v, %v: %s", m.holders(), err, out)
 	}
 }
 
@@ -292,7 +386,6 @@ func TestExitIsKeptForAHostThatIsAway(t *testing.T) {
 	if _, exits, _ := w.state(); !slices.Equal(exits, []int64{5}) {
 		t.Errorf("exits %v", exits)
 	}
-	m.await("the holder is gone", func(local.Status) bool { return len(m.holders()) == 0 })
 }
 
 // All that a list says of a terminal is the same after a kill: who owns it, what it is called, whom it is lent to, its commands.
@@ -342,8 +435,8 @@ func TestNothingIsForgotten(t *testing.T) {
 		m.kill()
 		m.start("daemon")
 		after, again := m.all(shell.ID)
-		// How many watch is the host's to say, when the link is up again.
-		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(local.Loan{}, "Observers")); diff != "" {
+		// Whether the host has them already, and how many watch there, depends on the link.
+		if diff := cmp.Diff(before, after, cmpopts.IgnoreFields(local.Loan{}, "Observers", "State")); diff != "" {
 			t.Errorf("terminals (-before +after):\n%s", diff)
 		}
 		if diff := cmp.Diff(commands, again, cmpopts.EquateApproxTime(time.Millisecond)); diff != "" {
@@ -403,6 +496,72 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 	}
 }
 
+// A replacement waits for one that began before, and then ends the daemon that this one has started.
+func TestReplacementWaitsForItsTurn(t *testing.T) {
+	m := newMortal(t)
+	m.kill()
+	next, err := ipc.Lock(filepath.Join(m.home, "run", local.NextName)) // as the other one does
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer next.Close()
+	second := exec.Command("tether", "daemon", "--replace", "--background")
+	var said testkit.Output
+	second.Stderr = &said
+	if err := second.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- second.Wait() }()
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v\n%s", err, said.String())
+	case <-time.After(time.Second): // twice as long as it once tried
+	}
+	m.start("daemon")
+	next.Close()
+	if err := <-ended; err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	if err := m.daemon.Wait(); err != nil {
+		t.Errorf("the first one's daemon: %v", err)
+	}
+	m.await("another daemon answers", func(s local.Status) bool { return s.Pid != m.daemon.Process.Pid })
+}
+
+// Replacements at the same time take turns: all of them succeed, the terminal runs on, and nothing keeps the next replacement out.
+func TestReplacementsAtOnce(t *testing.T) {
+	m := newMortal(t)
+	x := m.spawn(local.SpawnRequest{Command: []string{"does", "after:1h"}, Private: true})
+	for round := range testkit.Rounds(t, 10, 100) {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		all := make([]*exec.Cmd, 3)
+		said := make([]testkit.Output, len(all))
+		for i := range all {
+			all[i] = exec.CommandContext(ctx, "tether", "daemon", "--replace", "--background")
+			all[i].Stderr = &said[i]
+			if err := all[i].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, c := range all {
+			if err := c.Wait(); err != nil {
+				t.Errorf("round %d: %v\n%s", round, err, said[i].String())
+			}
+		}
+		cancel()
+		next, err := ipc.Lock(filepath.Join(m.home, "run", local.NextName))
+		if err != nil || t.Failed() {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		next.Close()
+		testkit.Eventually(t, patience, "the terminal runs on", func() bool {
+			now, err := m.door.Find(t.Context(), x.ID)
+			return err == nil && now.Pid == x.Pid
+		})
+	}
+}
+
 // A signal to the daemon, as a service manager sends to restart it, leaves the terminals running.
 func TestSignalLeavesTerminals(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
@@ -413,7 +572,7 @@ func TestSignalLeavesTerminals(t *testing.T) {
 		if err := old.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
-		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminal runs on") {
+		if err := old.Wait(); err != nil || !strings.Contains(m.said.String(), "1 terminal kept") {
 			t.Errorf("%v: %v\n%s", sig, err, m.said.String())
 		}
 		m.said.Reset()
@@ -498,6 +657,7 @@ func TestWithoutHolders(t *testing.T) {
 // Terminals come and go, and nothing is left: no process, no file, and in the daemon no descriptor and no goroutine.
 func TestManyComeAndGo(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
+	t.Setenv("TETHER_TERMINALS_KEEP_FOR", "1s")
 	m := newMortal(t)
 	descriptors := func() int {
 		open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(m.daemon.Process.Pid), "fd"))

@@ -13,6 +13,7 @@ import (
 	"tether/agent/local"
 	"tether/internal/version"
 	"tether/platform/dirs"
+	"tether/platform/proc"
 )
 
 // app is what all commands share.
@@ -30,15 +31,19 @@ what they print is seen there, nobody there can type.
   tether pair wss://host.example   once
   tether run -- npm run dev        a terminal that the host sees
   tether ls                        what runs
+  tether                           what to do next, or what is there, in short
 
 Every key of the configuration is a flag of tether daemon, too; tether config keys
 lists them.`,
 		Version:       version.Text(),
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
-		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+		RunE: func(c *cobra.Command, _ []string) error { return a.bare(c) },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		if given := c.Flags().Args(); c.HasSubCommands() && len(given) > 0 {
+			return unknownCommand(c, given) // what came before the flag is what is wrong
+		}
 		if near := nearFlag(c, err); near != "" {
 			return usage(c, "%v; did you mean --%s?", err, near)
 		}
@@ -64,9 +69,9 @@ func addGroups(root *cobra.Command, a *app) {
 	}{
 		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), uiCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
 			killCommand(a), waitCommand(a), portsCommand(a), recordCommand(a), playCommand(a), upCommand(a), downCommand(a), restartCommand(a)}},
-		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a)}},
-		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
-			auditCommand(a), tokenCommand(a)}},
+		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a), demoCommand(a)}},
+		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), sandboxCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
+			auditCommand(a), tokenCommand(a), whoamiCommand(a), setupCommand(a)}},
 		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), doctorCommand(a), logsCommand(a), bugreportCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
 			versionCommand(a)}},
 	} {
@@ -158,16 +163,31 @@ func (a *app) ensured(c *cobra.Command) (*local.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer a.progress(c.Context(), "starting the daemon")()
-	return client, ensure(c.Context(), client, d)
+	return client, a.ensure(c.Context(), client, d)
 }
 
 // ensure starts a daemon for these directories if none runs.
-func ensure(ctx context.Context, client *local.Client, d dirs.Dirs) error {
+func (a *app) ensure(ctx context.Context, client *local.Client, d dirs.Dirs) error {
+	if answers(ctx, d) {
+		return nil
+	}
+	return a.start(ctx, client, d, false)
+}
+
+// start starts a daemon in the background if none runs, with these arguments. allowRoot is --allow-root.
+func (a *app) start(ctx context.Context, client *local.Client, d dirs.Dirs, allowRoot bool, args ...string) error {
+	if err := a.mayBeRoot(ctx, d, allowRoot); err != nil {
+		return err
+	}
 	l, err := launch(d)
 	if err != nil {
 		return err
 	}
+	if proc.Root() && os.Getenv(allowRootVar) != "1" && !rootRemembered(d) { // it could not be written down
+		args = append(args, "--allow-root")
+	}
+	l.Argv = append(l.Argv, args...)
+	defer a.progress(ctx, "starting the daemon")()
 	return client.EnsureDaemon(ctx, l)
 }
 
@@ -195,6 +215,7 @@ func hintFor(err error) string {
 	var usage *usageError
 	var remote *local.Error
 	var own *hinted
+	var silent *local.SilentError
 	switch {
 	case errors.As(err, &usage):
 		return usage.hint
@@ -202,6 +223,10 @@ func hintFor(err error) string {
 		return own.hint
 	case errors.As(err, &remote):
 		return remote.Hint
+	case errors.As(err, &silent):
+		if d, err := dirs.Get(); err == nil {
+			return stuckFix(d)
+		}
 	case errors.Is(err, local.ErrNotRunning):
 		return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
 	}

@@ -78,7 +78,7 @@ that --user names; with sudo that is you if you name nobody.`,
 	}
 	systemFlag(c, &f.system)
 	c.Flags().StringVar(&f.user, "user", "", "with --system: the `NAME` of the user whose terminals it runs")
-	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let it run terminals as root")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let it run terminals as root, and lend them as anybody's are")
 	return c
 }
 
@@ -113,6 +113,9 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 // environment ask for.
 func wantedService(ctx context.Context, f installFlags) (installer.Service, error) {
 	s := installer.Service{System: f.system, AllowRoot: f.allowRoot}
+	if d, err := dirs.Get(); err == nil && !f.system && rootRemembered(d) {
+		s.AllowRoot = true
+	}
 	program, err := stableProgram()
 	if err != nil {
 		return s, err

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ type session struct {
 	app    *app
 	client *local.Client
 	id     string
+	name   string // for the person; the id until look has asked
 	att    *lifeline
 	owns   bool // the terminal was started for this session
 
@@ -34,6 +36,8 @@ type session struct {
 	modes       modes
 	lentTo      []string    // to these hosts, as the person knows; owned by printed's goroutine, as modes
 	unsaid      string      // of lent; the same
+	printing    sync.Mutex  // held while something is written to stdout; guards bell, and modes where listen looks at them
+	bell        string      // waits for the end of a control sequence
 	midLine     atomic.Bool // the last byte that was printed is not the end of a line
 	signals     chan os.Signal
 	left        chan struct{} // closed when the person detaches
@@ -42,9 +46,12 @@ type session struct {
 
 // attachTo attaches to the terminal and returns when the session is over: nil after a detach, else an exitCode or what went wrong.
 func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o local.AttachOptions, owns bool) error {
-	s := &session{app: a, client: client, id: id, owns: owns,
+	s := &session{app: a, client: client, id: id, name: id, owns: owns,
 		interactive: tty.Is(a.stdin) && tty.Is(a.stdout), signals: make(chan os.Signal, 4), left: make(chan struct{}), hungUp: make(chan struct{})}
-	att, err := attachLife(ctx, client, id, o, s.notice)
+	say := silence(func(format string, args ...any) { s.notice(format+"\r", args...) })
+	s.client = client.Patient(say)
+	defer whileConnected(ctx, client, say, nil)()
+	att, err := attachLife(ctx, s.client, id, o, s.notice)
 	if err != nil {
 		return &cannotAttach{err}
 	}
@@ -66,12 +73,13 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	return s.run()
 }
 
-// look tells the person who can watch. It comes after attaching: what changes from then on is told.
+// look tells the person who can watch, and how to leave. It comes after attaching: what changes from then on is told.
 func (s *session) look(ctx context.Context) {
 	if t, err := s.client.Find(ctx, s.id); err == nil {
-		s.lentTo = t.LentTo
+		s.lentTo, s.name = t.LentTo, printable(nameOf(t), 40)
 		s.app.sayLent(t)
 	}
+	s.app.notice("Enter ~. leaves %s running, ~? shows help", s.name)
 }
 
 // run moves bytes both ways until the end. Keys are read by a goroutine that ends with the process: a read from a terminal cannot be
@@ -84,6 +92,7 @@ func (s *session) run() error {
 		resized, stop := tty.Resized()
 		defer stop()
 		go s.follow(ctx, resized)
+		go s.listen(ctx)
 	}
 	ended := make(chan error, 1) // 1: the output's end may be heard of after a detach, or never
 	go func() {
@@ -101,7 +110,7 @@ func (s *session) run() error {
 			if s.midLine.Load() {
 				fmt.Fprint(s.app.stderr, "\r\n")
 			}
-			s.app.notice("left %s, which runs on; come back with: tether attach %s\r", s.id, s.id)
+			s.app.notice("left %s, which keeps running; come back with: tether attach %s\r", s.name, s.id)
 			return nil
 		case <-s.hungUp:
 			s.leave(ended)
@@ -163,7 +172,7 @@ func (s *session) end() {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	if _, err := s.client.Kill(ctx, s.id); err != nil {
-		s.app.notice("%s may still run: %v", s.id, err)
+		s.app.notice("%s may still be running: %v", s.name, err)
 	}
 }
 
@@ -175,11 +184,10 @@ func (s *session) printed(ctx context.Context) error {
 			return err
 		}
 		if m.Control == nil {
-			if _, err := s.app.stdout.Write(m.Data); err != nil {
+			if err := s.print(m.Data); err != nil {
 				return s.unread(err)
 			}
 			if s.interactive {
-				_, _ = s.modes.Write(m.Data) // never fails
 				s.midLine.Store(!bytes.HasSuffix(m.Data, []byte("\n")))
 				s.sayLent()
 			}
@@ -191,7 +199,7 @@ func (s *session) printed(ctx context.Context) error {
 		case local.ControlDropped:
 			return fmt.Errorf("%w: %s", local.ErrDropped, m.Control.Message)
 		case local.ControlLagged:
-			s.app.notice("%d bytes were lost: the output was not read fast enough\r", m.Control.Lost)
+			s.app.notice("%s skipped: the output was not read fast enough\r", sizeText(m.Control.Lost))
 		case local.ControlError:
 			s.app.notice("%s\r", m.Control.Message)
 		case local.ControlLent:
@@ -200,18 +208,44 @@ func (s *session) printed(ctx context.Context) error {
 	}
 }
 
+// print writes what the terminal has printed, and a bell that waits for its end.
+func (s *session) print(p []byte) error {
+	s.printing.Lock()
+	defer s.printing.Unlock()
+	if _, err := s.app.stdout.Write(p); err != nil {
+		return err
+	}
+	if s.interactive {
+		_, _ = s.modes.Write(p) // never fails
+		s.ringLocked()
+	}
+	return nil
+}
+
 // lent tells the person that somebody else can watch from now on, or nobody.
 func (s *session) lent(hosts []string) {
 	if !s.interactive || slices.Equal(hosts, s.lentTo) || !wantsLent() {
 		return
 	}
 	s.lentTo = hosts
-	text := "is lent to nobody any more"
+	text := "is no longer shared"
 	if len(hosts) > 0 {
-		text = fmt.Sprintf("is lent to %s from now on: it is watched there; tether unlend %s ends that", printable(strings.Join(hosts, ", "), 200), s.id)
+		text = fmt.Sprintf("%s; stop sharing: tether unlend %s", s.visible(hosts), s.id)
 	}
 	s.unsaid = text
 	s.sayLent()
+}
+
+// visible says who can watch, with what the daemon knows of the hosts.
+func (s *session) visible(hosts []string) string {
+	ctx, cancel := context.WithTimeout(context.Background(), statusTimeout)
+	defer cancel()
+	if s.client != nil {
+		if t, err := s.client.Find(ctx, s.id); err == nil && slices.Equal(t.LentTo, hosts) {
+			return visibleText(t)
+		}
+	}
+	return "is lent to " + printable(strings.Join(hosts, ", "), 200)
 }
 
 // sayLent says what lent has to say, as soon as no program has the whole screen, and not within a control sequence.
@@ -222,7 +256,7 @@ func (s *session) sayLent() {
 	if s.midLine.Load() {
 		fmt.Fprint(s.app.stderr, "\r\n")
 	}
-	s.app.notice("%s %s\r", s.id, s.unsaid)
+	s.app.notice("%s %s\r", s.name, s.unsaid)
 	s.unsaid = ""
 }
 

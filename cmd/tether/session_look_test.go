@@ -49,7 +49,7 @@ func TestLentIsLookedAtWhenAttached(t *testing.T) {
 	}()
 	ended := make(chan error, 1)
 	go func() { ended <- a.attachTo(t.Context(), client, id, local.AttachOptions{Tail: replay}, false) }()
-	testkit.Eventually(t, patience, "who can watch is said", func() bool { return strings.Contains(seen.String(), "is lent to lab: it is watched there") })
+	testkit.Eventually(t, patience, "who can watch is said", func() bool { return strings.Contains(seen.String(), "web is visible to lab (0 watching)") })
 	if _, err := person.WriteString("\r"); err != nil {
 		t.Fatal(err)
 	}

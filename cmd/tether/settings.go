@@ -9,6 +9,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"tether/agent/config"
 	"tether/platform/dirs"
@@ -16,7 +17,7 @@ import (
 )
 
 // knownVars are variables of tether's that are no keys of the configuration.
-var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, proc.TagVar}
+var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, proc.TagVar, proc.AgentVar}
 
 // strangeText names variables that look like tether's and are not, "" if there are none.
 func strangeText() string {
@@ -36,10 +37,11 @@ func flagKeys() []config.Key {
 // as there are too many: tether config keys does.
 func settingFlags(c *cobra.Command) {
 	for _, k := range flagKeys() {
-		text := "`" + k.Kind + "` instead of " + k.Value
+		text := k.Meaning + " (`" + k.Kind + "`, default " + k.Value
 		if k.Allowed != "" {
 			text += "; " + k.Allowed
 		}
+		text += ")"
 		c.Flags().String(k.Name, "", text)
 		_ = c.RegisterFlagCompletionFunc(k.Name, cobra.FixedCompletions(k.Words(), cobra.ShellCompDirectiveNoFileComp)) // there is such a flag
 	}
@@ -57,26 +59,29 @@ func configKeysCommand(a *app) *cobra.Command {
 		Long: `list the keys: what they may be, and what they are where nothing else is said.
 
 Each is a flag of tether daemon and a variable of the environment, too:
-lend.default is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md says what
-they mean, and has the tables that are in the file alone. As JSON: tether config
+lend.default is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md says more
+about each, and has the tables that are in the file alone. As JSON: tether config
 view --json`,
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT")
+			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")
 			for _, k := range flagKeys() {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), k.Value)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", k.Name, k.Kind, cmp.Or(k.Allowed, "-"), printable(k.Value, 40), k.Meaning)
 			}
 			return w.Flush()
 		}}
 }
 
-// nearFlag is the flag of a key that was most likely meant by one that is unknown to a command that takes keys.
+// nearFlag is the flag that was most likely meant by one that the command does not know, "" if none is near.
 func nearFlag(c *cobra.Command, err error) string {
 	name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
-	if near := config.Near(name); unknown && c.Flags().Lookup(near) != nil {
-		return near
+	if !unknown {
+		return ""
 	}
-	return ""
+	name, _, _ = strings.Cut(name, "=")
+	var flags []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+	return config.Nearest(name, flags)
 }
 
 // fromFlags are the keys that the command line gives a value.

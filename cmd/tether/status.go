@@ -71,10 +71,16 @@ func (a *app) printStatus(s local.Status) {
 	if s.Root != nil {
 		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))
 	}
+	for _, agent := range s.Agents {
+		fmt.Fprintf(a.stdout, "agent      %s, process %d, %s\n", printable(agent.Name, 64), agent.Pid, confinedText(agent.Confined))
+	}
+	if s.Sandbox != nil {
+		fmt.Fprintf(a.stdout, "sandbox    %s\n", sandboxText(*s.Sandbox))
+	}
 	if s.TCP != "" {
 		fmt.Fprintf(a.stdout, "serves     http://%s, with a token\n", s.TCP)
 	}
-	fmt.Fprintf(a.stdout, "terminals  %d running, of which %d lent; %d exited\n", s.Terminals.Running, s.Terminals.Lent, s.Terminals.Exited)
+	fmt.Fprintf(a.stdout, "terminals  %s\n", countText(s.Terminals))
 	switch {
 	case s.Holders.Off != "":
 		fmt.Fprintf(a.stdout, "holders    none, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
@@ -100,6 +106,14 @@ func (a *app) printStatus(s local.Status) {
 	}
 }
 
+// countText tells the terminals that a host has from those that are to be lent.
+func countText(c local.Count) string {
+	if c.There == c.Lent {
+		return fmt.Sprintf("%d running, of which %d lent; %d exited", c.Running, c.Lent, c.Exited)
+	}
+	return fmt.Sprintf("%d running, of which %d lent and %d to be lent; %d exited", c.Running, c.There, c.Lent-c.There, c.Exited)
+}
+
 // rootText says what a daemon of root does with its terminals.
 func rootText(r local.Root) string {
 	if r.Lends {
@@ -113,7 +127,7 @@ func storeText(s local.SecretStore) string {
 	if s.Path == "" {
 		return "in the " + printable(s.Store, 20)
 	}
-	return fmt.Sprintf("in %s, which only you can read: %s", printable(s.Path, 0), printable(s.Why, 200))
+	return fmt.Sprintf("%s; secrets are in %s (0600)", printable(s.Why, 200), printable(s.Path, 0))
 }
 
 func (a *app) printHost(h local.HostStatus) {
@@ -146,7 +160,11 @@ func (a *app) printHost(h local.HostStatus) {
 		fmt.Fprintln(a.stdout, "          ", tools)
 	}
 	for _, l := range h.Lent {
-		fmt.Fprintf(a.stdout, "           %s %s%s\n", cmp.Or(lendVerbs[h.State], "lends"), l.ID, lentTrouble(l))
+		verb := "lends"
+		if !l.There {
+			verb = cmp.Or(lendVerbs[h.State], "will lend")
+		}
+		fmt.Fprintf(a.stdout, "           %s %s%s\n", verb, l.ID, lentTrouble(l))
 	}
 }
 
@@ -170,17 +188,32 @@ func toolsText(t local.HostTools) string {
 func backlogText(h local.HostStatus) string {
 	var parts []string
 	if h.Unacked > 0 {
-		parts = append(parts, fmt.Sprintf("%d bytes not acknowledged", h.Unacked))
+		parts = append(parts, count(int(h.Unacked), "byte")+" not yet delivered")
 	}
 	if h.Gaps > 0 {
-		parts = append(parts, fmt.Sprintf("%d gaps so far, %d bytes lost", h.Gaps, h.GapBytes))
+		parts = append(parts, skippedText(h.GapBytes))
 	}
 	return strings.Join(parts, "; ")
 }
 
-// lendVerbs say what becomes of a lent terminal while the link is in a state.
-var lendVerbs = map[string]string{"online": "lends", "connecting": "will lend", "waiting": "will lend", "refused": "cannot lend",
-	"unsupported": "cannot lend"}
+// skippedText says how much output a host will never get.
+func skippedText(bytes int64) string { return sizeText(bytes) + " skipped (the link was too slow)" }
+
+// sizeText is a number of bytes in the unit that leaves at least one digit before the point.
+func sizeText(bytes int64) string {
+	switch {
+	case bytes >= 10<<20:
+		return fmt.Sprintf("%d MiB", bytes>>20)
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 10<<10:
+		return fmt.Sprintf("%d KiB", bytes>>10)
+	}
+	return count(int(bytes), "byte")
+}
+
+// lendVerbs say what becomes of a terminal that the host does not have, where that is not "will lend".
+var lendVerbs = map[string]string{"refused": "cannot lend", "unsupported": "cannot lend"}
 
 // lentTrouble is what a person should know about a lent terminal.
 func lentTrouble(l local.Lent) string {
@@ -189,10 +222,10 @@ func lentTrouble(l local.Lent) string {
 		text += fmt.Sprintf(", %d watching", *l.Observers)
 	}
 	if l.Unacked > 0 {
-		text += fmt.Sprintf(", %d bytes not acknowledged", l.Unacked)
+		text += ", " + count(int(l.Unacked), "byte") + " not yet delivered"
 	}
 	if l.Lost > 0 {
-		text += fmt.Sprintf(", %d bytes lost", l.Lost)
+		text += ", " + skippedText(l.Lost)
 	}
 	if l.Problem != "" {
 		text += ": " + printable(l.Problem, 200)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
 
 	"tether/agent/local"
+	"tether/platform/dirs"
 )
 
 // A person reads at most two lines about what went wrong:
@@ -69,12 +72,26 @@ func (a *app) explain(ctx context.Context, err error) {
 	if silent(ctx, err) {
 		return
 	}
-	text := err.Error()
-	if errors.Is(err, local.ErrNotRunning) {
-		text = "the daemon is not running"
-	}
+	text, hint := inWords(err)
 	fmt.Fprintln(a.stderr, "tether:", printableLines(text))
-	if hint := hintFor(err); hint != "" {
+	if hint != "" {
 		fmt.Fprintln(a.stderr, "  "+printableLines(hint))
 	}
+}
+
+// inWords is an error as a person reads it, and what to do about it.
+func inWords(err error) (text, hint string) {
+	if path, full := dirs.Full(err); full {
+		return "no space left on " + path, "free some there, then run the command again"
+	}
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, local.ErrNotRunning) || strings.Contains(err.Error(), "belongs to another user") {
+		d, wrong := dirs.Get()
+		if wrong = errors.Join(wrong, d.Check()); wrong != nil {
+			return wrong.Error(), ""
+		}
+	}
+	if errors.Is(err, local.ErrNotRunning) {
+		return "the daemon is not running", hintFor(err)
+	}
+	return err.Error(), hintFor(err)
 }

@@ -23,6 +23,9 @@ func stuck(d dirs.Dirs, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if foreign := d.Check(); foreign != nil {
+		return foreign
+	}
 	return &hinted{&local.Error{Code: local.CodeTimeout, Message: "the daemon does not answer"}, stuckFix(d)}
 }
 

@@ -2,7 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -11,6 +14,7 @@ import (
 
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/platform/pty"
 )
 
 // everything runs tether in a home and returns what it prints, errors too, and its status.
@@ -46,11 +50,17 @@ func TestAStuckDaemon(t *testing.T) {
 	for line, want := range map[string]int{
 		"status": local.ExitTimeout, "status --json": local.ExitTimeout, "ls": local.ExitTimeout, "stop": local.ExitTimeout,
 		"daemon --replace --background": local.ExitTimeout, "doctor": local.ExitFailure,
+		"run --detach -- true": local.ExitTimeout, "kill goeson": local.ExitTimeout, "lend goeson": local.ExitTimeout, "unlend --all": local.ExitTimeout,
+		"approvals": local.ExitTimeout, "approve q-1": local.ExitTimeout, "read goeson": local.ExitTimeout, "commands goeson": local.ExitTimeout,
+		"host ls": local.ExitTimeout, "host use x": local.ExitTimeout, "up": local.ExitTimeout, "token ls": local.ExitTimeout, "env": local.ExitTimeout,
 	} {
 		asking.Go(func() {
 			out, status := everything(home, strings.Fields(line)...)
 			if status != want || !strings.Contains(out, "not answer") || !strings.Contains(out, "end process "+pid+", then: tether daemon --background") {
 				t.Errorf("tether %s: status %d:\n%s", line, status, out)
+			}
+			if starts := strings.HasPrefix(line, "run"); starts && !strings.Contains(out, "may have begun") {
+				t.Errorf("tether %s does not say that it may have begun:\n%s", line, out)
 			}
 		})
 	}
@@ -65,6 +75,125 @@ func TestAStuckDaemon(t *testing.T) {
 		return status == 0 && strings.Contains(out, "goeson") && strings.Contains(out, "running")
 	})
 }
+
+// Commands that are connected to a daemon that stops say so, and go on when it does.
+func TestConnectedCommandsWait(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	t.Parallel() // it waits most of the time
+	home := acpHome(t)
+	if out, status := everything(home, "run", "--detach", "--private", "--name", "cat", "--", "cat"); status != 0 {
+		t.Fatalf("run: %d %s", status, out)
+	}
+	out, _ := everything(home, "status", "--json")
+	var s local.Status
+	if err := json.Unmarshal([]byte(out), &s); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	signal := func(name string) {
+		t.Helper()
+		if out, err := exec.Command("kill", "-"+name, strconv.Itoa(s.Pid)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	attached := sitAt(t, pty.Command{Path: "tether", Args: []string{"tether", "attach", "cat"}, Env: append(environ(home), "TERM=xterm")})
+	attached.types("one\r")
+	attached.sees("one\r\none")
+	type started struct {
+		line      string
+		said      testkit.Output
+		in        io.WriteCloser
+		c         *exec.Cmd
+		beginning string // what it is told before
+	}
+	all := []*started{{line: "wait cat --pattern two"}, {line: "read --follow cat"}, {line: "mcp", beginning: handshake}, {line: "record cat --output -"}}
+	for _, one := range all {
+		one.c = atAPrompt(append([]string{"tether"}, strings.Fields(one.line)...)...)
+		one.c.Env = environ(home)
+		one.c.WaitDelay = time.Second // what its shell has started ends with its input
+		one.c.Stdout, one.c.Stderr = &one.said, &one.said
+		var err error
+		if one.in, err = one.c.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := one.c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { one.in.Close(); one.c.Process.Kill(); one.c.Wait() })
+		if one.beginning != "" {
+			if _, err := io.WriteString(one.in, one.beginning); err != nil {
+				t.Fatal(err)
+			}
+			testkit.Eventually(t, patience, "it is connected", func() bool { return strings.Contains(one.said.String(), "serverInfo") })
+		}
+	}
+	testkit.Eventually(t, patience, "what is followed is there", func() bool { return strings.Contains(all[1].said.String(), "one") })
+	testkit.Eventually(t, patience, "the recording has begun", func() bool { return strings.Contains(all[3].said.String(), `"version"`) })
+	signal("STOP")
+	testkit.Eventually(t, patience, "it has stopped", func() bool { // its threads may take a moment, in which it might answer
+		out, _ := exec.Command("ps", "-o", "stat=", "-p", strconv.Itoa(s.Pid)).Output()
+		return strings.HasPrefix(strings.TrimSpace(string(out)), "T")
+	})
+	if _, err := io.WriteString(all[2].in, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(args ...string) (said *testkit.Output, in io.WriteCloser) { // that begins now waits, too
+		t.Helper()
+		late := exec.Command("tether", args...)
+		late.Env = environ(home)
+		said = &testkit.Output{}
+		late.Stdout, late.Stderr = said, said
+		in, err := late.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := late.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { in.Close(); late.Process.Kill(); late.Wait() })
+		return said, in
+	}
+	lateSaid, _ := begin("attach", "cat")
+	acpSaid, editor := begin("acp", "--as", "bob", "--", "cat")
+	const silent, again = "the daemon does not answer; this goes on when it does", "the daemon answers again"
+	attached.sees(silent)
+	sees := func(what string, said *testkit.Output, text string) {
+		t.Helper()
+		testkit.Eventually(t, patience, what+" says "+text, func() bool { return strings.Contains(said.String(), text) })
+	}
+	for _, one := range all {
+		sees(one.line, &one.said, silent)
+	}
+	sees("attach", lateSaid, silent)
+	sees("acp", acpSaid, silent)
+	signal("CONT")
+	attached.sees(again)
+	sees("acp", acpSaid, again)
+	if _, err := io.WriteString(editor, `{"jsonrpc":"2.0","method":"hello"}`+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	sees("acp", acpSaid, `"hello"`)
+	for _, one := range all {
+		sees(one.line, &one.said, again)
+	}
+	sees("mcp", &all[2].said, `"id":7`)
+	attached.types("two\r")
+	attached.sees("two\r\ntwo")
+	if err := all[0].c.Wait(); err != nil || !strings.Contains(all[0].said.String(), "two") {
+		t.Errorf("wait: %v\n%s", err, all[0].said.String())
+	}
+	sees("read", &all[1].said, "two")
+	sees("record", &all[3].said, "two")
+	for _, one := range all {
+		if n := strings.Count(one.said.String(), silent); n != 1 {
+			t.Errorf("tether %s says it %d times:\n%s", one.line, n, one.said.String())
+		}
+	}
+}
+
+// handshake opens a session of MCP.
+const handshake = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+`
 
 // To end several terminals takes as long as the slowest, not as all of them.
 func TestKillsAtOnce(t *testing.T) {
@@ -85,5 +214,32 @@ func TestKillsAtOnce(t *testing.T) {
 	t.Logf("it took %v", time.Since(began))
 	if status != local.ExitNoTerminal || strings.Count(out, "killed SIGKILL") != n || !strings.Contains(out, "nothing: no such terminal") {
 		t.Errorf("status %d:\n%s", status, out)
+	}
+}
+
+// A disk that is full at the daemon's start is what the command that needs the daemon names, although nothing could be logged.
+func TestStartOnAFullDisk(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	disk, there := testkit.OnSmallDisk(t)
+	if !there {
+		return
+	}
+	home := filepath.Join(disk, "home")
+	if err := os.Mkdir(home, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
+	want := "tether: the daemon did not start: no space left on " + home + "/run\n  free some there, then run the command again\n"
+	if out, status := everything(home, "run", "--private", "--", "true"); status == 0 || !strings.Contains(out, want) {
+		t.Errorf("run: %d %s, want %q", status, out, want)
+	}
+	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := everything(home, "run", "--private", "--", "echo", "hello"); status != 0 || !strings.Contains(out, "hello") {
+		t.Errorf("with room: %d %s", status, out)
+	}
+	if out, status := everything(home, "stop"); status != 0 {
+		t.Errorf("stop: %d %s", status, out)
 	}
 }

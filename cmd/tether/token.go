@@ -92,7 +92,7 @@ func tokenListCommand(a *app) *cobra.Command {
 				return a.printJSON(all)
 			}
 			if len(all.Tokens) == 0 {
-				a.notice("no agent has a token; make one with: tether token create AGENT")
+				a.notice("no tokens; create one with: tether token create AGENT")
 				return nil
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

@@ -23,12 +23,10 @@ func uiCommand(a *app) *cobra.Command {
 		Use: "ui", Short: "watch all terminals on one screen, and act on them", Args: noArgs,
 		Long: `watch all terminals on one screen, with what the chosen one prints, and act on them.
 
-  ↑ ↓ or k j   choose             l  lend to the default host    u  unlend
-  enter        attach; ~. leaves  p  promote an agent's          x  kill
-  a            answer what an agent asks                         q  quit`,
+` + uiHelp,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if !tty.Is(a.stdin) || !tty.Is(a.stdout) {
-				return &usageError{"ui: it takes a terminal", "tether ls lists the terminals for scripts"}
+				return &usageError{"ui needs an interactive terminal", "tether ls lists the terminals for scripts"}
 			}
 			client, err := a.ensured(c)
 			if err != nil {
@@ -139,8 +137,8 @@ func (d *uiDoor) preview(ctx context.Context, t local.Terminal) []string {
 	return lines
 }
 
-// act does what the person wants with a terminal or a question and says so.
-func (d *uiDoor) act(what uiAct, id string) (string, error) {
+// act does what the person wants with a terminal or a question.
+func (d *uiDoor) act(what uiAct, id string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
 	defer cancel()
 	var err error
@@ -156,14 +154,14 @@ func (d *uiDoor) act(what uiAct, id string) (string, error) {
 	case actApprove, actDeny:
 		_, err = d.client.Approve(ctx, id, what == actApprove, 0)
 	}
-	return string(what) + " " + id, err
+	return err
 }
 
-// attach is the command that takes the terminal in hand.
-func (d *uiDoor) attach(id string) (*exec.Cmd, error) {
+// command is this program with other arguments, for what takes the whole screen.
+func (d *uiDoor) command(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return exec.Command(self, "attach", id), nil
+	return exec.Command(self, args...), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -12,17 +13,20 @@ import (
 	"tether/agent/local"
 )
 
-// uiAct is what a person can do, as the last line says it.
+// uiAct is what a person can do, as the last line says that it was done.
 type uiAct string
 
 const (
 	actLend    uiAct = "lent"
-	actUnlend  uiAct = "withdrew"
+	actUnlend  uiAct = "stopped sharing"
 	actPromote uiAct = "promoted"
 	actKill    uiAct = "killed"
 	actApprove uiAct = "approved"
 	actDeny    uiAct = "denied"
 )
+
+// uiVerbs say what was not done.
+var uiVerbs = map[uiAct]string{actLend: "lend", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
 
 // uiEvery is how long the screen stays as it is when no key is pressed.
 const uiEvery = 500 * time.Millisecond
@@ -34,13 +38,15 @@ const (
 	askNothing uiAsking = iota
 	askKill             // the chosen terminal?
 	askApprove          // the first question of an agent's
+	askFilter           // which terminals to list
+	askHelp             // nothing: the keys are shown
 )
 
 // uiBackend is uiDoor, or a test's.
 type uiBackend interface {
 	look(chosen string) uiState
-	act(what uiAct, id string) (string, error)
-	attach(id string) (*exec.Cmd, error)
+	act(what uiAct, id string) error
+	command(args ...string) (*exec.Cmd, error)
 }
 
 // uiModel is the whole screen. Update gets a message and returns another model; nothing is shared with what runs beside it.
@@ -50,8 +56,11 @@ type uiModel struct {
 
 	cols, rows int
 	state      uiState
-	known      bool   // state is there
-	chosen     string // the id of a terminal
+	known      bool             // state is there
+	all        []local.Terminal // state.terminals is what of these is listed
+	filter     string           // lists only what has this text
+	exited     bool             // lists what has exited, too
+	chosen     string           // the id of a terminal
 	asking     uiAsking
 	about      string // the id that the question is about
 	said       string // of the last act
@@ -60,11 +69,8 @@ type uiModel struct {
 // Messages beside those of bubbletea.
 type (
 	uiTick struct{}
-	uiDone struct {
-		text string
-		err  error
-	}
-	uiBack struct{ err error } // from an attachment
+	uiDone struct{ text string }
+	uiBack struct{ err error } // from an attachment or a shell
 )
 
 // Init implements tea.Model.
@@ -82,26 +88,27 @@ func (m uiModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.cols, m.rows = x.Width, x.Height
 	case uiState:
-		return m.take(x), tea.Tick(uiEvery, func(time.Time) tea.Msg { return uiTick{} })
+		next := m.take(x)
+		return next, tea.Batch(next.ring(m), tea.Tick(uiEvery, func(time.Time) tea.Msg { return uiTick{} }))
 	case uiPeek:
 		return m.take(uiState(x)), nil
 	case uiTick:
 		return m, m.looking()
 	case uiDone:
 		m.said = x.text
-		if x.err != nil {
-			m.said = "not " + x.text + ": " + x.err.Error()
-		}
 	case uiBack:
 		m.said = ""
 		if left := new(exec.ExitError); x.err != nil && !errors.As(x.err, &left) { // an exit status is the terminal's
 			m.said = x.err.Error()
 		}
 	case tea.KeyPressMsg:
-		if m.asking != askNothing {
-			return m.answer(x.String())
+		switch m.asking {
+		case askNothing:
+			return m.key(x.String())
+		case askFilter:
+			return m.filtering(x)
 		}
-		return m.key(x.String())
+		return m.answer(x.String())
 	}
 	return m, nil
 }
@@ -115,13 +122,8 @@ func (m uiModel) take(s uiState) uiModel {
 	if s.of != m.chosen && m.state.of == m.chosen { // chosen while it was asked for
 		s.of, s.preview = m.state.of, m.state.preview
 	}
-	m.state, m.known = s, true
-	if m.index() < 0 {
-		m.chosen = ""
-		if len(s.terminals) > 0 {
-			m.chosen = s.terminals[len(s.terminals)-1].ID
-		}
-	}
+	m.state, m.known, m.all = s, true, s.terminals
+	m.list()
 	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q local.Approval) bool { return q.ID == m.about }) ||
 		m.asking == askKill && m.chosen != m.about {
 		m.asking, m.said = askNothing, "it is gone"
@@ -134,92 +136,27 @@ func (m *uiModel) index() int {
 	return slices.IndexFunc(m.state.terminals, func(t local.Terminal) bool { return t.ID == m.chosen })
 }
 
-// key does what a key means.
-func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
-	m.said = ""
-	switch k {
-	case "q", "esc", "ctrl+c":
-		return m, tea.Quit
-	case "up", "k":
-		return m.move(-1)
-	case "down", "j":
-		return m.move(+1)
-	case "a":
-		if len(m.state.questions) == 0 {
-			m.said = "no agent asks for anything"
-			return m, nil
+// list makes state.terminals of all of them, and chooses the first if what was chosen is not there any more.
+func (m *uiModel) list() {
+	m.state.terminals = nil
+	for _, t := range m.all {
+		if (m.filter == "" || matches(t, m.filter)) && (t.Exit == nil || m.exited || m.filter != "" || t.ID == m.chosen) {
+			m.state.terminals = append(m.state.terminals, t)
 		}
-		m.asking, m.about = askApprove, m.state.questions[0].ID
-		return m, nil
 	}
-	if m.index() < 0 {
-		return m, nil
+	if m.index() >= 0 {
+		return
 	}
-	switch k {
-	case "enter":
-		if m.state.terminals[m.index()].Exit != nil { // it would be left again before anything is seen
-			m.said = "it has exited; all that is kept: tether read " + m.chosen
-			return m, nil
-		}
-		return m, m.attaching()
-	case "l":
-		return m, m.acting(actLend, m.chosen)
-	case "u":
-		return m, m.acting(actUnlend, m.chosen)
-	case "p":
-		return m, m.acting(actPromote, m.chosen)
-	case "x":
-		m.asking, m.about = askKill, m.chosen
-	}
-	return m, nil
-}
-
-// answer takes y, or n, which any other key is, too.
-func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
-	asked, id := m.asking, m.about
-	switch {
-	case k == "ctrl+c":
-		return m, tea.Quit
-	case asked == askApprove && (k == "y" || k == "n"):
-		if _, whole := m.question(); k == "y" && !whole {
-			return m, nil
-		}
-		m.asking = askNothing
-		return m, m.acting(map[string]uiAct{"y": actApprove, "n": actDeny}[k], id)
-	case asked == askKill && k == "y":
-		m.asking = askNothing
-		return m, m.acting(actKill, id)
-	}
-	m.asking = askNothing
-	return m, nil
-}
-
-func (m uiModel) move(by int) (tea.Model, tea.Cmd) {
-	if n := len(m.state.terminals); n > 0 {
-		i := min(max(m.index()+by, 0), n-1)
-		m.chosen = m.state.terminals[i].ID
-	}
-	door, chosen := m.door, m.chosen
-	return m, func() tea.Msg { return uiPeek(door.look(chosen)) }
-}
-
-// uiPeek is a state that was asked for beside the usual ones.
-type uiPeek uiState
-
-func (m uiModel) acting(what uiAct, id string) tea.Cmd {
-	door := m.door
-	return func() tea.Msg {
-		text, err := door.act(what, id)
-		return uiDone{text, err}
+	m.chosen = ""
+	if len(m.state.terminals) > 0 {
+		m.chosen = m.state.terminals[0].ID
 	}
 }
 
-func (m uiModel) attaching() tea.Cmd {
-	c, err := m.door.attach(m.chosen)
-	if err != nil {
-		return func() tea.Msg { return uiBack{err} }
-	}
-	return tea.ExecProcess(c, func(err error) tea.Msg { return uiBack{err} })
+// matches reports whether a terminal has the text in what lists show of it; case does not matter.
+func matches(t local.Terminal, text string) bool {
+	shown := strings.ToLower(strings.Join([]string{t.ID, t.Name, t.Title, t.Cwd, ownerOf(t), shellLine(t.Command)}, "\n"))
+	return strings.Contains(shown, strings.ToLower(text))
 }
 
 // nameOf is what a terminal is called.

@@ -33,12 +33,15 @@ func (f *fakeUI) look(chosen string) uiState {
 	return s
 }
 
-func (f *fakeUI) act(what uiAct, id string) (string, error) {
+func (f *fakeUI) act(what uiAct, id string) error {
 	f.acts = append(f.acts, string(what)+" "+id)
-	return string(what) + " " + id, f.err
+	return f.err
 }
 
-func (f *fakeUI) attach(string) (*exec.Cmd, error) { return exec.Command("true"), nil }
+func (f *fakeUI) command(args ...string) (*exec.Cmd, error) {
+	f.acts = append(f.acts, strings.Join(args, " "))
+	return exec.Command("true"), nil
+}
 
 // screenOf is a screen that was shown once.
 func screenOf(f *fakeUI) uiModel {
@@ -74,6 +77,12 @@ func press(m uiModel, keys ...string) uiModel {
 			msg = tea.KeyPressMsg{Code: tea.KeyUp}
 		case "down":
 			msg = tea.KeyPressMsg{Code: tea.KeyDown}
+		case "esc":
+			msg = tea.KeyPressMsg{Code: tea.KeyEscape}
+		case "pgup":
+			msg = tea.KeyPressMsg{Code: tea.KeyPgUp}
+		case "pgdown":
+			msg = tea.KeyPressMsg{Code: tea.KeyPgDown}
 		case "\r":
 			msg = tea.KeyPressMsg{Code: tea.KeyEnter}
 		}
@@ -101,8 +110,8 @@ func TestUIShows(t *testing.T) {
 	m := screenOf(threeTerminals())
 	text := m.picture()
 	for _, want := range []string{
-		"tether  2 running · work online · questions of agents: 1, press a", "web                      running", "http://localhost:3000",
-		"bad\uFFFD[2Jname ", " background  ", "> over                     exited 2", "api                      down", "printed by pty-c", "pty-c",
+		"tether  2 running · work online · 1 agent request (a)", "> web                      running", "http://localhost:3000",
+		"bad\uFFFD[2Jname ", " background  ", "agent:c ", "you ", "1 exited (e shows them)", "api                      down", "printed by pty-a", "pty-a",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -115,10 +124,10 @@ func TestUIShows(t *testing.T) {
 	if text := m.picture(); !strings.Contains(text, "nobody listens") {
 		t.Errorf("without a daemon:\n%s", text)
 	}
-	if back := step(m, m.door.look(m.chosen)); back.chosen != "pty-c" || !strings.Contains(back.picture(), "printed by pty-c") {
+	if back := step(m, m.door.look(m.chosen)); back.chosen != "pty-a" || !strings.Contains(back.picture(), "printed by pty-a") {
 		t.Errorf("with it again:\n%s", back.picture())
 	}
-	if m := screenOf(&fakeUI{}); !strings.Contains(m.picture(), "no terminals; start one with") || !strings.Contains(m.picture(), "no host is paired") {
+	if m := screenOf(&fakeUI{}); !strings.Contains(m.picture(), "no terminals; n starts a shell") || !strings.Contains(m.picture(), "no host is paired") {
 		t.Errorf("nothing there:\n%s", m.picture())
 	}
 }
@@ -128,13 +137,13 @@ func TestUIInAnyWindow(t *testing.T) {
 	for rows := range 30 {
 		for _, cols := range []int{1, 2, 20, 80, 300} {
 			m := step(screenOf(threeTerminals()), tea.WindowSizeMsg{Width: cols, Height: rows})
-			for name, shown := range map[string]uiModel{"the list": m, "a kill": press(m, "x"), "a question": press(m, "a"), "with a word": press(m, "\r")} {
+			for name, shown := range map[string]uiModel{"the list": m, "the help": press(m, "?"), "a filter": press(m, "/", "w"), "a kill": press(m, "x"), "a question": press(m, "a"), "with a word": press(m, "\r")} {
 				_ = shown.View()
 				text := shown.picture()
 				if n := strings.Count(text, "\n") + 1; rows > 1 && n != rows {
 					t.Errorf("%s in %dx%d has %d lines:\n%s", name, cols, rows, n, text)
 				}
-				if name == "the list" && rows > 1 && !strings.Contains(text, "> over") {
+				if name == "the list" && rows > 1 && !strings.Contains(text, "> web") {
 					t.Errorf("in %dx%d what is chosen is not shown:\n%s", cols, rows, text)
 				}
 			}
@@ -169,7 +178,7 @@ func TestUIQuestionIsShownWhole(t *testing.T) {
 
 // To attach to what has exited would show nothing: it is left again at once.
 func TestUIExited(t *testing.T) {
-	m := press(screenOf(threeTerminals()), "\r")
+	m := press(screenOf(threeTerminals()), "e", "G", "\r")
 	if !strings.Contains(m.said, "tether read pty-c") {
 		t.Errorf("said %q", m.said)
 	}
@@ -182,12 +191,23 @@ func TestUIKeys(t *testing.T) {
 		want string // the acts
 		said string
 	}{
-		{"lend the last", []string{"l"}, "lent pty-c", "lent pty-c"},
-		{"choose, unlend", []string{"k", "up", "up", "u"}, "withdrew pty-a", ""},
-		{"down again", []string{"k", "k", "down", "j", "j", "p"}, "promoted pty-c", ""},
-		{"kill, yes", []string{"k", "x", "y"}, "killed pty-b", ""},
+		{"lend the newest", []string{"l"}, "lent pty-a", "lent web"},
+		{"choose, unlend", []string{"j", "down", "up", "up", "u"}, "stopped sharing pty-a", "stopped sharing web"},
+		{"down", []string{"j", "j", "down", "p"}, "promoted pty-b", ""},
+		{"down to what has exited", []string{"e", "j", "j", "down", "p"}, "promoted pty-c", ""},
+		{"the last, the first", []string{"e", "G", "l", "g", "l"}, "lent pty-c,lent pty-a", ""},
+		{"pages", []string{"e", "pgdown", "l", "pgup", "l"}, "lent pty-c,lent pty-a", ""},
+		{"kill, yes", []string{"j", "x", "y"}, "killed pty-b", ""},
 		{"kill, no", []string{"x", "n"}, "", ""},
-		{"kill, another key", []string{"x", "q", "l"}, "lent pty-c", ""},
+		{"kill, another key", []string{"x", "q", "l"}, "lent pty-a", ""},
+		{"a new shell", []string{"n"}, "shell", ""},
+		{"attach", []string{"\r"}, "attach pty-a", ""},
+		{"Esc does not quit", []string{"esc", "l"}, "lent pty-a", ""},
+		{"help, and back", []string{"?", "q", "l"}, "lent pty-a", ""},
+		{"filter", []string{"/", "b", "a", "d", "\r", "l"}, "lent pty-b", ""},
+		{"filter what has exited", []string{"/", "O", "V", "e", "\r", "l"}, "lent pty-c", ""},
+		{"filter ended", []string{"/", "b", "a", "d", "\r", "esc", "g", "l"}, "lent pty-a", ""},
+		{"filter nothing", []string{"/", "q", "q", "\r", "l"}, "", ""},
 		{"approve", []string{"a", "y"}, "approved q-1", ""},
 		{"deny", []string{"a", "n"}, "denied q-1", ""},
 		{"later", []string{"a", "x", "y"}, "", ""},
@@ -206,7 +226,7 @@ func TestUIKeys(t *testing.T) {
 	}
 	f := threeTerminals()
 	f.err = errors.New("no default host")
-	if m := press(screenOf(f), "l"); m.said != "not lent pty-c: no default host" {
+	if m := press(screenOf(f), "l"); m.said != "cannot lend web: no default host" {
 		t.Errorf("said %q", m.said)
 	}
 }
@@ -219,7 +239,7 @@ func TestUIQuestionIsGone(t *testing.T) {
 	if m = step(m, f.look(m.chosen)); m.asking != askNothing || m.said != "it is gone" {
 		t.Errorf("%+v", m.asking)
 	}
-	m = press(m, "x")
+	m = press(m, "j", "x")
 	f.state.terminals = f.state.terminals[:1]
 	if m = press(step(m, f.look(m.chosen)), "y"); len(f.acts) > 0 || m.chosen != "pty-a" {
 		t.Errorf("did %q, chose %s", f.acts, m.chosen)
@@ -240,9 +260,9 @@ func TestUIAtATerminal(t *testing.T) {
 	p.types("~.")
 	p.sees("2 running")
 	p.types("x")
-	p.sees("kill pty-")
+	p.sees("Kill shown and its processes? y/N")
 	p.types("y")
-	p.sees("killed pty-")
+	p.sees("killed shown")
 	p.types("q")
 	p.sees("\x1b[?1049l")
 	p.exits(0)
@@ -298,7 +318,7 @@ func TestUIActs(t *testing.T) {
 		_, err := bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sleep", "777"}, Cwd: "/"})
 		answered <- err
 	}()
-	p.sees("questions of agents: 1")
+	p.sees("1 agent request (a)")
 	p.types("a")
 	p.sees("y approve")
 	p.types("y")
@@ -307,4 +327,28 @@ func TestUIActs(t *testing.T) {
 	}
 	p.types("q")
 	p.exits(0)
+}
+
+// The help names every key, and the bell rings once for each question.
+func TestUIHelpAndBell(t *testing.T) {
+	f := threeTerminals()
+	m := press(screenOf(f), "?")
+	for _, want := range []string{"attach; ~. leaves", "start a shell", "filter", "PgUp", "quit"} {
+		if !strings.Contains(m.picture(), want) {
+			t.Errorf("no %q in the help:\n%s", want, m.picture())
+		}
+	}
+	if cmd := m.ring(m); cmd != nil {
+		t.Error("it rings for a question that was there")
+	}
+	f.state.questions = append(f.state.questions, local.Approval{ID: "q-2", Summary: "agent x\x1b asks to run: make\x07", Line: "make secret"})
+	next := m.take(f.look(m.chosen))
+	cmd := next.ring(m)
+	if cmd == nil {
+		t.Fatal("it does not ring")
+	}
+	raw, _ := cmd().(tea.RawMsg)
+	if want := "\x1b]9;tether: agent x\uFFFD asks to run: make\uFFFD\x07\x07"; raw.Msg != want {
+		t.Errorf("it rings with %q, want %q", raw.Msg, want)
+	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 )
 
 // What the screen has beside the list and the preview: the first line, the head of the list, the line between, and the last two.
@@ -29,6 +29,9 @@ func (m *uiModel) picture() string {
 		return "tether: " + printable(m.state.err.Error(), 300) + "\n\nq  quit\n"
 	case !m.known:
 		return "asking the daemon…\n"
+	case m.asking == askHelp:
+		help := helpLines()
+		return m.filled(help[:min(len(help), max(m.rows-1, 0))], "any key: back")
 	case m.asking == askApprove:
 		lines, _ := m.question()
 		return m.filled(lines[:min(len(lines), max(m.rows-1, 0))], m.footer())
@@ -36,9 +39,9 @@ func (m *uiModel) picture() string {
 		list, _ := m.listed(max(m.rows-1, 1))
 		return m.filled(list, cmp.Or(printable(m.said, m.cols), m.footer()))
 	}
-	room := m.rows - uiFixed
+	room := m.room()
 	list, hidden := m.listed(room / 2)
-	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "LENT TO", "COMMAND"))}, list...)
+	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "OWNER", "LENT TO", "COMMAND"))}, list...)
 	if hidden > 0 {
 		lines[1] += fmt.Sprintf("  (%d more)", hidden)
 	}
@@ -52,6 +55,9 @@ func (m *uiModel) picture() string {
 	}
 	return m.filled(append(lines, preview...), printable(m.said, m.cols), m.footer())
 }
+
+// room is how many lines the list and the preview have.
+func (m *uiModel) room() int { return m.rows - uiFixed }
 
 // filled is lines, and the last ones at the foot of the window.
 func (m *uiModel) filled(lines []string, last ...string) string {
@@ -103,7 +109,7 @@ func folded(line string, cols int) (pieces []string) {
 // summary is the first line.
 func (m *uiModel) summary() string {
 	running := 0
-	for _, t := range m.state.terminals {
+	for _, t := range m.all {
 		if t.Exit == nil {
 			running++
 		}
@@ -116,10 +122,10 @@ func (m *uiModel) summary() string {
 		parts = append(parts, "no host is paired")
 	}
 	if m.state.degraded > 0 {
-		parts = append(parts, fmt.Sprintf("troubles: %d, see tether status", m.state.degraded))
+		parts = append(parts, count(m.state.degraded, "problem")+" (tether status)")
 	}
 	if n := len(m.state.questions); n > 0 {
-		parts = append(parts, fmt.Sprintf("questions of agents: %d, press a", n))
+		parts = append(parts, count(n, "agent request")+" (a)")
 	}
 	return strings.Join(parts, " · ")
 }
@@ -128,14 +134,8 @@ func (m *uiModel) summary() string {
 func (m *uiModel) listLines() []string {
 	var lines []string
 	for _, t := range m.state.terminals {
-		state, since := "running", t.Started
-		switch {
-		case t.Exit != nil:
-			state, since = exitText(*t.Exit), t.Exit.At
-		case !t.Visible:
-			state = "background"
-		}
-		line := uiColumns(printable(nameOf(t), 24), state, ago(time.Since(since)), lentText(t), printable(shellLine(t.Command), 60)+urlText(t.Listening))
+		state, since := stateOf(t)
+		line := uiColumns(printable(nameOf(t), 0), state, ago(time.Since(since)), ownerOf(t), lentText(t), printable(shellLine(t.Command), maxCommand)+urlText(t.Listening))
 		if t.ID == m.chosen {
 			line = m.reverse("> " + line)
 		} else {
@@ -143,19 +143,26 @@ func (m *uiModel) listLines() []string {
 		}
 		lines = append(lines, line)
 	}
+	if m.filter != "" {
+		return lines
+	}
 	for _, d := range m.state.declared {
 		if d.State != "running" {
-			lines = append(lines, "  "+uiColumns(d.Name, declaredText(d), ago(time.Since(d.Since)), "-", "(declared)"))
+			lines = append(lines, "  "+uiColumns(d.Name, declaredText(d), ago(time.Since(d.Since)), "you", "-", "(declared)"))
 		}
 	}
+	if folded := len(m.all) - len(m.state.terminals); folded > 0 {
+		lines = append(lines, fmt.Sprintf("  %d exited (e shows them)", folded))
+	}
 	if len(lines) == 0 {
-		lines = []string{"  no terminals; start one with: tether run -- CMD"}
+		lines = []string{"  no terminals; n starts a shell, or: tether run -- CMD"}
 	}
 	return lines
 }
 
-func uiColumns(name, state, since, lent, command string) string {
-	return fmt.Sprintf("%-24s %-16s %-6s %-16s %s", name, state, since, lent, command)
+// uiColumns have fixed widths, so that nothing moves while it changes.
+func uiColumns(name, state, since, owner, lent, command string) string {
+	return strings.Join([]string{fit(name, 24), fit(state, 14), fit(since, 5), fit(owner, 8), fit(lent, 16), command}, " ")
 }
 
 // rule is the line above the preview.
@@ -163,26 +170,31 @@ func (m *uiModel) rule() string {
 	title := ""
 	if i := m.index(); i >= 0 {
 		t := m.state.terminals[i]
-		title = fmt.Sprintf(" %s %s, %s, %dx%d ", t.ID, printable(t.Title, 40), t.Owner, t.Cols, t.Rows)
+		title = fmt.Sprintf(" %s %s, %dx%d ", t.ID, printable(t.Title, 40), t.Cols, t.Rows)
 	}
-	return "──" + title + strings.Repeat("─", max(m.cols-len([]rune(title))-2, 0))
+	return "──" + title + strings.Repeat("─", max(m.cols-ansi.StringWidth(title)-2, 0))
 }
 
 // footer is the last line: a question, or the keys.
 func (m *uiModel) footer() string {
 	switch m.asking {
 	case askKill:
-		return m.bold("kill " + m.about + "? y/n, with everything in it")
+		return m.bold("Kill " + m.chosenName() + " and its processes? y/N")
+	case askFilter:
+		return m.bold("/"+printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
 	case askApprove:
 		if _, whole := m.question(); !whole {
-			return m.bold("n deny, other keys later; to approve, all must be seen: enlarge the window, or tether approvals " + m.about)
+			return m.bold("n deny · Esc later; to approve, enlarge the window to see all, or: tether approvals " + m.about)
 		}
-		return m.bold("y approve, n deny, other keys later")
+		return m.bold("y approve · n deny · Esc later")
 	}
-	if keys := "↑↓ choose  enter attach  l lend  u unlend  p promote  x kill  a answer  q quit"; utf8.RuneCountInString(keys) <= m.cols {
+	if m.filter != "" {
+		return "/" + printable(m.filter, 0) + "  Esc clear  ? help  q quit"
+	}
+	if keys := "↑↓ choose  enter attach  n shell  / filter  l lend  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
 		return keys
 	}
-	return "↑↓ ⏎ l u p x a  q quit"
+	return "? help  q quit"
 }
 
 func (m *uiModel) bold(s string) string    { return m.styled("1", s) }

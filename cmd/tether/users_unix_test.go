@@ -351,3 +351,30 @@ func answered(path string) bool {
 	n, err := c.Read(make([]byte, 1))
 	return n > 0 || errors.Is(err, os.ErrDeadlineExceeded)
 }
+
+// A directory of another user's is named, with its owner and what to do.
+func TestForeignHome(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can act as two users")
+	}
+	h := newHousehold(t)
+	const cure = ": unset TETHER_HOME, or set it to a directory of your own"
+	for home, want := range map[string]string{
+		h.home:                       h.home + " belongs to user 61001" + cure,
+		filepath.Join(h.home, "sub"): h.home + " belongs to user 61001" + cure,
+	} {
+		for _, args := range [][]string{{"ls"}, {"run", "--private", "--", "true"}, {"status"}, {"doctor"}} {
+			out, err := h.runWith(strangerUID, []string{"TETHER_HOME=" + home}, "tether", args...)
+			if err == nil || !strings.Contains(out, want) || strings.Contains(out, "dial unix") {
+				t.Errorf("%q with %s: %v\n%s; want %q", args, home, err, out, want)
+			}
+		}
+	}
+	if err := os.Chmod(h.home, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(h.home, 0o700)
+	if out, err := h.run(ownerUID, "tether", "run", "--private", "--", "true"); err == nil || !strings.Contains(out, h.home+" is closed to you (mode 0500): chmod u+rwx "+h.home) {
+		t.Errorf("a home that cannot be written: %v\n%s", err, out)
+	}
+}

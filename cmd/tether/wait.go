@@ -15,14 +15,20 @@ func waitCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "wait ID", Short: "wait until a terminal has printed, finished or opened something", Args: someArgs(1, 1, "the id or name of a terminal"),
 		Long: `wait until the first of the given conditions holds: a line of the output matches,
-nothing was printed for a while, the shell has finished a command, a port is open,
-or the terminal has exited. Without any condition it waits for the exit. Output that
-was printed before counts, too, as far as it is kept; with --new it does not.
+nothing was printed for a while, the shell has finished a command, a port is open, a
+URL of this machine answers with 2xx, or the terminal has exited. Without any condition
+it waits for the exit. Output that was printed before counts, too, as far as it is
+kept; with --new it does not.
+
+A line counts when the program has ended it. A line that may still change, such as a
+status that is written over, a prompt, or any line of a program that moves the cursor,
+counts when it has stood unchanged for 200 ms (--settle).
 
 The exit status is 0 when a condition holds; with --exit or --command, it is that of
 what ended. It is 1 if the terminal exited before any of them held, and 8 after
 --timeout.`,
 		Example: `  tether wait web --pattern 'ready in \d+' --timeout 30s && open http://localhost:3000
+  tether wait web --url http://localhost:3000/health --timeout 1m
   tether wait build --exit
   tether wait shell --command && tether read --tail 20 shell`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -33,6 +39,7 @@ what ended. It is 1 if the terminal exited before any of them held, and 8 after
 			if err != nil {
 				return err
 			}
+			client = client.Patient(silence(a.notice))
 			w, err := client.Wait(c.Context(), args[0], o)
 			if err != nil {
 				return about(args[0], err)
@@ -52,6 +59,8 @@ what ended. It is 1 if the terminal exited before any of them held, and 8 after
 	f.DurationVar(&o.Idle, "idle", 0, "until nothing was printed for this `TIME`, such as 2s")
 	f.BoolVar(&o.Command, "command", false, "until the shell in it runs no command")
 	f.IntVar(&o.Port, "port", 0, "until this TCP `PORT` of this machine is open")
+	f.StringVar(&o.URL, "url", "", "until this http or https `URL` of localhost answers with 2xx")
+	f.DurationVar(&o.Settle, "settle", defaultSettle, "with --pattern: for how long a line that may still change must stand; 0 takes any line")
 	f.BoolVar(&exit, "exit", false, "until it has exited")
 	f.BoolVar(&o.New, "new", false, "look only at what comes from now on")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this `TIME`")
@@ -59,9 +68,12 @@ what ended. It is 1 if the terminal exited before any of them held, and 8 after
 	return c
 }
 
+// defaultSettle is the daemon's own.
+const defaultSettle = 200 * time.Millisecond
+
 // asked reports whether anything but the exit is waited for.
 func asked(o *local.WaitOptions) bool {
-	return o.Pattern != "" || o.Idle > 0 || o.Command || o.Port != 0
+	return o.Pattern != "" || o.Idle > 0 || o.Command || o.Port != 0 || o.URL != ""
 }
 
 func checkWait(c *cobra.Command, o *local.WaitOptions) error {
@@ -69,6 +81,12 @@ func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 		if c.Flags().Changed(name) && d <= 0 {
 			return usage(c, "--%s takes a time, such as 2s", name)
 		}
+	}
+	if o.Settle < 0 {
+		return usage(c, "--settle takes a time, such as 500ms, or 0")
+	}
+	if o.Settle == 0 {
+		o.Settle = -1 // none; 0 is the daemon's default
 	}
 	if c.Flags().Changed("port") && (o.Port < 1 || o.Port > 65535) {
 		return usage(c, "--port takes 1 to 65535")
@@ -85,6 +103,10 @@ func waitedText(w local.Waited) string {
 		return w.Address + " is open, by a program that is not of this terminal"
 	case w.Reason == "port":
 		return w.Address + " is open"
+	case w.Reason == "url":
+		return fmt.Sprintf("it answers %d", w.Status)
+	case w.Reason == "timeout" && w.Detail != "":
+		return "timed out: " + printable(w.Detail, 0)
 	case w.Reason == "exit" && w.Exit != nil:
 		return exitText(*w.Exit)
 	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil:

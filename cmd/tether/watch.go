@@ -74,7 +74,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	e, found, err := agent.PairedEndpoint(d, where)
 	if err != nil || found && token == (tokenSource{}) {
 		if found && err == nil && agent.PairedByKey(d, where) {
-			a.notice("with this machine's key, what it lends is seen; to see others' terminals, give an observer's token: --token-file")
+			a.notice("this shows only what this machine shares; to see other machines' terminals, give an observer's token: --token-file")
 		}
 		return e, err
 	}
@@ -158,7 +158,7 @@ func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 		return found[0], nil
 	case 0:
 		return ahp.TerminalInfo{}, &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the host has no terminal %q", ref),
-			Hint: cmp.Or(listed(all), "it has none at all; --wait waits for one")}
+			Hint: cmp.Or(listed(all), "the host has no terminals yet; use --wait")}
 	}
 	return ahp.TerminalInfo{}, &local.Error{Code: local.CodeAmbiguous, Message: fmt.Sprintf("%q fits %d terminals", ref, len(found)), Hint: listed(found)}
 }

@@ -7,4 +7,6 @@
 // The file is also changed by other processes, the commands that create and revoke tokens, while a host runs. So a host looks at it
 // every second, and before it refuses anybody. It holds no token, only what tells whether one is right: a token is 256 bits of
 // chance, so that a plain hash is as good as a slow one.
+//
+// Beside it are files that the host alone changes: whose clientIds are (Owners), and which browsers are logged in (Logins).
 package access

@@ -116,11 +116,28 @@ func (t *Tokens) Run(ctx context.Context, onError func(error)) {
 func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.findLocked(token)
-	if g == nil { // it may have been created a moment ago; who guesses is limited by the host
-		t.lookLocked()
-		g = t.findLocked(token)
+	if p, ok := t.knownLocked(token); ok {
+		return p, ok
 	}
+	t.lookLocked() // it may have been created a moment ago; the host limits wrong tokens
+	return t.knownLocked(token)
+}
+
+// Known implements host.Authenticator.
+func (t *Tokens) Known(token string) (host.Principal, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.knownLocked(token)
+}
+
+func (t *Tokens) knownLocked(token string) (host.Principal, bool) {
+	hash := sha256.Sum256([]byte(token))
+	return t.ofHashLocked(hash[:])
+}
+
+// ofHashLocked returns whose the token with that hash is.
+func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
+	g := t.findLocked(hash)
 	if g == nil || g.expired(time.Now()) {
 		return host.Principal{}, false
 	}
@@ -128,11 +145,10 @@ func (t *Tokens) Authenticate(token string) (host.Principal, bool) {
 }
 
 // findLocked compares with every token, so that its time tells nothing.
-func (t *Tokens) findLocked(token string) *grant {
-	hash := sha256.Sum256([]byte(token))
+func (t *Tokens) findLocked(hash []byte) *grant {
 	var found *grant
 	for _, g := range t.grants {
-		if subtle.ConstantTimeCompare(g.SHA256, hash[:]) == 1 && !g.Once {
+		if subtle.ConstantTimeCompare(g.SHA256, hash) == 1 && !g.Once {
 			found = g
 		}
 	}

@@ -16,6 +16,8 @@ import (
 //	                            N user interfaces that show a terminal
 //	bench child daemon PROFILE  be the daemon, and write what it used the CPU for
 //	bench child host PROFILE    likewise the host
+//	bench child relay-host -, relay-daemon URL HELD, relay-holder SOCKET
+//	                            be a part of a reference peer
 const childArg = "child"
 
 // childReady is what a child prints when it is about to wait for the line.
@@ -36,6 +38,12 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return profile(args[1], serveHost)
 	case "view":
 		return view(args[1:], in, out)
+	case "relay-host":
+		return serveRelayHost()
+	case "relay-daemon":
+		return serveRelayDaemon(args[1], args[len(args)-1] == "true")
+	case "relay-holder":
+		return relayHolder(args[1])
 	case "observe":
 		return observeForever(args[1], args[len(args)-1])
 	}

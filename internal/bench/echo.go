@@ -30,9 +30,23 @@ var echoing = []string{"sh", "-c", "stty raw -echo && printf ready && exec cat"}
 // echoes are the times from a key to its echo, in ms.
 type echoes struct{ bare, local, observer []float64 }
 
-// echoPart types keys into a bare pty and a lent terminal of the daemon's own in turn, alone and beside a flood.
+// echoPart types keys into a bare pty and a lent terminal in turn, alone and beside a flood. The floors are for terminals as installed, in
+// holders.
 func echoPart(ctx context.Context, s settings) ([]row, error) {
-	r, err := newRig(ctx, s.programs.direct())
+	rows, err := echoOf(ctx, s, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	direct, err := echoOf(ctx, s, s.programs.direct())
+	for _, r := range direct {
+		r.Part, r.Bound = r.Part+", without a holder", ""
+		rows = append(rows, r)
+	}
+	return rows, err
+}
+
+func echoOf(ctx context.Context, s settings, p programs) ([]row, error) {
+	r, err := newRig(ctx, p)
 	if err != nil {
 		return nil, err
 	}

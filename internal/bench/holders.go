@@ -24,7 +24,7 @@ const (
 // holdersPart measures what it costs that terminals outlive the daemon, and how soon another daemon has them.
 func holdersPart(ctx context.Context, s settings) ([]row, error) {
 	var rows []row
-	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany, holderEcho} {
+	for _, measure := range []func(context.Context, settings) ([]row, error){holderReady, holderMany} {
 		some, err := measure(ctx, s)
 		if err != nil {
 			return rows, err
@@ -48,7 +48,7 @@ func holderReady(ctx context.Context, s settings) ([]row, error) {
 	if s.programs.daemon[1] != "daemon" {
 		return nil, errors.New("holders are measured with the built programs")
 	}
-	o := holder.Options{Dir: filepath.Join(home, "h"), Path: path, Argv: []string{"tether", "holder"}}
+	o := holder.Options{Dir: filepath.Join(home, "h"), Path: path, Argv: []string{"tether", "holder"}, Key: make([]byte, holder.KeyBytes)}
 	var took []float64
 	for n := range 10 * s.starts {
 		began := time.Now()
@@ -162,29 +162,4 @@ func rollup(text, name string) float64 {
 		}
 	}
 	return 0
-}
-
-// holderEcho is the echo part with a holder in between.
-func holderEcho(ctx context.Context, s settings) ([]row, error) {
-	r, err := newRig(ctx, s.programs)
-	if err != nil {
-		return nil, err
-	}
-	defer r.close()
-	e, err := measureEchoes(ctx, r, s.keys)
-	if err != nil {
-		return nil, err
-	}
-	f, err := startFlood(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	defer f.stop()
-	busy, err := measureEchoes(ctx, r, s.keys)
-	if err != nil {
-		return nil, fmt.Errorf("beside a flood: %w", err)
-	}
-	rows := append(quantiles("holders", "echo on a bare pty", e.bare), quantiles("holders", "echo at local attach", e.local)...)
-	rows = append(rows, quantiles("holders", "echo at the observer", e.observer)...)
-	return append(rows, quantiles("holders", "echo at the observer beside a flood", busy.observer)...), nil
 }

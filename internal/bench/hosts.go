@@ -17,6 +17,7 @@ var hostParts = []part{
 	{"storm", stormPart},
 	{"pings", pingsPart},
 	{"peer", peerPart},
+	{"path", pathPart},
 }
 
 // dialsAtOnce bounds how many connections are being made at once.

@@ -300,11 +300,30 @@ func TestParts(t *testing.T) {
 			}
 			for _, r := range rows {
 				// A difference may be negative or, of memory, nothing; a time less than a clock tells.
-				if r.Value == 0 && r.Unit != "ms" && r.Unit != "KiB" || r.Part == "" || r.Name == "" {
+				if r.Value == 0 && r.Unit != "ms" && r.Unit != "KiB" && r.Unit != "switches" || r.Part == "" || r.Name == "" {
 					t.Errorf("nothing was measured: %+v", r)
 				}
 			}
 		})
+	}
+}
+
+// What is as good as the reference peers meets their floors, and what is worse misses each.
+func TestPathRows(t *testing.T) {
+	paths := []namedPath{{name: asInstalled}, {name: relayPlain}, {name: relayHeld}, {name: besideVSCode}}
+	same := walked{plain: 10, coloured: 20, cpu: 30, alone: []float64{1}, beside: []float64{2}, quiet: 10, typed: 9}
+	all := map[string][]walked{}
+	for _, p := range paths {
+		all[p.name] = []walked{same}
+	}
+	if r := (report{Rows: pathRows(paths, []float64{0.5}, all)}); r.missed() != 2 || r.floors() != 9 { // half of VS Code's, twice
+		t.Errorf("%d of %d floors are missed by equals", r.missed(), r.floors())
+	}
+	bad := same
+	bad.plain, bad.coloured, bad.alone, bad.beside, bad.typed = 5, 5, []float64{3}, []float64{5}, 5
+	all[asInstalled] = []walked{bad}
+	if r := (report{Rows: pathRows(paths, []float64{0.5}, all)}); r.missed() != r.floors() {
+		t.Errorf("%d of %d floors are missed by one that is worse", r.missed(), r.floors())
 	}
 }
 

@@ -14,7 +14,11 @@ const (
 	floorReady       = 50.0  // ms
 	floorIdleCPU     = 20.0  // ms of 30 s with idleTerminals
 
+	floorDaemonSwitches = 150.0 // in 30 s, with idleTerminals
+	floorHostSwitches   = 300.0 // in 30 s, with idleObservers
+
 	idleTerminals = 50
+	idleObservers = 50
 	idleSpan      = 30 * time.Second
 	settle        = time.Second // after which a process that has nothing to do has given back what it will
 )
@@ -106,8 +110,16 @@ func (r *rig) idleCPU(span time.Duration) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	switched, err := switches(r.daemon.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
 	time.Sleep(span)
 	after, err := r.usage()
+	if err != nil {
+		return nil, err
+	}
+	since, err := switches(r.daemon.Process.Pid)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +131,7 @@ func (r *rig) idleCPU(span time.Duration) ([]row, error) {
 	}
 	return []row{
 		row{Part: "idle daemon", Name: name, Value: millis(after.daemon-before.daemon) * scale, Unit: "ms", Note: note}.most(floorIdleCPU),
+		row{Part: "idle daemon", Name: "context switches meanwhile", Value: (since - switched) * scale, Unit: "switches", Note: note}.most(floorDaemonSwitches),
 		{Part: "idle daemon", Name: "the host's CPU meanwhile", Value: millis(after.host-before.host) * scale, Unit: "ms", Note: note},
 	}, nil
 }

@@ -31,7 +31,7 @@ const (
 )
 
 const (
-	peerScript = "../shared/peers/vscode-host.sh"
+	peerScript = "scripts/vscode-host.sh"
 	peerDir    = "bin/tools/vscode-host"
 	peerToken  = "bench-peer"
 	peerWithin = 2 * time.Minute
@@ -114,7 +114,7 @@ func startVSCode(ctx context.Context) (*contender, error) {
 		return nil, err
 	}
 	if _, err := os.Stat(filepath.Join(dir, "vs", "out")); err != nil {
-		return nil, fmt.Errorf("it is not installed; make test installs it: %w", err)
+		return nil, fmt.Errorf("it is not installed; scripts/test-tools.sh vscode-host installs it: %w", err)
 	}
 	free, err := freePorts()
 	if err != nil {
@@ -224,6 +224,8 @@ type shellTerminal struct {
 	bytes int64         // since the last reset, as JSON
 	news  chan struct{} // closed and replaced at each event
 	over  bool
+	show  func(p []byte) // is handed all text, if not nil
+	buf   []byte
 }
 
 var shellCount int // for names; used by one goroutine
@@ -264,6 +266,13 @@ func (t *shellTerminal) envelope(v ahp.EnvelopeView) {
 	switch v.Kind {
 	case ahp.ActionTerminalData:
 		t.bytes += int64(len(v.Data)) - 2
+		if t.show != nil {
+			if text, err := jsonspan.AppendUnquote(t.buf[:0], v.Data); err == nil {
+				t.buf = text
+				t.show(text)
+			}
+			return
+		}
 		if text, err := jsonspan.AppendUnquote(t.text, v.Data); err == nil {
 			t.text = text[max(0, len(text)-256):]
 		}

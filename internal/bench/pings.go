@@ -13,8 +13,50 @@ const (
 	pingSettle = 5 * time.Second
 )
 
-// pingsPart measures what a host spends on machines that say nothing: a ping to each in 30 s, and what comes back. It takes whole rounds.
+// pingsPart measures what a host spends on clients that say nothing: a ping to each in 30 s, and what comes back. It takes whole rounds.
 func pingsPart(ctx context.Context, s settings) ([]row, error) {
+	observers, err := pingsOfObservers(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := pingsOfMachines(ctx, s)
+	return append(observers, machines...), err
+}
+
+// pingsOfObservers counts the context switches of a host with observers of one silent terminal.
+func pingsOfObservers(ctx context.Context, s settings) ([]row, error) {
+	one := s
+	one.machines = 1
+	r, machines, err := newLendingRig(ctx, one)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	defer func() { closeMachines(machines) }()
+	var g gallery
+	defer g.close()
+	for n := range idleObservers {
+		if err := g.join(ctx, r.host, n, machines[0].uris[0], false); err != nil {
+			return nil, err
+		}
+	}
+	if err := sleep(ctx, pingSettle); err != nil {
+		return nil, err
+	}
+	before, err := switches(r.server.Process.Pid)
+	if err != nil {
+		return nil, err
+	}
+	span := min(s.idle, pingRound)
+	if err := sleep(ctx, span); err != nil {
+		return nil, err
+	}
+	after, err := switches(r.server.Process.Pid)
+	return []row{row{Part: "pings", Name: fmt.Sprintf("%d idle observers, context switches of the host in %v", idleObservers, pingRound),
+		Value: (after - before) * float64(pingRound) / float64(span), Unit: "switches", Note: fmt.Sprintf("seen over %v", span)}.most(floorHostSwitches)}, err
+}
+
+func pingsOfMachines(ctx context.Context, s settings) ([]row, error) {
 	r, machines, err := newLendingRig(ctx, s)
 	if err != nil {
 		return nil, err

@@ -45,6 +45,31 @@ func cpuTime(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
+// switches is how often the threads that a process has now were switched to and from.
+func switches(pid int) (float64, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+	if err != nil || len(files) == 0 {
+		return 0, fmt.Errorf("context switches of process %d: this system does not tell them", pid)
+	}
+	sum := 0.0
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			continue // a thread that has just ended
+		}
+		for line := range strings.Lines(string(data)) {
+			if _, count, ok := strings.Cut(line, "voluntary_ctxt_switches:"); ok { // and nonvoluntary
+				n, err := strconv.ParseFloat(strings.TrimSpace(count), 64)
+				if err != nil {
+					return 0, fmt.Errorf("%s: %w", name, err)
+				}
+				sum += n
+			}
+		}
+	}
+	return sum, nil
+}
+
 // memory is what a process holds.
 type memory struct {
 	rss, peak int64 // bytes

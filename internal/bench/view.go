@@ -86,8 +86,8 @@ func (v *viewing) follow(conn net.Conn, id string) {
 	}
 }
 
-// open shakes hands and attaches.
-func open(conn net.Conn, id string) (*bufio.Reader, error) {
+// upgrade makes a connection to the daemon that of a user interface.
+func upgrade(conn net.Conn) (*bufio.Reader, error) {
 	const hello = "GET /pty HTTP/1.1\r\nHost: " + local.Host + "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 	if _, err := io.WriteString(conn, hello); err != nil {
@@ -101,9 +101,22 @@ func open(conn net.Conn, id string) (*bufio.Reader, error) {
 	if resp.StatusCode != http.StatusSwitchingProtocols {
 		return nil, errors.New("the daemon answered " + resp.Status)
 	}
+	return in, nil
+}
+
+// shortText is a text frame of at most 125 bytes, masked with zeros; RFC 6455, 5.2.
+func shortText(message string) []byte {
+	return append([]byte{0x81, 0x80 | byte(len(message)), 0, 0, 0, 0}, message...)
+}
+
+// open shakes hands and attaches.
+func open(conn net.Conn, id string) (*bufio.Reader, error) {
+	in, err := upgrade(conn)
+	if err != nil {
+		return nil, err
+	}
 	message := fmt.Sprintf(`{"type":"pty:attach","id":%q}`, id)
-	frame := append([]byte{0x81, 0x80 | byte(len(message)), 0, 0, 0, 0}, message...) // a text frame, masked with zeros; RFC 6455, 5.2
-	_, err = conn.Write(frame)
+	_, err = conn.Write(shortText(message))
 	return in, err
 }
 

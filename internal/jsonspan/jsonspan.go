@@ -50,7 +50,18 @@ var ErrNotObject = errors.New("jsonspan: not a JSON object")
 // data once, f may have been called before an error further on is found: act
 // on what f saw only after Object returned nil.
 func Object(data []byte, f func(key, value []byte) error) error {
-	s := scanner{data: data}
+	return BoundedObject(data, 0, f)
+}
+
+// ErrTooMany is returned by [BoundedObject] for an object with too many values.
+var ErrTooMany = errors.New("jsonspan: too many values")
+
+// BoundedObject is [Object] for an object that may hold at most max values, at
+// any depth; 0 means any number. Structures that encoding/json fills from it
+// take memory by the number of values, not by the size of the text: a list of a
+// million empty objects has 3 MB and decodes to some 100.
+func BoundedObject(data []byte, max int, f func(key, value []byte) error) error {
+	s := scanner{data: data, max: max}
 	s.skipSpace()
 	if s.peek() != '{' {
 		return notObject(&s)

@@ -198,3 +198,22 @@ func FuzzObject(f *testing.F) {
 		}
 	})
 }
+
+func TestBoundedObject(t *testing.T) {
+	for _, c := range []struct {
+		data string
+		max  int
+		want error
+	}{
+		{`{}`, 1, nil},
+		{`{"a":1,"b":[2,{"c":null}]}`, 5, nil},
+		{`{"a":1,"b":[2,{"c":null}]}`, 4, jsonspan.ErrTooMany},
+		{`{"a":1,"b":[2,{"c":null}]}`, 0, nil},
+		{`{"a":[` + strings.Repeat("{},", 1000) + `{}]}`, 1000, jsonspan.ErrTooMany},
+		{`{"a":"` + strings.Repeat("{},", 1000) + `"}`, 1, nil},
+	} {
+		if err := jsonspan.BoundedObject([]byte(c.data), c.max, func(_, _ []byte) error { return nil }); err != c.want {
+			t.Errorf("at most %d values in %.30s: %v, want %v", c.max, c.data, err, c.want)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import "math/bits"
 type scanner struct {
 	data []byte
 	pos  int // next byte to look at
+	max  int // values that may be in data, at any depth; 0 = any number
+	seen int // values so far
 }
 
 // peek returns the next byte, or 0 at the end: a NUL is not valid anywhere
@@ -47,6 +49,9 @@ func (s *scanner) end() error {
 
 // value skips one value; depth is the number of arrays and objects around it.
 func (s *scanner) value(depth int) error {
+	if s.seen++; s.seen > s.max && s.max > 0 {
+		return ErrTooMany
+	}
 	switch c := s.peek(); {
 	case c == '"':
 		_, err := s.str()

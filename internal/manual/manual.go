@@ -7,10 +7,12 @@ package manual
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,6 +30,12 @@ type Book struct {
 	Version  string
 	Date     time.Time // of which the day is shown, in UTC
 	Sections []Section // of the program's own page only, after its options
+	// Names are the names of pages that would be another program's, by command:
+	// "prog host" may be "prog-hosts", where prog-host is a program. Pages of the
+	// commands below it begin with that name, too.
+	Names map[string]string
+	// Also are pages to name at the end of the program's own, such as "prog-host".
+	Also []string
 }
 
 // Section is what help does not say. Lines of its text that begin with a space
@@ -66,7 +74,7 @@ func (b Book) Write(dir string, root *cobra.Command) error {
 
 func (b Book) write(dir string, c *cobra.Command) error {
 	c.InitDefaultHelpFlag()
-	if err := os.WriteFile(filepath.Join(dir, name(c)+".1"), b.Page(c), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, b.name(c)+".1"), b.Page(c), 0o644); err != nil {
 		return err
 	}
 	for _, sub := range shown(c) {
@@ -78,7 +86,12 @@ func (b Book) write(dir string, c *cobra.Command) error {
 }
 
 // name is the command's words in one: tether-service-install.
-func name(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(), " ", "-") }
+func (b Book) name(c *cobra.Command) string {
+	if name := b.Names[c.CommandPath()]; name != "" || !c.HasParent() {
+		return cmp.Or(name, c.Name())
+	}
+	return b.name(c.Parent()) + "-" + c.Name()
+}
 
 // shown are the commands with a page. Those that cobra brings say more in their
 // own help.
@@ -95,9 +108,9 @@ func shown(c *cobra.Command) []*cobra.Command {
 // Page is the manual page of one command.
 func (b Book) Page(c *cobra.Command) []byte {
 	var w bytes.Buffer
-	fmt.Fprintf(&w, ".TH %s 1 %s %s %s\n", quoted(strings.ToUpper(name(c))), quoted(b.Date.UTC().Format(time.DateOnly)),
+	fmt.Fprintf(&w, ".TH %s 1 %s %s %s\n", quoted(strings.ToUpper(b.name(c))), quoted(b.Date.UTC().Format(time.DateOnly)),
 		quoted(c.Root().Name()+" "+b.Version), quoted("User Commands"))
-	fmt.Fprintf(&w, ".SH NAME\n%s \\- %s\n", escaped(name(c)), escaped(c.Short))
+	fmt.Fprintf(&w, ".SH NAME\n%s \\- %s\n", escaped(b.name(c)), escaped(c.Short))
 	w.WriteString(".SH SYNOPSIS\n")
 	if c.Runnable() {
 		fmt.Fprintf(&w, "\\fB%s\\fR%s\n", escaped(c.CommandPath()), escaped(strings.TrimPrefix(c.UseLine(), c.CommandPath())))
@@ -110,7 +123,7 @@ func (b Book) Page(c *cobra.Command) []byte {
 		text = c.Short
 	}
 	section(&w, Section{"DESCRIPTION", text})
-	commands(&w, c)
+	b.commands(&w, c)
 	flags(&w, "OPTIONS", c.NonInheritedFlags().FlagUsages())
 	flags(&w, "COMMON OPTIONS", c.InheritedFlags().FlagUsages())
 	if !c.HasParent() {
@@ -118,17 +131,20 @@ func (b Book) Page(c *cobra.Command) []byte {
 			section(&w, s)
 		}
 	}
-	seeAlso(&w, c)
+	if c.Example != "" {
+		section(&w, Section{"EXAMPLES", c.Example})
+	}
+	b.seeAlso(&w, c)
 	return w.Bytes()
 }
 
-func commands(w *bytes.Buffer, c *cobra.Command) {
+func (b Book) commands(w *bytes.Buffer, c *cobra.Command) {
 	if len(shown(c)) == 0 {
 		return
 	}
 	w.WriteString(".SH COMMANDS\n")
 	for _, sub := range shown(c) {
-		fmt.Fprintf(w, ".TP\n\\fB%s\\fR(1)\n%s\n", escaped(name(sub)), escaped(sub.Short))
+		fmt.Fprintf(w, ".TP\n\\fB%s\\fR(1)\n%s\n", escaped(b.name(sub)), escaped(sub.Short))
 	}
 }
 
@@ -189,15 +205,24 @@ func section(w *bytes.Buffer, s Section) {
 	}
 }
 
-func seeAlso(w *bytes.Buffer, c *cobra.Command) {
+func (b Book) seeAlso(w *bytes.Buffer, c *cobra.Command) {
+	var names []string
 	if !c.HasParent() {
+		names = slices.Clone(b.Also)
+	}
+	for p := c.Parent(); p != nil; p = p.Parent() {
+		names = append(names, b.name(p))
+	}
+	if own := strings.ReplaceAll(c.CommandPath(), " ", "-"); b.Names[c.CommandPath()] != "" {
+		names = append(names, own) // whose page it is
+	}
+	if len(names) == 0 {
 		return
 	}
-	var all []string
-	for p := c.Parent(); p != nil; p = p.Parent() {
-		all = append(all, fmt.Sprintf("\\fB%s\\fR(1)", escaped(name(p))))
+	for i, name := range names {
+		names[i] = fmt.Sprintf("\\fB%s\\fR(1)", escaped(name))
 	}
-	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(all, ", "))
+	fmt.Fprintf(w, ".SH SEE ALSO\n%s\n", strings.Join(names, ", "))
 }
 
 // escaped keeps roff from reading anything into text: a backslash, a dot or a

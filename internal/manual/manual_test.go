@@ -25,6 +25,7 @@ func tree() *cobra.Command {
 	a.Flags().StringP("out", "o", "-", "write to `FILE`\nor not")
 	a.Flags().Int("hidden", 1, "")
 	_ = a.Flags().MarkHidden("hidden")
+	a.Example = "  prog a-b -o x y  # so\n  prog a-b z"
 	a.AddCommand(&cobra.Command{Use: "c", Short: "do less", RunE: nothing})
 	root.AddCommand(a, &cobra.Command{Use: "secret", Short: "no", Hidden: true, RunE: nothing})
 	return root
@@ -101,6 +102,14 @@ or not (default "\-")
 .TP
 \fB\-\-loud\fR
 say more
+.SH EXAMPLES
+.PP
+.RS 2
+.nf
+prog a\-b \-o x y  # so
+prog a\-b z
+.fi
+.RE
 .SH SEE ALSO
 \fBprog\fR(1)
 `
@@ -129,6 +138,33 @@ func TestPages(t *testing.T) {
 		if diff := cmp.Diff(want, string(got)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// A command whose page would be that of another program has another name, as those below it have; each of the two pages names the other.
+func TestPageOfAnotherProgram(t *testing.T) {
+	dir := t.TempDir()
+	b := book
+	b.Names, b.Also = map[string]string{"prog a-b": "prog-abs"}, []string{"prog-a-b"}
+	for range 2 { // what is written once does not change the book
+		if err := b.Write(dir, tree()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"prog.1":       ".SH SEE ALSO\n\\fBprog\\-a\\-b\\fR(1)\n",
+		"prog-abs.1":   ".SH NAME\nprog\\-abs \\- do one thing\n.SH SYNOPSIS\n\\fBprog a\\-b\\fR FILE",
+		"prog-abs-c.1": ".SH SEE ALSO\n\\fBprog\\-abs\\fR(1), \\fBprog\\fR(1)\n",
+	} {
+		if page, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.Contains(string(page), want) {
+			t.Errorf("%s: %v, no %q in\n%s", name, err, want, page)
+		}
+	}
+	if page, _ := os.ReadFile(filepath.Join(dir, "prog-abs.1")); !strings.Contains(string(page), ".SH SEE ALSO\n\\fBprog\\fR(1), \\fBprog\\-a\\-b\\fR(1)\n") {
+		t.Errorf("the page does not name the program:\n%s", page)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {
+		t.Errorf("pages: %v, %v", entries, err)
 	}
 }
 

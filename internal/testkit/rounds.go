@@ -17,6 +17,15 @@ var started = time.Now()
 // Soaking reports whether this is a long run (make soak), in which a test may be more thorough than in make test.
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
+// Load is the size of a load, such as machines or bytes: whole, but small with the race detector, with which everything takes ten times as
+// long and which needs no more to find a race. make test-windows and go test without -race take the whole load.
+func Load(whole, small int) int {
+	if raceDetector {
+		return small
+	}
+	return whole
+}
+
 // Rounds counts the rounds of a test from 0: short of them, but long of them in a soak (make soak), where it stops early, after short
 // of them at least, when the time is over, and logs how many there were. A test that ranges several times shares the time. Range over it in the test function itself, where scripts/soak.sh finds it, and
 // outside of synctest bubbles, whose time is not that of the soak.

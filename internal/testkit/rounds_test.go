@@ -50,3 +50,13 @@ func TestRoundsEndWithTheLoop(t *testing.T) {
 		}
 	}
 }
+
+func TestLoad(t *testing.T) {
+	want := 1000
+	if raceDetector {
+		want = 10
+	}
+	if got := Load(1000, 10); got != want {
+		t.Errorf("with the race detector %t: %d, want %d", raceDetector, got, want)
+	}
+}

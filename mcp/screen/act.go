@@ -154,6 +154,7 @@ func (s *Screen) escapeFinal(c byte) {
 	case '7':
 		s.save()
 	case '8':
+		s.redrawn = true
 		s.restore()
 	case 'D':
 		s.lineFeed()
@@ -161,6 +162,7 @@ func (s *Screen) escapeFinal(c byte) {
 		s.pen.col = 0
 		s.lineFeed()
 	case 'M':
+		s.redrawn = true
 		s.reverseLineFeed()
 	case 'H':
 		s.tabs[min(s.pen.col, s.cols-1)] = true

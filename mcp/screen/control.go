@@ -2,10 +2,15 @@ package screen
 
 import "strings"
 
+// redraws are the final bytes of the control sequences that move the cursor to another line, erase, insert, delete or scroll. Erasing
+// in the cursor's own line counts: who does that is likely to go further next, as test runners do with a status of several lines.
+const redraws = "AFHfdu" + "JKXPLM@ST" + "r"
+
 // control does what a control sequence with the final byte c means.
 func (s *Screen) control(c byte) {
 	defer func() { s.last = 0 }()
 	k := &s.parser
+	s.redrawn = s.redrawn || strings.IndexByte(redraws, c) >= 0
 	switch {
 	case k.prefix == '?' && k.inter == 0 && (c == 'h' || c == 'l'):
 		for i := range min(k.n, maxParams) {

@@ -21,6 +21,7 @@ type Screen struct {
 	tabs       []bool
 	history    []byte
 	dropped    bool // history has lost its beginning
+	redrawn    bool // the program has moved the cursor back or erased something: what the screen shows may still change
 
 	pen    pen
 	saved  [2]pen // of main and alt
@@ -116,6 +117,16 @@ func (s *Screen) History() (text string, trimmed bool) {
 		b = s.appendGrid(b, &s.alt)
 	}
 	return string(b), s.dropped
+}
+
+// Lines returns History's text, and the length of its beginning that is final: lines that have left the screen and, as long as the
+// program has only printed one line after the other, those that it has ended.
+func (s *Screen) Lines() (text string, final int) {
+	text, _ = s.History()
+	if s.redrawn || s.on == &s.alt {
+		return text, len(s.history)
+	}
+	return text, strings.LastIndexByte(text, '\n') + 1
 }
 
 // Keep drops all but the newest lines, at most n bytes, of those that have left

@@ -4,6 +4,7 @@ package ipc
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"strconv"
 )
@@ -26,4 +27,17 @@ func readPid(f *os.File) int {
 		return 0
 	}
 	return pid
+}
+
+// Holder returns the process that holds the lock at path, as it says itself; 0 if nobody does or it has not said so yet.
+func Holder(path string) int {
+	lock, err := Lock(path)
+	var locked *LockedError
+	if errors.As(err, &locked) {
+		return locked.Pid
+	}
+	if err == nil {
+		_ = lock.Close() // it goes with the process in any case
+	}
+	return 0
 }

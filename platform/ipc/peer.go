@@ -1,24 +1,50 @@
 package ipc
 
 import (
+	"errors"
 	"net"
 	"syscall"
 )
 
-// PeerPid is the number of the process that has opened a connection which a Listener accepted, as the kernel noted it then; false if
-// it cannot be known. The process may have handed the connection on, or ended.
-func PeerPid(conn net.Conn) (int, bool) {
+// ErrNoPeer says that the system does not tell who has opened a connection.
+var ErrNoPeer = errors.New("the system does not say which process is at the other end")
+
+// Peer is the process that has opened a connection which a Listener accepted, as the kernel noted it then. It may have handed the
+// connection on, or ended; Close gives back what holds its number in place.
+type Peer struct {
+	Pid    int
+	handle int // Linux: a pidfd, else -1
+}
+
+// PeerOf says who has opened a connection.
+func PeerOf(conn net.Conn) (Peer, error) {
+	none := Peer{handle: -1}
 	s, ok := conn.(syscall.Conn)
 	if !ok {
-		return 0, false
+		return none, ErrNoPeer
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {
-		return 0, false
+		return none, err
 	}
-	pid := 0
-	if err := raw.Control(func(fd uintptr) { pid = peerPid(fd) }); err != nil {
-		return 0, false
+	p := none
+	var asked error
+	if err := raw.Control(func(fd uintptr) { p, asked = peerOf(fd) }); err != nil {
+		return none, err
 	}
-	return pid, pid > 0
+	switch {
+	case asked != nil:
+		return none, asked
+	case p.Pid <= 0: // in a namespace that is not ours
+		p.Close()
+		return none, ErrNoPeer
+	}
+	return p, nil
 }
+
+// Gone reports whether the process is known to have ended. Where the kernel has no handle of it that is never known: look at the start
+// time of whoever has its number.
+func (p Peer) Gone() bool { return p.gone() }
+
+// Close gives the handle back.
+func (p Peer) Close() { p.close() }

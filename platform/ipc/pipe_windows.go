@@ -255,6 +255,9 @@ func (l *Listener) Close() error {
 	return l.err
 }
 
+// Leave is Close: what keeps the lock until the process ends elsewhere, is not there here.
+func (l *Listener) Leave() error { return l.Close() }
+
 func (l *Listener) release() {
 	_ = windows.CloseHandle(l.stop)
 	for _, p := range l.places {

@@ -139,6 +139,14 @@ func (l *Listener) Close() error {
 	return errors.Join(err, l.lock.Close())
 }
 
+// Leave is Close that keeps the lock until the process ends.
+func (l *Listener) Leave() error {
+	if err := l.socket.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
 // Dial connects to the socket at path. The error is ErrNotRunning when there is none or nobody serves it. It makes sure that the
 // other side is this user's as well.
 func Dial(ctx context.Context, path string) (net.Conn, error) {

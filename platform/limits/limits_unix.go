@@ -2,7 +2,17 @@
 
 package limits
 
-import "golang.org/x/sys/unix"
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// cpuTime: the shell sets its own limit, and becomes the command.
+func cpuTime(limit time.Duration, argv []string) ([]string, error) {
+	return append([]string{"/bin/sh", "-c", `ulimit -t "$0" && exec "$@"`, seconds(limit)}, argv...), nil
+}
 
 func free(dir string) (uint64, error) {
 	var s unix.Statfs_t
@@ -16,4 +26,9 @@ func files() (uint64, error) {
 	var r unix.Rlimit
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r)
 	return r.Cur, err
+}
+
+// seconds is the limit in whole seconds, at least one.
+func seconds(limit time.Duration) string {
+	return strconv.FormatInt(max(1, int64((limit+time.Second-1)/time.Second)), 10)
 }

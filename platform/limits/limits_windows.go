@@ -1,6 +1,12 @@
 package limits
 
-import "golang.org/x/sys/windows"
+import (
+	"time"
+
+	"golang.org/x/sys/windows"
+)
+
+func cpuTime(time.Duration, []string) ([]string, error) { return nil, ErrUnsupported }
 
 func free(dir string) (uint64, error) {
 	name, err := windows.UTF16PtrFromString(dir)

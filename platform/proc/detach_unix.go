@@ -13,11 +13,11 @@ import (
 )
 
 // StartDetached starts a program that lives on when this process and its terminal are gone: in a session of its own, without a
-// terminal, in the root directory (so that it keeps no file system busy), reading nothing, with all its output appended to logFile,
-// which only the user may read. path is absolute; argv is the whole argument list, the program's own name first; env is its whole
+// terminal, in the root directory (so that it keeps no file system busy), with in as its standard input, or reading nothing if in is nil,
+// and with all its output appended to logFile, which only the user may read. path is absolute; argv is the whole argument list, the program's own name first; env is its whole
 // environment, without the mark of a terminal it may have been started from. It gets no other descriptors. The caller may Wait, to
 // learn of an early end, or Release.
-func StartDetached(path string, argv, env []string, logFile string) (*os.Process, error) {
+func StartDetached(path string, argv, env []string, logFile string, in *os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
 	}
@@ -29,16 +29,17 @@ func StartDetached(path string, argv, env []string, logFile string) (*os.Process
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
+	if in == nil {
+		if in, err = os.Open(os.DevNull); err != nil {
+			return nil, err
+		}
+		defer in.Close()
 	}
-	defer null.Close()
 	if err := CloseOnExec(); err != nil {
 		return nil, err
 	}
 	p, err := os.StartProcess(path, argv, &os.ProcAttr{
-		Dir: "/", Env: WithoutTag(env), Files: []*os.File{null, log, log},
+		Dir: "/", Env: WithoutTag(env), Files: []*os.File{in, log, log},
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {

@@ -8,20 +8,26 @@ const maxLineage = 64
 // Ancestor is a process of a lineage.
 type Ancestor struct {
 	Info
-	// Terminals are the ids of the terminals that its environment marks, see Tag; where environments cannot be relied on, none.
-	Terminals []string
+	// Terminals and Agents are what its environment marks it with, see Tag and AgentTag; where environments cannot be relied on, or this
+	// one cannot be read, none.
+	Terminals, Agents []string
+	// Argv is its arguments, or its program alone where they cannot be read; nil where neither can.
+	Argv []string
 }
 
-// Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen. One that has left its
-// parent and its session and cleared its environment has no lineage that leads anywhere.
+// Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read
+// ends it. One that has left its parent and its session and cleared its environment has no lineage that leads anywhere.
 func Lineage(pid int) []Ancestor {
+	look := lineageLook()
 	var all []Ancestor
 	for pid > 0 && len(all) < maxLineage {
-		p, err := lookup(pid)
+		p, err := look(pid)
 		if err != nil || slices.ContainsFunc(all, func(a Ancestor) bool { return a.Pid == p.Pid }) {
 			break
 		}
-		all = append(all, Ancestor{p, terminalsOf(pid)})
+		a := Ancestor{Info: p, Argv: argvOf(pid)}
+		a.Terminals, a.Agents = marksOf(pid)
+		all = append(all, a)
 		pid = p.Parent
 	}
 	return all

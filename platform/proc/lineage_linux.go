@@ -1,20 +1,38 @@
 package proc
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
 
-// terminalsOf returns the values of TagVar in the environment of a process.
-func terminalsOf(pid int) []string {
+func lineageLook() func(int) (Info, error) { return lookup }
+
+// marksOf returns the values of TagVar and AgentVar in the environment of a process.
+func marksOf(pid int) (terminals, agents []string) {
 	env, err := environ(pid)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var all []string
 	for len(env) > 0 {
 		var e []byte
 		e, env, _ = bytes.Cut(env, []byte{0})
 		if id, ok := bytes.CutPrefix(e, []byte(TagVar+"=")); ok {
-			all = append(all, string(id))
+			terminals = append(terminals, string(id))
+		} else if name, ok := bytes.CutPrefix(e, []byte(AgentVar+"=")); ok && len(name) > 0 {
+			agents = append(agents, string(name))
 		}
 	}
-	return all
+	return terminals, agents
+}
+
+// maxArgv bounds how much is read of a process's arguments, in bytes: what tells a program is at their beginning.
+const maxArgv = 4 << 10
+
+func argvOf(pid int) []string {
+	var buf [maxArgv]byte
+	line, err := readStart(procFile(pid, "cmdline"), buf[:])
+	if err != nil || len(line) == 0 { // a zombie, or a thread of the kernel
+		return nil
+	}
+	return strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
 }

@@ -9,6 +9,9 @@ import (
 // zombieState is SZOMB of <sys/proc.h>.
 const zombieState = 5
 
+// HasTTYs says whether processes have controlling terminals, see Info.TTY.
+const HasTTYs = true
+
 // scan calls visit for each process. The kernel copies its table in one go, so the picture is whole.
 func scan(visit func(Info)) (whole bool, err error) {
 	rows, err := unix.SysctlKinfoProcSlice("kern.proc.all")
@@ -39,6 +42,9 @@ func info(row *unix.KinfoProc) Info {
 		Parent: int(row.Eproc.Ppid),
 		Group:  int(row.Eproc.Pgid),
 		Zombie: row.Proc.P_stat == zombieState,
+	}
+	if row.Eproc.Tdev > 0 { // NODEV is -1
+		p.TTY, p.Front = int(row.Eproc.Tdev), max(0, int(row.Eproc.Tpgid))
 	}
 	if sid, err := unix.Getsid(p.Pid); err == nil { // the table holds only a kernel address
 		p.Session = sid

@@ -19,6 +19,9 @@ const hasTags = true
 // for arguments and environment together, 2 MiB by default (execve(2)).
 const maxEnviron = 2 << 20
 
+// HasTTYs says whether processes have controlling terminals, see Info.TTY.
+const HasTTYs = true
+
 // scan calls visit for each process, newborn ones too: names read from /proc are old when the last of them is looked up, and a chain
 // of processes that each start a successor and end could hide there for ever. So it looks at every number given out since it began,
 // until no newer one is given out. whole is false when one of those could not be seen: it has ended, or is not quite born.
@@ -112,7 +115,7 @@ func readStat(pid int) (p Info, nascent bool, err error) {
 // middle of execve, if it is one whose memory we may look at.
 func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 	rest := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	const state, parent, group, session, flags, start, envEnd = 0, 1, 2, 3, 6, 19, 48 // minus the three fields up to the state
+	const state, parent, group, session, tty, front, flags, start, envEnd = 0, 1, 2, 3, 4, 5, 6, 19, 48 // minus the three fields up to the state
 	if len(rest) <= envEnd || len(rest[state]) != 1 {
 		return Info{}, false, fmt.Errorf("/proc/%d/stat has %d fields after the name", pid, len(rest))
 	}
@@ -125,6 +128,10 @@ func parseStat(pid int, stat []byte) (p Info, nascent bool, err error) {
 		ID:     ID{Pid: pid, Start: number(0, start)},
 		Parent: int(number(1, parent)), Group: int(number(2, group)), Session: int(number(3, session)),
 		Zombie: rest[state][0] == 'Z' || rest[state][0] == 'X',
+	}
+	p.TTY, _ = strconv.Atoi(string(rest[tty]))
+	if p.TTY != 0 { // else the group is -1
+		p.Front, _ = strconv.Atoi(string(rest[front]))
 	}
 	nascent = number(4, flags)&kernelThread == 0 && string(rest[envEnd]) == "0"
 	return p, nascent, errors.Join(errs[:]...)

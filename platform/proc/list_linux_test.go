@@ -14,11 +14,11 @@ func TestParseStat(t *testing.T) {
 		nascent bool
 		ok      bool
 	}{
-		{"5 (sh) S" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, false, true},
-		{"5 (a b) c) Z" + tail + "\n", Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, false, true},
-		{"5 (\n) Z 1) X" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, Zombie: true}, false, true},
-		{"5 (sh) R" + nascent, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, true, true},
-		{"5 (kworker) I" + strings.Replace(nascent, "4194560", "2097152", 1), Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6}, false, true},
+		{"5 (sh) S" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, TTY: 34816, Front: 7}, false, true},
+		{"5 (a b) c) Z" + tail + "\n", Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, TTY: 34816, Front: 7, Zombie: true}, false, true},
+		{"5 (\n) Z 1) X" + tail, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, TTY: 34816, Front: 7, Zombie: true}, false, true},
+		{"5 (sh) R" + nascent, Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, TTY: 34816, Front: 7}, true, true},
+		{"5 (kworker) I" + strings.Replace(nascent, "4194560", "2097152", 1), Info{ID: ID{5, 987654}, Parent: 1, Group: 7, Session: 6, TTY: 34816, Front: 7}, false, true},
 		{"", Info{}, false, false},
 		{"5 (sh)", Info{}, false, false},
 		{"5 (sh) S 1 2 3", Info{}, false, false},

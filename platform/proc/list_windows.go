@@ -14,6 +14,9 @@ const hasTags = false
 // tagged is always false: Windows does not show the environment of other processes.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
+// HasTTYs says whether processes have controlling terminals, see Info.TTY.
+const HasTTYs = false
+
 // scan calls visit for each process. The kernel copies its table in one go, so the picture is whole, but a parent's number may have
 // changed hands: one that started after its child is not its parent.
 func scan(visit func(Info)) (whole bool, err error) {

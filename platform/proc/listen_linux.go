@@ -66,7 +66,8 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 		if p.Zombie || !mine(p) {
 			return
 		}
-		ids := slices.DeleteFunc(terminalsOf(p.Pid), func(id string) bool { return !wanted[id] })
+		marks, _ := marksOf(p.Pid)
+		ids := slices.DeleteFunc(marks, func(id string) bool { return !wanted[id] })
 		if len(ids) == 0 {
 			return
 		}

@@ -80,7 +80,7 @@ func TestStartDetached(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "deep", "log")
 	script := `cat; pwd; echo "$A-$` + proc.TagVar + `"; echo wrong >&2; exit 4`
 	for i := 1; i <= 2; i++ { // the second time the log is there already
-		p, err := proc.StartDetached("/bin/sh", []string{"sh", "-c", script}, []string{"A=1", proc.Tag("x")}, log)
+		p, err := proc.StartDetached("/bin/sh", []string{"sh", "-c", script}, []string{"A=1", proc.Tag("x")}, log, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestStartDetachedSaysWhatIsWrong(t *testing.T) {
 		"log below a file": {"/bin/sh", filepath.Join(file, "log")},
 		"log is directory": {"/bin/sh", dir},
 	} {
-		if p, err := proc.StartDetached(c[0], []string{"x"}, nil, c[1]); err == nil {
+		if p, err := proc.StartDetached(c[0], []string{"x"}, nil, c[1], nil); err == nil {
 			p.Kill()
 			p.Wait()
 			t.Errorf("%s: started", name)

@@ -17,6 +17,10 @@ import (
 // through any number of forks and new sessions, so it finds processes that ppid and session no longer lead to.
 const TagVar = "TETHER_TERMINAL"
 
+// AgentVar is the environment variable that says for which agent a program was started: its value is the agent's principal. Like
+// TagVar it is inherited; unlike it, it says so also where nobody knows the terminal any more.
+const AgentVar = "TETHER_AGENT"
+
 // ErrUnsupported is returned by Tagged where the environments of processes say nothing.
 var ErrUnsupported = errors.New("processes cannot be told by their environment on this system")
 
@@ -32,11 +36,16 @@ type Info struct {
 	Parent  int  // pid of the parent
 	Group   int  // process group, 0 on Windows
 	Session int  // session, 0 when it could not be read and on Windows
+	TTY     int  // its controlling terminal, as the system numbers it; 0 when it has none and on Windows
+	Front   int  // process group in the foreground of that terminal, 0 when there is none
 	Zombie  bool // has ended, waits for its parent; on Windows for whoever has a handle of it
 }
 
 // Tag is the environment entry that marks the processes of the terminal with this id.
 func Tag(id string) string { return TagVar + "=" + id }
+
+// AgentTag is the environment entry that marks what an agent has started.
+func AgentTag(principal string) string { return AgentVar + "=" + principal }
 
 // FindTag returns the last entry of env that marks a terminal, or "" when there is none.
 func FindTag(env []string) string {
@@ -48,9 +57,11 @@ func FindTag(env []string) string {
 	return ""
 }
 
-// WithoutTag returns env without the entries that mark a terminal.
+// WithoutTag returns env without the entries that mark a terminal or an agent.
 func WithoutTag(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(e string) bool { return strings.HasPrefix(e, TagVar+"=") })
+	return slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		return strings.HasPrefix(e, TagVar+"=") || strings.HasPrefix(e, AgentVar+"=")
+	})
 }
 
 // List returns every process of the system that can be seen. The result is not a consistent picture: processes may have come and

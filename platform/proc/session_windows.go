@@ -18,14 +18,14 @@ import (
 )
 
 // StartDetached starts a program that lives on when this process and its console are gone: without a window, in the root directory of
-// the system's drive (so that it keeps no other busy), reading nothing, with all its output appended to logFile,
-// which only the user may read. path is absolute; argv
+// the system's drive (so that it keeps no other busy), with in as its standard input, or reading nothing if in is nil, and with all its
+// output appended to logFile, which only the user may read. path is absolute; argv
 // is the whole argument list, the program's own name first; env is its whole environment, without the mark of a terminal it may have
 // been started from. It inherits no other handles. The caller may Wait, to learn of an early end, or Release.
 //
 // Where this process is in a job that lets nobody out, as it is in a terminal of ours, the program is started as a child of the
 // person's desktop. Without one, as in a session over the network, it is in that job, too, and ends with it.
-func StartDetached(path string, argv, env []string, logFile string) (*os.Process, error) {
+func StartDetached(path string, argv, env []string, logFile string, in *os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
 	}
@@ -37,12 +37,13 @@ func StartDetached(path string, argv, env []string, logFile string) (*os.Process
 		return nil, fmt.Errorf("open log: %w", err)
 	}
 	defer log.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		return nil, err
+	if in == nil {
+		if in, err = os.Open(os.DevNull); err != nil {
+			return nil, err
+		}
+		defer in.Close()
 	}
-	defer null.Close()
-	p, err := startHidden(path, argv, WithoutTag(env), []*os.File{null, log, log})
+	p, err := startHidden(path, argv, WithoutTag(env), []*os.File{in, log, log})
 	if err != nil {
 		return nil, fmt.Errorf("start detached: %w", err)
 	}

@@ -20,14 +20,18 @@ const (
 // Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both
 // but carry the tag in their environment.
 //
-// What is not found: a process that started its own session, lost its parent and cleared or overwrote its environment, all before
-// Kill began. On macOS also one with its environment intact, see tagged.
+// What is not found, unless this process adopts orphans: a process that started its own session, lost its parent and cleared or
+// overwrote its environment, all before Kill began. On macOS also one with its environment intact, see tagged.
 type Tree struct {
 	Leader ID // its pid is the id of the session
 	// Reaped says that the leader has been waited for. Its number may then belong to someone else, so that membership of the
 	// session no longer proves anything; the tag does.
 	Reaped bool
 	Tag    string // environment entry NAME=value, "" for none
+	// Adopted says that this process has no children but the leader and what was orphaned below it, see AdoptOrphans.
+	Adopted bool
+	// Spare, if not nil, tells which of the adopted do not belong, nor what descends from them.
+	Spare func(pid int) bool
 }
 
 // Kill ends the tree: it asks (TERM, and CONT so that stopped processes hear it; after half of the grace, and at once to those that
@@ -214,6 +218,8 @@ func (h *hunt) isRoot(p Info) bool {
 		return false
 	case !t.Reaped && p.Session == t.Leader.Pid:
 		return true
+	case t.Adopted && p.Parent == os.Getpid():
+		return t.Spare == nil || !t.Spare(p.Pid)
 	case t.Tag == "":
 		return false
 	default:

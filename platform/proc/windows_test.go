@@ -225,7 +225,7 @@ func TestStartDetached(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "deep", "log")
 	env := append(os.Environ(), helperVar+"=detached", "A=1", proc.Tag("x"))
 	for i := 1; i <= 2; i++ { // the second time the log is there already
-		p, err := proc.StartDetached(os.Args[0], []string{"x"}, env, log)
+		p, err := proc.StartDetached(os.Args[0], []string{"x"}, env, log, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +242,7 @@ func TestStartDetached(t *testing.T) {
 		"relative program": {"x.exe", log}, "relative log": {os.Args[0], "log"}, "missing program": {`C:\no\such.exe`, log},
 		"log is directory": {os.Args[0], t.TempDir()},
 	} {
-		if p, err := proc.StartDetached(c[0], []string{"x"}, env, c[1]); err == nil {
+		if p, err := proc.StartDetached(c[0], []string{"x"}, env, c[1], nil); err == nil {
 			p.Kill()
 			p.Wait()
 			t.Errorf("%s: started", name)

@@ -72,7 +72,7 @@ func (p *PTY) Exited() <-chan struct{} { return p.exited }
 // Output written before remains readable.
 func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
-	tree := proc.Tree{Leader: p.leader, Reaped: p.reaped, Tag: p.tag}
+	tree := proc.Tree{Leader: p.leader, Reaped: p.reaped, Tag: p.tag, Adopted: p.adopted, Spare: p.spare}
 	p.mu.Unlock()
 	if err := tree.Kill(ctx, grace); err != nil {
 		return fmt.Errorf("kill terminal's processes: %w", err)

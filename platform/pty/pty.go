@@ -47,6 +47,9 @@ type Command struct {
 	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached
 	// themselves.
 	Env []string
+	// Adopted and Spare are those of proc.Tree.
+	Adopted bool
+	Spare   func(pid int) bool
 	// Size of the terminal; 0 in a dimension means that of DefaultSize.
 	Size Size
 }

@@ -27,6 +27,9 @@ type PTY struct {
 	reader reader        // owned by the goroutine that reads
 	exited chan struct{} // closed by reap when exit is set
 
+	adopted bool               // see Command
+	spare   func(pid int) bool // see Command
+
 	exit Exit // written by reap before it closes exited
 
 	mu     sync.Mutex // held while the program is waited for: while it is held and reaped is false, the pid is surely the program's
@@ -46,7 +49,7 @@ func Start(c Command) (*PTY, error) {
 		return nil, &StartError{What: "terminal", Err: err}
 	}
 	defer tty.Close()
-	p := &PTY{master: master, tag: proc.FindTag(c.Env), exited: make(chan struct{})}
+	p := &PTY{master: master, tag: proc.FindTag(c.Env), adopted: c.Adopted, spare: c.Spare, exited: make(chan struct{})}
 	if p.conn, err = master.SyscallConn(); err == nil {
 		err = p.run(c, path, tty)
 	}

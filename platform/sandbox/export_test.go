@@ -1,4 +1,4 @@
 package sandbox
 
-// BwrapArgv is bwrapArgv.
-var BwrapArgv = bwrapArgv
+// SeatbeltProfile is seatbelt.
+var SeatbeltProfile = seatbelt

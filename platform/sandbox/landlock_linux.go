@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
+	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -14,7 +17,40 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const hasBwrap = true
+var kinds = []Kind{Wall, Landlock}
+
+func confine(k Kind, p Profile, argv []string) int {
+	switch k {
+	case Wall:
+		return outer(p, argv)
+	case Landlock:
+		return fence(p, argv)
+	default:
+		return complain(statusConfine, fmt.Errorf("there is no %q on Linux", k))
+	}
+}
+
+// fence becomes the command, with Landlock and the filter of system calls.
+func fence(p Profile, argv []string) int {
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return complain(statusConfine, fmt.Errorf("close_range: %w", err))
+	}
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return notStarted(argv[0], err)
+	}
+	runtime.LockOSThread()
+	if err := restrict(slices.Concat(p.Writable, p.Temporary), changes); err != nil {
+		return complain(statusConfine, err)
+	}
+	if err := dropCapabilities(); err != nil && !errors.Is(err, unix.EPERM) { // an ordinary user has none
+		return complain(statusConfine, err)
+	}
+	if err := refuseSyscalls(); err != nil {
+		return complain(statusConfine, err)
+	}
+	return notStarted(argv[0], become(path, argv))
+}
 
 // leastABI is the version of Landlock that also bounds truncation (Linux 6.2); before it files could be emptied.
 const leastABI = 3
@@ -49,18 +85,32 @@ const (
 // devices are what programs write to that is no file.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"}
 
-// scopeABI is the version from which on signals to processes outside can be refused (Linux 6.12).
+// scopeABI is the version from which on signals to processes outside and their abstract sockets can be refused (Linux 6.12).
 const scopeABI = 6
 
-// confine gives up, for this thread, the right to change what is not in the profile. The thread is not given back: become ends it.
-func confine(p Profile) error {
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside, which a Wall that shares the
+// network needs.
+func ClosesAbstractSockets() bool {
+	v, err := abi()
+	return err == nil && v >= scopeABI
+}
+
+// scope refuses signals and connections to abstract sockets that leave the sandbox, as far as the kernel can.
+func scope() error {
+	if !ClosesAbstractSockets() {
+		return nil
+	}
+	return restrict(nil, 0)
+}
+
+// restrict gives up, for this thread and what it starts, the handled rights but to these paths and to devices, and what scope says.
+func restrict(writable []string, handled uint64) error {
 	if err := landlockMissing(); err != nil {
 		return err
 	}
-	runtime.LockOSThread()
-	attr := unix.LandlockRulesetAttr{Handled_access_fs: changes}
-	if v, _ := abi(); v >= scopeABI {
-		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: handled}
+	if ClosesAbstractSockets() {
+		attr.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
 	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
 	if errno != 0 {
@@ -68,14 +118,16 @@ func confine(p Profile) error {
 	}
 	ruleset := int(fd)
 	defer unix.Close(ruleset)
-	for _, path := range p.Writable {
-		if err := allow(ruleset, path, changes); err != nil {
-			return err
+	if handled != 0 {
+		for _, path := range writable {
+			if err := allow(ruleset, path, handled); err != nil {
+				return err
+			}
 		}
-	}
-	for _, path := range devices {
-		if err := allow(ruleset, path, unix.LANDLOCK_ACCESS_FS_WRITE_FILE); err != nil {
-			return err
+		for _, path := range devices {
+			if err := allow(ruleset, path, unix.LANDLOCK_ACCESS_FS_WRITE_FILE); err != nil {
+				return err
+			}
 		}
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -112,7 +164,7 @@ func allow(ruleset int, path string, access uint64) error {
 	return nil
 }
 
-// become executes the program in place of this one, from the thread that confine has confined.
+// become executes the program in place of this one, from the thread that was confined.
 func become(path string, argv []string) error {
 	if !strings.Contains(path, "/") {
 		path = "./" + path

@@ -1,19 +1,27 @@
-// Package sandbox confines what a command can write to. Everything else stays as it is: the command reads what the user reads and
-// has the network, so this keeps a mistaken or curious program from destroying things, not from telling others what it has seen.
+// Package sandbox confines a command and everything that it starts. There are two ways on Linux:
 //
-//	argv, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{Writable: []string{dir}}, self, []string{"npm", "test"})
+//   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp and home, sees only what is granted, and
+//     reaches neither sockets nor processes outside.
+//   - [Landlock], a fence: the command changes only files that are granted. It reads what the user reads and connects to all sockets.
 //
-// The program self must hand over to [Main] when its first argument is [Verb]: a process can give up rights for itself and what it
-// starts, so the command is started by a helper that does so first. The daemon is never confined.
+// On macOS sandbox-exec does about what Landlock does. docs/SECURITY.md says what each way promises.
+//
+//	argv, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{Writable: []string{dir}, Home: home}, self, []string{"npm", "test"})
+//
+// The program self must hand over to [Main] when its first argument is [Verb]: a process can give up rights only for itself and what
+// it starts, so a helper does so and then starts the command. The daemon is never confined.
 package sandbox
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 )
 
 // Kind is how a command is confined.
@@ -21,13 +29,14 @@ type Kind string
 
 // The kinds.
 const (
-	Auto     Kind = "auto"     // Landlock, or else Bwrap
+	Auto     Kind = "auto"     // the best that works here
+	Wall     Kind = "wall"     // Linux with user namespaces
 	Landlock Kind = "landlock" // Linux 6.2 or later
-	Bwrap    Kind = "bwrap"    // bubblewrap's bwrap, if it is installed and may make namespaces
+	Seatbelt Kind = "seatbelt" // macOS
 )
 
 // Verb is the first argument by which a program is asked to be the helper.
-const Verb = "sandbox"
+const Verb = "confine"
 
 // Statuses of the helper when the command does not run, as shells have them.
 const (
@@ -39,116 +48,184 @@ const (
 // ErrUnsupported is returned by Wrap where the kind is not available. Its text says what is missing.
 var ErrUnsupported = errors.New("commands cannot be confined here")
 
-// Profile says what a confined command may do. Devices that programs write to, such as /dev/null and terminals, it always may.
+// Profile says what a confined command may reach. Paths are absolute; what does not exist when the command starts is left out.
 type Profile struct {
-	// Writable are the directories and files, absolute, that may be changed. What does not exist when the command starts is left out.
+	// Writable are the directories and files that may be changed, and read. A Wall opens them without following links.
 	Writable []string
-	// Hidden are directories, absolute, that Bwrap shows as empty ones. Landlock cannot hide anything.
-	Hidden []string
+	// Readable are directories and files that a Wall shows, beside those of the system; links are followed.
+	Readable []string `json:",omitempty"`
+	// Hidden are directories and files that a Wall never shows, whatever is granted. Landlock cannot hide anything.
+	Hidden []string `json:",omitempty"`
+	// Sockets are unix sockets that a Wall lets be connected to.
+	Sockets []string `json:",omitempty"`
+	// Temporary are directories for temporary files that Landlock, which cannot make private ones, lets be changed.
+	Temporary []string `json:",omitempty"`
+	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the
+	// last of these commands has ended, the directory is removed. Without it each command has its own in memory.
+	Private string `json:",omitempty"`
+	// Home is the user's home directory, of which a Wall shows Toolchains and Caches and hides Secrets.
+	Home string `json:",omitempty"`
+	// NoNetwork leaves a Wall's command with a loopback interface of its own.
+	NoNetwork bool `json:",omitempty"`
 }
 
-// Temporary is where programs put temporary files. It belongs into most profiles.
+// Temporary is where programs put temporary files.
 func Temporary() []string {
 	all := []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
 
-// Wrap returns the argv that runs argv confined. The error is ErrUnsupported, wrapped, or says what is wrong with the profile.
+// Wrap returns the argv that runs argv confined. The error is ErrUnsupported, wrapped, or says what is wrong with the profile. Which
+// kinds work is tried once in the life of the process, which takes some 50 ms.
 func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
-	for _, path := range slices.Concat(p.Writable, p.Hidden, []string{self}) {
-		if !filepath.IsAbs(path) {
-			return nil, fmt.Errorf("sandbox: %q is not an absolute path", path)
-		}
+	if err := p.check(self); err != nil {
+		return nil, err
 	}
 	if len(argv) == 0 {
 		return nil, errors.New("sandbox: no command")
 	}
-	var missing error // Landlock
-	switch k {
-	case Auto, Landlock:
-		if missing = landlockMissing(); missing == nil {
-			return helperArgv(p, self, argv), nil
+	if k == Auto {
+		best, err := Best(self)
+		if err != nil {
+			return nil, err
 		}
-	case Bwrap:
-	default:
-		return nil, fmt.Errorf("sandbox: there is no kind %q", k)
+		k = best
+	} else if err := Works(k, self); err != nil {
+		return nil, err
 	}
-	if k == Landlock {
-		return nil, missing
-	}
-	program, err := bwrapPath()
+	text, err := json.Marshal(p)
 	if err != nil {
-		return nil, errors.Join(missing, err)
+		return nil, err
 	}
-	return bwrapArgv(program, p, argv), nil
+	return append([]string{self, Verb, string(k), string(text), "--"}, argv...), nil
 }
 
-// helperArgv is the command line that Main reads.
-func helperArgv(p Profile, self string, argv []string) []string {
-	out := []string{self, Verb}
-	for _, path := range p.Writable {
-		out = append(out, "--write", path)
+func (p Profile) check(self string) error {
+	granted := slices.Concat(p.Writable, p.Readable)
+	for _, path := range slices.Concat(granted, p.Hidden, p.Sockets, p.Temporary, []string{self, p.Home}) {
+		if !filepath.IsAbs(path) {
+			return fmt.Errorf("sandbox: %q is not an absolute path", path)
+		}
 	}
-	return append(append(out, "--"), argv...)
+	for _, path := range granted {
+		for _, hidden := range slices.Concat(p.Hidden, Secrets(p.Home)) {
+			if within(path, hidden) {
+				return fmt.Errorf("sandbox: %s is never granted, since it is %s or below it", path, hidden)
+			}
+		}
+	}
+	return nil
 }
 
-// parseHelper reads what helperArgv has made, after the verb.
-func parseHelper(args []string) (p Profile, argv []string, err error) {
-	for len(args) >= 2 && args[0] == "--write" && filepath.IsAbs(args[1]) {
-		p.Writable = append(p.Writable, args[1])
-		args = args[2:]
-	}
-	if len(args) < 2 || args[0] != "--" || args[1] == "" {
-		return Profile{}, nil, errors.New("it is started by the daemon; run a command with --write DIR … -- CMD")
-	}
-	return p, args[1:], nil
+// within reports whether path is dir or below it.
+func within(path, dir string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
-// Main is the helper: it gives up the right to write outside of the profile and becomes the command. It returns, with the status of
-// its process, only if that fails.
+// Best is the best kind that works here; self as for Wrap.
+func Best(self string) (Kind, error) {
+	var missing error
+	for _, k := range kinds {
+		err := Works(k, self)
+		if err == nil {
+			return k, nil
+		}
+		missing = errors.Join(missing, err)
+	}
+	if missing == nil {
+		missing = fmt.Errorf("%w: tether knows no way on this system", ErrUnsupported)
+	}
+	return "", missing
+}
+
+var tried struct {
+	mu  sync.Mutex
+	all map[[2]string]error // by kind and program
+}
+
+// Works tries whether the kind works here, once. The error is ErrUnsupported, wrapped.
+func Works(k Kind, self string) error {
+	if !slices.Contains(kinds, k) {
+		return fmt.Errorf("%w: there is no %q on this system", ErrUnsupported, k)
+	}
+	tried.mu.Lock()
+	defer tried.mu.Unlock()
+	key := [2]string{string(k), self}
+	err, done := tried.all[key]
+	if !done {
+		err = try(k, self)
+		if tried.all == nil {
+			tried.all = map[[2]string]error{}
+		}
+		tried.all[key] = err
+	}
+	return err
+}
+
+// try has the helper confine another helper that does nothing.
+func try(k Kind, self string) error {
+	dir := filepath.Dir(self)
+	text, err := json.Marshal(Profile{Readable: []string{dir}, Home: dir})
+	if err != nil {
+		return err
+	}
+	c := exec.Command(self, Verb, string(k), string(text), "--", self, Verb, verbNothing)
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		why := strings.TrimPrefix(strings.TrimSpace(string(out)), complaint+" ")
+		if why == "" {
+			why = err.Error()
+		}
+		return fmt.Errorf("%w: %s: %s", ErrUnsupported, k, why)
+	}
+	return nil
+}
+
+// What the helper is asked to do, beside confining a command by a kind.
+const (
+	verbNothing = "nothing" // to end at once
+	verbInit    = "init"    // to be the first process of a wall
+)
+
+// Main is the helper: it confines the command and runs it, or becomes it. It returns the status of its process.
 func Main(args []string) int {
-	p, argv, err := parseHelper(args)
+	if len(args) == 1 && args[0] == verbNothing {
+		return 0
+	}
+	if len(args) > 1 && args[0] == verbInit {
+		return inner(args[1:])
+	}
+	kind, p, argv, err := parseHelper(args)
 	if err != nil {
 		return complain(statusConfine, err)
 	}
-	path, err := exec.LookPath(argv[0])
-	if err != nil {
-		return complain(statusNotFound, err)
-	}
-	if err := confine(p); err != nil {
-		return complain(statusConfine, err)
-	}
-	if err := become(path, argv); err != nil {
-		return complain(statusExec, fmt.Errorf("%s: %w", argv[0], err))
-	}
-	return 0
+	return confine(Kind(kind), p, argv)
 }
+
+// parseHelper reads what Wrap has made, after the verb.
+func parseHelper(args []string) (kind string, p Profile, argv []string, err error) {
+	if len(args) < 4 || args[2] != "--" || args[3] == "" {
+		return "", p, nil, errors.New("the daemon starts this; run a command with tether sandbox -- CMD")
+	}
+	if err := json.Unmarshal([]byte(args[1]), &p); err != nil {
+		return "", p, nil, fmt.Errorf("the profile: %w", err)
+	}
+	return args[0], p, args[3:], nil
+}
+
+const complaint = "tether: sandbox:"
 
 func complain(status int, err error) int {
-	fmt.Fprintln(os.Stderr, "tether: sandbox:", err)
+	fmt.Fprintln(os.Stderr, complaint, err)
 	return status
 }
 
-func bwrapPath() (string, error) {
-	if !hasBwrap {
-		return "", fmt.Errorf("%w: bubblewrap is for Linux", ErrUnsupported)
+// notStarted explains why the command was not started.
+func notStarted(name string, err error) int {
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
+		return complain(statusNotFound, fmt.Errorf("%s: not found in the sandbox", name))
 	}
-	path, err := exec.LookPath("bwrap")
-	if err != nil {
-		return "", fmt.Errorf("%w: bubblewrap's bwrap is not installed", ErrUnsupported)
-	}
-	return filepath.Abs(path)
-}
-
-// bwrapArgv mounts everything read-only, then what may be changed over it, and hides last.
-func bwrapArgv(program string, p Profile, argv []string) []string {
-	out := []string{program, "--die-with-parent", "--ro-bind", "/", "/", "--dev-bind", "/dev", "/dev"}
-	for _, path := range p.Writable {
-		out = append(out, "--bind-try", path, path)
-	}
-	for _, path := range p.Hidden {
-		out = append(out, "--tmpfs", path)
-	}
-	return append(append(out, "--"), argv...)
+	return complain(statusExec, fmt.Errorf("%s: %w", name, err))
 }

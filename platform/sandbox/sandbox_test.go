@@ -5,38 +5,33 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"tether/internal/testkit"
 	"tether/platform/sandbox"
 )
+
+// helpers are what the test's own program does when it is started with one of these arguments.
+var helpers = map[string]func(args []string) int{}
 
 // The test's own program is the helper.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == sandbox.Verb {
 		os.Exit(sandbox.Main(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && helpers[os.Args[1]] != nil {
+		os.Exit(helpers[os.Args[1]](os.Args[2:]))
+	}
 	os.Exit(m.Run())
 }
 
 // kinds runs f with each kind that works here.
 func kinds(t *testing.T, f func(t *testing.T, k sandbox.Kind)) {
-	for _, k := range []sandbox.Kind{sandbox.Landlock, sandbox.Bwrap} {
+	for _, k := range []sandbox.Kind{sandbox.Wall, sandbox.Landlock} {
 		t.Run(string(k), func(t *testing.T) {
-			argv, err := sandbox.Wrap(k, sandbox.Profile{}, self(t), []string{"true"})
-			if errors.Is(err, sandbox.ErrUnsupported) {
+			if err := sandbox.Works(k, self(t)); err != nil {
 				t.Skip(err)
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil && k == sandbox.Bwrap {
-				t.Skipf("bwrap may not make namespaces here: %v: %s", err, out)
 			}
 			f(t, k)
 		})
@@ -69,7 +64,7 @@ func TestConfined(t *testing.T) {
 	kinds(t, func(t *testing.T, k sandbox.Kind) {
 		base := t.TempDir()
 		in, out := filepath.Join(base, "in"), filepath.Join(base, "out")
-		for _, dir := range []string{in, out, filepath.Join(out, "dir")} {
+		for _, dir := range []string{in, out, filepath.Join(out, "dir"), filepath.Join(base, "home")} {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +76,7 @@ func TestConfined(t *testing.T) {
 		}
 		write(filepath.Join(out, "file"))
 		write(filepath.Join(base, "one"))
-		p := sandbox.Profile{Writable: []string{in, filepath.Join(base, "one"), filepath.Join(base, "absent")}}
+		p := sandbox.Profile{Writable: []string{in, filepath.Join(base, "one"), filepath.Join(base, "absent")}, Home: filepath.Join(base, "home")}
 		for _, c := range []struct {
 			name, line string
 			allowed    bool
@@ -89,7 +84,8 @@ func TestConfined(t *testing.T) {
 			{"write inside", "echo x > a && cat a", true},
 			{"make and remove inside", "mkdir d && touch d/f && mv d/f g && rm g && rmdir d && ln -s x l && rm l && mkfifo p && rm p", true},
 			{"a file of its own", "echo x > ../one && : > ../one", true},
-			{"read outside", "cat ../out/file && ls ../out && cat /etc/passwd > /dev/null", true},
+			{"read the system", "cat /etc/passwd > /dev/null", true},
+			{"read outside", "cat ../out/file && ls ../out", k != sandbox.Wall},
 			{"devices", "echo x > /dev/null && head -c 1 /dev/zero > /dev/null", true},
 			{"write outside", "echo x > ../out/new", false},
 			{"append outside", "echo x >> ../out/file", false},
@@ -105,9 +101,9 @@ func TestConfined(t *testing.T) {
 			{"link in", "ln ../out/file linked && echo x > linked", false},
 			{"replace its own file", "rm ../one", false},
 			{"through a link", "ln -s ../out/file way && echo x > way", false},
-			{"in the home", "echo x > $HOME/.tether-sandbox-test", false},
+			{"in the home", "echo x > ../home/file", k == sandbox.Wall}, // in the private one
 			{"from a child of a child", "sh -c '(setsid sh -c \"echo x > ../out/new\")'", false},
-			{"the absent one cannot be made", "echo x > ../absent", false},
+			{"the absent one cannot be made", "echo x > ../absent", k == sandbox.Wall}, // in memory
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				text, err := run(t, k, p, c.line)
@@ -117,6 +113,12 @@ func TestConfined(t *testing.T) {
 				data, err := os.ReadFile(filepath.Join(out, "file"))
 				if err != nil || string(data) != "kept" {
 					t.Fatalf("the file outside is %q, %v", data, err)
+				}
+				if left, err := os.ReadDir(filepath.Join(base, "home")); err != nil || len(left) != 0 {
+					t.Fatalf("in the home is %v, %v", left, err)
+				}
+				if _, err := os.Lstat(filepath.Join(base, "absent")); err == nil {
+					t.Fatal("the absent one was made")
 				}
 				if left, err := os.ReadDir(out); err != nil || len(left) != 2 {
 					t.Fatalf("outside is %v, %v", left, err)
@@ -129,7 +131,7 @@ func TestConfined(t *testing.T) {
 // A set-user-id program gives nothing back, and nobody outside is signalled.
 func TestNoWayBack(t *testing.T) {
 	kinds(t, func(t *testing.T, k sandbox.Kind) {
-		p := sandbox.Profile{Writable: []string{t.TempDir()}}
+		p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: t.TempDir()}
 		text, err := run(t, k, p, "grep NoNewPrivs /proc/self/status")
 		if err != nil || strings.Join(strings.Fields(text), " ") != "NoNewPrivs: 1" {
 			t.Errorf("%q, %v", text, err)
@@ -139,7 +141,7 @@ func TestNoWayBack(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	kinds(t, func(t *testing.T, k sandbox.Kind) {
-		p := sandbox.Profile{Writable: []string{t.TempDir()}}
+		p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: t.TempDir()}
 		for line, want := range map[string]int{"exit 7": 7, "true": 0} {
 			_, err := run(t, k, p, line)
 			var exit *exec.ExitError
@@ -151,14 +153,17 @@ func TestStatus(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err == nil || !strings.Contains(string(out), "no-such-program-here") {
+		c := exec.Command(argv[0], argv[1:]...)
+		c.Dir = p.Writable[0]
+		if out, err := c.CombinedOutput(); err == nil || !strings.Contains(string(out), "no-such-program-here") {
 			t.Errorf("%s, %v", out, err)
 		}
 	})
 }
 
 func TestHelperRefuses(t *testing.T) {
-	for _, args := range [][]string{nil, {"--"}, {"ls"}, {"--write"}, {"--write", "relative", "--", "ls"}, {"--write", "/x"}, {"--", ""}, {"--read", "/", "--", "ls"}} {
+	for _, args := range [][]string{nil, {"--"}, {"ls"}, {"wall"}, {"wall", "{}"}, {"wall", "{}", "--"}, {"wall", "{}", "--", ""}, {"wall", "no JSON", "--", "ls"},
+		{"jail", "{}", "--", "ls"}, {"--write", "/", "--", "ls"}} {
 		if status := sandbox.Main(args); status != 125 {
 			t.Errorf("%q: status %d, want 125", args, status)
 		}
@@ -167,7 +172,7 @@ func TestHelperRefuses(t *testing.T) {
 
 func TestWrap(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
-	p := sandbox.Profile{Writable: []string{"/w", "/x"}, Hidden: []string{"/h"}}
+	p := sandbox.Profile{Writable: []string{"/w", "/x"}, Hidden: []string{"/h"}, Home: "/home/me"}
 	for _, c := range []struct {
 		name string
 		kind sandbox.Kind
@@ -176,48 +181,34 @@ func TestWrap(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{"relative", sandbox.Auto, sandbox.Profile{Writable: []string{"w"}}, "/self", []string{"a"}, `"w" is not an absolute path`},
-		{"relative hidden", sandbox.Auto, sandbox.Profile{Hidden: []string{"."}}, "/self", []string{"a"}, "is not an absolute path"},
+		{"relative", sandbox.Auto, sandbox.Profile{Writable: []string{"w"}, Home: "/"}, "/self", []string{"a"}, `"w" is not an absolute path`},
+		{"relative hidden", sandbox.Auto, sandbox.Profile{Hidden: []string{"."}, Home: "/"}, "/self", []string{"a"}, "is not an absolute path"},
+		{"without a home", sandbox.Auto, sandbox.Profile{}, "/self", []string{"a"}, "is not an absolute path"},
 		{"relative self", sandbox.Auto, p, "tether", []string{"a"}, `"tether" is not an absolute path`},
 		{"nothing", sandbox.Auto, p, "/self", nil, "no command"},
-		{"kind", "jail", p, "/self", []string{"a"}, `no kind "jail"`},
+		{"kind", "jail", p, "/self", []string{"a"}, `no "jail"`},
+		{"hidden", sandbox.Auto, sandbox.Profile{Writable: []string{"/h/x"}, Hidden: []string{"/h"}, Home: "/"}, "/self", []string{"a"}, "/h/x is never granted"},
+		{"secret", sandbox.Auto, sandbox.Profile{Readable: []string{"/home/me/.ssh"}, Home: "/home/me"}, "/self", []string{"a"}, "never granted"},
 	} {
 		if _, err := sandbox.Wrap(c.kind, c.p, c.self, c.argv); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)
 		}
 	}
-	argv, err := sandbox.Wrap(sandbox.Landlock, p, "/self", []string{"a", "--write", "--"})
-	if errors.Is(err, sandbox.ErrUnsupported) {
-		t.Skip(err)
-	}
-	want := []string{"/self", "sandbox", "--write", "/w", "--write", "/x", "--", "a", "--write", "--"}
-	if d := cmp.Diff(want, argv); err != nil || d != "" {
-		t.Errorf("%v\n-want +got:\n%s", err, d)
-	}
 }
 
-func TestBwrapArgv(t *testing.T) {
-	got := sandbox.BwrapArgv("/usr/bin/bwrap", sandbox.Profile{Writable: []string{"/w"}, Hidden: []string{"/h"}}, []string{"a", "b"})
-	want := strings.Fields("/usr/bin/bwrap --die-with-parent --ro-bind / / --dev-bind /dev /dev --bind-try /w /w --tmpfs /h -- a b")
-	if d := cmp.Diff(want, got); d != "" {
-		t.Errorf("-want +got:\n%s", d)
-	}
-}
-
-func TestTemporary(t *testing.T) {
-	if all := sandbox.Temporary(); !slices.Contains(all, os.TempDir()) {
-		t.Errorf("%q lacks %s", all, os.TempDir())
-	}
-}
-
-// Where there is nothing to confine with, that is said, not passed over.
-func TestUnsupported(t *testing.T) {
-	if runtime.GOOS == "linux" {
-		t.Skip("for other systems")
-	}
-	for _, k := range []sandbox.Kind{sandbox.Auto, sandbox.Landlock, sandbox.Bwrap} {
-		if argv, err := sandbox.Wrap(k, sandbox.Profile{}, self(t), []string{"a"}); !errors.Is(err, sandbox.ErrUnsupported) {
-			t.Errorf("%s: %q, %v", k, argv, err)
+// The profile for macOS is rendered on every system.
+func TestSeatbelt(t *testing.T) {
+	testkit.Unix(t, testkit.Paths)
+	got := sandbox.SeatbeltProfile(sandbox.Profile{Writable: []string{`/w/"x`}, Hidden: []string{"/state"}, Sockets: []string{"/run/daemon.sock"},
+		Temporary: []string{"/tmp"}, Home: "/Users/me", NoNetwork: true})
+	for _, want := range []string{"(deny file-write*)\n(allow file-write*\n\t(subpath \"/w/\\\"x\")\n\t(subpath \"/tmp\")\n", "(subpath \"/state\")\n",
+		"(subpath \"/Users/me/.ssh\")", "(subpath \"/Users/me/Library/Keychains\")", "(deny signal)\n(allow signal (target same-sandbox))",
+		"(deny network*)\n(deny network-outbound (remote unix-socket))\n(allow network*\n\t(local unix-socket (subpath \"/run/daemon.sock\"))"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the profile has no %q:\n%s", want, got)
 		}
+	}
+	if open, shut := strings.Count(got, "("), strings.Count(got, ")"); open != shut {
+		t.Errorf("%d parentheses open and %d close:\n%s", open, shut, got)
 	}
 }

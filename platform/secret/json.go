@@ -35,6 +35,16 @@ func ReadJSON(path string, version int, into any) error {
 	return damaged(path, err)
 }
 
-func damaged(path string, err error) error {
-	return fmt.Errorf("%s: %w; repair it, or remove it and begin anew", path, err)
+// DamagedError is returned by ReadJSON for a file that is no JSON, or not of the kind that this program writes.
+type DamagedError struct {
+	Path string
+	Err  error // what JSON's decoder says
 }
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s: %v; repair it, or remove it and begin anew", e.Path, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+func damaged(path string, err error) error { return &DamagedError{path, err} }

@@ -60,7 +60,7 @@ type Cache struct {
 
 // Get returns the environment, asking the shell the first time. An error is not remembered. The slice is the caller's.
 func (c *Cache) Get(ctx context.Context) ([]string, error) {
-	if env := c.known(); env != nil {
+	if env := c.Known(); env != nil {
 		return env, nil
 	}
 	return c.fill(ctx, false)
@@ -69,7 +69,8 @@ func (c *Cache) Get(ctx context.Context) ([]string, error) {
 // Refresh asks the shell again.
 func (c *Cache) Refresh(ctx context.Context) ([]string, error) { return c.fill(ctx, true) }
 
-func (c *Cache) known() []string {
+// Known returns the environment if the shell was asked before, else nil. It does not block.
+func (c *Cache) Known() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.env)
@@ -88,7 +89,7 @@ func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	if env := c.known(); env != nil && !again {
+	if env := c.Known(); env != nil && !again {
 		return env, nil
 	}
 	env, err := Environment(ctx, c.Path, c.Self)

@@ -5,6 +5,7 @@ package shell
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -35,5 +36,22 @@ func TestAsk(t *testing.T) {
 	}
 	if got := ask("/no/such/tool"); got != nil {
 		t.Errorf("missing tool: answer %q", got)
+	}
+}
+
+func TestUsual(t *testing.T) {
+	data, _ := os.ReadFile("/etc/shells")
+	for line := range strings.Lines(string(data)) {
+		if path := strings.TrimSpace(line); filepath.IsAbs(path) && !Usual(path) {
+			t.Errorf("%s is in /etc/shells", path)
+		}
+	}
+	if !Usual(Login()) {
+		t.Errorf("%s is the login shell", Login())
+	}
+	for _, path := range []string{"", "bash", "/tmp/bash", "# /etc/shells: valid login shells", "/usr/sbin/nologin"} {
+		if Usual(path) {
+			t.Errorf("%q is no usual shell", path)
+		}
 	}
 }

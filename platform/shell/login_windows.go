@@ -17,6 +17,9 @@ func login() string {
 	return choose(usable, `C:\Windows\System32\cmd.exe`, candidates...)
 }
 
+// listed reports nothing: Windows has no list of shells.
+func listed(string) bool { return false }
+
 // find looks a shell up by its bare name.
 func find(name string) string {
 	if strings.ContainsAny(name, `\/:`) {

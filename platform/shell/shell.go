@@ -22,6 +22,12 @@ func Login() string { return login() }
 // powershell, cmd, and bash, which is Git's and not the one that starts Linux. What it does not know it returns as it is.
 func Find(name string) string { return find(name) }
 
+// Usual reports whether path is a shell that a program may name without choosing what runs here: the user's login shell, or one
+// that the system lists in /etc/shells. It blocks no longer than Login.
+func Usual(path string) bool {
+	return filepath.IsAbs(path) && !isBarrier(path) && (listed(path) || path == Login())
+}
+
 // choose returns the first usable shell of those named.
 func choose(usable func(path string) bool, last string, candidates ...func() string) string {
 	for _, candidate := range candidates {

@@ -1,6 +1,7 @@
 // The page: what is where, keys, and the address that says which terminal is shown (#pty-…).
 import {Host} from "./ahp.js";
 import {List} from "./list.js";
+import {clean, place} from "./text.js";
 import {View} from "./view.js";
 
 const $ = id => document.getElementById(id);
@@ -16,12 +17,25 @@ function show() {
   $("empty").hidden = !$("view").hidden;
   if (t) { view.show(t); requestAnimationFrame(() => view.fit()); }
   else if (!id || view.t?.id !== id) { view.leave(); $("view").hidden = true; $("empty").hidden = false; document.title = "tether-host"; }
-  $("hint").textContent = id && !t ? "That terminal is not there any more." : list.size ? "Choose one from the list." : "On a machine, pair with this host and lend a terminal:";
-  if (!list.size && !$("how")) {
-    $("empty").append(Object.assign(document.createElement("code"), {id: "how",
-      textContent: "tether pair " + location.origin.replace(/^http/, "ws") + "\ntether run -- npm run dev"}));
-  }
-  if ($("how")) $("how").hidden = list.size > 0;
+  start(id && !t);
+}
+
+// start fills the page that is there while no terminal is shown: it offers the newest ones, or says how to share one.
+function start(lost) {
+  const offered = list.newest(6), none = list.size === 0;
+  $("welcome").textContent = lost ? "That terminal is not there any more" : none ? "No terminals yet" : "Choose a terminal";
+  $("hint").textContent = none ? "On a machine, pair with this host and share a terminal:" : offered.length ? "The newest that run now:" : "None runs now; those that have exited are in the list.";
+  $("how").hidden = !none;
+  $("how").textContent = "tether pair " + location.origin.replace(/^http/, "ws") + "\ntether run -- npm run dev";
+  const text = offered.map(t => t.id + t.machine + t.name + t.running + t.cwd).join();
+  if ($("offers").dataset.of === text) return;
+  $("offers").dataset.of = text;
+  $("offers").replaceChildren(...offered.map(t => {
+    const a = Object.assign(document.createElement("a"), {href: "#" + t.id});
+    a.append(Object.assign(document.createElement("b"), {textContent: clean(t.machine) + "/" + clean(t.name)}),
+      Object.assign(document.createElement("span"), {textContent: t.running ? "$ " + clean(t.running) : place(t.cwd)}));
+    return a;
+  }));
 }
 addEventListener("hashchange", show);
 list.addEventListener("change", show);
@@ -34,14 +48,14 @@ host.addEventListener("link", ({detail: d}) => {
   if (d.state === "up") l.textContent = "live";
   else if (d.state === "down") {
     l.textContent = "logged out";
-    view.note("The host does not know this browser any more: the link or the token has ended. Log in again to go on.", "bad");
+    view.note("Session expired. Log in again to go on.", "bad");
     if (!$("again")) $("notice").append(" ", Object.assign(document.createElement("a"), {id: "again", href: "/", textContent: "Log in"}));
   } else {
     const until = performance.now() + d.wait;
     const tick = () => { l.textContent = "reconnecting in " + Math.max(0, Math.ceil((until - performance.now()) / 1000)) + " s"; };
     tick();
     countdown = setInterval(tick, 500);
-    if (view.t) view.note("The connection to the host is lost. What is shown may be old.", "bad");
+    if (view.t) view.note("Connection to the host lost. What is shown may be old.", "bad");
   }
   if (d.state === "up" && !d.again) view.note("");
 });
@@ -73,7 +87,7 @@ theme();
 
 const keys = {
   "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.tab("screen"), c: () => view.tab("commands"), o: () => view.blocks.fold(),
-  y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.items.get(list.chosen)?.focus(); },
+  y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.tabbed?.focus(); },
   PageUp: () => view.scroll("PageUp"), PageDown: () => view.scroll("PageDown"), Home: () => view.scroll("Home"), End: () => view.scroll("End"),
   ArrowDown: () => list.shown()[0]?.focus(),
 };

@@ -79,6 +79,12 @@ export class Blocks {
     return this.search ? this.all.filter(c => c.block && !c.block.hidden).length : -1;
   }
 
+  // recolour draws all again, since colours are fitted to the theme.
+  recolour() {
+    for (const c of this.all) c.changed = true;
+    this.draw();
+  }
+
   fold() {
     const open = !this.all.some(c => c.block?.open);
     for (const c of this.all) if (c.block) c.block.open = open;

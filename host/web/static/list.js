@@ -1,9 +1,10 @@
-// The list of terminals, grouped by machine. The host sends all of it, and then what changes.
+// The list of terminals, grouped by machine: running ones first, the newest on top, exited ones folded. The host sends all of it, and
+// then what changes. Tab stops once in it; arrow keys move within.
 import {clean, place} from "./text.js";
 
 export const states = {
   running: () => ["running", "running"],
-  away: () => ["machine away", "away"],
+  away: () => ["machine offline", "away"],
   exited: t => t.exitCode == null ? ["ended", "bad"] : t.exitCode === 0 ? ["exited 0", "exited"] : ["exited " + t.exitCode, "bad"],
 };
 
@@ -14,10 +15,11 @@ export class List extends EventTarget {
     this.filter = filter;
     this.rows = new Map(); // id -> what the host says
     this.items = new Map(); // id -> element
-    this.groups = new Map(); // machine -> element
+    this.groups = new Map(); // machine -> {section, live, fold, head, ended}
     filter.addEventListener("input", () => this.draw());
     filter.addEventListener("keydown", e => { if (e.key === "ArrowDown" || e.key === "Enter") { e.preventDefault(); this.shown()[0]?.focus(); } });
     nav.addEventListener("keydown", e => this.move(e));
+    nav.addEventListener("focusin", e => this.stop(e.target));
     this.listen();
   }
 
@@ -36,13 +38,35 @@ export class List extends EventTarget {
 
   find(id) { return this.rows.get(id); }
 
+  // newest are the running terminals, the newest first, at most n.
+  newest(n) { return [...this.rows.values()].filter(t => t.state === "running").sort(order).slice(0, n); }
+
   choose(id) {
     this.items.get(this.chosen)?.setAttribute("aria-current", "false");
     this.chosen = id;
-    this.items.get(id)?.setAttribute("aria-current", "true");
+    const item = this.items.get(id);
+    item?.setAttribute("aria-current", "true");
+    const fold = item?.closest("details");
+    if (fold) fold.open = true;
+    this.stop(item);
   }
 
-  shown() { return [...this.nav.querySelectorAll("a:not([hidden])")]; }
+  // shown are the rows that can be seen and, where exited ones are folded, what unfolds them.
+  shown() {
+    return [...this.nav.querySelectorAll("a:not([hidden]), summary")].filter(e =>
+      !e.closest("[hidden]") && (e.tagName === "SUMMARY" || (e.closest("details")?.open ?? true)));
+  }
+
+  // stop makes an element the one at which Tab stops; without one, the first that is shown.
+  stop(element) {
+    const next = element && this.nav.contains(element) && element.matches("a, summary") ? element : this.tabbed;
+    const here = next?.isConnected && !next.closest("[hidden]") && (next.tagName === "SUMMARY" || (next.closest("details")?.open ?? true));
+    const use = here ? next : this.nav.querySelector("section:not([hidden]) a:not([hidden]), section:not([hidden]) summary");
+    if (use === this.tabbed) return;
+    if (this.tabbed) this.tabbed.tabIndex = -1;
+    this.tabbed = use;
+    if (use) use.tabIndex = 0;
+  }
 
   move(e) {
     const step = {ArrowDown: 1, ArrowUp: -1, j: 1, k: -1}[e.key];
@@ -60,16 +84,18 @@ export class List extends EventTarget {
     const gone = update.whole ? new Set(this.rows.keys()) : new Set(update.gone);
     for (const t of update.rows) gone.delete(t.id);
     for (const id of gone) {
-      touched.add(this.items.get(id)?.parentElement);
+      touched.add(this.rows.get(id)?.machine);
       this.items.get(id)?.remove();
       this.items.delete(id);
       this.rows.delete(id);
     }
     const words = this.words();
+    update.rows.sort(order).reverse(); // so that each goes to the top of what is there
     for (const t of update.rows) {
-      touched.add(this.items.get(t.id)?.parentElement);
+      touched.add(this.rows.get(t.id)?.machine);
+      touched.add(t.machine);
       this.rows.set(t.id, t);
-      touched.add(this.put(t, words));
+      this.put(t, words);
     }
     touched.delete(undefined);
     this.tidy(touched);
@@ -79,50 +105,72 @@ export class List extends EventTarget {
   draw() {
     const words = this.words();
     for (const t of this.rows.values()) this.items.get(t.id).hidden = !matches(t, words);
-    this.tidy(this.groups.values());
+    this.tidy(this.groups.keys());
   }
 
   words() { return this.filter.value.toLowerCase().split(/\s+/).filter(Boolean); }
 
-  // put draws one row and returns its group.
+  // put draws one row, at its place.
   put(t, words) {
     let item = this.items.get(t.id);
     if (!item) this.items.set(t.id, item = make());
     fill(item, t);
+    item.id = "row-" + t.id;
     item.setAttribute("aria-current", String(t.id === this.chosen));
     item.hidden = !matches(t, words);
-    const group = this.group(t.machine);
-    if (item.parentElement !== group) group.append(item);
-    return group;
+    const group = this.group(t.machine), box = t.state === "exited" ? group.ended : group.live;
+    const before = (e, t) => order(this.rows.get(e.id.slice(4)), t) < 0;
+    const {previousElementSibling: above, nextElementSibling: below} = item;
+    if (item.parentElement === box && (!above || before(above, t)) && (!below || !before(below, t))) return;
+    item.remove();
+    let next = box.firstElementChild;
+    while (next && before(next, t)) next = next.nextElementSibling;
+    box.insertBefore(item, next);
   }
 
   // group is the part of the list for a machine, among the others by its name.
   group(machine) {
     let group = this.groups.get(machine);
-    if (!group) {
-      group = document.createElement("section");
-      group.append(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
-      const after = [...this.groups.keys()].filter(name => name > machine).sort()[0];
-      this.nav.insertBefore(group, this.groups.get(after) ?? this.none ?? null);
-      this.groups.set(machine, group);
-    }
+    if (group) return group;
+    const section = document.createElement("section");
+    section.append(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
+    const live = section.appendChild(document.createElement("div")), fold = section.appendChild(document.createElement("details"));
+    const head = fold.appendChild(Object.assign(document.createElement("summary"), {tabIndex: -1}));
+    fold.addEventListener("toggle", () => this.stop());
+    group = {section, live, fold, head, ended: fold.appendChild(document.createElement("div"))};
+    const after = [...this.groups.keys()].filter(name => name > machine).sort()[0];
+    this.nav.insertBefore(section, this.groups.get(after)?.section ?? this.none ?? null);
+    this.groups.set(machine, group);
     return group;
   }
 
-  // tidy hides groups of which nothing is shown, and takes out those that are empty.
-  tidy(groups) {
-    for (const group of groups) {
-      group.hidden = !group.querySelector("a:not([hidden])");
-      if (group.children.length === 1) {
-        group.remove();
-        for (const [name, g] of this.groups) if (g === group) this.groups.delete(name);
+  // tidy hides the groups of machines of which nothing is shown, and takes out those that are empty. While a filter is set, exited
+  // terminals that match are unfolded.
+  tidy(machines) {
+    const filtered = this.words().length > 0;
+    for (const machine of machines) {
+      const g = this.groups.get(machine);
+      if (!g) continue;
+      const ended = g.ended.querySelectorAll("a:not([hidden])").length;
+      g.fold.hidden = ended === 0;
+      set(g.head, ended + " exited");
+      if (filtered && !g.unfolded) { g.unfolded = true; g.was = g.fold.open; g.fold.open = true; }
+      else if (!filtered && g.unfolded) { g.unfolded = false; g.fold.open = g.was; }
+      g.section.hidden = ended === 0 && !g.live.querySelector("a:not([hidden])");
+      if (!g.section.querySelector("a")) {
+        g.section.remove();
+        this.groups.delete(machine);
       }
     }
     if (!this.none) this.nav.append(this.none = Object.assign(document.createElement("p"), {className: "none"}));
     this.none.hidden = this.nav.querySelector("a:not([hidden])") !== null;
-    this.none.textContent = this.size ? "No terminal matches." : "No machine lends a terminal now.";
+    this.none.textContent = this.size ? "No terminal matches." : "No terminals are shared now.";
+    this.stop();
   }
 }
+
+// order puts newer terminals before older ones. It does not depend on when a machine was last connected.
+function order(a, b) { return b.created - a.created || (a.name < b.name ? -1 : a.name > b.name ? 1 : a.id < b.id ? -1 : a.id > b.id ? 1 : 0); }
 
 function matches(t, words) {
   const text = (t.machine + " " + t.name + " " + t.title + " " + (t.cwd ?? "") + " " + (t.running ?? "")).toLowerCase();
@@ -131,6 +179,7 @@ function matches(t, words) {
 
 function make() {
   const a = document.createElement("a");
+  a.tabIndex = -1;
   const top = a.appendChild(document.createElement("span"));
   top.className = "top";
   top.append(Object.assign(document.createElement("span"), {className: "name"}), Object.assign(document.createElement("span"), {className: "state"}));

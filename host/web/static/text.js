@@ -38,7 +38,7 @@ export function safeLink(text) {
 const basic = ["#3b4048", "#d0403f", "#2f9e4f", "#b58900", "#2f74d0", "#a44fc0", "#1b95a5", "#a9b0b8",
   "#6b7480", "#ef5a5a", "#3fbf66", "#d3a61c", "#4f96f0", "#c272dd", "#2fb6c7", "#dfe3e8"];
 
-function colour(n) {
+export function colour(n) {
   if (n < 16) return basic[n];
   if (n > 231) { const g = 8 + 10 * (n - 232); return `rgb(${g},${g},${g})`; }
   const c = v => v ? 55 + 40 * v : 0;
@@ -64,6 +64,36 @@ function sgr(style, numbers) {
     }
   }
   return s;
+}
+
+// Colours that the page draws text on.
+const grounds = {light: "#ffffff", dark: "#0f1216"}, inks = {light: "#1b1f24", dark: "#e4e8ee"};
+const least = 4.5; // contrast of text (WCAG AA)
+
+function rgb(colour) {
+  if (colour[0] === "#") return [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
+  return colour.match(/\d+/g).map(Number);
+}
+
+function luminance(c) {
+  const [r, g, b] = c.map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+export function contrast(a, b) {
+  const [x, y] = [luminance(rgb(a)), luminance(rgb(b))];
+  return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
+}
+
+// readable is a colour of text moved towards black or white until it can be read on the ground.
+export function readable(ink, ground) {
+  if (contrast(ink, ground) >= least) return ink;
+  const end = contrast("#000000", ground) > contrast("#ffffff", ground) ? 0 : 255, from = rgb(ink);
+  for (let part = 0.1; part < 1; part += 0.1) {
+    const c = `rgb(${from.map(v => Math.round(v + (end - v) * part)).join(",")})`;
+    if (contrast(c, ground) >= least) return c;
+  }
+  return `rgb(${end},${end},${end})`;
 }
 
 const sequence = /\x1b\[([0-9:;<=>?]*)[ -/]*([@-~])|\x1b[\]P_^X][^\x07\x1b]*(?:\x07|\x1b\\|$)|\x1b[ -/]*[0-~]|[\r\n\b\t]|[\x00-\x1f\x7f-\x9f]/g;
@@ -121,8 +151,9 @@ function styled(text, s, search) {
   if (plain && at < 0) return document.createTextNode(text);
   const e = document.createElement("span");
   if (!plain) {
-    const [fg, bg] = s.swap ? [s.bg ?? "var(--term)", s.fg ?? "var(--ink)"] : [s.fg, s.bg];
-    if (fg) e.style.color = fg;
+    const theme = document.documentElement?.dataset.theme === "dark" ? "dark" : "light";
+    const [fg, bg] = s.swap ? [s.bg ?? grounds[theme], s.fg ?? inks[theme]] : [s.fg, s.bg];
+    if (fg || bg) e.style.color = readable(fg ?? inks[theme], bg ?? grounds[theme]);
     if (bg) e.style.background = bg;
     if (s.bold) e.style.fontWeight = "700";
     if (s.dim) e.style.opacity = ".65";

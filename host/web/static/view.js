@@ -3,17 +3,20 @@
 import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
-import {bytes, clean, place, safeLink, shown} from "./text.js";
+import {bytes, clean, colour, place, readable, safeLink, shown} from "./text.js";
 import {states} from "./list.js";
 
 const scrollback = 5000; // lines
 // enough is how much may wait to be drawn. Beyond it the view lets go of the terminal until it has caught up, and then asks for the
 // newest state: a flood costs neither memory nor the page's attention.
 const enough = 1 << 20, newest = 512 << 10; // characters
-const dark = {background: "#0f1216", foreground: "#e4e8ee", cursor: "#e4e8ee", selectionBackground: "#2f5b8f"};
+const dark = {background: "#0f1216", foreground: "#e4e8ee", cursor: "#e4e8ee", selectionBackground: "#2f5b8f", black: "#3b4048", red: "#f2646b", green: "#4cc37b",
+  yellow: "#d3a61c", blue: "#6ba4f8", magenta: "#cf8be0", cyan: "#3fbccb", white: "#c9d1d9", brightBlack: "#7d8794", brightRed: "#ff8f94", brightGreen: "#7ddba0",
+  brightYellow: "#f0cc5b", brightBlue: "#98c1ff", brightMagenta: "#e2adf0", brightCyan: "#79dbe6", brightWhite: "#f3f6f9"};
 const light = {background: "#ffffff", foreground: "#1b1f24", cursor: "#1b1f24", selectionBackground: "#b5d5ff", black: "#1b1f24", red: "#b3202c", green: "#1c7a35",
   yellow: "#8a6100", blue: "#0b57b8", magenta: "#8a2fa8", cyan: "#0b6e7d", white: "#6b7480", brightBlack: "#59626e", brightRed: "#d03a44", brightGreen: "#1f8f40",
   brightYellow: "#9a6f00", brightBlue: "#1f6fd6", brightMagenta: "#a044be", brightCyan: "#12828f", brightWhite: "#3b4048"};
+// lineHeight: at 1 the lowest row of pixels of a line is cut off, and with it the underscores of common fonts.
 const marks = {matchBackground: "#ffd54d", activeMatchBackground: "#ff9a3d", matchOverviewRuler: "#d9a400", activeMatchColorOverviewRuler: "#ff7a00"};
 const $ = id => document.getElementById(id);
 
@@ -24,7 +27,7 @@ export class View {
     this.blocks = new Blocks($("commands"), $("count"));
     this.blocks.oncopy = text => this.put(text);
     this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
-      fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace', logLevel: "off", minimumContrastRatio: 3,
+      fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace', logLevel: "off", minimumContrastRatio: 4.5, lineHeight: 1.1,
       linkHandler: {activate: (_, text) => this.ask(text), allowNonHttpProtocols: false}});
     this.search = new SearchAddon();
     this.term.loadAddon(this.search);
@@ -38,7 +41,17 @@ export class View {
     new ResizeObserver(() => this.fit()).observe($("screen"));
   }
 
-  theme(isDark) { this.term.options.theme = isDark ? dark : light; }
+  theme(isDark) {
+    const theme = isDark ? dark : light;
+    this.term.options.theme = theme;
+    // xterm.js fits colours to their background, but not the default colour of inverse text (its class 257).
+    const named = Object.values(theme).slice(4);
+    $("inverse").textContent = Array.from({length: 256}, (_, n) => {
+      const ground = named[n] ?? colour(n), ink = readable(theme.background, ground);
+      return ink === theme.background ? "" : `.xterm .xterm-bg-${n}.xterm-fg-257 { color: ${ink} !important; }\n`;
+    }).join("");
+    this.blocks.recolour();
+  }
 
   // show turns to a terminal of the list.
   show(t) {
@@ -165,8 +178,7 @@ export class View {
     if (title && title !== clean(t.name)) add(title);
     if (line && !ended) { const c = document.createElement("code"); c.textContent = line; add("runs "); f.append(c); }
     if (s?.cwd ?? t.cwd) add(place(s?.cwd ?? t.cwd));
-    const who = clean(t.claim);
-    add((t.target === "client" ? "held by " : "a shell of the host, held by ") + (who.length > 20 ? who.slice(0, 8) + "…" : who));
+    add((t.target === "client" ? "held by " : "a shell of the host, held by ") + clean(t.claim));
     add((s?.cols ?? t.cols) + "×" + (s?.rows ?? t.rows));
     add(t.watching + " watching");
     f.title = f.textContent;

@@ -88,7 +88,7 @@ type msiFile struct{ ID, Name, From string }
 // groups sorts files by directory. Manuals are all in man, without a section.
 // wixl takes no absolute paths, so sources are named from work.
 func groups(work string, files []file) ([]group, error) {
-	all := []group{{ID: "Programs"}, {ID: "Manual", Dir: "man"}, {ID: "Completions", Dir: "completions"}}
+	all := []group{{ID: "Programs"}, {ID: "Manual", Dir: "man"}, {ID: "Completions", Dir: "completions"}, {ID: "Docs", Dir: "docs"}}
 	for i := range all {
 		all[i].GUID = guid("component", all[i].ID)
 	}
@@ -99,6 +99,8 @@ func groups(work string, files []file) ([]group, error) {
 			g = &all[1]
 		case "completions":
 			g = &all[2]
+		case "docs":
+			g = &all[3]
 		}
 		id := f.name
 		if strings.HasPrefix(id, "_") || g.Dir != "" {

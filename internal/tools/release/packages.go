@@ -98,6 +98,8 @@ func (p packager) place(f file) string {
 		return "/usr/bin/" + f.name
 	case manualFile:
 		return "/usr/share/man/man1/" + f.name + ".gz"
+	case docFile:
+		return "/usr/share/doc/tether/docs/" + f.name
 	case bashFile:
 		return "/usr/share/bash-completion/completions/" + base
 	case zshFile:

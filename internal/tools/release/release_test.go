@@ -34,7 +34,7 @@ func some(t *testing.T) []file {
 	t.Helper()
 	dir := t.TempDir()
 	files := []file{{programFile, "tether", ""}, {textFile, licencesName, ""}, {bashFile, "tether.bash", ""}, {zshFile, "_tether", ""},
-		{fishFile, "tether.fish", ""}, {powerFile, "tether.ps1", ""}, {manualFile, "tether-run.1", ""}}
+		{fishFile, "tether.fish", ""}, {powerFile, "tether.ps1", ""}, {manualFile, "tether-run.1", ""}, {docFile, "CONFIG.md", ""}}
 	for i := range files {
 		files[i].from = filepath.Join(dir, files[i].name)
 		if err := os.WriteFile(files[i].from, []byte("this is "+files[i].name), 0o600); err != nil {
@@ -45,7 +45,7 @@ func some(t *testing.T) []file {
 }
 
 var portable = []string{"d/tether", "d/LICENSES.txt", "d/completions/tether.bash", "d/completions/_tether", "d/completions/tether.fish",
-	"d/completions/tether.ps1", "d/man/man1/tether-run.1"}
+	"d/completions/tether.ps1", "d/man/man1/tether-run.1", "d/docs/CONFIG.md"}
 
 func TestTargets(t *testing.T) {
 	all, err := parseTargets(allTargets)
@@ -161,7 +161,8 @@ func TestPackageConfig(t *testing.T) {
 		}
 		want := map[string]string{"tether": "/usr/bin/tether", licencesName: "/usr/share/doc/tether/copyright", "_tether": zsh,
 			"tether.bash": "/usr/share/bash-completion/completions/tether", "tether.fish": "/usr/share/fish/vendor_completions.d/tether.fish",
-			"tether.ps1": "/usr/share/tether/completions/tether.ps1", "tether-run.1": "/usr/share/man/man1/tether-run.1.gz"}
+			"tether.ps1": "/usr/share/tether/completions/tether.ps1", "tether-run.1": "/usr/share/man/man1/tether-run.1.gz",
+			"CONFIG.md": "/usr/share/doc/tether/docs/CONFIG.md"}
 		if diff := cmp.Diff(want, places); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", p.name, diff)
 		}
@@ -245,7 +246,7 @@ func TestInstallerSource(t *testing.T) {
 			}
 		}
 	}
-	if seen["File"] != len(files) || seen["Component"] != 3 || seen["ComponentRef"] != 3 {
+	if seen["File"] != len(files) || seen["Component"] != 4 || seen["ComponentRef"] != 4 {
 		t.Errorf("%d files, %d components, %d references in\n%s", seen["File"], seen["Component"], seen["ComponentRef"], text)
 	}
 	for what, n := range seen {
@@ -394,7 +395,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s: %v, %v", f.name, info, err)
 		}
 	}
-	for k, least := range map[kind]int{programFile: 2, textFile: 2, bashFile: 2, zshFile: 2, fishFile: 2, powerFile: 2, manualFile: 20} {
+	for k, least := range map[kind]int{programFile: 2, textFile: 2, bashFile: 2, zshFile: 2, fishFile: 2, powerFile: 2, manualFile: 20, docFile: 10} {
 		if kinds[k] < least {
 			t.Errorf("%d files of kind %s, want %d", kinds[k], k, least)
 		}
@@ -411,6 +412,17 @@ func TestTexts(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(r.textDir(), "man", "tether.1"))
 	if err != nil || !strings.HasPrefix(string(page), `.TH "TETHER" 1 "2026\-01\-02" "tether 1.2.3"`) {
 		t.Errorf("the manual: %v, %.200s", err, page)
+	}
+	for name, want := range map[string]string{ // the page of the program, and that of tether host
+		"tether-host.1": `\fB\-\-token\-file\fR`, "tether-hosts.1": `\fBtether host\fR`, "tether-hosts-ls.1": "tether host ls \\-\\-json | jq", "tether-run.1": "tether run \\-\\- npm run dev",
+	} {
+		page, err := os.ReadFile(filepath.Join(r.textDir(), "man", name))
+		if err != nil || !strings.Contains(string(page), want) {
+			t.Errorf("%s: %v, no %s in\n%s", name, err, want, page)
+		}
+	}
+	if err := r.manual(t.Context(), r.program(native, "tether"), "tether"); err == nil || !strings.Contains(err.Error(), "another program has a page") {
+		t.Errorf("two programs with a page of the same name: %v", err)
 	}
 	out, err := exec.Command(r.program(native, "tether"), "version").Output()
 	if err != nil || string(out) != "tether 1.2.3\n" {

@@ -29,6 +29,7 @@ const (
 	programFile kind = "program"
 	manualFile  kind = "man"
 	textFile    kind = "text" // licences, README
+	docFile     kind = "doc"  // a page of docs/
 	bashFile    kind = "bash"
 	zshFile     kind = "zsh"
 	fishFile    kind = "fish"
@@ -61,9 +62,7 @@ func (r *release) texts(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		cmd := exec.CommandContext(ctx, self, "manual", filepath.Join(r.textDir(), "man"))
-		cmd.Env = r.dated()
-		if err := runQuiet(cmd); err != nil {
+		if err := r.manual(ctx, self, name); err != nil {
 			return err
 		}
 		for _, s := range shells {
@@ -76,14 +75,58 @@ func (r *release) texts(ctx context.Context) error {
 			}
 		}
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(r.textDir(), "README.md"), readme, 0o644); err != nil {
+	if err := r.pages(); err != nil {
 		return err
 	}
 	return r.licences(ctx, filepath.Join(r.textDir(), licencesName))
+}
+
+// manual has a program write its pages, which are in one directory with those of the others: a page of each name is one program's.
+func (r *release) manual(ctx context.Context, self, name string) error {
+	own, all := filepath.Join(r.work, "man", name), filepath.Join(r.textDir(), "man")
+	cmd := exec.CommandContext(ctx, self, "manual", own)
+	cmd.Env = r.dated()
+	if err := runQuiet(cmd); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(all, 0o755); err != nil {
+		return err
+	}
+	pages, err := os.ReadDir(own)
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		to := filepath.Join(all, page.Name())
+		if _, err := os.Lstat(to); err == nil {
+			return fmt.Errorf("%s: another program has a page %s; see manual.Book.Names", name, page.Name())
+		}
+		if err := os.Rename(filepath.Join(own, page.Name()), to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages copies what people read: the README, and the pages of docs/ to which it, help and errors point.
+func (r *release) pages() error {
+	docs, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(r.textDir(), "docs"), 0o755); err != nil {
+		return err
+	}
+	for _, page := range append(docs, "README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(r.textDir(), page), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // native is the directory of the programs that run on this machine: those of a
@@ -120,12 +163,18 @@ func (r *release) files(t target) ([]file, error) {
 			all = append(all, file{s.kind, base, filepath.Join(r.textDir(), base)})
 		}
 	}
-	pages, err := os.ReadDir(filepath.Join(r.textDir(), "man"))
-	if err != nil {
-		return nil, err
-	}
-	for _, page := range pages {
-		all = append(all, file{manualFile, page.Name(), filepath.Join(r.textDir(), "man", page.Name())})
+	for _, several := range []struct {
+		kind kind
+		dir  string
+	}{{docFile, "docs"}, {manualFile, "man"}} {
+		dir := filepath.Join(r.textDir(), several.dir)
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range entries {
+			all = append(all, file{several.kind, e.Name(), filepath.Join(dir, e.Name())})
+		}
 	}
 	return all, nil
 }
@@ -144,6 +193,8 @@ func (f file) portable() string {
 	switch f.kind {
 	case programFile, textFile:
 		return f.name
+	case docFile:
+		return "docs/" + f.name
 	case manualFile:
 		return "man/man1/" + f.name
 	}

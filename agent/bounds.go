@@ -1,0 +1,80 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/platform/limits"
+)
+
+// bound gives what an agent runs the limits that are configured: all that it
+// runs together where the system can do that, and the processor's time of each
+// process.
+func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
+	r := a.policy.Resources(actor)
+	argv := spec.Argv
+	if argv == nil {
+		argv = spec.Command
+	}
+	if !present(argv[0], spec) {
+		return nil // the start says what is wrong with it; a wrapper would only exit
+	}
+	if r.CPUTime > 0 {
+		bounded, err := limits.CPUTime(r.CPUTime, argv)
+		switch {
+		case err == nil:
+			argv = bounded
+		case errors.Is(err, limits.ErrUnsupported):
+			a.degraded.report("limits", "policy.limits.cpu_time is not enforced on this system")
+		default:
+			return err
+		}
+	}
+	if r.Processes > 0 || r.Memory > 0 {
+		sum := sha256.Sum256([]byte(actor.Name))
+		group := limits.Group{Name: hex.EncodeToString(sum[:6]), Processes: r.Processes, Memory: r.Memory}
+		bounded, env, err := limits.Join(group, argv, spec.Env)
+		switch {
+		case err == nil:
+			argv, spec.Env = bounded, env
+		case !errors.Is(err, limits.ErrUnsupported):
+			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the limits of what %s runs cannot be set: %v", actor, err)}
+		case r.Memory > 0:
+			a.degraded.report("limits", "policy.limits.memory is not enforced: there is no systemd of the user with cgroups of version 2")
+		}
+	}
+	spec.Argv = argv
+	return nil
+}
+
+// present reports whether the program can be found, as the start will look for it.
+func present(name string, spec *term.Spec) bool {
+	is := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && !info.IsDir()
+	}
+	if strings.ContainsRune(name, '/') || filepath.IsAbs(name) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(spec.Cwd, name)
+		}
+		return is(name)
+	}
+	for i := len(spec.Env) - 1; i >= 0; i-- {
+		if path, ok := strings.CutPrefix(spec.Env[i], "PATH="); ok {
+			for _, dir := range filepath.SplitList(path) {
+				if is(filepath.Join(dir, name)) {
+					return true
+				}
+			}
+			return false
+		}
+	}
+	return false
+}

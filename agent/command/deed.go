@@ -1,0 +1,328 @@
+package command
+
+import (
+	"slices"
+	"strings"
+)
+
+// deed is what one command of the table does.
+type deed struct {
+	*reader
+	of       Command
+	in       input
+	found    bool // it was said what is run
+	lined    bool // a line was given by an option
+	wantsTTY bool
+	unknown  bool // Option was found
+}
+
+func (d *deed) finding(k Kind) {
+	if k == Option {
+		if d.unknown {
+			return
+		}
+		d.unknown = true
+	}
+	d.out.findIn(k, d.of)
+}
+
+// interactive: it runs what is typed, or what comes in.
+func (d *deed) interactive() {
+	switch {
+	case d.in.text != nil && d.in.text.Fixed && !sqlRuns(*d.in.text) && isSQL(d.of):
+	case d.in.fed():
+		d.finding(InlineCode)
+	default:
+		d.finding(Interactive)
+	}
+}
+
+// option notes what an option does.
+func (d *deed) option(act string, m option) {
+	switch act {
+	case "line":
+		d.lineIn(m.value, input{})
+		d.found, d.lined = true, true
+	case "rest":
+		d.after(m.name)
+	case "code":
+		d.finding(InlineCode)
+		d.found = true
+	case "script":
+		d.script(m.value)
+		d.finding(Script)
+		d.found = true
+	case "write":
+		d.writes(m.value)
+	case "move":
+		d.out.Moves = append(d.out.Moves, m.value)
+	case "destroy":
+		d.finding(Destroys)
+	case "shell":
+		d.finding(Interactive)
+	case "tty":
+		d.wantsTTY = true
+	case "quiet":
+		d.found = true
+	case "ask":
+		d.finding(Option)
+	case "sshopt":
+		d.sshOption(m.value)
+	default:
+		d.value(act, m.value)
+	}
+}
+
+// value notes what an option does of which the value says that.
+func (d *deed) value(act string, w Word) {
+	runs := false
+	switch act {
+	case "sql":
+		runs = sqlRuns(w)
+	case "gitconfig":
+		runs = runsCode(w)
+	case "pymodule":
+		runs = runsModule(w)
+	case "rustc":
+		runs = !w.Fixed || strings.HasPrefix(w.Text, "link")
+	case "words":
+		runs = !w.Fixed || strings.ContainsAny(w.Text, "$`")
+	default:
+		return
+	}
+	d.found = true
+	if runs {
+		d.finding(InlineCode)
+	}
+}
+
+// after reads the words after an option as a command.
+func (d *deed) after(name string) {
+	for i, w := range d.of.Words {
+		if (w.Text == "-"+name || w.Text == "--"+name) && i+1 < len(d.of.Words) {
+			d.command(d.of.Words[i+1:], d.in)
+			d.found = true
+			return
+		}
+	}
+}
+
+// operands reads what comes after the options. It reports whether that is a
+// command, or a line.
+func (d *deed) operands(p *program, met []option, rest []Word) bool {
+	switch p.operands {
+	case "cmd":
+		return d.cmd(p, rest)
+	case "cmd-after":
+		i := slices.IndexFunc(d.of.Words, func(w Word) bool { return w.Fixed && w.Text == "--" })
+		if i < 0 || i+1 == len(d.of.Words) {
+			return d.found
+		}
+		d.command(d.of.Words[i+1:], d.in)
+		d.found = true
+		return true
+	case "line":
+		return d.joined(rest, d.in) || d.found
+	case "lines":
+		for _, w := range rest {
+			d.lineIn(w, d.in)
+		}
+		return len(rest) > 0 || d.found
+	case "verb":
+		return d.verb(p, met, rest)
+	default:
+		d.other(p.operands, rest)
+	}
+	return false
+}
+
+// cmd reads the operands as a command. Several programs also take -c LINE
+// there.
+func (d *deed) cmd(p *program, rest []Word) bool {
+	if p.acts["c"] == "line" && d.found {
+		return true
+	}
+	if p.skip > 0 && p.both { // "kubectl exec POD -c NAME -- CMD": options may follow the operand
+		if i := slices.IndexFunc(d.of.Words, func(w Word) bool { return w.Fixed && w.Text == "--" }); i >= 0 {
+			rest = d.of.Words[i+1:]
+		}
+	}
+	if len(rest) > 1 && p.acts["c"] == "line" && (rest[0].Text == "-c" || rest[0].Text == "--command") {
+		d.lineIn(rest[1], d.in)
+		return true
+	}
+	if d.of.Name() == "setarch" && len(rest) > 0 && rest[0].Fixed && strings.ContainsAny(rest[0].Text, "0123456789") && programs()[rest[0].Text] != nil {
+		d.command(rest, d.in) // "x86_64 CMD" is a command of its own
+		return true
+	}
+	if len(rest) == 0 {
+		return d.found
+	}
+	d.command(rest, d.in)
+	return true
+}
+
+// verb goes on with the row of the verb.
+func (d *deed) verb(p *program, met []option, rest []Word) bool {
+	interpretedAs(d.reader, d.of, d.in)
+	if len(rest) == 0 {
+		return d.found
+	}
+	if len(met) > 0 { // the rules look for the verb right after the name
+		d.command(append(slices.Clone(d.of.Words[:p.names]), rest...), d.in)
+		return false
+	}
+	if sub := verbOf(d.of, p.names+1); sub != nil {
+		outer := sub.open(d.reader, d.of, d.in)
+		d.found = true
+		return outer
+	}
+	return false
+}
+
+// verbOf is the row for the first words of a command, nil if there is none.
+func verbOf(c Command, words int) *program {
+	if len(c.Words) < words {
+		return nil
+	}
+	verbs := ""
+	for _, w := range c.Words[1:words] {
+		if !w.Fixed {
+			return nil
+		}
+		verbs += " " + w.Text
+	}
+	if p := programs()[c.Name()+verbs]; p != nil {
+		return p
+	}
+	return programs()[canonical()[c.Name()]+verbs]
+}
+
+func (d *deed) other(kind string, rest []Word) {
+	switch kind {
+	case "script":
+		if len(rest) > 0 {
+			d.script(rest[0])
+			d.finding(Script)
+		}
+	case "code":
+		if len(rest) > 0 {
+			d.finding(InlineCode)
+			d.found = true
+		}
+	case "sqlops":
+		for _, w := range rest[min(1, len(rest)):] {
+			d.option("sql", option{value: w})
+		}
+	case "writes":
+		for _, w := range rest {
+			d.writes(w)
+		}
+	case "last":
+		if len(rest) > 1 {
+			d.writes(rest[len(rest)-1])
+		}
+	case "push":
+		for _, w := range rest[min(1, len(rest)):] {
+			if strings.HasPrefix(w.Text, ":") {
+				d.finding(Destroys)
+			}
+		}
+	case "destroys":
+		d.finding(Destroys)
+	case "ask":
+		d.finding(Option)
+	case "gitconfig":
+		d.gitConfig(rest)
+	case "ask-set":
+		if slices.ContainsFunc(rest, func(w Word) bool { return !w.Fixed || namesProgram(w.Text) }) {
+			d.finding(Option)
+		}
+	case "make":
+		for _, w := range rest {
+			if name, _, ok := strings.Cut(w.Text, "="); ok && slices.Contains([]string{"SHELL", ".SHELLFLAGS", "MAKEFLAGS", "GNUMAKEFLAGS"}, strings.TrimRight(name, ":?+!")) {
+				d.finding(InlineCode)
+			}
+		}
+	}
+}
+
+// writes notes a file that is written. Of one whose name is not known, only
+// what stands for a place outside is said: a name of several words is asked
+// about in a redirection, not in cp.
+func (d *deed) writes(w Word) {
+	bare := strings.Trim(w.Text, `"'`)
+	switch {
+	case w.Text == "" || w.Text == "-" || w.Fixed && isRemote(w.Text):
+	case w.Fixed, strings.HasPrefix(bare, "$HOME"), strings.HasPrefix(bare, "${HOME"), strings.HasPrefix(bare, "~"), strings.HasPrefix(bare, "/"):
+		d.out.Files = append(d.out.Files, File{w, d.of})
+	}
+}
+
+// isRemote tells HOST:PATH.
+func isRemote(s string) bool {
+	colon := strings.IndexByte(s, ':')
+	return colon > 1 && !strings.Contains(s[:colon], "/")
+}
+
+// gitConfig finds settings of git's that name a program.
+func (d *deed) gitConfig(rest []Word) {
+	if len(rest) > 0 && rest[0].Text == "set" {
+		rest = rest[1:]
+	}
+	if len(rest) < 2 || slices.Contains([]string{"get", "list", "unset", "rename-section", "remove-section"}, rest[0].Text) {
+		return
+	}
+	if runsCode(Word{rest[0].Text + "=" + rest[1].Text, rest[0].Fixed && rest[1].Fixed}) {
+		d.finding(InlineCode)
+	}
+}
+
+// namesProgram tells settings of package managers that name a program.
+func namesProgram(s string) bool {
+	for _, key := range []string{"shell", "node-options", "editor", "viewer", "init-module", "onload-script", "script"} {
+		if strings.Contains(strings.ToLower(s), key) {
+			return true
+		}
+	}
+	return false
+}
+
+// isSQL reports whether the program reads SQL.
+func isSQL(c Command) bool {
+	return slices.Contains([]string{"sqlite3", "sqlite", "duckdb", "psql", "mysql", "mariadb"}, c.Name())
+}
+
+// sqlRuns reports whether a text for a database's client may run a command, or
+// write a file: by what the clients' own commands do, and by functions of the
+// databases.
+func sqlRuns(w Word) bool {
+	if !w.Fixed {
+		return true
+	}
+	text := strings.ToLower(w.Text)
+	for line := range strings.Lines(text) {
+		for statement := range strings.SplitSeq(line, ";") {
+			statement = strings.TrimSpace(statement)
+			first, _, _ := strings.Cut(statement, " ")
+			if len(first) > 1 && first[0] == '.' && !slices.Contains(harmlessDots, first[1:]) {
+				return true
+			}
+			if slices.Contains([]string{"system", "source", "pager", "tee"}, first) {
+				return true
+			}
+		}
+	}
+	for _, part := range []string{`\!`, `\o`, `\g`, `\i`, `\w`, `\e`, `\copy`, `\s `, " program ", "load_extension", "writefile", "edit(", "outfile", "dumpfile",
+		"xp_cmdshell", "lo_export", "plpython", "plperl", "shellfs"} {
+		if strings.Contains(text, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// harmlessDots are those of sqlite3's commands that only show something, or
+// change how.
+var harmlessDots = []string{"tables", "schema", "indexes", "indices", "mode", "headers", "header", "width", "databases", "dump", "show", "fullschema", "timer", "stats",
+	"quit", "exit", "help", "nullvalue", "separator", "echo", "changes", "bail", "explain", "eqp", "columns", "dbinfo", "timeout", "print"}

@@ -1,0 +1,66 @@
+package holder
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// guard decides which processes may be a holder's daemon, beside having its
+// key: the key is in a file, which every program of the user can read that is
+// in no sandbox.
+type guard struct {
+	lock    string   // the daemon's; "" asks for none
+	outside []string // agents that have started the holder's first daemon
+}
+
+// newGuard is for a holder that the process starter has started.
+func newGuard(lock string, starter int) guard { return guard{lock, agentsAbove(proc.Lineage(starter))} }
+
+// agentsAbove returns the agents that have started a process with this lineage.
+func agentsAbove(lineage []proc.Ancestor) []string {
+	var all []string
+	for _, a := range lineage {
+		all = append(all, a.Agents...)
+	}
+	return all
+}
+
+// check refuses a process that does not hold the daemon's lock, where the
+// system can tell, and one that an agent has started, unless the same agent has
+// started the holder's first daemon: that is a tether of the agent's own.
+func (g guard) check(conn net.Conn) error {
+	peer, err := ipc.PeerOf(conn)
+	known := !errors.Is(err, ipc.ErrNoPeer)
+	if known && err != nil {
+		return &RefusedError{fmt.Sprintf("the holder cannot see who is at the other end: %v", err)}
+	}
+	defer peer.Close()
+	pid := peer.Pid
+	if g.lock != "" {
+		holds, err := ipc.Holds(pid, g.lock)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return &RefusedError{fmt.Sprintf("the holder cannot see whether process %d is the daemon: %v", pid, err)}
+		}
+		if err == nil && !holds {
+			return &RefusedError{fmt.Sprintf("the holder lets in the daemon alone, and process %d does not hold its lock %s", pid, g.lock)}
+		}
+	}
+	if !known {
+		return nil // such a system tells nothing of a peer
+	}
+	lineage := proc.Lineage(pid)
+	if len(lineage) == 0 || peer.Gone() {
+		return &RefusedError{fmt.Sprintf("the holder does not let in process %d, which has ended", pid)}
+	}
+	for _, mark := range agentsAbove(lineage) {
+		if !slices.Contains(g.outside, mark) {
+			return &RefusedError{fmt.Sprintf("the holder does not let in process %d, which agent %.64s has started", pid, mark)}
+		}
+	}
+	return nil
+}

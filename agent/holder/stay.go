@@ -1,0 +1,92 @@
+package holder
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// The holder of an agent's terminal is the parent of whatever the terminal's
+// programs leave behind, and stays until that has ended: a program that has
+// left its session and cleared its environment still descends from a process
+// with the agent's mark.
+
+// isAgents reports whether an environment is that of an agent's terminal.
+func isAgents(environ []string) bool {
+	return slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, proc.AgentVar+"=") })
+}
+
+// stay waits until what the terminal's programs have left has ended, without
+// the log and all that a daemon could ask for. A signal that asks this process
+// to end, ends that first: see holder.stop.
+func (h *holder) stay() {
+	if !proc.Children() {
+		return
+	}
+	h.mu.Lock()
+	h.log, h.notes, h.meta = nil, checkpoints{}, nil
+	h.mu.Unlock()
+	debug.FreeOSMemory()
+	proc.WaitForAll()
+}
+
+// spare tells a daemon and its holders, which may have been started from the
+// terminal, from what belongs to it: they have locks that only they have.
+func (o Options) spare(pid int) bool {
+	locks, err := filepath.Glob(filepath.Join(o.Dir, "*"+socketSuffix+lockSuffix))
+	if err != nil {
+		return false
+	}
+	if o.Lock != "" {
+		locks = append(locks, o.Lock)
+	}
+	return slices.ContainsFunc(locks, func(path string) bool {
+		held, err := ipc.Holds(pid, path)
+		return held && err == nil
+	})
+}
+
+// EndStaying ends the holders in dir that have no terminal any more and stay for
+// what an agent's programs have left, with all of that. It returns when they are
+// gone, or ctx ends.
+func EndStaying(ctx context.Context, dir string) (n int, err error) {
+	locks, err := filepath.Glob(filepath.Join(dir, "*"+socketSuffix+lockSuffix))
+	if err != nil {
+		return 0, err
+	}
+	for _, path := range locks {
+		if _, err := os.Lstat(strings.TrimSuffix(path, lockSuffix)); err == nil {
+			continue // its terminal is there
+		}
+		pid := ipc.Holder(path)
+		if held, err := ipc.Holds(pid, path); err != nil || !held {
+			continue // it has just ended, or somebody else has written the number
+		}
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			continue
+		}
+		n++
+		if err := proc.Terminate(process); err != nil {
+			return n, err
+		}
+		for {
+			if held, err := ipc.Holds(pid, path); err != nil || !held {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return n, ctx.Err()
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}
+	return n, nil
+}

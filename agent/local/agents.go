@@ -1,0 +1,141 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"tether/platform/proc"
+	"tether/platform/secret"
+)
+
+// AgentRecord is a process that is an agent: it and all below it act as that
+// agent until it ends, whatever becomes of the proxy and the daemon.
+type AgentRecord struct {
+	proc.ID   `json:"-"` // in the file's name
+	Version   int        `json:"version"`
+	Principal string     `json:"principal"`
+	// Editor says that it has terminals of its own: only what has no controlling
+	// terminal is the agent.
+	Editor bool `json:"editor,omitempty"`
+	// Confined says that it runs in a sandbox.
+	Confined bool `json:"confined,omitempty"`
+	// Group is the process group that it leads, or a wrapper that has started it;
+	// else 0.
+	Group int `json:"group,omitempty"`
+}
+
+const agentRecordVersion = 1
+
+// maxAgentRecord bounds a record in bytes, maxAgentRecords how many are looked
+// at: far more than there are agents at a time.
+const (
+	maxAgentRecord  = 4 << 10
+	maxAgentRecords = 4096
+)
+
+// Agents are the records of agents' processes, each a file in the state
+// directory, so that tether acp can write one where no daemon runs. It is safe
+// for concurrent use, also by several processes. The zero value keeps none.
+type Agents struct {
+	dir  string
+	used atomic.Bool
+}
+
+// OpenAgents returns the records in the state directory.
+func OpenAgents(state string) *Agents { return &Agents{dir: filepath.Join(state, "agents")} }
+
+// usedName is the file that says that an agent has come, once.
+const usedName = "used"
+
+// Record writes down that a process is an agent. One that is recorded already
+// stays what it is.
+func (a *Agents) Record(r AgentRecord) error {
+	if a.dir == "" {
+		return nil
+	}
+	r.Version = agentRecordVersion
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := a.Use(); err != nil {
+		return err
+	}
+	path := filepath.Join(a.dir, fmt.Sprintf("%d-%d", r.Pid, r.Start))
+	if _, err := os.Lstat(path); err == nil {
+		return nil
+	}
+	if err := secret.WriteFile(path, data); err != nil {
+		return fmt.Errorf("record agent %s: %w", r.Principal, err)
+	}
+	return nil
+}
+
+// List returns the agents whose processes run. Records of others are removed.
+func (a *Agents) List() []AgentRecord {
+	if a.dir == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(a.dir)
+	if err != nil {
+		return nil // there has been none
+	}
+	var all []AgentRecord
+	for _, e := range entries[:min(len(entries), maxAgentRecords)] {
+		pid, start, ok := strings.Cut(e.Name(), "-")
+		var r AgentRecord
+		var err, err2 error
+		r.Pid, err = strconv.Atoi(pid)
+		r.Start, err2 = strconv.ParseUint(start, 10, 64)
+		if !ok || err != nil || err2 != nil {
+			continue
+		}
+		path := filepath.Join(a.dir, e.Name())
+		if p, err := proc.Lookup(r.Pid); err != nil || p.Start != r.Start || p.Zombie {
+			_ = os.Remove(path) // it is looked at again otherwise
+			continue
+		}
+		if data, err := secret.ReadFile(path); err != nil || len(data) > maxAgentRecord || json.Unmarshal(data, &r) != nil || r.Version != agentRecordVersion || checkPrincipal(r.Principal) != nil {
+			r.Principal = unreadAgent // somebody's doing, or a later version's: it is an agent at least
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// unreadAgent is the principal of a process whose record cannot be read.
+const unreadAgent = "unknown"
+
+// Use notes that an agent has used this home.
+func (a *Agents) Use() error {
+	if a.used.Load() {
+		return nil
+	}
+	if a.dir != "" && !a.Used() {
+		if err := secret.Dir(a.dir); err != nil {
+			return err
+		}
+		if err := secret.WriteFile(filepath.Join(a.dir, usedName), nil); err != nil {
+			return err
+		}
+	}
+	a.used.Store(true)
+	return nil
+}
+
+// Used reports whether an agent has ever used this home. Where that cannot be
+// found out one has.
+func (a *Agents) Used() bool {
+	if a.used.Load() || a.dir == "" {
+		return a.used.Load()
+	}
+	_, err := os.Lstat(filepath.Join(a.dir, usedName))
+	return !errors.Is(err, fs.ErrNotExist)
+}

@@ -1,0 +1,150 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"tether/agent/term"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// connKey is where a connection's context keeps its peer, callerKey where a
+// request's keeps who asks.
+type (
+	connKey   struct{}
+	callerKey struct{}
+)
+
+// peer is the process at the other end of a connection, as it was when the
+// connection came.
+type peer struct {
+	proc.ID
+	err error // why it is not known
+}
+
+var errPeerGone = errors.New("the program that has opened the connection has ended")
+
+// withPeer pins who has opened the connection.
+func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {
+	if c, ok := conn.(*counted); ok {
+		conn = c.Conn
+	}
+	return context.WithValue(ctx, connKey{}, peerOf(conn))
+}
+
+// peerOf takes the start time while the kernel's handle says that the number
+// still is the peer's.
+func peerOf(conn net.Conn) peer {
+	at, err := ipc.PeerOf(conn)
+	if err != nil {
+		return peer{err: err}
+	}
+	defer at.Close()
+	p, err := proc.Lookup(at.Pid)
+	switch {
+	case err != nil:
+		return peer{err: err}
+	case p.Zombie || at.Gone():
+		return peer{err: errPeerGone}
+	}
+	return peer{ID: p.ID}
+}
+
+// caller says for whom the peer counts now. It looks at the peer before and after:
+// what is found in between is not somebody else's.
+func (s *Server) caller(p peer) Caller {
+	if p.err != nil {
+		return nobody(p.err.Error())
+	}
+	c := s.identify(p)
+	if c.Actor != term.User {
+		return c
+	}
+	if s.settle() {
+		c = s.identify(p)
+	}
+	return c
+}
+
+func (s *Server) identify(p peer) Caller {
+	e := evidence{daemon: os.Getpid(), line: proc.Lineage(p.Pid), agents: s.opts.Agents.List()}
+	if now, err := proc.Lookup(p.Pid); err != nil || now.ID != p.ID || now.Zombie || len(e.line) == 0 || e.line[0].ID != p.ID {
+		return nobody(errPeerGone.Error())
+	}
+	user := s.opts.Access(term.User)
+	for _, h := range user.List() {
+		e.terminals = append(e.terminals, startedFrom(h.Info()))
+	}
+	for _, st := range user.Starting() {
+		e.terminals = append(e.terminals, started{id: string(st.ID), by: st.Owner})
+	}
+	return identify(e)
+}
+
+// settleWithin is how long a caller waits for agents' terminals that are being
+// started, whose children are not known yet. It takes milliseconds.
+const settleWithin = 5 * time.Second
+
+// settle waits for those that are being started now, and reports whether there
+// were any.
+func (s *Server) settle() bool {
+	var timeout <-chan time.Time
+	waited := false
+	for _, st := range s.opts.Access(term.User).Starting() {
+		if st.Owner.Role != term.RoleAgent {
+			continue
+		}
+		if timeout == nil {
+			timeout = time.After(settleWithin)
+		}
+		waited = true
+		select {
+		case <-st.Done:
+		case <-timeout:
+			return true
+		}
+	}
+	return waited
+}
+
+// callerFrom is who asks, as this door has found out.
+func callerFrom(r *http.Request) Caller {
+	c, _ := r.Context().Value(callerKey{}).(Caller)
+	return c
+}
+
+// origin is for whom a program acts, whoever it says it is: for the person,
+// unless an agent has started it. Otherwise an agent would only have to run
+// tether approve to answer its own questions, or to say that it is another to
+// be out of its sandbox.
+func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
+
+// Whoami says for whom whoever asks counts.
+type Whoami struct {
+	SchemaVersion int    `json:"schema_version"`
+	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
+	Why           string `json:"why"`   // which process or mark says so
+	// Sign is what shows that a person is there; NoSign says why there is none.
+	// Nothing depends on them yet.
+	Sign   string `json:"sign,omitempty"`
+	NoSign string `json:"no_sign,omitempty"`
+}
+
+// whoamiPath answers also nobody.
+const whoamiPath = "/v1/whoami"
+
+func (s *Server) whoami(w http.ResponseWriter, r *http.Request) error {
+	c := callerFrom(r)
+	return reply(w, Whoami{SchemaVersion: SchemaVersion, Actor: ActorFrom(r.Context()).String(), Why: c.Why, Sign: c.Sign, NoSign: c.NoSign})
+}
+
+// Whoami asks for whom this program counts.
+func (c *Client) Whoami(ctx context.Context) (Whoami, error) {
+	var w Whoami
+	return w, c.do(ctx, http.MethodGet, whoamiPath, nil, &w)
+}

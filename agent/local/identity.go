@@ -1,0 +1,190 @@
+package local
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"tether/agent/term"
+	"tether/platform/proc"
+)
+
+// promotedAgent is the principal of what was started in a terminal that an
+// agent has started and given to the person, where an older daemon did not
+// write down which agent it was.
+const promotedAgent = "promoted"
+
+// Caller is for whom a program at this door counts, and why.
+type Caller struct {
+	// Actor is the person, an agent, or, where that cannot be found out, nobody,
+	// who may do nothing.
+	Actor term.Actor
+	Why   string // which process or mark says so
+	// Sign is what shows that a person is there, "" if nothing does. NoSign says
+	// why not. Nothing depends on them yet.
+	Sign, NoSign string
+
+	// within: an editor has agents of several names in it, so what counts as its
+	// agent may say that it is another.
+	within bool
+}
+
+// started is a terminal, as far as it says for whom its programs count.
+type started struct {
+	id       string
+	pid      int        // of its child, 0 where that has ended or is not known yet
+	by       term.Actor // who has started it: the person or an agent
+	unsigned bool       // by a caller without a sign of a person
+}
+
+// startedFrom says it of a terminal of the pool.
+func startedFrom(i term.Info) started {
+	s := started{id: string(i.ID), by: i.Owner, unsigned: i.Unsigned}
+	if i.Exit == nil && i.Pid > 1 {
+		s.pid = i.Pid
+	}
+	if i.Owner.Role == term.RoleUser && i.Promoted { // else giving a terminal away would be a way out of a sandbox
+		s.by = i.Starter
+		if s.by.Role != term.RoleAgent {
+			s.by = term.Agent(promotedAgent)
+		}
+	}
+	return s
+}
+
+// evidence is all that decides who a caller is.
+type evidence struct {
+	line      []proc.Ancestor // the caller and its ancestors, nearest first
+	daemon    int             // our own number
+	terminals []started
+	agents    []AgentRecord
+}
+
+// identify says for whom the program counts with which the lineage begins: for
+// the nearest agent that has started it, else for the person. A program can
+// hide where it comes from, so that this is a threshold, not a wall.
+func identify(e evidence) Caller {
+	if len(e.line) == 0 {
+		return nobody("the program that asks has ended, or cannot be looked at")
+	}
+	caller := e.line[0]
+	// What the daemon knows by itself comes before marks in environments: an agent in a sandbox can change its marks, and would be
+	// another agent, without that sandbox.
+	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked} {
+		for _, p := range e.line {
+			if p.Pid == e.daemon {
+				break // what was started by who has started the daemon is not
+			}
+			if c, ok := look(p); ok {
+				return c
+			}
+			if e.personsTerminal(p) {
+				break // and not what the terminal's holder happens to descend from
+			}
+		}
+	}
+	c := Caller{Actor: term.User, Why: fmt.Sprintf("no agent has started %s", processName(caller))}
+	c.Sign, c.NoSign = e.sign()
+	return c
+}
+
+// nobody is who may do nothing.
+func nobody(why string) Caller { return Caller{Why: why, NoSign: why} }
+
+// known looks for an agent's terminal and for a recorded agent.
+func (e *evidence) known(p proc.Ancestor) (Caller, bool) {
+	for _, t := range e.terminals {
+		if t.by.Role == term.RoleAgent && t.pid > 1 && (p.Pid == t.pid || p.Session == t.pid) {
+			return Caller{Actor: t.by, Why: fmt.Sprintf("%s runs in terminal %s", processName(p), t.id)}, true
+		}
+	}
+	for _, r := range e.agents {
+		if why := r.covers(p, e.line[0]); why != "" {
+			return Caller{Actor: term.Agent(r.Principal), Why: why, within: r.Editor}, true
+		}
+	}
+	return Caller{}, false
+}
+
+// marked looks for marks of agents and of their terminals. Marks of the
+// person's terminals count for nothing: their agents have them, too.
+func (e *evidence) marked(p proc.Ancestor) (Caller, bool) {
+	if n := len(p.Agents); n > 0 {
+		return Caller{Actor: term.Agent(p.Agents[n-1]), Why: fmt.Sprintf("the environment of %s has the mark %s", processName(p), proc.AgentTag(p.Agents[n-1]))}, true
+	}
+	for _, t := range e.terminals {
+		if t.by.Role == term.RoleAgent && slices.Contains(p.Terminals, t.id) {
+			return Caller{Actor: t.by, Why: fmt.Sprintf("the environment of %s has the mark of terminal %s", processName(p), t.id)}, true
+		}
+	}
+	return Caller{}, false
+}
+
+// personsTerminal reports whether p is the child of a terminal of the person's.
+func (e *evidence) personsTerminal(p proc.Ancestor) bool {
+	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.by == term.User && t.pid > 1 && t.pid == p.Pid })
+}
+
+// sign looks for a controlling terminal in whose foreground the caller is, and
+// which a person has started as far as is known.
+func (e *evidence) sign() (sign, why string) {
+	p := e.line[0]
+	switch {
+	case p.Pid == e.daemon:
+		return "the daemon itself", ""
+	case !proc.HasTTYs:
+		return "this system has no controlling terminals", ""
+	case p.TTY == 0:
+		return "", fmt.Sprintf("%s has no controlling terminal", processName(p))
+	case p.Front != p.Group:
+		return "", fmt.Sprintf("%s runs in the background of its terminal", processName(p))
+	}
+	for _, t := range e.terminals {
+		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && p.Session == t.pid) {
+			return "", fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(p), t.id)
+		}
+	}
+	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
+}
+
+// processName names a process for people.
+func processName(p proc.Ancestor) string {
+	if len(p.Argv) == 0 {
+		return fmt.Sprintf("process %d", p.Pid)
+	}
+	return fmt.Sprintf("process %d (%.40q)", p.Pid, program(p.Argv))
+}
+
+// program is a program's name as tables have it: without its directory, the
+// dash of a login shell, and the ending of Windows.
+func program(argv []string) string {
+	if len(argv) == 0 {
+		return ""
+	}
+	name := argv[0]
+	if first, _, ok := strings.Cut(name, " "); ok && !strings.ContainsAny(first, `/\`) { // a title that a program has given itself: "npm exec x"
+		name = first
+	}
+	name = filepath.Base(strings.ReplaceAll(name, `\`, "/"))
+	return strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, ":"), "-"), ".exe"))
+}
+
+// covers says why what descends from p counts as the recorded agent, "" if it
+// does not. caller is who asks. A program that outlives its parents is found by
+// the session or the process group that the agent leads.
+func (r *AgentRecord) covers(p, caller proc.Ancestor) string {
+	switch {
+	case r.Editor && caller.TTY != 0:
+		return "" // the person's, in one of the editor's own terminals
+	case p.ID == r.ID:
+		return fmt.Sprintf("%s is agent %s", processName(p), r.Principal)
+	case r.Editor:
+		return ""
+	case p.Session == r.Pid:
+		return fmt.Sprintf("%s runs in the session of agent %s", processName(p), r.Principal)
+	case r.Group != 0 && p.Group == r.Group:
+		return fmt.Sprintf("%s runs in the process group of agent %s", processName(p), r.Principal)
+	}
+	return ""
+}

@@ -1,0 +1,179 @@
+//go:build linux || darwin
+
+package local_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+// fake is a process of a lineage: a number, a session, a group, a terminal in
+// whose foreground is a group, marks, and arguments.
+type fake struct {
+	pid, session, group, tty, front int
+	terminal, agent                 string
+	argv                            string
+}
+
+// lineOf is the lineage of the first of all.
+func lineOf(all []fake) []proc.Ancestor {
+	var line []proc.Ancestor
+	for _, f := range all {
+		a := proc.Ancestor{Info: proc.Info{ID: proc.ID{Pid: f.pid, Start: uint64(f.pid)}, Session: f.session, Group: f.group, TTY: f.tty, Front: f.front}}
+		if f.argv != "" {
+			a.Argv = strings.Split(f.argv, "|")
+		}
+		if f.terminal != "" {
+			a.Terminals = []string{f.terminal}
+		}
+		if f.agent != "" {
+			a.Agents = []string{f.agent}
+		}
+		line = append(line, a)
+	}
+	return line
+}
+
+// For whom a program counts, over lineages that are made up.
+func TestIdentify(t *testing.T) {
+	bob := term.Agent("bob")
+	person := local.FakeTerminal{ID: "pty-p", Pid: 50, By: term.User}
+	unsigned := local.FakeTerminal{ID: "pty-u", Pid: 50, By: term.User, Unsigned: true}
+	agents := local.FakeTerminal{ID: "pty-a", Pid: 60, By: bob}
+	starting := local.FakeTerminal{ID: "pty-s", By: bob}
+	record := func(pid int) local.AgentRecord {
+		return local.AgentRecord{ID: proc.ID{Pid: pid, Start: uint64(pid)}, Principal: "bob"}
+	}
+	editor, group, old := record(70), record(70), record(70)
+	editor.Editor, group.Group, old.Start = true, 70, 1
+	at := func(f fake, tty, front int) fake { f.tty, f.front = tty, front; return f }
+	cmd := fake{pid: 90, session: 50, group: 90, argv: "tether|approve"}
+	shell := fake{pid: 50, session: 50, group: 50, argv: "-zsh"}
+	agent := fake{pid: 70, session: 50, group: 70, argv: "claude"}
+	for _, c := range []struct {
+		name      string
+		line      []fake
+		terminals []local.FakeTerminal
+		agents    []local.AgentRecord
+		want      term.Actor
+		why       string // part of it
+		sign      bool
+	}{
+		{"gone", nil, nil, nil, term.Actor{}, "has ended", false},
+		{"a command at a prompt", []fake{at(cmd, 7, 90), shell}, nil, nil, term.User, `no agent has started process 90 ("tether")`, true},
+		{"in the background", []fake{at(cmd, 7, 50), shell}, nil, nil, term.User, "no agent", false},
+		{"from cron", []fake{{pid: 90, session: 80, group: 80}, {pid: 80, session: 80, argv: "sh|-c|x"}, {pid: 5, session: 5, argv: "cron"}}, nil, nil, term.User, "", false},
+		{"what cannot be read ends the lineage", []fake{{pid: 90, session: 90, group: 90}}, nil, nil, term.User, "process 90", false},
+		{"an agent's terminal by its number", []fake{cmd, {pid: 60, session: 60}}, []local.FakeTerminal{agents}, nil, bob, "runs in terminal pty-a", false},
+		{"by its session", []fake{{pid: 90, session: 60}}, []local.FakeTerminal{agents}, nil, bob, "runs in terminal pty-a", false},
+		{"by its mark", []fake{{pid: 90, session: 90, terminal: "pty-a"}}, []local.FakeTerminal{agents}, nil, bob, "mark of terminal pty-a", false},
+		{"one that is being started", []fake{{pid: 90, session: 90, terminal: "pty-s"}}, []local.FakeTerminal{starting}, nil, bob, "mark of terminal pty-s", false},
+		{"an agent's mark of an unknown terminal", []fake{{pid: 90, session: 90, terminal: "pty-x", agent: "bob"}}, nil, nil, bob, "the mark TETHER_AGENT=bob", false},
+		{"an agent's mark further up", []fake{cmd, {pid: 80, agent: "bob"}}, nil, nil, bob, "process 80", false},
+		{"a person's unknown mark", []fake{{pid: 90, session: 90, terminal: "pty-x"}}, nil, nil, term.User, "", false},
+		{"an agent in the person's terminal", []fake{at(fake{pid: 90, session: 50, group: 70, terminal: "pty-p"}, 7, 70), agent, shell}, []local.FakeTerminal{person}, []local.AgentRecord{record(70)}, bob, `process 70 ("claude") is agent bob`, false},
+		{"the person beside that agent", []fake{at(cmd, 7, 90), shell}, []local.FakeTerminal{person}, []local.AgentRecord{record(70)}, term.User, "", true},
+		{"the number of an agent that has ended", []fake{cmd, agent, shell}, nil, []local.AgentRecord{old}, term.User, "", false},
+		{"in the session that an agent leads", []fake{{pid: 90, session: 70}}, nil, []local.AgentRecord{record(70)}, bob, "session of agent bob", false},
+		{"in the group that an agent leads", []fake{at(fake{pid: 90, session: 50, group: 70}, 7, 70)}, nil, []local.AgentRecord{group}, bob, "process group of agent bob", false},
+		{"in an editor, without a terminal", []fake{{pid: 90, session: 90}, agent}, nil, []local.AgentRecord{editor}, bob, "is agent bob", false},
+		{"in an editor's terminal", []fake{at(fake{pid: 90, session: 80, group: 90}, 7, 90), {pid: 80, session: 80}, agent}, nil, []local.AgentRecord{editor}, term.User, "", true},
+		{"an agent's terminal comes before what its environment says", []fake{{pid: 90, agent: "eve"}, {pid: 60, session: 60}}, []local.FakeTerminal{agents}, nil, bob, "pty-a", false},
+		{"a daemon that an agent has started", []fake{at(cmd, 7, 90), shell, {pid: 2}, {pid: 60, session: 60, agent: "bob"}}, []local.FakeTerminal{agents}, nil, term.User, "", true},
+		{"a holder below an agent's terminal", []fake{at(cmd, 7, 90), shell, {pid: 40}, {pid: 60, session: 60, agent: "bob"}}, []local.FakeTerminal{agents, person}, nil, term.User, "", true},
+		{"a terminal that nobody with a sign has started", []fake{at(cmd, 7, 90), shell}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
+		{"a terminal within one", []fake{at(fake{pid: 90, session: 80, group: 90, terminal: "pty-u"}, 8, 90), {pid: 80, session: 80}}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
+	} {
+		got := local.Identify(lineOf(c.line), c.terminals, c.agents)
+		if got.Actor != c.want || !strings.Contains(got.Why, c.why) || (got.Sign != "") != c.sign || got.Actor == term.User && (got.Sign == "") == (got.NoSign == "") {
+			t.Errorf("%s: %+v; want %s because %q, sign %t", c.name, got, c.want, c.why, c.sign)
+		}
+	}
+}
+
+// Which process is the agent of tether mcp, above what.
+func TestAgentAbove(t *testing.T) {
+	const tty = 7
+	mcp := fake{pid: 90, session: 50, argv: "tether|mcp|--as|x"}
+	shell := fake{pid: 50, session: 50, argv: "-bash"}
+	for _, c := range []struct {
+		name   string
+		above  []fake
+		want   int // 0: none
+		editor bool
+		group  int
+	}{
+		{"an agent", []fake{{pid: 70, session: 50, group: 70, argv: "/usr/bin/claude"}, shell}, 70, false, 70},
+		{"an agent that is a script", []fake{{pid: 70, session: 50, group: 70, argv: "node|/usr/lib/claude/cli.js"}, shell}, 70, false, 70},
+		{"behind sh -c", []fake{{pid: 80, session: 50, argv: "sh|-c|tether mcp; true"}, {pid: 70, session: 50, group: 70, argv: "kimi"}}, 70, false, 70},
+		{"behind a script of a shell", []fake{{pid: 80, session: 50, argv: "/bin/bash|/home/me/mcp.sh"}, {pid: 70, argv: "kimi"}}, 70, false, 0},
+		{"behind npx", []fake{{pid: 80, argv: "npm exec tether mcp"}, {pid: 70, argv: "codex"}}, 70, false, 0},
+		{"behind npx with its path", []fake{{pid: 80, argv: "node|/usr/bin/npx|x"}, {pid: 70, argv: "codex"}}, 70, false, 0},
+		{"behind npx-cli.js", []fake{{pid: 80, argv: "node|/lib/npm/bin/npx-cli.js|x"}, {pid: 70, argv: "codex"}}, 70, false, 0},
+		{"behind uvx", []fake{{pid: 80, argv: "/home/me/.local/bin/uv|tool|uvx|x"}, {pid: 70, argv: "python3|agent.py"}}, 70, false, 0},
+		{"behind env and timeout", []fake{{pid: 81, argv: "env|A=1|x"}, {pid: 80, argv: "timeout|9|x"}, {pid: 70, argv: "goose"}}, 70, false, 0},
+		{"an agent in npx", []fake{{pid: 70, session: 50, group: 65, argv: "claude"}, {pid: 65, session: 50, group: 65, argv: "npm exec claude"}, shell}, 70, false, 65},
+		{"an agent that leads its session", []fake{{pid: 70, session: 70, group: 70, argv: "claude"}}, 70, false, 0},
+		{"typed at a prompt", []fake{shell}, 0, false, 0},
+		{"typed in a shell in a shell", []fake{{pid: 60, session: 50, argv: "bash"}, shell}, 0, false, 0},
+		{"process 1", []fake{{pid: 1, session: 1, argv: "/entrypoint"}}, 0, false, 0},
+		{"the daemon", []fake{{pid: 2, session: 2, argv: "/usr/bin/tether|daemon"}}, 0, false, 0},
+		{"one whose program is not known", []fake{{pid: 70}}, 0, false, 0},
+		{"an unknown emulator", []fake{{pid: 80, session: 80, tty: tty, argv: "sh|-c|tether mcp"}, {pid: 70, argv: "newterm"}}, 0, false, 0},
+		{"VS Code", []fake{{pid: 70, session: 30, group: 30, argv: "/usr/share/code/code|--type=utility"}}, 70, true, 0},
+		{"VS Code on macOS", []fake{{pid: 70, argv: "/Applications/Visual Studio Code.app/Contents/Frameworks/Code Helper (Plugin).app/Contents/MacOS/Code Helper (Plugin)|x"}}, 70, true, 0},
+		{"VS Code's server", []fake{{pid: 70, argv: "/home/me/.vscode-server/cli/servers/x/server/node|/home/me/.vscode-server/cli/servers/x/server/out/bootstrap-fork"}}, 70, true, 0},
+		{"Cursor", []fake{{pid: 70, argv: "/opt/Cursor/cursor"}}, 70, true, 0},
+		{"Cursor's agent is none", []fake{{pid: 70, argv: "cursor-agent"}}, 70, false, 0},
+		{"Zed", []fake{{pid: 70, argv: "/usr/libexec/zed-editor"}}, 70, true, 0},
+		{"IntelliJ", []fake{{pid: 70, argv: "/opt/idea/jbr/bin/java|-Xmx2g"}}, 70, true, 0},
+		{"GoLand", []fake{{pid: 70, argv: "/opt/goland/bin/goland"}}, 70, true, 0},
+		{"Emacs", []fake{{pid: 70, session: 50, argv: "emacs-29.1"}, shell}, 70, true, 0},
+		{"Neovim", []fake{{pid: 70, session: 50, argv: "nvim|--embed"}, shell}, 70, true, 0},
+	} {
+		got, ok := local.AgentAbove(lineOf(append([]fake{mcp}, c.above...)))
+		if ok != (c.want != 0) || got.Pid != c.want || got.Editor != c.editor || got.Group != c.group {
+			t.Errorf("%s: %+v, %t; want process %d, editor %t, group %d", c.name, got, ok, c.want, c.editor, c.group)
+		}
+	}
+	for _, never := range []string{"systemd|--user", "/sbin/launchd", "(sd-pam)", "runsv", "s6-supervise", "/usr/bin/containerd-shim", "cron", "/usr/sbin/sshd|-D", "sshd: me@pts/0", "sshd-session: me", "su|-", "sudo|x",
+		"xterm", "/usr/libexec/gnome-terminal-server", "konsole", "alacritty", "kitty", "wezterm-gui", "ghostty", "/Applications/iTerm.app/Contents/MacOS/iTerm2", "Terminal", "foot", `C:\Program Files\WindowsApps\WindowsTerminal.exe`,
+		"tmux: server", "tmux|new", "SCREEN|-S|x", "zellij", "dtach", "login", "gnome-shell", `C:\Windows\explorer.exe`} {
+		if got, ok := local.AgentAbove(lineOf([]fake{mcp, {pid: 80, argv: "sh|-c|x"}, {pid: 70, argv: never}, {pid: 60, argv: "claude"}})); ok {
+			t.Errorf("%s: %+v is recorded", never, got)
+		}
+	}
+}
+
+// A record lasts as long as its process, and says for good that an agent has come.
+func TestAgentRecords(t *testing.T) {
+	state := testkit.Home(t)
+	a := local.OpenAgents(state)
+	if a.Used() || len(a.List()) > 0 {
+		t.Error("nobody has come")
+	}
+	self, err := proc.Lookup(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := self.ID
+	was.Start--
+	for _, r := range []local.AgentRecord{{ID: self.ID, Principal: "bob", Editor: true}, {ID: self.ID, Principal: "eve"}, {ID: was, Principal: "bob"}} {
+		if err := a.Record(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := local.OpenAgents(state)
+	if all := again.List(); len(all) != 1 || all[0].ID != self.ID || all[0].Principal != "bob" || !all[0].Editor {
+		t.Errorf("%+v", all)
+	}
+	if !again.Used() {
+		t.Error("an agent has come")
+	}
+}

@@ -1,0 +1,155 @@
+package local_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+)
+
+// gated is a daemon that stops: while it is closed, connections are accepted and nothing is answered, as the system does it for a process
+// that was stopped. Requests that are open may be answered late.
+type gated struct {
+	stopped atomic.Bool
+	changed chan struct{} // closed to go on
+	asked   atomic.Int32  // requests
+	looked  atomic.Int32  // for a sign of life
+	late    chan struct{} // closed: /v1/environment is answered
+}
+
+func (g *gated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if g.stopped.Load() {
+		select {
+		case <-g.changed:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	if r.URL.Path == "/v1/health" {
+		g.looked.Add(1)
+	} else {
+		g.asked.Add(1)
+	}
+	if r.URL.Path == "/v1/environment" {
+		<-g.late
+	}
+	fmt.Fprint(w, "{}")
+}
+
+func startGated(t *testing.T) (*gated, *local.Client) {
+	t.Helper()
+	g := &gated{changed: make(chan struct{}), late: make(chan struct{})}
+	socket := filepath.Join(testkit.Home(t), "s")
+	l, err := ipc.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := http.Server{Handler: g}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() { server.Close(); <-served })
+	c := local.NewClient(socket)
+	t.Cleanup(c.Close)
+	c.Quick(20*time.Millisecond, 50*time.Millisecond)
+	return g, c
+}
+
+// A request that a stopped daemon does not answer fails, with the status of what has timed out, and says whether anything may have begun.
+func TestStoppedDaemon(t *testing.T) {
+	g, c := startGated(t)
+	g.stopped.Store(true)
+	_, err := c.Status(t.Context())
+	var silent *local.SilentError
+	if !errors.As(err, &silent) || silent.Changing || local.ExitStatus(err) != local.ExitTimeout {
+		t.Errorf("a question: %v, status %d", err, local.ExitStatus(err))
+	}
+	if _, err = c.Spawn(t.Context(), local.SpawnRequest{}); !errors.As(err, &silent) || !silent.Changing {
+		t.Errorf("a start: %v", err)
+	}
+	if _, err := c.As("a").Read(t.Context(), "x", local.ReadOptions{}); !errors.As(err, &silent) {
+		t.Errorf("an agent's client: %v", err)
+	}
+	if g.asked.Load() != 0 {
+		t.Error("it was not stopped")
+	}
+}
+
+// A daemon that works on an answer gives signs of life, and is waited for.
+func TestSlowAnswerIsWaitedFor(t *testing.T) {
+	g, c := startGated(t)
+	c.Quick(20*time.Millisecond, testkit.Patience)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Environment(t.Context(), false)
+		ended <- err
+	}()
+	testkit.Eventually(t, testkit.Patience, "it looked three times", func() bool { return g.looked.Load() >= 3 })
+	select {
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v", err)
+	default:
+	}
+	close(g.late)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A patient client waits, says so once, and says when that is over.
+func TestPatientClient(t *testing.T) {
+	g, c := startGated(t)
+	g.stopped.Store(true)
+	said := make(chan bool, 8)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := c.Patient(func(silent bool) { said <- silent }).Status(t.Context())
+		ended <- err
+	}()
+	if !<-said {
+		t.Error("first it said that it goes on")
+	}
+	g.stopped.Store(false)
+	close(g.changed)
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if <-said {
+		t.Error("it said twice that it waits")
+	}
+}
+
+// Every body below /v1 says that it is JSON.
+func TestBodiesSayWhatTheyAre(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	for _, c := range []struct {
+		kind string
+		code local.Code
+	}{
+		{"", local.CodeUnsupportedType},
+		{"Content-Type: text/plain\r\n", local.CodeUnsupportedType},
+		{"Content-Type: application/x-www-form-urlencoded\r\n", local.CodeUnsupportedType},
+		{"Content-Type: application/json; charset=utf-8\r\n", local.CodeNoTerminal},
+		{"Content-Type: application/json\r\n", local.CodeNoTerminal},
+	} {
+		for _, framing := range []string{"Content-Length: 2\r\n\r\n{}", "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"} {
+			resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\n"+c.kind+framing)
+			if resp == nil {
+				t.Fatalf("%q: no answer", c.kind)
+			}
+			if got := codeOf(t, resp); got != c.code {
+				t.Errorf("%q %.20q: %s, want %s", c.kind, framing, got, c.code)
+			}
+		}
+	}
+	if resp := ask(t, w, "POST /v1/terminals/none/kill HTTP/1.1\r\nHost: tether\r\nContent-Length: 0\r\n\r\n"); resp == nil || codeOf(t, resp) != local.CodeNoTerminal {
+		t.Errorf("without a body: %v", resp)
+	}
+}

@@ -1,0 +1,241 @@
+package local
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"tether/agent/command"
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/internal/clip"
+	"tether/mcp/screen"
+	"tether/platform/proc"
+)
+
+const (
+	maxTypedAudit = 256      // bytes of what was typed that reach the audit log
+	maxTypedLine  = 64 << 10 // bytes that may stand on a line before it is sent
+	maxTyping     = 256      // terminals of which it is known what stands on the line
+)
+
+// typing remembers what stands on the lines of agents' terminals.
+type typing struct {
+	mu    sync.Mutex
+	lines map[term.ID]*typedLine
+}
+
+// typedLine is the line of one terminal. Whoever types there has its turn.
+type typedLine struct {
+	turn chan struct{} // 1 slot
+	text string        // typed, and not sent yet
+}
+
+func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.lines[id]
+	if l == nil {
+		if len(t.lines) >= maxTyping {
+			for other := range t.lines {
+				if gone(other) {
+					delete(t.lines, other)
+				}
+			}
+		}
+		if t.lines == nil {
+			t.lines = map[term.ID]*typedLine{}
+		}
+		l = &typedLine{turn: make(chan struct{}, 1)}
+		t.lines[id] = l
+	}
+	return l
+}
+
+// typeInto types p into the terminal. What an agent types into one of its own is
+// judged before: as far as it reaches a shell it is a command like any other.
+func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
+	i := h.Info()
+	if i.Owner.Role != term.RoleAgent {
+		return h.Write(ctx, p)
+	}
+	line := a.server.typing.of(i.ID, func(id term.ID) bool {
+		other, err := a.server.opts.Access(term.User).Terminal(id)
+		return err != nil || other.Info().Exit != nil
+	})
+	select {
+	case line.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-line.turn }()
+	t := parseTyped(line.text, string(p))
+	if i.Owner == a.access.Actor() {
+		if err := a.checkTyped(i, string(p), t); err != nil {
+			return err
+		}
+	}
+	if err := h.Write(ctx, p); err != nil {
+		return err
+	}
+	line.text = clip.Marked(t.left, maxTypedLine+1)
+	return nil
+}
+
+// typed is text as it comes to the lines of a terminal.
+type typed struct {
+	lines []string // those that were sent, without their ends
+	left  string   // what stands on the line after that
+}
+
+// parseTyped adds text to what stands on the line.
+func parseTyped(line, text string) typed {
+	var t typed
+	for _, r := range text {
+		switch r {
+		case '\r', '\n':
+			if stripped := strings.TrimRight(line, `\`); (len(line)-len(stripped))%2 == 1 { // it goes on
+				line = line[:len(line)-1]
+				continue
+			}
+			t.lines, line = append(t.lines, line), ""
+		case 3: // ^C
+			line = ""
+		case 4, 12, 26: // ^D, ^L, ^Z leave it as it is
+		default:
+			line += string(r)
+		}
+	}
+	t.left = line
+	return t
+}
+
+// checkTyped refuses what the rules are against. At a shell's prompt, or where
+// there may be one, that is also what changes the line unseen, and what would be
+// asked about. Anything else that reads the keyboard may be a shell that nobody
+// knows of: there lines are refused that would be denied. What is no line of a
+// shell's, as Python or SQL, asks nothing.
+func (a *agentTerminals) checkTyped(i term.Info, text string, t typed) error {
+	taker, secret := a.taker(i)
+	if taker == command.TakesData {
+		return nil
+	}
+	shown := clip.Marked(text, maxTypedAudit)
+	if secret {
+		shown = "[hidden]"
+	}
+	opts := &a.server.opts
+	opts.Policy.Audit(policy.Event{Type: policy.EventInput, Actor: i.Owner, Door: a.door, Terminal: i.ID, Line: shown})
+	if opts.Policy.TypingFree(i.Owner) {
+		return nil
+	}
+	request := policy.Request{Door: a.door, Actor: i.Owner, Cwd: i.Cwd, Background: true}
+	if taker != command.TakesLines {
+		return a.checkLines(i, request, t)
+	}
+	if why := unseen(text); why != "" {
+		return a.refuseTyped(i, policy.Decision{Effect: policy.Deny, Rule: "typing.control", Reason: why})
+	}
+	if len(t.left) > maxTypedLine {
+		return a.refuseTyped(i, policy.Decision{Effect: policy.Deny, Rule: "typing.control", Reason: "the line is too long"})
+	}
+	if err := a.checkLines(i, request, t); err != nil {
+		return err
+	}
+	if request.Line = strings.TrimSpace(strings.Join(t.lines, "\n")); request.Line == "" {
+		return nil
+	}
+	return opts.Policy.Typed(request)
+}
+
+// checkLines refuses lines that would be denied, as they are and as a terminal
+// that edits them would send them.
+func (a *agentTerminals) checkLines(i term.Info, r policy.Request, t typed) error {
+	for _, line := range t.lines {
+		forms := []string{screen.Clean(line), screen.Clean(edited(line))}
+		if strings.IndexFunc(line, isForeign) >= 0 { // in some locales these are keys of the line's editor
+			forms = append(forms, strings.FieldsFunc(line, isForeign)...)
+		}
+		for _, form := range forms {
+			if r.Line = strings.TrimSpace(form); r.Line == "" {
+				continue
+			}
+			if d := a.server.opts.Policy.Check(r); d.Effect == policy.Deny {
+				return a.refuseTyped(i, d)
+			}
+		}
+	}
+	return nil
+}
+
+func isForeign(r rune) bool { return r >= utf8.RuneSelf }
+
+func (a *agentTerminals) refuseTyped(i term.Info, d policy.Decision) error {
+	a.server.opts.Policy.Audit(policy.Event{Type: policy.EventRefusal, Actor: i.Owner, Door: a.door, Terminal: i.ID, Decision: d, Detail: "typed"})
+	return &policy.Refusal{Decision: d, Code: policy.CodeBlocked}
+}
+
+// taker is what takes the keys of the terminal now; secret says that it does not
+// show them.
+func (a *agentTerminals) taker(i term.Info) (taker command.Taker, secret bool) {
+	base := command.Takes(i.Command)
+	f, ok := proc.Front(i.Pid)
+	switch {
+	case !ok || i.Pid <= 1: // 1 is nobody's child
+		return base, false
+	case len(f.Argv) > 0:
+		front := command.Takes(f.Argv)
+		if f.Pid == i.Pid && base == command.TakesLines { // it may have become another program, which cannot be told from what it was
+			front = base
+		}
+		return front, f.NoEcho
+	case f.Pid == i.Pid:
+		return base, f.NoEcho
+	}
+	return command.TakesUnknown, f.NoEcho
+}
+
+// history is what shells replace by earlier lines.
+var history = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\^|(?:^|[^$\\])![^\s=("'|&;]`) })
+
+var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'[^']*'`) })
+
+// unseen says what in the text changes a shell's line otherwise than by adding
+// to it, "" for nothing.
+func unseen(text string) string {
+	if !utf8.ValidString(text) {
+		return "only text in UTF-8 may be typed at a shell's prompt"
+	}
+	for _, r := range text {
+		if unicode.IsControl(r) && !strings.ContainsRune("\r\n\x03\x04\x0c\x1a", r) {
+			return "at a shell's prompt, control characters and escape sequences are refused, except Enter, Ctrl-C, Ctrl-D, Ctrl-L and Ctrl-Z: type the whole line as text"
+		}
+	}
+	if history().MatchString(quoted().ReplaceAllString(text, "''")) {
+		return "at a shell's prompt, ! and ^ that stand for earlier lines are refused: type the whole line"
+	}
+	return ""
+}
+
+// edited is the line after the keys that a terminal obeys itself: backspace, ^W
+// and ^U.
+func edited(line string) string {
+	var out []rune
+	for _, r := range line {
+		switch r {
+		case 8, 127:
+			out = out[:max(0, len(out)-1)]
+		case 21:
+			out = out[:0]
+		case 23:
+			s := strings.TrimRight(string(out), " ")
+			out = []rune(s[:strings.LastIndex(s, " ")+1])
+		default:
+			out = append(out, r)
+		}
+	}
+	return string(out)
+}

@@ -1,0 +1,137 @@
+package outward_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/agent/config"
+	"tether/agent/outward"
+	"tether/internal/testkit"
+)
+
+// A secretCase is a text with a secret in it, made from a row of a table in testdata. Nobody has any of these secrets.
+type secretCase struct{ row, before, secret, after string }
+
+func (c secretCase) text() string { return c.before + c.secret + c.after }
+
+// secretCases reads a table. Rows are alike in each run.
+func secretCases(t testing.TB, name string, random *rand.Rand) (all []secretCase) {
+	t.Helper()
+	table, err := os.ReadFile("testdata/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t")
+	for row := range strings.Lines(string(table)) {
+		row = strings.TrimRight(row, "\r\n")
+		if row[0] == '#' {
+			continue
+		}
+		_, text, ok := strings.Cut(row, "\t")
+		if !ok {
+			text = row
+		}
+		before, rest, _ := strings.Cut(text, "«")
+		expr, after, ok := strings.Cut(rest, "»")
+		if !ok {
+			t.Fatalf("%s: %q has no secret", name, row)
+		}
+		all = append(all, secretCase{row, plain.Replace(before), made(t, expr, random), plain.Replace(after)})
+	}
+	return all
+}
+
+// hidden is how much of a secret from an offset on is not seen.
+func (c secretCase) hidden(shown string, at int) float64 {
+	n := 0
+	for i := range len(c.secret) {
+		if shown[at+i] != c.secret[i] {
+			n++
+		}
+	}
+	return float64(n) / float64(len(c.secret))
+}
+
+// recall fails if fewer than the promised part of the rows is found, or if there are fewer rows than promised.
+func recall(t *testing.T, missed []string, of, rows int, promised float64) {
+	t.Helper()
+	got := 1 - float64(len(missed))/float64(of)
+	t.Logf("found %d of %d: %.1f %%; missed:\n%s", of-len(missed), of, got*100, strings.Join(missed, "\n"))
+	if got < promised || of < rows {
+		t.Errorf("found %.1f %% of %d, want %.0f %% of at least %d", got*100, of, promised*100, rows)
+	}
+}
+
+// found says whether what is promised of a row holds: most of the secret is masked, what is around it stays, and all of that however the
+// text is divided.
+func (c secretCase) found(t *testing.T, r *outward.Rules, round int) bool {
+	t.Helper()
+	const around = "$ make deploy\r\n" // other text
+	text := around + c.text() + "\r\n" + around
+	got, at := shown(r, text), len(around)+len(c.before)
+	if !strings.HasPrefix(got, around) || !strings.HasSuffix(got, around) {
+		t.Errorf("%q is shown as %q", text, got)
+	}
+	if again := inPieces(t, r, text, func(string) int { return 1 }); again != got {
+		t.Errorf("%q\nis shown as   %q\nbyte by byte  %q", text, got, again)
+	}
+	for cut := round % 4; cut < len(text); cut += 4 { // a soak takes every place
+		first := cut
+		if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {
+			t.Fatalf("%q\nis shown as    %q\ndivided at %d %q", text, got, cut, again)
+		}
+	}
+	return c.hidden(got, at) >= 0.9
+}
+
+// The known forms of credentials are found, in any division.
+func TestRecallOfTokens(t *testing.T) {
+	random, r := rand.New(rand.NewPCG(31, 1)), compile(t, outward.Options{Tokens: true})
+	for round := range testkit.Rounds(t, 1, 100) {
+		recallOf(t, r, secretCases(t, "recall-tokens.txt", random), round, 133, 0.98)
+	}
+}
+
+// Values beside telling names are found, in any division.
+func TestRecallOfNamedValues(t *testing.T) {
+	random, r := rand.New(rand.NewPCG(31, 2)), compile(t, outward.Options{Tokens: true})
+	for round := range testkit.Rounds(t, 1, 100) {
+		recallOf(t, r, secretCases(t, "recall-named.txt", random), round, 55, 0.9)
+	}
+}
+
+// recallOf measures how many of the cases are found in one round.
+func recallOf(t *testing.T, r *outward.Rules, cases []secretCase, round, rows int, promised float64) {
+	t.Helper()
+	var missed []string
+	for i, c := range cases {
+		if !c.found(t, r, round+i) {
+			missed = append(missed, c.text())
+		}
+	}
+	recall(t, missed, len(cases), rows, promised)
+}
+
+// Values of the environment are found by the names of their variables, where a program prints them without a name.
+func TestRecallOfEnvironment(t *testing.T) {
+	random, globs := rand.New(rand.NewPCG(31, 3)), config.Default().Lend.RedactEnv
+	var missed []string
+	cases := secretCases(t, "recall-environment.txt", random)
+	for _, c := range cases {
+		if !slices.Equal(outward.Values([]string{c.text()}, globs), []string{c.secret}) {
+			missed = append(missed, c.text())
+		}
+	}
+	recall(t, missed, len(cases), 41, 0.95)
+	// In the text, all forms of each.
+	r := compile(t, outward.Options{}, cases[0].secret, cases[4].secret, cases[11].secret)
+	for _, c := range []secretCase{cases[0], cases[4], cases[11]} {
+		c.before, c.after = "value ", " is used"
+		if !c.found(t, r, 0) {
+			t.Errorf("%q is shown as %q", c.text(), shown(r, c.text()))
+		}
+	}
+}

@@ -1,0 +1,68 @@
+package term
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"tether/platform/proc"
+)
+
+func (t *Terminal) leftover() []proc.Info { return Leftover(t.id) }
+
+// Leftover returns the processes that carry the mark of a terminal whose child
+// has ended. What has another terminal's mark behind that was started there, and
+// does not count. It is empty where marks cannot be seen.
+func Leftover(id ID) []proc.Info {
+	all, err := proc.Tagged(proc.Tag(string(id)))
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(all, func(p proc.Info) bool {
+		lineage := proc.Lineage(p.Pid)
+		if len(lineage) == 0 {
+			return true // it has ended
+		}
+		marks := lineage[0].Terminals
+		return len(marks) == 0 || marks[len(marks)-1] != string(id)
+	})
+}
+
+// leftoverLooks is how often it is looked for what was born while others were
+// ended.
+const leftoverLooks = 5
+
+// endLeftover ends what leftover returns, with all that descends from it, and
+// what an agent's terminal has below its holder, and says how many processes it
+// began with.
+func (t *Terminal) endLeftover(ctx context.Context) (n int, err error) {
+	if h, ok := t.pty.(interface{ Left() int }); ok {
+		if n = h.Left(); n > 0 {
+			if err := t.pty.Kill(ctx, t.pool.opts.KillGrace); err != nil {
+				return n, err
+			}
+		}
+	}
+	for range leftoverLooks {
+		all := t.leftover()
+		n = max(n, len(all))
+		if len(all) == 0 {
+			return n, nil
+		}
+		errs := make([]error, len(all))
+		var wg sync.WaitGroup
+		for i, p := range all {
+			wg.Go(func() { errs[i] = proc.Tree{Leader: p.ID}.Kill(ctx, t.pool.opts.KillGrace) })
+		}
+		wg.Wait()
+		if err := errors.Join(errs...); err != nil {
+			return n, err
+		}
+	}
+	if left := t.leftover(); len(left) > 0 {
+		return n, fmt.Errorf("%d processes are left: new ones start as fast as they are ended", len(left))
+	}
+	return n, nil
+}

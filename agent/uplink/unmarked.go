@@ -1,0 +1,124 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// A host without the marker may not know executionTarget and start a shell of
+// its own for each terminal that is announced. So one terminal is the trial: the
+// others wait until its snapshot says that it is ours, and what turns out to be a
+// shell of the host's is disposed of before the connection ends.
+
+const (
+	// A shell of the host's is disposed of shellRest after its first output, which
+	// is waited for until shellStart. VS Code's host loses track of a shell that is
+	// disposed of while it starts, and that runs on: seen within 30 ms of its
+	// creation, and on a busy machine also at its first output.
+	shellStart = 2 * time.Second
+	shellRest  = 250 * time.Millisecond
+	// parting is how long after the end of a connection to such a host is decided
+	// what is there may still be disposed of.
+	parting = 3 * time.Second
+)
+
+// trial lets one publisher after the other announce its terminal until the host
+// was seen to understand. The zero value asks for no trial.
+type trial struct {
+	turn       chan struct{} // 1 slot: who has it announces; nil if there is no trial
+	understood chan struct{} // closed when the host has shown a terminal as ours
+	printed    chan struct{} // 1 slot: a shell of the host's has printed something
+}
+
+func newTrial() trial {
+	return trial{make(chan struct{}, 1), make(chan struct{}), make(chan struct{}, 1)}
+}
+
+// wait returns when the caller may announce a terminal, or ctx ends. The caller
+// calls done with what came of it.
+func (t *trial) wait(ctx context.Context) (done func(understood bool), err error) {
+	if t.turn == nil {
+		return func(bool) {}, nil
+	}
+	select {
+	case <-t.understood:
+		return func(bool) {}, nil
+	default:
+	}
+	select {
+	case <-t.understood:
+		return func(bool) {}, nil
+	case t.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return func(understood bool) {
+		if understood {
+			select {
+			case <-t.understood: // another one was let in at the same time
+			default:
+				close(t.understood)
+			}
+		}
+		<-t.turn
+	}, nil
+}
+
+// heard notes that a terminal of ours at the host printed something that we did
+// not send. It does not block.
+func (t *trial) heard() {
+	select {
+	case t.printed <- struct{}{}:
+	default: // noted already, or there is no trial
+	}
+}
+
+// lasting returns a context for requests that are to reach a host without the
+// marker also when the connection is about to end: it ends a little after ctx.
+func (s *session) lasting(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.trial.turn == nil {
+		return context.WithTimeout(ctx, callTimeout)
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(parting):
+			cancel()
+		case <-last.Done():
+		}
+	})
+	return last, func() { stop(); cancel() }
+}
+
+// remove disposes of a shell that the host has started for the terminal. If
+// that does not work, a later match or connection tries again. state is what the
+// host shows of it, nil if it was not started just now.
+func (p *publisher) remove(ctx context.Context, state *ahp.TerminalState) error {
+	ctx, cancel := p.s.lasting(ctx)
+	defer cancel()
+	if state != nil && len(state.Content) == 0 {
+		select {
+		case <-p.s.trial.printed:
+		case <-time.After(shellStart):
+		case <-p.s.conn.Done():
+		}
+	}
+	if state != nil {
+		select {
+		case <-time.After(shellRest):
+		case <-p.s.conn.Done():
+		}
+	}
+	err := p.s.conn.DisposeTerminal(ctx, p.le.uri)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused { // what it refuses is not there
+		p.replace()
+		return fmt.Errorf("dispose of a terminal that the host runs itself: %w", err)
+	}
+	p.rename()
+	return nil
+}

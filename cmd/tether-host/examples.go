@@ -1,0 +1,33 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// examples are command lines for --help and the manual pages, by command. A test reads each as the command does.
+var examples = map[string]string{
+	"tether-host": "tether-host --token-file token\n" +
+		"tether-host --listen 0.0.0.0:9187 --tls-cert cert.pem --tls-key key.pem",
+	"tether-host pending":      "tether-host pending\ntether-host pending --json",
+	"tether-host approve":      "tether-host approve ABCD-EFGH",
+	"tether-host token create": "tether-host token create laptop --role machine > laptop.token\ntether-host token create ci --once > ci.token",
+	"tether-host token ls":     "tether-host token ls",
+	"tether-host token revoke": "tether-host token revoke laptop",
+	"tether-host mcp":          "claude mcp add terminals -- tether-host mcp --url wss://host.example --token-file agent.token",
+	"tether-host link":         "tether-host link --token-file token",
+	"tether-host shells":       "tether-host shells --token-file token",
+	"tether-host shells end":   "tether-host shells end --token-file token 3f2a",
+	"tether-host conform":      "tether-host conform --token-file token wss://host.example",
+}
+
+// addExamples gives the command and those below it theirs.
+func addExamples(c *cobra.Command) {
+	if text := examples[c.CommandPath()]; text != "" {
+		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")
+	}
+	for _, sub := range c.Commands() {
+		addExamples(sub)
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+)
+
+// docPath is where a page of docs/ is for this program: where Linux packages put it, or beside the program, as archives and the installer
+// for Windows do. Where it is in neither place it stays as it is, which is its name at the project.
+func docPath(page string) string {
+	self, err := os.Executable()
+	if err != nil {
+		return page
+	}
+	if real, err := filepath.EvalSymlinks(self); err == nil {
+		self = real
+	}
+	return docIn(filepath.Dir(self), page)
+}
+
+// docIn is docPath for a program in the directory.
+func docIn(dir, page string) string {
+	for _, path := range []string{filepath.Join(dir, "..", "share", "doc", "tether", filepath.FromSlash(page)), filepath.Join(dir, filepath.FromSlash(page))} {
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return page
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+)
+
+// checkAgents says which of the agents that are installed know tether's MCP server.
+func checkAgents(context.Context, *patient) []check {
+	c := check{Name: "agents", Result: checkOK, Doc: "docs/MCP.md"}
+	know, lack, broken := agentsHere()
+	var parts []string
+	for _, part := range []struct {
+		text  string
+		names []string
+	}{{"these know tether: ", know}, {"these do not, and tether setup agents adds it: ", lack}, {"unknown: ", broken}} {
+		if len(part.names) > 0 {
+			parts = append(parts, part.text+strings.Join(part.names, ", "))
+		}
+	}
+	c.Reason = strings.Join(parts, "; ")
+	switch {
+	case len(parts) == 0:
+		c.Result, c.Reason = checkSkip, "none that tether knows is installed"
+	case len(broken) > 0:
+		c.Result, c.Fix = checkWarn, "look at the file that is named: its agent cannot read it either"
+	}
+	return []check{c}
+}
+
+// agentsHere are the names of the agents that are installed: those that know tether, those that do not, and those of which that cannot be
+// found out, with the reason.
+func agentsHere() (know, lack, broken []string) {
+	all, err := knownAgents()
+	if err != nil {
+		return nil, nil, nil // without a home directory there are none
+	}
+	home, _ := os.UserHomeDir() // knownAgents had it
+	for _, k := range all {
+		if !k.installed(home) {
+			continue
+		}
+		switch knows, err := k.knows(); {
+		case err != nil:
+			broken = append(broken, k.name+" ("+k.file()+": "+err.Error()+")")
+		case knows:
+			know = append(know, k.name)
+		default:
+			lack = append(lack, k.name)
+		}
+	}
+	return know, lack, broken
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tether/internal/testkit"
+)
+
+// scriptedClaude speaks as much of the Messages API as Claude Code needs: it wants one tool called, and is content with what comes of it.
+type scriptedClaude struct {
+	tool  string
+	input object
+
+	mu     sync.Mutex
+	result string // what the model was told that the tool answered
+}
+
+// ServeHTTP implements http.Handler.
+func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var body struct {
+		Messages []struct{ Content json.RawMessage }
+		Tools    []struct{ Name string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || r.URL.Path != "/v1/messages" {
+		http.NotFound(w, r)
+		return
+	}
+	called, offered := false, false
+	for _, tool := range body.Tools {
+		offered = offered || tool.Name == m.tool
+	}
+	for _, said := range body.Messages {
+		var parts []struct {
+			Type    string
+			Content json.RawMessage
+		}
+		_ = json.Unmarshal(said.Content, &parts) // or a string, which is no result
+		for _, part := range parts {
+			if part.Type == "tool_result" {
+				called = true
+				m.mu.Lock()
+				m.result = string(part.Content)
+				m.mu.Unlock()
+			}
+		}
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	event := func(kind string, members object) {
+		members["type"] = kind
+		data, _ := json.Marshal(members)
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+	}
+	start, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "Done."}, "end_turn"
+	if offered && !called {
+		input, _ := json.Marshal(m.input)
+		start = object{"type": "tool_use", "id": "toolu_1", "name": m.tool, "input": object{}}
+		delta, stop = object{"type": "input_json_delta", "partial_json": string(input)}, "tool_use"
+	}
+	usage := object{"input_tokens": 1, "output_tokens": 1}
+	event("message_start", object{"message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": "x", "content": []any{}, "usage": usage}})
+	event("content_block_start", object{"index": 0, "content_block": start})
+	event("content_block_delta", object{"index": 0, "delta": delta})
+	event("content_block_stop", object{"index": 0})
+	event("message_delta", object{"delta": object{"stop_reason": stop}, "usage": usage})
+	event("message_stop", object{})
+}
+
+// TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the
+// tool says how much is worth showing.
+func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	claude := acpTool(t, "agents/node_modules/@anthropic-ai/claude-code/bin/claude.exe")
+	home := newHome(t)
+	command(t, "run", "--detach", "--name", "long", "--", "sh", "-c", "seq -f 'line %g of a long log' 5000; exec sleep 600")
+	command(t, "wait", "long", "--pattern", "line 5000 of")
+	model := &scriptedClaude{tool: "mcp__tether__read_terminal", input: object{"terminalId": "long"}}
+	server := httptest.NewServer(model)
+	t.Cleanup(server.Close)
+	tether, err := exec.LookPath("tether")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := json.Marshal(object{"mcpServers": object{"tether": object{"command": tether, "args": []string{"mcp", "--as", "claude"},
+		"env": object{"TETHER_HOME": home, allowRootVar: "1"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := t.TempDir()
+	file := filepath.Join(own, "mcp.json")
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", model.tool)
+	c.Dir = own
+	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
+		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
+	var out strings.Builder
+	c.Stdout, c.Stderr = io.Writer(&out), &out
+	if err := c.Run(); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	model.mu.Lock()
+	defer model.mu.Unlock()
+	if len(model.result) < 64<<10 || !strings.Contains(model.result, "line 5000 of a long log") || strings.Contains(model.result, "too large") {
+		t.Errorf("the model was shown %d bytes: %.300s…", len(model.result), model.result)
+	}
+}

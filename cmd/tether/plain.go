@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"tether/internal/escape"
+)
+
+// plainText writes what a terminal printed as plain text with one line feed per line: no escape sequences, no control characters but
+// tabs. Within a line it obeys carriage returns and backspaces, so that a progress bar is its last state. It looks at lines alone: a
+// cursor that moves to another row begins a line. Pieces of any size give the same, unless it is live. The zero value writes nowhere.
+type plainText struct {
+	out  io.Writer
+	live bool // write a line before it is complete; a carriage return then begins another one
+
+	scan    escape.Scanner
+	lead    bool   // leadC1 was the last byte
+	line    []byte // not written yet
+	begun   bool   // a part of the line was written
+	restart bool   // after a carriage return
+}
+
+// Write implements io.Writer. It fails only if the writer below fails.
+func (t *plainText) Write(p []byte) (int, error) {
+	for _, c := range p {
+		var err error
+		switch t.scan.Next(c) {
+		case escape.Text:
+			err = t.text(c)
+		case escape.Control:
+			t.lead = false
+			err = t.control(c)
+		default:
+			t.lead = false
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	if t.live && !t.restart && utf8.Valid(t.line) {
+		return len(p), t.part()
+	}
+	return len(p), nil
+}
+
+// Close writes the last line if nothing ended it. It does not close the writer below.
+func (t *plainText) Close() error {
+	if len(t.line) == 0 && !t.begun {
+		return nil
+	}
+	return t.end()
+}
+
+// text takes a byte that is in no sequence.
+func (t *plainText) text(c byte) error {
+	lead := t.lead
+	t.lead = c == leadC1
+	switch {
+	case t.lead, lead && c >= 0x80 && c <= 0x9f: // U+0080 to U+009F are controls; the next byte tells
+		return nil
+	case c == '\n':
+		return t.end()
+	case c == '\r':
+		t.restart = true
+		return nil
+	case c == '\b':
+		if len(t.line) > 0 && !t.restart {
+			_, size := utf8.DecodeLastRune(t.line)
+			t.line = t.line[:len(t.line)-size]
+		}
+		return nil
+	case c < ' ' && c != '\t' || c == 0x7f:
+		return nil
+	}
+	if err := t.fresh(); err != nil {
+		return err
+	}
+	if lead {
+		t.line = append(t.line, leadC1)
+	}
+	t.line = append(t.line, c)
+	if n := len(t.line); n >= maxLine && utf8.Valid(t.line) || n >= 2*maxLine {
+		return t.part()
+	}
+	return nil
+}
+
+// fresh begins the line again after a carriage return.
+func (t *plainText) fresh() error {
+	if !t.restart {
+		return nil
+	}
+	if t.begun {
+		return t.end()
+	}
+	t.line, t.restart = t.line[:0], false
+	return nil
+}
+
+// control obeys what moves the cursor: consoles of Windows print positions instead of line feeds and blanks.
+func (t *plainText) control(final byte) error {
+	n, err := strconv.Atoi(string(t.scan.Params()))
+	if err != nil {
+		n = 1
+	}
+	switch final {
+	case 'A', 'B', 'E', 'F', 'H', 'd', 'f': // another row
+		if len(t.line) > 0 || t.begun {
+			return t.end()
+		}
+	case 'C':
+		if err := t.fresh(); err != nil {
+			return err
+		}
+		t.line = append(t.line, bytes.Repeat([]byte{' '}, min(max(n, 1), maxColumns))...)
+	case 'G':
+		t.restart = n == 1
+	}
+	return nil
+}
+
+// maxColumns bounds what a sequence may move the cursor by.
+const maxColumns = 1000
+
+func (t *plainText) end() error {
+	t.line = append(t.line, '\n')
+	err := t.part()
+	t.begun, t.restart = false, false
+	return err
+}
+
+func (t *plainText) part() error {
+	if len(t.line) == 0 {
+		return nil
+	}
+	_, err := t.out.Write(t.line)
+	t.line, t.begun = t.line[:0], true
+	return err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/platform/dirs"
+	"tether/platform/proc"
+	"tether/platform/sandbox"
+)
+
+func sandboxCommand(a *app) *cobra.Command {
+	var as string
+	c := &cobra.Command{
+		Use: "sandbox [flags] -- AGENT ARGS…", Short: "run an agent in the sandbox that is configured for it",
+		Long: `run an agent in the sandbox that is configured for it, in this terminal.
+
+The agent and all that it starts reach this directory and what the configuration
+grants. They may use tether only as that agent, so that what tether starts for
+them is in the sandbox, too. What is left running ends with the agent. For
+example, with this in the configuration:
+
+  [[policy.principals]]
+  name = "agent:claude"
+  sandbox = "auto"
+  roots = ["~/src"]
+  writable = ["~/.claude", "~/.claude.json"]
+
+The exit status is the agent's.`,
+		Args: someArgs(1, -1, "an agent's command, after --"),
+		RunE: func(c *cobra.Command, argv []string) error {
+			if as == "" {
+				as = agentName(argv[0])
+			}
+			return a.sandbox(c, as, argv)
+		},
+	}
+	c.Flags().SetInterspersed(false) // flags after the command are the agent's
+	c.Flags().StringVar(&as, "as", "", "the agent's `NAME`, on which its sandbox depends, instead of its command's")
+	return c
+}
+
+// sandboxGrace is how long an agent may take to end when this command has to.
+const sandboxGrace = 5 * time.Second
+
+func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
+	client, err := a.ensured(c)
+	if err != nil {
+		return err
+	}
+	argv, err = behindSandbox(c.Context(), client.As(as), argv)
+	if err != nil {
+		return err
+	}
+	// This process is the agent, too: nothing below it acts before it is recorded.
+	if err := recordAgent(os.Getpid(), as, true); err != nil {
+		return err
+	}
+	agent := exec.CommandContext(c.Context(), argv[0], argv[1:]...)
+	agent.Env = append(proc.WithoutTag(environment(os.Environ())), proc.AgentTag(as))
+	agent.Stdin, agent.Stdout, agent.Stderr = os.Stdin, os.Stdout, os.Stderr
+	agent.Cancel, agent.WaitDelay = func() error { return agent.Process.Signal(syscall.SIGHUP) }, sandboxGrace
+	err = agent.Run()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return err
+	}
+	if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+		return exitCode(128 + int(s.Signal()))
+	}
+	return exitCode(exit.ExitCode())
+}
+
+// behindSandbox is the command that runs argv, in this directory, in the sandbox of the client's agent.
+func behindSandbox(ctx context.Context, client *local.Client, argv []string) ([]string, error) {
+	dir, err := directory("")
+	if err != nil {
+		return nil, err
+	}
+	r, err := client.Sandbox(ctx, local.SandboxRequest{Command: argv, Cwd: dir})
+	return r.Command, err
+}
+
+// recordAgent writes down that a process, with all below it, is the agent.
+func recordAgent(pid int, name string, confined bool) error {
+	p, err := proc.Lookup(pid)
+	if err != nil {
+		return err
+	}
+	d, err := dirs.Get()
+	if err != nil {
+		return err
+	}
+	return local.OpenAgents(d.State).Record(local.AgentRecord{ID: p.ID, Principal: name, Confined: confined})
+}
+
+func confinedText(confined bool) string {
+	if confined {
+		return "in a sandbox"
+	}
+	return "unconfined: its own program runs without a sandbox"
+}
+
+// sandboxText says what status says of sandboxes.
+func sandboxText(s local.SandboxStatus) string {
+	switch {
+	case s.Error != "":
+		return "none works here, so agents with a sandbox run nothing: " + printable(s.Error, 200)
+	case s.Wall && s.Abstract:
+		return "a wall (namespaces), but this kernel cannot close abstract sockets unless network = \"none\""
+	case s.Wall:
+		return "a wall (namespaces)"
+	default:
+		return "a fence (" + s.Kind + "): it keeps files from being changed, not from being read, and leaves sockets open"
+	}
+}
+
+// checkSandbox tries the ways to confine agents' commands.
+func checkSandbox(context.Context, *patient) []check {
+	c := check{Name: "sandbox", Result: checkOK, Doc: "docs/SECURITY.md"}
+	self, err := os.Executable()
+	if err != nil {
+		c.Result, c.Reason = checkSkip, err.Error()
+		return []check{c}
+	}
+	best, err := sandbox.Best(self)
+	switch {
+	case err != nil:
+		c.Result, c.Reason = checkSkip, err.Error()
+	case best == sandbox.Wall:
+		c.Reason = sandboxText(local.SandboxStatus{Kind: string(best), Wall: true, Abstract: !sandbox.ClosesAbstractSockets()})
+	default:
+		c.Reason = sandboxText(local.SandboxStatus{Kind: string(best)})
+		if why := sandbox.Works(sandbox.Wall, self); why != nil {
+			c.Result, c.Fix = checkWarn, "for a wall, allow user namespaces: "+why.Error()
+		}
+	}
+	return []check{c}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"tether/agent/local"
+)
+
+// listen rings the person's terminal when an agent asks something, until ctx ends. What waited before the session began is not news.
+func (s *session) listen(ctx context.Context) {
+	l, err := s.client.Approvals(ctx, nil)
+	for known := waitingIn(l); err == nil; {
+		since := l.Version
+		if l, err = s.client.Approvals(ctx, &since); err != nil {
+			return // an agent's client is told nothing of questions; a daemon that ends tells elsewhere
+		}
+		now := waitingIn(l)
+		for _, q := range l.Approvals {
+			if slices.Contains(now, q.ID) && !slices.Contains(known, q.ID) {
+				s.ring(approvalBell(q))
+				break
+			}
+		}
+		known = now
+	}
+}
+
+// waitingIn are the questions that wait.
+func waitingIn(l local.ApprovalList) []string {
+	var ids []string
+	for _, a := range l.Approvals {
+		if a.State == local.ApprovalWaiting {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
+}
+
+// ring writes the bell now, or after the control sequence that is being printed.
+func (s *session) ring(bell string) {
+	s.printing.Lock()
+	defer s.printing.Unlock()
+	s.bell = bell
+	s.ringLocked()
+}
+
+func (s *session) ringLocked() {
+	if s.bell == "" || s.modes.state != modeGround {
+		return
+	}
+	_, _ = s.app.stdout.WriteString(s.bell) // nothing helps when it is gone
+	s.bell = ""
+}

@@ -1,0 +1,103 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+
+	"tether/agent/local"
+	"tether/internal/testkit"
+)
+
+// Who is attached to any terminal hears that an agent asks something, also while nothing is printed there. The bell goes on to the
+// desktop: no secret is in it, neither a token of a known form nor the value of a variable.
+func TestBellForQuestions(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	newHome(t)
+	t.Setenv("DEPLOY_PASSWORD", "correct horse battery")
+	id, _ := command(t, "run", "--detach", "--private", "--", "sh", "-c", "echo ready; read x")
+	person, terminal, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer person.Close()
+	defer terminal.Close()
+	a := &app{stdin: terminal, stdout: terminal, stderr: terminal}
+	client, _, err := a.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var seen testkit.Output
+	go func() { // ends with the terminal
+		for buf := make([]byte, 4096); ; {
+			n, err := person.Read(buf)
+			seen.Write(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	sees := func(what, text string) {
+		t.Helper()
+		testkit.Eventually(t, patience, what, func() bool { return strings.Contains(seen.String(), text) })
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- a.attachTo(t.Context(), client, id, local.AttachOptions{Tail: replay}, false) }()
+	sees("the terminal", "ready")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		_, _ = client.As("bob").Spawn(ctx, local.SpawnRequest{Command: []string{"python3", "-c", "1\x1b]0;x\a", "Authorization: token hunter2hunter2",
+			"shpat_" + strings.Repeat("a1", 16), "correct horse battery"}, Cwd: t.TempDir()})
+	}()
+	testkit.Eventually(t, patience, "a question", func() bool {
+		l, err := client.Approvals(t.Context(), nil)
+		return err == nil && len(waitingIn(l)) == 1
+	})
+	sees("the bell", "\x1b]9;tether: agent bob asks to run: python3 -c 1")
+	sees("its end", "\x07\x07")
+	bell := seen.String()[strings.Index(seen.String(), "\x1b]9;")+2:]
+	if strings.Contains(bell, "\x1b") {
+		t.Errorf("the bell has control sequences: %q", bell)
+	}
+	for _, secret := range []string{"hunter2", "a1a1", "correct horse", "battery"} {
+		if strings.Contains(bell, secret) {
+			t.Errorf("the bell tells %q: %q", secret, bell)
+		}
+	}
+	cancel()
+	<-asked
+	if _, err := person.WriteString("\r"); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+}
+
+// A bell waits for the end of the control sequence that is being printed.
+func TestBellWaitsForASequence(t *testing.T) {
+	out, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	s := &session{app: &app{stdout: out}, interactive: true}
+	if err := s.print([]byte("a\x1b[")); err != nil {
+		t.Fatal(err)
+	}
+	s.ring("<bell>")
+	if err := s.print([]byte("1mb")); err != nil {
+		t.Fatal(err)
+	}
+	s.ring("<again>")
+	if got, _ := os.ReadFile(out.Name()); string(got) != "a\x1b[1mb<bell><again>" {
+		t.Errorf("printed %q", got)
+	}
+}

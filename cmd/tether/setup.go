@@ -1,0 +1,268 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tether/internal/mcpentry"
+	"tether/platform/dirs"
+	"tether/platform/tty"
+)
+
+func setupCommand(a *app) *cobra.Command {
+	c := &cobra.Command{
+		Use: "setup", Short: "make other programs on this machine use tether", Args: unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
+	}
+	c.AddCommand(setupAgentsCommand(a))
+	return c
+}
+
+func setupAgentsCommand(a *app) *cobra.Command {
+	var undo, yes bool
+	c := &cobra.Command{
+		Use: "agents [AGENT…]", Short: "add tether's MCP server to the agents that are installed here",
+		Long: `add tether's MCP server to the configuration files of the agents that are installed
+here, or of those named: claude, codex, gemini, opencode, cursor, vscode, zed, kimi.
+
+The change to each file is shown before anything is written. Comments, order and
+everything else in the files stay as they are; a file that cannot be edited so is left
+alone and named. --undo takes the entries out again. Restart the agents afterwards.`,
+		Example: "  tether setup agents\n  tether setup agents claude codex --yes\n  tether setup agents --undo",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return agentIDs(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			agents, err := chosenAgents(c, args)
+			if err != nil {
+				return err
+			}
+			edits, err := a.planEdits(agents, undo)
+			if err != nil || len(edits) == 0 {
+				return err
+			}
+			return a.confirmEdits(c.Context(), edits, yes)
+		},
+	}
+	c.Flags().BoolVar(&undo, "undo", false, "take the entries out again")
+	c.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
+	return c
+}
+
+func agentIDs() (ids []string) {
+	all, _ := knownAgents() // without a home directory there are none
+	for _, k := range all {
+		ids = append(ids, k.id)
+	}
+	return ids
+}
+
+// chosenAgents are those named, or all that are installed.
+func chosenAgents(c *cobra.Command, names []string) ([]knownAgent, error) {
+	all, err := knownAgents()
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		home, _ := os.UserHomeDir() // knownAgents had it
+		return slices.DeleteFunc(all, func(k knownAgent) bool { return !k.installed(home) }), nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(k knownAgent) bool { return k.id == name }) {
+			return nil, usage(c, "there is no agent %q; there are %s", name, strings.Join(agentIDs(), ", "))
+		}
+	}
+	return slices.DeleteFunc(all, func(k knownAgent) bool { return !slices.Contains(names, k.id) }), nil
+}
+
+// fileEdit is a change of one file.
+type fileEdit struct {
+	agent         knownAgent
+	path          string
+	before, after []byte // nil before: there is no file; nil after: it goes away
+}
+
+// planEdits says what would change, and what stays as it is and why.
+func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
+	if len(agents) == 0 {
+		fmt.Fprintln(a.stdout, "no agent that tether knows is installed; name one to add it all the same: "+strings.Join(agentIDs(), ", "))
+		return nil, nil
+	}
+	program, err := ownCommand()
+	if err != nil {
+		return nil, err
+	}
+	var edits []fileEdit
+	for _, k := range agents {
+		e := fileEdit{agent: k, path: k.file()}
+		if e.before, err = k.read(); err == nil {
+			e.after, err = k.edited(e.before, program, undo)
+		}
+		switch {
+		case err != nil:
+			a.notice("%s: %s is left alone: %v", k.name, e.path, err)
+		case bytes.Equal(e.before, e.after) && undo:
+			fmt.Fprintf(a.stdout, "%s: there is nothing of tether in %s\n", k.name, e.path)
+		case bytes.Equal(e.before, e.after):
+			fmt.Fprintf(a.stdout, "%s knows tether already (%s)\n", k.name, e.path)
+		default:
+			edits = append(edits, e)
+			fmt.Fprintf(a.stdout, "%s: %s\n%s", k.name, e.path, changedLines(e.before, e.after))
+		}
+	}
+	return edits, nil
+}
+
+// edited is the agent's file with tether's server, or without it: nil if nothing else is left.
+func (k knownAgent) edited(text []byte, program string, undo bool) ([]byte, error) {
+	if undo {
+		out, err := k.format.Remove(text, "tether", program, "mcp")
+		if err == nil && len(text) > 0 && !bytes.Equal(out, text) && mcpentry.Empty(out) {
+			return nil, nil
+		}
+		return out, err
+	}
+	if has, err := k.format.Has(text, program, "mcp"); has || err != nil {
+		return text, err
+	}
+	e, err := mcpEntry(k.id)
+	if err != nil {
+		return nil, err
+	}
+	return k.format.Add(text, "tether", e)
+}
+
+// mcpEntry is how tether's MCP server is started for an agent.
+func mcpEntry(as string) (mcpentry.Entry, error) {
+	program, err := ownCommand()
+	if err != nil {
+		return mcpentry.Entry{}, err
+	}
+	e := mcpentry.Entry{Command: program, Args: []string{"mcp", "--as", as}}
+	for _, name := range []string{dirs.HomeVar, allowRootVar} { // agents may start servers without most of their environment
+		if value := os.Getenv(name); value != "" {
+			if e.Env == nil {
+				e.Env = map[string]string{}
+			}
+			e.Env[name] = value
+		}
+	}
+	return e, nil
+}
+
+// ownCommand is the path of this program as it is found in the PATH, which an upgrade keeps, or else as it runs.
+func ownCommand() (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	found, err := exec.LookPath("tether")
+	if err != nil {
+		return self, nil
+	}
+	if found, err = filepath.Abs(found); err != nil {
+		return self, nil
+	}
+	a, errA := os.Stat(found)
+	b, errB := os.Stat(self)
+	if errA != nil || errB != nil || !os.SameFile(a, b) {
+		return self, nil
+	}
+	return found, nil
+}
+
+// changedLines shows what is different between two texts: the lines that go and those that come, with one line around them.
+func changedLines(before, after []byte) string {
+	old, now := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
+	head := 0
+	for head < min(len(old), len(now)) && old[head] == now[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(len(old), len(now))-head && old[len(old)-1-tail] == now[len(now)-1-tail] {
+		tail++
+	}
+	var b strings.Builder
+	put := func(mark string, lines []string) {
+		for _, line := range lines {
+			if line != "" {
+				b.WriteString("  " + mark + " " + printable(strings.TrimRight(line, "\r\n"), 0) + "\n")
+			}
+		}
+	}
+	put(" ", old[max(0, head-1):head])
+	put("-", old[head:len(old)-tail])
+	put("+", now[head:len(now)-tail])
+	put(" ", old[len(old)-tail:min(len(old), len(old)-tail+1)])
+	return b.String()
+}
+
+// confirmEdits asks, unless the person has said yes, and writes.
+func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) error {
+	if !yes {
+		if !tty.Is(a.stdin) {
+			return &usageError{message: "setup agents: nothing was written", hint: "give --yes to write this"}
+		}
+		if ok, err := a.ask(ctx, "Write this?", false); err != nil || !ok {
+			fmt.Fprintln(a.stdout, "nothing was written")
+			return err
+		}
+	}
+	var failed []error
+	for _, e := range edits {
+		if err := e.write(); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", e.agent.name, err))
+			continue
+		}
+		fmt.Fprintf(a.stdout, "%s: written\n", e.agent.name)
+	}
+	return errors.Join(failed...)
+}
+
+// write replaces the file in one step, with its permissions, also behind a symbolic link. It refuses if the file has changed since it was
+// read: agents write theirs whenever they like.
+func (e fileEdit) write() error {
+	now, err := e.agent.read()
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(now, e.before) {
+		return fmt.Errorf("%s has changed in the meantime: run the command again", e.path)
+	}
+	path := e.path
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if e.after == nil {
+		return os.Remove(path)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	mode := os.FileMode(0o600)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".tether-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(e.after)
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

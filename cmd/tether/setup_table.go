@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"tether/internal/mcpentry"
+)
+
+// knownAgent is a program that takes MCP servers from a file of the user's.
+type knownAgent struct {
+	id, name string   // id is also the agent's name at tether
+	programs []string // any of them in the PATH means that it is installed
+	files    []string // the documented file, the usual place first; the first that exists counts
+	format   mcpentry.Format
+}
+
+// knownAgents are those programs, with the files of this user.
+func knownAgents() ([]knownAgent, error) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return nil, err
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return nil, err
+	}
+	in := func(variable, otherwise string) string {
+		return cmp.Or(os.Getenv(variable), filepath.Join(home, otherwise))
+	}
+	shared := in("XDG_CONFIG_HOME", ".config")
+	servers := mcpentry.Format{Section: "mcpServers"}
+	return []knownAgent{
+		{"claude", "Claude Code", []string{"claude"}, []string{filepath.Join(cmp.Or(os.Getenv("CLAUDE_CONFIG_DIR"), home), ".claude.json")},
+			mcpentry.Format{Section: "mcpServers", Style: mcpentry.Typed}},
+		{"codex", "Codex", []string{"codex"}, []string{filepath.Join(in("CODEX_HOME", ".codex"), "config.toml")}, mcpentry.Format{Section: "mcp_servers", TOML: true}},
+		{"gemini", "Gemini CLI", []string{"gemini"}, []string{filepath.Join(in("GEMINI_CLI_HOME", ""), ".gemini", "settings.json")}, servers},
+		{"opencode", "OpenCode", []string{"opencode"}, []string{filepath.Join(shared, "opencode", "opencode.json"), filepath.Join(shared, "opencode", "opencode.jsonc")},
+			mcpentry.Format{Section: "mcp", Style: mcpentry.Local}},
+		{"cursor", "Cursor", []string{"cursor", "cursor-agent"}, []string{filepath.Join(home, ".cursor", "mcp.json")}, servers},
+		{"vscode", "VS Code", []string{"code"}, []string{filepath.Join(config, "Code", "User", "mcp.json")}, mcpentry.Format{Section: "servers", Style: mcpentry.Typed}},
+		{"zed", "Zed", []string{"zed", "zeditor"}, []string{filepath.Join(shared, "zed", "settings.json"), filepath.Join(config, "Zed", "settings.json")},
+			mcpentry.Format{Section: "context_servers"}},
+		{"kimi", "Kimi Code", []string{"kimi"}, []string{filepath.Join(in("KIMI_CODE_HOME", ".kimi-code"), "mcp.json")}, servers},
+	}, nil
+}
+
+// file is the agent's configuration file, which need not exist.
+func (k knownAgent) file() string {
+	for _, path := range k.files {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	for _, path := range k.files {
+		if _, err := os.Stat(filepath.Dir(path)); err == nil {
+			return path
+		}
+	}
+	return k.files[0]
+}
+
+// installed reports whether the program is here: in the PATH, or with a file or a directory of its own.
+func (k knownAgent) installed(home string) bool {
+	if slices.ContainsFunc(k.programs, func(name string) bool { _, err := exec.LookPath(name); return err == nil }) {
+		return true
+	}
+	return slices.ContainsFunc(k.files, func(path string) bool {
+		if dir := filepath.Dir(path); dir != home {
+			path = dir
+		}
+		_, err := os.Stat(path)
+		return err == nil
+	})
+}
+
+// read returns the agent's file, nothing if it does not exist.
+func (k knownAgent) read() ([]byte, error) {
+	text, err := os.ReadFile(k.file())
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// knows reports whether the agent has tether's MCP server.
+func (k knownAgent) knows() (bool, error) {
+	text, err := k.read()
+	if err != nil {
+		return false, err
+	}
+	return k.format.Has(text, "tether", "mcp")
+}

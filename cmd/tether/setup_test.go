@@ -1,0 +1,144 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/internal/testkit"
+)
+
+// agentHome is a home directory in which agents have the given files; names are below it.
+func agentHome(t *testing.T, files map[string]string) string {
+	t.Helper()
+	newHome(t)
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	for _, name := range []string{"XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "GEMINI_CLI_HOME", "KIMI_CODE_HOME"} {
+		t.Setenv(name, "")
+	}
+	for name, text := range files {
+		path := filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return home
+}
+
+// All agents get tether into their files, which keep the rest; asked for nothing, they get nothing; and one command takes it out again.
+func TestSetupAgents(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	files := map[string]string{
+		".claude.json":                   "{\n  \"numStartups\": 3,\n  \"mcpServers\": {}\n}",
+		".codex/config.toml":             "# mine\nmodel = \"x\" # fast\n",
+		".gemini/settings.json":          "{\n  // a comment\n  \"theme\": \"x\",\n}\n",
+		".config/opencode/opencode.json": "{\n  \"$schema\": \"https://opencode.ai/config.json\"\n}\n",
+		".cursor/mcp.json":               "{\n\t\"mcpServers\": {\n\t\t\"other\": {\"command\": \"x\"}\n\t}\n}\n",
+		".config/zed/settings.json":      "// Zed\n{\n  \"theme\": \"One\",\n  \"context_servers\": {\n  },\n}\n",
+		".config/Code/User/mcp.json":     "{}\n",
+		".kimi-code/mcp.json":            "{ not JSON",
+	}
+	home := agentHome(t, files)
+	real := filepath.Join(home, "dotfiles.toml")
+	if err := os.Rename(filepath.Join(home, ".codex/config.toml"), real); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, filepath.Join(home, ".codex/config.toml")); err != nil {
+		t.Fatal(err)
+	}
+	content := func(name string) string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(home, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	same := func(when string) {
+		t.Helper()
+		for name, text := range files {
+			if got := content(name); got != text {
+				t.Errorf("%s %s is %q, was %q", when, name, got, text)
+			}
+		}
+	}
+	out, status := command(t, "setup", "agents")
+	if status != 2 || strings.Count(out, `"tether": {`) != 6 || !strings.Contains(out, "+ [mcp_servers.tether]") {
+		t.Errorf("without a word from anybody: status %d\n%s", status, out)
+	}
+	same("unasked")
+	if out, status = command(t, "setup", "agents", "--yes"); status != 0 || strings.Count(out, ": written") != 7 {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	for name, text := range files {
+		got := content(name)
+		if knows := strings.Contains(got, `"mcp"`); knows == (name == ".kimi-code/mcp.json") {
+			t.Errorf("%s is %s", name, got)
+		}
+		if info, err := os.Stat(filepath.Join(home, name)); err != nil || info.Mode().Perm() != 0o640 {
+			t.Errorf("%s has the mode %v, %v", name, info.Mode(), err)
+		}
+		for line := range strings.Lines(text) {
+			if line = strings.Trim(line, "{}, \n\t"); line != "" && !strings.Contains(got, line) {
+				t.Errorf("%s has lost %q: %s", name, line, got)
+			}
+		}
+	}
+	if to, err := os.Readlink(filepath.Join(home, ".codex/config.toml")); err != nil || to != real {
+		t.Errorf("the link leads to %s, %v", to, err)
+	}
+	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "knows tether already") != 2 {
+		t.Errorf("again: status %d\n%s", status, out)
+	}
+	if out, _ = command(t, "doctor"); !strings.Contains(out, "these know tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||
+		!strings.Contains(out, "unknown: Kimi Code") {
+		t.Errorf("doctor says\n%s", out)
+	}
+	if out, status = command(t, "setup", "agents", "--undo", "-y"); status != 0 || strings.Count(out, ": written") != 7 {
+		t.Errorf("taken back: status %d\n%s", status, out)
+	}
+	for _, name := range []string{".claude.json", ".config/zed/settings.json", ".config/Code/User/mcp.json"} { // an empty section, and an empty file, are none
+		delete(files, name)
+	}
+	same("taken back")
+	if _, err := os.Stat(filepath.Join(home, ".config/Code/User/mcp.json")); !os.IsNotExist(err) {
+		t.Errorf("an empty file stays: %v", err)
+	}
+	if _, status = command(t, "setup", "agents", "nobody"); status != 2 {
+		t.Errorf("an agent that there is not: status %d", status)
+	}
+}
+
+// The real programs find tether where it was put, and it works for those that try.
+func TestRealAgentsKnowTether(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	programs := acpTool(t, "agents/node_modules/.bin")
+	for agent, c := range map[string]struct {
+		argv []string
+		want string
+	}{
+		"claude":   {[]string{filepath.Join(programs, "claude"), "mcp", "list"}, "Connected"},
+		"codex":    {[]string{filepath.Join(programs, "codex"), "mcp", "list"}, "mcp --as codex"},
+		"gemini":   {[]string{node(t), filepath.Join(programs, "gemini"), "mcp", "list"}, "mcp --as gemini"},
+		"opencode": {[]string{filepath.Join(programs, "opencode"), "mcp", "list"}, "connected"},
+	} {
+		t.Run(agent, func(t *testing.T) {
+			home := agentHome(t, nil)
+			if out, status := command(t, "setup", "agents", agent, "--yes"); status != 0 {
+				t.Fatalf("status %d: %s", status, out)
+			}
+			list := exec.CommandContext(t.Context(), c.argv[0], c.argv[1:]...)
+			list.Dir = home
+			out, err := list.CombinedOutput()
+			if err != nil || !strings.Contains(string(out), "tether") || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v: %s", err, out)
+			}
+		})
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tether/agent/local"
+	"tether/platform/dirs"
+)
+
+// A command that stays connected to the daemon goes on waiting when that does not answer: it may be stopped or swapped out. It says so on
+// standard error, and when the daemon answers again. Other commands fail, see local.SilentError.
+
+// signEvery is how often a command that is connected looks for a sign of life of the daemon.
+const signEvery = 5 * time.Second
+
+// silence returns what to call when the daemon stops answering and when it answers again, from any goroutine and as often as anybody notices.
+func silence(notice func(format string, args ...any)) func(silent bool) {
+	var mu sync.Mutex
+	var said bool
+	return func(silent bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if silent == said {
+			return
+		}
+		said = silent
+		if !silent {
+			notice("the daemon answers again")
+			return
+		}
+		fix := "tether logs may say why"
+		if d, err := dirs.Get(); err == nil {
+			fix = stuckFix(d)
+		}
+		notice("the daemon does not answer; this goes on when it does. Otherwise: %s", fix)
+	}
+}
+
+// whileConnected looks for signs of life until stop is called, for streams on which nothing need come. busy, if not nil, says whether
+// anything is waited for at all.
+func whileConnected(ctx context.Context, client *local.Client, say func(silent bool), busy func() bool) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		silent := false
+		for {
+			select {
+			case <-time.After(signEvery):
+			case <-ctx.Done():
+				return
+			}
+			if !silent && busy != nil && !busy() {
+				continue
+			}
+			if alive := client.Alive(ctx); alive == silent && ctx.Err() == nil {
+				silent = !alive
+				say(silent)
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}

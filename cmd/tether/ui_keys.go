@@ -1,0 +1,185 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	tea "charm.land/bubbletea/v2"
+
+	"tether/agent/local"
+)
+
+// uiHelp is every key of the screen.
+const uiHelp = `  ↑ ↓ or k j      choose                 enter  attach; ~. leaves
+  PgUp PgDn       a page up or down      n      start a shell
+  Home End, g G   the first, the last    l      lend to the default host
+  /               filter; Esc ends it    u      stop sharing
+  e               show exited ones       p      promote an agent's
+  a               answer an agent        x      kill
+  ?               this help              q      quit`
+
+// key does what a key means.
+func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
+	m.said = ""
+	page := max(m.room()/2-1, 1)
+	switch k {
+	case "q", "ctrl+c":
+		return m, tea.Quit
+	case "esc":
+		m.filter = ""
+		m.list()
+		return m, nil
+	case "?":
+		m.asking = askHelp
+		return m, nil
+	case "/":
+		m.asking = askFilter
+		return m, nil
+	case "e":
+		m.exited = !m.exited
+		m.list()
+		return m, nil
+	case "n":
+		return m, m.leaving("shell")
+	case "up", "k":
+		return m.move(-1)
+	case "down", "j":
+		return m.move(+1)
+	case "pgup":
+		return m.move(-page)
+	case "pgdown", "space":
+		return m.move(+page)
+	case "home", "g":
+		return m.move(-len(m.all))
+	case "end", "G":
+		return m.move(+len(m.all))
+	case "a":
+		if len(m.state.questions) == 0 {
+			m.said = "no agent requests"
+			return m, nil
+		}
+		m.asking, m.about = askApprove, m.state.questions[0].ID
+		return m, nil
+	}
+	return m.onChosen(k)
+}
+
+// onChosen does what a key means for the terminal that is chosen.
+func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
+	i := m.index()
+	if i < 0 {
+		return m, nil
+	}
+	t := m.state.terminals[i]
+	switch k {
+	case "enter":
+		if t.Exit != nil { // it would be left again before anything is seen
+			m.said = nameOf(t) + " has exited; read its output with: tether read " + t.ID
+			return m, nil
+		}
+		return m, m.leaving("attach", t.ID)
+	case "l":
+		return m, m.acting(actLend, t.ID, nameOf(t))
+	case "u":
+		return m, m.acting(actUnlend, t.ID, nameOf(t))
+	case "p":
+		return m, m.acting(actPromote, t.ID, nameOf(t))
+	case "x":
+		m.asking, m.about = askKill, t.ID
+	}
+	return m, nil
+}
+
+// answer takes y or n; any other key is neither.
+func (m uiModel) answer(k string) (tea.Model, tea.Cmd) {
+	asked, id := m.asking, m.about
+	switch {
+	case k == "ctrl+c":
+		return m, tea.Quit
+	case asked == askApprove && (k == "y" || k == "n"):
+		if _, whole := m.question(); k == "y" && !whole {
+			return m, nil
+		}
+		m.asking = askNothing
+		return m, m.acting(map[string]uiAct{"y": actApprove, "n": actDeny}[k], id, id)
+	case asked == askKill && k == "y":
+		m.asking = askNothing
+		return m, m.acting(actKill, id, m.chosenName())
+	}
+	m.asking = askNothing
+	return m, nil
+}
+
+// filtering takes the text that terminals are listed by.
+func (m uiModel) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	switch k := x.String(); {
+	case k == "ctrl+c":
+		return m, tea.Quit
+	case k == "enter":
+		m.asking = askNothing
+	case k == "esc":
+		m.asking, m.filter = askNothing, ""
+	case k == "backspace" && m.filter != "":
+		_, size := utf8.DecodeLastRuneInString(m.filter)
+		m.filter = m.filter[:len(m.filter)-size]
+	default:
+		m.filter += x.Text
+	}
+	m.list()
+	return m.move(0)
+}
+
+func (m uiModel) move(by int) (tea.Model, tea.Cmd) {
+	if n := len(m.state.terminals); n > 0 {
+		i := min(max(m.index()+by, 0), n-1)
+		m.chosen = m.state.terminals[i].ID
+	}
+	door, chosen := m.door, m.chosen
+	return m, func() tea.Msg { return uiPeek(door.look(chosen)) }
+}
+
+// uiPeek is a state that was asked for beside the usual ones.
+type uiPeek uiState
+
+// acting does something with a terminal or a question, and says so by its name.
+func (m uiModel) acting(what uiAct, id, name string) tea.Cmd {
+	door := m.door
+	return func() tea.Msg {
+		if err := door.act(what, id); err != nil {
+			return uiDone{"cannot " + uiVerbs[what] + " " + name + ": " + err.Error()}
+		}
+		return uiDone{string(what) + " " + name}
+	}
+}
+
+// leaving gives the screen to another command of ours, until it ends.
+func (m uiModel) leaving(args ...string) tea.Cmd {
+	c, err := m.door.command(args...)
+	if err != nil {
+		return func() tea.Msg { return uiBack{err} }
+	}
+	return tea.ExecProcess(c, func(err error) tea.Msg { return uiBack{err} })
+}
+
+// ring rings the terminal's bell for questions that were not there before.
+func (m uiModel) ring(before uiModel) tea.Cmd {
+	isNew := func(q local.Approval) bool {
+		return !slices.ContainsFunc(before.state.questions, func(old local.Approval) bool { return old.ID == q.ID })
+	}
+	if i := slices.IndexFunc(m.state.questions, isNew); i >= 0 {
+		return tea.Raw(approvalBell(m.state.questions[i]))
+	}
+	return nil
+}
+
+// chosenName is what the chosen terminal is called.
+func (m *uiModel) chosenName() string {
+	if i := m.index(); i >= 0 {
+		return printable(nameOf(m.state.terminals[i]), 40)
+	}
+	return m.chosen
+}
+
+// helpLines are the keys, under the name of the program.
+func helpLines() []string { return append([]string{"tether ui", ""}, strings.Split(uiHelp, "\n")...) }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"tether/agent/local"
+)
+
+// What a person is told of a lent terminal is what is so: who watches, and that nobody can where the host is away or refuses it.
+func TestWhatIsSaidOfALoan(t *testing.T) {
+	two := 2
+	for _, c := range []struct {
+		loans           []local.Loan
+		visible, listed string
+	}{
+		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
+		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (to be lent)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is lent to lab; lab is offline: output is sent when it is back", "lab (offline)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanRefused}}, "is not visible to lab, which does not take it: tether status says why and when it is tried again", "lab (refused)"},
+		{[]local.Loan{{Host: "a", State: local.LoanThere, Observers: &two}, {Host: "b", State: local.LoanOffline}},
+			"is visible to a (2 watching); is lent to b; b is offline: output is sent when it is back", "a (2 watching), b (offline)"},
+	} {
+		now := time.Now()
+		for i := range c.loans {
+			c.loans[i].Since = now
+		}
+		terminal := local.Terminal{ID: "pty-a", Started: now, Loans: c.loans}
+		if got := visibleText(terminal); got != c.visible {
+			t.Errorf("%+v: says %q, want %q", c.loans, got, c.visible)
+		}
+		if got := lentText(terminal); got != c.listed {
+			t.Errorf("%+v: lists %q, want %q", c.loans, got, c.listed)
+		}
+	}
+	for count, want := range map[local.Count]string{
+		{Running: 3, Lent: 2, There: 2, Exited: 1}: "3 running, of which 2 lent; 1 exited",
+		{Running: 29, Lent: 29}:                    "29 running, of which 0 lent and 29 to be lent; 0 exited",
+	} {
+		if got := countText(count); got != want {
+			t.Errorf("%+v: %q, want %q", count, got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package host
+
+import "time"
+
+// An owner that sends faster than its observers read is paced: it waits while its acknowledgements are held back, and so does the host
+// itself for what a shell of its own prints. Which observers count depends on whether the child can wait:
+//
+//   - Terminals whose child waits for slow readers (createTerminal says so in its _meta) and server-executed ones wait for the slowest
+//     subscriber that keeps up, so that every one of them gets every byte.
+//   - All others wait for the fastest subscriber only, and at most pacePeriod: their child does not stop, and the owner would skip text
+//     that the fast ones could have had.
+const (
+	// pacePeriod is how often a held terminal is looked at again.
+	pacePeriod = 100 * time.Millisecond
+	// healthy is how long a subscriber may leave one message unread and still be waited for.
+	healthy = time.Second
+	// paceRate is how fast a subscriber has to take a terminal's messages to hold it for as long as it likes, in bytes per second.
+	paceRate = 128 << 10
+)
+
+// patience is how long a subscriber has held its terminal. Guarded by the host's mutex.
+type patience struct {
+	holds   bool          // it is one of the terminal's ack.slow
+	skipped bool          // it has held too long, and does not hold until it has caught up
+	used    time.Duration // of Options.Patience: the time it held, less the time that its bytes allow at paceRate
+	since   time.Time     // until when used counts, while it holds
+	at      int64         // how many bytes of the log it had then
+}
+
+// pacedLocked reports whether the owner has to wait, and notes who it waits for.
+func (t *terminal) pacedLocked() bool {
+	if !t.holds {
+		return t.crowdedLocked()
+	}
+	for _, s := range t.subs {
+		if !s.patience.holds && s.mayHoldLocked() {
+			s.patience.holds, s.patience.since = true, time.Now()
+			t.ack.slow++
+		}
+	}
+	return t.ack.slow > 0
+}
+
+// crowdedLocked reports whether every subscriber that still reads is far behind.
+func (t *terminal) crowdedLocked() bool {
+	waiting := false
+	for _, s := range t.subs {
+		if s.paused || t.ownedBy(s.conn) || s.conn.guard.lagging(healthy) {
+			continue
+		}
+		if !s.farBehind() {
+			return false
+		}
+		waiting = true
+	}
+	return waiting
+}
+
+// farBehind reports whether the subscriber has more than a quarter of its channel's log to take.
+func (s *subscription) farBehind() bool {
+	log := &s.ch.log
+	return len(s.own) > 0 || log.behind(s.next) > int64(log.maxBytes)/4 || log.next-s.next > int64(log.maxCount)/4
+}
+
+// mayHoldLocked reports whether the terminal waits for the subscriber.
+func (s *subscription) mayHoldLocked() bool {
+	if s.paused || s.ch.term.ownedBy(s.conn) {
+		return false
+	}
+	if !s.farBehind() {
+		if s.patience.skipped {
+			s.patience = patience{at: s.taken()}
+		}
+		return false
+	}
+	return !s.patience.skipped
+}
+
+// taken is how many bytes of its channel's log the subscriber has been handed.
+func (s *subscription) taken() int64 { return s.ch.log.total - s.ch.log.behind(s.next) }
+
+// holdLocked begins to hold the owner back.
+func (t *terminal) holdLocked() {
+	t.ack.held = true
+	if t.ack.timer != nil {
+		t.ack.timer.Reset(pacePeriod)
+		return
+	}
+	t.ack.timer = time.AfterFunc(pacePeriod, func() {
+		t.host.mu.Lock()
+		defer t.host.mu.Unlock()
+		t.holdOnLocked()
+	})
+}
+
+// holdOnLocked looks at what is held, pacePeriod after the last look.
+func (t *terminal) holdOnLocked() {
+	if !t.ack.held {
+		return
+	}
+	now := time.Now()
+	for _, s := range t.subs {
+		if s.patience.holds {
+			s.chargeLocked(now)
+		}
+	}
+	if t.ack.slow == 0 {
+		t.releaseAckLocked()
+		return
+	}
+	t.ack.timer.Reset(pacePeriod)
+}
+
+// chargeLocked counts the time for which the subscriber has held the terminal, and ends that when it was too long.
+func (s *subscription) chargeLocked(now time.Time) {
+	p := &s.patience
+	taken := s.taken()
+	earned := time.Duration(float64(taken-p.at) / paceRate * float64(time.Second))
+	p.used = max(0, p.used+now.Sub(p.since)-earned)
+	p.since, p.at = now, taken
+	p.skipped = p.used >= s.conn.h.opts.Patience
+	if p.skipped || s.paused || !s.farBehind() {
+		s.unholdLocked()
+	}
+}
+
+// unholdLocked says that the terminal does not wait for the subscriber any more.
+func (s *subscription) unholdLocked() {
+	if s.patience.holds {
+		s.patience.holds = false
+		s.ch.term.ack.slow--
+	}
+}
+
+// advancedLocked is called when a subscriber has moved on.
+func (t *terminal) advancedLocked(s *subscription) {
+	switch {
+	case !t.ack.held || s.farBehind():
+	case !t.holds:
+		t.releaseAckLocked()
+	case s.patience.holds:
+		s.chargeLocked(time.Now())
+		if t.ack.slow == 0 {
+			t.releaseAckLocked()
+		}
+	}
+}
+
+// leftLocked is called when a subscription has ended.
+func (t *terminal) leftLocked(s *subscription) {
+	s.unholdLocked()
+	if t.ack.slow == 0 {
+		t.releaseAckLocked()
+	}
+}
+
+// freeLocked says that the terminal waits for nobody.
+func (t *terminal) freeLocked() {
+	t.ack.held = false
+	if t.ack.slow == 0 {
+		return
+	}
+	now := time.Now()
+	for _, s := range t.subs {
+		if s.patience.holds {
+			s.chargeLocked(now)
+			s.unholdLocked()
+		}
+	}
+}

@@ -1,0 +1,205 @@
+package host
+
+import (
+	"cmp"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"time"
+
+	"tether/ahp"
+	"tether/mcp/screen"
+)
+
+// shellsPath is where administrators see the shells of the host, and end one.
+const shellsPath = "/shells"
+
+// Inspector is a ServerProcess that knows what runs in it. Its methods may read what the system says of processes.
+type Inspector interface {
+	ServerProcess
+	// Command is what was started.
+	Command() []string
+	// Foreground is the command line that has the terminal's keyboard, or a name for it; empty if that is the shell itself.
+	Foreground() string
+}
+
+// Shell is a shell of the host's as administrators see it.
+type Shell struct {
+	ID         string     `json:"id"`
+	Name       string     `json:"name"`
+	Command    string     `json:"command,omitempty"`
+	Owner      string     `json:"owner"` // who started it: the name of a token, a session, or what the client calls itself
+	Cwd        string     `json:"cwd,omitempty"`
+	Created    time.Time  `json:"created"`
+	AloneSince *time.Time `json:"alone_since,omitempty"` // since when no client is there; nil while one is
+	Foreground string     `json:"foreground,omitempty"`  // what runs in it; empty for the shell alone
+	Exited     bool       `json:"exited,omitempty"`
+}
+
+// aloneLocked returns since when no client is there for a shell of the host's: neither who started it, nor who holds it, nor anybody who
+// watches. It is zero while one is, and for the shell of a session, which ends with that.
+func (h *Host) aloneLocked(t *terminal) time.Time {
+	holder := h.clients[t.state.Claim.ClientID]
+	if t.state.Claim.Kind == ahp.ClaimSession || t.creator.conn != nil || holder != nil && holder.conn != nil || t.observersLocked() > 0 {
+		return time.Time{}
+	}
+	since := t.created
+	for _, at := range []time.Time{t.creator.left, t.unwatched} {
+		if at.After(since) {
+			since = at
+		}
+	}
+	if holder != nil && holder.left.After(since) {
+		since = holder.left
+	}
+	return since
+}
+
+// shells lists the shells of the host, oldest first.
+func (h *Host) shells() []Shell {
+	h.mu.Lock()
+	var all []Shell
+	var procs []ServerProcess
+	for _, t := range h.order {
+		if t.remote() {
+			continue
+		}
+		i := t.describeLocked()
+		s := Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
+			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil}
+		if since := h.aloneLocked(t); !since.IsZero() {
+			since = since.UTC()
+			s.AloneSince = &since
+		}
+		all, procs = append(all, s), append(procs, t.proc)
+	}
+	h.mu.Unlock()
+	for i := range all {
+		if p, ok := procs[i].(Inspector); ok {
+			all[i].Command = screen.Clean(strings.Join(p.Command(), " "))
+			if !all[i].Exited {
+				all[i].Foreground = cmp.Or(all[i].Foreground, screen.Clean(head(p.Foreground())))
+			}
+		}
+	}
+	return all
+}
+
+// starterLocked names who has started a shell.
+func (h *Host) starterLocked(t *terminal) string {
+	if s := h.talks[t.creator.id]; s != nil {
+		for agent, of := range h.agentTalks {
+			if of == s {
+				return agent
+			}
+		}
+		return s.state.Title
+	}
+	return t.creator.machineLocked()
+}
+
+// serveShells answers administrators: GET lists shells, DELETE ends one.
+func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
+	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
+	p, why := h.admit(r)
+	switch {
+	case why == nil && fromOtherPage(r):
+		why = errForeignSite
+	case why == nil && !p.may(rightShells):
+		why = &refusal{status: http.StatusForbidden, text: "this token is not an administrator's"}
+	}
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	id, one := strings.CutPrefix(r.URL.Path, shellsPath+"/")
+	switch {
+	case !one && r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(map[string][]Shell{"shells": append([]Shell{}, h.shells()...)}) // fails only with the connection
+	case one && r.Method == http.MethodDelete:
+		if !h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil) {
+			http.Error(w, "there is no such shell", http.StatusNotFound)
+			return
+		}
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		http.Error(w, "GET "+shellsPath+" lists shells, DELETE "+shellsPath+"/ID ends one", http.StatusMethodNotAllowed)
+	}
+}
+
+// endShell disposes of a shell of the host's, if it is there and is still wanted to end.
+func (h *Host) endShell(id string, by remote, why string, wanted func(*terminal) bool) bool {
+	h.mu.Lock()
+	for _, t := range h.order {
+		if t.id != id || t.remote() || wanted != nil && !wanted(t) {
+			continue
+		}
+		h.disposeLocked(t, nil)
+		proc, uri, client := t.proc, t.uri, t.creator.id
+		h.mu.Unlock()
+		proc.Kill()
+		h.audit(AuditDisposed, by, AuditEvent{Client: client, Terminal: uri, Detail: why})
+		h.log.Info().Str("terminal", uri).Str("reason", why).Msg("shell ended")
+		return true
+	}
+	h.mu.Unlock()
+	return false
+}
+
+// endLonely ends the shells of the host to which no client comes back within the grace time, until the host closes. The time counts while
+// no client is there and nothing but the shell is in the foreground, as far as looking now and then tells.
+func (h *Host) endLonely(grace time.Duration) {
+	tick := time.NewTicker(min(max(grace/8, 100*time.Millisecond), 30*time.Second))
+	defer tick.Stop()
+	counts := map[*terminal]time.Time{} // since when the time counts
+	for {
+		select {
+		case <-tick.C:
+		case <-h.ctx.Done():
+			return
+		}
+		still := map[*terminal]time.Time{}
+		for t, since := range h.lonely() {
+			if h.busy(t) {
+				since = time.Now()
+			} else if before := counts[t]; before.After(since) { // something has run since then
+				since = before
+			}
+			still[t] = since
+			if time.Since(since) >= grace {
+				h.endShell(t.id, remote{name: "tether-host"}, "no client has come back to it", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
+			}
+		}
+		counts = still
+	}
+}
+
+// lonely returns the shells of the host without a client, and since when that is so.
+func (h *Host) lonely() map[*terminal]time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[*terminal]time.Time{}
+	for _, t := range h.order {
+		if t.remote() {
+			continue
+		}
+		if since := h.aloneLocked(t); !since.IsZero() {
+			all[t] = since
+		}
+	}
+	return all
+}
+
+// busy reports whether something runs in the foreground of a shell.
+func (h *Host) busy(t *terminal) bool {
+	h.mu.Lock()
+	exited, running := t.state.Lifecycle.Exited(), t.describeLocked().Running != ""
+	h.mu.Unlock()
+	if exited || running {
+		return !exited
+	}
+	p, ok := t.proc.(Inspector)
+	return ok && p.Foreground() != ""
+}

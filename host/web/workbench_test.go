@@ -1,0 +1,141 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/host"
+	"tether/internal/testkit"
+)
+
+// hostProcess starts tether-host and returns its address. What it gets as token file has the token that is returned.
+func hostProcess(t *testing.T) (address, token string) {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "tether-host")
+	if out, err := exec.Command("go", "build", "-o", program, "tether/cmd/tether-host").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	own := filepath.Join(dir, "own.token")
+	c := exec.Command(program, "--listen", "127.0.0.1:0", "--tokens", filepath.Join(dir, "state", "tokens.json"), "--token-file", own)
+	c.Env = append(os.Environ(), "HOME="+dir, "TETHER_ALLOW_ROOT=1")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.StartTree(t, c)
+	line, err := bufio.NewReader(out).ReadString('\n')
+	address, ok := strings.CutPrefix(strings.TrimSpace(line), "READY ws://")
+	if err != nil || !ok {
+		t.Fatalf("the host says %q, %v", line, err)
+	}
+	data, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address, strings.TrimSpace(string(data))
+}
+
+// get is what a server answers, "" while it does not.
+func get(t *testing.T, url, token string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(body)
+}
+
+// firstRow is the first row of VS Code's list of commands.
+const firstRow = `(document.querySelector('.quick-input-widget:not([style*="display: none"]) .quick-input-list .monaco-list-row')?.getAttribute('aria-label') ?? '')`
+
+// pick types into the list and takes the first row when it is the one.
+func (b *browser) pick(name string) {
+	b.t.Helper()
+	b.do("type", args{"text": name}, nil)
+	_, row, found := strings.Cut(name, ": ") // the category is not shown where all that fit are of one
+	if !found {
+		row = name
+	}
+	js, err := json.Marshal(row)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.wait(firstRow + ".includes(" + string(js) + ")")
+	b.do("key", args{"key": "Enter"}, nil)
+}
+
+// command has VS Code do something.
+func (b *browser) command(name string) {
+	b.t.Helper()
+	testkit.Eventually(b.t, testkit.Patience, "the list of commands", func() bool {
+		b.do("key", args{"key": "F1"}, nil) // before the workbench is ready it does nothing
+		return b.text(firstRow) != ""
+	})
+	b.pick(name)
+}
+
+// VS Code's own workbench, as it comes, uses tether-host as its agent host: it connects, starts a shell there, types into it, and ends it.
+func TestVSCodesWorkbench(t *testing.T) {
+	b := newBrowser(t)
+	address, token := hostProcess(t)
+	url := testkit.StartVSCodeWorkbench(t, "../..", address, token)
+	testkit.Eventually(t, testkit.Patience, "VS Code's server answers", func() bool { return get(t, url, "") != "" })
+	shells := func() []host.Shell {
+		var got struct{ Shells []host.Shell }
+		if err := json.Unmarshal([]byte(get(t, "http://"+address+"/shells", token)), &got); err != nil {
+			t.Fatal(err)
+		}
+		return got.Shells
+	}
+	b.do("open", nil, nil)
+	b.do("goto", args{"url": url + "/?ew=true"}, nil) // without a folder nothing asks whom to trust
+	b.wait("document.querySelector('.monaco-workbench .part.statusbar')")
+
+	testkit.Eventually(t, testkit.Patience, "VS Code offers terminals of the host", func() bool { // once it is connected
+		b.command("Terminal: Create New Terminal (With Profile)")
+		b.wait(`/profile/i.test(document.querySelector('.quick-input-widget input')?.placeholder ?? '')`)
+		there := b.text(`String([...document.querySelectorAll('.quick-input-list .monaco-list-row')].some(r => r.getAttribute('aria-label').includes('Agent Host (Local)')))`)
+		if there != "true" {
+			b.do("key", args{"key": "Escape"}, nil)
+		}
+		return there == "true"
+	})
+	b.pick("Agent Host (Local)")
+	testkit.Eventually(t, testkit.Patience, "the host has a shell of VS Code's", func() bool { return len(shells()) == 1 })
+	shell := shells()[0]
+	if shell.Owner != "VS Code" || shell.AloneSince != nil {
+		t.Errorf("the shell is %+v", shell)
+	}
+
+	b.command("Terminal: Focus on Terminal View")
+	b.wait("document.activeElement?.classList.contains('xterm-helper-textarea')")
+	b.do("type", args{"text": "echo workbench-$((40+2))\n"}, nil)
+	testkit.Eventually(t, testkit.Patience, "what is typed reaches the shell", func() bool {
+		return strings.Contains(get(t, "http://"+address+"/terminals/"+shell.ID+".txt", token), "\nworkbench-42")
+	})
+	b.shot("vscode-workbench")
+
+	b.command("Terminal: Kill the Active Terminal Instance")
+	testkit.Eventually(t, testkit.Patience, "the shell is gone", func() bool { return len(shells()) == 0 })
+}

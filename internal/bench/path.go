@@ -1,0 +1,484 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"tether/internal/jsonspan"
+	"tether/jsonrpc/wsconn"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// What tether must be as installed, of another peer in the same run.
+const (
+	floorOfRelay      = 0.95 // of the throughput of relaysock64-hand-64
+	floorCPUOfVSCode  = 0.16
+	floorEchoOfRelay  = 1.25 // of what that adds to the bare pty's echo, p50
+	floorEchoOfRelay9 = 1.4  // the same, p99
+	floorBesideVSCode = 0.5  // of the echo beside a flood, p99
+	floorBesideRelay  = 1.2  // of relaywin64-hand-64, p50 and p99
+	floorTyped        = 0.55 // of the flood's throughput, while somebody types beside it
+)
+
+// A path carries the output of programs on ptys to viewers.
+type path interface {
+	// open runs argv in a terminal; show is called with all that it prints, from one goroutine at a time.
+	open(ctx context.Context, argv []string, show func(p []byte)) (*screen, error)
+	pids() []int
+	stop()
+}
+
+// screen is a terminal, and who sees it and types there.
+type screen struct {
+	write func(p []byte) error
+	close func()
+}
+
+// tetherPath is the daemon and the host; keys come from a user interface that shows another terminal.
+type tetherPath struct{ *rig }
+
+func (p tetherPath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
+	id, uri, err := p.start(ctx, argv...)
+	if err != nil {
+		return nil, err
+	}
+	o, err := p.watch(ctx, uri, show)
+	if err != nil {
+		return nil, err
+	}
+	conn, err := ipc.Dial(ctx, p.socket)
+	if err == nil {
+		_, err = upgrade(conn)
+	}
+	if err != nil {
+		o.close()
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(io.Discard, conn) }() // lists of terminals
+	return &screen{func(keys []byte) error {
+		_, err := conn.Write(shortText(fmt.Sprintf(`{"type":"pty:input","id":%q,"data":%q}`, id, keys)))
+		return err
+	}, func() {
+		_ = p.kill(ctx, id) // the rig's end kills it too
+		conn.Close()
+		o.close()
+	}}, nil
+}
+
+func (p tetherPath) stop() { p.close() }
+
+// pids are the daemon, the host and the holders.
+func (p tetherPath) pids() []int {
+	pids := []int{p.daemon.Process.Pid, p.server.Process.Pid}
+	all, _ := proc.List()
+	for _, one := range all {
+		if one.Parent == p.daemon.Process.Pid {
+			pids = append(pids, one.Pid)
+		}
+	}
+	return pids
+}
+
+// relayPath is a reference peer.
+type relayPath struct {
+	host, daemon      *exec.Cmd
+	hostAt, daemonAt  string
+	hostEnd, daemonIn io.Closer
+}
+
+func startRelay(held bool) (path, error) {
+	p := &relayPath{}
+	var err error
+	if p.host, p.hostEnd, p.hostAt, err = relayProcess("relay-host", "-"); err != nil {
+		return nil, err
+	}
+	p.daemon, p.daemonIn, p.daemonAt, err = relayProcess("relay-daemon", "ws://"+p.hostAt, strconv.FormatBool(held))
+	if err != nil {
+		p.hostEnd.Close()
+		_ = p.host.Wait()
+		return nil, err
+	}
+	return p, nil
+}
+
+// relayProcess starts a part of a reference peer and returns the address that it prints.
+func relayProcess(args ...string) (cmd *exec.Cmd, end io.Closer, at string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	cmd = exec.Command(self, append([]string{childArg}, args...)...)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, nil, "", err
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	return cmd, in, strings.TrimSpace(line), err
+}
+
+func (p *relayPath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
+	keys, err := net.Dial("tcp", p.daemonAt)
+	if err != nil {
+		return nil, err
+	}
+	line, err := json.Marshal(argv)
+	if err == nil {
+		_, err = keys.Write(append(line, '\n'))
+	}
+	id := ""
+	if err == nil {
+		id, err = bufio.NewReader(keys).ReadString('\n')
+	}
+	var conn *wsconn.Conn
+	if err == nil {
+		conn, err = wsconn.Dial(ctx, "ws://"+p.hostAt+"/view?id="+strings.TrimSpace(id), wsconn.Options{})
+	}
+	if err != nil {
+		keys.Close()
+		return nil, err
+	}
+	go func() {
+		var text []byte
+		for {
+			msg, err := conn.Recv(context.Background())
+			if err != nil {
+				return
+			}
+			_, quoted, err := cutRelayed(msg)
+			if err != nil {
+				return
+			}
+			if text, err = jsonspan.AppendUnquote(text[:0], quoted); err != nil {
+				return
+			}
+			show(text)
+		}
+	}()
+	return &screen{func(key []byte) error { _, err := keys.Write(key); return err }, func() { keys.Close(); conn.Close() }}, nil
+}
+
+func (p *relayPath) pids() []int {
+	pids := []int{p.host.Process.Pid, p.daemon.Process.Pid}
+	all, _ := proc.List()
+	for _, one := range all {
+		if line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", one.Pid)); err == nil && one.Parent == p.daemon.Process.Pid &&
+			bytes.Contains(line, []byte("\x00relay-holder\x00")) {
+			pids = append(pids, one.Pid)
+		}
+	}
+	return pids
+}
+
+func (p *relayPath) stop() {
+	p.daemonIn.Close()
+	_ = p.daemon.Wait()
+	p.hostEnd.Close()
+	_ = p.host.Wait()
+}
+
+// vscodePath is VS Code's host, which runs the programs itself.
+type vscodePath struct{ *contender }
+
+func (p vscodePath) open(ctx context.Context, argv []string, show func([]byte)) (*screen, error) {
+	if argv[0] == echoing[0] {
+		argv = []string{"sh", "-c", "'" + echoing[2] + "'"}
+	}
+	t, err := p.contender.open(ctx, argv...)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	t.show = show
+	t.mu.Unlock()
+	show([]byte("ready"))
+	return &screen{func(key []byte) error { return t.enter(ctx, string(key)) }, func() { t.conn.Close() }}, nil
+}
+
+func (p vscodePath) pids() []int { return []int{p.pid} }
+func (p vscodePath) stop()       { p.contender.stop() }
+
+// Names of the paths; the first is what people install.
+const (
+	asInstalled  = "as installed"
+	withoutHeld  = "without holders"
+	relayPlain   = "relaywin64-hand-64"
+	relayHeld    = "relaysock64-hand-64"
+	besideVSCode = "VS Code's host"
+)
+
+type namedPath struct {
+	name  string
+	start func(context.Context) (path, error)
+}
+
+func allPaths(s settings) []namedPath {
+	ours := func(p programs) func(context.Context) (path, error) {
+		return func(ctx context.Context) (path, error) {
+			r, err := newRig(ctx, p)
+			return tetherPath{r}, err
+		}
+	}
+	paths := []namedPath{
+		{asInstalled, ours(s.programs)},
+		{withoutHeld, ours(s.programs.direct())},
+		{relayPlain, func(context.Context) (path, error) { return startRelay(false) }},
+		{relayHeld, func(context.Context) (path, error) { return startRelay(true) }},
+	}
+	if _, err := os.Stat(filepath.Join(peerDir, "vs", "out")); err == nil {
+		paths = append(paths, namedPath{besideVSCode, func(ctx context.Context) (path, error) {
+			c, err := startVSCode(ctx)
+			return vscodePath{c}, err
+		}})
+	}
+	return paths
+}
+
+// walked is what one round measured of one path.
+type walked struct {
+	plain, coloured, cpu float64 // MB/s, MB/s, ms/MB
+	alone, beside        []float64
+	quiet, typed         float64 // MB/s of the flood, without and with somebody who types beside it
+}
+
+// pathPart has all paths carry the same programs, in turn.
+func pathPart(ctx context.Context, s settings) ([]row, error) {
+	all := map[string][]walked{}
+	var bare []float64
+	paths := allPaths(s)
+	for range s.rounds {
+		k, err := newBareKeyboard()
+		if err != nil {
+			return nil, err
+		}
+		for n := range s.keys / 2 {
+			took, err := k.press(key(n))
+			if err != nil {
+				return nil, err
+			}
+			bare = append(bare, millis(took))
+		}
+		k.close()
+		for _, p := range paths {
+			w, err := walk(ctx, s, p.start)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			all[p.name] = append(all[p.name], w)
+		}
+	}
+	return pathRows(paths, bare, all), nil
+}
+
+// pathRows are what each path did, and ours of the others.
+func pathRows(paths []namedPath, bare []float64, all map[string][]walked) []row {
+	const part = "the whole path"
+	rows := quantiles(part, "bare pty: echo", bare)
+	type measure struct {
+		name, unit string
+		value      func(walked) float64
+	}
+	measures := []measure{
+		{"plain", "MB/s", func(w walked) float64 { return w.plain }},
+		{"coloured", "MB/s", func(w walked) float64 { return w.coloured }},
+		{"CPU of all servers, coloured", "ms/MB", func(w walked) float64 { return w.cpu }},
+		{"echo, p50", "ms", func(w walked) float64 { return quantile(w.alone, 0.5) }},
+		{"echo, p99", "ms", func(w walked) float64 { return quantile(w.alone, 0.99) }},
+		{"echo beside a flood, p50", "ms", func(w walked) float64 { return quantile(w.beside, 0.5) }},
+		{"echo beside a flood, p99", "ms", func(w walked) float64 { return quantile(w.beside, 0.99) }},
+		{"the flood while somebody types, of that without", "", func(w walked) float64 { return w.typed / w.quiet }},
+	}
+	of := func(name string, n int) float64 {
+		var values []float64
+		for _, w := range all[name] {
+			values = append(values, measures[n].value(w))
+		}
+		return median(values)
+	}
+	for n, m := range measures {
+		for _, p := range paths {
+			rows = append(rows, row{Part: part, Name: p.name + ": " + m.name, Value: of(p.name, n), Unit: m.unit})
+		}
+	}
+	ratio := func(n int, name string) row {
+		return row{Part: part, Name: measures[n].name + ", of " + name, Value: of(asInstalled, n) / of(name, n)}
+	}
+	above := func(n int, at float64) row {
+		b := quantile(bare, at)
+		return row{Part: part, Name: measures[n].name + ", above the bare pty, of " + relayHeld,
+			Value: (of(asInstalled, n) - b) / max(of(relayHeld, n)-b, 0.001)}
+	}
+	rows = append(rows, ratio(0, relayHeld).least(floorOfRelay), ratio(1, relayHeld).least(floorOfRelay),
+		above(3, 0.5).most(floorEchoOfRelay), above(4, 0.99).most(floorEchoOfRelay9),
+		ratio(5, relayPlain).most(floorBesideRelay), ratio(6, relayPlain).most(floorBesideRelay),
+		row{Part: part, Name: measures[7].name, Value: of(asInstalled, 7)}.least(floorTyped))
+	if len(all[besideVSCode]) > 0 {
+		rows = append(rows, ratio(2, besideVSCode).most(floorCPUOfVSCode), ratio(6, besideVSCode).most(floorBesideVSCode))
+	}
+	return rows
+}
+
+// walk starts a path and measures it.
+func walk(ctx context.Context, s settings, start func(context.Context) (path, error)) (w walked, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*peerWithin)
+	defer cancel()
+	p, err := start(ctx)
+	if err != nil {
+		return w, err
+	}
+	defer p.stop()
+	if w.plain, _, err = pass(ctx, p, "plain", s.megabytes/5); err != nil {
+		return w, fmt.Errorf("plain: %w", err)
+	}
+	if w.coloured, w.cpu, err = pass(ctx, p, "coloured", s.megabytes/5); err != nil {
+		return w, fmt.Errorf("coloured: %w", err)
+	}
+	if w.alone, err = typeAt(ctx, p, s.keys/2); err != nil {
+		return w, fmt.Errorf("echo: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return w, err
+	}
+	var shown atomic.Int64
+	f, err := p.open(ctx, []string{self, childArg, "coloured", "0"}, func(b []byte) { shown.Add(int64(len(b))) })
+	if err != nil {
+		return w, err
+	}
+	defer f.close()
+	if err := until(ctx, func() bool { return shown.Load() > 0 }); err != nil {
+		return w, err
+	}
+	if err := f.write([]byte("\n")); err != nil {
+		return w, err
+	}
+	rate := func(from int64, began time.Time) float64 {
+		return float64(shown.Load()-from) / 1e6 / time.Since(began).Seconds()
+	}
+	from, began := shown.Load(), time.Now()
+	if err := sleep(ctx, s.flow/2); err != nil {
+		return w, err
+	}
+	w.quiet = rate(from, began)
+	from, began = shown.Load(), time.Now()
+	if w.beside, err = typeAt(ctx, p, s.keys/2); err != nil {
+		return w, fmt.Errorf("echo beside a flood: %w", err)
+	}
+	w.typed = rate(from, began)
+	return w, nil
+}
+
+// pass returns how fast a program's output came to a viewer, all of which must come, and the CPU time of all servers for each MB.
+func pass(ctx context.Context, p path, kind string, megabytes int) (rate, cpu float64, err error) {
+	c, err := findCorpus(kind)
+	if err != nil {
+		return 0, 0, err
+	}
+	w := newWork(c, max(1, megabytes))
+	argv, err := w.argv()
+	if err != nil {
+		return 0, 0, err
+	}
+	var shown atomic.Int64
+	sc, err := p.open(ctx, argv, func(b []byte) { shown.Add(int64(len(b))) })
+	if err != nil {
+		return 0, 0, err
+	}
+	defer sc.close()
+	if err := until(ctx, func() bool { return shown.Load() > 0 }); err != nil {
+		return 0, 0, err
+	}
+	before := cpuOf(p.pids())
+	first, began := shown.Load(), time.Now()
+	if err := sc.write([]byte("\n")); err != nil {
+		return 0, 0, err
+	}
+	want := w.want.bytes - int64(len(onTerminal([]byte(childReady))))
+	if err := until(ctx, func() bool { return shown.Load()-first >= want }); err != nil {
+		return 0, 0, fmt.Errorf("%d of %d bytes came: %w", shown.Load()-first, want, err)
+	}
+	took, mb := time.Since(began), float64(want)/1e6
+	return mb / took.Seconds(), (cpuOf(p.pids()) - before) / mb, nil
+}
+
+// cpuOf is the CPU time of processes in ms, as far as it is told.
+func cpuOf(pids []int) float64 {
+	sum := 0.0
+	for _, pid := range pids {
+		took, _ := cpuTime(pid)
+		sum += millis(took)
+	}
+	return sum
+}
+
+// typeAt types keys at a terminal of its own and returns how long each took to come back.
+func typeAt(ctx context.Context, p path, keys int) ([]float64, error) {
+	came := make(chan time.Time, 64)
+	sc, err := p.open(ctx, echoing, func([]byte) { came <- time.Now() })
+	if err != nil {
+		return nil, err
+	}
+	defer sc.close()
+	timeout := time.NewTimer(keyTimeout)
+	defer timeout.Stop()
+	var all []float64
+	for n := -1; n < keys; n++ { // before the first key it says that it is ready
+		began := time.Now()
+		if n >= 0 {
+			k := key(n)
+			began = time.Now()
+			if err := sc.write([]byte{k}); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case at := <-came:
+			if n >= 0 {
+				all = append(all, millis(at.Sub(began)))
+			}
+		case <-timeout.C:
+			return nil, errors.New("a key did not come back")
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if n < 0 {
+			time.Sleep(settle / 4)
+			for len(came) > 0 {
+				<-came
+			}
+		}
+	}
+	return all, nil
+}
+
+// until waits for cond.
+func until(ctx context.Context, cond func() bool) error {
+	_, err := poll(ctx, func() (struct{}, error) {
+		if !cond() {
+			return struct{}{}, errNotYet
+		}
+		return struct{}{}, nil
+	})
+	return err
+}

@@ -1,0 +1,95 @@
+// Package demo is the dev server of tether demo: a real HTTP server with an access log, which serves one page and sees when it changes.
+package demo
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Page is the name of the file that is served.
+const Page = "page.html"
+
+// look is how often the file is looked at. Its system need not know how to tell of changes.
+const look = 100 * time.Millisecond
+
+// Serve serves the page in dir on a free loopback port until ctx ends. To out it writes "listening on URL" first, then a line per request
+// and a line when the page has changed.
+func Serve(ctx context.Context, dir string, out io.Writer) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { l.Close() })()
+	page := filepath.Join(dir, Page)
+	fmt.Fprintf(out, "\x1b[1mdev server\x1b[0m listening on http://%s\n", l.Addr())
+	go watch(ctx, page, out)
+	server := &http.Server{Handler: logged(out, serving(page)), ReadHeaderTimeout: 5 * time.Second}
+	err = server.Serve(l)
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// serving serves the page at every path but /missing.
+func serving(page string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := os.ReadFile(page)
+		if err != nil || r.URL.Path == "/missing" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(text) // whoever asked may be gone
+	})
+}
+
+// watch says when the file has changed, until ctx ends.
+func watch(ctx context.Context, page string, out io.Writer) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	last, _ := os.ReadFile(page)
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if now, err := os.ReadFile(page); err == nil && string(now) != string(last) {
+			last = now
+			fmt.Fprintf(out, "%s \x1b[36m%s has changed\x1b[0m, %d bytes\n", time.Now().Format(time.TimeOnly), Page, len(now))
+		}
+	}
+}
+
+// logged writes one line per request.
+func logged(out io.Writer, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		s := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		next.ServeHTTP(s, r)
+		colour := 32 // green
+		if s.status >= http.StatusBadRequest {
+			colour = 31
+		}
+		fmt.Fprintf(out, "%s %s %q \x1b[%dm%d\x1b[0m %v\n", began.Format(time.TimeOnly), r.Method, r.URL.Path, colour, s.status,
+			time.Since(began).Round(time.Microsecond))
+	})
+}
+
+// statusWriter remembers the status.
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (s *statusWriter) WriteHeader(status int) {
+	s.status = status
+	s.ResponseWriter.WriteHeader(status)
+}

@@ -1,0 +1,111 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/mcp"
+)
+
+// modern is the metadata of a request in the protocol without sessions.
+const modern = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}}`
+
+// bare calls a method in each version of the protocol, over lines and over HTTP, and hands each answer to check as it was sent.
+func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *testing.T, answer string)) {
+	t.Helper()
+	request := func(params string) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":{%s}}`, method, params)
+	}
+	t.Run("lines", func(t *testing.T) {
+		c := raw(t, s)
+		c.send(request(params))
+		line, err := c.in.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, line)
+	})
+	url := listen(t, s).URL
+	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
+		t.Run(version, func(t *testing.T) {
+			_, header, _ := post(t, url, strings.Replace(initialize, "2025-11-25", version, 1))
+			_, _, text := post(t, url, request(params), "Mcp-Session-Id", header.Get("Mcp-Session-Id"), "Mcp-Protocol-Version", version)
+			check(t, text)
+		})
+	}
+	t.Run("2026-07-28", func(t *testing.T) {
+		with := modern
+		if params != "" {
+			with += "," + params
+		}
+		var name struct{ URI, Name string }
+		if err := json.Unmarshal([]byte("{"+params+"}"), &name); err != nil {
+			t.Fatal(err)
+		}
+		_, _, text := post(t, url, request(with), "Mcp-Protocol-Version", "2026-07-28", "Mcp-Method", method, "Mcp-Name", name.URI+name.Name)
+		check(t, text)
+	})
+}
+
+// What was not declared does not exist, in any version of the protocol.
+func TestUndeclaredMethods(t *testing.T) {
+	for method, params := range map[string]string{"prompts/list": "", "prompts/get": `"name":"x"`, "logging/setLevel": `"level":"info"`} {
+		t.Run(method, func(t *testing.T) {
+			bare(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}), method, params, func(t *testing.T, answer string) {
+				if !strings.Contains(answer, `"code":-32601`) {
+					t.Errorf("answered %s", answer)
+				}
+			})
+		})
+	}
+}
+
+// A terminal that has printed nothing has an empty text, not none.
+func TestEmptyResource(t *testing.T) {
+	f := &fakeTerminals{}
+	f.add("pty-a", mcp.OwnerUser)
+	bare(t, newServer(t, mcp.Options{Terminals: f}), "resources/read", `"uri":"terminal:///pty-a"`, func(t *testing.T, answer string) {
+		for _, want := range []string{`"text":""`, `"uri":"terminal:///pty-a"`, `"mimeType":"text/plain"`, `"tether/cursor":0`, `"tether/untrusted":true`} {
+			if !strings.Contains(answer, want) {
+				t.Errorf("%s is missing in %s", want, answer)
+			}
+		}
+	})
+}
+
+// What has been printed is in the structured content too, for clients that show a model nothing else; and the tools whose answers are
+// long say so to Claude Code, which cuts them otherwise.
+func TestLongAnswers(t *testing.T) {
+	f := &fakeTerminals{}
+	f.add("pty-a", mcp.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))
+	session := one(t, f)
+	for tool, args := range map[string]m{"read_terminal": {}, "wait_terminal": {"pattern": "log"}} {
+		args["terminalId"] = "pty-a"
+		r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var text, structured any
+		unmarshal(t, r.Content[0].(*sdk.TextContent).Text, &text)
+		all, _ := json.Marshal(r.StructuredContent)
+		unmarshal(t, string(all), &structured)
+		if d := cmp.Diff(text, structured); d != "" || len(all) < 8000 {
+			t.Errorf("%s: the structured content of %d bytes differs (-text +structured):\n%s", tool, len(all), d)
+		}
+	}
+	tools, err := session.ListTools(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tool := range tools.Tools {
+		want := tool.Name == "read_terminal" || tool.Name == "list_terminals"
+		if size, ok := tool.Meta["anthropic/maxResultSizeChars"]; ok != want || ok && size != 500_000.0 {
+			t.Errorf("%s has the metadata %v", tool.Name, tool.Meta)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"tether/mcp/screen"
+)
+
+// maxCandidates bounds the terminals that an ambiguous name is answered with.
+const maxCandidates = 8
+
+// resolve checks the terminal that a call names and replaces a name by its id. What fits none stays as it is: each tool has its own
+// answer to that.
+func (s *Server) resolve(t *target) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	if _, err := s.opts.Terminals.Open(t.TerminalID); err == nil {
+		return nil
+	}
+	id, err := Resolve(s.opts.Terminals.List(), s.opts.Machine, t.TerminalID)
+	if err == nil {
+		t.TerminalID = id
+	}
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// Resolve returns the id of the one terminal that ref names: by its id, by its name as list_terminals shows it, or by that name without
+// or with the machine in front; here is the machine of terminals that name none, "" if it is not known. A full name comes before one
+// without its machine, so that no machine can take another's name, and a running terminal's before those that have exited. The error is
+// ErrNotFound, or a sentence for the model that lists the candidates.
+func Resolve(all []Info, here, ref string) (id string, err error) {
+	const fullRunning, fullExited, shortRunning, shortExited, ranks = 0, 1, 2, 3, 4
+	var found [ranks][]Info
+	for _, i := range all {
+		rank := fullRunning
+		full, short := names(i, here)
+		switch {
+		case i.ID == ref:
+			return ref, nil
+		case ref == "":
+			continue
+		case full == ref:
+		case short == ref:
+			rank = shortRunning
+		default:
+			continue
+		}
+		if i.Exit != nil {
+			rank++
+		}
+		found[rank] = append(found[rank], i)
+	}
+	for _, fit := range found {
+		switch len(fit) {
+		case 0:
+		case 1:
+			return fit[0].ID, nil
+		default:
+			return "", ambiguous(ref, fit)
+		}
+	}
+	return "", ErrNotFound
+}
+
+// names are those of a terminal with and without its machine, as lists show them.
+func names(i Info, here string) (full, short string) {
+	name := screen.Clean(i.Name)
+	switch {
+	case i.Machine == "" && here == "":
+		return name, name
+	case i.Machine == "":
+		return screen.Clean(here) + "/" + name, name
+	}
+	return name, strings.TrimPrefix(name, screen.Clean(i.Machine)+"/")
+}
+
+// ambiguous names the terminals that a name fits.
+func ambiguous(ref string, fit []Info) error {
+	var list []string
+	for _, i := range fit[:min(len(fit), maxCandidates)] {
+		list = append(list, fmt.Sprintf("%s (%.100s)", i.ID, screen.Clean(i.Name)))
+	}
+	more := ""
+	if n := len(fit) - len(list); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return said(fmt.Sprintf("%.60q fits %d terminals: %s%s; use an id", ref, len(fit), strings.Join(list, ", "), more))
+}

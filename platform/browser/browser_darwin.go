@@ -1,0 +1,3 @@
+package browser
+
+func command() []string { return []string{"open"} }

@@ -1,0 +1,74 @@
+//go:build unix
+
+package dirs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check says which directory on the way to these keeps this user out, whose it is, and what to do. It is for explaining why something
+// failed: nil means that it finds nothing, not that all works.
+func (d Dirs) Check() error {
+	for _, dir := range []string{d.Runtime, d.State} {
+		if err := usable(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// usable looks at dir, or at the directory in which it would be made.
+func usable(dir string) error {
+	for at := dir; ; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil && at != filepath.Dir(at) {
+			continue // not there, or behind one that keeps us out
+		}
+		if err != nil {
+			return nil
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		_, inside := os.Lstat(filepath.Join(at, "x"))
+		mine := ok && int(stat.Uid) == os.Geteuid()
+		switch {
+		case !ok || at != dir && !errors.Is(inside, fs.ErrPermission) && unix.Access(at, unix.W_OK) == nil:
+			return nil
+		case at == dir && mine && unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK) == nil:
+			return nil
+		case mine:
+			return fmt.Errorf("%s is closed to you (mode %04o): chmod u+rwx %s", at, info.Mode().Perm(), at)
+		}
+		cure := "set HOME to your own home directory"
+		if os.Getenv(HomeVar) != "" {
+			cure = "unset " + HomeVar + ", or set it to a directory of your own"
+		}
+		return fmt.Errorf("%s belongs to %s: %s", at, nameOf(stat.Uid), cure)
+	}
+}
+
+// nameOf is the name of a user, or the number of one who has none.
+func nameOf(uid uint32) string {
+	id := strconv.FormatUint(uint64(uid), 10)
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return "user " + id
+}
+
+// Full returns the directory in which a file could not be written because the disk is full, or the person's share of it.
+func Full(err error) (dir string, full bool) {
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok || !errors.Is(err, unix.ENOSPC) && !errors.Is(err, unix.EDQUOT) {
+		return "", false
+	}
+	return filepath.Dir(at.Path), true
+}

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package ipc
+
+import "errors"
+
+// Holds reports errors.ErrUnsupported: the system does not say who holds a lock.
+func Holds(int, string) (bool, error) { return false, errors.ErrUnsupported }

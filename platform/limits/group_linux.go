@@ -1,0 +1,98 @@
+package limits
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// patience is how long systemd may take for one request.
+const patience = 5 * time.Second
+
+// canGroup tries it: what counts is that it works, not what is installed.
+var canGroup = sync.OnceValue(func() bool {
+	var fs unix.Statfs_t
+	if unix.Statfs("/sys/fs/cgroup", &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC || runtimeDir() == "" {
+		return false
+	}
+	return run("systemd-run", "--user", "--scope", "--quiet", "--collect", "--", "true") == nil
+})
+
+// runtimeDir is where the user's systemd listens.
+func runtimeDir() string {
+	dir := os.Getenv("XDG_RUNTIME_DIR")
+	if _, err := os.Stat(filepath.Join(dir, "systemd/private")); dir == "" || err != nil {
+		return ""
+	}
+	return dir
+}
+
+func run(name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %.200s", name, err, strings.TrimSpace(string(out)))
+	}
+	return nil
+}
+
+// made are the groups whose bounds are set, by name.
+var made = struct {
+	sync.Mutex
+	all map[string]Group
+}{all: map[string]Group{}}
+
+func join(g Group, argv, env []string) ([]string, []string, error) {
+	if !canGroup() {
+		return nil, nil, ErrUnsupported
+	}
+	made.Lock()
+	defer made.Unlock()
+	if made.all[g.Name] != g {
+		if err := run("systemctl", g.properties()...); err != nil {
+			return nil, nil, err
+		}
+		made.all[g.Name] = g
+	}
+	return g.wrap(argv), withRuntimeDir(env, runtimeDir()), nil
+}
+
+// properties are the words that set the group's bounds, until the machine restarts.
+func (g Group) properties() []string {
+	args := []string{"--user", "set-property", "--runtime", g.slice()}
+	if g.Processes > 0 {
+		args = append(args, fmt.Sprintf("TasksMax=%d", g.Processes))
+	}
+	if g.Memory > 0 {
+		args = append(args, fmt.Sprintf("MemoryMax=%d", g.Memory), "MemorySwapMax=0")
+	}
+	return args
+}
+
+// wrap: with --scope, systemd-run registers its own process and becomes the command. The description keeps the command's words out of the
+// journal.
+func (g Group) wrap(argv []string) []string {
+	return append([]string{"systemd-run", "--user", "--scope", "--quiet", "--collect", "--description=tether", "--slice=" + g.slice(), "--"}, argv...)
+}
+
+// withRuntimeDir lets systemd-run find the user's systemd.
+func withRuntimeDir(env []string, dir string) []string {
+	if env == nil || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "XDG_RUNTIME_DIR=") }) {
+		return env
+	}
+	return append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
+}
+
+// slice is the name of the group for systemd, where a dash means a level.
+func (g Group) slice() string { return fmt.Sprintf("tether-agent_%s.slice", g.Name) }

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package limits
+
+func canGroup() bool { return false }
+
+func join(Group, []string, []string) ([]string, []string, error) { return nil, nil, ErrUnsupported }

@@ -1,0 +1,56 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// send uses the programs that desktops have for it: notify-send, else gdbus.
+func send(ctx context.Context, title, body string) error {
+	bus := busAddress()
+	if bus == "" {
+		return ErrUnsupported
+	}
+	for _, argv := range [][]string{
+		{"notify-send", "--app-name=tether", "--icon=dialog-question", "--", title, markup(body)},
+		{"gdbus", "call", "--session", "--dest=org.freedesktop.Notifications", "--object-path=/org/freedesktop/Notifications",
+			"--method=org.freedesktop.Notifications.Notify", "--", gvariant("tether"), "0", gvariant("dialog-question"), gvariant(title), gvariant(markup(body)), "[]", "{}", "-1"},
+	} {
+		path, err := exec.LookPath(argv[0])
+		if err != nil {
+			continue
+		}
+		cmd := exec.CommandContext(ctx, path, argv[1:]...)
+		cmd.Env = append(os.Environ(), "DBUS_SESSION_BUS_ADDRESS="+bus)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w: %.200s", argv[0], err, strings.TrimSpace(string(out)))
+		}
+		return nil
+	}
+	return ErrUnsupported
+}
+
+// busAddress is where the session's bus listens, "" if there is none. Programs that are given none would start one.
+func busAddress() string {
+	if bus := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); bus != "" {
+		return bus
+	}
+	path := filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "bus")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return "unix:path=" + path
+}
+
+// markup is text in the language of notifications' bodies.
+func markup(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+// gvariant is a string as gdbus reads it.
+func gvariant(text string) string { return strconv.Quote(text) }

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin && !windows
+
+package notify
+
+import "context"
+
+func send(context.Context, string, string) error { return ErrUnsupported }

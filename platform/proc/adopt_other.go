@@ -1,0 +1,17 @@
+//go:build !linux
+
+package proc
+
+import "errors"
+
+// AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents. Windows has jobs, which nothing leaves.
+func AdoptOrphans() error { return errors.ErrUnsupported }
+
+// ReapOrphans returns at once: nothing was adopted.
+func ReapOrphans(int, <-chan struct{}) {}
+
+// WaitForAll returns at once: nothing was adopted.
+func WaitForAll() {}
+
+// Children reports false: nothing was adopted.
+func Children() bool { return false }

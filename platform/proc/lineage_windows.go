@@ -1,0 +1,33 @@
+package proc
+
+import (
+	"golang.org/x/sys/windows"
+)
+
+// lineageLook reads the table once: only it has the parents.
+func lineageLook() func(int) (Info, error) {
+	all := map[int]Info{}
+	_, err := scan(func(p Info) { all[p.Pid] = p })
+	return func(pid int) (Info, error) {
+		p, ok := all[pid]
+		if err == nil && !ok {
+			return Info{}, windows.ERROR_NOT_FOUND
+		}
+		return p, err
+	}
+}
+
+// argvOf is the program alone: Windows shows nobody the arguments of another process.
+func argvOf(pid int) []string {
+	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))
+	if err != nil {
+		return nil
+	}
+	defer windows.CloseHandle(h)
+	name := make([]uint16, windows.MAX_LONG_PATH)
+	size := uint32(len(name))
+	if err := windows.QueryFullProcessImageName(h, 0, &name[0], &size); err != nil {
+		return nil
+	}
+	return []string{windows.UTF16ToString(name[:size])}
+}

@@ -1,0 +1,27 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+)
+
+var kinds = []Kind{Seatbelt}
+
+// sandboxExec is part of macOS. Its manual calls it deprecated; nothing has taken its place for programs that are not bundles.
+const sandboxExec = "/usr/bin/sandbox-exec"
+
+func confine(k Kind, p Profile, argv []string) int {
+	if k != Seatbelt {
+		return complain(statusConfine, fmt.Errorf("there is no %q on macOS", k))
+	}
+	full := append([]string{sandboxExec, "-p", seatbelt(p)}, argv...)
+	return notStarted(sandboxExec, syscall.Exec(sandboxExec, full, os.Environ()))
+}
+
+func inner([]string) int {
+	return complain(statusConfine, fmt.Errorf("%w: namespaces are for Linux", ErrUnsupported))
+}
+
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. There are none.
+func ClosesAbstractSockets() bool { return true }

@@ -1,0 +1,18 @@
+//go:build !linux && !darwin
+
+package sandbox
+
+import "fmt"
+
+var kinds []Kind
+
+func confine(k Kind, _ Profile, _ []string) int {
+	return complain(statusConfine, fmt.Errorf("%w: there is no %q on this system", ErrUnsupported, k))
+}
+
+func inner([]string) int {
+	return complain(statusConfine, fmt.Errorf("%w: namespaces are for Linux", ErrUnsupported))
+}
+
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside.
+func ClosesAbstractSockets() bool { return false }

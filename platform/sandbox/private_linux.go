@@ -1,0 +1,105 @@
+package sandbox
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// kept is the private directory of an agent while one of its commands runs. Each holds a shared lock on a file beside it; who leaves
+// last removes the directory.
+type kept struct {
+	dir    string
+	lock   *os.File
+	layers string // of this command alone
+}
+
+// occupy makes the directory, if one is wanted.
+func occupy(dir string) (*kept, error) {
+	k := &kept{dir: dir}
+	if dir == "" {
+		return k, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return nil, err
+	}
+	lock, err := os.OpenFile(dir+".lock", os.O_CREATE|os.O_RDWR|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	k.lock = lock
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_SH); err != nil { // waits while another removes the directory
+		return nil, errors.Join(fmt.Errorf("%s: %w", lock.Name(), err), lock.Close())
+	}
+	for name, mode := range map[string]fs.FileMode{"": 0o700, "tmp": 0o1777 | os.ModeSticky, "home": 0o700, "layers": 0o700} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.Chmod(path, mode)); err != nil {
+			return nil, errors.Join(err, lock.Close())
+		}
+	}
+	if k.layers, err = os.MkdirTemp(filepath.Join(dir, "layers"), ""); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return k, nil
+}
+
+// leave removes what nobody needs any more. It may be called again.
+func (k *kept) leave() {
+	if k.lock == nil {
+		return
+	}
+	removeAll(k.layers)
+	if unix.Flock(int(k.lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+		removeAll(k.dir)
+	}
+	k.lock.Close()
+	k.lock = nil
+}
+
+// removeAll removes a directory in which others may not be entered or changed, as those of Go's modules. No process can reach it now.
+func removeAll(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}
+
+// shown are the paths outside that can be seen inside.
+func (o *order) shown() []string { return slices.Concat(o.Writable, o.Readable, o.Caches, systemDirs) }
+
+// hideSockets hides the sockets that others have made in what is shown: a connection needs no right but to see the socket.
+func (o *order) hideSockets() error {
+	f, err := os.Open("/proc/net/unix")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	shown := o.shown()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		i := strings.IndexByte(lines.Text(), '/') // in the last column; the others are numbers
+		if i < 0 {
+			continue
+		}
+		if path := lines.Text()[i:]; underAny(path, shown) && !slices.Contains(o.Sockets, path) {
+			o.Hidden = append(o.Hidden, path)
+		}
+	}
+	return lines.Err()
+}

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// refused are the system calls that a confined command may not make, beside those that refuseSyscalls looks at more closely.
+var refused = []uint32{
+	// Keys of the person's session are found by the user's id, not by a namespace.
+	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
+	// Namespaces and mounts: they give rights over what the wall is made of.
+	unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
+	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
+	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
+	// Parts of the kernel that ordinary programs do not need.
+	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_SYSLOG, unix.SYS_ACCT, unix.SYS_QUOTACTL, unix.SYS_REBOOT,
+	unix.SYS_SWAPON, unix.SYS_SWAPOFF, unix.SYS_INIT_MODULE, unix.SYS_FINIT_MODULE, unix.SYS_DELETE_MODULE,
+	unix.SYS_KEXEC_LOAD, unix.SYS_KEXEC_FILE_LOAD,
+}
+
+// absent are the system calls that a program is to believe the kernel does not have, so that it uses others.
+var absent = []uint32{
+	unix.SYS_CLONE3,                                                              // its flags are in memory, where a filter cannot look
+	unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER, // would make the calls that are refused
+}
+
+// newNamespaces are the flags of clone and unshare that make a namespace.
+const newNamespaces = namespaces | unix.CLONE_NEWNET
+
+// x32 marks system calls of another calling convention of amd64, which have numbers of their own.
+const x32 = 0x40000000
+
+// architectures whose system calls the filter knows. On them the first arguments of clone and socket are the flags and the family.
+var architectures = map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}
+
+// Offsets in struct seccomp_data of linux/seccomp.h, little endian.
+const (
+	dataNumber, dataArch = 0, 4
+	dataArg0             = 16
+	argSize              = 8
+)
+
+// refuseSyscalls sets the filter for this thread and what it starts. It needs no_new_privs.
+func refuseSyscalls() error {
+	arch, ok := architectures[runtime.GOARCH]
+	if !ok {
+		return fmt.Errorf("%w: system calls cannot be filtered on %s", ErrUnsupported, runtime.GOARCH)
+	}
+	program := filter(arch)
+	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog))); errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	return nil
+}
+
+// filter is the program. It is a list of tests that each return or fall through to the next.
+func filter(arch uint32) []unix.SockFilter {
+	var f []unix.SockFilter
+	add := func(code uint16, jt, jf uint8, k uint32) {
+		f = append(f, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
+	}
+	load := func(offset uint32) { add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, offset) }
+	fail := func(errno uint32) { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ERRNO|errno) }
+	allow := func() { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ALLOW) }
+	is := func(k uint32, then func()) { // runs what then adds, one instruction that returns
+		add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, k)
+		then()
+	}
+	has := func(flags uint32, then func()) {
+		add(unix.BPF_JMP|unix.BPF_JSET|unix.BPF_K, 0, 1, flags)
+		then()
+	}
+	call := func(number uint32, tests func()) { // runs tests, which return, for one system call
+		at := len(f)
+		add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 0, number)
+		tests()
+		f[at].Jf = uint8(len(f) - at - 1)
+	}
+	argument := func(i uint32) { load(dataArg0 + i*argSize) } // its lower half
+	eperm := func() { fail(uint32(unix.EPERM)) }
+	enosys := func() { fail(uint32(unix.ENOSYS)) }
+
+	load(dataArch)
+	call(arch, func() { load(dataNumber); add(unix.BPF_JMP|unix.BPF_JA, 0, 0, 1) })
+	enosys() // 32 bit programs
+	if arch == unix.AUDIT_ARCH_X86_64 {
+		add(unix.BPF_JMP|unix.BPF_JGE|unix.BPF_K, 0, 1, x32)
+		enosys()
+	}
+	for _, n := range refused {
+		is(n, eperm)
+	}
+	for _, n := range absent {
+		is(n, enosys)
+	}
+	call(unix.SYS_IOCTL, func() { // what types into a terminal
+		argument(1)
+		is(unix.TIOCSTI, eperm)
+		is(tioclinux, eperm)
+		allow()
+	})
+	for _, n := range []uint32{unix.SYS_CLONE, unix.SYS_UNSHARE} {
+		call(n, func() {
+			argument(0)
+			has(newNamespaces, eperm)
+			allow()
+		})
+	}
+	call(unix.SYS_SOCKET, func() {
+		argument(0)
+		for _, family := range []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} {
+			is(family, allow)
+		}
+		call(unix.AF_NETLINK, func() { // lists interfaces, routes and sockets
+			argument(2)
+			is(unix.NETLINK_ROUTE, allow)
+			is(unix.NETLINK_SOCK_DIAG, allow)
+			fail(uint32(unix.EAFNOSUPPORT))
+		})
+		fail(uint32(unix.EAFNOSUPPORT))
+	})
+	allow()
+	return f
+}
+
+// tioclinux is TIOCLINUX of linux/tty.h, with which a console's selection is pasted.
+const tioclinux = 0x541c

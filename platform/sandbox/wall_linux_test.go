@@ -1,0 +1,593 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"tether/platform/sandbox"
+)
+
+func init() { helpers["ways"], helpers["target"], helpers["serve"] = tryAll, beTarget, serve }
+
+// tryAll tries ways out and prints how each ended: what they are aimed at, whether memory is private, and their names.
+func tryAll(args []string) int {
+	var o outside
+	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
+		panic(err)
+	}
+	privateMemory = args[1] == "private"
+	for _, name := range args[2:] {
+		tried := make(chan error)
+		go func() {
+			runtime.LockOSThread() // for good: a way may change its thread
+			tried <- ways[name](o)
+		}()
+		if err := <-tried; err != nil {
+			fmt.Printf("%s: held: %s\n", name, strings.ReplaceAll(err.Error(), "\n", ", "))
+		} else {
+			fmt.Printf("%s: open\n", name)
+		}
+	}
+	return 0
+}
+
+// beTarget is the person's process, with sockets, a terminal and shared memory, until its standard input ends.
+func beTarget(args []string) int {
+	var o outside
+	check := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	check(json.Unmarshal([]byte(args[0]), &o))
+	o.Pid = os.Getpid()
+	for _, name := range []string{filepath.Join(o.Run, "bus"), filepath.Join(o.Run, "docker.sock"), filepath.Join(o.Run, "agent"),
+		filepath.Join(o.Tmp, "tmux"), filepath.Join(o.State, "holder.sock"), filepath.Join(o.In, "person.sock"), o.abstract()} {
+		_, err := net.Listen("unix", name)
+		check(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	o.Port = l.Addr().(*net.TCPAddr).Port
+	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
+	check(err)
+	check(unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0))
+	o.PtyFD, err = unix.IoctlRetInt(master, unix.TIOCGPTPEER)
+	check(err)
+	o.Pty, err = os.Readlink("/proc/self/fd/" + strconv.Itoa(o.PtyFD))
+	check(err)
+	number := uint64(42)
+	o.Address = uint64(uintptr(unsafe.Pointer(&number)))
+	o.Shared, err = unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	check(err)
+	queue, _, errno := unix.Syscall(unix.SYS_MSGGET, unix.IPC_PRIVATE, unix.IPC_CREAT|0o600, 0)
+	if errno != 0 {
+		panic(errno)
+	}
+	o.Queue = int(queue)
+	o.Shm = "/dev/shm/tether-way-" + strconv.Itoa(o.Pid)
+	check(os.WriteFile(o.Shm, []byte("x"), 0o600))
+	check(json.NewEncoder(os.Stdout).Encode(o))
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	_ = os.Remove(o.Shm)
+	_, _ = unix.SysvShmCtl(o.Shared, unix.IPC_RMID, nil)
+	_, _, _ = unix.Syscall(unix.SYS_MSGCTL, queue, unix.IPC_RMID, 0)
+	runtime.KeepAlive(&number)
+	return 0
+}
+
+// way is a line of testdata/ways.txt.
+type way struct {
+	name, control string
+	open          []string
+}
+
+func readWays(t *testing.T) []way {
+	t.Helper()
+	data, err := os.ReadFile("testdata/ways.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []way
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) > 3 && f[0] != "#" {
+			w := way{f[0], f[1], strings.Split(f[2], ",")}
+			if ways[w.name] == nil {
+				t.Errorf("testdata/ways.txt names %s, for which there is no function", w.name)
+			}
+			all = append(all, w)
+		}
+	}
+	if len(all) != len(ways) || len(all) < 40 {
+		t.Errorf("testdata/ways.txt has %d ways, and there are %d functions; want the same, at least 40", len(all), len(ways))
+	}
+	return all
+}
+
+// TestWaysOut tries each way out of each sandbox, and without one.
+func TestWaysOut(t *testing.T) {
+	all := readWays(t)
+	users := map[string]*syscall.Credential{"user": nil}
+	if os.Geteuid() == 0 {
+		users = map[string]*syscall.Credential{"root": nil, "user": {Uid: 65534, Gid: 65534, NoSetGroups: false}}
+	}
+	for user, as := range users {
+		t.Run(user, func(t *testing.T) {
+			for _, c := range []struct {
+				name string
+				kind sandbox.Kind
+				none bool
+			}{{"control", "", false}, {"none", sandbox.Wall, true}, {"shared", sandbox.Wall, false}, {"landlock", sandbox.Landlock, false}} {
+				t.Run(c.name, func(t *testing.T) {
+					tryWays(t, all, user, as, c.name, c.kind, c.none)
+				})
+			}
+		})
+	}
+}
+
+func tryWays(t *testing.T, all []way, user string, as *syscall.Credential, name string, k sandbox.Kind, noNetwork bool) {
+	base, program := place(t, as)
+	if k != "" {
+		needs(t, k, program, as)
+		if !sandbox.ClosesAbstractSockets() && !noNetwork {
+			t.Skip("the kernel cannot close abstract sockets (Landlock before version 6)")
+		}
+	}
+	o := makeOutside(t, filepath.Join(base, "files"), program, as)
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := []string{program, "ways", string(text), "shared"}
+	if k == sandbox.Wall {
+		argv[3] = "private"
+	}
+	want := map[string]bool{}
+	for _, w := range all {
+		possible := w.control == "both" || w.control == user
+		if k != "" || possible {
+			argv = append(argv, w.name)
+			want[w.name] = k == "" || possible && slices.Contains(w.open, name)
+		}
+	}
+	if k != "" {
+		p := sandbox.Profile{Writable: []string{o.In}, Hidden: []string{o.State}, Home: o.Home, NoNetwork: noNetwork}
+		if argv, err = sandbox.Wrap(k, p, program, argv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened, err := os.Open(o.Out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer opened.Close()
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir, c.ExtraFiles, c.Stderr = o.In, []*os.File{opened}, os.Stderr
+	c.Env = append(os.Environ(), "HOME="+o.Home, "XDG_RUNTIME_DIR="+o.Run)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: as}
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for line := range strings.Lines(string(out)) {
+		way, said, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		wanted, tried := want[way]
+		if !tried {
+			t.Errorf("unexpected line %q", line)
+		} else if (said == "open") != wanted && (user != "root" || !wanted || k == "") { // root's rights are taken, which may close a way
+			t.Errorf("%s as %s in %s: %s; want open %v", way, user, name, said, wanted)
+		}
+		delete(want, way)
+	}
+	if len(want) > 0 {
+		t.Errorf("not tried: %v", want)
+	}
+}
+
+// place makes a directory that the user has, with this program in it.
+func place(t *testing.T, as *syscall.Credential) (base, program string) {
+	t.Helper()
+	base, err := os.MkdirTemp("", "ways")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(base) })
+	if base, err = filepath.EvalSymlinks(base); err != nil {
+		t.Fatal(err)
+	}
+	program = filepath.Join(base, "program")
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("cp", self(t), program).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	own(t, as, base)
+	return base, program
+}
+
+func own(t *testing.T, as *syscall.Credential, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if as == nil {
+			return
+		}
+		if err := os.Chown(p, int(as.Uid), int(as.Gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// needs skips where the kind does not work for the user.
+func needs(t *testing.T, k sandbox.Kind, program string, as *syscall.Credential) {
+	t.Helper()
+	dir := filepath.Dir(program)
+	argv, err := sandbox.Wrap(k, sandbox.Profile{Readable: []string{dir}, Writable: []string{dir}, Home: dir}, program, []string{"true"})
+	if err != nil {
+		t.Skip(err)
+	}
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir, c.SysProcAttr = dir, &syscall.SysProcAttr{Credential: as}
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Skipf("%s does not work for this user: %v: %s", k, err, out)
+	}
+}
+
+// makeOutside makes what the ways are aimed at.
+func makeOutside(t *testing.T, dir, program string, as *syscall.Credential) outside {
+	t.Helper()
+	o := outside{In: filepath.Join(dir, "in"), Out: filepath.Join(dir, "out"), Home: filepath.Join(dir, "home"),
+		Run: filepath.Join(dir, "run"), State: filepath.Join(dir, "state"), Tmp: filepath.Join(dir, "tmp")}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	own(t, as, dir)
+	for _, name := range []string{o.In + "/", o.Out + "/file", o.Out + "/spare", o.Out + "/full", o.Out + "/repo/.git/hooks/", o.Home + "/.bashrc", o.Home + "/.config/",
+		o.Home + "/.ssh/id", o.Home + "/.aws/credentials", o.Home + "/.local/share/keyrings/login.keyring", o.Home + "/.mozilla/cookies",
+		o.Run + "/", o.State + "/secret", o.Tmp + "/file"} {
+		parent := filepath.Dir(name)
+		if err := os.MkdirAll(parent, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for d := parent; d != dir; d = filepath.Dir(d) {
+			own(t, as, d)
+		}
+		if strings.HasSuffix(name, "/") {
+			continue
+		}
+		if err := os.WriteFile(name, []byte("the person's"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		own(t, as, name)
+	}
+	if as != nil {
+		name := filepath.Join(o.In, "setuid")
+		if out, err := exec.Command("cp", "/usr/bin/id", name).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if err := os.Chmod(name, 0o755|os.ModeSetuid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := exec.Command(program, "target", string(text))
+	target.Dir, target.SysProcAttr, target.Stderr = o.Out, &syscall.SysProcAttr{Credential: as}, os.Stderr
+	stdin, err := target.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := target.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := target.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		_ = target.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(line), &o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// The page about security names each way that a sandbox leaves open, and no other.
+func TestOpenWaysAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "## Confined agents\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	if !found {
+		t.Fatal("docs/SECURITY.md has no section about confined agents")
+	}
+	_, fence, _ := strings.Cut(section, "A fence, `landlock`")
+	for _, w := range readWays(t) {
+		if w.control == "root" { // the lists are about ordinary users
+			continue
+		}
+		if named, open := strings.Contains(fence, "`"+w.name+"`"), slices.Contains(w.open, "landlock"); named != open {
+			t.Errorf("%s: docs/SECURITY.md names it %v, the fence leaves it open %v", w.name, named, open)
+		}
+	}
+}
+
+// wall returns a command for sh behind a wall, in the first directory of the profile.
+func wall(t *testing.T, p sandbox.Profile, line string) *exec.Cmd {
+	t.Helper()
+	if err := sandbox.Works(sandbox.Wall, self(t)); err != nil {
+		t.Skip(err)
+	}
+	if p.Home == "" {
+		p.Home = t.TempDir()
+	}
+	argv, err := sandbox.Wrap(sandbox.Wall, p, self(t), []string{"sh", "-c", line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(argv[0], argv[1:]...)
+	c.Dir = p.Writable[0]
+	return c
+}
+
+func output(t *testing.T, c *exec.Cmd) string {
+	t.Helper()
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%s: %v", c.Args[len(c.Args)-1], err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func makeFiles(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte("secret\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What is hidden stays hidden below a directory that is granted, and is not replaced there.
+func TestHiddenBelowAGrant(t *testing.T) {
+	home := t.TempDir()
+	makeFiles(t, home+"/.aws/credentials", home+"/.netrc", home+"/state/key", home+"/seen")
+	p := sandbox.Profile{Writable: []string{t.TempDir(), home}, Hidden: []string{home + "/state"}, Home: home}
+	line := "{ cd " + home + "; cat seen; ls -A .aws; ls -A state; cat .netrc; mv .aws x; rm -rf state; rmdir state; echo x > .netrc; echo x > state/key; true; }"
+	if got := output(t, wall(t, p, line+" 2>/dev/null")); got != "secret" {
+		t.Errorf("it has read %q", got)
+	}
+	for _, name := range []string{".aws/credentials", ".netrc", "state/key"} {
+		if data, err := os.ReadFile(filepath.Join(home, name)); err != nil || string(data) != "secret\n" {
+			t.Errorf("%s is %q, %v", name, data, err)
+		}
+	}
+}
+
+// A granted path that has become a link, as an agent in another terminal can make it, is not followed; nor is one where the wall
+// puts something.
+func TestLinksIntoGrants(t *testing.T) {
+	base := t.TempDir()
+	makeFiles(t, base+"/out/file", base+"/home/.cargo/bin/tool", base+"/work/x")
+	if err := os.Symlink(base+"/out", base+"/work/link"); err != nil {
+		t.Fatal(err)
+	}
+	p := sandbox.Profile{Writable: []string{base + "/work", base + "/work/link"}, Home: base + "/home"}
+	out, err := wall(t, p, "true").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "too many levels of symbolic links") {
+		t.Errorf("with a link as the grant: %v, %s", err, out)
+	}
+	// The agent's home is its own: it links a place of the wall's to a directory outside, and to one that is granted.
+	private := base + "/private/agent"
+	first := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "echo; cat >/dev/null")
+	stdin, err := first.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.RemoveAll(private+"/home/.cargo/bin"), os.Remove(private+"/home/.cargo"), os.Symlink(base+"/out", private+"/home/.cargo")); err != nil {
+		t.Log(err) // a place that is in use
+	}
+	second := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "cat "+base+"/out/file")
+	if out, err := second.CombinedOutput(); err == nil {
+		t.Errorf("through a link in its home it has read %s", out)
+	}
+	stdin.Close()
+	_ = first.Wait()
+}
+
+// Terminals of an agent share /tmp and the home; nobody else does, and they are gone with the last one.
+func TestPrivateDirectory(t *testing.T) {
+	base := t.TempDir()
+	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
+	first := wall(t, p, "echo shared > /tmp/file; echo home > ~/file; mkdir -p ~/kept/x; touch ~/kept/x/y; chmod 500 ~/kept/x ~/kept; echo; cat > /dev/null")
+	first.Env = append(os.Environ(), "HOME="+p.Home)
+	stdin, err := first.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := first.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	second := wall(t, p, "cat /tmp/file /var/tmp/file ~/file; stat -c %a /tmp")
+	second.Env = first.Env
+	if got := output(t, second); got != "shared\nshared\nhome\n1777" {
+		t.Errorf("another terminal of the agent sees %q", got)
+	}
+	other := p
+	other.Private = base + "/state/other"
+	if got := output(t, wall(t, other, "ls /tmp/file ~/file 2>/dev/null || echo none")); got != "none" {
+		t.Errorf("another agent sees %q", got)
+	}
+	stdin.Close()
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
+	left, err := filepath.Glob(base + "/state/*")
+	if want := []string{base + "/state/agent.lock", base + "/state/other.lock"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are %q, %v", left, err)
+	}
+}
+
+// What a command leaves running ends with it, however it was detached.
+func TestNothingIsLeft(t *testing.T) {
+	dir := t.TempDir()
+	c := wall(t, sandbox.Profile{Writable: []string{dir}}, "mkfifo hold; (setsid sh -c 'exec 3<>hold; sleep 1000' & ); (trap '' HUP TERM; sh -c 'exec 3<>hold; sleep 1000' &) ; true")
+	_ = output(t, c)
+	// The kernel has ended them before the helper could be waited for: nobody has the pipe open.
+	if fd, err := unix.Open(filepath.Join(dir, "hold"), unix.O_WRONLY|unix.O_NONBLOCK, 0); err == nil {
+		unix.Close(fd)
+		t.Error("a process is left")
+	} else if !errors.Is(err, unix.ENXIO) {
+		t.Error(err)
+	}
+}
+
+// Signals to the helper reach the command, and its end by a signal is seen outside.
+func TestSignalsPass(t *testing.T) {
+	c := wall(t, sandbox.Profile{Writable: []string{t.TempDir()}}, "trap 'exit 9' TERM; echo; while :; do sleep 0.01; done")
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stdout.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err == nil || c.ProcessState.ExitCode() != 9 {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	c = wall(t, sandbox.Profile{Writable: []string{t.TempDir()}}, "kill -KILL $$")
+	_ = c.Run()
+	if s := c.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != unix.SIGKILL {
+		t.Errorf("a command that was killed: %v", c.ProcessState)
+	}
+}
+
+// Ordinary programs work behind a wall.
+func TestOrdinaryWork(t *testing.T) {
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, c := range []struct{ name, needs, line, want string }{
+		{"git", "git", "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one && git log --format=%s", "one"},
+		{"C", "gcc", `echo 'int main(){return 7;}' > a.c && gcc -o a a.c && ./a; echo $?`, "7"},
+		{"Go", "go", "unset GOCACHE GOMODCACHE GOPATH; printf 'module x\\ngo 1.26\\n' > go.mod && printf 'package x\\nimport \"testing\"\\nfunc TestX(*testing.T){}\\n' > x_test.go && go test . | cut -c1-2", "ok"},
+		{"Node", "node", `node -e 'require("child_process").exec("echo child",(e,o)=>process.stdout.write(o))'`, "child"},
+		{"npm", "npm", `echo '{"scripts":{"t":"echo ran"}}' > package.json && npm run --silent t`, "ran"},
+		{"python", "python3", `python3 -c 'import multiprocessing as m, tempfile; tempfile.mkdtemp(); q=m.Queue(); q.put(1); print(q.get())'`, "1"},
+		{"gdb", "gdb", `echo 'int main(){return 0;}' > d.c && gcc -g -o d d.c && gdb -q -batch -ex 'break main' -ex run -ex 'print 6*7' ./d 2>/dev/null | grep -o '= 42'`, "= 42"},
+		{"ps", "ps", `ps -p 1 -o args= | cut -c 1-19`, "tether confine init"},
+		{"unix socket", "python3", `python3 -c 'import socket as s; a=s.socket(s.AF_UNIX); a.bind("x"); a.listen(); b=s.socket(s.AF_UNIX); b.connect("x"); print("ok")'`, "ok"},
+		{"pty", "python3", `python3 -c 'import pty,os; m,s=pty.openpty(); print(os.ttyname(s))'`, "/dev/pts/0"},
+		{"job control", "script", `script -qc 'bash -ic "sleep 9 & kill %1; tty"' /dev/null | tail -1 | tr -d '\r'`, "/dev/pts/0"},
+		{"device", "sh", "echo x > /dev/null && head -c 3 /dev/urandom | wc -c && exec 3<>/dev/shm/x && rm /dev/shm/x", "3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				t.Skip(err)
+			}
+			dir := t.TempDir()
+			got := output(t, wall(t, sandbox.Profile{Writable: []string{dir}, Home: home, Private: dir + "-private"}, c.line))
+			if lines := strings.Split(got, "\n"); lines[len(lines)-1] != c.want {
+				t.Errorf("%s\nprinted %q, want %q at the end", c.line, got, c.want)
+			}
+		})
+	}
+}
+
+// A server behind a wall that shares the network is reached from outside, and one without it is not.
+func TestServer(t *testing.T) {
+	for _, none := range []bool{false, true} {
+		p := sandbox.Profile{Writable: []string{t.TempDir()}, NoNetwork: none}
+		c := wall(t, p, "exec "+self(t)+" serve")
+		stdin, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout, err := c.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		address, err := bufio.NewReader(stdout).ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := dial("tcp", strings.TrimSpace(address)); (err != nil) != none {
+			t.Errorf("network none %v: %v", none, err)
+		}
+		stdin.Close()
+		_ = c.Wait()
+	}
+}
+
+// serve listens, and connects to itself, until its standard input ends.
+func serve([]string) int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	if err := dial("tcp", l.Addr().String()); err != nil {
+		panic(err)
+	}
+	fmt.Println(l.Addr())
+	_, _ = os.Stdin.Read(make([]byte, 1))
+	return 0
+}
