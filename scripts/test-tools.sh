@@ -32,12 +32,6 @@ fi
 want=$(missing)
 [ -z "$want" ] || echo "not installed, so their tests are skipped: $want"
 
-# bubblewrap is the other sandbox.
-if ! command -v bwrap >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends bubblewrap >/dev/null 2>&1 || true
-fi
-command -v bwrap >/dev/null || echo "not installed, so its tests are skipped: bubblewrap"
-
 # lsof is what macOS leads sockets back to processes with.
 if ! command -v lsof >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends lsof >/dev/null 2>&1 || true

@@ -75,25 +75,29 @@ func existingToken(file string) (string, error) {
 // strength alone keeps others out.
 const minTokenBits = 128
 
-// checkStrength refuses a token that is too easy to guess. It counts what a random token of these kinds of characters would have, and
-// less for one that repeats a few.
+// What a random token is written with, from the smallest alphabet on. Only whole alphabets are told apart, so that a random token counts
+// as what it is although it lacks some letters.
+var tokenAlphabets = []struct {
+	all  *regexp.Regexp
+	size int
+}{{regexp.MustCompile(`^[0-9]*$`), 10}, {regexp.MustCompile(`^([0-9a-f]*|[0-9A-F]*)$`), 16}, {regexp.MustCompile(`^([0-9a-z_-]*|[0-9A-Z_-]*)$`), 32}, {tokenShape, 64}}
+
+// checkStrength refuses a token that is too easy to guess. It counts what a random token with its alphabet would have, and less for one
+// that repeats a few characters.
 func checkStrength(what, token string) error {
 	alphabet := 0
-	for _, kind := range []struct {
-		in   *regexp.Regexp
-		size int
-	}{{regexp.MustCompile(`[a-f]`), 6}, {regexp.MustCompile(`[g-z]`), 20}, {regexp.MustCompile(`[0-9]`), 10}, {regexp.MustCompile(`[A-F]`), 6}, {regexp.MustCompile(`[G-Z]`), 20}, {regexp.MustCompile(`[_-]`), 2}} {
-		if kind.in.MatchString(token) {
-			alphabet += kind.size
+	for _, one := range tokenAlphabets {
+		if alphabet = one.size; one.all.MatchString(token) {
+			break
 		}
 	}
 	distinct := map[rune]bool{}
 	for _, c := range token {
 		distinct[c] = true
 	}
-	alphabet = min(alphabet, 4*len(distinct))
+	alphabet = min(alphabet, 6*len(distinct))
 	if bits := float64(len(token)) * math.Log2(float64(alphabet)); bits < minTokenBits {
-		return &usageError{fmt.Sprintf("%s is too easy to guess: it has about %.0f bits, and a host's own token needs %d", what, bits, minTokenBits),
+		return &usageError{fmt.Sprintf("%s is too easy to guess: it has about %.0f bits, and a host's own token needs %d", what, math.Floor(bits), minTokenBits),
 			"let tether-host make it: name a file that is not there with --token-file"}
 	}
 	return nil
