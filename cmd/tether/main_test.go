@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -164,9 +165,15 @@ func endDaemon(t testing.TB, home string) {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if client.Shutdown(ctx) == nil {
+	switch err := client.Shutdown(ctx); {
+	case err == nil:
 		if err := client.WaitGone(ctx); err != nil {
 			t.Errorf("the daemon of %s does not end: %v", home, err)
+		}
+	case !errors.Is(err, local.ErrNotRunning):
+		t.Errorf("the daemon of %s does not end: %v", home, err)
+		if p, err := os.FindProcess(agent.Running(d)); err == nil {
+			_ = p.Kill() // else it is left, and keeps its files
 		}
 	}
 	if _, err := agent.EndLeftRunning(ctx, d); err != nil {
