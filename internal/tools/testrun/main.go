@@ -1,5 +1,6 @@
 // Command testrun is go test for people and CI: it prints one line per package and all output of what failed, and in the end names
-// every test that was skipped, below its reason, so that a test that could not run does not look like one that passed.
+// every test that was skipped, below its reason, so that a test that could not run does not look like one that passed, and the tests
+// that took longest.
 //
 //	go run ./internal/tools/testrun -race ./...
 //
@@ -47,6 +48,7 @@ func run(env, args []string) int {
 		status = runAgain(failed, env, args)
 	}
 	report.printSkipped()
+	report.printSlow()
 	return status
 }
 
@@ -76,19 +78,22 @@ func goTest(report *report, env, args []string) int {
 	return 0
 }
 
-// runAgain runs failed tests once more, each alone, and names them. The first that fails again decides the status.
-func runAgain(failed []key, env, args []string) int {
+// runAgain runs failed tests once more, each alone, and names those that then pass. It returns 0 if all do.
+func runAgain(failed []key, env, args []string) (status int) {
 	fmt.Printf("once more, alone: %d that failed\n", len(failed))
+	var unsteady []key
 	for _, k := range failed {
-		if status := goTest(newReport(os.Stdout), env, alone(k, args)); status != 0 {
-			return status
+		if again := goTest(newReport(os.Stdout), env, alone(k, args)); again != 0 {
+			status = again
+		} else {
+			unsteady = append(unsteady, k)
 		}
 	}
-	fmt.Printf("unsteady: %d failed, and passed when run again alone\n", len(failed))
-	for _, k := range failed {
+	fmt.Printf("unsteady: %d of %d passed when run again alone\n", len(unsteady), len(failed))
+	for _, k := range unsteady {
 		fmt.Printf("  %s %s\n", k.pkg, k.test)
 	}
-	return 0
+	return status
 }
 
 // alone are the arguments that run one test as it ran among the others.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ type event struct {
 	Package string
 	Test    string
 	Output  string
+	Elapsed float64 // seconds, of what has ended
 }
 
 // report turns events into what people read. It keeps the output of a test until it knows how the test ended.
@@ -24,6 +26,7 @@ type report struct {
 	output  map[key]*strings.Builder // of tests that have not ended, and of packages
 	skipped []skip
 	failed  []key           // tests that no other belongs to
+	slow    []slow          // the same, that took slowTest or longer
 	broken  map[string]bool // packages that failed otherwise than by tests
 }
 
@@ -33,6 +36,14 @@ type skip struct {
 	key
 	reason string
 }
+
+type slow struct {
+	key
+	seconds float64
+}
+
+// slowTest is how many seconds make a test worth naming: a few of them decide how long everything takes.
+const slowTest = 20
 
 func newReport(to io.Writer) *report {
 	return &report{to: to, output: map[key]*strings.Builder{}, broken: map[string]bool{}}
@@ -54,6 +65,9 @@ func (r *report) read(events io.Reader) error {
 
 func (r *report) handle(e event) {
 	k := key{e.Package, e.Test}
+	if e.Test != "" && !strings.Contains(e.Test, "/") && e.Elapsed >= slowTest {
+		r.slow = append(r.slow, slow{k, e.Elapsed})
+	}
 	switch e.Action {
 	case "build-output":
 		fmt.Fprint(r.to, e.Output)
@@ -169,5 +183,17 @@ func (r *report) printSkipped() {
 			slices.Sort(tests)
 			fmt.Fprintf(r.to, "    %s %s\n", pkg, strings.Join(tests, " "))
 		}
+	}
+}
+
+// printSlow names the slow tests, the slowest first.
+func (r *report) printSlow() {
+	if len(r.slow) == 0 {
+		return
+	}
+	slices.SortFunc(r.slow, func(a, b slow) int { return cmp.Compare(b.seconds, a.seconds) })
+	fmt.Fprintf(r.to, "slow: %d took %d s or longer\n", len(r.slow), slowTest)
+	for _, s := range r.slow {
+		fmt.Fprintf(r.to, "  %4.0f s %s %s\n", s.seconds, s.pkg, s.test)
 	}
 }

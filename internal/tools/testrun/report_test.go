@@ -42,6 +42,12 @@ func TestReport(t *testing.T) {
 			{"Action":"output","Package":"q","Output":"?   \tq\t[no test files]\n"}
 			{"Action":"skip","Package":"q"}`,
 			"skipped: 4\n  needs root: really\n    p A D\n    q C\n  no reason given\n    p B/sub\n"},
+		{"slow tests are named, the slowest first", `
+			{"Action":"pass","Package":"p","Test":"A","Elapsed":20}
+			{"Action":"pass","Package":"p","Test":"B/sub","Elapsed":99}
+			{"Action":"pass","Package":"q","Test":"C","Elapsed":99.7}
+			{"Action":"pass","Package":"q","Elapsed":200}`,
+			"no test was skipped\nslow: 2 took 20 s or longer\n   100 s q C\n    20 s p A\n"},
 		{"a panic takes the package down", `
 			{"Action":"output","Package":"p","Test":"A","Output":"panic: oh\n"}
 			{"Action":"output","Package":"q","Test":"A","Output":"other\n"}
@@ -60,6 +66,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 		}
 		r.printSkipped()
+		r.printSlow()
 		if diff := cmp.Diff(c.want, out.String()); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, diff)
 		}
