@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
@@ -237,27 +238,56 @@ func countCommand(t testing.TB, lines int) pty.Command {
 // is there to be killed.
 func daemon(args []string) int {
 	dir, id, name := args[0], args[1], args[2]
-	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return 1
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return 2
-	}
-	c, err := holder.Dial(context.Background(), holder.Options{Dir: dir, Key: holder.Key()}, id)
-	if err != nil {
-		return 3
-	}
-	if err := c.StreamFrom(info.Size()); err != nil {
-		return 4
-	}
-	if _, err := io.Copy(f, c); err != nil {
-		return 5
-	}
+	fmt.Println(takeOutput(holder.Options{Dir: dir, Key: holder.Key()}, id, name))
 	return 0
 }
 
-func daemonCommand(t testing.TB, o holder.Options, id, file string) *exec.Cmd {
-	return exec.Command(self(t), "daemon", o.Dir, id, file)
+func takeOutput(o holder.Options, id, name string) error {
+	f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	c, err := holder.Dial(context.Background(), o, id)
+	if err != nil {
+		return err
+	}
+	if err := c.StreamFrom(info.Size()); err != nil {
+		return err
+	}
+	_, err = io.Copy(f, c)
+	return err
+}
+
+func daemonCommand(t testing.TB, o holder.Options, file string) *exec.Cmd {
+	return exec.Command(self(t), "daemon", o.Dir, "x", file)
+}
+
+// killedDaemon starts a daemon that follows x into a file, and kills it after a time and when the file has at least that size.
+func killedDaemon(t *testing.T, o holder.Options, file string, atLeast int64, after time.Duration) {
+	t.Helper()
+	cmd := daemonCommand(t, o, file)
+	var said testkit.Output
+	cmd.Stdout = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(after)
+	testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= atLeast || said.String() != "" })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed
+	if said.String() != "" {
+		t.Fatalf("the daemon that should be killed said %s", said.String())
+	}
+}
+
+// lastDaemon follows x to its end.
+func lastDaemon(t *testing.T, o holder.Options, file string) {
+	t.Helper()
+	if out, err := daemonCommand(t, o, file).CombinedOutput(); err != nil || string(out) != "<nil>\n" {
+		t.Fatalf("the last daemon: %v %s", err, out)
+	}
 }

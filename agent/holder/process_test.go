@@ -34,29 +34,18 @@ func TestDaemonKilledUnderFlood(t *testing.T) {
 	random := rand.New(rand.NewPCG(uint64(seed), 0))
 	for i := range testkit.Rounds(t, 30, 500) {
 		kills++
-		cmd := daemonCommand(t, o, "x", file)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
 		want := int64(0)
 		if i%2 == 0 { // every other one gets something done
 			want = size(t, file) + 1
 		}
-		<-time.After(time.Duration(random.IntN(60)) * time.Millisecond)
-		testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= want })
-		_ = cmd.Process.Kill()
-		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-			t.Fatalf("daemon %d (seed %d): %v", i, seed, cmd.ProcessState)
-		}
+		killedDaemon(t, o, file, want, time.Duration(random.IntN(60))*time.Millisecond)
 	}
 	last := dial(t, o, "x")
 	if err := last.Kill(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	last.Close()
-	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
-		t.Fatalf("the last daemon: %v %s", err, out)
-	}
+	lastDaemon(t, o, file)
 	recorded, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)

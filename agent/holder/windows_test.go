@@ -68,21 +68,11 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 	testkit.Leaks(t)
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "recorded")
-	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20})
+	h := spawn(t, o, holder.Spec{ID: "x", Command: countCommand(t, 1e8), LogBytes: 1 << 20, AwayHold: testkit.Patience, Stall: testkit.Patience})
 	h.Close()
 	kills := 0
 	for range testkit.Rounds(t, 20, 200) {
-		cmd := daemonCommand(t, o, "x", file)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		want := size(t, file) + 1
-		<-time.After(time.Duration(rand.IntN(60)) * time.Millisecond)
-		testkit.Eventually(t, testkit.Patience, "the daemon records output", func() bool { return size(t, file) >= want })
-		_ = cmd.Process.Kill()
-		if err := cmd.Wait(); err == nil {
-			t.Fatalf("daemon %d ended by itself", kills)
-		}
+		killedDaemon(t, o, file, size(t, file)+1, time.Duration(rand.IntN(60))*time.Millisecond)
 		kills++
 	}
 	last := dial(t, o, "x")
@@ -90,9 +80,7 @@ func TestDaemonKilledUnderFloodOnWindows(t *testing.T) {
 		t.Fatal(err)
 	}
 	last.Close()
-	if out, err := daemonCommand(t, o, "x", file).CombinedOutput(); err != nil {
-		t.Fatalf("the last daemon: %v %s", err, out)
-	}
+	lastDaemon(t, o, file)
 	recorded, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
