@@ -1,4 +1,4 @@
-package tether_test
+package houserules
 
 import (
 	"go/ast"
@@ -12,7 +12,8 @@ import (
 var promisePages = map[string]int{"docs/RELIABILITY.md": 50, "docs/SECURITY.md": 30}
 
 // promiseDirs are the short names of packages in those pages.
-var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether", "tether-host": "cmd/tether-host"}
+var promiseDirs = map[string]string{"uplink": "agent/uplink", "term": "agent/term", "tether": "cmd/tether", "tether-host": "cmd/tether-host",
+	"houserules": "internal/houserules"}
 
 // A promiseTest is a test that docs/RELIABILITY.md names, without its "Test".
 type promiseTest struct{ dir, name string }
