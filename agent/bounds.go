@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -23,9 +21,7 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 	if argv == nil {
 		argv = spec.Command
 	}
-	if !present(argv[0], spec) {
-		return nil // the start says what is wrong with it; a wrapper would only exit
-	}
+	program := argv[0]
 	if r.CPUTime > 0 {
 		bounded, err := limits.CPUTime(r.CPUTime, argv)
 		switch {
@@ -38,9 +34,7 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 		}
 	}
 	if r.Processes > 0 || r.Memory > 0 {
-		sum := sha256.Sum256([]byte(actor.Name))
-		group := limits.Group{Name: hex.EncodeToString(sum[:6]), Processes: r.Processes, Memory: r.Memory}
-		bounded, env, err := limits.Join(group, argv, spec.Env)
+		bounded, env, err := limits.Join(limits.Group{Name: actor.Name, Processes: r.Processes, Memory: r.Memory}, argv, spec.Env)
 		switch {
 		case err == nil:
 			argv, spec.Env = bounded, env
@@ -50,7 +44,9 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 			a.degraded.report("limits", "policy.limits.memory is not enforced: there is no systemd of the user with cgroups of version 2")
 		}
 	}
-	spec.Argv = argv
+	if argv[0] == program || present(program, spec) {
+		spec.Argv = argv
+	} // else the start says what is wrong with it; a wrapper would only exit
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -134,4 +135,29 @@ func TestHandOverOnWindows(t *testing.T) {
 	if left, err := agent.LeftRunning(d); len(left) != 0 || err != nil {
 		t.Errorf("left after stop: %v, %v", left, err)
 	}
+}
+
+// What an agent runs is in the agent's job, which carries its limits, and what the person runs is not.
+func TestLimitsOfAnAgentOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	a := start(t, withHolders(t, home(t)))
+	name := "bob" + strconv.Itoa(os.Getpid())
+	run := func(client *local.Client) local.Terminal {
+		t.Helper()
+		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"ping", "-n", "1000", "127.0.0.1"}, Cwd: outside(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tm
+	}
+	bobs, mine := run(a.client.As(name)), run(a.client)
+	job, err := proc.AgentJob(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer job.Close()
+	if pids, err := job.Pids(); err != nil || !slices.Contains(pids, bobs.Pid) || slices.Contains(pids, mine.Pid) {
+		t.Errorf("in the job of %s: %v, %v; want %d and not %d", name, pids, err, bobs.Pid, mine.Pid)
+	}
+	a.stop()
 }

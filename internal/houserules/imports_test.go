@@ -20,8 +20,8 @@ const layers = `
 	NONE < pairing;
 
 	# Systems. They know nothing of terminals that are lent.
-	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/limits, platform/browser, platform/notify;
-	platform/proc < platform/pty, platform/shell;
+	NONE < platform/dirs, platform/keyring, platform/secret, platform/tty, platform/roam, platform/browser, platform/notify;
+	platform/proc < platform/pty, platform/shell, platform/limits;
 	platform/secret < platform/ipc, platform/proc;
 	NONE < platform/sandbox;
 

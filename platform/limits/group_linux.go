@@ -2,6 +2,7 @@ package limits
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"os"
 	"os/exec"
@@ -94,5 +95,8 @@ func withRuntimeDir(env []string, dir string) []string {
 	return append(slices.Clone(env), "XDG_RUNTIME_DIR="+dir)
 }
 
-// slice is the name of the group for systemd, where a dash means a level.
-func (g Group) slice() string { return fmt.Sprintf("tether-agent_%s.slice", g.Name) }
+// slice is the name of the group for systemd, where a dash means a level. An agent's own name may hold anything.
+func (g Group) slice() string {
+	sum := sha256.Sum256([]byte(g.Name))
+	return fmt.Sprintf("tether-agent_%x.slice", sum[:6])
+}

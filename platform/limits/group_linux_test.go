@@ -32,11 +32,11 @@ func TestJoin(t *testing.T) {
 
 // What is said to systemd: a slice of the agent's own with its bounds, and a scope in it that becomes the command.
 func TestGroupInWords(t *testing.T) {
-	g := Group{Name: "0a1b", Processes: 4096, Memory: 1 << 30}
-	if got, want := strings.Join(g.properties(), " "), "--user set-property --runtime tether-agent_0a1b.slice TasksMax=4096 MemoryMax=1073741824 MemorySwapMax=0"; got != want {
+	g := Group{Name: "bob's", Processes: 4096, Memory: 1 << 30}
+	if got, want := strings.Join(g.properties(), " "), "--user set-property --runtime tether-agent_ee27442e4ca2.slice TasksMax=4096 MemoryMax=1073741824 MemorySwapMax=0"; got != want {
 		t.Errorf("bounds: %s", got)
 	}
-	if got, want := strings.Join(g.wrap([]string{"a", "-b"}), " "), "systemd-run --user --scope --quiet --collect --description=tether --slice=tether-agent_0a1b.slice -- a -b"; got != want {
+	if got, want := strings.Join(g.wrap([]string{"a", "-b"}), " "), "systemd-run --user --scope --quiet --collect --description=tether --slice=tether-agent_ee27442e4ca2.slice -- a -b"; got != want {
 		t.Errorf("command: %s", got)
 	}
 	if got := withRuntimeDir([]string{"A=1"}, "/run/user/1"); !slices.Equal(got, []string{"A=1", "XDG_RUNTIME_DIR=/run/user/1"}) {

@@ -2,8 +2,11 @@ package proc
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 	"unsafe"
 
@@ -23,17 +26,65 @@ func NewJob() (*Job, error) {
 		return nil, fmt.Errorf("create job: %w", err)
 	}
 	j := &Job{h}
-	if err := j.limit(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE); err != nil {
+	if err := j.limit(limitInfo(windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, 0, 0)); err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
 	return j, nil
 }
 
-func (j *Job) limit(flags uint32) error {
-	var info windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+// AgentJob returns the job of all that runs in terminals of the agent with this principal, the same one in every process of the user's
+// session. Windows knows it by a name for as long as one of them has it open. Unlike those of NewJob its members live on when it is
+// closed. The caller must call Close.
+func AgentJob(principal string) (*Job, error) {
+	prefix, err := agentJobPrefix()
+	if err != nil {
+		return nil, fmt.Errorf("job of agent %.64q: %w", principal, err)
+	}
+	name, err := windows.UTF16PtrFromString(`Local\` + prefix + hex.EncodeToString([]byte(principal)))
+	if err != nil {
+		return nil, err
+	}
+	h, err := windows.CreateJobObject(nil, name)
+	if h == 0 {
+		return nil, fmt.Errorf("job of agent %.64q: %w", principal, err)
+	}
+	return &Job{h}, nil // err says whether it was there
+}
+
+// agentJobPrefix is how the names of the user's agents' jobs begin, since a session may have several users. The principal follows in
+// hexadecimal: it may hold anything, and is to be found by the name.
+func agentJobPrefix() (string, error) {
+	user, err := windows.GetCurrentProcessToken().GetTokenUser()
+	if err != nil {
+		return "", fmt.Errorf("who runs this process: %w", err)
+	}
+	sum := sha256.Sum256([]byte(user.User.Sid.String()))
+	return fmt.Sprintf("tether-agent-%x-", sum[:8]), nil
+}
+
+// Bound says how many processes the members may be at a time, and how many bytes of memory they may have together. 0 bounds nothing.
+func (j *Job) Bound(processes int, memory int64) error {
+	return j.limit(limitInfo(0, processes, memory))
+}
+
+// limitInfo is how Windows is told. In bounds of processes and memory 0 means none.
+func limitInfo(flags uint32, processes int, memory int64) *windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION {
+	info := &windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION{}
+	if processes > 0 {
+		flags |= windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS
+		info.BasicLimitInformation.ActiveProcessLimit = uint32(min(processes, math.MaxInt32))
+	}
+	if memory > 0 {
+		flags |= windows.JOB_OBJECT_LIMIT_JOB_MEMORY
+		info.JobMemoryLimit = uintptr(memory)
+	}
 	info.BasicLimitInformation.LimitFlags = flags
+	return info
+}
+
+func (j *Job) limit(info *windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION) error {
 	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
-		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+		uintptr(unsafe.Pointer(info)), uint32(unsafe.Sizeof(*info)))
 	if err != nil {
 		return fmt.Errorf("limit job: %w", err)
 	}
@@ -44,7 +95,7 @@ func (j *Job) limit(flags uint32) error {
 func (j *Job) Handle() windows.Handle { return j.handle }
 
 // Spare lets the members live on when the job is closed or this process dies.
-func (j *Job) Spare() error { return j.limit(0) }
+func (j *Job) Spare() error { return j.limit(limitInfo(0, 0, 0)) }
 
 // Pids returns the numbers of the members that have not ended.
 func (j *Job) Pids() ([]int, error) {

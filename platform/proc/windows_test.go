@@ -220,6 +220,34 @@ func testJob(t *testing.T, how string) {
 	}
 }
 
+// An agent's job is one and the same for all who ask for it, as long as one has it open.
+func TestAgentJob(t *testing.T) {
+	testkit.Leaks(t)
+	open := func(principal string) *proc.Job {
+		t.Helper()
+		j, err := proc.AgentJob(principal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}
+	name := fmt.Sprintf("test %d\\é", os.Getpid())
+	one, again, other := open(name), open(name), open(name+"x")
+	cmd := inJob(t, one, "parent")
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	testkit.Eventually(t, patience, "the other handle sees parent and child", func() bool {
+		pids, err := again.Pids()
+		return err == nil && len(pids) == 2
+	})
+	if empty, err := other.Empty(); !empty || err != nil {
+		t.Errorf("another agent's job is empty: %t, %v", empty, err)
+	}
+	if err := again.Kill(3); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestStartDetached(t *testing.T) {
 	testkit.Leaks(t)
 	log := filepath.Join(t.TempDir(), "deep", "log")

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,6 +26,7 @@ type PTY struct {
 	in      *os.File // to the console
 	reader  reader
 	job     *proc.Job
+	agent   *proc.Job // nil if the program is not an agent's
 	pid     int
 	began   time.Time
 	exited  chan struct{} // closed by watch when exit is set
@@ -41,7 +43,7 @@ type PTY struct {
 	again *time.Timer // repeats an early Resize
 }
 
-// Start runs c on a new pseudo-console, in a job of its own. The program inherits no handles, and Ctrl+C works whatever this process
+// Start runs c on a new pseudo-console, in a job of its own; with proc.AgentTag in its environment, that is within the agent's job. The program inherits no handles, and Ctrl+C works whatever this process
 // ignores. Of the environment only SystemRoot is added where it is missing. A batch file is run by cmd.exe; see batchLine for what it
 // can be given. The caller must call Close. An error is a *StartError.
 func Start(c Command) (*PTY, error) {
@@ -57,11 +59,15 @@ func Start(c Command) (*PTY, error) {
 	if err != nil {
 		return nil, &StartError{What: "terminal", Err: err}
 	}
-	process, err := p.spawn(c, path, line)
+	p.agent, err = agentJob(c.Env)
+	var process windows.Handle
+	if err == nil {
+		process, err = p.spawn(c, path, line)
+	}
 	theirs.close() // not before: the console opens its own when it has come up, which the program waits for
 	if err != nil {
 		p.dispose()
-		_ = p.job.Close()
+		closeJobs(p.job, p.agent)
 		return nil, err
 	}
 	p.began = time.Now()
@@ -69,8 +75,33 @@ func Start(c Command) (*PTY, error) {
 	go p.watch(process, released)
 	// A program that was not killed may leave others behind which live on, and which a later Kill must find: the job stays until
 	// nobody can call it.
-	runtime.AddCleanup(p, func(j *proc.Job) { _ = j.Close() }, p.job)
+	job, agent := p.job, p.agent
+	runtime.AddCleanup(p, func(struct{}) { closeJobs(job, agent) }, struct{}{})
 	return p, nil
+}
+
+func closeJobs(job, agent *proc.Job) {
+	_ = job.Close()
+	if agent != nil {
+		_ = agent.Close()
+	}
+}
+
+// agentJob is the job of the agent whose mark is in the environment, nil where there is no mark, or this process is in that job, which
+// its children are then, too.
+func agentJob(env []string) (*proc.Job, error) {
+	principal, _ := lookupFold(env, proc.AgentVar)
+	if principal == "" {
+		return nil, nil
+	}
+	job, err := proc.AgentJob(principal)
+	if err != nil {
+		return nil, &StartError{What: "terminal", Err: err}
+	}
+	if pids, err := job.Pids(); err != nil || slices.Contains(pids, os.Getpid()) {
+		return nil, errors.Join(err, job.Close())
+	}
+	return job, nil
 }
 
 // line is what the program at path is to get.

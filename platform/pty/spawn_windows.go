@@ -45,16 +45,20 @@ func (p *PTY) spawn(c Command, path, line string) (windows.Handle, error) {
 	return process.Process, nil
 }
 
-// attributes are what CreateProcess is told beside its arguments: the console and the job.
+// attributes are what CreateProcess is told beside its arguments: the console and the jobs, the outer one first.
 func (p *PTY) attributes() (*windows.ProcThreadAttributeListContainer, error) {
 	list, err := windows.NewProcThreadAttributeList(2)
 	if err != nil {
 		return nil, err
 	}
-	job := p.job.Handle()
+	var jobs []windows.Handle
+	if p.agent != nil {
+		jobs = append(jobs, p.agent.Handle())
+	}
+	jobs = append(jobs, p.job.Handle())
 	err = p.console.attribute(list)
 	if err == nil {
-		err = list.Update(attributeJobList, unsafe.Pointer(&job), unsafe.Sizeof(job))
+		err = list.Update(attributeJobList, unsafe.Pointer(&jobs[0]), uintptr(len(jobs))*unsafe.Sizeof(jobs[0]))
 	}
 	if err != nil {
 		list.Delete()

@@ -1,0 +1,43 @@
+package limits
+
+import (
+	"sync"
+
+	"tether/platform/proc"
+)
+
+func canGroup() bool { return true }
+
+// carrier is a group whose bounds are set, and the job that carries them. The job stays open, so that the bounds hold from one terminal of the
+// agent to the next.
+type carrier struct {
+	group Group
+	job   *proc.Job
+}
+
+var made = struct {
+	sync.Mutex
+	all map[string]carrier
+}{all: map[string]carrier{}}
+
+// join sets the bounds. It is the agent's mark in its environment that brings a command into the job, see pty.Start.
+func join(g Group, argv, env []string) ([]string, []string, error) {
+	made.Lock()
+	defer made.Unlock()
+	c, ok := made.all[g.Name]
+	if !ok {
+		job, err := proc.AgentJob(g.Name)
+		if err != nil {
+			return nil, nil, err
+		}
+		c.job = job
+	}
+	if c.group != g {
+		if err := c.job.Bound(g.Processes, g.Memory); err != nil {
+			return nil, nil, err
+		}
+		c.group = g
+	}
+	made.all[g.Name] = c
+	return argv, env, nil
+}
