@@ -61,11 +61,11 @@ container_open() {
 	trap 'umount "$work/root" "$work/upper"' EXIT
 }
 
-# boot N runs the container until it turns itself off.
+# boot N runs the container until it turns itself off. Its cgroups are of version 2, with the controllers that the machine has there.
 boot() {
 	rm -f "$work/out/status"
 	echo "$1" >"$work/in/boot"
-	timeout 200 systemd-nspawn --quiet --register=no --keep-unit --private-network -D "$work/root" \
+	SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 timeout 200 systemd-nspawn --quiet --register=no --keep-unit --private-network -D "$work/root" \
 		--bind-ro="$work/in:/in" --bind="$work/out:/out" --boot </dev/null >"$work/out/console.$1" 2>&1 9>&- || true
 	if [ "$(cat "$work/out/status" 2>/dev/null)" != 0 ]; then
 		cat "$work/out/log" 2>/dev/null || tail -30 "$work/out/console.$1"

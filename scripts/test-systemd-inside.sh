@@ -78,6 +78,21 @@ verified() {
 	[ -z "$said" ] || fail "verify $1: $said"
 }
 
+# limits runs the tests of limits in the cgroups of a user's manager. They are skipped where the machine gives version 2 no controllers, since
+# they are mounted as version 1: then that is said, and nothing else may be skipped.
+limits() {
+	step "what an agent runs is held to its limits"
+	local said has
+	has=$(cat /sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers)
+	said=$(as dev XDG_RUNTIME_DIR=/run/user/1000 /in/limits.test -test.v -test.run TestJoin -test.timeout 60s 2>&1) || fail "$said"
+	if [[ " $has " == *" memory "* && " $has " == *" pids "* ]]; then
+		[[ "$said" != *SKIP* ]] || fail "skipped: $said"
+	else
+		[[ "$said" == *"--- SKIP: TestJoin "* ]] || fail "a bound counts that nothing holds: $said"
+		step "skipped: TestJoin, TestJoinBoundsProcesses, TestJoinBoundsMemory: the controllers of version 2 here are '$has', without pids and memory"
+	fi
+}
+
 first_boot() {
 	mkdir -p "${program%/*}"
 	cp /in/tether "$program"
@@ -89,6 +104,7 @@ first_boot() {
 	[ ! -e /home/dev/.config ] || fail "something was installed: $(find /home/dev/.config)"
 	loginctl enable-linger dev
 	within 10 test -S /run/user/1000/bus
+	limits
 
 	step "the wrong rights, user and words"
 	refuses 6 "administrator" tether service install --system --user dev

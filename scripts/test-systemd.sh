@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 . scripts/container.sh
 container_open
 CGO_ENABLED=0 go build -trimpath -o "$work/in/tether" ./cmd/tether
+CGO_ENABLED=0 go test -c -trimpath -o "$work/in/limits.test" ./platform/limits
 cp scripts/test-systemd-inside.sh "$work/in/inside.sh"
 boot 1
 boot 2

@@ -1,7 +1,9 @@
 package limits
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -10,23 +12,89 @@ import (
 	"time"
 )
 
-// Where the user's systemd carries groups, a command in one has its bound; where it does not, that is said.
-func TestJoin(t *testing.T) {
-	g := Group{Name: "tethertest", Processes: 4096}
-	argv, env, err := Join(g, []string{"/bin/cat", "/proc/self/cgroup"}, os.Environ())
+// inGroup starts a shell in the group. All that the group runs ends with the test.
+func inGroup(t *testing.T, g Group, script string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	argv, env, err := Join(g, []string{"/bin/sh", "-c", script}, os.Environ())
 	if !CanGroup() {
 		if !errors.Is(err, ErrUnsupported) {
 			t.Errorf("error %v", err)
 		}
-		t.Skip("there is no systemd of the user with cgroups of version 2")
+		t.Skip("there is no systemd of the user with cgroups of version 2 that have the controllers pids and memory: make test-systemd")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = env
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), g.slice()) {
-		t.Errorf("it runs in %s, %v", out, err)
+	out, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	cmd.Stdout, cmd.Stderr = w, w
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := run("systemctl", "--user", "stop", g.slice()); err != nil {
+			t.Error(err)
+		}
+		_ = cmd.Wait()
+		out.Close()
+	})
+	return cmd, bufio.NewReader(out)
+}
+
+func line(t *testing.T, r *bufio.Reader) string {
+	t.Helper()
+	text, err := r.ReadString('\n')
+	if err != nil && text == "" {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(text)
+}
+
+// Where the user's systemd carries groups, a command in one has its bounds; where it does not, that is said.
+func TestJoin(t *testing.T) {
+	g := Group{Name: "tether test", Processes: 4096}
+	if _, out := inGroup(t, g, "cat /proc/self/cgroup"); !strings.Contains(line(t, out), "/"+g.slice()+"/") {
+		t.Errorf("it does not run in %s", g.slice())
+	}
+}
+
+// All that an agent runs shares one bound of processes. Another agent has its own.
+func TestJoinBoundsProcesses(t *testing.T) {
+	const five = "for i in 1 2 3 4 5; do sleep 1000 & done; echo all run; wait"
+	g := Group{Name: "tether test processes", Processes: 9}
+	if _, out := inGroup(t, g, five); line(t, out) != "all run" {
+		t.Fatal("the first five do not run")
+	}
+	if _, out := inGroup(t, g, five); !strings.Contains(line(t, out), "fork") {
+		t.Error("12 processes run in a group of 9")
+	}
+	g.Name += " of another"
+	if _, out := inGroup(t, g, five); line(t, out) != "all run" {
+		t.Error("another group has the same bound")
+	}
+}
+
+// A program that takes more memory than its group may have is killed, and one that takes less is not.
+func TestJoinBoundsMemory(t *testing.T) {
+	const script = "head -c 200000000 /dev/zero | tail -n 1 | wc -c; echo end" // tail keeps the line, which is all there is
+	for _, c := range []struct {
+		memory int64
+		want   string
+	}{{64 << 20, "0"}, {1 << 30, "200000000"}} {
+		g := Group{Name: fmt.Sprint("tether test memory ", c.memory), Memory: c.memory}
+		_, out := inGroup(t, g, script)
+		var said []string
+		for len(said) == 0 || said[len(said)-1] != "end" {
+			said = append(said, line(t, out))
+		}
+		if !slices.Contains(said, c.want) {
+			t.Errorf("with %d bytes it says %q", c.memory, said)
+		}
 	}
 }
 
