@@ -129,7 +129,7 @@ first_boot() {
 	mkdir /home/dev/.config/systemd/user
 	cat /dev/zero >/home/dev/.config/systemd/fill 2>/dev/null || true
 	chown -R dev: /home/dev/.config/systemd
-	refuses 1 "make room" tether service install
+	refuses 1 "free some" tether service install
 	umount /home/dev/.config/systemd
 	rmdir /home/dev/.config/systemd
 	nothing_left
