@@ -121,6 +121,7 @@ type Agent struct {
 	// Set by Run before requests are answered.
 	log     zerolog.Logger
 	leveled leveled // what log writes to
+	held    *ipc.Held
 	started time.Time
 	pool    *term.Pool
 	holders *holders // nil if there are none
@@ -157,7 +158,7 @@ func New(c Config) (*Agent, error) {
 
 // Run is the daemon's life. It returns nil when ctx ended or a client asked it
 // to shut down, after everything it started has ended. Errors: ErrRoot, a
-// *RunningError, or what kept it from starting.
+// *RunningError, a *LockError, or what kept it from starting.
 func (a *Agent) Run(ctx context.Context) error {
 	if proc.Root() && !a.cfg.AllowRoot {
 		return ErrRoot
@@ -171,6 +172,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		return err
 	}
 	defer lock.Close() // last: then there is no daemon any more
+	a.held = lock
 	if err := a.openState(); err != nil {
 		return err
 	}
@@ -287,19 +289,14 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	wait(patience, func() bool {
 		lock, err = lockDaemon(a.cfg.Dirs)
 		_, running := errors.AsType[*RunningError](err)
-		return !running || ctx.Err() != nil || !a.cfg.Replace && a.answers(ctx)
+		return !running || ctx.Err() != nil || !a.cfg.Replace && listens(ctx, a.cfg.Dirs)
 	})
-	return lock, err
-}
-
-// answers reports whether a daemon listens.
-func (a *Agent) answers(ctx context.Context) bool {
-	conn, err := ipc.Dial(ctx, SocketPath(a.cfg.Dirs))
-	if err != nil {
-		return false
+	if running, ok := errors.AsType[*RunningError](err); ok && !listens(ctx, a.cfg.Dirs) {
+		if held := lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: running.Pid}); !held.isDaemon(running.Pid) {
+			return nil, held
+		}
 	}
-	conn.Close()
-	return true
+	return lock, err
 }
 
 // serve answers requests until ctx ends, then ends everything in order.

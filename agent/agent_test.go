@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"tether/ahp"
 	"tether/ahp/client"
 	"tether/internal/testkit"
+	"tether/platform/ipc"
 	"tether/platform/proc"
 )
 
@@ -39,6 +41,49 @@ func TestOnlyOne(t *testing.T) {
 		t.Errorf("after its end: %v", err)
 	}
 	start(t, agent.Config{Dirs: d})
+}
+
+// A lock whose file was replaced under the daemon is reported, with who holds the new one, until that is put right.
+func TestLockIsReplaced(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	one := start(t, agent.Config{Dirs: d})
+	about := func() string {
+		t.Helper()
+		s, err := one.client.Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range s.Degraded {
+			if g.Cause == agent.LockCause {
+				return g.Text
+			}
+		}
+		return ""
+	}
+	if text := about(); text != "" {
+		t.Errorf("at first: %s", text)
+	}
+	path := filepath.Join(d.Runtime, local.LockName)
+	if err := os.Rename(path, path+".kept"); err != nil {
+		t.Fatal(err)
+	}
+	if text := about(); !strings.Contains(text, "removed or replaced") || strings.Contains(text, "process") {
+		t.Errorf("removed: %q", text)
+	}
+	other, err := ipc.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := about(); !strings.Contains(text, fmt.Sprintf("process %d", os.Getpid())) {
+		t.Errorf("replaced: %q", text)
+	}
+	if err := errors.Join(other.Close(), os.Remove(path), os.Rename(path+".kept", path)); err != nil {
+		t.Fatal(err)
+	}
+	if text := about(); text != "" {
+		t.Errorf("put right: %s", text)
+	}
 }
 
 func TestConfigIsChecked(t *testing.T) {

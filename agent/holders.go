@@ -15,10 +15,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/holder"
-	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/dirs"
-	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/pty"
 	"tether/platform/secret"
@@ -387,28 +385,3 @@ func dropOutput(c *holder.Client) {
 
 // killGrace is the time between TERM and KILL where no configuration was read.
 const killGrace = 2 * time.Second
-
-// lockDaemon takes the lock of a daemon.
-func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
-	lock, err := ipc.Lock(lockPath(d))
-	var locked *ipc.LockedError
-	if errors.As(err, &locked) {
-		return nil, &RunningError{locked.Pid}
-	}
-	return lock, err
-}
-
-// Running returns the process of the daemon that serves the directories, also
-// of one that does not answer; 0 if none does, or it has not said its number.
-func Running(d dirs.Dirs) int {
-	lock, err := lockDaemon(d)
-	if running, ok := errors.AsType[*RunningError](err); ok {
-		return running.Pid
-	}
-	if err == nil {
-		_ = lock.Close() // it goes with the process in any case
-	}
-	return 0
-}
-
-func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, local.LockName) }

@@ -15,6 +15,7 @@ import (
 func (a *Agent) Status() local.Status {
 	a.reportPolicy()
 	a.reportAside()
+	a.reportLock()
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: []local.HostStatus{},

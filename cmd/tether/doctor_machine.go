@@ -192,11 +192,14 @@ func checkRoot(_ context.Context, p *patient) []check {
 }
 
 // checkDaemon asks whether it runs and is of this version.
-func checkDaemon(_ context.Context, p *patient) []check {
+func checkDaemon(ctx context.Context, p *patient) []check {
 	c := check{Name: "daemon", Result: checkOK, Doc: "docs/RELIABILITY.md"}
 	switch {
 	case errors.Is(p.down, local.ErrNotRunning):
 		c.Result, c.Reason, c.Fix = checkWarn, "it is not running", "tether service install has it start at login; tether run starts it, too"
+		if locked := agent.LockHeld(ctx, p.dirs); locked != nil {
+			c.Result, c.Reason, c.Fix = checkFail, "it is not running, and cannot start: "+locked.Error(), locked.Hint()
+		}
 	case p.down != nil:
 		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), stuckFix(p.dirs)
 		if foreign := p.dirs.Check(); foreign != nil {

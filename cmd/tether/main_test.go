@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,6 +24,7 @@ import (
 	"tether/host"
 	"tether/internal/testkit"
 	"tether/platform/dirs"
+	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/sandbox"
 )
@@ -50,6 +52,7 @@ func (s scripts) Run() int {
 		"argv":       argv,
 		"does":       does,
 		"flood":      flood,
+		"holdlock":   holdLock,
 		"ignoreterm": ignoreTerm,
 		"devserver":  devServer,
 		"atprompt":   prompted,
@@ -388,6 +391,18 @@ func flood() {
 			return
 		}
 	}
+}
+
+// holdLock takes the lock of a file, as a daemon does, and is none. It ends with its input.
+func holdLock() {
+	lock, err := ipc.Lock(os.Args[1])
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	_ = lock.Close()
 }
 
 // ignoreTerm ends only by SIGKILL.

@@ -216,7 +216,10 @@ func hintFor(err error) string {
 	var remote *local.Error
 	var own *hinted
 	var silent *local.SilentError
+	var locked *agent.LockError
 	switch {
+	case errors.As(err, &locked):
+		return locked.Hint()
 	case errors.As(err, &usage):
 		return usage.hint
 	case errors.As(err, &own):

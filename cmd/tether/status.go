@@ -39,7 +39,9 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 	s, err := client.Status(ctx)
 	switch {
 	case errors.Is(err, local.ErrNotRunning):
-		return a.statusWithout(d, err, asJSON)
+		return a.statusWithout(ctx, d, err, asJSON)
+	case errors.Is(err, context.DeadlineExceeded) && agent.LockHeld(context.WithoutCancel(ctx), d) != nil: // one that is about to start was waited for
+		return a.statusWithout(context.WithoutCancel(ctx), d, local.ErrNotRunning, asJSON)
 	case err != nil:
 		return stuck(d, err)
 	case asJSON:
@@ -50,11 +52,14 @@ func (a *app) status(ctx context.Context, asJSON bool) error {
 }
 
 // statusWithout is the status where no daemon runs, which is err: terminals may run all the same.
-func (a *app) statusWithout(d dirs.Dirs, err error, asJSON bool) error {
+func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON bool) error {
 	ids, _ := agent.LeftRunning(d) // what cannot be looked at is not what was asked for
 	if asJSON {
 		s := local.Status{SchemaVersion: local.SchemaVersion, Socket: agent.SocketPath(d), Hosts: []local.HostStatus{}, Degraded: []local.Degraded{},
 			Holders: local.Holders{Alive: len(ids)}}
+		if locked := agent.LockHeld(ctx, d); locked != nil {
+			s.Degraded = append(s.Degraded, local.Degraded{Cause: agent.LockCause, Text: locked.Error() + ": " + locked.Hint(), Since: time.Now()})
+		}
 		return errors.Join(a.printJSON(s), exitCode(local.ExitNotRunning))
 	}
 	if len(ids) > 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tether/agent"
 	"tether/agent/local"
 	"tether/platform/dirs"
 )
@@ -91,6 +92,11 @@ func inWords(err error) (text, hint string) {
 		}
 	}
 	if errors.Is(err, local.ErrNotRunning) {
+		if d, wrong := dirs.Get(); wrong == nil {
+			if locked := agent.LockHeld(context.Background(), d); locked != nil {
+				return "the daemon is not running, and cannot start: " + locked.Error(), locked.Hint()
+			}
+		}
 		return "the daemon is not running", hintFor(err)
 	}
 	return err.Error(), hintFor(err)

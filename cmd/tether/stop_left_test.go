@@ -1,8 +1,12 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +17,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/secret"
 )
 
 // What was left running and cannot be ended in time is named, and neither said to be ended nor a daemon that does not answer.
@@ -50,5 +55,50 @@ func TestStopWithoutADaemonThatCannotEndAll(t *testing.T) {
 	}
 	if out := printed(); strings.Contains(out, "no daemon was running") {
 		t.Errorf("beside a daemon it says %q", out)
+	}
+}
+
+// A program that holds the daemon's lock and is no daemon is named, wherever somebody wonders why there is none.
+func TestLockOfAnotherProgram(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	home := newHome(t)
+	d := dirsOf(home)
+	if err := secret.Dir(d.Runtime); err != nil {
+		t.Fatal(err)
+	}
+	holding := exec.Command("holdlock", filepath.Join(d.Runtime, local.LockName))
+	in, err := holding.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := holding.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holding.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { in.Close(); holding.Wait() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "held\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	want := fmt.Sprintf(`process %d ("holdlock")`, holding.Process.Pid)
+	for _, c := range []struct {
+		args   []string
+		status int
+	}{{[]string{"status"}, local.ExitNotRunning}, {[]string{"status", "--json"}, local.ExitNotRunning}, {[]string{"doctor"}, local.ExitFailure}, {[]string{"daemon"}, local.ExitFailure}, {[]string{"run", "--", "true"}, local.ExitFailure}} {
+		said, err := exec.Command("tether", c.args...).CombinedOutput()
+		said = bytes.ReplaceAll(said, []byte(`\"`), []byte(`"`)) // JSON
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != c.status || !strings.Contains(string(said), want) || !strings.Contains(string(said), fmt.Sprintf("end process %d", holding.Process.Pid)) {
+			t.Errorf("tether %s: %v\n%s\nwant status %d and %s", strings.Join(c.args, " "), err, said, c.status, want)
+		}
+	}
+	in.Close()
+	if err := holding.Wait(); err != nil {
+		t.Error(err)
+	}
+	if out, status := command(t, "run", "--", "echo", "alive"); status != 0 || out != "alive" {
+		t.Errorf("afterwards: %d, %q", status, out)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -18,6 +19,34 @@ func Holds(pid int, path string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return holds(pid, want, "WRITE")
+}
+
+// Locker returns a process that keeps others from taking the lock at path, also by a shared lock, as the kernel knows it: whatever the
+// file says. It is 0 if none can be seen, as those of other users.
+func Locker(path string) (int, error) {
+	want, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		pid, err := strconv.Atoi(p.Name())
+		if err != nil {
+			continue // no process
+		}
+		if yes, err := holds(pid, want, "WRITE", "READ"); err == nil && yes { // else it has ended, or is another user's
+			return pid, nil
+		}
+	}
+	return 0, nil
+}
+
+// holds reports whether the process has a lock of one of these kinds on the file.
+func holds(pid int, want os.FileInfo, kinds ...string) (bool, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	fds, err := os.ReadDir(dir + "/fd")
 	if err != nil {
@@ -29,17 +58,17 @@ func Holds(pid int, path string) (bool, error) {
 			continue
 		}
 		info, err := os.ReadFile(filepath.Join(dir, "fdinfo", fd.Name()))
-		if err == nil && hasLock(info) {
+		if err == nil && hasLock(info, kinds) {
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// hasLock tells whether a descriptor's information shows an exclusive lock by flock(2): "lock: 1: FLOCK ADVISORY WRITE 17 fe:00:9 0 EOF".
-func hasLock(info []byte) bool {
+// hasLock tells whether a descriptor's information shows a lock by flock(2) of one of these kinds: "lock: 1: FLOCK ADVISORY WRITE 17 fe:00:9 0 EOF".
+func hasLock(info []byte, kinds []string) bool {
 	for line := range bytes.Lines(info) {
-		if f := bytes.Fields(line); len(f) > 4 && string(f[0]) == "lock:" && string(f[2]) == "FLOCK" && string(f[4]) == "WRITE" {
+		if f := bytes.Fields(line); len(f) > 4 && string(f[0]) == "lock:" && string(f[2]) == "FLOCK" && slices.Contains(kinds, string(f[4])) {
 			return true
 		}
 	}

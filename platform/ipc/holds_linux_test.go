@@ -5,8 +5,34 @@ import (
 	"path/filepath"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"tether/platform/ipc"
 )
+
+// Whoever keeps others from taking a lock is found, whatever number is in the file.
+func TestLocker(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if _, err := ipc.Locker(path); err == nil {
+		t.Error("a lock that is not there is held")
+	}
+	if err := os.WriteFile(path, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct{ how, want int }{{unix.LOCK_EX, os.Getpid()}, {unix.LOCK_SH, os.Getpid()}, {unix.LOCK_UN, 0}} {
+		if err := unix.Flock(int(f.Fd()), c.how); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := ipc.Locker(path); got != c.want || err != nil {
+			t.Errorf("flock %d: process %d, %v; want %d", c.how, got, err, c.want)
+		}
+	}
+}
 
 // Who has written its number into the file, or has it open, does not hold the lock.
 func TestHolds(t *testing.T) {

@@ -41,3 +41,10 @@ func Holder(path string) int {
 	}
 	return 0
 }
+
+// InPlace reports whether the file at path is the one that is locked: that it was neither removed nor replaced.
+func (h *Held) InPlace(path string) bool {
+	locked, err := h.file.Stat()
+	there, missing := os.Stat(path)
+	return err == nil && missing == nil && os.SameFile(locked, there)
+}

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"tether/agent/local"
+	"tether/platform/dirs"
+	"tether/platform/ipc"
+	"tether/platform/proc"
+)
+
+// LockError says that a process holds the daemon's lock without serving, so that
+// no daemon can start.
+type LockError struct {
+	Path    string
+	Pid     int    // 0 where it is not known
+	Program string // its name, "" where it is not known
+}
+
+func (e *LockError) Error() string {
+	return fmt.Sprintf("%s is held by %s, which is no daemon that answers", e.Path, e.holder())
+}
+
+// Hint is what to do about it.
+func (e *LockError) Hint() string {
+	if e.Pid == 0 {
+		return "end what holds that file"
+	}
+	return fmt.Sprintf("end process %d if it is not yours to keep, then try again", e.Pid)
+}
+
+func (e *LockError) holder() string {
+	switch {
+	case e.Pid == 0:
+		return "another process"
+	case e.Program == "":
+		return fmt.Sprintf("process %d", e.Pid)
+	}
+	return fmt.Sprintf("process %d (%.40q)", e.Pid, e.Program)
+}
+
+// LockHeld returns who holds the daemon's lock while no daemon listens, nil if
+// nobody does. A daemon that begins or ends holds it, too, for some seconds.
+func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
+	if listens(ctx, d) {
+		return nil
+	}
+	lock, err := ipc.Lock(lockPath(d))
+	if locked, ok := errors.AsType[*ipc.LockedError](err); ok {
+		return lockError(locked)
+	}
+	if err == nil {
+		_ = lock.Close() // it goes with the process in any case
+	}
+	return nil // what cannot be looked at is reported by who needs it
+}
+
+// listens reports whether a daemon does.
+func listens(ctx context.Context, d dirs.Dirs) bool {
+	conn, err := ipc.Dial(ctx, SocketPath(d))
+	if err != nil {
+		return false
+	}
+	conn.Close()
+	return true
+}
+
+// lockError finds out who holds the lock. What the kernel says comes before the
+// number in the file, which any program of the user can write.
+func lockError(locked *ipc.LockedError) *LockError {
+	e := &LockError{Path: locked.Path, Pid: locked.Pid}
+	if pid, err := ipc.Locker(locked.Path); err == nil && pid != 0 {
+		e.Pid = pid
+	}
+	if line := proc.Lineage(e.Pid); len(line) > 0 && len(line[0].Argv) > 0 {
+		e.Program = filepath.Base(line[0].Argv[0])
+	} else if len(line) == 0 {
+		e.Pid = 0 // the number of one that has ended
+	}
+	return e
+}
+
+// isDaemon reports whether the holder may be a daemon that begins or ends: it has
+// written its number into the file, and is this program.
+func (e *LockError) isDaemon(claimed int) bool {
+	return e.Pid != 0 && e.Pid == claimed && e.Program == filepath.Base(os.Args[0])
+}
+
+// LockCause is the cause, in what is degraded, of a lock that is not the daemon's.
+const LockCause = "lock"
+
+// reportLock says in status that the file of the daemon's lock is not the one that
+// it holds, so that another daemon could start beside it.
+func (a *Agent) reportLock() {
+	if a.held == nil || a.held.InPlace(lockPath(a.cfg.Dirs)) {
+		a.degraded.report(LockCause, "")
+		return
+	}
+	text := fmt.Sprintf("%s was removed or replaced, so that another daemon could start beside this one", lockPath(a.cfg.Dirs))
+	if pid := ipc.Holder(lockPath(a.cfg.Dirs)); pid != 0 {
+		text += "; " + lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: pid}).holder() + " holds what is there now"
+	}
+	a.degraded.report(LockCause, text+": tether daemon --replace --background puts it right")
+}
+
+// lockDaemon takes the lock of a daemon.
+func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
+	lock, err := ipc.Lock(lockPath(d))
+	var locked *ipc.LockedError
+	if errors.As(err, &locked) {
+		return nil, &RunningError{locked.Pid}
+	}
+	return lock, err
+}
+
+// Running returns the process of the daemon that serves the directories, also
+// of one that does not answer; 0 if none does, or it has not said its number.
+func Running(d dirs.Dirs) int {
+	lock, err := lockDaemon(d)
+	if running, ok := errors.AsType[*RunningError](err); ok {
+		return running.Pid
+	}
+	if err == nil {
+		_ = lock.Close() // it goes with the process in any case
+	}
+	return 0
+}
+
+func lockPath(d dirs.Dirs) string { return filepath.Join(d.Runtime, local.LockName) }
