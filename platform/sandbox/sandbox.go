@@ -221,11 +221,3 @@ func complain(status int, err error) int {
 	fmt.Fprintln(os.Stderr, complaint, err)
 	return status
 }
-
-// notStarted explains why the command was not started.
-func notStarted(name string, err error) int {
-	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
-		return complain(statusNotFound, fmt.Errorf("%s: not found in the sandbox", name))
-	}
-	return complain(statusExec, fmt.Errorf("%s: %w", name, err))
-}
