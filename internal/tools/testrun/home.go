@@ -61,8 +61,16 @@ func homeEnv(env []string, home string, kept []string) []string {
 		name, _, _ := strings.Cut(v, "=")
 		return slices.Contains(elsewhere, name)
 	})
-	return append(append(out, kept...), "HOME="+home)
+	out = append(append(out, kept...), "HOME="+home)
+	if !slices.ContainsFunc(out, func(v string) bool { return strings.HasPrefix(v, raceVar+"=") }) {
+		out = append(out, raceVar+"=atexit_sleep_ms=20")
+	}
+	return out
 }
+
+// raceVar has the settings of the race detector. Its programs sleep for a second when they end, unless it says otherwise; tests start
+// hundreds.
+const raceVar = "GORACE"
 
 // switchOffTelemetry keeps the go command, for which every empty home is its first day, from starting what writes there in the background.
 func switchOffTelemetry(home string) error {

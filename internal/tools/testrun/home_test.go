@@ -15,7 +15,7 @@ import (
 func TestHomeEnv(t *testing.T) {
 	got := homeEnv([]string{"PATH=/bin", "HOME=/home/p", "ZDOTDIR=/z", "ENVY=1", "BASH_ENV=/b", "XDG_CONFIG_HOME=/c", "XDG_RUNTIME_DIR=/run/1"}, "/new",
 		[]string{"GOCACHE=/cache"})
-	want := []string{"PATH=/bin", "ENVY=1", "XDG_RUNTIME_DIR=/run/1", "GOCACHE=/cache", "HOME=/new"}
+	want := []string{"PATH=/bin", "ENVY=1", "XDG_RUNTIME_DIR=/run/1", "GOCACHE=/cache", "HOME=/new", "GORACE=atexit_sleep_ms=20"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
