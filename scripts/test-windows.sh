@@ -18,4 +18,4 @@ unset TETHER_XTERM TETHER_TEST_NODE_MODULES # of make test: there is no node in 
 # Wine's powershell.exe does nothing, so the person's shell is cmd.exe.
 export SHELL='C:\windows\system32\cmd.exe' GOOS=windows GOARCH=amd64 CGO_ENABLED=0
 case " $* " in *" ./"*) ;; *) set -- "$@" ./... ;; esac
-bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 2 -timeout 6m "$@" 9>&-
+bin/tools/testrun -again -vet=off -tags wine -exec "$PWD/scripts/wine.sh" -p 2 -timeout 10m "$@" 9>&-
