@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -290,22 +291,32 @@ func hasExited(o holder.Options, id string) bool {
 // sockets; the next daemon removes them.
 func LeftDead(d dirs.Dirs) (int, error) { return holder.Dead(holdersDir(d)) }
 
-// Ended is what EndLeftRunning has ended. Terminals that had exited before do
-// not count.
+// Ended is what EndLeftRunning has ended, and what it has not.
 type Ended struct {
-	Terminals int
-	Unread    int64 // bytes that they had printed and no daemon had taken
+	Terminals int    // that ran
+	Unread    int64  // bytes that they had printed and no daemon had taken
+	Agents    int    // agents' exited terminals whose processes ran on until now
+	Left      []Left // what runs on
+}
+
+// Left is what an exited terminal of the person's has left running.
+type Left struct {
+	Name      string // of the terminal
+	Processes int
+	id        term.ID
 }
 
 // EndLeftRunning ends the terminals that no daemon serves, with everything in
-// them, and says what those were. Output that somebody still lacks does not
-// hold it up. It keeps a daemon from starting until it returns. Errors: a
-// *RunningError if one runs, ctx's, what is still there.
+// them, and says what those were. Of terminals that have exited it ends what
+// agents' have left running; what the person's have left runs on, as when a
+// daemon ends. Output that somebody still lacks does not hold it up. It keeps a
+// daemon from starting until it returns. Errors: a *RunningError if one runs,
+// ctx's, what is still there.
 func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	ids, err := holder.List(holdersDir(d))
 	if len(ids) == 0 && err == nil {
-		_, err = holder.EndStaying(ctx, holdersDir(d))
-		return Ended{}, err
+		n, err := holder.EndStaying(ctx, holdersDir(d))
+		return Ended{Agents: n}, err
 	}
 	if err != nil {
 		return Ended{}, err
@@ -319,56 +330,76 @@ func EndLeftRunning(ctx context.Context, d dirs.Dirs) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
-	running, unread, errs := make([]bool, len(ids)), make([]int64, len(ids)), make([]error, len(ids))
+	var all Ended
+	if all.Agents, err = holder.EndStaying(ctx, holdersDir(d)); err != nil {
+		return all, err
+	}
+	ended, errs := make([]Ended, len(ids)), make([]error, len(ids))
 	var wg sync.WaitGroup
 	for i, id := range ids {
 		wg.Go(func() {
-			if running[i], unread[i], errs[i] = endHolder(ctx, opts, id); errs[i] != nil {
+			if ended[i], errs[i] = endHolder(ctx, opts, id); errs[i] != nil {
 				errs[i] = fmt.Errorf("end %s: %w", id, errs[i])
 			}
 		})
 	}
 	wg.Wait()
-	var all Ended
-	for i, err := range errs {
-		if err == nil && running[i] {
-			all.Terminals++
-			all.Unread += unread[i]
+	for i, e := range ended {
+		if errs[i] == nil {
+			all.Terminals += e.Terminals
+			all.Unread += e.Unread
+			all.Agents += e.Agents
+			all.Left = append(all.Left, e.Left...)
 		}
 	}
-	_, err = holder.EndStaying(ctx, holdersDir(d))
+	_, err = holder.EndStaying(ctx, holdersDir(d)) // those of the holders that were just ended
+	for i := range all.Left {                      // EndStaying may have ended some: those of a terminal that an agent has given to the person
+		all.Left[i].Processes = len(term.Leftover(all.Left[i].id))
+	}
+	all.Left = slices.DeleteFunc(all.Left, func(l Left) bool { return l.Processes == 0 })
 	return all, errors.Join(append(errs, err)...)
 }
 
-// endHolder ends one terminal and its holder, and returns whether it ran, and
-// how much of its output nobody had taken. What the child still writes, which a
-// full log would hold back, it takes and drops.
-func endHolder(ctx context.Context, o holder.Options, id string) (running bool, unread int64, err error) {
+// endHolder ends one terminal and its holder. What the child still writes, which
+// a full log would hold back, it takes and drops.
+func endHolder(ctx context.Context, o holder.Options, id string) (Ended, error) {
 	c, err := holder.Dial(ctx, o, id)
 	if errors.Is(err, holder.ErrGone) {
-		return false, 0, nil
+		return Ended{}, nil
 	}
 	if err != nil {
-		return false, 0, err
+		return Ended{}, err
 	}
-	exited, _ := c.ExitedAt()
-	running = exited.IsZero()
 	var reading sync.WaitGroup
 	defer reading.Wait()
 	defer c.Close()
+	var e Ended
+	name, owner := term.Recorded(c.Meta())
+	switch exited, _ := c.ExitedAt(); {
+	case exited.IsZero():
+		e.Terminals = 1
+	case owner == term.User:
+		e.Left = []Left{{Name: cmp.Or(name, id), id: term.ID(id)}}
+		return e, c.Forget(ctx)
+	case c.Left() > 0, len(term.Leftover(term.ID(id))) > 0:
+		e.Agents = 1
+	}
 	if err := errors.Join(c.Keep(holder.KeepNothing), c.StreamFrom(c.End())); err != nil {
-		return running, 0, err
+		return e, err
 	}
 	reading.Go(func() { dropOutput(c) })
 	if err := c.Kill(ctx, killGrace); err != nil {
-		return running, 0, err
+		return e, err
 	}
 	stop := context.AfterFunc(ctx, func() { c.Close() })
 	c.Wait()
 	if !stop() {
-		return running, 0, ctx.Err()
+		return e, ctx.Err()
 	}
-	return running, c.End() - c.Taken(), c.Forget(ctx)
+	if e.Terminals > 0 {
+		e.Unread = c.End() - c.Taken()
+	}
+	return e, c.Forget(ctx)
 }
 
 // dropOutput reads until the end of output or of the connection.

@@ -185,6 +185,17 @@ func parseRecord(p []byte) record {
 	return r
 }
 
+// Recorded returns the name and the owner that were given to Held.SetMeta last.
+// An owner that cannot be read is the person; that of a terminal that was never
+// listed is nobody.
+func Recorded(meta []byte) (name string, owner Actor) {
+	if len(meta) == 0 {
+		return "", Actor{}
+	}
+	r := parseRecord(meta)
+	return r.Name, r.owner()
+}
+
 // owner is the recorded owner; one of an unknown kind is the person.
 func (r *record) owner() Actor {
 	if r.Owner.Role == roleNames[RoleAgent] && r.Owner.Name != "" {

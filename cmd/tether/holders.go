@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,43 +235,60 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 			a.notice("%s", terminals(running, "was ended", "were ended"))
 		}
 		if err == nil {
-			a.sayLeft(list)
+			a.sayLeft(exitedLeft(list))
 		}
 		return stuck(d, err)
 	}
 	if !errors.Is(err, local.ErrNotRunning) {
 		return stuck(d, err)
 	}
-	ended, left := agent.EndLeftRunning(ctx, d)
-	if ended.Terminals > 0 {
-		a.notice("no daemon was running; %s", endedText(ended))
-	} else if left == nil {
-		return &hinted{err, "there is nothing to stop"}
+	ended, err := agent.EndLeftRunning(ctx, d)
+	if text := endedText(ended); text != "" {
+		a.notice("no daemon was running; %s", text)
+	} else if err == nil && len(ended.Left) == 0 {
+		return &hinted{local.ErrNotRunning, "there is nothing to stop"}
 	}
-	return left
+	a.sayLeft(ended.Left)
+	return err
 }
 
-// sayLeft says what the person's exited terminals have left running; agents' have left nothing, since the daemon ends it.
-func (a *app) sayLeft(list local.TerminalList) {
+// exitedLeft is what the person's exited terminals in the list have left running; agents' have left nothing, since the daemon has
+// ended it.
+func exitedLeft(list local.TerminalList) []agent.Left {
+	var all []agent.Left
 	for _, t := range list.Terminals {
 		if t.Exit == nil {
 			continue
 		}
-		switch n := len(term.Leftover(term.ID(t.ID))); n {
-		case 0:
-		case 1:
-			a.notice("1 process of %s runs on", printable(t.Name, 40))
-		default:
-			a.notice("%d processes of %s run on", n, printable(t.Name, 40))
+		if n := len(term.Leftover(term.ID(t.ID))); n > 0 {
+			all = append(all, agent.Left{Name: t.Name, Processes: n})
 		}
+	}
+	return all
+}
+
+// sayLeft says what runs on after exited terminals.
+func (a *app) sayLeft(all []agent.Left) {
+	for _, left := range all {
+		if left.Processes == 1 {
+			a.notice("1 process of %s runs on", printable(left.Name, 40))
+			continue
+		}
+		a.notice("%d processes of %s run on", left.Processes, printable(left.Name, 40))
 	}
 }
 
-// endedText says what was ended without a daemon, and what is lost with it.
+// endedText says what was ended without a daemon, and what is lost with it; "" if nothing was.
 func endedText(e agent.Ended) string {
-	text := terminals(e.Terminals, "that had been left running was ended", "that had been left running were ended")
-	if e.Unread > 0 {
-		text += fmt.Sprintf("; the last %d bytes printed there reached nobody", e.Unread)
+	var parts []string
+	if e.Terminals > 0 {
+		parts = append(parts, terminals(e.Terminals, "that had been left running was ended", "that had been left running were ended"))
 	}
-	return text
+	if e.Unread > 0 {
+		parts = append(parts, fmt.Sprintf("the last %d bytes printed there reached nobody", e.Unread))
+	}
+	if e.Agents > 0 {
+		parts = append(parts, "processes left by "+terminals(e.Agents, "of an agent were ended", "of agents were ended"))
+	}
+	return strings.Join(parts, "; ")
 }

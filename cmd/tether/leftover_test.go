@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,7 +19,8 @@ func TestKillOfAnExitedTerminalEndsWhatItLeft(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
 	m := newMortal(t)
 	for _, next := range []func(){func() {}, func() { m.kill(); m.start("daemon") }} {
-		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & sleep .3`}, Private: true})
+		x := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Private: true})
+		m.goOn(x.ID, "999")
 		m.await("it has exited", func(local.Status) bool { return m.find(x.ID).Exit != nil })
 		left := func() int {
 			all, err := proc.Tagged(proc.Tag(x.ID))
@@ -50,45 +53,92 @@ func TestKillOfAnExitedTerminalEndsWhatItLeft(t *testing.T) {
 	}
 }
 
-// Stop ends what exited terminals of agents have left in the background, and says how many processes of the person's run on.
-func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
-	testkit.Unix(t, testkit.Programs)
-	m := newMortal(t)
-	line := `(trap "" HUP; exec sleep 999)& sleep .3`
-	mine := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", line}, Name: "mine", Private: true})
-	theirs, err := m.door.As("claude").Spawn(t.Context(), local.SpawnRequest{Line: "nohup sleep 998 & sleep .3", Cwd: m.home})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.await("both have exited", func(local.Status) bool { return m.find(mine.ID).Exit != nil && m.find(theirs.ID).Exit != nil })
-	left := func(id string) []proc.Info {
+// untilGo is the rest of a line of sh, in which the leader of a terminal waits for goOn.
+func (m *mortal) untilGo() string {
+	return "until test -e " + filepath.Join(m.home, "go-") + "$" + proc.TagVar + "; do sleep .02; done"
+}
+
+// goOn lets the leader of a terminal end as soon as its sleep in the background runs, which a hang-up would end before.
+func (m *mortal) goOn(id, seconds string) {
+	m.t.Helper()
+	testkit.Eventually(m.t, patience, "the sleep runs", func() bool {
 		all, err := proc.Tagged(proc.Tag(id))
 		if errors.Is(err, proc.ErrUnsupported) {
-			t.Skip("environments of processes are not shown here")
+			m.t.Skip("environments of processes are not shown here")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return all
-	}
-	t.Cleanup(func() {
-		for _, p := range left(mine.ID) {
-			if process, err := os.FindProcess(p.Pid); err == nil {
-				_ = process.Kill()
-			}
-		}
+		return slices.ContainsFunc(all, func(p proc.Info) bool {
+			line := proc.Lineage(p.Pid)
+			return len(line) > 0 && slices.Equal(line[0].Argv, []string{"sleep", seconds})
+		})
 	})
-	if n := len(left(theirs.ID)); n != 1 {
-		t.Fatalf("%d processes of the agent's are left, want 1", n)
+	if err := os.WriteFile(filepath.Join(m.home, "go-"+id), nil, 0o600); err != nil {
+		m.t.Fatal(err)
 	}
-	a, printed := printing(t)
-	if err := a.stop(t.Context(), false, false); err != nil {
-		t.Error(err)
-	}
-	if n := len(left(theirs.ID)); n > 0 {
-		t.Errorf("%d processes of the agent's run on", n)
-	}
-	if out := printed(); len(left(mine.ID)) != 1 || !strings.Contains(out, "1 process of mine runs on") {
-		t.Errorf("it says %q, and %d of the person's run on", out, len(left(mine.ID)))
+}
+
+// Stop ends what exited terminals of agents have left in the background, and says how many processes of the person's run on: with a
+// daemon, and without one.
+func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	for _, c := range []struct {
+		name   string
+		before func(*mortal)
+		says   []string
+	}{
+		{"with a daemon", func(*mortal) {}, nil},
+		{"without a daemon", (*mortal).kill, []string{"1 terminal that had been left running was ended", "processes left by 1 terminal of an agent were ended"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMortal(t)
+			mine := m.spawn(local.SpawnRequest{Command: []string{"sh", "-c", `(trap "" HUP; exec sleep 999) & ` + m.untilGo()}, Name: "mine", Private: true})
+			runs := m.spawn(local.SpawnRequest{Command: []string{"sleep", "997"}, Private: true})
+			theirs, err := m.door.As("claude").Spawn(t.Context(), local.SpawnRequest{Line: "nohup sleep 998 & " + m.untilGo(), Cwd: m.home})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.goOn(mine.ID, "999")
+			m.goOn(theirs.ID, "998")
+			m.await("both have exited", func(local.Status) bool { return m.find(mine.ID).Exit != nil && m.find(theirs.ID).Exit != nil })
+			left := func(id string) []proc.Info {
+				all, err := proc.Tagged(proc.Tag(id))
+				if errors.Is(err, proc.ErrUnsupported) {
+					t.Skip("environments of processes are not shown here")
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all
+			}
+			t.Cleanup(func() {
+				for _, p := range left(mine.ID) {
+					if process, err := os.FindProcess(p.Pid); err == nil {
+						_ = process.Kill()
+					}
+				}
+			})
+			if n := len(left(theirs.ID)); n != 1 {
+				t.Fatalf("%d processes of the agent's are left, want 1", n)
+			}
+			c.before(m)
+			a, printed := printing(t)
+			if err := a.stop(t.Context(), false, false); err != nil {
+				t.Error(err)
+			}
+			if n := len(left(theirs.ID)) + len(left(runs.ID)); n > 0 {
+				t.Errorf("%d processes of the agent's and of the running terminal run on", n)
+			}
+			out := printed()
+			if len(left(mine.ID)) != 1 {
+				t.Errorf("%d processes of the person's exited terminal run on, want 1", len(left(mine.ID)))
+			}
+			for _, want := range append(c.says, "1 process of mine runs on") {
+				if !strings.Contains(out, want) {
+					t.Errorf("it says %q, want %q", out, want)
+				}
+			}
+			if ids := m.holders(); len(ids) > 0 {
+				t.Errorf("holders are left: %v", ids)
+			}
+		})
 	}
 }
