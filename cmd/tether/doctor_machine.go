@@ -231,7 +231,7 @@ func checkSockets(_ context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make the directory yours alone"
 	case alive > 0:
-		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "runs", "run")+" without a daemon", "tether daemon --background takes them up, tether stop ends them"
+		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "runs", "run")+" without a daemon", leftFix(alive)
 	case dead > 0:
 		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("%d sockets were left behind by terminals that were killed", dead), "tether daemon --replace --background removes them"
 	case errors.Is(p.down, local.ErrNotRunning) && missing == nil:

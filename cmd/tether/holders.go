@@ -157,7 +157,22 @@ func launch(d dirs.Dirs) (local.Launch, error) {
 
 // leftText says what runs without a daemon.
 func leftText(n int) string {
-	return terminals(n, "runs", "run") + " without a daemon; the next daemon resumes " + them(n) + ", tether stop ends " + them(n)
+	return terminals(n, "runs", "run") + " without a daemon; " + leftFix(n)
+}
+
+// leftFix says what to do about n terminals that run without a daemon.
+func leftFix(n int) string {
+	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
+}
+
+// startHint says what to do where no daemon runs.
+func startHint() string {
+	if d, err := dirs.Get(); err == nil {
+		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // what cannot be looked at is not what was asked for
+			return leftText(len(ids))
+		}
+	}
+	return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
 }
 
 // keptText says what a daemon has left running.

@@ -231,7 +231,7 @@ func hintFor(err error) string {
 			return stuckFix(d)
 		}
 	case errors.Is(err, local.ErrNotRunning):
-		return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
+		return startHint()
 	}
 	return ""
 }

@@ -64,6 +64,7 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 	}
 	if len(ids) > 0 {
 		fmt.Fprintf(a.stdout, "holders    %s\n", leftText(len(ids)))
+		return &hinted{err, ""} // it was just said
 	}
 	return err
 }

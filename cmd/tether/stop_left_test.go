@@ -102,3 +102,29 @@ func TestLockOfAnotherProgram(t *testing.T) {
 		t.Errorf("afterwards: %d, %q", status, out)
 	}
 }
+
+// After the daemon was killed, each command that needs it says that terminals run on, and how to get them back; without terminals it
+// says how to start one.
+func TestCommandsTellOfTerminalsWithoutADaemon(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	m := newMortal(t)
+	m.spawn(local.SpawnRequest{Command: []string{"sleep", "999"}, Name: "one", Private: true})
+	m.spawn(local.SpawnRequest{Command: []string{"sleep", "998"}, Name: "two", Private: true})
+	m.kill()
+	commands := [][]string{{"ls"}, {"read", "one"}, {"kill", "one"}, {"lend", "one"}, {"ports", "one"}, {"attach", "one"}}
+	const left = "2 terminals run without a daemon; tether daemon --background resumes them, tether stop ends them"
+	for _, c := range append(commands, []string{"status"}, []string{"doctor"}) {
+		out, status := everything(m.home, c...)
+		if strings.Count(out, "without a daemon") != 1 || c[0] != "doctor" && !strings.Contains(out, left) {
+			t.Errorf("%v: %d, it says %q", c, status, out)
+		}
+	}
+	if out, status := everything(m.home, "stop"); status != 0 {
+		t.Errorf("stop: %d %s", status, out)
+	}
+	for _, c := range commands {
+		if out, _ := everything(m.home, c...); !strings.Contains(out, "start it with: tether daemon --background") || strings.Contains(out, "without a daemon") {
+			t.Errorf("%v without terminals: it says %q", c, out)
+		}
+	}
+}
