@@ -287,7 +287,7 @@ func TestPageByKeyboardDarkAndNarrow(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})
 	for _, name := range []string{"dev-server", "shell", "tests"} {
-		s.act(s.lend(s.machine, "laptop", name), print("\x1b[1;34mthis is "+name+"\x1b[0m\r\n\x1b[33mwarning\x1b[0m: "+strings.Repeat("wide ", 12)+"\r\n"))
+		s.act(s.lendLater(s.machine, "laptop", name), print("\x1b[1;34mthis is "+name+"\x1b[0m\r\n\x1b[33mwarning\x1b[0m: "+strings.Repeat("wide ", 12)+"\r\n"))
 	}
 	b.do("open", args{"dark": true}, nil)
 	s.login(b)
