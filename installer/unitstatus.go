@@ -86,7 +86,7 @@ func (m *systemd) Printed(lines int, follow bool) []string {
 // journal may take to have them: it writes when it has time to.
 const (
 	lastLines     = 6
-	wordsPatience = 2 * time.Second
+	wordsPatience = 5 * time.Second
 	wordsPause    = 50 * time.Millisecond
 )
 
@@ -97,7 +97,8 @@ func (m *systemd) lastWords(ctx context.Context, since time.Time) string {
 	if m.system {
 		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)
 	} else {
-		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName)
+		// The journal cannot tell the unit of a program that has ended before it looked; the name of the program is always there.
+		argv = append(argv, "--user", "_SYSTEMD_USER_UNIT="+UnitName, "+", "SYSLOG_IDENTIFIER="+strings.TrimSuffix(UnitName, ".service"))
 	}
 	for end := time.Now().Add(wordsPatience); ; {
 		said, err := m.run(ctx, "journalctl", argv...)
