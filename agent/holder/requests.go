@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -218,7 +217,7 @@ func (s *session) forget(request uint32) {
 	case err != nil:
 		s.reply(request, err)
 		return
-	case s.h.adopts && proc.Children():
+	case s.h.adopts && s.h.left():
 		s.h.mu.Lock()
 		s.controlLocked(reply{request, statusOK, stays}.append(nil))
 		s.h.mu.Unlock()

@@ -2,6 +2,7 @@ package holder
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -16,7 +17,8 @@ import (
 // The holder of an agent's terminal is the parent of whatever the terminal's
 // programs leave behind, and stays until that has ended: a program that has
 // left its session and cleared its environment still descends from a process
-// with the agent's mark.
+// with the agent's mark. On Windows nothing leaves the agent's job, and the
+// holder keeps that job's name.
 
 // isAgents reports whether an environment is that of an agent's terminal.
 func isAgents(environ []string) bool {
@@ -27,14 +29,32 @@ func isAgents(environ []string) bool {
 // the log and all that a daemon could ask for. A signal that asks this process
 // to end, ends that first: see holder.stop.
 func (h *holder) stay() {
-	if !proc.Children() {
+	if !h.left() {
 		return
 	}
 	h.mu.Lock()
 	h.log, h.notes, h.meta = nil, checkpoints{}, nil
 	h.mu.Unlock()
 	debug.FreeOSMemory()
+	if c, ok := h.child.(inJob); ok {
+		c.WaitLeft()
+		return
+	}
 	proc.WaitForAll()
+}
+
+// inJob is a child whose job says what its programs have left.
+type inJob interface {
+	Left() bool
+	WaitLeft()
+}
+
+// left reports whether the programs of an agent's terminal have left any.
+func (h *holder) left() bool {
+	if c, ok := h.child.(inJob); ok {
+		return c.Left()
+	}
+	return proc.Children()
 }
 
 // spare tells a daemon and its holders, which may have been started from the
@@ -66,7 +86,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			continue // its terminal is there
 		}
 		pid := ipc.Holder(path)
-		if held, err := ipc.Holds(pid, path); err != nil || !held {
+		if !holds(pid, path) {
 			continue // it has just ended, or somebody else has written the number
 		}
 		process, err := os.FindProcess(pid)
@@ -78,7 +98,7 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			return n, err
 		}
 		for {
-			if held, err := ipc.Holds(pid, path); err != nil || !held {
+			if !holds(pid, path) {
 				break
 			}
 			select {
@@ -87,6 +107,17 @@ func EndStaying(ctx context.Context, dir string) (n int, err error) {
 			case <-time.After(20 * time.Millisecond):
 			}
 		}
+		_ = os.Remove(path) // the holder does, but on Windows to ask who holds a lock makes the file
 	}
 	return n, nil
+}
+
+// holds reports whether a process holds a lock; where the system does not tell,
+// whether it says so itself.
+func holds(pid int, path string) bool {
+	held, err := ipc.Holds(pid, path)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return pid != 0 && ipc.Holder(path) == pid
+	}
+	return held && err == nil
 }

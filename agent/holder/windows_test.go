@@ -7,15 +7,22 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/windows"
 
 	"tether/agent/holder"
 	"tether/internal/testkit"
 	"tether/platform/proc"
+	"tether/platform/pty"
 )
 
 // escapes are the sequences with which a console paints. Without them and the line ends, what count prints is a row of numbers.
@@ -134,6 +141,77 @@ func TestEndsOfAHolderOnWindows(t *testing.T) {
 	if ids, err := holder.List(o.Dir); len(ids) > 0 || err != nil {
 		t.Errorf("left: %v, %v", ids, err)
 	}
+}
+
+func init() {
+	programs["leave"] = leave
+	programs["hang"] = func([]string) int { <-time.After(time.Hour); return 1 }
+}
+
+// leave starts a program without a console and environment, writes its number into a file, and ends.
+func leave(args []string) int {
+	self, err := os.Executable()
+	if err != nil {
+		return 1
+	}
+	cmd := exec.Command(self, "hang")
+	cmd.Env = []string{"SystemRoot=" + os.Getenv("SystemRoot")}
+	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
+	if err := cmd.Start(); err != nil {
+		return 1
+	}
+	if err := os.WriteFile(args[0], []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+		return 1
+	}
+	return 0
+}
+
+// What an agent's terminal has left is known for the agent's by its job: after its leader has ended, for the next daemon, and when
+// nobody knows the terminal any more. Its holder stays for that, and ends with it.
+func TestHolderStaysForWhatAnAgentHasLeftOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	o := options(t)
+	file := filepath.Join(t.TempDir(), "pid")
+	agent := fmt.Sprintf("claude-%d", os.Getpid())
+	c := pty.Command{Path: self(t), Args: []string{"leave", "leave", file}, Env: append(os.Environ(), proc.Tag("x"), proc.AgentTag(agent))}
+	h := spawn(t, o, holder.Spec{ID: "x", Command: c})
+	stream(t, h, 0)
+	all(t, h)
+	if exit := h.Wait(); exit.Code != 0 {
+		t.Fatal(exit)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantAgents := func(when string) {
+		t.Helper()
+		line := proc.Lineage(pid)
+		if len(line) != 1 || !slices.Equal(line[0].Agents, []string{agent}) {
+			t.Errorf("%s: %+v, want agent %s", when, line, agent)
+		}
+	}
+	wantAgents("after the leader's end")
+	if line := proc.Lineage(os.Getpid()); len(line) == 0 || len(line[0].Agents) > 0 {
+		t.Errorf("this process: %+v", line)
+	}
+	h.Close()
+	forget(t, dial(t, o, "x"))
+	wantAgents("without a terminal")
+	if n, err := holder.EndStaying(t.Context(), o.Dir); n != 1 || err != nil {
+		t.Errorf("ended %d, %v", n, err)
+	}
+	if p, err := proc.Lookup(pid); err == nil && !p.Zombie {
+		t.Error("what was left runs on")
+	}
+	testkit.Eventually(t, testkit.Patience, "nothing is left in the directory", func() bool {
+		left, err := os.ReadDir(o.Dir)
+		return len(left) == 0 && err == nil
+	})
 }
 
 // holderOf is the process that has started the child.

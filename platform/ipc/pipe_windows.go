@@ -240,7 +240,12 @@ func (l *Listener) Refused() int64 { return 0 }
 func (l *Listener) Addr() net.Addr { return addr(l.path) }
 
 // Close stops listening, wakes Accept, removes the file and then gives up the lock. Accepted connections stay.
-func (l *Listener) Close() error {
+func (l *Listener) Close() error { return l.leave(l.lock.Close) }
+
+// Leave is Close, but keeps the lock until the process ends.
+func (l *Listener) Leave() error { return l.leave(func() error { return nil }) }
+
+func (l *Listener) leave(then func() error) error {
 	l.once.Do(func() {
 		close(l.closed)
 		_ = windows.SetEvent(l.stop)
@@ -250,13 +255,10 @@ func (l *Listener) Close() error {
 			l.err = err
 		}
 		l.release()
-		l.err = errors.Join(l.err, l.lock.Close())
+		l.err = errors.Join(l.err, then())
 	})
 	return l.err
 }
-
-// Leave is Close: what keeps the lock until the process ends elsewhere, is not there here.
-func (l *Listener) Leave() error { return l.Close() }
 
 func (l *Listener) release() {
 	_ = windows.CloseHandle(l.stop)

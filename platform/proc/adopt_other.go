@@ -1,10 +1,10 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package proc
 
 import "errors"
 
-// AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents. Windows has jobs, which nothing leaves.
+// AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents.
 func AdoptOrphans() error { return errors.ErrUnsupported }
 
 // ReapOrphans returns at once: nothing was adopted.

@@ -9,7 +9,7 @@ const maxLineage = 64
 type Ancestor struct {
 	Info
 	// Terminals and Agents are what its environment marks it with, see Tag and AgentTag; where environments cannot be relied on, or this
-	// one cannot be read, none.
+	// one cannot be read, none. On Windows Agents are those in whose jobs it is, see AgentJob.
 	Terminals, Agents []string
 	// Argv is its arguments, or its program alone where they cannot be read; nil where neither can.
 	Argv []string
@@ -18,7 +18,7 @@ type Ancestor struct {
 // Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read
 // ends it. One that has left its parent and its session and cleared its environment has no lineage that leads anywhere.
 func Lineage(pid int) []Ancestor {
-	look := lineageLook()
+	look, marks := lineageLook(), lineageMarks()
 	var all []Ancestor
 	for pid > 0 && len(all) < maxLineage {
 		p, err := look(pid)
@@ -26,7 +26,7 @@ func Lineage(pid int) []Ancestor {
 			break
 		}
 		a := Ancestor{Info: p, Argv: argvOf(pid)}
-		a.Terminals, a.Agents = marksOf(pid)
+		a.Terminals, a.Agents = marks(pid)
 		all = append(all, a)
 		pid = p.Parent
 	}

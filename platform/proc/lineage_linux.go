@@ -7,6 +7,8 @@ import (
 
 func lineageLook() func(int) (Info, error) { return lookup }
 
+func lineageMarks() func(int) (terminals, agents []string) { return marksOf }
+
 // marksOf returns the values of TagVar and AgentVar in the environment of a process.
 func marksOf(pid int) (terminals, agents []string) {
 	env, err := environ(pid)

@@ -1,6 +1,8 @@
-//go:build !linux
+//go:build !linux && !windows
 
 package proc
 
-// marksOf returns none: environments cannot be relied on here, or not be read.
-func marksOf(int) (terminals, agents []string) { return nil, nil }
+// lineageMarks finds none: environments cannot be relied on here, or not be read.
+func lineageMarks() func(int) (terminals, agents []string) {
+	return func(int) ([]string, []string) { return nil, nil }
+}

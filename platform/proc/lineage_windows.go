@@ -17,6 +17,24 @@ func lineageLook() func(int) (Info, error) {
 	}
 }
 
+// lineageMarks looks once who is in which agent's job.
+func lineageMarks() func(int) (terminals, agents []string) {
+	members := map[int][]string{}
+	principals, _ := agentJobs() // what was found before an error counts
+	for _, principal := range principals {
+		job, err := AgentJob(principal)
+		if err != nil {
+			continue
+		}
+		pids, _ := job.Pids() // none if it cannot be asked
+		_ = job.Close()
+		for _, pid := range pids {
+			members[pid] = append(members[pid], principal)
+		}
+	}
+	return func(pid int) (terminals, agents []string) { return nil, members[pid] }
+}
+
 // argvOf is the program alone: Windows shows nobody the arguments of another process.
 func argvOf(pid int) []string {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, uint32(pid))

@@ -123,6 +123,24 @@ func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
+// leftLook is how often WaitLeft looks.
+const leftLook = 250 * time.Millisecond
+
+// Left reports whether a process is in the terminal's job, also after Close.
+func (p *PTY) Left() bool {
+	empty, err := p.job.Empty()
+	return !empty && err == nil
+}
+
+// WaitLeft waits until Left is false.
+func (p *PTY) WaitLeft() {
+	tick := time.NewTicker(leftLook)
+	defer tick.Stop()
+	for p.Left() {
+		<-tick.C
+	}
+}
+
 // interruptKey is Ctrl+C.
 const interruptKey = "\x03"
 
