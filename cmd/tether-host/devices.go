@@ -148,9 +148,9 @@ func approveCommand(stdout io.Writer) *cobra.Command {
 	var path, name string
 	c := &cobra.Command{
 		Use: "approve CODE", Short: "let in the machine that waits with this code",
-		Long: `Lets the machine lend terminals that waits with this code, the one that tether pair shows there.
-Take it from the person at the machine, not from tether-host pending: that both are the same shows
-that nobody stands between.
+		Long: `Lets the machine that waits with this code lend terminals. tether pair shows the code there.
+Take it from the person at the machine, not from tether-host pending: if it is the same on both
+sides, nobody reads or changes what they send.
 
 tether-host token revoke NAME ends it.`,
 		Args: exactly(1, "the code that tether pair shows"),
@@ -166,7 +166,7 @@ tether-host token revoke NAME ends it.`,
 			info, err := devices.Approve(pendingPath(file), tokens, args[0], name)
 			switch {
 			case errors.Is(err, devices.ErrNoPairing):
-				return fmt.Errorf("%w; is it the right host, and are the ten minutes not over? See tether-host pending", err)
+				return fmt.Errorf("%w in %s; a code is valid for ten minutes (tether-host pending lists them), and --tokens must be that of the host", err, pendingPath(file))
 			case errors.Is(err, access.ErrTakenName):
 				return fmt.Errorf("%w; give another with --name, or first: tether-host token revoke NAME", err)
 			case err != nil:

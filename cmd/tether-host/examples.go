@@ -11,7 +11,7 @@ var examples = map[string]string{
 	"tether-host": "tether-host --token-file token\n" +
 		"tether-host --listen 0.0.0.0:9187 --tls-cert cert.pem --tls-key key.pem",
 	"tether-host pending":      "tether-host pending\ntether-host pending --json",
-	"tether-host approve":      "tether-host approve ABCD-EFGH",
+	"tether-host approve":      "tether-host approve 123456",
 	"tether-host token create": "tether-host token create laptop --role machine > laptop.token\ntether-host token create ci --once > ci.token",
 	"tether-host token ls":     "tether-host token ls",
 	"tether-host token revoke": "tether-host token revoke laptop",

@@ -234,7 +234,7 @@ func ReadPending(path string) ([]Pending, error) {
 
 var (
 	// ErrNoPairing is returned by Approve if no pairing that waits has the code.
-	ErrNoPairing = errors.New("no machine that waits has this code")
+	ErrNoPairing = errors.New("no machine waits with this code")
 	// ErrSameCode is returned by Approve if several have it. Nobody is let in then.
 	ErrSameCode = errors.New("several machines wait with this code, which is no accident; let them ask again")
 )
