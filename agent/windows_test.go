@@ -3,14 +3,21 @@
 package agent_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
 
 	"tether/agent"
 	"tether/agent/local"
@@ -160,4 +167,78 @@ func TestLimitsOfAnAgentOnWindows(t *testing.T) {
 		t.Errorf("in the job of %s: %v, %v; want %d and not %d", name, pids, err, bobs.Pid, mine.Pid)
 	}
 	a.stop()
+}
+
+func init() { // programs of TestWhatOutlivesAnAgentsTerminalOnWindows
+	if len(os.Args) != 4 {
+		return
+	}
+	switch socket, file := os.Args[2], os.Args[3]; os.Args[1] {
+	case "outlive":
+		self, err := os.Executable()
+		if err != nil {
+			os.Exit(1)
+		}
+		cmd := exec.Command(self, "ask", socket, file)
+		cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
+		if cmd.Start() != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	case "ask":
+		for {
+			if _, err := os.Stat(file + ".go"); err == nil {
+				break
+			}
+			<-time.After(20 * time.Millisecond)
+		}
+		w, err := local.NewClient(socket).Whoami(context.Background())
+		_ = os.WriteFile(file+".new", fmt.Appendf(nil, "%d %s, %v", os.Getpid(), w.Actor, err), 0o600)
+		_ = os.Rename(file+".new", file)
+		<-time.After(time.Hour)
+	}
+}
+
+// A program that outlives its agent's terminal is the agent to the next daemon, and ends with tether stop.
+func TestWhatOutlivesAnAgentsTerminalOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	c := withHolders(t, d)
+	first := start(t, c)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, file := "bob"+strconv.Itoa(os.Getpid()), filepath.Join(t.TempDir(), "said")
+	tm, err := first.client.As(name).Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the terminal has exited", func() bool {
+		tm, err = first.client.Find(t.Context(), tm.ID)
+		return err == nil && tm.Exit != nil
+	})
+	first.end()
+	second := start(t, c)
+	if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var said []byte
+	testkit.Eventually(t, patience, "the program has asked", func() bool {
+		said, err = os.ReadFile(file)
+		return err == nil
+	})
+	pid, who, _ := strings.Cut(string(said), " ")
+	if who != "agent "+name+", <nil>" {
+		t.Errorf("it is %s, want agent %s", who, name)
+	}
+	second.stop()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, "the program has ended", func() bool {
+		p, err := proc.Lookup(n)
+		return err != nil || p.Zombie
+	})
 }
