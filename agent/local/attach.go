@@ -59,7 +59,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	s.stirred()
 	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
-	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, offsets: offsets, lent: lent}
+	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, offsets: offsets, lent: lent}
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
@@ -97,6 +97,7 @@ type attachment struct {
 	access   term.Access
 	reader   *term.Reader
 	server   *Server
+	hands    hands    // input's
 	offsets  bool     // messages begin with them
 	lent     []string // to these hosts, as the client knows; of lendings
 }
@@ -238,6 +239,9 @@ func (a *attachment) input(ctx context.Context, wrong chan<- Control) {
 // typed hands on what was typed. What an agent types is judged, as it is where
 // it comes through MCP.
 func (a *attachment) typed(ctx context.Context, data []byte) error {
+	if err := a.hands.mayType(a.terminal.Info()); err != nil {
+		return err
+	}
 	judge := agentTerminals{server: a.server, access: a.access, door: policy.DoorCLI}
 	return judge.typeInto(ctx, a.terminal, data)
 }

@@ -81,13 +81,14 @@ func (s *Server) identify(p peer) Caller {
 		e.terminals = append(e.terminals, startedFrom(h.Info()))
 	}
 	for _, st := range user.Starting() {
-		e.terminals = append(e.terminals, started{id: string(st.ID), by: st.Owner})
+		e.terminals = append(e.terminals, started{id: string(st.ID), by: st.Owner, unsigned: st.Unsigned})
 	}
 	return identify(e)
 }
 
-// settleWithin is how long a caller waits for agents' terminals that are being
-// started, whose children are not known yet. It takes milliseconds.
+// settleWithin is how long a caller waits for terminals that are being started by
+// agents, or without a sign, and whose children are not known yet. It takes
+// milliseconds.
 const settleWithin = 5 * time.Second
 
 // settle waits for those that are being started now, and reports whether there
@@ -96,7 +97,7 @@ func (s *Server) settle() bool {
 	var timeout <-chan time.Time
 	waited := false
 	for _, st := range s.opts.Access(term.User).Starting() {
-		if st.Owner.Role != term.RoleAgent {
+		if st.Owner.Role != term.RoleAgent && !st.Unsigned {
 			continue
 		}
 		if timeout == nil {
@@ -113,8 +114,11 @@ func (s *Server) settle() bool {
 }
 
 // callerFrom is who asks, as this door has found out.
-func callerFrom(r *http.Request) Caller {
-	c, _ := r.Context().Value(callerKey{}).(Caller)
+func callerFrom(r *http.Request) Caller { return callerIn(r.Context()) }
+
+// callerIn is callerFrom for a request's context.
+func callerIn(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
 
@@ -130,7 +134,6 @@ type Whoami struct {
 	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
 	Why           string `json:"why"`   // which process or mark says so
 	// Sign is what shows that a person is there; NoSign says why there is none.
-	// Nothing depends on them yet.
 	Sign   string `json:"sign,omitempty"`
 	NoSign string `json:"no_sign,omitempty"`
 }

@@ -50,6 +50,12 @@ func TestMain(m *testing.M) {
 				fmt.Printf("%s|%s|%s|%s", w.Actor, w.Why, w.Sign, w.NoSign)
 				return
 			}
+		case "powers":
+			beCaller(c)
+			return
+		case "return":
+			beReturner(c)
+			return
 		case "mcp":
 			beAgentsServer(c)
 			return
@@ -216,7 +222,7 @@ func openReal(t *testing.T, o local.Options) *real {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.env = append(proc.WithoutTag(os.Environ()), askVar+"="+d.socket, "SELF="+self)
+	d.env = append(proc.WithoutTag(os.Environ()), askVar+"="+d.socket, "SELF="+self, "GORACE=atexit_sleep_ms=20")
 	return d
 }
 

@@ -55,6 +55,16 @@ func (c *Client) As(principal string) *Client {
 	return &as
 }
 
+// With returns a client that shows a token of the person's, which is a sign of
+// them, see [Tokens]. "" is none. It shares its connections with c.
+func (c *Client) With(token string) *Client {
+	with := *c
+	if token != "" {
+		with.header = http.Header{"Authorization": {"Bearer " + token}}
+	}
+	return &with
+}
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 

@@ -91,7 +91,7 @@ const MaxTCPConns = maxTCPConns
 
 // ActorOf is who a token is for; nobody if it is none.
 func (t *Tokens) ActorOf(token string) term.Actor {
-	if g := t.find(token); g != nil {
+	if g := t.find(token, false); g != nil {
 		return g.actor
 	}
 	return term.Actor{}
@@ -99,6 +99,9 @@ func (t *Tokens) ActorOf(token string) term.Actor {
 
 // Patterns are those of everything that is served.
 func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers())) }
+
+// Powers are the patterns of what needs a sign of a person.
+func Powers() []string { return slices.Collect(maps.Keys(powers)) }
 
 // Bulk is bulk.
 type Bulk = bulk

@@ -70,7 +70,13 @@ func (s *Server) onSocket(next http.Handler) http.Handler {
 			return
 		}
 		at, _ := r.Context().Value(connKey{}).(peer)
-		s.as(w, r, s.caller(at), next)
+		c, g := s.withToken(s.caller(at), takeToken(r))
+		if g != nil {
+			var end func()
+			r, end = bound(r, g)
+			defer end()
+		}
+		s.as(w, r, c, next)
 	})
 }
 
@@ -82,10 +88,8 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 		r.Header.Del(PrincipalHeader)
 	}
 	actor, err := lowered(c, r.Header)
-	if err == nil && actor.Role == term.RoleAgent {
-		if used := s.opts.Agents.Use(); used != nil {
-			s.log.Warn().Err(used).Msg("note that an agent has come")
-		}
+	if err == nil {
+		s.noteAgent(actor)
 	}
 	ctx := context.WithValue(WithActor(r.Context(), actor), callerKey{}, c)
 	if err == nil && actor.Role == 0 && r.URL.Path != whoamiPath {
@@ -96,6 +100,16 @@ func (s *Server) as(w http.ResponseWriter, r *http.Request, c Caller, next http.
 		return
 	}
 	next.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// noteAgent writes down that an agent has used this home, if actor is one.
+func (s *Server) noteAgent(actor term.Actor) {
+	if actor.Role != term.RoleAgent {
+		return
+	}
+	if err := s.opts.Agents.Use(); err != nil {
+		s.log.Warn().Err(err).Msg("note that an agent has come")
+	}
 }
 
 func admit(r *http.Request) *Error {

@@ -22,7 +22,7 @@ type Caller struct {
 	Actor term.Actor
 	Why   string // which process or mark says so
 	// Sign is what shows that a person is there, "" if nothing does. NoSign says
-	// why not. Nothing depends on them yet.
+	// why not. The powers of a person depend on them, see power.
 	Sign, NoSign string
 
 	// within: an editor has agents of several names in it, so what counts as its
@@ -127,25 +127,43 @@ func (e *evidence) personsTerminal(p proc.Ancestor) bool {
 }
 
 // sign looks for a controlling terminal in whose foreground the caller is, and
-// which a person has started as far as is known.
+// which a person has started as far as is known. Systems without such terminals
+// ask for none.
 func (e *evidence) sign() (sign, why string) {
 	p := e.line[0]
 	switch {
 	case p.Pid == e.daemon:
 		return "the daemon itself", ""
 	case !proc.HasTTYs:
-		return "this system has no controlling terminals", ""
+		return "this system has no controlling terminals, so that none is asked for", ""
 	case p.TTY == 0:
 		return "", fmt.Sprintf("%s has no controlling terminal", processName(p))
 	case p.Front != p.Group:
 		return "", fmt.Sprintf("%s runs in the background of its terminal", processName(p))
 	}
-	for _, t := range e.terminals {
-		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && p.Session == t.pid) {
-			return "", fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(p), t.id)
+	for _, a := range e.line {
+		if a.Pid == e.daemon {
+			break // it may be in any terminal
+		}
+		if t := e.unsigned(a); t != "" {
+			return "", fmt.Sprintf("%s runs in terminal %s, which no person is known to have started", processName(a), t)
+		}
+		if e.personsTerminal(a) {
+			break
 		}
 	}
 	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
+}
+
+// unsigned returns the terminal of a caller without a sign that p runs in, "" if
+// there is none.
+func (e *evidence) unsigned(p proc.Ancestor) string {
+	for _, t := range e.terminals {
+		if t.unsigned && (slices.Contains(p.Terminals, t.id) || t.pid > 1 && (p.Pid == t.pid || p.Session == t.pid)) {
+			return t.id
+		}
+	}
+	return ""
 }
 
 // processName names a process for people.

@@ -88,6 +88,10 @@ func TestIdentify(t *testing.T) {
 		{"a daemon that an agent has started", []fake{at(cmd, 7, 90), shell, {pid: 2}, {pid: 60, session: 60, agent: "bob"}}, []local.FakeTerminal{agents}, nil, term.User, "", true},
 		{"a holder below an agent's terminal", []fake{at(cmd, 7, 90), shell, {pid: 40}, {pid: 60, session: 60, agent: "bob"}}, []local.FakeTerminal{agents, person}, nil, term.User, "", true},
 		{"a terminal that nobody with a sign has started", []fake{at(cmd, 7, 90), shell}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
+		{"without a mark in a session within one", []fake{at(fake{pid: 90, session: 80, group: 90}, 8, 90), {pid: 80, session: 80}, shell}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
+		{"a person's terminal whose holder descends from one", []fake{at(fake{pid: 90, session: 80, group: 90}, 8, 90), {pid: 80, session: 80}, {pid: 40}, shell}, []local.FakeTerminal{unsigned, {ID: "pty-q", Pid: 80, By: term.User}}, nil, term.User, "", true},
+		{"a daemon that was started in one", []fake{at(fake{pid: 90, session: 80, group: 90}, 8, 90), {pid: 80, session: 80}, {pid: 2}, shell}, []local.FakeTerminal{unsigned}, nil, term.User, "", true},
+		{"one that has ended", []fake{at(cmd, 7, 90), shell}, []local.FakeTerminal{{ID: "pty-u", By: term.User, Unsigned: true}}, nil, term.User, "", true},
 		{"a terminal within one", []fake{at(fake{pid: 90, session: 80, group: 90, terminal: "pty-u"}, 8, 90), {pid: 80, session: 80}}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
 	} {
 		got := local.Identify(lineOf(c.line), c.terminals, c.agents)

@@ -26,6 +26,7 @@ func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnReque
 		if asked.Actor.Role == term.RoleAgent && !asked.Background {
 			spec.TimeLimit = s.opts.Policy.TimeLimit(asked.Actor)
 		}
+		spec.Unsigned = asked.Actor == term.User && callerIn(ctx).Sign == ""
 		return s.launch(s.opts.Access(asked.Actor), spec)
 	})
 }
@@ -33,6 +34,7 @@ func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnReque
 // launch starts a terminal that the policy has admitted, in the sandbox that is
 // configured for its owner.
 func (s *Server) launch(access term.Access, spec term.Spec) (term.Handle, error) {
+	s.noteAgent(access.Actor()) // one at a host does not come through this door
 	if s.opts.Confine != nil && access.Actor().Role == term.RoleAgent {
 		if err := s.opts.Confine(access.Actor(), &spec); err != nil {
 			if spec.Ended != nil {

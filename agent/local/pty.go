@@ -51,6 +51,7 @@ type ptyClient struct {
 	conn   *websocket.Conn
 	raw    net.Conn // under conn
 	access term.Access
+	hands  hands         // read's
 	wake   chan struct{} // 1 slot: a reader or the pool has something
 	asked  chan ptyAsk   // from read to run, in order
 
@@ -95,7 +96,7 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	s.stirred()
 	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
-	c := &ptyClient{server: s, conn: conn, raw: raw.conn, access: s.access(r), wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
+	c := &ptyClient{server: s, conn: conn, raw: raw.conn, access: s.access(r), hands: hands{server: s, request: r}, wake: make(chan struct{}, 1), asked: make(chan ptyAsk, askedAhead)}
 	c.serve(r.Context())
 	return nil
 }

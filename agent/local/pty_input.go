@@ -58,6 +58,9 @@ func (c *ptyClient) accept(ctx context.Context, kind websocket.MessageType, data
 
 func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
 	h, err := c.persons(r.ID)
+	if err == nil {
+		err = c.hands.mayType(h.Info())
+	}
 	if err != nil {
 		return err
 	}

@@ -120,6 +120,7 @@ type Server struct {
 	leases  leases
 	sizes   sizes
 	typing  typing
+	proxied proxied
 	agents  mcp.Servers // for each agent that came
 }
 
@@ -204,6 +205,9 @@ func (s *Server) Close() error {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for pattern, h := range s.handlers() {
+		if needed := powers[pattern]; needed != nil {
+			h = s.signed(needed, h)
+		}
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := h(w, r); err != nil {
 				fail(w, errorFor(err))

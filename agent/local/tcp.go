@@ -93,18 +93,24 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 				return
 			}
 		}
-		g := s.opts.Tokens.find(takeToken(r))
+		g := s.opts.Tokens.find(takeToken(r), false)
 		if g == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			fail(w, &Error{Code: CodeUnauthorized, Message: "a valid token is needed",
 				Hint: "send Authorization: Bearer and what tether token show prints, or tether token create for an agent"})
 			return
 		}
-		ctx, cancel := context.WithCancelCause(context.WithValue(r.Context(), tcpKey{}, true))
-		defer cancel(nil)
-		defer context.AfterFunc(g.live, func() { cancel(context.Cause(g.live)) })()
-		s.as(w, r.WithContext(ctx), g.caller(), next)
+		r, end := bound(r.WithContext(context.WithValue(r.Context(), tcpKey{}, true)), g)
+		defer end()
+		s.as(w, r, g.caller(), next)
 	})
+}
+
+// bound returns the request so that it ends with the token that has opened it.
+func bound(r *http.Request, g *grant) (with *http.Request, end func()) {
+	ctx, cancel := context.WithCancelCause(r.Context())
+	stop := context.AfterFunc(g.live, func() { cancel(context.Cause(g.live)) })
+	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
 // tcpKey is where a request's context says that it came through TCP.

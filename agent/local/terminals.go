@@ -89,6 +89,9 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	if overTCP(r) {
 		asked.Door = policy.DoorWS
 	}
+	if at, ok := r.Context().Value(connKey{}).(peer); ok && asked.Door == policy.DoorACP {
+		defer s.proxied.begin(at.ID, &asked)()
+	}
 	h, err := s.start(r.Context(), asked, req)
 	if err != nil {
 		return err

@@ -39,20 +39,21 @@ var ErrRevoked = errors.New("the token was revoked")
 // Tokens.User was called.
 func UserTokenPath(state string) string { return filepath.Join(state, "local.token") }
 
-// Tokens are what opens the local door on TCP. The person's own is kept in a
-// file that only they can read, so that their programs find it; of agents'
-// tokens only hashes are kept. It is safe for concurrent use.
+// Tokens are what opens the local door on TCP, and what shows at the socket that
+// a person is behind a script. The person's own, for TCP, is kept in a file that
+// only they can read, so that their programs find it; of the others only hashes
+// are kept. It is safe for concurrent use.
 type Tokens struct {
 	// Set at construction.
-	userPath, agentsPath string
+	userPath, madePath string
 	// Changed, if not nil, hears of each token that is made, renewed or
 	// revoked, once that is kept: whose it is, and never the token. It is set
 	// before use, and may be called by several goroutines at once.
 	Changed func(act TokenAct, principal string)
 
-	mu     sync.Mutex
-	user   *grant // nil until it is needed
-	agents []*grant
+	mu   sync.Mutex
+	user *grant   // the person's own; nil until it is needed
+	made []*grant // agents', and the person's for scripts
 }
 
 // TokenAct is what was done with a token.
@@ -83,14 +84,15 @@ func (g *grant) caller() Caller {
 	return c
 }
 
-// tokenRecord is what is kept of an agent's token.
+// tokenRecord is what is kept of a token.
 type tokenRecord struct {
 	Principal string    `json:"principal"`
+	Person    bool      `json:"person,omitempty"` // it is the person's, and Principal a name for it
 	SHA256    []byte    `json:"sha256"`
 	Created   time.Time `json:"created"`
 }
 
-// tokenFile is the file of agents' tokens.
+// tokenFile is the file of tokens that were made.
 type tokenFile struct {
 	Version int           `json:"version"`
 	Tokens  []tokenRecord `json:"tokens"`
@@ -98,17 +100,18 @@ type tokenFile struct {
 
 const tokenFileVersion = 1
 
-// TokenInfo is an agent's token as lists show it.
+// TokenInfo is a token as lists show it.
 type TokenInfo struct {
 	Principal string    `json:"principal"`
+	Person    bool      `json:"person,omitempty"` // yours, for scripts; principal is its name
 	Created   time.Time `json:"created"`
 }
 
 // OpenTokens reads the tokens kept in the state directory, if there are any.
 func OpenTokens(state string) (*Tokens, error) {
-	t := &Tokens{userPath: UserTokenPath(state), agentsPath: filepath.Join(state, "tokens.json")}
+	t := &Tokens{userPath: UserTokenPath(state), madePath: filepath.Join(state, "tokens.json")}
 	var f tokenFile
-	err := secret.ReadJSON(t.agentsPath, tokenFileVersion, &f)
+	err := secret.ReadJSON(t.madePath, tokenFileVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
 		return t, nil
 	}
@@ -117,30 +120,33 @@ func OpenTokens(state string) (*Tokens, error) {
 	}
 	for _, r := range f.Tokens {
 		if checkPrincipal(r.Principal) != nil || len(r.SHA256) != sha256.Size {
-			return nil, fmt.Errorf("tokens: %s: the entry of %.80q is not one; remove it", t.agentsPath, r.Principal)
+			return nil, fmt.Errorf("tokens: %s: the entry of %.80q is not one; remove it", t.madePath, r.Principal)
 		}
-		t.agents = append(t.agents, newGrant(r, term.Agent(r.Principal)))
+		t.made = append(t.made, newGrant(r))
 	}
 	return t, nil
 }
 
-func newGrant(r tokenRecord, actor term.Actor) *grant {
-	g := &grant{tokenRecord: r, hash: [sha256.Size]byte(r.SHA256), actor: actor}
+func newGrant(r tokenRecord) *grant {
+	g := &grant{tokenRecord: r, hash: [sha256.Size]byte(r.SHA256), actor: term.Agent(r.Principal)}
+	if r.Person {
+		g.actor = term.User
+	}
 	g.live, g.end = context.WithCancelCause(context.Background())
 	return g
 }
 
 // newToken makes a token and what is kept of it.
-func newToken(principal string) (string, tokenRecord) {
+func newToken(principal string, person bool) (string, tokenRecord) {
 	var b [tokenBytes]byte
 	rand.Read(b[:]) // never fails, see crypto/rand
 	token := tokenPrefix + base64.RawURLEncoding.EncodeToString(b[:])
-	return token, recordOf(principal, token)
+	return token, recordOf(principal, token, person)
 }
 
-func recordOf(principal, token string) tokenRecord {
+func recordOf(principal, token string, person bool) tokenRecord {
 	hash := sha256.Sum256([]byte(token))
-	return tokenRecord{Principal: principal, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
+	return tokenRecord{Principal: principal, Person: person, SHA256: hash[:], Created: time.Now().UTC().Truncate(time.Second)}
 }
 
 // changed tells of what was done, if it was.
@@ -174,7 +180,7 @@ func (t *Tokens) userLocked() (token string, made bool, err error) {
 	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxID {
 		return "", false, fmt.Errorf("token: %s does not hold one; remove it, and the daemon makes another", t.userPath)
 	}
-	if r := recordOf(userToken, token); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {
+	if r := recordOf(userToken, token, true); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {
 		t.setUserLocked(r)
 	}
 	return token, false, nil
@@ -182,7 +188,7 @@ func (t *Tokens) userLocked() (token string, made bool, err error) {
 
 // renewLocked makes the person another token; the one before is revoked.
 func (t *Tokens) renewLocked() (string, error) {
-	token, r := newToken(userToken)
+	token, r := newToken(userToken, true)
 	if err := secret.WriteFile(t.userPath, []byte(token+"\n")); err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}
@@ -194,12 +200,17 @@ func (t *Tokens) setUserLocked(r tokenRecord) {
 	if t.user != nil {
 		t.user.end(ErrRevoked)
 	}
-	t.user = newGrant(r, term.User)
+	t.user = newGrant(r)
 }
 
 // Create makes a token for the agent called principal, which has none yet, and
 // keeps its hash. The token cannot be had again.
-func (t *Tokens) Create(principal string) (string, error) {
+func (t *Tokens) Create(principal string) (string, error) { return t.create(principal, false) }
+
+// CreatePerson is Create for the person's scripts: name tells the token from others.
+func (t *Tokens) CreatePerson(name string) (string, error) { return t.create(name, true) }
+
+func (t *Tokens) create(principal string, person bool) (string, error) {
 	if err := checkPrincipal(principal); err != nil {
 		return "", err
 	}
@@ -207,30 +218,30 @@ func (t *Tokens) Create(principal string) (string, error) {
 		return "", badMessage("%q is the name of your own token", principal)
 	}
 	t.mu.Lock()
-	token, err := t.createLocked(principal)
+	token, err := t.createLocked(principal, person)
 	t.mu.Unlock()
 	t.changed(TokenMade, principal, err)
 	return token, err
 }
 
-func (t *Tokens) createLocked(principal string) (string, error) {
+func (t *Tokens) createLocked(principal string, person bool) (string, error) {
 	switch {
-	case len(t.agents) >= maxTokens:
+	case len(t.made) >= maxTokens:
 		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, as many as are allowed", maxTokens), Hint: "revoke one"}
-	case slices.ContainsFunc(t.agents, named(principal)):
-		return "", &Error{Code: CodeExists, Message: fmt.Sprintf("agent %s has a token", principal),
+	case slices.ContainsFunc(t.made, named(principal)):
+		return "", &Error{Code: CodeExists, Message: principal + " has a token",
 			Hint: "tether token revoke " + principal + " first, if it is lost"}
 	}
-	token, r := newToken(principal)
-	next := append(slices.Clip(t.agents), newGrant(r, term.Agent(principal)))
+	token, r := newToken(principal, person)
+	next := append(slices.Clip(t.made), newGrant(r))
 	if err := t.keepLocked(next); err != nil {
 		return "", err
 	}
 	return token, nil
 }
 
-// Revoke ends the token of the agent called principal and all that it has
-// opened. Revoking "user" renews the person's own.
+// Revoke ends the token of that name and all that it has opened. Revoking "user"
+// renews the person's own.
 func (t *Tokens) Revoke(principal string) error {
 	act, do := TokenRevoked, t.revokeLocked
 	if principal == userToken {
@@ -244,25 +255,25 @@ func (t *Tokens) Revoke(principal string) error {
 }
 
 func (t *Tokens) revokeLocked(principal string) error {
-	i := slices.IndexFunc(t.agents, named(principal))
+	i := slices.IndexFunc(t.made, named(principal))
 	if i < 0 {
-		return &Error{Code: CodeNoToken, Message: fmt.Sprintf("agent %.80q has no token", principal), Hint: "tether token ls shows those that have"}
+		return &Error{Code: CodeNoToken, Message: fmt.Sprintf("%.80q has no token", principal), Hint: "tether token ls shows those that have"}
 	}
-	revoked := t.agents[i]
-	if err := t.keepLocked(slices.Delete(slices.Clone(t.agents), i, i+1)); err != nil {
+	revoked := t.made[i]
+	if err := t.keepLocked(slices.Delete(slices.Clone(t.made), i, i+1)); err != nil {
 		return err
 	}
 	revoked.end(ErrRevoked)
 	return nil
 }
 
-// List returns agents' tokens, the oldest first.
+// List returns the tokens that were made, the oldest first.
 func (t *Tokens) List() []TokenInfo {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	all := make([]TokenInfo, 0, len(t.agents))
-	for _, g := range t.agents {
-		all = append(all, TokenInfo{Principal: g.Principal, Created: g.Created})
+	all := make([]TokenInfo, 0, len(t.made))
+	for _, g := range t.made {
+		all = append(all, TokenInfo{Principal: g.Principal, Person: g.Person, Created: g.Created})
 	}
 	slices.SortFunc(all, func(a, b TokenInfo) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.Principal, b.Principal))
@@ -274,7 +285,7 @@ func named(principal string) func(*grant) bool {
 	return func(g *grant) bool { return g.Principal == principal }
 }
 
-// keepLocked makes next the tokens of agents, in the file first.
+// keepLocked makes next the tokens, in the file first.
 func (t *Tokens) keepLocked(next []*grant) error {
 	f := tokenFile{Version: tokenFileVersion, Tokens: []tokenRecord{}}
 	for _, g := range next {
@@ -284,22 +295,24 @@ func (t *Tokens) keepLocked(next []*grant) error {
 	if err != nil {
 		return err
 	}
-	if err := secret.WriteFile(t.agentsPath, append(data, '\n')); err != nil {
+	if err := secret.WriteFile(t.madePath, append(data, '\n')); err != nil {
 		return fmt.Errorf("tokens: %w", err)
 	}
-	t.agents = next
+	t.made = next
 	return nil
 }
 
-// find returns who a token is for; nil if it is none. How long it takes does
-// not depend on the token, so that nobody can find one out piece by piece.
-func (t *Tokens) find(token string) *grant {
+// find returns who a token is for; nil if it is none. For scripts are those that
+// count at the socket, the others count on TCP: one is a sign of the person, the
+// other a way in. How long it takes does not depend on the token, so that nobody
+// can find one out piece by piece.
+func (t *Tokens) find(token string, script bool) *grant {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var found *grant
-	for _, g := range append(slices.Clip(t.agents), t.user) {
-		if g != nil && subtle.ConstantTimeCompare(g.hash[:], hash[:]) == 1 {
+	for _, g := range append(slices.Clip(t.made), t.user) {
+		if g != nil && (g.Person && g != t.user) == script && subtle.ConstantTimeCompare(g.hash[:], hash[:]) == 1 {
 			found = g
 		}
 	}

@@ -5,21 +5,23 @@ import (
 	"net/http"
 )
 
-// TokenList is the answer to a list of agents' tokens.
+// TokenList is the answer to a list of the tokens that were made.
 type TokenList struct {
 	SchemaVersion int         `json:"schema_version"`
 	Tokens        []TokenInfo `json:"tokens"`
 }
 
-// TokenRequest makes a token for an agent.
+// TokenRequest makes a token for an agent, or for the person's scripts.
 type TokenRequest struct {
 	Principal string `json:"principal"`
+	Person    bool   `json:"person,omitempty"` // it is yours; principal is a name for it
 }
 
 // NewToken answers it. The token cannot be had again.
 type NewToken struct {
 	SchemaVersion int    `json:"schema_version"`
 	Principal     string `json:"principal"`
+	Person        bool   `json:"person,omitempty"`
 	Token         string `json:"token"`
 }
 
@@ -48,11 +50,11 @@ func (s *Server) createToken(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	token, err := t.Create(req.Principal)
+	token, err := t.create(req.Principal, req.Person)
 	if err != nil {
 		return err
 	}
-	return reply(w, NewToken{SchemaVersion: SchemaVersion, Principal: req.Principal, Token: token})
+	return reply(w, NewToken{SchemaVersion: SchemaVersion, Principal: req.Principal, Person: req.Person, Token: token})
 }
 
 // showToken answers with the person's own token.
@@ -79,7 +81,7 @@ func (s *Server) revokeToken(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, struct{}{})
 }
 
-// Tokens lists agents' tokens, the oldest first.
+// Tokens lists the tokens that were made, the oldest first.
 func (c *Client) Tokens(ctx context.Context) (TokenList, error) {
 	var l TokenList
 	return l, c.do(ctx, http.MethodGet, "/v1/tokens", nil, &l)
@@ -91,14 +93,21 @@ func (c *Client) CreateToken(ctx context.Context, principal string) (NewToken, e
 	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: principal}, &t)
 }
 
+// CreatePersonToken makes a token for the person's scripts: name tells it from
+// others.
+func (c *Client) CreatePersonToken(ctx context.Context, name string) (NewToken, error) {
+	var t NewToken
+	return t, c.do(ctx, http.MethodPost, "/v1/tokens", TokenRequest{Principal: name, Person: true}, &t)
+}
+
 // UserToken returns the token that acts as the person.
 func (c *Client) UserToken(ctx context.Context) (NewToken, error) {
 	var t NewToken
 	return t, c.do(ctx, http.MethodPost, "/v1/token", struct{}{}, &t)
 }
 
-// RevokeToken ends an agent's token and all that it has opened; "user" is the
-// person's own, which is replaced by another.
+// RevokeToken ends the token of that name and all that it has opened; "user" is
+// the person's own, which is replaced by another.
 func (c *Client) RevokeToken(ctx context.Context, principal string) error {
 	return c.do(ctx, http.MethodDelete, "/v1/tokens/"+segment(principal), nil, &struct{}{})
 }

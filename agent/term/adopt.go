@@ -72,7 +72,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		return nil
 	}
 	r := parseRecord(past.Meta)
-	if err := p.reserve(past.ID, r.startedBy(), math.MaxInt); err != nil {
+	if err := p.reserve(Start{ID: past.ID, Owner: r.startedBy(), Unsigned: r.Unsigned}, math.MaxInt); err != nil {
 		h.Close()
 		return err
 	}

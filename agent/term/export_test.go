@@ -19,7 +19,7 @@ func (h Handle) TripCuts() {
 
 // AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is closed when it has scanned all there was.
 func (p *Pool) AdoptWithABug(h Held, past Past) (caught <-chan struct{}, err error) {
-	if err := p.reserve(past.ID, User, 1); err != nil {
+	if err := p.reserve(Start{ID: past.ID, Owner: User}, 1); err != nil {
 		return nil, err
 	}
 	t := p.adopted(h, past)

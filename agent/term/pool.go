@@ -92,7 +92,7 @@ func (p *Pool) begin(owner Actor, s Spec) (*Terminal, error) {
 			return nil, err
 		}
 	}
-	if err := p.reserve(s.ID, owner, p.opts.MaxTerminals); err != nil {
+	if err := p.reserve(Start{ID: s.ID, Owner: owner, Unsigned: s.Unsigned}, p.opts.MaxTerminals); err != nil {
 		return nil, err
 	}
 	child, err := p.opts.Start(s.ID, pty.Command{
@@ -157,9 +157,11 @@ func (p *Pool) release(id ID) {
 // already, and is not listed yet.
 type Start struct {
 	ID    ID
-	Owner Actor           // an agent also where it has given the terminal to the person
-	Done  <-chan struct{} // closed when it is listed, or did not start
-	done  chan struct{}
+	Owner Actor // an agent also where it has given the terminal to the person
+	// Unsigned is as of an Info.
+	Unsigned bool
+	Done     <-chan struct{} // closed when it is listed, or did not start
+	done     chan struct{}
 }
 
 // Starting returns what is being started or taken up now, for whoever must know
@@ -192,8 +194,8 @@ func marked(owner Actor, s Spec) []string {
 	return env
 }
 
-// reserve takes one of most places for owner's terminal that is about to start.
-func (p *Pool) reserve(id ID, owner Actor, most int) error {
+// reserve takes one of most places for a terminal that is about to start.
+func (p *Pool) reserve(s Start, most int) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	running := len(p.starting)
@@ -207,14 +209,14 @@ func (p *Pool) reserve(id ID, owner Actor, most int) error {
 	switch {
 	case p.closed:
 		return ErrClosed
-	case p.terminals[id] != nil || p.starting[id] != nil:
-		return &SpecError{"id", fmt.Errorf("%s is in use", id)}
+	case p.terminals[s.ID] != nil || p.starting[s.ID] != nil:
+		return &SpecError{"id", fmt.Errorf("%s is in use", s.ID)}
 	case running >= most:
 		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the most that is allowed; kill one first", running)}
 	}
-	s := &Start{ID: id, Owner: owner, done: make(chan struct{})}
+	s.done = make(chan struct{})
 	s.Done = s.done
-	p.starting[id] = s
+	p.starting[s.ID] = &s
 	p.runs.Add(1)
 	return nil
 }

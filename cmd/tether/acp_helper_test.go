@@ -75,11 +75,15 @@ func editAs(t *testing.T, home string, flags, argv, env []string) *editor {
 	if home == "" {
 		home = acpHome(t)
 	}
-	e := &editor{t: t, home: home, work: t.TempDir(), lines: make(chan []byte, 10_000), ended: make(chan error, 1), client: local.NewClient(agent.SocketPath(dirsOf(home)))}
+	token, err := os.ReadFile(tokenOf(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &editor{t: t, home: home, work: t.TempDir(), lines: make(chan []byte, 10_000), ended: make(chan error, 1),
+		client: local.NewClient(agent.SocketPath(dirsOf(home))).With(strings.TrimSpace(string(token)))}
 	e.cmd = exec.Command("tether", append(append([]string{"acp"}, flags...), append([]string{"--"}, argv...)...)...)
 	e.cmd.Env = append(append(os.Environ(), "TETHER_HOME="+home, allowRootVar+"=1", "NO_COLOR=1"), env...)
 	e.cmd.Stderr = &e.stderr
-	var err error
 	if e.in, err = e.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -103,6 +107,9 @@ func acpHome(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { endDaemon(t, home) })
+	if _, err := personToken(home); err != nil {
+		t.Fatal(err)
+	}
 	return home
 }
 

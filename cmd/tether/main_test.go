@@ -27,6 +27,7 @@ import (
 	"tether/platform/ipc"
 	"tether/platform/proc"
 	"tether/platform/sandbox"
+	"tether/platform/secret"
 )
 
 func TestMain(m *testing.M) {
@@ -143,7 +144,11 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 				return err
 			}
 			script.Defer(func() { endDaemon(t, home) })
-			script.Vars = append(script.Vars, dirs.HomeVar+"="+home, allowRootVar+"=1", lendAsRootVar+"=true", "NO_COLOR=", "TERM=xterm", "SHELL="+shell,
+			token, err := personToken(home)
+			if err != nil {
+				return err
+			}
+			script.Vars = append(script.Vars, dirs.HomeVar+"="+home, tokenVar+"="+token, allowRootVar+"=1", lendAsRootVar+"=true", "NO_COLOR=", "TERM=xterm", "SHELL="+shell,
 				raceVar+"="+quickRace)
 			script.Vars = append(script.Vars, env...)
 			return nil
@@ -159,6 +164,26 @@ func runScripts(t *testing.T, folder, shell string, env ...string) {
 		},
 	})
 }
+
+// personToken makes a token of the person's in a home, as they do at a terminal, and returns the file with it: commands of tests have no
+// terminal.
+func personToken(home string) (file string, err error) {
+	d := dirsOf(home)
+	if err := secret.Dir(d.State); err != nil {
+		return "", err
+	}
+	tokens, err := local.OpenTokens(d.State)
+	if err != nil {
+		return "", err
+	}
+	token, err := tokens.CreatePerson("tests")
+	if err != nil {
+		return "", err
+	}
+	return tokenOf(home), secret.WriteFile(tokenOf(home), []byte(token+"\n"))
+}
+
+func tokenOf(home string) string { return filepath.Join(dirsOf(home).State, "token-of-tests") }
 
 // endDaemon ends what a test has started, and the home with it.
 func endDaemon(t testing.TB, home string) {

@@ -17,7 +17,7 @@ func book() manual.Book {
   4    no such host is paired, it refused the credential, or the credential
        would travel in clear text
   5    the host cannot be reached
-  6    denied, by the policy or to this agent
+  6    denied, by the policy, to this agent, or without a sign of a person
   7    no such terminal, or a name that fits several
   8    timed out
   130  interrupted
@@ -30,6 +30,8 @@ terminal, 128 + n if signal n ended it.`},
 			{Title: "ENVIRONMENT", Text: `  TETHER_HOME        an absolute path, below which everything is kept
   TETHER_ALLOW_ROOT  1 lets the daemon run as root for this time, as in CI; it
                      then lends by name only, unless lend.as_root is true
+  TETHER_TOKEN_FILE  a file with a token of yours, for scripts that run without
+                     a terminal: tether token create --person NAME makes one
 
 Every key of the configuration is a variable, too: TETHER_LEND_AS_ROOT is
 lend.as_root. tether config view says where each value comes from.`},

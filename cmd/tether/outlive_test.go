@@ -57,7 +57,7 @@ func newMortal(t *testing.T) *mortal {
 	t.Setenv("TETHER_TERMINALS_STALL_TIME", "10m") // a slow machine must not make a flood go on without its observer
 	t.Setenv(awayVar, patience.String())           // nor keep a person from the next daemon
 	m.socket = agent.SocketPath(dirsOf(m.home))
-	m.door = local.NewClient(m.socket)
+	m.door = local.NewClient(m.socket).With((&app{stderr: os.Stderr}).token())
 	// The observer is never to lag behind what the host remembers: all of it is compared.
 	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: 64 << 20, LogCount: 1 << 20, Scrollback: 512 << 10})
 	server := httptest.NewServer(m.host)

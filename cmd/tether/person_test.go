@@ -22,7 +22,12 @@ func newHome(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	token, err := personToken(home)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("TETHER_HOME", home)
+	t.Setenv(tokenVar, token)
 	t.Setenv(allowRootVar, "1")
 	t.Cleanup(func() { endDaemon(t, home) })
 	return home
@@ -30,8 +35,8 @@ func newHome(t *testing.T) string {
 
 // environ is the environment of commands in a home that is not this process's, as those tests have one that run beside others.
 func environ(home string) []string {
-	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TETHER_HOME=") })
-	return append(env, "TETHER_HOME="+home, allowRootVar+"=1")
+	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TETHER_HOME=") || strings.HasPrefix(v, tokenVar+"=") })
+	return append(env, "TETHER_HOME="+home, tokenVar+"="+tokenOf(home), allowRootVar+"=1")
 }
 
 // command runs tether to its end and returns what it printed, and its exit status.

@@ -14,6 +14,7 @@ import (
 	"tether/internal/version"
 	"tether/platform/dirs"
 	"tether/platform/proc"
+	"tether/platform/secret"
 )
 
 // app is what all commands share.
@@ -154,7 +155,23 @@ func (a *app) client() (*local.Client, dirs.Dirs, error) {
 	if err != nil {
 		return nil, d, err
 	}
-	return local.NewClient(agent.SocketPath(d)), d, nil
+	return local.NewClient(agent.SocketPath(d)).With(a.token()), d, nil
+}
+
+// tokenVar names the file with a token of the person's, for scripts.
+const tokenVar = "TETHER_TOKEN_FILE"
+
+// token returns that token, "" if there is none. What an agent has started, which may not be able to read it, does not need it.
+func (a *app) token() string {
+	path := os.Getenv(tokenVar)
+	if path == "" {
+		return ""
+	}
+	data, err := secret.ReadFile(path)
+	if err != nil {
+		a.notice("%s: %v; going on without", tokenVar, err)
+	}
+	return strings.TrimSpace(string(data)) // it is empty while tether token create writes to it
 }
 
 // ensured is client after starting a daemon if none runs.

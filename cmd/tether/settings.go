@@ -17,7 +17,7 @@ import (
 )
 
 // knownVars are variables of tether's that are no keys of the configuration.
-var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, proc.TagVar, proc.AgentVar}
+var knownVars = []string{dirs.HomeVar, allowRootVar, holdersVar, tokenVar, proc.TagVar, proc.AgentVar}
 
 // strangeText names variables that look like tether's and are not, "" if there are none.
 func strangeText() string {

@@ -52,7 +52,7 @@ func TestTwoUsers(t *testing.T) {
 	h := newHousehold(t)
 	h.must("tether", "pair", "--token-file", h.secretFile, h.host)
 	h.must("tether", "config", "edit")
-	h.must("tether", "token", "create", "agent:x")
+	h.must("tether", "token", "create", "--person", "x")
 	h.must("tether", "run", "--detach", "--private", "--name", "mine", "--", "sleep", "1000")
 	var status local.Status
 	h.json(&status, "status")

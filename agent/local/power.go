@@ -1,0 +1,188 @@
+package local
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/platform/proc"
+)
+
+// power is something that only a person may do. It needs a caller that no agent
+// has started and that shows a sign of a person, see [Caller]. A program that an
+// agent has left behind, and of which nobody can tell so any more, shows none.
+type power struct {
+	does string // as in "it may not …"
+	// early says that it needs no sign in a home that no agent has used: there
+	// is nobody yet to keep from it.
+	early bool
+	// when says by the body whether a request is one; nil: every request is.
+	when func(body []byte) bool
+	// unless says of which requests it needs no sign all the same; nil: of none.
+	unless func(*Server, *http.Request, []byte) bool
+}
+
+// powers are those of each route. What is not here needs no sign: what ends or
+// takes back something, lists, starting what the configuration lends.
+var powers = map[string][]power{
+	"POST /v1/approvals/{id}":       {{does: "approve what an agent asks for", when: body(func(a ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
+	"POST /v1/terminals/{ref}/lend": {{does: "lend a terminal", early: true}},
+	"POST /v1/terminals":            {{does: "lend a terminal to a host that it names", early: true, when: body(func(r SpawnRequest) bool { return len(r.LendTo) > 0 })}},
+	"POST /v1/hosts":                {pairing},
+	"POST /v1/pairings":             {pairing},
+	"POST /v1/pairings/{id}":        {pairing},
+	"POST /v1/hosts/{name}":         {{does: "offer tools to a host", when: body(func(c HostChange) bool { return c.Tools != nil && *c.Tools })}},
+	"POST /v1/tokens": {
+		{does: "make a token of yours", early: true, when: body(func(r TokenRequest) bool { return r.Person })},
+		{does: "make a token", when: body(func(r TokenRequest) bool { return !r.Person })},
+	},
+	"POST /v1/token": {{does: "see your own token"}},
+}
+
+var pairing = power{does: "pair with a host", early: true}
+
+// typing into a terminal that a person has started is one more; see hands.
+var typingPower = power{does: "type into a terminal of yours"}
+
+// body makes a condition of one for what handlers decode. A body that they refuse
+// fulfils it.
+func body[T any](is func(T) bool) func([]byte) bool {
+	return func(data []byte) bool {
+		var v T
+		return json.Unmarshal(data, &v) != nil || is(v)
+	}
+}
+
+// signed is h for who has a sign where the powers need one. Agents are h's to refuse.
+func (s *Server) signed(needed []power, h handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if ActorFrom(r.Context()) != term.User || callerFrom(r).Sign != "" {
+			return h(w, r)
+		}
+		data, err := io.ReadAll(r.Body) // guard bounds it
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(data))
+		for _, p := range needed {
+			if (p.when == nil || p.when(data)) && !(p.early && !s.opts.Agents.Used()) && !(p.unless != nil && p.unless(s, r, data)) {
+				return s.refused(r, p.refuse(callerFrom(r)))
+			}
+		}
+		return h(w, r)
+	}
+}
+
+// refuse tells a caller without a sign for whom it counts, which sign is missing,
+// and what to do.
+func (p power) refuse(c Caller) *Error {
+	if c.Actor != term.User { // it was another when it connected
+		return &Error{Code: CodeDenied, Message: fmt.Sprintf("this program may not %s: %s", p.does, c.Why), Hint: c.hint()}
+	}
+	return &Error{Code: CodeDenied, Message: fmt.Sprintf("this program may not %s: it counts as yours, but shows no sign of a person, as %s", p.does, c.NoSign),
+		Hint: "run it at a terminal; for a script, make a token at a terminal (tether token create --person NAME) and set TETHER_TOKEN_FILE=FILE. tether whoami says for whom a program counts"}
+}
+
+// withToken adds the sign that a token of the person's is to the caller. To an
+// agent, and to nobody, it adds nothing. The grant is nil unless it is the sign.
+func (s *Server) withToken(c Caller, token string) (Caller, *grant) {
+	if token == "" || c.Actor != term.User || c.Sign != "" {
+		return c, nil
+	}
+	var g *grant
+	if s.opts.Tokens != nil {
+		g = s.opts.Tokens.find(token, true)
+	}
+	if g == nil {
+		c.NoSign += ", and its token is not valid"
+		return c, nil
+	}
+	c.Sign, c.NoSign = fmt.Sprintf("your token %s", g.Principal), ""
+	return c, g
+}
+
+// proxied are the requests that proxies of ACP make for their agents, while they
+// are under way, by the proxy's process. The zero value is ready to use.
+type proxied struct {
+	mu  sync.Mutex
+	all map[proc.ID][]*policy.Request
+}
+
+// begin notes one, until end is called.
+func (p *proxied) begin(at proc.ID, asked *policy.Request) (end func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil {
+		p.all = map[proc.ID][]*policy.Request{}
+	}
+	p.all[at] = append(p.all[at], asked)
+	return func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.all[at] = slices.DeleteFunc(p.all[at], func(r *policy.Request) bool { return r == asked })
+		if len(p.all[at]) == 0 {
+			delete(p.all, at)
+		}
+	}
+}
+
+// has reports whether the process makes such a request.
+func (p *proxied) has(at proc.ID, q policy.Request) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.all[at], func(r *policy.Request) bool {
+		return r.Door == q.Door && r.Actor == q.Actor && r.Line == q.Line && r.Cwd == q.Cwd && slices.Equal(r.Argv, q.Argv)
+	})
+}
+
+// answersOwn reports whether a proxy of ACP answers, for this once, what is asked
+// about a request of its own: the answer is that of its editor's person. It gains
+// nothing: what it asks for it could do itself.
+func (s *Server) answersOwn(r *http.Request, data []byte) bool {
+	var a ApprovalAnswer
+	at, ok := r.Context().Value(connKey{}).(peer)
+	if !ok || at.err != nil || json.Unmarshal(data, &a) != nil || a.ForSeconds != 0 {
+		return false
+	}
+	asked, _, _ := s.opts.Policy.Questions()
+	return slices.ContainsFunc(asked, func(q policy.Question) bool {
+		return q.ID == r.PathValue("id") && !q.Expired && s.proxied.has(at.ID, q.Request)
+	})
+}
+
+// hands are those that type through a connection. They are for one goroutine.
+type hands struct {
+	server  *Server
+	request *http.Request // that has opened the connection
+	signed  bool          // a sign was seen
+	told    bool          // that there is none: it is written down once
+}
+
+// mayType says whether the caller may type into the terminal: into one of a
+// person's with a sign only. One that shows none when it connects may show one
+// later, as a program that the shell has put in the foreground.
+func (h *hands) mayType(i term.Info) error {
+	if h.signed || i.Owner != term.User || i.Unsigned || ActorFrom(h.request.Context()) != term.User {
+		return nil // what agents may is the terminal's to say
+	}
+	c := callerFrom(h.request)
+	if at, ok := h.request.Context().Value(connKey{}).(peer); ok && c.Sign == "" && !overTCP(h.request) {
+		c = h.server.caller(at)
+	}
+	if c.Actor == term.User && c.Sign != "" {
+		h.signed = true
+		return nil
+	}
+	err := typingPower.refuse(c)
+	if !h.told {
+		h.told = true
+		return h.server.refused(h.request, err)
+	}
+	return err
+}

@@ -1,0 +1,367 @@
+//go:build linux
+
+package local_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// What powersOf tries, and whether it needs a sign of a person.
+const (
+	needsNone  = iota
+	needsSign  // always
+	needsLater // only once an agent has used the home
+)
+
+// deed is something that is asked of the door.
+type deed struct {
+	name  string
+	needs int
+	do    func(ctx context.Context, c *local.Client) error
+}
+
+// deeds are all powers of a person, and what needs no sign. The terminal mine is one that a person has started, theirs is not.
+var deeds = []deed{
+	{"approve", needsSign, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", true, 0)) }},
+	{"deny", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approve(ctx, "q-none", false, 0)) }},
+	{"revoke", needsNone, func(ctx context.Context, c *local.Client) error { return c.Revoke(ctx, "q-none") }},
+	{"approvals", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Approvals(ctx, nil)) }},
+	{"lend", needsLater, func(ctx context.Context, c *local.Client) error {
+		return second(c.Lend(ctx, "mine", local.LendRequest{}))
+	}},
+	{"unlend", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unlend(ctx, "mine", "")) }},
+	{"unlend all", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.UnlendAll(ctx, "")) }},
+	{"run", needsNone, func(ctx context.Context, c *local.Client) error {
+		return second(c.Spawn(ctx, local.SpawnRequest{Command: []string{"true"}, Cwd: "/"}))
+	}},
+	{"run and lend", needsLater, func(ctx context.Context, c *local.Client) error {
+		return second(c.Spawn(ctx, local.SpawnRequest{Command: []string{"true"}, Cwd: "/", LendTo: []string{"none"}}))
+	}},
+	{"pair", needsLater, func(ctx context.Context, c *local.Client) error {
+		return second(c.Pair(ctx, local.PairRequest{URL: "u"}))
+	}},
+	{"offer", needsLater, func(ctx context.Context, c *local.Client) error {
+		return second(c.Offer(ctx, local.PairRequest{URL: "u"}))
+	}},
+	{"finish", needsLater, func(ctx context.Context, c *local.Client) error { return second(c.Finish(ctx, "1")) }},
+	{"unpair", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unpair(ctx, "none")) }},
+	{"tools on", needsSign, func(ctx context.Context, c *local.Client) error {
+		return second(c.ChangeHost(ctx, "none", local.HostChange{Tools: new(true)}))
+	}},
+	{"tools off", needsNone, func(ctx context.Context, c *local.Client) error {
+		return second(c.ChangeHost(ctx, "none", local.HostChange{Tools: new(false)}))
+	}},
+	{"rename", needsNone, func(ctx context.Context, c *local.Client) error {
+		return second(c.ChangeHost(ctx, "none", local.HostChange{Name: "n"}))
+	}},
+	{"token for an agent", needsSign, func(ctx context.Context, c *local.Client) error { return exists(second(c.CreateToken(ctx, "eve"))) }},
+	{"token of one's own", needsLater, func(ctx context.Context, c *local.Client) error {
+		return exists(second(c.CreatePersonToken(ctx, "more")))
+	}},
+	{"show token", needsSign, func(ctx context.Context, c *local.Client) error { return second(c.UserToken(ctx)) }},
+	{"tokens", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Tokens(ctx)) }},
+	{"kill", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Kill(ctx, "none")) }},
+	{"list", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.List(ctx)) }},
+	{"type", needsSign, func(ctx context.Context, c *local.Client) error { return typeAt(ctx, c, "mine") }},
+	{"type into what nobody has started", needsNone, func(ctx context.Context, c *local.Client) error { return typeAt(ctx, c, "theirs") }},
+	{"type in an interface", needsSign, func(ctx context.Context, c *local.Client) error { return typeInUI(ctx, c, "mine") }},
+	{"type in an interface into what nobody has started", needsNone, func(ctx context.Context, c *local.Client) error { return typeInUI(ctx, c, "theirs") }},
+}
+
+// exists takes for done what was done before.
+func exists(err error) error {
+	if e, ok := errors.AsType[*local.Error](err); ok && e.Code == local.CodeExists {
+		return nil
+	}
+	return err
+}
+
+// typeAt attaches and types until what was typed comes back, or is refused.
+func typeAt(ctx context.Context, c *local.Client, ref string) error {
+	a, err := c.Attach(ctx, ref, local.AttachOptions{})
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	if err := a.Write(ctx, []byte("typed")); err != nil {
+		return err
+	}
+	return comesBack(ctx, a)
+}
+
+// comesBack waits for any output, or a refusal.
+func comesBack(ctx context.Context, a *local.Attachment) error {
+	for {
+		m, err := a.Next(ctx)
+		switch {
+		case err != nil:
+			return err
+		case m.Control != nil && m.Control.Type == local.ControlError:
+			return &local.Error{Code: local.CodeDenied, Message: m.Control.Message}
+		case len(m.Data) > 0:
+			return nil
+		}
+	}
+}
+
+// typeInUI types at the WebSocket of user interfaces, and hears what came of it before the answer to a ping.
+func typeInUI(ctx context.Context, c *local.Client, ref string) error {
+	t, err := c.Find(ctx, ref)
+	if err != nil {
+		return err
+	}
+	conn, _, err := websocket.Dial(ctx, "ws://"+local.Host+"/pty", &websocket.DialOptions{HTTPClient: c.HTTPClient(), HTTPHeader: c.Header()})
+	if err != nil {
+		return err
+	}
+	defer conn.CloseNow()
+	for _, text := range []string{fmt.Sprintf(`{"type":"pty:input","id":%q,"data":"typed"}`, t.ID), `{"type":"ping"}`} {
+		if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+			return err
+		}
+	}
+	for {
+		_, data, err := conn.Read(ctx)
+		if err != nil {
+			return err
+		}
+		var m struct{ Type, Error string }
+		if err := json.Unmarshal(data, &m); err != nil {
+			return err
+		}
+		switch m.Type {
+		case "pty:error":
+			return &local.Error{Code: local.CodeDenied, Message: m.Error}
+		case "pong":
+			return nil
+		}
+	}
+}
+
+// outcome is what came of a deed, in a word: what else is wrong with it does not matter.
+func outcome(err error) string {
+	switch {
+	case err == nil:
+		return "done"
+	case strings.Contains(err.Error(), "shows no sign of a person"):
+		return "no sign"
+	case strings.Contains(err.Error(), "agent bob"), strings.Contains(err.Error(), "an agent"):
+		return "agent"
+	}
+	if e, ok := errors.AsType[*local.Error](err); ok && e.Code != local.CodeDenied && e.Code != local.CodeInternal {
+		return "done"
+	}
+	return err.Error()
+}
+
+// beCaller does all deeds and prints what came of each. TestMain calls it in a process of its own.
+func beCaller(c *local.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c = c.With(os.Getenv(tokenTestVar))
+	w, err := c.Whoami(ctx)
+	fmt.Printf("whoami=%s|%s|%s %v\n", w.Actor, w.Sign, w.NoSign, err)
+	for _, d := range deeds {
+		fmt.Printf("%s=%s\n", d.name, outcome(d.do(ctx, c)))
+	}
+}
+
+// tokenTestVar is the token that the test's program shows.
+const tokenTestVar = "TETHER_TEST_TOKEN"
+
+// Each power of a person's, for each kind of caller, through the socket.
+func TestPowersOfThePerson(t *testing.T) {
+	const all, early, none, agent = "all", "early", "none", "agent"
+	for _, c := range []struct {
+		name   string
+		virgin bool       // no agent has used the home
+		owner  term.Actor // of the terminal that it runs in; nobody: it runs outside
+		signed bool       // who has started that
+		line   string
+		token  string // none, good, bad
+		want   string
+		sign   string // part of what whoami says
+	}{
+		{"an agent", false, term.Agent("bob"), false, askAndTell, "", agent, "||"},
+		{"an agent with a token", false, term.Agent("bob"), false, askAndTell, "good", agent, "||"},
+		{"a script", false, term.Actor{}, false, "", "", none, "has no controlling terminal"},
+		{"a script in a home without agents", true, term.Actor{}, false, "", "", early, "has no controlling terminal"},
+		{"a script with a token", false, term.Actor{}, false, "", "good", all, "your token scripts"},
+		{"a script with a wrong token", false, term.Actor{}, false, "", "bad", none, "and its token is not valid"},
+		{"at a terminal", false, term.User, true, askAndTell, "", all, "in the foreground of a terminal"},
+		{"at a terminal, with another standard input", false, term.User, true, `"$SELF" </dev/null 2>&1 | cat > out.tmp; mv out.tmp out`, "", all, "in the foreground of a terminal"},
+		{"in the background of a terminal", false, term.User, true, `set -m; "$SELF" > out.tmp & wait $!; mv out.tmp out`, "", none, "in the background of its terminal"},
+		{"in a session of its own at a terminal", false, term.User, true, `setsid -w "$SELF" > out.tmp; mv out.tmp out`, "", none, "has no controlling terminal"},
+		{"in a terminal that a script has started", false, term.User, false, askAndTell, "", none, "which no person is known to have started"},
+		{"in a terminal within such a one", false, term.User, false, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "which no person is known to have started"},
+		{"there, with a token", false, term.User, false, askAndTell, "good", all, "your token scripts"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			state := t.TempDir()
+			tokens, err := local.OpenTokens(state)
+			if err != nil {
+				t.Fatal(err)
+			}
+			agents := local.OpenAgents(state)
+			if !c.virgin {
+				if err := agents.Use(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			d := openReal(t, local.Options{Tokens: tokens, Agents: agents})
+			for _, s := range []term.Spec{{Name: "mine"}, {Name: "theirs", Unsigned: true}} {
+				s.Command, s.Cwd, s.Env = []string{"cat"}, "/", d.env
+				if _, err := d.pool.As(term.User).Spawn(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			env := []string{sayVar + "=powers"}
+			switch c.token {
+			case "good":
+				good, err := tokens.CreatePerson("scripts")
+				if err != nil {
+					t.Fatal(err)
+				}
+				env = append(env, tokenTestVar+"="+good)
+			case "bad":
+				env = append(env, tokenTestVar+"=tether_bad")
+			}
+			var got string
+			if c.owner == (term.Actor{}) {
+				cmd := exec.Command(os.Args[0])
+				cmd.Env = slices.Concat(d.env, env)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+				text, err := cmd.Output()
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = string(text)
+			} else {
+				dir := t.TempDir()
+				if _, err := d.pool.As(c.owner).Spawn(term.Spec{Command: []string{"sh", "-c", c.line}, Cwd: dir, Env: slices.Concat(d.env, env), Unsigned: !c.signed}); err != nil {
+					t.Fatal(err)
+				}
+				got = d.reads(t, dir)
+			}
+			came := map[string]string{}
+			for line := range strings.Lines(got) {
+				name, what, _ := strings.Cut(strings.TrimSpace(line), "=")
+				came[name] = what
+			}
+			if !strings.Contains(came["whoami"], c.sign) {
+				t.Errorf("whoami: %s, want %s", came["whoami"], c.sign)
+			}
+			for _, d := range deeds {
+				want := "done"
+				switch {
+				case c.want == agent:
+					want = "agent"
+					if slices.Contains([]string{"run", "list", "kill", "type in an interface", "type in an interface into what nobody has started"}, d.name) {
+						continue // what an agent may do is for others to test
+					}
+				case d.needs == needsSign && c.want != all, d.needs == needsLater && c.want == none:
+					want = "no sign"
+				}
+				if came[d.name] != want {
+					t.Errorf("%s: %q, want %q", d.name, came[d.name], want)
+				}
+			}
+		})
+	}
+}
+
+// beReturner types in the background until it is put into the foreground.
+func beReturner(c *local.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	a, err := c.Attach(ctx, "mine", local.AttachOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer a.Close()
+	for refused := 0; ; refused++ {
+		if err := a.Write(ctx, []byte("typed")); err != nil {
+			fmt.Println(err)
+			return
+		}
+		if err = comesBack(ctx, a); err == nil {
+			fmt.Println("typed after refusals:", refused > 0)
+			return
+		}
+		if outcome(err) != "no sign" || os.WriteFile("refused", nil, 0o600) != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+}
+
+// Who attaches in the background types once the shell has put it into the foreground, and not before.
+func TestTypingFromTheForeground(t *testing.T) {
+	d := openReal(t, local.Options{})
+	if _, err := d.pool.As(term.User).Spawn(term.Spec{Name: "mine", Command: []string{"cat"}, Cwd: "/", Env: d.env}); err != nil {
+		t.Fatal(err)
+	}
+	got := d.says(t, term.User, `set -m; "$SELF" > out.tmp & until test -e refused; do sleep 0.01; done; fg; mv out.tmp out`, sayVar+"=return")
+	if got != "typed after refusals: true\n" {
+		t.Error(got)
+	}
+}
+
+// What a revoked token has opened ends, and the next request has no sign.
+func TestRevokedTokenIsNoSign(t *testing.T) {
+	tokens, err := local.OpenTokens(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := tokens.CreatePerson("scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tokens.ActorOf(token); got != (term.Actor{}) {
+		t.Errorf("on TCP it counts as %s", got)
+	}
+	d := openReal(t, local.Options{Tokens: tokens})
+	ask := func() string {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env, cmd.SysProcAttr = append(slices.Clip(d.env), sayVar+"=powers", tokenTestVar+"="+token), &syscall.SysProcAttr{Setsid: true}
+		text, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(string(text), "\n")
+		return first
+	}
+	if got := ask(); !strings.Contains(got, "your token scripts") {
+		t.Error(got)
+	}
+	if err := tokens.Revoke("scripts"); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(); !strings.Contains(got, "its token is not valid") {
+		t.Error(got)
+	}
+}
+
+// Every route that is said to be a power is served.
+func TestPowersAreServed(t *testing.T) {
+	for _, pattern := range local.Powers() {
+		if !slices.Contains(local.Patterns(), pattern) {
+			t.Errorf("%s is no route", pattern)
+		}
+	}
+}
