@@ -17,6 +17,7 @@ import (
 // approved, and reads its terminal at the host. An agent of the ordinary role is offered nothing.
 func TestOperatorWalk(t *testing.T) {
 	s := newStage(t)
+	s.signed()
 	script := `set -e
 mkdir -m 700 keys
 tether-host --listen 127.0.0.1:0 --sessions --tokens keys/tokens.json --token-file own.token >host.out 2>host.log & echo $! >host.pid

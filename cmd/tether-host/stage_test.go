@@ -62,6 +62,20 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
+// signed makes a token of the person's, which shows that they are behind commands without a terminal. It is for before the first agent.
+func (s *stage) signed() {
+	s.t.Helper()
+	token, err := s.command("tether", "token", "create", "--person", "tests").Output()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	path := filepath.Join(s.dir, "person.token")
+	if err := os.WriteFile(path, token, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.env = append(s.env, "TETHER_TOKEN_FILE="+path)
+}
+
 func (s *stage) command(name string, args ...string) *exec.Cmd {
 	if !strings.Contains(name, "/") && strings.HasPrefix(name, "tether") {
 		name = filepath.Join(bin, name)

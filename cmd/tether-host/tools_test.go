@@ -32,6 +32,7 @@ func (s *stage) token(name, role string) string {
 func TestAnAgentRunsSomethingOnAMachine(t *testing.T) {
 	s := newStage(t)
 	s.env = append(s.env, "TETHER_POLICY_ASK_TIMEOUT=1h")
+	s.signed()
 	machine, operator := s.token("laptop", "machine"), s.token("helper", "operator")
 	_, address := s.host(t, "127.0.0.1:0", "--sessions")
 	url := "ws://" + address
