@@ -82,9 +82,9 @@ type RunningError struct{ Pid int }
 
 func (e *RunningError) Error() string {
 	if e.Pid == 0 {
-		return "a daemon runs already"
+		return "a daemon is already running"
 	}
-	return fmt.Sprintf("a daemon runs already (process %d)", e.Pid)
+	return fmt.Sprintf("a daemon is already running (process %d)", e.Pid)
 }
 
 // atMost is how long something is waited for that takes at most d while a
@@ -219,7 +219,7 @@ func (a *Agent) openState() error {
 		return err
 	}
 	if err != nil {
-		a.degraded.report(stateCause, fmt.Sprintf("it cannot be made, so nothing is kept for the next daemon: %v", err))
+		a.degraded.report(stateCause, fmt.Sprintf("cannot create the directory; nothing is kept for the next daemon: %v", err))
 	}
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *attempts) add(a *attempt) (id string, err error) {
 		}
 	}
 	if len(s.all) >= maxAttempts {
-		return "", &local.Error{Code: local.CodeLimit, Message: "several pairings wait already", Hint: "let them be approved, or wait ten minutes"}
+		return "", &local.Error{Code: local.CodeLimit, Message: "too many pairings await approval", Hint: "approve them, or wait ten minutes"}
 	}
 	id = rand.Text()
 	s.all[id] = a
@@ -170,13 +170,13 @@ func (a *Agent) deviceClient(h host, store string) (*device.Client, ed25519.Priv
 func (a *Agent) Finish(ctx context.Context, id string) (local.HostStatus, error) {
 	t := a.attempts.take(id)
 	if t == nil {
-		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "there is no such pairing", Hint: "begin again: tether pair URL"}
+		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "no such pairing", Hint: "pair again: tether pair URL"}
 	}
 	defer t.client.Close()
 	defer a.attempts.done()
 	if _, err := t.pairing.Wait(ctx); err != nil {
 		if errors.Is(err, device.ErrExpired) {
-			err = &local.Error{Code: local.CodeTimeout, Message: "nobody at the host has approved the code in time", Hint: "begin again: tether pair URL"}
+			err = &local.Error{Code: local.CodeTimeout, Message: "nobody approved the code at the host in time", Hint: "pair again: tether pair URL"}
 		}
 		return local.HostStatus{}, err
 	}
@@ -197,7 +197,7 @@ func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, 
 	hostKey, err := a.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
 		return h, &local.Error{Code: local.CodeUnsupportedHost, Message: "this is a pairing token, and the host does not pair by keys",
-			Hint: "is the URL right? Else get a token for this machine that is no pairing token"}
+			Hint: "check the URL; or use a machine token: tether-host token create NAME --role machine"}
 	}
 	if err != nil {
 		return h, refusal(err)

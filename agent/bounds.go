@@ -39,9 +39,9 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 		case err == nil:
 			argv, spec.Env = bounded, env
 		case !errors.Is(err, limits.ErrUnsupported):
-			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the limits of what %s runs cannot be set: %v", actor, err)}
+			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("cannot limit the commands of %s: %v", actor, err)}
 		case r.Memory > 0:
-			a.degraded.report("limits", "policy.limits.memory is not enforced: there is no systemd of the user with cgroups of version 2")
+			a.degraded.report("limits", "policy.limits.memory is not enforced: the user has no systemd with cgroup v2")
 		}
 	}
 	if argv[0] == program || present(program, spec) {

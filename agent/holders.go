@@ -145,7 +145,7 @@ func (s *holders) adopt(ctx context.Context, pool *term.Pool) {
 	ids, err := holder.List(s.opts.Dir)
 	if err != nil {
 		s.log.Error().Err(err).Msg("terminals of an earlier daemon")
-		s.report(holderCause, fmt.Sprintf("terminals of an earlier daemon cannot be found: %v", err))
+		s.report(holderCause, fmt.Sprintf("cannot find the terminals of an earlier daemon: %v", err))
 		return
 	}
 	s.removeScripts(ids)
@@ -189,11 +189,11 @@ func (s *holders) adoptOne(id string, tried func()) {
 		case errors.Is(err, holder.ErrGone), errors.Is(err, term.ErrClosed), s.ctx.Err() != nil:
 			return
 		case errors.As(err, &refused):
-			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be taken up: %v", id, refused))
+			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be resumed: %v", id, refused))
 			s.log.Error().Err(err).Str("terminal", id).Msg("not taken up")
 			return
 		case errors.As(err, &version):
-			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be taken up: %v; a newer or older tether can", id, err))
+			s.report(holderCause, fmt.Sprintf("terminal %s runs, but cannot be resumed: %v; a newer or older tether can", id, err))
 			s.log.Error().Err(err).Str("terminal", id).Msg("not taken up")
 			return
 		}

@@ -37,5 +37,5 @@ func (a *Agent) reportScripts(err error) {
 		return
 	}
 	a.log.Warn().Err(err).Msg("a shell starts without integration")
-	a.degraded.report(scriptsCause, fmt.Sprintf("the last shell was started without: %v", err))
+	a.degraded.report(scriptsCause, fmt.Sprintf("the last shell started without integration: %v", err))
 }

@@ -46,7 +46,7 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 	if a.settings.Lend.Effect(q, home()) != config.LendNever {
 		return nil
 	}
-	return &local.Error{Code: local.CodeDenied, Message: fmt.Sprintf("a rule of the configuration keeps it from being lent to %s", host),
+	return &local.Error{Code: local.CodeDenied, Message: fmt.Sprintf("a lend rule forbids lending this terminal to %s", host),
 		Hint: "see [[lend.rules]] in the file that tether config path names"}
 }
 
@@ -56,8 +56,8 @@ const redactCause = "redaction"
 // stumbled notes a bug that a terminal's output has met.
 func (a *Agent) stumbled(s term.Stumble) {
 	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a terminal's output ran into a bug")
-	a.degraded.report("bug", fmt.Sprintf("tether ran into a bug while it read what terminal %s printed: %d bytes, and what came before them, cannot be shown; please report it with tether bugreport",
-		s.ID, s.Bytes))
+	a.degraded.report("bug", fmt.Sprintf("a bug in tether: %d bytes of output of terminal %s, and all before them, cannot be shown; please report the bug: tether bugreport",
+		s.Bytes, s.ID))
 }
 
 // openOutward tells the pool what of its terminals hosts are shown.

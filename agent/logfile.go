@@ -112,7 +112,7 @@ func (l *logFile) told(err error) {
 	case err == nil && l.bad:
 		l.report("")
 	case err != nil && !errors.Is(err, errLogClosed):
-		l.report(fmt.Sprintf("it cannot be written, what happens meanwhile is not in it: %v", err))
+		l.report(fmt.Sprintf("cannot write the log; events are missing from it until that is repaired: %v", err))
 	}
 	l.bad = err != nil
 }

@@ -120,7 +120,7 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 		return host{}, bad("%v", err)
 	}
 	if r.Pin != "" && address.Scheme != "wss" {
-		return host{}, bad("a pin is of a certificate, and %s has none; use wss://", address.Redacted())
+		return host{}, bad("a pin needs a certificate, and %s has none; use wss://", address.Redacted())
 	}
 	h := host{
 		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: client.NewID(),
@@ -194,7 +194,7 @@ func (a *Agent) freeName(u *url.URL) string {
 func hostURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
-		return nil, bad("the URL cannot be read; it is of the form wss://host or ws://127.0.0.1:port")
+		return nil, bad("invalid URL; use wss://host or ws://127.0.0.1:port")
 	}
 	if to, ok := map[string]string{"http": "ws", "https": "wss"}[u.Scheme]; ok {
 		u.Scheme = to
@@ -244,33 +244,33 @@ func (a *Agent) verify(ctx context.Context, h host) error {
 	defer conn.Close()
 	marker, ok := ahp.FindClientTerminals(conn.Result())
 	if marker.Forbids() {
-		return &local.Error{Code: local.CodeRefused, Message: "the host lets this token in only to observe, so nothing can be lent with it",
-			Hint: "pair with a token that may lend; the host makes one by: tether-host token create NAME --role machine"}
+		return &local.Error{Code: local.CodeRefused, Message: "the host lets this token only observe; nothing can be lent with it",
+			Hint: "pair with a token that may lend; at the host: tether-host token create NAME --role machine"}
 	}
 	if !ok && !h.AssumeClientTerminals {
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not say that it takes terminals of other machines, so nothing can be lent to it",
-			Hint: "if you know that it does: --assume-client-terminals"}
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: "the host does not announce client terminals; nothing can be lent to it",
+			Hint: "if the host supports them: --assume-client-terminals"}
 	}
 	return nil
 }
 
 // refusal gives what Connect returned its code.
 func refusal(err error) error {
-	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
+	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	var version *ahp.VersionError
 	seen := client.UnverifiedPin(err)
 	switch {
 	case errors.Is(err, device.ErrIdentity):
-		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed on purpose: tether unpair, then pair again"
+		e.Code, e.Hint = local.CodeRefused, "check that this is the right host; if its key was changed on purpose: tether unpair, then pair again"
 	case errors.Is(err, device.ErrRevoked), errors.Is(err, device.ErrToken):
 		e.Code, e.Hint = local.CodeRefused, "pair again: tether pair URL"
 	case errors.Is(err, client.ErrPin):
-		e.Code, e.Hint = local.CodeRefused, "is it the right host? If its key was changed, pair again with the new --pin"
+		e.Code, e.Hint = local.CodeRefused, "check that this is the right host; if its certificate was changed, pair again with the new --pin"
 	case seen != (client.Pin{}):
-		e.Code, e.Message = local.CodeRefused, "the host's certificate is not believed: "+certificateTrouble(err)
-		e.Hint = "if you know by another way that the certificate is the host's: --pin " + seen.String()
+		e.Code, e.Message = local.CodeRefused, "the host's certificate is not trusted: "+certificateTrouble(err)
+		e.Hint = "if you have verified that this is the host's certificate: --pin " + seen.String()
 	case errors.Is(err, client.ErrUnauthorized):
-		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right one with --token-file"
+		e.Code, e.Message, e.Hint = local.CodeRefused, "the host refused the token", "give the right token with --token-file"
 	case errors.As(err, &version):
 		e.Code, e.Hint = local.CodeUnsupportedHost, "this program or the host needs a newer version"
 	case errors.Is(err, context.DeadlineExceeded):

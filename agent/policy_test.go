@@ -277,7 +277,7 @@ func TestAuditWithoutDisk(t *testing.T) {
 	}
 	d.status("degraded", func(s local.Status) bool {
 		return slices.ContainsFunc(s.Degraded, func(x local.Degraded) bool {
-			return x.Cause == "audit log" && strings.Contains(x.Text, "events are lost so far")
+			return x.Cause == "audit log" && strings.Contains(x.Text, "events are lost")
 		})
 	})
 	if err := os.Remove(agent.AuditPath(dirs)); err != nil {
@@ -393,7 +393,7 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		if err := os.MkdirAll(wide, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := run(daemon.client.As("boxed"), wide); err == nil || !strings.Contains(err.Error(), "would be open to changes") {
+		if _, err := run(daemon.client.As("boxed"), wide); err == nil || !strings.Contains(err.Error(), "would be writable from") {
 			t.Errorf("in %s: %v", wide, err)
 		}
 	}

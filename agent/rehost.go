@@ -65,7 +65,7 @@ func (a *Agent) mayRename(from, to string) error {
 	}
 	lent := slices.ContainsFunc(a.pool.As(term.User).List(), func(h term.Handle) bool { return h.Info().LentToHost(from) })
 	if lent {
-		return &local.Error{Code: local.CodeExists, Message: fmt.Sprintf("terminals are lent to %q, and lent to that name", from),
+		return &local.Error{Code: local.CodeExists, Message: fmt.Sprintf("terminals are lent to %q under that name", from),
 			Hint: "first: tether unlend --all --host " + from}
 	}
 	return nil

@@ -88,7 +88,7 @@ func TestPinsAreCheckedAtPairing(t *testing.T) {
 		func(r local.PairRequest) error { _, err := a.client.Offer(t.Context(), r); return err },
 	} {
 		err := try(local.PairRequest{URL: url})
-		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "not believed") || !strings.Contains(e.Hint, right) {
+		if e, ok := errors.AsType[*local.Error](err); !ok || e.Code != local.CodeRefused || !strings.Contains(e.Message, "not trusted") || !strings.Contains(e.Hint, right) {
 			t.Errorf("a certificate that nobody knows: %+v", err)
 		}
 		err = try(local.PairRequest{URL: url, Pin: "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="})

@@ -48,13 +48,13 @@ func (a *Agent) sandboxFor(actor term.Actor, req local.SandboxRequest) ([]string
 	lacks := ""
 	switch {
 	case rule.Kind == "":
-		lacks = "sandbox: what tether starts for it would be unconfined"
+		lacks = "sandbox: commands that tether starts for this agent would be unconfined"
 	case len(rule.Roots) == 0:
-		lacks = "roots: it could have tether start a command in any directory, which would then be granted"
+		lacks = "roots: the agent could start a command in any directory"
 	default:
 		return a.behind(actor, rule, req.Cwd, req.Command)
 	}
-	return nil, &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s lacks %s", actor, lacks),
+	return nil, &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s has no %s", actor, lacks),
 		Hint: fmt.Sprintf("tether config edit: [[policy.principals]] with name = \"agent:%s\", sandbox = \"auto\", roots = [\"~/src\"]", actor.Name)}
 }
 
@@ -65,7 +65,7 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	}
 	cwd, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return nil, cannot("its directory is not there: %v", err)
+		return nil, cannot("the directory does not exist: %v", err)
 	}
 	// The policy has looked at the directory before; it may have become a link since.
 	if len(rule.Roots) > 0 && !slices.ContainsFunc(rule.Roots, func(root string) bool { return within(cwd, root) }) {
@@ -73,12 +73,12 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	}
 	for _, kept := range a.keptFromAgents() {
 		if within(kept, cwd) {
-			return nil, cannot("%s would be open to changes from %s: choose a directory further down", kept, cwd)
+			return nil, cannot("%s would be writable from %s; use a directory below", kept, cwd)
 		}
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, cannot("this program is not found: %v", err)
+		return nil, cannot("cannot find the tether program: %v", err)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {

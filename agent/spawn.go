@@ -118,5 +118,5 @@ func bad(format string, args ...any) error {
 
 func notPaired(name string) error {
 	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
-		Hint: "tether status shows those that are"}
+		Hint: "tether status lists the hosts"}
 }

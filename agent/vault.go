@@ -74,7 +74,7 @@ func (s *hostStore) choose(want string) (keeping, error) {
 	if want == "" && s.secrets.File != "" {
 		return keeping{Store: inFile, Why: s.secrets.File}, nil
 	}
-	err := errors.New("there is none")
+	err := errors.New("not supported on this system")
 	if s.secrets.Keyring != nil {
 		err = s.secrets.Keyring.Probe()
 	}
@@ -112,7 +112,7 @@ func (s *hostStore) secret(name string) (string, error) {
 		return text, nil
 	}
 	if s.secrets.Keyring == nil {
-		return "", errors.New("the secret is in a keyring, and there is none here")
+		return "", errors.New("the secret is in a keyring, and there is no keyring here")
 	}
 	text, err := s.secrets.Keyring.Get(id + "/" + name)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *hostStore) setSecret(name, text string) error {
 	id := s.kept.ID
 	s.mu.Unlock()
 	if s.secrets.Keyring == nil {
-		return errors.New("secrets are in a keyring, and there is none here")
+		return errors.New("secrets are in a keyring, and there is no keyring here")
 	}
 	if err := s.secrets.Keyring.Set(id+"/"+name, text); err != nil {
 		return fmt.Errorf("keep a secret: %w", err)
@@ -177,7 +177,7 @@ func (s *hostStore) sealed(h host) (host, error) {
 }
 
 // errNoDeviceKey is met where the key was taken away behind the daemon's back.
-var errNoDeviceKey = errors.New("this machine's key is not there any more; pair again")
+var errNoDeviceKey = errors.New("this machine's key is missing; pair again")
 
 // deviceKey returns this machine's key. Before the first pairing it is made.
 func (s *hostStore) deviceKey(make bool) (ed25519.PrivateKey, error) {

@@ -162,7 +162,7 @@ func TestWhereSecretsAreKept(t *testing.T) {
 		why     string
 		code    local.Code
 	}{
-		{"none", agent.Secrets{}, "", "file", "there is none", ""},
+		{"none", agent.Secrets{}, "", "file", "not supported on this system", ""},
 		{"no desktop", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
 		{"locked", agent.Secrets{Keyring: keyring.New(&fakeRing{locked: make(chan struct{})})}, "", "file", "locked", ""},
 		{"a keyring", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "", "keyring", "", ""},

@@ -214,7 +214,7 @@ func TestAgentSeesAllMachines(t *testing.T) {
 				t.Errorf("the resources are called %v", titles)
 			}
 			several, err := agent.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: map[string]any{"terminalId": "build"}})
-			if err != nil || !several.IsError || !strings.Contains(several.Content[0].(*sdk.TextContent).Text, `"build" fits 2 terminals: `) {
+			if err != nil || !several.IsError || !strings.Contains(several.Content[0].(*sdk.TextContent).Text, `"build" matches 2 terminals: `) {
 				t.Errorf("a name of two: %+v, %v", several, err)
 			}
 			for _, name := range []string{"laptop", "desktop"} {

@@ -42,5 +42,5 @@ func (s *Server) Call(ctx context.Context, name string, args json.RawMessage) (s
 		}
 		return encode(r.text)
 	}
-	return "", fmt.Errorf("there is no tool %.40q", name)
+	return "", fmt.Errorf("no such tool: %.40q", name)
 }

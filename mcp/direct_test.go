@@ -63,7 +63,7 @@ func TestCallsWithoutASession(t *testing.T) {
 			t.Errorf("%s %s: %s, %v, want %s (error %t)", c.tool, c.args, got, err, want, isError)
 		}
 	}
-	if _, err := s.Call(t.Context(), "rm_rf", nil); err == nil || err.Error() != `there is no tool "rm_rf"` {
+	if _, err := s.Call(t.Context(), "rm_rf", nil); err == nil || err.Error() != `no such tool: "rm_rf"` {
 		t.Errorf("an unknown tool: %v", err)
 	}
 }

@@ -90,5 +90,5 @@ func ambiguous(ref string, fit []Info) error {
 	if n := len(fit) - len(list); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return said(fmt.Sprintf("%.60q fits %d terminals: %s%s; use an id", ref, len(fit), strings.Join(list, ", "), more))
+	return said(fmt.Sprintf("%.60q matches %d terminals: %s%s; use an id", ref, len(fit), strings.Join(list, ", "), more))
 }

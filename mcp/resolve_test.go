@@ -55,7 +55,7 @@ func TestAmbiguousNames(t *testing.T) {
 	session := one(t, f)
 	for tool, args := range map[string]m{"read_terminal": {}, "wait_terminal": {}, "write_terminal": {"input": "x"}, "signal_terminal": {"signal": "SIGINT"}, "promote_terminal": {}, "kill_terminal": {}} {
 		args["terminalId"] = "npm"
-		if got, isError := answer(t, session, tool, args); !isError || got != `"npm" fits 2 terminals: pty-a (npm), pty-b (npm); use an id` {
+		if got, isError := answer(t, session, tool, args); !isError || got != `"npm" matches 2 terminals: pty-a (npm), pty-b (npm); use an id` {
 			t.Errorf("%s: %s", tool, got)
 		}
 	}
@@ -95,13 +95,13 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%q: %s, %v", ref, got, err)
 		}
 	}
-	if _, err := mcp.Resolve(all, "", "dev"); err == nil || err.Error() != `"dev" fits 2 terminals: pty-1 (laptop/dev), pty-2 (box/dev); use an id` {
+	if _, err := mcp.Resolve(all, "", "dev"); err == nil || err.Error() != `"dev" matches 2 terminals: pty-1 (laptop/dev), pty-2 (box/dev); use an id` {
 		t.Errorf("dev: %v", err)
 	}
 	for range 10 {
 		all = append(all, mcp.Info{ID: "pty-x", Machine: "box", Name: "box/dev"})
 	}
-	if _, err := mcp.Resolve(all, "", "dev"); err == nil || !strings.Contains(err.Error(), "fits 12 terminals") || !strings.HasSuffix(err.Error(), " and 4 more; use an id") {
+	if _, err := mcp.Resolve(all, "", "dev"); err == nil || !strings.Contains(err.Error(), "matches 12 terminals") || !strings.HasSuffix(err.Error(), " and 4 more; use an id") {
 		t.Errorf("many: %v", err)
 	}
 }

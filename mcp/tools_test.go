@@ -159,7 +159,7 @@ func TestBadArguments(t *testing.T) {
 		{"wait_terminal", m{"terminalId": "pty-a", "url": "http://127.0.0.1@evil.example/"}, "url must not contain a user name or password"},
 		{"wait_terminal", m{"terminalId": "pty-a", "url": "file:///etc/passwd"}, `url "file:///etc/passwd" must begin with http:// or https://`},
 		{"wait_terminal", m{"terminalId": "pty-a", "since": 9}, "since 9 lies beyond the end of the output, which is 0"},
-		{"wait_terminal", m{"terminalId": "pty-a", "command": true}, "this terminal reports no commands: it runs no shell, or one without integration; wait for a pattern or idleMs instead"},
+		{"wait_terminal", m{"terminalId": "pty-a", "command": true}, "this terminal reports no commands: it runs no shell, or a shell without integration; wait for a pattern or idleMs instead"},
 	} {
 		got, isError := answer(t, session, c.tool, c.args)
 		if got != c.want || !isError {

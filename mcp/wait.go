@@ -148,7 +148,7 @@ func (w *wait) ready() error {
 	case w.since > i.End:
 		return fmt.Errorf("since %d lies beyond the end of the output, which is %d", w.since, i.End)
 	case w.command && !i.Detection && i.Exit == nil:
-		return errors.New("this terminal reports no commands: it runs no shell, or one without integration; wait for a pattern or idleMs instead")
+		return errors.New("this terminal reports no commands: it runs no shell, or a shell without integration; wait for a pattern or idleMs instead")
 	}
 	w.result.TerminalID = i.ID
 	return nil

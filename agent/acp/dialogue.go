@@ -191,5 +191,5 @@ func (d *dialogue) agreed(version json.RawMessage) {
 	d.taking = false
 	d.mu.Unlock()
 	d.notice("the agent speaks version " + string(bytes.TrimSpace(version)) +
-		" of the protocol, in which it runs its commands itself: they are not run in tether's terminals")
+		" of the protocol, in which agents run their commands themselves, not in tether's terminals")
 }

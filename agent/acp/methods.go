@@ -54,7 +54,7 @@ func (p *Proxy) create(params []byte) (func(context.Context) (reply, error), err
 		cwd = *request.Cwd
 	}
 	if cwd == "" {
-		return nil, invalid("no cwd: none was given, and that of session %.80q is not known", request.SessionID)
+		return nil, invalid("no cwd: the request has none, and session %.80q is not known", request.SessionID)
 	}
 	commands := request.commands(cwd)
 	for i, c := range commands {

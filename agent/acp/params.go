@@ -42,7 +42,7 @@ func decode(params []byte, into any) error {
 		if wrong.Field == "" {
 			return invalid("params must be an object, not %s", wrong.Value)
 		}
-		return invalid("%s cannot be a %s", wrong.Field, wrong.Value)
+		return invalid("%s has the wrong type: %s", wrong.Field, wrong.Value)
 	}
 	if err != nil {
 		return invalid("params: %v", err)
@@ -80,7 +80,7 @@ func decodeCreate(params []byte) (*createParams, error) {
 			return nil, invalid("env: each variable needs a name and a value")
 		}
 		if *v.Name == "" || strings.ContainsAny(*v.Name, "=\x00") || strings.ContainsRune(*v.Value, 0) {
-			return nil, invalid("env: %.40q cannot be a variable: a name has no =, and neither has a NUL", *v.Name)
+			return nil, invalid("env: %.40q is not a valid variable: a name has no =, and neither part has a NUL", *v.Name)
 		}
 	}
 	return &p, nil

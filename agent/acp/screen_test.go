@@ -138,7 +138,7 @@ func TestTerminalsInRichEditors(t *testing.T) {
 		synctest.Wait()
 		w.agent.says(update("tool_call_update", embed(f.id)))
 		w.editor.hears()
-		if line := w.editor.hears(); !strings.Contains(line, "bytes are not shown here") || strings.Contains(line, "\ufffd") {
+		if line := w.editor.hears(); !strings.Contains(line, "bytes not shown") || strings.Contains(line, "\ufffd") {
 			t.Errorf("%.300s", line)
 		}
 		frames := 0

@@ -88,7 +88,7 @@ func (t *terminal) look(at int64) (data []byte, next int64, exit *exitStatus, ch
 	lost := t.view.Start() - at
 	if lost > 0 {
 		at = t.view.Start()
-		data = fmt.Appendf(nil, "\r\n[tether: %d bytes are not shown here]\r\n", lost)
+		data = fmt.Appendf(nil, "\r\n[tether: %d bytes not shown]\r\n", lost)
 	}
 	a, b := t.view.Slices(at, frameBytes)
 	text := bytes.Join([][]byte{a, b}, nil)

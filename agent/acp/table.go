@@ -91,8 +91,8 @@ func (tb *table) begin() error {
 		return context.Canceled
 	}
 	if len(tb.live) >= maxTerminals && !tb.makeRoomLocked() {
-		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals run and are not released, the most that is allowed", len(tb.live)),
-			Hint: "terminal/kill or release those that are not needed"}
+		return &Failure{Kind: Denied, Message: fmt.Sprintf("%d terminals run and are not released, the maximum", len(tb.live)),
+			Hint: "terminal/kill or release some"}
 	}
 	tb.making.Add(1)
 	return nil
@@ -143,7 +143,7 @@ func (tb *table) find(session, id string) (*terminal, error) {
 	if t := tb.tombs[id]; t != nil && t.session == session {
 		return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("terminal %.80q was released", id)}
 	}
-	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("there is no terminal %.80q in this session", id)}
+	return nil, &Failure{Kind: Gone, Message: fmt.Sprintf("no terminal %.80q in this session", id)}
 }
 
 // shown returns the terminal for the editor's eyes, also a released one; nil
@@ -222,7 +222,7 @@ func (tb *table) kill(t *terminal) error {
 	select {
 	case <-t.ended:
 	case <-time.After(hearWithin):
-		t.lose("it was killed; its last output was not heard")
+		t.lose("the command was killed; its last output is missing")
 	}
 	return nil
 }

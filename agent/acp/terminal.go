@@ -135,7 +135,7 @@ func (t *terminal) follow(ctx context.Context, from Terminals) {
 			t.lose("the daemon ended, and this command with it")
 			return
 		case time.Now().After(deadline):
-			t.lose(fmt.Sprintf("the daemon does not answer, nothing more is known of this command: %v", err))
+			t.lose(fmt.Sprintf("the daemon does not answer; the state of this command is unknown: %v", err))
 			return
 		case !stopped:
 			_ = from.Revive(ctx) // again and again, as the old one may seem to be there while it dies; the deadline ends this

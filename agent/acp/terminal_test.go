@@ -205,7 +205,7 @@ func TestRefusals(t *testing.T) {
 		for range acp.MaxTombs + 1 {
 			w.answer("release", w.creates(`"command":"a b"`).id)
 		}
-		wantCode(t, "the first", w.answer("output", "pty-1"), -32002, "there is no terminal")
+		wantCode(t, "the first", w.answer("output", "pty-1"), -32002, "no terminal")
 		wantCode(t, "the second", w.answer("output", "pty-2"), -32002, "was released")
 	})
 }

@@ -54,12 +54,12 @@ func seal(head Head, object []byte) ([]byte, Head, error) {
 	next.Hash = hex.EncodeToString(sum[:])
 	fmt.Fprintf(&line, `,"hash":"%s"}`+"\n", next.Hash)
 	if line.Len() > maxRecord {
-		return nil, head, fmt.Errorf("a record of %d bytes, at most %d", line.Len(), maxRecord)
+		return nil, head, fmt.Errorf("a record of %d bytes, at most %d are allowed", line.Len(), maxRecord)
 	}
 	return line.Bytes(), next, nil
 }
 
-var errForm = errors.New("it does not have the form of a record")
+var errForm = errors.New("not an audit record")
 
 // Parse reads one line, without or with its newline. It fails if the line is
 // not one that seal makes, byte for byte.
@@ -74,7 +74,7 @@ func Parse(line []byte) (Record, error) {
 	r := Record{Hash: hex.EncodeToString(sum[:]), Fields: line}
 	if want := `,"hash":"` + r.Hash + `"}`; string(line[before:]) != want {
 		if bytes.HasPrefix(line[before:], []byte(`,"hash":"`)) {
-			return Record{}, errors.New("its hash is not that of its text: it was changed")
+			return Record{}, errors.New("the hash does not match: the record was changed")
 		}
 		return Record{}, errForm
 	}
@@ -111,11 +111,11 @@ func prevOf(text []byte) (string, bool) {
 func (r Record) follows(head Head) error {
 	switch {
 	case r.N > head.N+1:
-		return fmt.Errorf("records %d to %d are missing before it", head.N+1, r.N-1)
+		return fmt.Errorf("records %d to %d are missing before this one", head.N+1, r.N-1)
 	case r.N <= head.N:
-		return fmt.Errorf("it is number %d, after number %d: records were exchanged or repeated", r.N, head.N)
+		return fmt.Errorf("record %d follows record %d: records were reordered or repeated", r.N, head.N)
 	case r.Prev != head.Hash:
-		return fmt.Errorf("record %d is not the one that it was written after", head.N)
+		return fmt.Errorf("record %d is not the one that this one was written after", head.N)
 	}
 	return nil
 }

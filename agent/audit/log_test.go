@@ -70,7 +70,7 @@ func TestRotationKeepsTheChain(t *testing.T) {
 			if err := os.Remove(lost); err != nil {
 				t.Fatal(err)
 			}
-			if r := verified(t, path, nil); len(r.Problems) == 0 || !strings.Contains(r.Problems[0].Text, "are missing before it") {
+			if r := verified(t, path, nil); len(r.Problems) == 0 || !strings.Contains(r.Problems[0].Text, "are missing before this one") {
 				t.Errorf("problems %v", r.Problems)
 			}
 			writeLines(t, lost, data)

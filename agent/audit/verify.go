@@ -112,7 +112,7 @@ func (v *verifier) file(name string) error {
 
 func (v *verifier) line(file string, line int, text []byte) {
 	if !bytes.HasSuffix(text, []byte("\n")) {
-		v.problem(file, line, "it is cut off")
+		v.problem(file, line, "the record is cut off")
 		return
 	}
 	r, err := Parse(text)
@@ -155,7 +155,7 @@ func (v *verifier) line(file string, line int, text []byte) {
 func (v *verifier) finish(path string) {
 	v.report.Last = v.head
 	if oldest := max(v.oldest, 1); v.begun && v.report.First > oldest {
-		v.problem(v.first.File, v.first.Line, "records %d to %d are missing before it", oldest, v.report.First-1)
+		v.problem(v.first.File, v.first.Line, "records %d to %d are missing before this one", oldest, v.report.First-1)
 	}
 	for i, name := range []string{"the file beside it", "the running daemon"} {
 		w := v.want[i]
@@ -163,9 +163,9 @@ func (v *verifier) finish(path string) {
 		switch {
 		case w.N == 0, ok && hash == w.Hash:
 		case w.N > v.head.N:
-			v.problem(path, 0, "records %d to %d are missing at the end: %s knows of them", v.head.N+1, w.N, name)
+			v.problem(path, 0, "records %d to %d are missing at the end: %s has them", v.head.N+1, w.N, name)
 		default:
-			v.problem(path, 0, "record %d is not the one that %s knows", w.N, name)
+			v.problem(path, 0, "record %d is not the one that %s has", w.N, name)
 		}
 	}
 }

@@ -19,23 +19,23 @@ type change struct {
 }
 
 var changes = []change{
-	{"edit", func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte("number"), []byte("NUMBER"), 1); return l }, ":3: its hash is not that of its text"},
+	{"edit", func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte("number"), []byte("NUMBER"), 1); return l }, ":3: the hash does not match"},
 	{"edit of a hash", func(l [][]byte) [][]byte { l[2][len(l[2])-5] ^= 1; return l }, ":3: "},
-	{"edit of a number", func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte(`"n":3`), []byte(`"n":4`), 1); return l }, ":3: its hash"},
+	{"edit of a number", func(l [][]byte) [][]byte { l[2] = bytes.Replace(l[2], []byte(`"n":3`), []byte(`"n":4`), 1); return l }, ":3: the hash"},
 	{"blank added", func(l [][]byte) [][]byte { l[4] = append([]byte(" "), l[4]...); return l }, ":5: "},
-	{"line made anew", func(l [][]byte) [][]byte { l[4] = slices.Clone(l[3]); return l }, ":5: it is number 4, after number 4"},
+	{"line made anew", func(l [][]byte) [][]byte { l[4] = slices.Clone(l[3]); return l }, ":5: record 4 follows record 4"},
 	{"first line removed", func(l [][]byte) [][]byte { return l[1:] }, ":1: records 1 to 1 are missing"},
 	{"lines removed", func(l [][]byte) [][]byte { return slices.Delete(l, 4, 7) }, ":5: records 5 to 7 are missing"},
 	{"exchanged", func(l [][]byte) [][]byte { l[4], l[5] = l[5], l[4]; return l }, ":5: records 5 to 5 are missing"},
-	{"repeated", func(l [][]byte) [][]byte { return slices.Insert(l, 5, l[4]) }, ":6: it is number 5, after number 5"},
+	{"repeated", func(l [][]byte) [][]byte { return slices.Insert(l, 5, l[4]) }, ":6: record 5 follows record 5"},
 	{"end removed", func(l [][]byte) [][]byte { return l[:8] }, "records 9 to 10 are missing at the end"},
 	{"all removed", func([][]byte) [][]byte { return nil }, "records 1 to 10 are missing at the end"},
-	{"cut off", func(l [][]byte) [][]byte { l[9] = l[9][:20]; return l }, ":10: it is cut off"},
-	{"foreign line", func(l [][]byte) [][]byte { return slices.Insert(l, 5, []byte("{\"n\":6}\n")) }, ":6: it does not have the form"},
-	{"empty line", func(l [][]byte) [][]byte { return slices.Insert(l, 5, []byte("\n")) }, ":6: it does not have the form"},
+	{"cut off", func(l [][]byte) [][]byte { l[9] = l[9][:20]; return l }, ":10: the record is cut off"},
+	{"foreign line", func(l [][]byte) [][]byte { return slices.Insert(l, 5, []byte("{\"n\":6}\n")) }, ":6: not an audit record"},
+	{"empty line", func(l [][]byte) [][]byte { return slices.Insert(l, 5, []byte("\n")) }, ":6: not an audit record"},
 	{"very long line", func(l [][]byte) [][]byte {
 		return slices.Insert(l, 5, append(bytes.Repeat([]byte("x"), 1<<20), '\n'))
-	}, ":6: it is cut off"},
+	}, ":6: the record is cut off"},
 }
 
 func TestVerifyFindsChanges(t *testing.T) {

@@ -35,7 +35,7 @@ type reader struct {
 // deeper runs f one level down, unless that is too deep.
 func (r *reader) deeper(what string, f func()) {
 	if r.depth >= maxDepth {
-		r.out.find(Unparsed, "too many commands behind one another: "+what)
+		r.out.find(Unparsed, "too many nested commands: "+what)
 		return
 	}
 	r.depth++

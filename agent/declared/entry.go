@@ -180,7 +180,7 @@ func (e *entry) recall(ctx context.Context) Terminal {
 		case !pending:
 			return nil
 		}
-		e.change(func() { e.err = "the terminal of an earlier daemon still runs and is not taken up yet" })
+		e.change(func() { e.err = "the terminal of an earlier daemon still runs and is not resumed yet" })
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -210,7 +210,7 @@ func TestSlowAdoption(t *testing.T) {
 		m.set(func() { m.pending["web-1"] = true })
 		s := begin(t, m, dir, web("always"))
 		time.Sleep(time.Hour)
-		waits := brief{State: declared.Starting, ID: "web-1", Err: "the terminal of an earlier daemon still runs and is not taken up yet"}
+		waits := brief{State: declared.Starting, ID: "web-1", Err: "the terminal of an earlier daemon still runs and is not resumed yet"}
 		expect(t, s, waits)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -28,7 +28,7 @@ const storeVersion = 1
 func (s *Set) load() {
 	read, err := readStore(s.opts.Keep)
 	if err != nil {
-		s.opts.Report(fmt.Sprintf("which terminals are declared ones is not known, so some may run twice: %v", err))
+		s.opts.Report(fmt.Sprintf("cannot read which terminals are declared; some may run twice: %v", err))
 	}
 	s.mu.Lock()
 	s.store = read
@@ -85,7 +85,7 @@ func (s *Set) keep(name string, change func(*kept)) {
 	}
 	trouble := ""
 	if err != nil {
-		trouble = fmt.Sprintf("which terminals are declared ones cannot be kept, so the next daemon may start some twice: %v", err)
+		trouble = fmt.Sprintf("cannot save which terminals are declared; the next daemon may start some twice: %v", err)
 	}
 	s.opts.Report(trouble)
 }

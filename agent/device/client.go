@@ -39,9 +39,9 @@ var (
 	// ErrIdentity is returned when the host has another key than it was paired with. errors.Is also finds client.ErrUnauthorized in it.
 	ErrIdentity = fmt.Errorf("the host's identity has changed: %w", client.ErrUnauthorized)
 	// ErrExpired is returned by Wait when nobody has approved the pairing in time, or the host has forgotten it.
-	ErrExpired = errors.New("nobody has approved it in time")
+	ErrExpired = errors.New("nobody approved the pairing in time")
 	// ErrToken is returned by Redeem for a pairing token that was used, has expired or is none.
-	ErrToken = errors.New("the pairing token was used already, has expired, or is not one")
+	ErrToken = errors.New("the pairing token is invalid, expired or already used")
 )
 
 // Client asks one host. It is safe for concurrent use. Close gives its idle connections back.
@@ -55,11 +55,11 @@ type Client struct {
 func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil {
-		return nil, errors.New("the host's URL cannot be read")
+		return nil, errors.New("invalid host URL")
 	}
 	u.Scheme = map[string]string{"ws": "http", "wss": "https"}[u.Scheme]
 	if u.Scheme == "" || u.Host == "" {
-		return nil, errors.New("the host's URL is not of the form ws://host:port or wss://host")
+		return nil, errors.New("the host's URL must be ws://host:port or wss://host")
 	}
 	u.RawQuery, u.Path = "", strings.TrimSuffix(u.Path, "/")+pairing.Path
 	secure := e.TLS()
@@ -210,7 +210,7 @@ func (c *Client) answer(ctx context.Context, hostKey ed25519.PublicKey, why pair
 		return s, pairing.Answer{}, revoked(err)
 	}
 	if !bytes.Equal(asked.HostKey, hostKey) {
-		return s, pairing.Answer{}, fmt.Errorf("%w: it has the key %s", ErrIdentity, pairing.Fingerprint(asked.HostKey))
+		return s, pairing.Answer{}, fmt.Errorf("%w: its key is %s", ErrIdentity, pairing.Fingerprint(asked.HostKey))
 	}
 	s.Challenge, s.Time = asked.Challenge, asked.Time
 	return s, pairing.Answer{DeviceKey: s.Device, Challenge: s.Challenge, Nonce: s.Nonce, Signature: s.Sign(c.key, why)}, nil

@@ -11,7 +11,7 @@ import (
 )
 
 // errAnswer is an answer that the protocol does not allow.
-var errAnswer = errors.New("the host's answer is not one of the pairing protocol, or is signed by another key")
+var errAnswer = errors.New("the host's answer is not valid, or another key signed it")
 
 // refusedError is what the host answers instead.
 type refusedError struct {

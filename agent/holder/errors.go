@@ -10,7 +10,7 @@ var (
 	// ErrInUse is returned by Spawn when a holder with this id is there.
 	ErrInUse = errors.New("a holder with this id exists")
 	// ErrGone is returned by Dial when there is no holder with this id.
-	ErrGone = errors.New("there is no such holder")
+	ErrGone = errors.New("no such holder")
 	// ErrRunning is returned by Forget before the exit.
 	ErrRunning = errors.New("the terminal's program has not ended")
 	// ErrNoSignal is returned by Signal for a holder that knows of none.

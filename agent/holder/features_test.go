@@ -177,7 +177,7 @@ func TestSignalThroughAHolder(t *testing.T) {
 	stream(t, h, 0)
 	readUntil(t, h, "ready")
 	for _, name := range []string{"NOTHING", "", strings.Repeat("X", 100)} {
-		if err := h.Signal(name); err == nil || !strings.Contains(err.Error(), "no signal is called") {
+		if err := h.Signal(name); err == nil || !strings.Contains(err.Error(), "no such signal") {
 			t.Errorf("%.10q: %v", name, err)
 		}
 	}

@@ -126,7 +126,7 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 	}
 	refused := error(nil)
 	if !hmac.Equal(proof, prove(key, daemonLabel, id, theirs, ours)) {
-		refused = &RefusedError{"the holder does not let in a program without its key"}
+		refused = &RefusedError{"the holder refused a program without its key"}
 	} else if check != nil {
 		refused = check(conn)
 	}
@@ -170,7 +170,7 @@ func introduce(conn net.Conn, r *bufio.Reader, key []byte, id string) (agreed ui
 		return 0, err
 	}
 	if !hmac.Equal(proof, prove(key, holderLabel, id, ours, theirs)) {
-		return 0, &RefusedError{"what serves the socket does not have the holders' key"}
+		return 0, &RefusedError{"the process behind the socket does not have the holders' key"}
 	}
 	return theirs.features & features, nil
 }

@@ -248,7 +248,7 @@ func (h *holder) signal(name string) error {
 	if c, ok := h.child.(interface{ Signal(name string) error }); ok {
 		return c.Signal(name)
 	}
-	return errors.New("this terminal takes no signals")
+	return errors.New("this terminal does not support signals")
 }
 
 // resize changes the size of the pty.

@@ -66,7 +66,7 @@ func (c *Client) Signal(name string) error {
 		return ErrNoSignal
 	}
 	if len(name) > maxSignal {
-		return fmt.Errorf("no signal is called %.40q", name)
+		return fmt.Errorf("no such signal: %.40q", name)
 	}
 	err := c.askSoon(kindSignal, func(frame []byte) []byte { return append(frame, name...) })
 	if err != nil {

@@ -37,17 +37,17 @@ func (g guard) check(conn net.Conn) error {
 	peer, err := ipc.PeerOf(conn)
 	known := !errors.Is(err, ipc.ErrNoPeer)
 	if known && err != nil {
-		return &RefusedError{fmt.Sprintf("the holder cannot see who is at the other end: %v", err)}
+		return &RefusedError{fmt.Sprintf("the holder cannot identify the connecting process: %v", err)}
 	}
 	defer peer.Close()
 	pid := peer.Pid
 	if g.lock != "" {
 		holds, err := ipc.Holds(pid, g.lock)
 		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
-			return &RefusedError{fmt.Sprintf("the holder cannot see whether process %d is the daemon: %v", pid, err)}
+			return &RefusedError{fmt.Sprintf("the holder cannot check whether process %d is the daemon: %v", pid, err)}
 		}
 		if err == nil && !holds {
-			return &RefusedError{fmt.Sprintf("the holder lets in the daemon alone, and process %d does not hold its lock %s", pid, g.lock)}
+			return &RefusedError{fmt.Sprintf("the holder accepts only the daemon, and process %d does not hold the daemon's lock %s", pid, g.lock)}
 		}
 	}
 	if !known {
@@ -55,11 +55,11 @@ func (g guard) check(conn net.Conn) error {
 	}
 	lineage := proc.Lineage(pid)
 	if len(lineage) == 0 || peer.Gone() {
-		return &RefusedError{fmt.Sprintf("the holder does not let in process %d, which has ended", pid)}
+		return &RefusedError{fmt.Sprintf("the holder refused process %d, which has ended", pid)}
 	}
 	for _, mark := range agentsAbove(lineage) {
 		if !slices.Contains(g.outside, mark) {
-			return &RefusedError{fmt.Sprintf("the holder does not let in process %d, which agent %.64s has started", pid, mark)}
+			return &RefusedError{fmt.Sprintf("the holder refused process %d, which agent %.64s has started", pid, mark)}
 		}
 	}
 	return nil

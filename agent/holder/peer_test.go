@@ -49,8 +49,8 @@ func TestWhoIsLetIn(t *testing.T) {
 		{"an agent's program", open, agents, "key x", "agent claude has started"},
 		{"one without its environment", open, agents, "env -i key x", "agent claude has started"},
 		{"one in a session of its own", open, agents, "env -i setsid -w key x", "agent claude has started"},
-		{"one without the lock", locked, person, "key x", "does not hold its lock"},
-		{"one with another lock", locked, person, "key x " + filepath.Join(t.TempDir(), "other"), "does not hold its lock"},
+		{"one without the lock", locked, person, "key x", "does not hold the daemon's lock"},
+		{"one with another lock", locked, person, "key x " + filepath.Join(t.TempDir(), "other"), "does not hold the daemon's lock"},
 		{"one with the lock", locked, person, "key x " + locked.Lock, "in: \"a private name\""},
 		{"an agent's with the lock", locked, agents, "env -i key x " + locked.Lock, "agent claude has started"},
 	} {

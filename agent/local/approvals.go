@@ -144,7 +144,7 @@ func (s *Server) revoke(w http.ResponseWriter, r *http.Request) error {
 
 func approvalError(err error) error {
 	if errors.Is(err, policy.ErrNoQuestion) {
-		return &Error{Code: CodeNotFound, Message: err.Error(), Hint: "tether approvals shows those there are"}
+		return &Error{Code: CodeNotFound, Message: err.Error(), Hint: "tether approvals lists them"}
 	}
 	return err
 }

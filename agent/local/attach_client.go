@@ -91,7 +91,7 @@ func (a *Attachment) data(p []byte) (Message, error) {
 	case !a.offsets:
 		return Message{Data: p}, nil
 	case len(p) < offsetBytes:
-		return Message{}, fmt.Errorf("%w: it sent a message of %d bytes without an offset", ErrDropped, len(p))
+		return Message{}, fmt.Errorf("%w: a message of %d bytes without an offset", ErrDropped, len(p))
 	}
 	return Message{Data: p[offsetBytes:], Raw: int64(binary.BigEndian.Uint64(p) &^ (1 << 63))}, nil
 }

@@ -27,7 +27,7 @@ type peer struct {
 	err error // why it is not known
 }
 
-var errPeerGone = errors.New("the program that has opened the connection has ended")
+var errPeerGone = errors.New("the program that opened the connection has ended")
 
 // withPeer pins who has opened the connection.
 func (s *Server) withPeer(ctx context.Context, conn net.Conn) context.Context {

@@ -359,7 +359,7 @@ func TestOriginLowers(t *testing.T) {
 		{"an agent's that says so of itself", `TETHER_TEST_SAY='as eve' "$SELF" > out.tmp; mv out.tmp out`, term.Agent("eve"), false, "agent eve may not GET"},
 		{"an agent's that says no name", `TETHER_TEST_SAY='as mcp' "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "agent bob may not GET"},
 		{"the person's that says it is an agent's", `TETHER_TEST_SAY='as eve' "$SELF" > out.tmp; mv out.tmp out`, term.User, false, "agent eve may not GET"},
-		{"an agent's that says it was approved", `TETHER_TEST_SAY=approved "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "what an agent has started approves"},
+		{"an agent's that says it was approved", `TETHER_TEST_SAY=approved "$SELF" > out.tmp; mv out.tmp out`, term.Agent("bob"), false, "a program that an agent started"},
 		{"an agent's that was promoted", "until test -e promoted; do sleep 0.01; done; " + far, term.Agent("bob"), true, "agent bob may not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

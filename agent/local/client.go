@@ -217,7 +217,7 @@ func checkPath(path string) error {
 	for s := range strings.SplitSeq(path[1:], "/") {
 		if s == "" || s == "%2F" {
 			name, _ := url.PathUnescape(s) // cannot fail for these two
-			return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give the id or the name as the list shows it"}
+			return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("%q is not a name", name), Hint: "give an id or a name; tether ls lists them"}
 		}
 	}
 	return nil

@@ -137,7 +137,7 @@ func errorFor(err error) *Error {
 	var size *http.MaxBytesError
 	switch {
 	case errors.Is(err, term.ErrNotFound):
-		e.Code, e.Hint = CodeNoTerminal, "tether ls shows those there are"
+		e.Code, e.Hint = CodeNoTerminal, "tether ls lists the terminals"
 	case errors.As(err, &ambiguous):
 		e.Code, e.Hint = CodeAmbiguous, "use an id"
 	case errors.As(err, &denied):
@@ -147,7 +147,7 @@ func errorFor(err error) *Error {
 	case errors.As(err, &spec):
 		e.Code = CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
-		e.Code, e.Hint = CodeDenied, "it was started with --private, and stays so"
+		e.Code, e.Hint = CodeDenied, "it was started with --private, which cannot be changed"
 	case errors.As(err, &start):
 		e.Code, e.Hint = CodeCannotStart, startHint(start)
 	case errors.Is(err, term.ErrExited), errors.Is(err, term.ErrEnding):
@@ -166,11 +166,11 @@ func errorFor(err error) *Error {
 func startHint(e *pty.StartError) string {
 	switch {
 	case e.What == "directory":
-		return "--cwd takes a directory that exists"
+		return "--cwd must be an existing directory"
 	case errors.Is(e, fs.ErrNotExist), errors.Is(e, exec.ErrNotFound):
 		return "check the spelling and the PATH; a shell line needs " + strings.Join(shell.Line(`"…"`), " ")
 	case errors.Is(e, fs.ErrPermission):
-		return "it is not executable"
+		return "the file is not executable"
 	}
 	return ""
 }

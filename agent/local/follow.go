@@ -61,7 +61,7 @@ func (f *Follower) Next() (Event, error) {
 			return Event{}, fmt.Errorf("%w: %w", ErrDropped, err)
 		}
 		if len(f.line) > maxEvent {
-			return Event{}, fmt.Errorf("%w: it sent a line of more than %d bytes", ErrDropped, maxEvent)
+			return Event{}, fmt.Errorf("%w: a line of more than %d bytes", ErrDropped, maxEvent)
 		}
 	}
 	var e Event

@@ -115,11 +115,11 @@ func (s *Server) noteAgent(actor term.Actor) {
 func admit(r *http.Request) *Error {
 	for _, h := range []string{"Origin", "Sec-Fetch-Site"} {
 		if _, there := r.Header[h]; there {
-			return &Error{Code: CodeForbidden, Message: "browsers are not served here"}
+			return &Error{Code: CodeForbidden, Message: "browsers are not accepted here"}
 		}
 	}
 	if r.Host != Host {
-		return &Error{Code: CodeForbidden, Message: "this socket answers to the Host " + Host + " only"}
+		return &Error{Code: CodeForbidden, Message: "this socket accepts only the Host " + Host}
 	}
 	return nil
 }

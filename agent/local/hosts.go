@@ -30,7 +30,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req == (HostChange{}) {
-		return &Error{Code: CodeBadRequest, Message: "there is nothing to change", Hint: "give name, default, tools or retry"}
+		return &Error{Code: CodeBadRequest, Message: "nothing to change", Hint: "give name, default, tools or retry"}
 	}
 	h, err := s.opts.Daemon.ChangeHost(r.Context(), r.PathValue("name"), req)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if req.Token != "" {
-		return &Error{Code: CodeBadRequest, Message: "pairing by a code takes no token", Hint: "POST /v1/hosts does"}
+		return &Error{Code: CodeBadRequest, Message: "pairing by a code needs no token", Hint: "POST /v1/hosts pairs with a token"}
 	}
 	o, err := s.opts.Daemon.Offer(r.Context(), req)
 	if err != nil {

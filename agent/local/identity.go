@@ -66,7 +66,7 @@ type evidence struct {
 // hide where it comes from, so that this is a threshold, not a wall.
 func identify(e evidence) Caller {
 	if len(e.line) == 0 {
-		return nobody("the program that asks has ended, or cannot be looked at")
+		return nobody("the calling program has ended or cannot be inspected")
 	}
 	caller := e.line[0]
 	// What the daemon knows by itself comes before marks in environments: an agent in a sandbox can change its marks, and would be

@@ -80,11 +80,11 @@ func (s *Server) hostFor(name string) (string, error) {
 	case i >= 0:
 		return hosts[i].Name, nil
 	case name == "" && len(hosts) > 0:
-		return "", &Error{Code: CodeNotPaired, Message: "no host is the default one", Hint: "name one: --host NAME; tether status shows them"}
+		return "", &Error{Code: CodeNotPaired, Message: "no default host", Hint: "use --host NAME; tether status lists the hosts"}
 	case name == "":
 		return "", &Error{Code: CodeNotPaired, Message: "no host is paired", Hint: "pair with one: tether pair URL"}
 	}
-	return "", &Error{Code: CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status shows those that are"}
+	return "", &Error{Code: CodeNotPaired, Message: fmt.Sprintf("no host %.40q is paired", name), Hint: "tether status lists the hosts"}
 }
 
 func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {

@@ -43,7 +43,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 		actor = term.Agent(DefaultAgent)
 	}
 	if actor.Role != term.RoleAgent {
-		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is no agent", actor)}
+		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is not an agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
 		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Machine: s.opts.Machine, Loopback: true,
@@ -51,7 +51,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):
-		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the most that is allowed", maxAgents)}
+		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%d agents are connected, the maximum", maxAgents)}
 	case err != nil:
 		return nil, term.ErrClosed
 	}

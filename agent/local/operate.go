@@ -78,7 +78,7 @@ func (s *Server) profile(w http.ResponseWriter, r *http.Request) error {
 	}
 	p := pprof.Lookup(name)
 	if p == nil {
-		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("there is no profile %.40q", name), Hint: "there are profile, heap, allocs, goroutine, block, mutex and threadcreate"}
+		return &Error{Code: CodeNotFound, Message: fmt.Sprintf("no such profile: %.40q", name), Hint: "profiles: profile, heap, allocs, goroutine, block, mutex, threadcreate"}
 	}
 	debug, err := number(r.URL.Query(), "debug", 2)
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *Server) profileTime(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if err := pprof.StartCPUProfile(w); err != nil {
 		w.Header().Del("Content-Type")
-		return &Error{Code: CodeLimit, Message: err.Error(), Hint: "wait until the other one has ended"}
+		return &Error{Code: CodeLimit, Message: err.Error(), Hint: "wait until the other profile has ended"}
 	}
 	defer pprof.StopCPUProfile()
 	select {

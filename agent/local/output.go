@@ -148,9 +148,9 @@ func open(h term.Handle, q readQuery) (*term.Reader, []byte, error) {
 			return rd, nil, err
 		}
 	}
-	e := &Error{Code: CodeBadRequest, Message: fmt.Sprintf("there is no command %d", q.command), Hint: "tether commands ID lists those that are remembered"}
+	e := &Error{Code: CodeBadRequest, Message: fmt.Sprintf("no command %d", q.command), Hint: "tether commands ID lists the commands"}
 	if !h.Info().CommandDetection {
-		e.Hint = "this terminal reports no commands: it runs no shell, or one without integration"
+		e.Hint = "this terminal reports no commands: it runs no shell, or a shell without integration"
 	}
 	return nil, nil, e
 }

@@ -74,11 +74,11 @@ func lowered(c Caller, h http.Header) (term.Actor, *Error) {
 func (c Caller) hint() string {
 	switch c.Actor.Role {
 	case term.RoleAgent:
-		return fmt.Sprintf("%s, so it counts as %s: let the person do it, from a terminal that no agent has started", c.Why, c.Actor)
+		return fmt.Sprintf("%s, so it counts as %s: let the user do it, from a terminal that no agent started", c.Why, c.Actor)
 	case 0:
-		return "keep the program that opens the connection running until it is answered; tether whoami says for whom it counts"
+		return "keep the program that opens the connection running until the answer comes; tether whoami shows whom a program counts as"
 	}
-	return "it says itself that it is an agent"
+	return "the request itself names an agent"
 }
 
 // nobodyError refuses a caller that is nobody.

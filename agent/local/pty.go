@@ -82,7 +82,7 @@ func (s *Server) pty(w http.ResponseWriter, r *http.Request) error {
 	case s.viewers <- struct{}{}:
 		defer func() { <-s.viewers }()
 	default:
-		return &Error{Code: CodeLimit, Message: "too many user interfaces are connected", Hint: "close one"}
+		return &Error{Code: CodeLimit, Message: "too many clients are connected", Hint: "close one"}
 	}
 	if err := s.enter(); err != nil {
 		return err
@@ -250,7 +250,7 @@ func (c *ptyClient) answer(a ptyAsk) error {
 }
 
 // errGone wraps what kept a message from being sent.
-var errGone = errors.New("the client does not take what is sent")
+var errGone = errors.New("the client does not read what is sent")
 
 // send writes one message, which is built in c.buf.frame. A client that does
 // not take it for WriteTimeout is given up.

@@ -68,7 +68,7 @@ func (c *ptyClient) input(ctx context.Context, r ptyRequest) error {
 	defer cancel()
 	err = h.Write(ctx, []byte(*r.Data))
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Code: CodeTimeout, Message: "the program does not read its input; the end of what was typed is lost"}
+		return &Error{Code: CodeTimeout, Message: "the program does not read its input; the last keys were lost"}
 	}
 	return err
 }

@@ -127,9 +127,9 @@ func jsonProblem(err error, into any) string {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.Is(err, io.EOF):
-		return "it is empty; a JSON object is needed"
+		return "the message is empty; a JSON object is required"
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "not JSON: it ends too soon"
+		return "not JSON: the message is incomplete"
 	case errors.As(err, &wrong):
 		field, value := wrong.Field, strings.TrimPrefix(wrong.Value, "number ")
 		switch {
@@ -141,7 +141,7 @@ func jsonProblem(err error, into any) string {
 		return fmt.Sprintf("%s must be %s, not %s", field, kindOf(wrong.Type), cmp.Or(jsonKinds[value], value))
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return field + " is not a field that is known here"
+		return field + " is not a known field"
 	}
 	return "not JSON: " + strings.TrimPrefix(err.Error(), "json: ")
 }

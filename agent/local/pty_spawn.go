@@ -34,7 +34,7 @@ func (s *Server) spawnPty(w http.ResponseWriter, r *http.Request) error {
 	if req.Cwd == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return badMessage("cwd: it is needed, since there is no home directory: %v", err)
+			return badMessage("cwd is required: no home directory: %v", err)
 		}
 		req.Cwd = home
 	}

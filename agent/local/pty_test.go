@@ -62,7 +62,7 @@ func TestSeedShapes(t *testing.T) {
 		t.Errorf("a detached interface hears %v, want the closed event alone", got)
 	}
 	u.ask("pty:attach", "pty-nothere")
-	want = said{"type": "pty:error", "id": "pty-nothere", "error": "Session not found", "code": "no_such_terminal", "hint": "tether ls shows those there are"}
+	want = said{"type": "pty:error", "id": "pty-nothere", "error": "Session not found", "code": "no_such_terminal", "hint": "tether ls lists the terminals"}
 	if diff := cmp.Diff(want, u.nextOf("pty:error")); diff != "" {
 		t.Errorf("unknown id (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 	}
 	actor := ActorFrom(r.Context())
 	if actor.Role != term.RoleAgent || s.opts.Sandbox == nil || len(req.Command) == 0 {
-		return &Error{Code: CodeBadRequest, Message: "it needs an agent and a command"}
+		return &Error{Code: CodeBadRequest, Message: "an agent and a command are required"}
 	}
 	argv, err := s.opts.Sandbox(actor, req)
 	if err != nil {

@@ -27,7 +27,7 @@ type SilentError struct {
 
 func (e *SilentError) Error() string {
 	if e.Changing {
-		return "the daemon does not answer; what it was asked for may have begun, or begin when it goes on"
+		return "the daemon does not answer; the request may have begun, or may begin later"
 	}
 	return "the daemon does not answer"
 }

@@ -29,7 +29,7 @@ func ListenLoopback(address string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen address %q must be an address and a port, such as 127.0.0.1:0", address)
 	}
 	if host != "localhost" && host != "127.0.0.1" && !net.ParseIP(host).Equal(net.IPv6loopback) {
-		return nil, fmt.Errorf("listen address %q is not this machine alone; use 127.0.0.1, [::1] or localhost", address)
+		return nil, fmt.Errorf("listen address %q is not local; use 127.0.0.1, [::1] or localhost", address)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -96,8 +96,8 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 		g := s.opts.Tokens.find(takeToken(r), false)
 		if g == nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			fail(w, &Error{Code: CodeUnauthorized, Message: "a valid token is needed",
-				Hint: "send Authorization: Bearer and what tether token show prints, or tether token create for an agent"})
+			fail(w, &Error{Code: CodeUnauthorized, Message: "a valid token is required",
+				Hint: "send Authorization: Bearer TOKEN; tether token show prints yours, tether token create makes one for an agent"})
 			return
 		}
 		r, end := bound(r.WithContext(context.WithValue(r.Context(), tcpKey{}, true)), g)
@@ -124,7 +124,7 @@ func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }
 func (s *Server) onlySocket(h handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if overTCP(r) {
-			return s.refused(r, &Error{Code: CodeDenied, Message: "this is done through the socket alone", Hint: "use the command line"})
+			return s.refused(r, &Error{Code: CodeDenied, Message: "this works only through the local socket", Hint: "use the command line"})
 		}
 		return h(w, r)
 	}
@@ -155,7 +155,7 @@ func (s *Server) ourHost(host string) bool {
 // not listed. It returns the page's origin if it is; "" if no browser sent it.
 func (s *Server) admitPage(r *http.Request) (string, *Error) {
 	if !s.ourHost(r.Host) {
-		return "", &Error{Code: CodeForbidden, Message: "this address answers to the Host localhost, 127.0.0.1 or [::1] with its port only"}
+		return "", &Error{Code: CodeForbidden, Message: "this address accepts only the Host localhost, 127.0.0.1 or [::1] with its port"}
 	}
 	origins, page := r.Header["Origin"]
 	_, browser := r.Header["Sec-Fetch-Site"]
@@ -163,10 +163,10 @@ func (s *Server) admitPage(r *http.Request) (string, *Error) {
 	case !page && !browser:
 		return "", nil
 	case !page: // an image, a form, an address that was typed
-		return "", &Error{Code: CodeForbidden, Message: "a browser may come from a page of a listed origin only"}
+		return "", &Error{Code: CodeForbidden, Message: "only pages of listed origins may connect"}
 	case len(origins) != 1 || !slices.Contains(s.opts.Origins, origins[0]):
-		return "", &Error{Code: CodeForbidden, Message: "pages of this origin may not come in",
-			Hint: "list it as local.origins in config.toml, if you trust it with your terminals"}
+		return "", &Error{Code: CodeForbidden, Message: "this origin is not allowed",
+			Hint: "to trust this origin with your terminals, add it to local.origins in config.toml"}
 	}
 	return origins[0], nil
 }

@@ -75,10 +75,10 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 	asked := req.asked(actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
-			return &Error{Code: CodeDenied, Message: "door and approved are for the socket alone"}
+			return &Error{Code: CodeDenied, Message: "door and approved work only through the local socket"}
 		}
 		if origin(r) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
-			return s.refused(r, &Error{Code: CodeDenied, Message: "what an agent has started approves nothing"})
+			return s.refused(r, &Error{Code: CodeDenied, Message: "a program that an agent started cannot approve anything"})
 		}
 		var err error
 		if asked, err = req.asAgent(actor); err != nil {

@@ -120,7 +120,7 @@ func OpenTokens(state string) (*Tokens, error) {
 	}
 	for _, r := range f.Tokens {
 		if checkPrincipal(r.Principal) != nil || len(r.SHA256) != sha256.Size {
-			return nil, fmt.Errorf("tokens: %s: the entry of %.80q is not one; remove it", t.madePath, r.Principal)
+			return nil, fmt.Errorf("tokens: %s: the entry of %.80q is not a token; remove it", t.madePath, r.Principal)
 		}
 		t.made = append(t.made, newGrant(r))
 	}
@@ -178,7 +178,7 @@ func (t *Tokens) userLocked() (token string, made bool, err error) {
 	}
 	token = strings.TrimSpace(string(data))
 	if random, ok := strings.CutPrefix(token, tokenPrefix); !ok || len(random) < base64.RawURLEncoding.EncodedLen(tokenBytes) || len(random) > maxID {
-		return "", false, fmt.Errorf("token: %s does not hold one; remove it, and the daemon makes another", t.userPath)
+		return "", false, fmt.Errorf("token: %s holds no token; remove the file, and the daemon makes another", t.userPath)
 	}
 	if r := recordOf(userToken, token, true); t.user == nil || !bytes.Equal(t.user.SHA256, r.SHA256) {
 		t.setUserLocked(r)
@@ -227,9 +227,9 @@ func (t *Tokens) create(principal string, person bool) (string, error) {
 func (t *Tokens) createLocked(principal string, person bool) (string, error) {
 	switch {
 	case len(t.made) >= maxTokens:
-		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, as many as are allowed", maxTokens), Hint: "revoke one"}
+		return "", &Error{Code: CodeLimit, Message: fmt.Sprintf("there are %d tokens, the maximum", maxTokens), Hint: "revoke one"}
 	case slices.ContainsFunc(t.made, named(principal)):
-		return "", &Error{Code: CodeExists, Message: principal + " has a token",
+		return "", &Error{Code: CodeExists, Message: principal + " already has a token",
 			Hint: "tether token revoke " + principal + " first, if it is lost"}
 	}
 	token, r := newToken(principal, person)

@@ -207,7 +207,7 @@ var quoted = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`'
 // to it, "" for nothing.
 func unseen(text string) string {
 	if !utf8.ValidString(text) {
-		return "only text in UTF-8 may be typed at a shell's prompt"
+		return "only UTF-8 text may be typed at a shell's prompt"
 	}
 	for _, r := range text {
 		if unicode.IsControl(r) && !strings.ContainsRune("\r\n\x03\x04\x0c\x1a", r) {
@@ -215,7 +215,7 @@ func unseen(text string) string {
 		}
 	}
 	if history().MatchString(quoted().ReplaceAllString(text, "''")) {
-		return "at a shell's prompt, ! and ^ that stand for earlier lines are refused: type the whole line"
+		return "at a shell's prompt, ! and ^ for earlier lines are refused: type the whole line"
 	}
 	return ""
 }

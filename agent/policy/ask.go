@@ -20,7 +20,7 @@ func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decis
 		var ok bool
 		p, ok = e.questions.put(r, scripts, why, time.Duration(e.config.AskTimeout), e.config.Limits.Questions, e.lapse)
 		if !ok {
-			return why, nil, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "it has to be approved, and too many other questions wait for an answer: " + why.Reason}, CodeBusy})
+			return why, nil, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "approval is required, but too many questions are pending: " + why.Reason}, CodeBusy})
 		}
 		ev := r.event(EventDecision, why)
 		ev.Detail = p.ID
@@ -68,7 +68,7 @@ func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, err
 		if !e.questions.take(p, false) {
 			return e.answered(p, <-p.answer)
 		}
-		return Decision{Deny, p.Why.Rule, "whoever asked is gone"}, context.Cause(ctx)
+		return Decision{Deny, p.Why.Rule, "the agent no longer waits"}, context.Cause(ctx)
 	}
 }
 
@@ -86,7 +86,7 @@ func (e *Engine) answered(p *pending, a verdict) (Decision, error) {
 }
 
 func (e *Engine) unanswered(p *pending) Decision {
-	return Decision{Deny, p.Why.Rule, fmt.Sprintf("%s; it has to be approved, and nobody answered within %s. To allow the next attempt: tether approve %s",
+	return Decision{Deny, p.Why.Rule, fmt.Sprintf("%s; approval is required, and nobody answered within %s. To allow the next attempt: tether approve %s",
 		p.Why.Reason, e.config.AskTimeout, p.ID)}
 }
 

@@ -85,7 +85,7 @@ func (b builtin) onCommand(c command.Command, outer bool) []Decision {
 		all = append(all, b.blocked(ruleCommands, "%s: %s is on the block list", brief(c.String()), brief(name)))
 	}
 	if name == "tether" && !harmlessTether(c) {
-		all = append(all, b.decide(ruleTether, "%s: an agent may not use tether's own command line", brief(c.String())))
+		all = append(all, b.decide(ruleTether, "%s: agents may not use tether's command line", brief(c.String())))
 	}
 	for _, group := range ownLists {
 		for _, p := range group.patterns {
@@ -121,30 +121,30 @@ func (b builtin) onFinding(f command.Finding) Decision {
 		if evalWord().MatchString(f.Text) {
 			return b.blocked(rulePatterns, "%s: its code runs text as a command (eval)", f.Text)
 		}
-		return b.decide(ruleCode, "%s runs code that nobody has read", f.Text)
+		return b.decide(ruleCode, "%s runs code that nobody has reviewed", f.Text)
 	case command.Script:
-		return b.decide(ruleScript, "%s runs a script that nobody has read", f.Text)
+		return b.decide(ruleScript, "%s runs a script that nobody has reviewed", f.Text)
 	case command.Interactive:
-		return b.decide(ruleInteractive, "%s runs whatever is typed into it", f.Text)
+		return b.decide(ruleInteractive, "%s is interactive: input to it runs unchecked", f.Text)
 	case command.Option:
-		return b.decide(ruleOptions, "%s: it may run a command, by an option that is not known or that can do so", f.Text)
+		return b.decide(ruleOptions, "%s: an option may run a command", f.Text)
 	case command.Destroys:
 		return b.decide(ruleDestructive, "%s destroys files or work", f.Text)
 	case command.Dynamic:
-		return b.decide(ruleDynamic, "%s: what runs is only known when it runs", f.Text)
+		return b.decide(ruleDynamic, "%s: the command is only known when it runs", f.Text)
 	}
-	return b.decide(ruleUnparsed, "this command cannot be read: %s", f.Text)
+	return b.decide(ruleUnparsed, "this command cannot be parsed: %s", f.Text)
 }
 
 // onWrite judges a redirection into the file, as seen from cwd. moved says
 // that the line leaves cwd for a place that is not below it.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
-		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is not known before: %s", brief(file.Text))}
+		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is only known when it runs: %s", brief(file.Text))}
 	}
 	path := absolute(file.Text, cwd)
 	outside := func() []Decision {
-		return []Decision{b.decide(ruleFiles, "it writes to %s, which is outside its directory", brief(file.Text))}
+		return []Decision{b.decide(ruleFiles, "it writes to %s, outside its directory", brief(file.Text))}
 	}
 	switch {
 	case strings.HasPrefix(file.Text, "~"): // also where its directory is in /tmp
@@ -169,7 +169,7 @@ var harmlessDevice = sync.OnceValue(func() *regexp.Regexp {
 func (b builtin) onSettings(sets []command.Setting, r Request) []Decision {
 	var all []Decision
 	add := func(name string) {
-		all = append(all, b.decide(ruleEnvironment, "it sets %s, by which programs are made to run others", brief(name)))
+		all = append(all, b.decide(ruleEnvironment, "it sets %s, which can make programs run others", brief(name)))
 	}
 	for _, s := range sets {
 		if s.Name == "SHELL" && s.Value.Fixed && shell.Usual(s.Value.Text) {
@@ -227,7 +227,7 @@ func (b builtin) asLine(r Request) []Decision {
 		case command.Substitution, command.PipeToShell, command.Eval:
 			all = append(all, b.onFinding(f))
 		case command.Unparsed:
-			all = append(all, b.blocked(ruleSubstitution, "its words have shell operators, and as a line they cannot be read: %s", f.Text))
+			all = append(all, b.blocked(ruleSubstitution, "its arguments contain shell operators that cannot be parsed: %s", f.Text))
 		}
 	}
 	for _, w := range read.Writes {
@@ -256,7 +256,7 @@ func (b builtin) onText(r Request) []Decision {
 	}
 	for _, p := range blockedPatterns {
 		if strings.Contains(text, p) {
-			return []Decision{b.blocked(rulePatterns, "it has %q, which is on the block list", p)}
+			return []Decision{b.blocked(rulePatterns, "it contains %q, which is on the block list", p)}
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func (e *Engine) admit(ctx context.Context, r Request, changed bool) (d Decision
 	decided := d.Effect != Ask && d.Rule != ruleUser // that the person may is no decision
 	if d.Effect == Ask {                             // a question takes no place and is no start; it is not put where an approval could not help
 		if changed {
-			d.Reason = "what it runs has changed since it was approved: " + d.Reason
+			d.Reason = "the script has changed since it was approved: " + d.Reason
 		}
 		kept, scripts := e.bind(r)
 		bound = &kept
@@ -223,7 +223,7 @@ func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 		}
 		e.Audit(ev)
 	case g != nil:
-		ev.Type, ev.Decision = EventGrant, Decision{Allow, q.Why.Rule, "the person approved " + q.ID}
+		ev.Type, ev.Decision = EventGrant, Decision{Allow, q.Why.Rule, "the user approved " + q.ID}
 		ev.Detail = fmt.Sprintf("%s until %s", g.ID, g.Expires.UTC().Format(time.RFC3339))
 		e.Audit(ev)
 	case q.Expired:
@@ -236,7 +236,7 @@ func (e *Engine) Answer(id string, a Answer) (Question, *Grant, error) {
 func (e *Engine) Revoke(id string) (Grant, error) {
 	g, err := e.questions.revoke(id)
 	if err == nil {
-		ev := g.Request.event(EventGrant, Decision{Effect: Ask, Rule: "revoked", Reason: "the person revoked the approval"})
+		ev := g.Request.event(EventGrant, Decision{Effect: Ask, Rule: "revoked", Reason: "the user revoked the approval"})
 		ev.Detail = g.ID
 		e.Audit(ev)
 	}

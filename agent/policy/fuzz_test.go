@@ -25,7 +25,7 @@ func FuzzCheck(f *testing.F) {
 			t.Fatalf("%q: %+v", line, d)
 		}
 		r.Line = "true\n" + line
-		if after := e.Check(r); after.Effect < d.Effect && d.Reason != "no command was given" && !strings.HasPrefix(d.Reason, "this command cannot be read: no command") {
+		if after := e.Check(r); after.Effect < d.Effect && d.Reason != "no command was given" && !strings.HasPrefix(d.Reason, "this command cannot be parsed: no command") {
 			t.Fatalf("%q: %+v, but after another command %+v", line, d, after)
 		}
 	})

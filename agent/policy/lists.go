@@ -36,7 +36,7 @@ var ownLists = []ownList{
 		dropdb|dropuser
 		redis-cli .. flushall|FLUSHALL|flushdb|FLUSHDB
 	`)},
-	{ruleElevation, "runs something with other rights, or where nobody looks", patterns(`
+	{ruleElevation, "runs something with other rights, or out of sight", patterns(`
 		doas|su|pkexec|runuser|run0|gosu|su-exec|setpriv
 		systemd-run|at|batch|crontab|launchctl|schtasks|sc
 		nsenter|chroot|unshare

@@ -78,7 +78,7 @@ type pattern struct {
 func parsePattern(argv, has []string) (pattern, error) {
 	var p pattern
 	if len(argv) == 0 {
-		return p, errors.New("argv is missing: the words with which the command begins")
+		return p, errors.New("argv is missing: the first words of the command")
 	}
 	for _, s := range argv {
 		e, err := parseElement(s)

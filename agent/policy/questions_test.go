@@ -546,7 +546,7 @@ func TestApprovalsBindWhatRuns(t *testing.T) {
 			answer(q, policy.Answer{Allow: true, For: time.Hour})
 			if c.again {
 				q = next(q.ID)
-				if !strings.HasPrefix(q.Why.Reason, "what it runs has changed since it was approved: ") {
+				if !strings.HasPrefix(q.Why.Reason, "the script has changed since it was approved: ") {
 					t.Errorf("it is asked anew because %q", q.Why.Reason)
 				}
 				answer(q, policy.Answer{Allow: true, For: time.Hour})

@@ -187,7 +187,7 @@ func (j *judgement) add(all ...Decision) {
 // checkUser asks only the rules that name the user: who sits here needs no
 // permission.
 func (b *rulebook) checkUser(r Request) Decision {
-	j := judgement{Decision{Allow, ruleUser, "the person at this machine"}}
+	j := judgement{Decision{Allow, ruleUser, "the user at this machine"}}
 	if !slices.ContainsFunc(b.rules, func(x rule) bool { return x.concerns(r.Actor, r.Door) }) {
 		return j.Decision
 	}
@@ -204,7 +204,7 @@ func Read(r Request) *command.Reading {
 		return command.Argv(r.Argv)
 	}
 	if r.Shell != "" && !command.IsShell(r.Shell) {
-		return &command.Reading{Findings: []command.Finding{{Kind: command.Unparsed, Text: "it is a line for " + brief(r.Shell)}}}
+		return &command.Reading{Findings: []command.Finding{{Kind: command.Unparsed, Text: "the line is for " + brief(r.Shell)}}}
 	}
 	return command.Line(r.Line)
 }
@@ -285,7 +285,7 @@ func (b *rulebook) onRoots(j *judgement, r Request, read *command.Reading) {
 	for _, w := range read.Moves {
 		switch dir := resolved(absolute(w.Text, r.Cwd)); {
 		case !w.Fixed:
-			j.add(Decision{Ask, ruleRoots, "it changes to a directory that is not known before: " + brief(w.Text)})
+			j.add(Decision{Ask, ruleRoots, "it changes to a directory that is only known when it runs: " + brief(w.Text)})
 		case strings.HasPrefix(w.Text, "~"), w.Text == "-", !inside(dir):
 			j.add(Decision{Deny, ruleRoots, fmt.Sprintf("%s may not run commands in %s", r.Actor, brief(w.Text))})
 		}

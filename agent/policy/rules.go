@@ -62,7 +62,7 @@ func parseRule(c config.PolicyRule) (rule, error) {
 	if r.pattern, err = parsePattern(c.Argv, c.Has); err != nil {
 		return r, err
 	}
-	r.reason = cmp.Or(c.Reason, fmt.Sprintf("the rule %q says %s", c.Name, r.effect))
+	r.reason = cmp.Or(c.Reason, fmt.Sprintf("rule %q: %s", c.Name, r.effect))
 	return r, r.test(c.Match, c.NotMatch)
 }
 

@@ -85,7 +85,7 @@ func (e *Engine) Degraded() string {
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the audit log cannot be written, %d events are lost so far: %v", lost, err)
+	return fmt.Sprintf("the audit log cannot be written; %d events are lost: %v", lost, err)
 }
 
 // maxRefusals is how many refusals to one principal, and signals, are written in

@@ -208,7 +208,7 @@ func TestDegraded(t *testing.T) {
 	if _, err := e.Admit(t.Context(), harmless()); err != nil {
 		t.Fatal(err)
 	}
-	if text := e.Degraded(); !strings.Contains(text, "cannot be written, 1 events are lost") {
+	if text := e.Degraded(); !strings.Contains(text, "cannot be written; 1 events are lost") {
 		t.Errorf("degraded: %q", text)
 	}
 	if h := e.AuditHead(); h.N != 0 {

@@ -24,7 +24,7 @@ func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err er
 		return false, ErrNotFound // withdrawn by somebody else meanwhile
 	}
 	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
-		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it goes on here"}, nil)
+		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal runs on here"}, nil)
 	}
-	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "it was killed"}, h.t.terminate(ctx, ReasonKilled))
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal was killed"}, h.t.terminate(ctx, ReasonKilled))
 }

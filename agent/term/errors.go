@@ -28,7 +28,7 @@ type AmbiguousError struct {
 }
 
 func (e *AmbiguousError) Error() string {
-	return fmt.Sprintf("%q fits %d terminals: %v", e.Ref, len(e.IDs), e.IDs)
+	return fmt.Sprintf("%q matches %d terminals: %v", e.Ref, len(e.IDs), e.IDs)
 }
 
 // SpecError says what of a Spec was wrong.

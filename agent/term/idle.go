@@ -62,7 +62,7 @@ func (t *Terminal) endIdle() {
 	}
 	t.mu.Unlock()
 	if ends {
-		t.endFor("it was idle")
+		t.endFor("the terminal was idle")
 	}
 }
 
@@ -75,7 +75,7 @@ func (t *Terminal) endLate() {
 	}
 	t.mu.Unlock()
 	if ends {
-		t.endFor("it ran for " + t.origin.endAfter.String() + ", its limit")
+		t.endFor("the terminal ran for " + t.origin.endAfter.String() + ", its limit")
 	}
 }
 

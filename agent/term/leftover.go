@@ -62,7 +62,7 @@ func (t *Terminal) endLeftover(ctx context.Context) (n int, err error) {
 		}
 	}
 	if left := t.leftover(); len(left) > 0 {
-		return n, fmt.Errorf("%d processes are left: new ones start as fast as they are ended", len(left))
+		return n, fmt.Errorf("%d processes are left: new ones start faster than they can be ended", len(left))
 	}
 	return n, nil
 }

@@ -182,7 +182,7 @@ func (t *Terminal) expire() {
 	t.mu.Unlock()
 	for _, host := range over {
 		if _, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: "its time was up"})
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: "the lending time was up"})
 		}
 	}
 	t.mu.Lock()

@@ -68,7 +68,7 @@ func TestObserver(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.Dispose(ctx, term.DisposeUnlend)
-		}, []string{"user lend h", "host h dispose h it goes on here"}},
+		}, []string{"user lend h", "host h dispose h the terminal runs on here"}},
 		{"promote twice, then kill", func(_ *testing.T, _ *term.Pool, own, _ term.Handle) {
 			own.Promote()
 			own.Promote()
@@ -92,7 +92,7 @@ func TestObserver(t *testing.T) {
 		{"idle", func(*testing.T, *term.Pool, term.Handle, term.Handle) {
 			time.Sleep(time.Hour)
 			synctest.Wait()
-		}, []string{"nobody exit", "nobody kill it was idle"}},
+		}, []string{"nobody exit", "nobody kill the terminal was idle"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

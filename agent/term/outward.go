@@ -27,7 +27,7 @@ func (t *Terminal) prepare() {
 	}
 	rules, complete := base.With(secrets)
 	if !complete && t.pool.opts.Trouble != nil {
-		t.pool.opts.Trouble("there are too many values to redact: none of them is")
+		t.pool.opts.Trouble("too many values to redact: none is redacted")
 	}
 	t.mu.Lock()
 	t.lending.rules = rules

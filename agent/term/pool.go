@@ -212,7 +212,7 @@ func (p *Pool) reserve(s Start, most int) error {
 	case p.terminals[s.ID] != nil || p.starting[s.ID] != nil:
 		return &SpecError{"id", fmt.Errorf("%s is in use", s.ID)}
 	case running >= most:
-		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the most that is allowed; kill one first", running)}
+		return &SpecError{"limit", fmt.Errorf("%d terminals are running, the maximum; kill one first", running)}
 	}
 	s.done = make(chan struct{})
 	s.Done = s.done

@@ -37,9 +37,9 @@ func TestSpecErrorsNameTheField(t *testing.T) {
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 80}}, "size: 80x0 is out of range, each side must be 1 to 1000"},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Size: term.Size{Cols: 65535, Rows: 24}}, "size: 65535x24 is out of range, each side must be 1 to 1000"},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "a\x1b[2J"}, `name: "a\x1b[2J" must be at most 256 bytes without control characters`},
-		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: ".."}, `name: ".." cannot be a terminal's name; choose another`},
-		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "."}, `name: "." cannot be a terminal's name; choose another`},
-		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "/"}, `name: "/" cannot be a terminal's name; choose another`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: ".."}, `name: ".." is not a valid terminal name; choose another`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "."}, `name: "." is not a valid terminal name; choose another`},
+		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Name: "/"}, `name: "/" is not a valid terminal name; choose another`},
 		{term.Spec{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true, LendTo: []string{"h"}}, "private: the terminal is private"},
 	} {
 		_, err := p.As(term.User).Spawn(c.spec)
@@ -83,8 +83,8 @@ func TestFind(t *testing.T) {
 		for ref, want := range map[string]string{
 			"pty-old": "pty-old", "web": "pty-abcdef", "abcd": "pty-abcdef", "pty-abcx": "pty-abcxyz", "api": "pty-abcxyz",
 			"ab": "no such terminal", "none": "no such terminal", "": "no such terminal",
-			"abc":  `"abc" fits 2 terminals: [pty-abcdef pty-abcxyz]`,
-			"twin": `"twin" fits 2 terminals: [pty-q pty-r]`,
+			"abc":  `"abc" matches 2 terminals: [pty-abcdef pty-abcxyz]`,
+			"twin": `"twin" matches 2 terminals: [pty-q pty-r]`,
 		} {
 			h, err := user.Find(ref)
 			got := ""

@@ -3,7 +3,7 @@ package term
 import "errors"
 
 // ErrNoSignals: this terminal's pty cannot send signals.
-var ErrNoSignals = errors.New("signals cannot be sent to this terminal")
+var ErrNoSignals = errors.New("this terminal does not support signals")
 
 // signaller is a PTY that can send a signal, by its name with or without SIG,
 // to the process group in the foreground.

@@ -58,7 +58,7 @@ func (s *Spec) check() error {
 	}
 	switch s.Name {
 	case ".", "..", "/": // no URL can hold them, so doors could not reach the terminal
-		return &SpecError{"name", fmt.Errorf("%q cannot be a terminal's name; choose another", s.Name)}
+		return &SpecError{"name", fmt.Errorf("%q is not a valid terminal name; choose another", s.Name)}
 	}
 	s.Name = cmp.Or(s.Name, filepath.Base(s.Command[0]))
 	if len(s.Name) > maxName || strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }) {

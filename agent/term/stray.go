@@ -1,7 +1,7 @@
 package term
 
 // strayDetail is the detail of an Act that ends a lending for where the shell has gone.
-const strayDetail = "it went where a rule keeps it from being lent"
+const strayDetail = "a lend rule forbids its directory"
 
 // strayLocked has stray called if the terminal is lent: its directory is
 // another one now. Not here, as what a rule says may need the disk, but for this

@@ -79,18 +79,18 @@ type call struct {
 }
 
 var (
-	errOff  = errors.New("this machine has withdrawn its tools before the call was done")
-	errVoid = errors.New("the host does not wait for the answer any more")
+	errOff  = errors.New("this machine withdrew its tools before the call was done")
+	errVoid = errors.New("the host no longer waits for the answer")
 )
 
 // lostText is the answer to a call that has begun before and whose outcome is
 // not kept: most often a daemon before this one began it.
-const lostText = "the call had begun before, and what came of it is not known any more: this machine's daemon was restarted, or the answer was given. It is not carried out twice. list_terminals shows what runs"
+const lostText = "the call began earlier, and its result is no longer known: this machine's daemon was restarted, or the answer was already sent. Calls are not repeated. list_terminals shows what runs"
 
 // arguments are those of the call, or what is wrong with them.
 func arguments(c ahp.ToolCall) (json.RawMessage, error) {
 	if len(c.ToolInput) > maxArguments {
-		return nil, fmt.Errorf("toolInput has %d bytes, at most %d are taken", len(c.ToolInput), maxArguments)
+		return nil, fmt.Errorf("toolInput has %d bytes, at most %d are allowed", len(c.ToolInput), maxArguments)
 	}
 	return c.Arguments()
 }
@@ -102,7 +102,7 @@ func (a Answer) bounded() Answer {
 		a.Text = strings.ToValidUTF8(a.Text[:maxFailure], "") + "…"
 	}
 	if n := len(jsonspan.AppendQuoteString(nil, a.Text)); n > maxText {
-		a.Failed, a.Text = true, fmt.Sprintf("the answer has %d bytes as JSON, and at most %d are sent: ask for less, for example with maxBytes or tail", n, maxText)
+		a.Failed, a.Text = true, fmt.Sprintf("the answer has %d bytes as JSON, at most %d are allowed: ask for less, for example with maxBytes or tail", n, maxText)
 	}
 	return a
 }
@@ -125,15 +125,15 @@ func (c *call) action(title string) ahp.Action {
 func answerable(r ahp.InputRequest, clientID string) error {
 	switch {
 	case r.Kind != ahp.InputToolClientExecution:
-		return errors.New("it is another kind of request")
+		return errors.New("another kind of request")
 	case r.ClientID != clientID:
-		return errors.New("it is for another client")
+		return errors.New("the request is for another client")
 	case r.ToolCall == nil || r.ToolCall.Status != ahp.ToolRunning:
 		return errors.New("no tool call is running")
 	case r.ToolCall.Contributor != nil && !r.ToolCall.CalledAt(clientID):
-		return errors.New("the tool is another client's")
+		return errors.New("the tool belongs to another client")
 	case r.ID == "" || len(r.ID) > ahp.MaxURI:
-		return errors.New("its id is empty or too long")
+		return errors.New("the id is empty or too long")
 	}
 	ref := ahp.ToolCallRef{TurnID: r.TurnID, ToolCallID: r.ToolCall.ToolCallID}
 	if err := ref.Validate(); err != nil {

@@ -193,7 +193,7 @@ func TestRequestsThatAreNoCalls(t *testing.T) {
 // Calls that make no sense are answered with what is wrong, and not carried out.
 func TestBadCalls(t *testing.T) {
 	for _, c := range []struct{ name, tool, input, want string }{
-		{"an unknown tool", "rm_rf", `"{}"`, `there is no tool "rm_rf" here`},
+		{"an unknown tool", "rm_rf", `"{}"`, `no such tool: "rm_rf"`},
 		{"no JSON", "echo", `"x"`, "toolInput does not hold a JSON object"},
 		{"more than one value", "echo", `"{} {}"`, "toolInput does not hold a JSON object"},
 		{"a list", "echo", `"[]"`, "toolInput does not hold a JSON object"},
@@ -292,7 +292,7 @@ func TestAnotherDaemonsCallsAreNotRunAgain(t *testing.T) {
 		h.ask(one, "b", "echo", `{}`)
 		h.answer(t, "b")
 		w.restart()
-		if got := h.answer(t, "a"); got.Success || !strings.Contains(got.Error.Message, "not known any more") || w.ran() != 2 {
+		if got := h.answer(t, "a"); got.Success || !strings.Contains(got.Error.Message, "no longer known") || w.ran() != 2 {
 			t.Errorf("%+v after %d runs", got.Error, w.ran())
 		}
 		h.ask(one, "b", "echo", `{}`) // it is asked for again although it was answered
@@ -445,7 +445,7 @@ func TestOff(t *testing.T) {
 		if diff := cmp.Diff(want, h.took()); diff != "" {
 			w.t.Errorf("the host heard (-want +got):\n%s", diff)
 		}
-		if got := h.answer(w.t, "a"); got.Success || !strings.Contains(got.Error.Message, "withdrawn its tools") {
+		if got := h.answer(w.t, "a"); got.Success || !strings.Contains(got.Error.Message, "withdrew its tools") {
 			w.t.Errorf("answer %+v", got.Error)
 		}
 		if n := len(h.sessions[one].ActiveClients); n != 0 {
@@ -518,7 +518,7 @@ func TestCallsInAMinute(t *testing.T) {
 		if got := h.answer(t, "119"); !got.Success {
 			t.Errorf("number 120: %+v", got.Error)
 		}
-		if got := h.answer(t, "120"); got.Success || !strings.Contains(got.Error.Message, "at most 120 a minute") {
+		if got := h.answer(t, "120"); got.Success || !strings.Contains(got.Error.Message, "the maximum is 120 a minute") {
 			t.Errorf("number 121: %+v", got)
 		}
 		time.Sleep(time.Minute)

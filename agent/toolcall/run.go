@@ -66,11 +66,11 @@ func (d *Desk) roomLocked() bool {
 func (d *Desk) refusalLocked(c *call) error {
 	switch {
 	case d.titles[c.tool] == "":
-		return fmt.Errorf("there is no tool %.40q here", c.tool)
+		return fmt.Errorf("no such tool: %.40q", c.tool)
 	case !d.bucket.take(time.Now()):
-		return fmt.Errorf("too many calls: at most %d a minute are taken; wait_terminal waits without polling", perMinute)
+		return fmt.Errorf("too many calls: the maximum is %d a minute; wait_terminal waits without polling", perMinute)
 	case d.running >= maxRunning:
-		return fmt.Errorf("%d calls are under way already, the most that are at a time", maxRunning)
+		return fmt.Errorf("%d calls are already running, the maximum", maxRunning)
 	}
 	_, err := arguments(c.input)
 	return err

@@ -248,7 +248,7 @@ func (d *Desk) joinOne(ctx context.Context, conn *client.Conn, s *session) error
 		d.installLocked(s, seq, state.InputNeeded)
 		return nil
 	}
-	return errors.New("it went away, or too much came before its snapshot")
+	return errors.New("the session ended, or too much arrived before its snapshot")
 }
 
 // left makes a session that could not be followed wait, unless it is gone.

@@ -293,7 +293,7 @@ func (l *Link) createdLocked() []string {
 
 // errUnsupported is why a link to a host without client-executed terminals
 // is not used.
-var errUnsupported = errors.New("the host does not take client-executed terminals")
+var errUnsupported = errors.New("the host does not support client terminals")
 
 // ErrTaken: the host knows this machine's clientId as that of another token. Another clientId helps.
 var ErrTaken = errors.New("this machine is registered at the host under another token; pair again: tether pair URL")

@@ -51,7 +51,7 @@ func (e Endpoint) TLS() *tls.Config {
 func (e Endpoint) withToken() (string, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil || u.Host == "" || (u.Scheme != "ws" && u.Scheme != "wss") {
-		return "", errors.New("the host's URL is not of the form ws://host:port or wss://host")
+		return "", errors.New("the host's URL must be ws://host:port or wss://host")
 	}
 	if e.Token != "" {
 		q := u.Query()

@@ -61,7 +61,7 @@ func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
 		}
 	}
 	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("there is no question or approval %q", printable(id, 40)),
-		Hint: "tether approvals shows those there are"}
+		Hint: "tether approvals lists them"}
 }
 
 func (a *app) printApprovals(all []local.Approval) error {

@@ -93,7 +93,7 @@ func TestRecordText(t *testing.T) {
 		want string
 	}{
 		{policy.Record{Event: "stop"}, ""},
-		{policy.Record{Event: "kill", Actor: "agent:bob", Terminal: "pty-1", Detail: "it was idle"}, "agent:bob  pty-1  it was idle"},
+		{policy.Record{Event: "kill", Actor: "agent:bob", Terminal: "pty-1", Detail: "the terminal was idle"}, "agent:bob  pty-1  the terminal was idle"},
 		{policy.Record{Event: "lost", Count: 7}, "7 events could not be written"},
 		{policy.Record{Event: "spawn", Actor: "user", Argv: []string{"a b", "\x1b[2J"}, Cwd: "/x\n"}, "user  $ 'a b' '\uFFFD[2J'  in /x "},
 		{policy.Record{Event: "decision", Line: "a\nb", Effect: "deny", Rule: "r", Reason: "why"}, "deny  $ a b  by rule r  why"},

@@ -37,7 +37,7 @@ func commandsCommand(a *app) *cobra.Command {
 func (a *app) printCommands(all local.CommandList) error {
 	if len(all.Commands) == 0 {
 		if !all.CommandDetection {
-			a.notice("this terminal reports no commands: it runs no shell, or one without integration")
+			a.notice("this terminal reports no commands: it runs no shell, or a shell without integration")
 		}
 		return nil
 	}

@@ -135,7 +135,7 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 	if err := secured.HandshakeContext(ctx); err != nil {
 		fix := "is the certificate valid for this name and signed by somebody this machine trusts, and the clock right?"
 		if errors.Is(err, client.ErrPin) {
-			fix = "is it the right host? If its key was changed, pair again with the new --pin"
+			fix = "check that this is the right host; if its certificate was changed, pair again with the new --pin"
 		}
 		r.add("TLS", checkFail, err.Error(), fix)
 		return false

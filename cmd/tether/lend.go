@@ -250,7 +250,7 @@ func (a *app) sayNobody(c *cobra.Command, client *local.Client, t local.Terminal
 	}
 	why := "no host is paired; pair with one: tether pair URL"
 	if err == nil && len(status.Hosts) > 0 {
-		why = "no host is the default one; choose one: tether host use NAME"
+		why = "no default host; choose one: tether host use NAME"
 	}
 	a.notice("%s is not shared: %s", nameOf(t), why)
 }

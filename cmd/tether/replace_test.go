@@ -482,7 +482,7 @@ func TestTwoDaemonsAtOnce(t *testing.T) {
 			}()
 		}
 		loser := <-ended
-		if code := both[loser].ProcessState.ExitCode(); code != 1 || !strings.Contains(said[loser].String(), "a daemon runs already") {
+		if code := both[loser].ProcessState.ExitCode(); code != 1 || !strings.Contains(said[loser].String(), "a daemon is already running") {
 			t.Fatalf("round %d: one ended with %d:\n%s", round, code, said[loser].String())
 		}
 		m.await("the other has the terminal", func(s local.Status) bool {

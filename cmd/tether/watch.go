@@ -127,11 +127,11 @@ func hostError(err error) error {
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give the right one with --token-file"}
+		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give the right token with --token-file"}
 	case errors.As(err, &version):
 		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "this program or the host needs a newer version"}
 	case errors.Is(err, client.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
-		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "is the host running, and the URL right?"}
+		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	}
 	return err
 }
@@ -160,7 +160,7 @@ func find(all []ahp.TerminalInfo, ref string) (ahp.TerminalInfo, error) {
 		return ahp.TerminalInfo{}, &local.Error{Code: local.CodeNoTerminal, Message: fmt.Sprintf("the host has no terminal %q", ref),
 			Hint: cmp.Or(listed(all), "the host has no terminals yet; use --wait")}
 	}
-	return ahp.TerminalInfo{}, &local.Error{Code: local.CodeAmbiguous, Message: fmt.Sprintf("%q fits %d terminals", ref, len(found)), Hint: listed(found)}
+	return ahp.TerminalInfo{}, &local.Error{Code: local.CodeAmbiguous, Message: fmt.Sprintf("%q matches %d terminals", ref, len(found)), Hint: listed(found)}
 }
 
 // listed names terminals on one line, "" if there are none.

@@ -246,7 +246,7 @@ func add(all []record, r record) ([]record, error) {
 		}
 	}
 	if len(all) >= maxTokens {
-		return nil, fmt.Errorf("there are %d tokens, as many as are allowed; revoke one", maxTokens)
+		return nil, fmt.Errorf("there are %d tokens, the maximum; revoke one", maxTokens)
 	}
 	return append(all, r), nil
 }

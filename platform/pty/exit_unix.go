@@ -86,7 +86,7 @@ func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 func (p *PTY) Signal(name string) error {
 	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if sig == 0 {
-		return fmt.Errorf("no signal is called %q", name)
+		return fmt.Errorf("no such signal: %q", name)
 	}
 	front := p.foreground()
 	p.mu.Lock()
