@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -37,10 +39,18 @@ type agentProcess struct {
 	dead chan struct{} // closed when the tree was killed
 }
 
+// agentEnviron is env for an agent: without the marks of who starts it, and without the way to the person's token.
+func agentEnviron(env []string) []string {
+	return slices.DeleteFunc(proc.WithoutTag(env), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return strings.EqualFold(name, tokenVar)
+	})
+}
+
 func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*agentProcess, error) {
 	p := &agentProcess{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{}), dead: make(chan struct{})}
 	tag := proc.Tag("acp-" + rand.Text())
-	p.cmd.Env = append(proc.WithoutTag(os.Environ()), tag, proc.AgentTag(name))
+	p.cmd.Env = append(agentEnviron(os.Environ()), tag, proc.AgentTag(name))
 	p.cmd.Stderr = stderr
 	var err error
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {

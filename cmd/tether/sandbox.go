@@ -64,7 +64,7 @@ func (a *app) sandbox(c *cobra.Command, as string, argv []string) error {
 		return err
 	}
 	agent := exec.CommandContext(c.Context(), argv[0], argv[1:]...)
-	agent.Env = append(proc.WithoutTag(environment(os.Environ())), proc.AgentTag(as))
+	agent.Env = append(agentEnviron(environment(os.Environ())), proc.AgentTag(as))
 	agent.Stdin, agent.Stdout, agent.Stderr = os.Stdin, os.Stdout, os.Stderr
 	agent.Cancel, agent.WaitDelay = func() error { return agent.Process.Signal(syscall.SIGHUP) }, sandboxGrace
 	err = agent.Run()
