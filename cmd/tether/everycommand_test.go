@@ -57,7 +57,7 @@ var sittings = []sitting{
 	{line: "approvals", do: []string{"no pending or active approvals"}},
 	{line: "approve q-none", do: []string{"no such question"}, exit: 1},
 	{line: "policy check -- echo hello", do: []string{"allow"}},
-	{line: "sandbox -- true", do: []string{"lacks sandbox"}, exit: 1},
+	{line: "sandbox -- true", do: []string{"has no sandbox"}, exit: 1},
 	{line: "token create helper", do: []string{"tether_"}},
 	{line: "token ls", do: []string{"helper"}},
 	{line: "token show", do: []string{"tether_"}},
