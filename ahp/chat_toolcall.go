@@ -139,7 +139,7 @@ func (r ToolResult) Validate() error {
 
 func checkContents(contents []ToolContent) error {
 	if len(contents) > MaxToolContents {
-		return fmt.Errorf("content has %d blocks, at most %d are taken", len(contents), MaxToolContents)
+		return fmt.Errorf("content has %d blocks, at most %d are allowed", len(contents), MaxToolContents)
 	}
 	for _, c := range contents {
 		if c.Terminal != nil {

@@ -127,7 +127,7 @@ func checkRoot(channel string) error {
 
 func checkURIs(name string, uris []string) error {
 	if len(uris) > MaxSubscriptions {
-		return fmt.Errorf("%s has %d entries, at most %d are taken", name, len(uris), MaxSubscriptions)
+		return fmt.Errorf("%s has %d entries, at most %d are allowed", name, len(uris), MaxSubscriptions)
 	}
 	for i, u := range uris {
 		if err := checkURI(fmt.Sprintf("%s[%d]", name, i), u); err != nil {

@@ -39,7 +39,7 @@ func checkSize(name string, n int64) error {
 
 func checkLength(name, s string, limit int) error {
 	if len(s) > limit {
-		return fmt.Errorf("%s has %d bytes, at most %d are taken", name, len(s), limit)
+		return fmt.Errorf("%s has %d bytes, at most %d are allowed", name, len(s), limit)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (c ActiveClient) Validate() error {
 		return fmt.Errorf("activeClient: %w", err)
 	}
 	if len(c.Tools) > MaxTools {
-		return fmt.Errorf("activeClient: %d tools, at most %d are taken", len(c.Tools), MaxTools)
+		return fmt.Errorf("activeClient: %d tools, at most %d are allowed", len(c.Tools), MaxTools)
 	}
 	names := make(map[string]bool, len(c.Tools))
 	for _, t := range c.Tools {
@@ -80,7 +80,7 @@ func (c ActiveClient) Validate() error {
 			return fmt.Errorf("activeClient: tool %.40q: %w", t.Name, err)
 		}
 		if names[t.Name] {
-			return fmt.Errorf("activeClient: there are two tools %q", t.Name)
+			return fmt.Errorf("activeClient: tool %q is there twice", t.Name)
 		}
 		names[t.Name] = true
 	}
@@ -105,7 +105,7 @@ func (t ToolDefinition) Validate() error {
 	}
 	for _, c := range []byte(t.Name) {
 		if !isToolNameByte(c) {
-			return errors.New(`name holds something else than letters, digits, "_", "-" and "."`)
+			return errors.New(`name may hold only letters, digits, "_", "-" and "."`)
 		}
 	}
 	return cmp.Or(checkLength("title", t.Title, MaxTitle), checkLength("description", t.Description, MaxDescription),
@@ -124,7 +124,7 @@ func checkObject(name string, raw json.RawMessage, most int) error {
 	case !present(raw):
 		return nil
 	case len(raw) > most:
-		return fmt.Errorf("%s has %d bytes, at most %d are taken", name, len(raw), most)
+		return fmt.Errorf("%s has %d bytes, at most %d are allowed", name, len(raw), most)
 	case raw[0] != '{':
 		return fmt.Errorf("%s is not an object", name)
 	}

@@ -47,10 +47,10 @@ func TestInitializeParams(t *testing.T) {
 	}
 	long := strings.Repeat("c", ahp.MaxClientID+1)
 	check[ahp.InitializeParams](t, `{"protocolVersions":["1.0.0"],"clientId":"`+long+`"}`,
-		"clientId has 257 bytes, at most 256 are taken")
+		"clientId has 257 bytes, at most 256 are allowed")
 	many := strings.Repeat(`"a:b",`, ahp.MaxSubscriptions) + `"a:b"`
 	check[ahp.InitializeParams](t, with(`"initialSubscriptions":[`+many+`]`),
-		"initialSubscriptions has 1025 entries, at most 1024 are taken")
+		"initialSubscriptions has 1025 entries, at most 1024 are allowed")
 }
 
 func TestReconnectParams(t *testing.T) {
@@ -87,8 +87,8 @@ func TestCreateTerminalParams(t *testing.T) {
 		with(`,"executionTarget":"moon"`):                                                         `executionTarget is "moon", want "server" or "client"`,
 		with(`,"executionTarget":true`):                                                           "executionTarget has the wrong type: bool",
 		with(`,"name":5`):                                                                         "name has the wrong type: number",
-		with(`,"name":"` + strings.Repeat("n", ahp.MaxTitle+1) + `"`):                             "name has 4097 bytes, at most 4096 are taken",
-		with(`,"cwd":"` + strings.Repeat("/", ahp.MaxCwd+1) + `"`):                                "cwd has 4097 bytes, at most 4096 are taken",
+		with(`,"name":"` + strings.Repeat("n", ahp.MaxTitle+1) + `"`):                             "name has 4097 bytes, at most 4096 are allowed",
+		with(`,"cwd":"` + strings.Repeat("/", ahp.MaxCwd+1) + `"`):                                "cwd has 4097 bytes, at most 4096 are allowed",
 		`{"claim":{"kind":"client","clientId":"c"}}`:                                              "channel is missing",
 		`{"channel":"terminal","claim":{"kind":"client","clientId":"c"}}`:                         `channel "terminal" has no scheme`,
 		`{"channel":"a:b"}`:                                                                       "claim: kind is missing",
@@ -117,7 +117,7 @@ func TestClaim(t *testing.T) {
 		`{"kind":"session","session":"a:/s","chat":""}`:                  "",
 		`{"kind":"session","session":"a:/s","chat":"c"}`:                 `claim: chat "c" has no scheme`,
 		`{"kind":"session","session":"a:/s","chat":{}}`:                  "claim: chat is not a string",
-		`{"kind":"session","session":"a:/s","turnId":"` + tooLong + `"}`: "claim: turnId has 2049 bytes, at most 2048 are taken",
+		`{"kind":"session","session":"a:/s","turnId":"` + tooLong + `"}`: "claim: turnId has 2049 bytes, at most 2048 are allowed",
 		`{"kind":"nobody"}`:                                              `claim: kind is "nobody", want "client" or "session"`,
 		`{"kind":5,"clientId":"c"}`:                                      "claim: kind is not a string",
 		`{}`:                                                             "claim: kind is missing",
@@ -163,7 +163,7 @@ func TestChannelParams(t *testing.T) {
 		`{"channel":"a:b c"}`:                             "channel holds a space or a character that is not printable",
 		`{"channel":"a:b\n"}`:                             "channel holds a space or a character that is not printable",
 		`{"channel":"a:b\u009b"}`:                         "channel holds a space or a character that is not printable",
-		`{"channel":"a:` + tooLong[2:] + `"}`:             "channel has 2049 bytes, at most 2048 are taken",
+		`{"channel":"a:` + tooLong[2:] + `"}`:             "channel has 2049 bytes, at most 2048 are allowed",
 		`{"channel":"a:b","delivery":{"maxLatencyMs":0}}`: "",
 	} {
 		check[ahp.SubscribeParams](t, raw, want)
@@ -186,16 +186,16 @@ func TestValidateAction(t *testing.T) {
 		`{"type":"terminal/resized","cols":70000,"rows":24}`:                                  "terminal/resized: cols is 70000, want 1 to 1000",
 		`{"type":"terminal/claimed","claim":{"kind":"client","clientId":4}}`:                  "terminal/claimed: claim: clientId is not a string",
 		`{"type":"terminal/titleChanged","title":""}`:                                         "",
-		`{"type":"terminal/titleChanged","title":"` + long(ahp.MaxTitle) + `"}`:               "terminal/titleChanged: title has 4097 bytes, at most 4096 are taken",
-		`{"type":"terminal/cwdChanged","cwd":"` + long(ahp.MaxCwd) + `"}`:                     "terminal/cwdChanged: cwd has 4097 bytes, at most 4096 are taken",
-		`{"type":"terminal/data","data":"` + long(ahp.MaxData) + `"}`:                         "terminal/data: data has 1048577 bytes, at most 1048576 are taken",
-		`{"type":"terminal/output","data":"` + long(ahp.MaxData) + `"}`:                       "terminal/output: data has 1048577 bytes, at most 1048576 are taken",
-		`{"type":"terminal/input","data":"` + long(ahp.MaxData) + `"}`:                        "terminal/input: data has 1048577 bytes, at most 1048576 are taken",
+		`{"type":"terminal/titleChanged","title":"` + long(ahp.MaxTitle) + `"}`:               "terminal/titleChanged: title has 4097 bytes, at most 4096 are allowed",
+		`{"type":"terminal/cwdChanged","cwd":"` + long(ahp.MaxCwd) + `"}`:                     "terminal/cwdChanged: cwd has 4097 bytes, at most 4096 are allowed",
+		`{"type":"terminal/data","data":"` + long(ahp.MaxData) + `"}`:                         "terminal/data: data has 1048577 bytes, at most 1048576 are allowed",
+		`{"type":"terminal/output","data":"` + long(ahp.MaxData) + `"}`:                       "terminal/output: data has 1048577 bytes, at most 1048576 are allowed",
+		`{"type":"terminal/input","data":"` + long(ahp.MaxData) + `"}`:                        "terminal/input: data has 1048577 bytes, at most 1048576 are allowed",
 		`{"type":"terminal/output","data":"","_meta":{"tether/offset":-3}}`:                   "terminal/output: tether/offset is -3, want 0 or more",
 		`{"type":"terminal/output","data":"","_meta":{"tether/offset":3,"x":1}}`:              "",
 		`{"type":"terminal/commandExecuted","commandId":"","commandLine":"","timestamp":1}`:   "terminal/commandExecuted: commandId is empty",
 		`{"type":"terminal/commandFinished","commandId":"a","durationMs":-0.5}`:               "terminal/commandFinished: durationMs is -0.5, want 0 or more",
-		`{"type":"terminal/commandFinished","commandId":"` + long(ahp.MaxCommandID) + `"}`:    "terminal/commandFinished: commandId has 257 bytes, at most 256 are taken",
+		`{"type":"terminal/commandFinished","commandId":"` + long(ahp.MaxCommandID) + `"}`:    "terminal/commandFinished: commandId has 257 bytes, at most 256 are allowed",
 		`{"type":"terminal/commandFinished","commandId":"a","exitCode":-1,"durationMs":0.25}`: "",
 		`{"type":"terminal/cleared"}`:                                                         "",
 		`{"type":"future/thing","cols":0}`:                                                    "",

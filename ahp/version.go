@@ -38,7 +38,7 @@ func (e *VersionError) Data() json.RawMessage {
 // error that an entry is malformed, which is never skipped in silence.
 func Negotiate(offered []string) (string, error) {
 	if len(offered) > MaxVersions {
-		return "", fmt.Errorf("protocolVersions has %d entries, at most %d are taken", len(offered), MaxVersions)
+		return "", fmt.Errorf("protocolVersions has %d entries, at most %d are allowed", len(offered), MaxVersions)
 	}
 	best, chosen := version{}, ""
 	for _, s := range offered {

@@ -61,7 +61,7 @@ func TestNegotiateRefusesMalformed(t *testing.T) {
 		}
 	}
 	many := make([]string, ahp.MaxVersions+1)
-	if _, err := ahp.Negotiate(many); err == nil || err.Error() != "protocolVersions has 65 entries, at most 64 are taken" {
+	if _, err := ahp.Negotiate(many); err == nil || err.Error() != "protocolVersions has 65 entries, at most 64 are allowed" {
 		t.Errorf("too many: %v", err)
 	}
 }

@@ -77,10 +77,10 @@ type conn struct {
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription)}
 	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: time.Now(), stalled: func() {
-		c.close(closeStalled, "nothing was read for too long")
+		c.close(closeStalled, "the client read nothing for too long")
 	}}
 	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
-		c.close(closeSilent, "nothing was heard for too long")
+		c.close(closeSilent, "the client sent nothing for too long")
 	}}
 	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues})
 	if err := h.open(c); err != nil {
@@ -175,7 +175,7 @@ func (c *conn) expectHandshake() {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	if c.client == nil {
-		c.closeLocked(closePolicy, "no initialize came")
+		c.closeLocked(closePolicy, "the client did not initialize in time")
 	}
 }
 

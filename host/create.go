@@ -21,7 +21,7 @@ const (
 
 var (
 	errClosing  = jsonrpc.Errorf(jsonrpc.CodeInternal, "this connection is being closed")
-	errExists   = jsonrpc.Errorf(ahp.CodeAlreadyExists, "there is a terminal with this URI")
+	errExists   = jsonrpc.Errorf(ahp.CodeAlreadyExists, "a terminal with this URI exists")
 	errNotOurs  = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "claim: a client-executed terminal must be claimed by the client that creates it")
 	errNoRunner = jsonrpc.Errorf(ahp.CodePermissionDenied,
 		`this host runs no terminals of its own: create them with executionTarget "client"`)
@@ -148,7 +148,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	switch {
 	case t == nil || !c.seesLocked(t):
 		h.mu.Unlock()
-		return jsonrpc.Errorf(ahp.CodeNotFound, "there is no such terminal")
+		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
 	case t.creator != c.client && !c.may(rightDispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' terminals")

@@ -38,7 +38,7 @@ func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	case c.closing:
 		return "this connection is being closed"
 	case t == nil || !c.seesLocked(t):
-		return "there is no such terminal"
+		return "no such terminal"
 	case t.remote():
 		return c.ownerForbidsLocked(t, kind)
 	case !c.may(rightShells):

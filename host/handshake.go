@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	errHandshakeDone = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the connection is initialized")
+	errHandshakeDone = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "the connection is already initialized")
 	errTakenID       = jsonrpc.Errorf(ahp.CodePermissionDenied, "this machine is registered at the host under another token; unpair, then pair again")
 	errUnknownClient = jsonrpc.Errorf(ahp.CodeNotFound, "unknown clientId: initialize")
 )

@@ -95,11 +95,11 @@ type refusal struct {
 }
 
 var (
-	errForeignPage = &refusal{status: http.StatusForbidden, text: "this page may not connect to this host"}
-	errNoToken     = &refusal{status: http.StatusUnauthorized, text: "a token is needed, as ?tkn= or as Authorization: Bearer"}
-	errWrongToken  = &refusal{status: http.StatusForbidden, text: "wrong token, or one that was revoked or has expired"}
+	errForeignPage = &refusal{status: http.StatusForbidden, text: "this web page may not connect to this host"}
+	errNoToken     = &refusal{status: http.StatusUnauthorized, text: "a token is required, as ?tkn= or as Authorization: Bearer"}
+	errWrongToken  = &refusal{status: http.StatusForbidden, text: "the token is wrong, revoked or expired"}
 	errAsksTooMuch = &refusal{status: http.StatusServiceUnavailable, text: "too many requests at a time with tokens of this name", quiet: true}
-	errGuessing    = &refusal{status: http.StatusTooManyRequests, text: "too many wrong tokens from this address; wait a while"}
+	errGuessing    = &refusal{status: http.StatusTooManyRequests, text: "too many wrong tokens from this address; try again later"}
 )
 
 func (h *Host) refuse(w http.ResponseWriter, r *http.Request, why *refusal) {

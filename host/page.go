@@ -38,10 +38,10 @@ const (
 )
 
 var (
-	errForeignName = &refusal{status: http.StatusForbidden, text: "this host is not known under that name; see --public-url"}
+	errForeignName = &refusal{status: http.StatusForbidden, text: "this host has another name; see --public-url"}
 	errForeignSite = &refusal{status: http.StatusForbidden, text: "requests from other pages are refused"}
 	errNoPage      = &refusal{status: http.StatusForbidden, text: "this token is not for people: its role allows no page"}
-	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was used already, or is too old; tether-host link makes another"}
+	errUsedLink    = &refusal{status: http.StatusForbidden, text: "this link was already used or has expired; tether-host link makes another"}
 )
 
 // servePage serves what browsers ask for, and reports whether that was it.
@@ -91,7 +91,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		return &refusal{status: http.StatusMethodNotAllowed, text: "only GET is for this path", quiet: true}
+		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
 	case r.URL.Path == launchPath:
 		return h.followLink(w, r)
 	case strings.HasPrefix(r.URL.Path, assetsPath):
@@ -180,7 +180,7 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
 	h.setCookie(w, r, p)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Go on</a>`)
+	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Continue</a>`)
 	return nil
 }
 
@@ -229,7 +229,7 @@ func asset(w http.ResponseWriter, name string) *refusal {
 		defer file.Close()
 	}
 	if err != nil || kind == "" {
-		return &refusal{status: http.StatusNotFound, text: "there is no such file", quiet: true}
+		return &refusal{status: http.StatusNotFound, text: "no such file", quiet: true}
 	}
 	w.Header().Set("Content-Type", kind)
 	_, _ = io.Copy(w, file) // in pieces, since who reads slowly has shown no token; fails only with the connection
@@ -241,12 +241,12 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	id, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, contentPath), ".txt")
 	t, err := catalogue{h}.Open(id)
 	if !ok || err != nil {
-		return &refusal{status: http.StatusNotFound, text: "there is no such terminal", quiet: true}
+		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
 	}
 	select {
 	case h.renders <- struct{}{}:
 	case <-r.Context().Done():
-		return &refusal{status: http.StatusServiceUnavailable, text: "nobody waits for it", quiet: true}
+		return &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
 	}
 	text, err := func() (string, error) {
 		defer func() { <-h.renders }() // also where a bug of ours that the text runs into costs this answer

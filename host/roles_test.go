@@ -128,7 +128,7 @@ func TestAMachineSeesItsOwnTerminals(t *testing.T) {
 	}
 	// What it may not see it cannot disturb: nobody is told of what was refused.
 	seq := b.dispatch("ahp-terminal:/a0", ahp.TerminalTitleChanged{Title: "forged"})
-	if e := b.answer(seq); !e.Rejected() || *e.RejectionReason != "there is no such terminal" {
+	if e := b.answer(seq); !e.Rejected() || *e.RejectionReason != "no such terminal" {
 		t.Errorf("a foreign terminal: %+v", e)
 	}
 	a.close()

@@ -26,9 +26,9 @@ const (
 
 var (
 	// ErrNoSession is returned for a session that is not there, or not any more.
-	ErrNoSession = errors.New("host: there is no such session")
+	ErrNoSession = errors.New("host: no such session")
 	errSessions  = errors.New("host: too many sessions")
-	errNotText   = errors.New("it is not valid UTF-8")
+	errNotText   = errors.New("not valid UTF-8")
 )
 
 // Session is a session at the host with its one chat. What agents do in it are tool calls: of tools that clients have published

@@ -133,7 +133,7 @@ func TestBoundsOfCalls(t *testing.T) {
 		"a list":          {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`[]`)}, "not a JSON object"},
 		"null":            {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`null`)}, "not a JSON object"},
 		"nonsense":        {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":`)}, "not a JSON object"},
-		"large arguments": {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":"` + strings.Repeat("a", 64<<10) + `"}`)}, "at most 65536 are taken"},
+		"large arguments": {host.ToolRequest{ClientID: "laptop", Name: "run", Arguments: []byte(`{"a":"` + strings.Repeat("a", 64<<10) + `"}`)}, "at most 65536 are allowed"},
 	} {
 		if _, err := s.CallTool(t.Context(), tt.r); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)

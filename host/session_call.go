@@ -13,7 +13,7 @@ import (
 
 var (
 	// ErrNoTool is returned for a tool that nobody has published in the session.
-	ErrNoTool = errors.New("host: there is no such tool")
+	ErrNoTool = errors.New("host: no such tool")
 	errCalls  = errors.New("host: too many tool calls at a time in this session")
 )
 
@@ -56,7 +56,7 @@ func (s *Session) CallTool(ctx context.Context, r ToolRequest) (ahp.ToolResult, 
 		return result, nil
 	default:
 	}
-	s.finishLocked(call, failed("the agent does not wait any more"), nil)
+	s.finishLocked(call, failed("the agent no longer waits"), nil)
 	return ahp.ToolResult{}, err
 }
 
@@ -101,7 +101,7 @@ func checkArguments(args json.RawMessage) error {
 	var object map[string]json.RawMessage
 	switch {
 	case len(args) > maxArguments:
-		return fmt.Errorf("the arguments have %d bytes, at most %d are taken", len(args), maxArguments)
+		return fmt.Errorf("the arguments have %d bytes, at most %d are allowed", len(args), maxArguments)
 	case len(args) > 0 && (json.Unmarshal(args, &object) != nil || object == nil):
 		return errors.New("the arguments are not a JSON object")
 	}

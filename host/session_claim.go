@@ -46,9 +46,9 @@ func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	s := c.h.talks[claim.Session]
 	switch {
 	case s == nil || s.uri != claim.Session || !s.open(c):
-		return claim, errors.New("claim: there is no such session")
+		return claim, errors.New("claim: no such session")
 	case claim.Chat != "" && claim.Chat != s.chat.uri: // it is missing before 0.9.0
-		return claim, errors.New("claim: there is no such chat in the session")
+		return claim, errors.New("claim: no such chat in the session")
 	case claim.TurnID != "" || claim.ToolCallID != "":
 		return claim, errors.New("claim: only the host says which tool call uses a terminal")
 	}
@@ -63,7 +63,7 @@ func (c *conn) claimedLocked(t *terminal, a ahp.Action) (ahp.Action, string) {
 		switch {
 		case held.Kind != ahp.ClaimSession:
 		case held.ToolCallID != "":
-			return a, "the terminal is in use by a tool call: detach it, by claiming it for its session alone, then claim it"
+			return a, "the terminal is in use by a tool call: detach it first, by claiming it for its session alone"
 		default:
 			return a, "the terminal is held by a session: claim it first"
 		}
@@ -76,7 +76,7 @@ func (c *conn) claimedLocked(t *terminal, a ahp.Action) (ahp.Action, string) {
 		case held.ToolCallID != "" && (claim.Kind != ahp.ClaimSession || claim.Session != held.Session):
 			return a, "the terminal is in use by a tool call: detach it first, by claiming it for its session alone"
 		case claim.Kind == ahp.ClaimClient && claim.ClientID != c.client.id:
-			return a, "what a session holds a client may claim for itself alone"
+			return a, "a client may claim a session's terminal only for itself"
 		case claim.Kind == ahp.ClaimSession && claim.Session != held.Session:
 			return a, "the terminal is held by another session"
 		}

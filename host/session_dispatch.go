@@ -50,7 +50,7 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 	case c.closing:
 		return "this connection is being closed"
 	case !mine && !c.seesChannelLocked(c.h.channelLocked(d.Channel)):
-		return "there is no such channel"
+		return "no such channel"
 	case forbids == nil || onChat == isSessionKind(d.Kind):
 		return fmt.Sprintf("clients may not dispatch %.80q here", d.Kind)
 	case err != nil:
@@ -58,7 +58,7 @@ func (s *Session) forbidsLocked(c *conn, d *ahp.Dispatch, a ahp.Action, err erro
 	case !utf8.Valid(d.Action): // what is kept as it came must not end the connections of others
 		return errNotText.Error()
 	case len(d.Action) > most:
-		return fmt.Sprintf("the action has %d bytes, at most %d are taken", len(d.Action), most)
+		return fmt.Sprintf("the action has %d bytes, at most %d are allowed", len(d.Action), most)
 	}
 	return forbids(s, c, a)
 }
@@ -71,7 +71,7 @@ func forbidsJoining(s *Session, c *conn, a ahp.Action) string {
 	case !c.may(rightTools):
 		return fmt.Sprintf("a token for the role %s does not allow to publish tools", c.remote.principal.Role)
 	case client.ClientID != c.client.id:
-		return "a client publishes its own tools alone"
+		return "a client may publish only its own tools"
 	case s.members[c.client.id] == nil && len(s.members) >= maxActiveClients:
 		return fmt.Sprintf("more than %d clients with tools in one session", maxActiveClients)
 	}
@@ -80,21 +80,21 @@ func forbidsJoining(s *Session, c *conn, a ahp.Action) string {
 
 func forbidsLeaving(s *Session, c *conn, a ahp.Action) string {
 	if a.(ahp.SessionActiveClientRemoved).ClientID != c.client.id {
-		return "a client takes back its own tools alone"
+		return "a client may withdraw only its own tools"
 	}
 	return ""
 }
 
 func forbidsClosedTo(s *Session, c *conn, _ ahp.Action) string {
 	if !s.open(c) {
-		return "only who created the session may do that"
+		return "only the client that created the session may do that"
 	}
 	return ""
 }
 
 func forbidsCancelling(s *Session, c *conn, a ahp.Action) string {
 	if t := s.talk.ActiveTurn; t == nil || t.ID != a.(ahp.ChatTurnCancelled).TurnID {
-		return "there is no such turn under way"
+		return "no such turn is running"
 	}
 	return forbidsClosedTo(s, c, a)
 }
@@ -102,18 +102,18 @@ func forbidsCancelling(s *Session, c *conn, a ahp.Action) string {
 func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 	call := s.callLocked(c, a)
 	if call == nil {
-		return "there is no such call of a tool of this client"
+		return "no such tool call of this client"
 	}
 	switch a := a.(type) {
 	case ahp.ChatToolCallConfirmed:
 		if a.Approved {
-			return "the call has been confirmed"
+			return "the call is already confirmed"
 		}
 	case ahp.ChatToolCallContentChanged:
 		return s.h.foreignBlockLocked(c, a.Content)
 	case ahp.ChatToolCallComplete:
 		if a.RequiresResultConfirmation {
-			return "this host has nobody who could confirm results"
+			return "this host cannot confirm results"
 		}
 		return s.h.foreignBlockLocked(c, a.Result.Content)
 	}
@@ -169,7 +169,7 @@ func (s *Session) acceptLocked(c *conn, a ahp.Action, origin *ahp.Origin) {
 	case ahp.ChatToolCallConfirmed:
 		// The reducers know no refusal of a call that runs: what ends it is the result that follows.
 		s.sayLocked(a, origin)
-		s.finishLocked(s.callLocked(c, a), failed("the machine has refused the call"+because(a.ReasonMessage)), nil)
+		s.finishLocked(s.callLocked(c, a), failed("the machine refused the call"+because(a.ReasonMessage)), nil)
 	case ahp.ChatToolCallContentChanged:
 		s.sayLocked(a, origin)
 	case ahp.ChatToolCallComplete:
@@ -221,7 +221,7 @@ func (s *Session) leaveLocked(cl *client, origin *ahp.Origin) {
 	delete(s.members, cl.id)
 	for _, call := range s.calls {
 		if call.client == cl {
-			s.finishLocked(call, failed("the machine has gone"), nil)
+			s.finishLocked(call, failed("the machine is offline"), nil)
 		}
 	}
 	s.applyLocked(ahp.SessionActiveClientRemoved{ClientID: cl.id}, origin, cl)
@@ -268,7 +268,7 @@ func (h *Host) departLocked(cl *client) (procs []ServerProcess) {
 		}
 		s.leaveLocked(cl, nil)
 		if s.creator == cl && cl.conn == nil && len(s.members)+len(s.calls)+len(s.channel.subs)+len(s.chat.subs)+len(h.heldLocked(s)) == 0 {
-			procs = append(procs, s.disposeLocked("its creator has gone")...)
+			procs = append(procs, s.disposeLocked("the session's creator has gone")...)
 		}
 	}
 	return procs

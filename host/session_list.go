@@ -25,13 +25,13 @@ func (c *conn) createSession(r *jsonrpc.Request) error {
 	case !utf8.Valid(r.Params):
 		return invalid(errNotText)
 	case len(r.Params) > maxPublished:
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params have %d bytes, at most %d are taken", len(r.Params), maxPublished)
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "the params have %d bytes, at most %d are allowed", len(r.Params), maxPublished)
 	case !c.may(rightTools) && !c.may(rightSessions):
 		return c.denied("create sessions")
 	case p.Provider != "" && p.Provider != provider:
-		return jsonrpc.Errorf(ahp.CodeProviderNotFound, "there is no provider %.80q, only %q", p.Provider, provider)
+		return jsonrpc.Errorf(ahp.CodeProviderNotFound, "unknown provider %.80q; this host has %q", p.Provider, provider)
 	case p.ActiveClient != nil && p.ActiveClient.ClientID != c.client.id:
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "activeClient: clientId is not that of the client that creates the session")
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "activeClient: clientId must be the client that creates the session")
 	}
 	c.h.mu.Lock()
 	s, err := c.createSessionLocked(&p)
@@ -57,7 +57,7 @@ func (c *conn) createSessionLocked(p *ahp.CreateSessionParams) (*Session, error)
 	case c.closing:
 		return nil, errClosing
 	case c.h.channelLocked(p.Channel) != nil || c.h.starting[p.Channel]:
-		return nil, jsonrpc.Errorf(ahp.CodeSessionAlreadyExists, "there is a channel with this URI")
+		return nil, jsonrpc.Errorf(ahp.CodeSessionAlreadyExists, "a channel with this URI exists")
 	case own >= maxClientSessions:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d sessions of one client", maxClientSessions)
 	}
@@ -80,7 +80,7 @@ func (c *conn) disposeSession(r *jsonrpc.Request) error {
 	switch {
 	case s == nil || s.uri != p.Channel || !c.seesSessionLocked(s):
 		h.mu.Unlock()
-		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "there is no such session")
+		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "no such session")
 	case s.creator != c.client && !c.may(rightDispose):
 		h.mu.Unlock()
 		return c.denied("dispose of others' sessions")
@@ -105,7 +105,7 @@ func (c *conn) listSessions(r *jsonrpc.Request) error {
 	if p.Cursor != "" {
 		n, err := strconv.Atoi(p.Cursor)
 		if err != nil || n < 0 {
-			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursor is none of this host's")
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "cursor is not from this host")
 		}
 		from = n
 	}
@@ -161,7 +161,7 @@ func (e *entry) isFor(s *subscription) bool {
 func (s *subscription) lostLocked() {
 	s.next = s.ch.log.next
 	s.endLocked()
-	s.conn.closeLocked(closeStalled, "fell behind in a session: reconnect")
+	s.conn.closeLocked(closeStalled, "this client fell behind in a session: reconnect")
 }
 
 // seesChannelLocked reports whether c may subscribe to one of the session's channels.

@@ -149,7 +149,7 @@ func TestResultText(t *testing.T) {
 		"nothing":        {ahp.ToolResult{Success: true, PastTenseMessage: ahp.Text{Value: "did it"}}, "did it", ""},
 		"failed":         {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("why")}}, "", "no\nwhy"},
 		"failed twice":   {ahp.ToolResult{Error: failed, Content: []ahp.ToolContent{ahp.TextContent("no")}}, "", "no"},
-		"failed somehow": {ahp.ToolResult{}, "", "the tool has failed"},
+		"failed somehow": {ahp.ToolResult{}, "", "the tool failed"},
 	} {
 		text, err := host.ResultText(tt.result)
 		if text != tt.text || (err != nil) != (tt.fail != "") || err != nil && err.Error() != tt.fail {

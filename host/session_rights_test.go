@@ -97,17 +97,17 @@ func TestMachinesDoNotSeeEachOthersCalls(t *testing.T) {
 	call := a.work(s.URI())
 	o.await("the call", func() bool { return len(o.talks[s.URI()].session.InputNeeded) == 1 })
 	// b can neither answer it, nor tell whether it is there.
-	const none = "there is no such channel"
+	const none = "no such channel"
 	if why := b.rejected(call.Chat, done(call)); why != none {
 		t.Errorf("another machine answers: %q", why)
 	}
-	if why := b.rejected("ahp-chat:/none", done(call)); why != "there is no such terminal" && why != none {
+	if why := b.rejected("ahp-chat:/none", done(call)); why != "no such terminal" && why != none {
 		t.Errorf("a chat that is not there: %q", why)
 	}
-	if why := b.rejected(s.URI(), ahp.SessionActiveClientRemoved{ClientID: "a"}); !strings.Contains(why, "its own tools alone") {
+	if why := b.rejected(s.URI(), ahp.SessionActiveClientRemoved{ClientID: "a"}); !strings.Contains(why, "only its own tools") {
 		t.Errorf("another machine removes it: %q", why)
 	}
-	if why := b.rejected(s.URI(), activeClient("a", "forged")); !strings.Contains(why, "its own tools alone") {
+	if why := b.rejected(s.URI(), activeClient("a", "forged")); !strings.Contains(why, "only its own tools") {
 		t.Errorf("another machine publishes for it: %q", why)
 	}
 	if why := b.rejected(s.URI(), ahp.SessionInputNeededSet{Request: ahp.InputRequest{ID: "x", Kind: "chatInput", Chat: call.Chat}}); !strings.Contains(why, "may not dispatch") {
@@ -227,10 +227,10 @@ func TestHostileMachineInASession(t *testing.T) {
 	for name, tt := range map[string]struct{ uri, action, want string }{
 		"no type":               {call.Chat, `{}`, ""},
 		"not an object":         {call.Chat, `7`, ""},
-		"another call":          {call.Chat, `{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"call-1","result":{"success":true}}`, "no such call"},
+		"another call":          {call.Chat, `{"type":"chat/toolCallComplete","turnId":"t","toolCallId":"call-1","result":{"success":true}}`, "no such tool call"},
 		"another turn":          {call.Chat, `{"type":"chat/turnCancelled","turnId":"t","duration":0}`, "no such turn"},
 		"without an id":         {call.Chat, `{"type":"chat/toolCallContentChanged","content":[]}`, "missing"},
-		"approved":              {call.Chat, `{"type":"chat/toolCallConfirmed",` + id + `,"approved":true,"confirmed":"setting"}`, "has been confirmed"},
+		"approved":              {call.Chat, `{"type":"chat/toolCallConfirmed",` + id + `,"approved":true,"confirmed":"setting"}`, "already confirmed"},
 		"another's terminal":    {call.Chat, `{"type":"chat/toolCallContentChanged",` + id + `,"content":[{"type":"terminal","resource":"ahp-terminal:/b","title":"t"}]}`, "not this client's"},
 		"the host's words":      {call.Chat, `{"type":"chat/toolCallStart",` + id + `,"toolName":"x","displayName":"x"}`, "may not dispatch"},
 		"a turn":                {call.Chat, `{"type":"chat/turnStarted","turnId":"x","message":{"text":"hi","origin":{"kind":"user"}}}`, "may not dispatch"},
@@ -238,8 +238,8 @@ func TestHostileMachineInASession(t *testing.T) {
 		"the session's on chat": {call.Chat, `{"type":"session/titleChanged","title":"t"}`, "may not dispatch"},
 		"the chat's on session": {sessionURI, `{"type":"chat/toolCallComplete",` + id + `,"result":{"success":true}}`, "may not dispatch"},
 		"a terminal's":          {sessionURI, `{"type":"terminal/input","data":"x"}`, "may not dispatch"},
-		"large tools":           {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"x","description":"` + large[:16<<10] + `"},{"name":"y","inputSchema":{"x":"` + large[:60<<10] + `"}}]}}`, "at most 65536 are taken"},
-		"a tool's name":         {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"a b"}]}}`, "something else than letters"},
+		"large tools":           {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"x","description":"` + large[:16<<10] + `"},{"name":"y","inputSchema":{"x":"` + large[:60<<10] + `"}}]}}`, "at most 65536 are allowed"},
+		"a tool's name":         {sessionURI, `{"type":"session/activeClientSet","activeClient":{"clientId":"a","tools":[{"name":"a b"}]}}`, "may hold only letters"},
 		"no tools":              {sessionURI, `{"type":"session/activeClientSet"}`, "activeClient is missing"},
 		"no UTF-8":              {call.Chat, `{"type":"chat/toolCallContentChanged",` + id + `,"content":[{"type":"x","y":"` + "\xff" + `"}]}`, "not valid UTF-8"},
 		"a title":               {sessionURI, `{"type":"session/titleChanged","title":"` + large[:5000] + `"}`, "title"},

@@ -311,7 +311,7 @@ func clientInteracts(f *flow) {
 	f.end(call)
 	f.awaitClaim(uri, f.background())
 	f.says(uri, ahp.TerminalInput{Data: "q"}, "held by a session: claim it first")
-	f.says(uri, ahp.TerminalClaimed{Claim: ahp.ClientClaim("another")}, "for itself alone")
+	f.says(uri, ahp.TerminalClaimed{Claim: ahp.ClientClaim("another")}, "only for itself")
 	f.says(uri, ahp.TerminalClaimed{Claim: ahp.ClientClaim("person")}, "")
 	f.says(uri, ahp.TerminalInput{Data: "ls\r\n"}, "")
 	f.person.awaitText(uri, "ls\r\n")
@@ -484,7 +484,7 @@ func TestCallsThatFail(t *testing.T) {
 	}{
 		"refused": {func(s scene) {
 			s.laptop.dispatch(s.call.Chat, ahp.ChatToolCallConfirmed{ToolCallRef: ref(s.call), Reason: ahp.ReasonDenied, ReasonMessage: ahp.PlainText("not today")})
-		}, "the machine has refused the call: not today"},
+		}, "the machine refused the call: not today"},
 		"failed": {func(s scene) {
 			a := done(s.call).(ahp.ChatToolCallComplete)
 			a.Result.Success, a.Result.Error = false, &ahp.ToolError{Message: "no such file"}
@@ -492,13 +492,13 @@ func TestCallsThatFail(t *testing.T) {
 		}, "no such file"},
 		"too large": {func(s scene) {
 			s.laptop.dispatch(s.call.Chat, done(s.call, ahp.TextContent(strings.Repeat("x", 300<<10))))
-		}, "at most 262144 are taken"},
-		"gone":       {func(s scene) { s.laptop.close() }, "the machine has gone"},
-		"begun anew": {func(s scene) { connect(s.t, s.h, "laptop", viewOptions{}) }, "the machine has gone"},
+		}, "at most 262144 are allowed"},
+		"gone":       {func(s scene) { s.laptop.close() }, "the machine is offline"},
+		"begun anew": {func(s scene) { connect(s.t, s.h, "laptop", viewOptions{}) }, "the machine is offline"},
 		"unsubscribed": {func(s scene) {
 			_ = s.laptop.peer.Notify(s.t.Context(), ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: sessionURI})
-		}, "the machine has gone"},
-		"taken back":        {func(s scene) { s.laptop.dispatch(sessionURI, ahp.SessionActiveClientRemoved{ClientID: "laptop"}) }, "the machine has gone"},
+		}, "the machine is offline"},
+		"taken back":        {func(s scene) { s.laptop.dispatch(sessionURI, ahp.SessionActiveClientRemoved{ClientID: "laptop"}) }, "the machine is offline"},
 		"cancelled":         {func(s scene) { s.laptop.dispatch(s.call.Chat, ahp.ChatTurnCancelled{TurnID: s.call.TurnID}) }, "the turn was cancelled"},
 		"nobody waits":      {func(s scene) { s.cancel() }, "context canceled"},
 		"session disposed":  {func(s scene) { session, _ := s.h.Session(sessionURI); session.Dispose(); session.Dispose() }, "disposed of"},

@@ -88,7 +88,7 @@ func (c *Call) settle(ctx context.Context, uri string, patience time.Duration) (
 	if will, ok := t.proc.(Reporter); reports || !ok || !will.Reports() {
 		return reports, nil
 	}
-	late := errors.New("its shell is not ready yet")
+	late := errors.New("the shell is not ready yet")
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
 	defer cancel()
 	return true, c.Ready(ctx, uri)
@@ -98,10 +98,10 @@ func (c *Call) settle(ctx context.Context, uri string, patience time.Duration) (
 func vacant(look lookedAt) error {
 	i := look.Info()
 	if i.Exit != nil {
-		return fmt.Errorf("terminal %s has exited; leave terminalId out to have another shell", i.ID)
+		return fmt.Errorf("terminal %s has exited; leave out terminalId to start another shell", i.ID)
 	}
 	if all := look.Commands(); len(all) > 0 && all[len(all)-1].Running {
-		return fmt.Errorf("terminal %s still runs %q: wait for it with wait_terminal, interrupt it with write_terminal, or leave terminalId out to have another shell", i.ID, i.Running)
+		return fmt.Errorf("terminal %s still runs %q: wait for it with wait_terminal, interrupt it with write_terminal, or leave out terminalId to start another shell", i.ID, i.Running)
 	}
 	return nil
 }
@@ -180,11 +180,11 @@ func (c *Call) take(ref string) (uri string, err error) {
 	uri, used, err := c.s.find(ref)
 	switch {
 	case errors.Is(err, mcp.ErrNotFound):
-		return "", fmt.Errorf("there is no terminal %.60q; list_terminals shows those there are", ref)
+		return "", fmt.Errorf("no terminal %.60q; list_terminals lists them", ref)
 	case err != nil:
 		return "", err
 	case used:
-		return "", fmt.Errorf("terminal %s is in use by another call of yours: wait for its end", idOf(uri))
+		return "", fmt.Errorf("terminal %s is in use by another call of yours: wait until that has ended", idOf(uri))
 	}
 	if err := c.Claim(uri); err != nil {
 		return "", shellError(idOf(uri), err)
@@ -206,9 +206,9 @@ func (s *Session) find(ref string) (uri string, used bool, err error) {
 		case s.holds(t):
 			return t.uri, t.state.Claim.ToolCallID != "", nil
 		case t.creator == s.holder:
-			return "", false, fmt.Errorf("a person has taken terminal %s: it is yours again when they give it back to your session", id)
+			return "", false, fmt.Errorf("the user has taken over terminal %s: wait until the user gives it back", id)
 		default:
-			return "", false, fmt.Errorf("terminal %s is not one of yours: you can only read it", id)
+			return "", false, fmt.Errorf("terminal %s is not yours: you can only read it", id)
 		}
 	}
 	return "", false, mcp.ErrNotFound
@@ -217,7 +217,7 @@ func (s *Session) find(ref string) (uri string, used bool, err error) {
 // shellError says what has become of a shell that cannot be used.
 func shellError(id string, err error) error {
 	if errors.Is(err, ErrDetached) {
-		return fmt.Errorf("terminal %s was taken from this call: list_terminals shows whether it is still there", id)
+		return fmt.Errorf("terminal %s was taken from this call: list_terminals shows whether it still exists", id)
 	}
-	return fmt.Errorf("terminal %s: %w; it is still there, see read_terminal and kill_terminal", id, err)
+	return fmt.Errorf("terminal %s: %w; the terminal still exists, see read_terminal and kill_terminal", id, err)
 }

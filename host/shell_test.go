@@ -348,7 +348,7 @@ func shellIsTaken(d *desk) {
 	d.person.awaitText(uri, "made ls\r\n$ ")
 	for tool, args := range map[string]map[string]any{"run_command": {"command": "make"}, "write_terminal": {"input": "x"}, "kill_terminal": {}} {
 		args["terminalId"] = o.TerminalID
-		if got := d.refused(tool, args); !strings.Contains(got, "a person has taken") {
+		if got := d.refused(tool, args); !strings.Contains(got, "the user has taken over") {
 			d.t.Errorf("%s: %s", tool, got)
 		}
 	}
@@ -371,11 +371,11 @@ func shellsEnd(d *desk) {
 	if err := d.person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: before}, nil); err != nil {
 		d.t.Fatal(err)
 	}
-	if got := <-answered; !strings.Contains(got, "ended from outside") {
+	if got := <-answered; !strings.Contains(got, "was cancelled") {
 		d.t.Errorf("the call is answered %q", got)
 	}
 	d.person.await("no terminals", func() bool { return len(d.person.root.Terminals) == 0 })
-	if got := d.refused("run_command", map[string]any{"command": "make", "terminalId": kept.TerminalID}); !strings.Contains(got, "there is no terminal") {
+	if got := d.refused("run_command", map[string]any{"command": "make", "terminalId": kept.TerminalID}); !strings.Contains(got, "no terminal") {
 		d.t.Errorf("in a shell of before: %s", got)
 	}
 	if o := d.run(map[string]any{"command": "make"}); o.Reason != "command" {
@@ -408,15 +408,15 @@ func TestAgentShellMistakes(t *testing.T) {
 		{"run_command", map[string]any{"command": "a\x1b[31m"}, "one line"},
 		{"run_command", map[string]any{"command": strings.Repeat("x", 4001)}, "4001 bytes"},
 		{"run_command", map[string]any{"command": "make", "timeoutMs": 600_001}, "out of range"},
-		{"run_command", map[string]any{"command": "make", "cwd": "/", "terminalId": "pty-x"}, "cwd is for a new shell"},
-		{"run_command", map[string]any{"command": "make", "terminalId": "pty-x"}, "there is no terminal"},
-		{"run_command", map[string]any{"command": "make", "terminalId": all[0].ID}, "not one of yours"},
-		{"run_command", map[string]any{"command": "make", "terminalId": all[1].ID}, "not one of yours"},
-		{"write_terminal", map[string]any{"terminalId": all[0].ID, "input": "x"}, "not one of yours"},
-		{"write_terminal", map[string]any{"terminalId": all[1].ID, "input": "x"}, "not one of yours"},
+		{"run_command", map[string]any{"command": "make", "cwd": "/", "terminalId": "pty-x"}, "cwd is only for a new shell"},
+		{"run_command", map[string]any{"command": "make", "terminalId": "pty-x"}, "no terminal"},
+		{"run_command", map[string]any{"command": "make", "terminalId": all[0].ID}, "is not yours"},
+		{"run_command", map[string]any{"command": "make", "terminalId": all[1].ID}, "is not yours"},
+		{"write_terminal", map[string]any{"terminalId": all[0].ID, "input": "x"}, "is not yours"},
+		{"write_terminal", map[string]any{"terminalId": all[1].ID, "input": "x"}, "is not yours"},
 		{"write_terminal", map[string]any{"terminalId": all[1].ID, "input": ""}, "1 to 65536"},
-		{"kill_terminal", map[string]any{"terminalId": all[0].ID}, "not one of yours"},
-		{"kill_terminal", map[string]any{"terminalId": all[1].ID}, "not one of yours"},
+		{"kill_terminal", map[string]any{"terminalId": all[0].ID}, "is not yours"},
+		{"kill_terminal", map[string]any{"terminalId": all[1].ID}, "is not yours"},
 	} {
 		if got := d.refused(tt.tool, tt.args); !strings.Contains(got, tt.want) {
 			t.Errorf("%s %v: %s, want %q in it", tt.tool, tt.args, got, tt.want)

@@ -14,7 +14,7 @@ import (
 )
 
 // shellGuide is for models that may run commands at the host.
-const shellGuide = `run_command, write_terminal and kill_terminal are about shells of this host itself that belong to your session (owner "agent" in list_terminals). run_command starts one and runs a command line in it, or runs it in one that you have already; a server goes on behind the scenes with "background": true, and wait_terminal waits for what it prints. People at the host see these shells and may take one in hand: then it is theirs until they give it back.`
+const shellGuide = `run_command, write_terminal and kill_terminal are about shells of this host itself that belong to your session (owner "agent" in list_terminals). run_command starts one and runs a command line in it, or in one that you already have; with "background": true a server runs on, and wait_terminal waits for its output. People at the host see these shells and may take one over: then only they can type until they give it back.`
 
 // Bounds of agents' shells.
 const (
@@ -28,9 +28,9 @@ const (
 )
 
 var (
-	errNoAgentSession = errors.New("you have no session at this host: it was disposed of this moment, or there are too many; try again")
-	errShells         = fmt.Errorf("you have %d shells, the most that is allowed: end one with kill_terminal, or use one of them with terminalId", maxShells)
-	errCallEnded      = errors.New("the call was ended from outside: somebody has cancelled it or disposed of its session; list_terminals shows what is left")
+	errNoAgentSession = errors.New("you have no session at this host: it was just disposed of, or there are too many; try again")
+	errShells         = fmt.Errorf("you have %d shells, the maximum: end one with kill_terminal, or use one with terminalId", maxShells)
+	errCallEnded      = errors.New("the call was cancelled, or its session was disposed of; list_terminals shows what is left")
 )
 
 // shellTool is one of the tools by which agents use shells of the host's.
@@ -75,7 +75,7 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = c.End(failed("it ran into a bug")) }() // otherwise it has ended already
+	defer func() { _ = c.End(failed("the tool ran into a bug")) }() // otherwise it has ended already
 	h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: s.uri, Detail: t.name})
 	answer, err := do(ctx, c)
 	var text []byte
@@ -95,17 +95,17 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 	return string(text), nil
 }
 
-const shellIDSchema = `"terminalId":{"type":"string","description":"id or name of a shell that run_command has started"}`
+const shellIDSchema = `"terminalId":{"type":"string","description":"id or name of a shell that run_command started"}`
 
 var runTool = shellTool{
 	name: "run_command", title: "Run a command at this host",
-	description: "Run a command line in a shell of this host and wait for its end: in a new shell, or in one of yours that runs nothing (terminalId). Answers with the reason that ended the wait, the exit code, the newest 8 KB of output, and a cursor for read_terminal. " +
-		"Reasons: command (it has finished), timeout and background (it goes on in the background), detached (a person let it go on without you), exit (the shell has ended), idle (this shell does not report its commands, and printed nothing for 2 s). You may have 8 shells: end those that you do not need with kill_terminal.",
+	description: "Run a command line in a shell of this host and wait for its end: in a new shell, or in an idle shell of yours (terminalId). Answers with the reason that ended the wait, the exit code, the newest 8 KB of output, and a cursor for read_terminal. " +
+		"Reasons: command (it has finished), timeout and background (it runs on in the background), detached (a person let it run on without you), exit (the shell has ended), idle (this shell does not report its commands, and printed nothing for 2 s). You may have 8 shells: end unneeded ones with kill_terminal.",
 	schema: `{"type":"object","properties":{"command":{"type":"string","description":"one line for the shell, such as: npm run dev"},` +
-		`"terminalId":{"type":"string","description":"run it in this shell, which run_command has started; default: a new one"},` +
+		`"terminalId":{"type":"string","description":"run in this shell, which run_command started; default: a new shell"},` +
 		`"cwd":{"type":"string","description":"absolute directory for a new shell; default: the home directory"},` +
 		`"background":{"type":"boolean","description":"do not wait: for servers and watchers"},` +
-		`"timeoutMs":{"type":"integer","minimum":1,"maximum":600000,"description":"wait at most so long, default 30000"}},` +
+		`"timeoutMs":{"type":"integer","minimum":1,"maximum":600000,"description":"wait at most this long, default 30000"}},` +
 		`"required":["command"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
 		var in runArgs
@@ -119,7 +119,7 @@ var runTool = shellTool{
 
 var writeTool = shellTool{
 	name: "write_terminal", title: "Write to a shell at this host",
-	description: "Type into a shell of this host that run_command has started: answer a prompt, use a REPL, press Ctrl-C. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
+	description: "Type into a shell of this host that run_command started: answer a prompt, use a REPL, press Ctrl-C. Returns the cursor from before the input: read_terminal or wait_terminal with it as since show what came of it.",
 	schema: `{"type":"object","properties":{` + shellIDSchema + `,"input":{"type":"string","description":"text, as typed; control characters are allowed, such as \\u0003 for Ctrl-C"},` +
 		`"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
@@ -137,7 +137,7 @@ var writeTool = shellTool{
 
 var killTool = shellTool{
 	name: "kill_terminal", title: "End a shell at this host",
-	description: "End a shell that run_command has started, with everything that runs in it, and remove it.",
+	description: "End a shell that run_command started, with everything that runs in it, and remove it.",
 	schema:      `{"type":"object","properties":{` + shellIDSchema + `},"required":["terminalId"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
 		var in shellID
@@ -160,11 +160,11 @@ func (in *runArgs) check() error {
 	case strings.TrimSpace(in.Command) == "":
 		return errors.New("command is missing")
 	case len(in.Command) > maxShellLine:
-		return fmt.Errorf("command has %d bytes, at most %d are taken: put it into a file and run that", len(in.Command), maxShellLine)
+		return fmt.Errorf("command has %d bytes, at most %d are allowed: put it into a file and run that", len(in.Command), maxShellLine)
 	case strings.ContainsFunc(in.Command, unicode.IsControl):
 		return errors.New("command must be one line without control characters: join commands by && or ; or put them into a file and run that")
 	case in.TerminalID != "" && in.Cwd != "":
-		return errors.New("cwd is for a new shell: leave terminalId out, or begin the command with cd")
+		return errors.New("cwd is only for a new shell: leave out terminalId, or begin the command with cd")
 	case in.TimeoutMs != nil && (*in.TimeoutMs < 1 || *in.TimeoutMs > maxShellWait.Milliseconds()):
 		return fmt.Errorf("timeoutMs %d is out of range, it must be 1 to %d", *in.TimeoutMs, maxShellWait.Milliseconds())
 	}

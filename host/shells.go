@@ -106,7 +106,7 @@ func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
 	case why == nil && fromOtherPage(r):
 		why = errForeignSite
 	case why == nil && !p.may(rightShells):
-		why = &refusal{status: http.StatusForbidden, text: "this token is not an administrator's"}
+		why = &refusal{status: http.StatusForbidden, text: "this needs an administrator's token"}
 	}
 	if why != nil {
 		h.refuse(w, r, why)
@@ -120,7 +120,7 @@ func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string][]Shell{"shells": append([]Shell{}, h.shells()...)}) // fails only with the connection
 	case one && r.Method == http.MethodDelete:
 		if !h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil) {
-			http.Error(w, "there is no such shell", http.StatusNotFound)
+			http.Error(w, "no such shell", http.StatusNotFound)
 			return
 		}
 		w.WriteHeader(http.StatusNoContent)
@@ -169,7 +169,7 @@ func (h *Host) endLonely(grace time.Duration) {
 			}
 			still[t] = since
 			if time.Since(since) >= grace {
-				h.endShell(t.id, remote{name: "tether-host"}, "no client has come back to it", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
+				h.endShell(t.id, remote{name: "tether-host"}, "no client came back", func(now *terminal) bool { return now == t && !h.aloneLocked(t).IsZero() })
 			}
 		}
 		counts = still

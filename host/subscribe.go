@@ -7,7 +7,7 @@ import (
 	"tether/jsonrpc"
 )
 
-var errUnknownChannel = jsonrpc.Errorf(ahp.CodeNotFound, "there is no such channel")
+var errUnknownChannel = jsonrpc.Errorf(ahp.CodeNotFound, "no such channel")
 
 // subscribe begins deliveries of a channel. The snapshot is taken when it can be sent, so that any number of requests
 // cost no memory.

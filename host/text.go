@@ -47,7 +47,7 @@ func (c *conn) output(d *ahp.Dispatch) {
 	case err != nil:
 		reason = "data is not a valid string"
 	case size > maxOutput:
-		reason = fmt.Sprintf("data has %d bytes, at most %d are taken", size, maxOutput)
+		reason = fmt.Sprintf("data has %d bytes, at most %d are allowed", size, maxOutput)
 	case max(d.Offset, t.applied) > maxPosition-int64(size):
 		reason = "the offset is out of range"
 	default:

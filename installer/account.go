@@ -43,7 +43,7 @@ func lookup(ctx context.Context, run Runner, name string) (*user.User, error) {
 	if failed == nil && len(f) == 7 {
 		return &user.User{Username: f[0], Uid: f[2], Gid: f[3], HomeDir: f[5]}, nil
 	}
-	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "name one with --user NAME, or make the user first"}
+	return nil, &Problem{Text: fmt.Sprintf("there is no user %q on this machine", name), Next: "give a user with --user NAME, or create the user first"}
 }
 
 // Dirs are the directories of the service's daemon, on the system goos. Of one

@@ -35,9 +35,9 @@ func write(path, text string) (err error) {
 }
 
 func notWritten(path string, err error) error {
-	next := "make room on the disk, or see who may write there; nothing was changed"
+	next := "free space on the disk, or check the permissions; nothing was changed"
 	if errors.Is(err, fs.ErrPermission) {
-		next = "see to it that you may write to " + filepath.Dir(path) + "; nothing was changed"
+		next = "get write access to " + filepath.Dir(path) + "; nothing was changed"
 	}
 	return &Problem{Text: "write " + path, Next: next, Err: err}
 }

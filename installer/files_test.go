@@ -53,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	defer f.Close()
 	_, err = f.WriteString("x")
 	p, ok := errors.AsType[*Problem](notWritten("/x/unit", err))
-	if !ok || !errors.Is(p, err) || !strings.Contains(p.Next, "make room") {
+	if !ok || !errors.Is(p, err) || !strings.Contains(p.Next, "free space") {
 		t.Errorf("got %v", p)
 	}
 }

@@ -105,7 +105,7 @@ func (m *launchd) conflict(s, was Service, found bool) error {
 	if !m.system {
 		_, other, ok, err := installed(filepath.Join(m.daemon, PlistName))
 		if err == nil && ok && other.User == s.User {
-			return &Problem{Text: "tether runs for " + s.User + " already, as a service of the machine", Next: "keep that one, or remove it first: sudo tether service uninstall --system"}
+			return &Problem{Text: "tether runs for " + s.User + " already, as a service of the machine", Next: "keep that service, or remove it first: sudo tether service uninstall --system"}
 		}
 		return nil
 	}
@@ -115,7 +115,7 @@ func (m *launchd) conflict(s, was Service, found bool) error {
 	}
 	if path := filepath.Join(s.UserHome, "Library/LaunchAgents", PlistName); exists(path) {
 		return &Problem{Text: "tether is a service of " + s.User + "'s own already: " + path,
-			Next: "keep that one, or let " + s.User + " remove it first: tether service uninstall"}
+			Next: "keep that service, or let " + s.User + " remove it first: tether service uninstall"}
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func (m *launchd) bootout(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-	return errors.Join(errors.New("launchd does not let go of the service"), err)
+	return errors.Join(errors.New("launchd did not remove the service"), err)
 }
 
 // Uninstall implements Manager.
@@ -168,7 +168,7 @@ func (m *launchd) Start(ctx context.Context) error {
 	}
 	_, err := m.run(ctx, "launchctl", "bootstrap", strings.TrimSuffix(target, "/"+Label), m.path())
 	if err != nil {
-		return &Problem{Text: "launchd does not take the service", Err: err, Next: "see whether System Settings, Login Items, lets it run in the background"}
+		return &Problem{Text: "launchd refused the service", Err: err, Next: "see whether System Settings, Login Items, lets it run in the background"}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (m *scm) Install(ctx context.Context, s Service) (Change, error) {
 		}
 	}
 	if err := c.Install(); err != nil {
-		return Unchanged, &Problem{Text: "Windows does not take the service", Err: err, Next: "set " + PasswordVar + " to the password of " + s.User}
+		return Unchanged, &Problem{Text: "Windows refused the service", Err: err, Next: "set " + PasswordVar + " to the password of " + s.User}
 	}
 	if err := m.start(c); err != nil {
 		return Unchanged, undo(err, c.Uninstall)

@@ -55,8 +55,8 @@ func (m *systemd) explain(err error) error {
 	case m.system && says("ccess denied", "uthentication required", "ermission denied"):
 		return noRights(err)
 	case says("connect to bus", "connect to user scope bus", "XDG_RUNTIME_DIR"):
-		return &Problem{Text: "your own systemd does not answer", Err: err,
-			Next: "log in as yourself instead of by su or sudo, or let yourself linger: sudo loginctl enable-linger YOUR-NAME"}
+		return &Problem{Text: "your user's systemd does not answer", Err: err,
+			Next: "log in directly instead of with su or sudo, or enable lingering: sudo loginctl enable-linger YOUR-NAME"}
 	case says("executable file not found"):
 		return noSystemd()
 	}
@@ -64,12 +64,12 @@ func (m *systemd) explain(err error) error {
 }
 
 func noRights(err error) error {
-	return &Problem{Text: "a service of the machine takes an administrator", Err: err, Next: "use sudo; or leave --system away for a service of your own"}
+	return &Problem{Text: "a service of the machine needs an administrator", Err: err, Next: "use sudo; or leave out --system for a service of your own"}
 }
 
 func noSystemd() error {
-	return &Problem{Text: "systemd does not run here, so there is nothing that would start the service",
-		Next: "tether daemon --background starts it for now; call that where this system starts programs, such as in your ~/.profile"}
+	return &Problem{Text: "systemd does not run here, so nothing would start the service",
+		Next: "tether daemon --background starts the daemon now; put that where this system starts programs, such as ~/.profile"}
 }
 
 // check finds what stands in the way of anything at all.
@@ -98,7 +98,7 @@ func (m *systemd) path(ctx context.Context) (string, error) {
 			return filepath.Join(dir, UnitName), nil
 		}
 	}
-	return "", fmt.Errorf("your own systemd has no place for units: it says %q", strings.TrimSpace(out))
+	return "", fmt.Errorf("your user's systemd has no directory for units: %q", strings.TrimSpace(out))
 }
 
 // Install implements Manager.
@@ -203,9 +203,9 @@ func (m *systemd) start(ctx context.Context, start func() error) error {
 		return err
 	}
 	if said := m.lastWords(context.WithoutCancel(ctx), began); said != "" {
-		err = fmt.Errorf("%w\nits last words were:\n%s", err, said)
+		err = fmt.Errorf("%w\nits last output:\n%s", err, said)
 	}
-	return &Problem{Text: "the service does not start", Err: err, Next: "put that right and try again; tether daemon runs it in the foreground"}
+	return &Problem{Text: "the service does not start", Err: err, Next: "repair that and try again; tether daemon runs the daemon in the foreground"}
 }
 
 // conflict finds a service that would serve the same user.
@@ -213,7 +213,7 @@ func (m *systemd) conflict(s, was Service, found bool) error {
 	if !m.system {
 		_, other, ok, err := installed(filepath.Join(m.places.system, UnitName))
 		if err == nil && ok && other.User == s.User {
-			return &Problem{Text: "tether runs for " + s.User + " already, as a service of the machine", Next: "keep that one, or remove it first: sudo tether service uninstall --system"}
+			return &Problem{Text: "tether runs for " + s.User + " already, as a service of the machine", Next: "keep that service, or remove it first: sudo tether service uninstall --system"}
 		}
 		return nil
 	}
@@ -223,7 +223,7 @@ func (m *systemd) conflict(s, was Service, found bool) error {
 	}
 	if path := filepath.Join(s.UserHome, ".config/systemd/user", UnitName); exists(path) {
 		return &Problem{Text: fmt.Sprintf("tether is a service of %s's own already: %s", s.User, path),
-			Next: "keep that one, or let " + s.User + " remove it first: tether service uninstall"}
+			Next: "keep that service, or let " + s.User + " remove it first: tether service uninstall"}
 	}
 	return nil
 }

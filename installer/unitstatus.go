@@ -61,7 +61,7 @@ func (m *systemd) advise(st *Status, shown map[string]string) {
 		st.Advice = append(st.Advice, "tether service logs says why it failed")
 	}
 	if !st.Enabled {
-		st.Advice = append(st.Advice, "it does not start by itself: tether service install")
+		st.Advice = append(st.Advice, "the service does not start by itself: tether service install")
 	}
 	if name := st.Service.User; name != "" && !m.lingers(name) {
 		st.Advice = append(st.Advice, "it starts when "+name+" logs in and ends with the last logout; to have it from the start of the machine on: loginctl enable-linger "+name)

@@ -84,7 +84,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := subscribe(256); err == nil || !strings.Contains(err.Error(), "256 terminals are subscribed to, the most that is allowed") {
+	if err := subscribe(256); err == nil || !strings.Contains(err.Error(), "256 terminals are subscribed, the maximum") {
 		t.Errorf("one more: %v", err)
 	}
 	if err := subscribe(3); err != nil {

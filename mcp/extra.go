@@ -88,7 +88,7 @@ func (s *Server) register(e Extra) {
 }
 
 // errToolGone is answered to a call of a tool that is not offered any more.
-var errToolGone = errors.New("this tool is not offered any more: list the tools again")
+var errToolGone = errors.New("this tool is no longer offered: list the tools again")
 
 // callExtra calls the tool of that name as it is now. Whatever it answers was
 // written elsewhere.

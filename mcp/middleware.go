@@ -17,7 +17,7 @@ var undeclared = map[string]bool{"prompts/list": true, "prompts/get": true, "log
 func correct(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if undeclared[method] {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("there is no method %q", method)}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("unknown method %q", method)}
 		}
 		answer, err := next(ctx, method, req)
 		if r, ok := answer.(*sdk.ReadResourceResult); ok && err == nil {

@@ -10,7 +10,7 @@ import (
 func (s *Server) promoteTool() tool {
 	return tool{
 		name: "promote_terminal", title: "Promote a terminal",
-		description: "Promote a background terminal of yours to visible, for example when a dev server is ready. Transfers ownership to the user for good: it does not time out any more, and you can read it but no longer type into it or kill it.",
+		description: "Promote a background terminal of yours to visible, for example when a dev server is ready. Transfers ownership to the user for good: it no longer times out, and you can read it but no longer type into it or kill it.",
 		schema:      targetSchema,
 		hints:       sdk.ToolAnnotations{DestructiveHint: no(), OpenWorldHint: no()},
 		call: func(_ context.Context, c call) (result, error) {

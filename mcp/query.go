@@ -71,7 +71,7 @@ func (q query) read(ctx context.Context, t Terminal) (*readResult, error) {
 	var err error
 	switch {
 	case q.since > i.End:
-		return nil, fmt.Errorf("since %d lies beyond the end of the output, which is %d", q.since, i.End)
+		return nil, fmt.Errorf("since %d is beyond the end of the output, %d", q.since, i.End)
 	case q.format == formatScreen:
 		begin, err = q.readScreen(ctx, t, i, r)
 	case q.since >= 0:

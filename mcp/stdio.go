@@ -58,7 +58,7 @@ func (s *Server) enter() error {
 	case s.closed:
 		return errors.New("the server is shutting down")
 	case s.sessions >= s.opts.Sessions:
-		return fmt.Errorf("%w: %d, the most that is allowed", ErrTooMany, s.sessions)
+		return fmt.Errorf("%w: %d, the maximum", ErrTooMany, s.sessions)
 	}
 	s.sessions++
 	s.wg.Add(1)

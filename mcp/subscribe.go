@@ -58,7 +58,7 @@ func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	w := q.watched[uri]
 	if w == nil {
 		if len(q.watched) >= maxWatched {
-			return fmt.Errorf("%d terminals are subscribed to, the most that is allowed", maxWatched)
+			return fmt.Errorf("%d terminals are subscribed, the maximum", maxWatched)
 		}
 		ctx, cancel := context.WithCancel(s.ctx)
 		w = &watch{sessions: map[*sdk.ServerSession]bool{}, cancel: cancel}

@@ -126,7 +126,7 @@ func Decode(args json.RawMessage, into any) error {
 		return fmt.Errorf("%s must be %s, not %s", name, kindOf(wrong.Type), wrong.Value)
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("there is no argument %s; there are %s", name, strings.Join(fields(into), ", "))
+		return fmt.Errorf("unknown argument %s; known arguments: %s", name, strings.Join(fields(into), ", "))
 	}
 	return fmt.Errorf("arguments: %w", err)
 }
@@ -174,7 +174,7 @@ const targetSchema = `{"type":"object","properties":{` + terminalSchema + `},"re
 
 func (t target) check() error {
 	if t.TerminalID == "" {
-		return errors.New("terminalId is missing; list_terminals shows those there are")
+		return errors.New("terminalId is missing; list_terminals lists the terminals")
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (s said) Error() string { return string(s) }
 func about(id string, err error) error {
 	switch {
 	case errors.Is(err, ErrNotFound):
-		return said(fmt.Sprintf("Terminal not found: %.60q; list_terminals shows those there are", id))
+		return said(fmt.Sprintf("Terminal not found: %.60q; list_terminals lists them", id))
 	case errors.Is(err, ErrExited):
 		return fmt.Errorf("terminal %s has exited; read_terminal shows what it printed", id)
 	}

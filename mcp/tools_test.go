@@ -41,8 +41,8 @@ func TestContract(t *testing.T) {
 		{"kill one that does not exist", "kill_terminal", m{"terminalId": "pty-gone"}, `{"terminated":true,"id":"pty-gone"}`, false},
 		{"type into the user's", "write_terminal", m{"terminalId": "pty-abc123", "input": "x"}, "Cannot write to visible or user-owned terminals", true},
 		{"signal the user's", "signal_terminal", m{"terminalId": "pty-abc123", "signal": "SIGINT"}, "Cannot send signals to visible or user-owned terminals", true},
-		{"read one that does not exist", "read_terminal", m{"terminalId": "pty-gone"}, `Terminal not found: "pty-gone"; list_terminals shows those there are`, true},
-		{"promote one that does not exist", "promote_terminal", m{"terminalId": "pty-gone"}, `Terminal not found: "pty-gone"; list_terminals shows those there are`, true},
+		{"read one that does not exist", "read_terminal", m{"terminalId": "pty-gone"}, `Terminal not found: "pty-gone"; list_terminals lists them`, true},
+		{"promote one that does not exist", "promote_terminal", m{"terminalId": "pty-gone"}, `Terminal not found: "pty-gone"; list_terminals lists them`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, isError := answer(t, session, c.tool, c.args)
@@ -121,14 +121,14 @@ func TestBadArguments(t *testing.T) {
 		args any
 		want string
 	}{
-		{"list_terminals", m{"all": true}, `there is no argument "all"; there are none`},
+		{"list_terminals", m{"all": true}, `unknown argument "all"; known arguments: none`},
 		{"list_terminals", []string{}, "the arguments must be an object, not array"},
-		{"read_terminal", m{}, "terminalId is missing; list_terminals shows those there are"},
-		{"read_terminal", nil, "terminalId is missing; list_terminals shows those there are"},
+		{"read_terminal", m{}, "terminalId is missing; list_terminals lists the terminals"},
+		{"read_terminal", nil, "terminalId is missing; list_terminals lists the terminals"},
 		{"read_terminal", m{"terminalId": 7}, "terminalId must be a string, not number"},
-		{"read_terminal", m{"terminal_id": "pty-a"}, `there is no argument "terminal_id"; there are terminalId, since, tail, grep, maxBytes, format`},
+		{"read_terminal", m{"terminal_id": "pty-a"}, `unknown argument "terminal_id"; known arguments: terminalId, since, tail, grep, maxBytes, format`},
 		{"read_terminal", m{"terminalId": "pty-a", "since": -1}, "since -1 is out of range, it must be 0 to 9007199254740992"},
-		{"read_terminal", m{"terminalId": "pty-a", "since": 1}, "since 1 lies beyond the end of the output, which is 0"},
+		{"read_terminal", m{"terminalId": "pty-a", "since": 1}, "since 1 is beyond the end of the output, 0"},
 		{"read_terminal", m{"terminalId": "pty-a", "since": "x"}, "since must be a whole number, not string"},
 		{"read_terminal", m{"terminalId": "pty-a", "since": 1.5}, "since must be a whole number, not number 1.5"},
 		{"read_terminal", m{"terminalId": "pty-a", "tail": 0}, "tail 0 is out of range, it must be 1 to 100000"},
@@ -136,7 +136,7 @@ func TestBadArguments(t *testing.T) {
 		{"read_terminal", m{"terminalId": "pty-a", "format": "html"}, `format "html" must be one of text, raw, screen`},
 		{"read_terminal", m{"terminalId": "pty-a", "grep": "("}, "grep: error parsing regexp: missing closing ): `(` (the syntax is RE2: no look-around, no back-references)"},
 		{"read_terminal", m{"terminalId": "pty-a", "grep": strings.Repeat("a", 1001)}, "grep has 1001 bytes, at most 1000 are allowed"},
-		{"read_terminal", m{"terminalId": "pty-\x1b[31m" + long}, `Terminal not found: "pty-\x1b[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; list_terminals shows those there are`},
+		{"read_terminal", m{"terminalId": "pty-\x1b[31m" + long}, `Terminal not found: "pty-\x1b[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; list_terminals lists them`},
 		{"spawn_background_terminal", m{"command": []string{"x"}}, "cwd is missing: the absolute path of a directory"},
 		{"spawn_background_terminal", m{"cwd": "/"}, `command is missing: a program and its arguments, such as ["npm","run","dev"]`},
 		{"spawn_background_terminal", m{"cwd": "/", "command": []string{""}}, `command is missing: a program and its arguments, such as ["npm","run","dev"]`},
@@ -149,8 +149,8 @@ func TestBadArguments(t *testing.T) {
 		{"write_terminal", m{"terminalId": "pty-a", "input": long}, "input has 70000 bytes, it must be 1 to 65536"},
 		{"write_terminal", m{"terminalId": "pty-a", "input": "x", "enter": "yes"}, "enter must be true or false, not string"},
 		{"signal_terminal", m{"terminalId": "pty-a", "signal": "9"}, `signal "9" must be one of SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGKILL, SIGTSTP, SIGSTOP, SIGCONT, SIGUSR1, SIGUSR2, SIGWINCH`},
-		{"kill_terminal", m{}, "terminalId is missing; list_terminals shows those there are"},
-		{"promote_terminal", m{"terminalId": "pty-a", "visible": true}, `there is no argument "visible"; there are terminalId`},
+		{"kill_terminal", m{}, "terminalId is missing; list_terminals lists the terminals"},
+		{"promote_terminal", m{"terminalId": "pty-a", "visible": true}, `unknown argument "visible"; known arguments: terminalId`},
 		{"wait_terminal", m{"terminalId": "pty-a", "pattern": "["}, "pattern: error parsing regexp: missing closing ]: `[` (the syntax is RE2: no look-around, no back-references)"},
 		{"wait_terminal", m{"terminalId": "pty-a", "timeoutMs": 600001}, "timeoutMs 600001 is out of range, it must be 0 to 600000"},
 		{"wait_terminal", m{"terminalId": "pty-a", "idleMs": 0}, "idleMs 0 is out of range, it must be 1 to 600000"},
@@ -158,7 +158,7 @@ func TestBadArguments(t *testing.T) {
 		{"wait_terminal", m{"terminalId": "pty-a", "url": "http://example.com/"}, `url names "example.com", it must be localhost, 127.0.0.1 or [::1]`},
 		{"wait_terminal", m{"terminalId": "pty-a", "url": "http://127.0.0.1@evil.example/"}, "url must not contain a user name or password"},
 		{"wait_terminal", m{"terminalId": "pty-a", "url": "file:///etc/passwd"}, `url "file:///etc/passwd" must begin with http:// or https://`},
-		{"wait_terminal", m{"terminalId": "pty-a", "since": 9}, "since 9 lies beyond the end of the output, which is 0"},
+		{"wait_terminal", m{"terminalId": "pty-a", "since": 9}, "since 9 is beyond the end of the output, 0"},
 		{"wait_terminal", m{"terminalId": "pty-a", "command": true}, "this terminal reports no commands: it runs no shell, or a shell without integration; wait for a pattern or idleMs instead"},
 	} {
 		got, isError := answer(t, session, c.tool, c.args)

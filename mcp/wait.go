@@ -85,11 +85,11 @@ func (s *Server) waitTool() tool {
 		schema: `{"type":"object","properties":{` + terminalSchema + `,` +
 			`"pattern":{"type":"string","description":"regular expression (RE2) that a line must match; (?i) ignores case. A line counts when the program has ended it, or when it has stood unchanged for 200 ms"},` +
 			`"settleMs":{"type":"integer","minimum":0,"maximum":60000,"description":"with pattern: how long a line that may still change must stand, instead of 200 ms; 0 takes any line"},` +
-			`"exit":{"type":"boolean","description":"for the exit alone, when nothing else is given"},` +
-			`"idleMs":{"type":"integer","minimum":1,"maximum":600000,"description":"until nothing was printed for so many milliseconds"},` +
+			`"exit":{"type":"boolean","description":"wait only for the exit; this is the default when nothing else is given"},` +
+			`"idleMs":{"type":"integer","minimum":1,"maximum":600000,"description":"until nothing was printed for this many milliseconds"},` +
 			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since"},` + schema +
 			`"since":{"type":"integer","minimum":0,"description":"only look at output after this cursor; default: all there is"},` +
-			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most so long, default 30000"}},` +
+			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most this long, default 30000"}},` +
 			`"required":["terminalId"],"additionalProperties":false}`,
 		hints: sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no()},
 		call: func(ctx context.Context, c call) (result, error) {
@@ -105,7 +105,7 @@ func (s *Server) waitTool() tool {
 			case s.waits <- struct{}{}:
 				defer func() { <-s.waits }()
 			default:
-				return result{}, fmt.Errorf("%d calls of wait_terminal wait already, the most that is allowed", cap(s.waits))
+				return result{}, fmt.Errorf("%d calls of wait_terminal are waiting, the maximum", cap(s.waits))
 			}
 			defer s.progress(ctx, c.req, "waiting")()
 			r, err := w.run(ctx)
@@ -146,7 +146,7 @@ func (w *wait) ready() error {
 	i := w.terminal.Info()
 	switch {
 	case w.since > i.End:
-		return fmt.Errorf("since %d lies beyond the end of the output, which is %d", w.since, i.End)
+		return fmt.Errorf("since %d is beyond the end of the output, %d", w.since, i.End)
 	case w.command && !i.Detection && i.Exit == nil:
 		return errors.New("this terminal reports no commands: it runs no shell, or a shell without integration; wait for a pattern or idleMs instead")
 	}

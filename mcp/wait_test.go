@@ -194,7 +194,7 @@ func TestWaitIsFreed(t *testing.T) {
 				ended <- err
 			}()
 			eventually(t, "the wait reads", func() bool { return x.open() == 1 })
-			if text, isError := answer(t, session, "wait_terminal", m{"terminalId": "pty-a"}); !isError || text != "1 calls of wait_terminal wait already, the most that is allowed" {
+			if text, isError := answer(t, session, "wait_terminal", m{"terminalId": "pty-a"}); !isError || text != "1 calls of wait_terminal are waiting, the maximum" {
 				t.Errorf("one wait too many: %q", text)
 			}
 			c.end(cancel, conn)

@@ -68,7 +68,7 @@ const (
 	Internal    FailureKind = iota
 	Invalid                 // something else of the request is not usable
 	CannotStart             // the program or the directory is not usable
-	Gone                    // there is no such terminal
+	Gone                    // no such terminal
 	Denied                  // the policy, a limit or a person said no
 )
 

@@ -104,7 +104,7 @@ func (h *fakeHost) list() ahp.ListSessionsResult {
 func (h *fakeHost) subscribe(r *jsonrpc.Request, channel string) {
 	s, ok := h.sessions[channel]
 	if !ok && channel != ahp.RootURI {
-		r.ReplyError(jsonrpc.Errorf(ahp.CodeNotFound, "there is no such channel"))
+		r.ReplyError(jsonrpc.Errorf(ahp.CodeNotFound, "no such channel"))
 		return
 	}
 	h.follows[channel] = true

@@ -27,7 +27,7 @@ type fakeHost struct {
 	mute   bool                // answers nothing after initialize
 	again  bool                // its owner may announce a terminal again
 	speaks string              // version, "" = 0.9.0
-	gone   jsonrpc.Code        // how it says that there is no such channel, 0 = CodeNotFound
+	gone   jsonrpc.Code        // how it says that no such channel, 0 = CodeNotFound
 	deaf   int                 // outputs that it still refuses
 
 	late map[string]chan struct{}  // by method: answered when this is closed
@@ -87,7 +87,7 @@ func (f *fakeHost) Handle(_ context.Context, r *jsonrpc.Request) {
 		var p ahp.SubscribeParams
 		ahp.DecodeParams(r.Params, &p)
 		if !slices.Contains(f.created, p.Channel) {
-			r.ReplyError(jsonrpc.Errorf(cmp.Or(f.gone, ahp.CodeNotFound), "there is no such channel"))
+			r.ReplyError(jsonrpc.Errorf(cmp.Or(f.gone, ahp.CodeNotFound), "no such channel"))
 			return
 		}
 		state, _ := json.Marshal(ahp.TerminalState{Title: "x", Claim: ahp.ClientClaim("laptop"), ExecutionTarget: f.target})

@@ -35,7 +35,7 @@ func ParsePin(text string) (Pin, error) {
 	digits = strings.NewReplacer("-", "+", "_", "/").Replace(strings.TrimRight(digits, "="))
 	sum, err := base64.RawStdEncoding.Strict().DecodeString(digits)
 	if !ok || err != nil || len(sum) != sha256.Size {
-		return Pin{}, fmt.Errorf("a pin is %s and the base64 of 32 bytes, not %.80q", pinPrefix, text)
+		return Pin{}, fmt.Errorf("a pin must be %s and the base64 of 32 bytes, not %.80q", pinPrefix, text)
 	}
 	return Pin{sum: [sha256.Size]byte(sum), set: true}, nil
 }
@@ -67,7 +67,7 @@ func (p Pin) TLS(host string) *tls.Config {
 func (p Pin) verify(leaf *x509.Certificate, host string) error {
 	seen := PinOf(leaf)
 	if subtle.ConstantTimeCompare(seen.sum[:], p.sum[:]) != 1 {
-		return fmt.Errorf("%w: it has %v", ErrPin, seen)
+		return fmt.Errorf("%w: its pin is %v", ErrPin, seen)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(leaf)

@@ -47,10 +47,10 @@ It prints a table and exits with 0 if every rule that applies was kept and the h
 	}
 	f := c.Flags()
 	f.StringVar(&own.tokenFile, "token-file", "", "read the token of the client that lends from `FILE`; - is standard input")
-	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the client that watches from `FILE`; without it, both have the same")
-	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "how long the host may take for each thing")
+	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the client that watches from `FILE`; default: the same token")
+	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "how long the host may take for each step")
 	f.BoolVar(&o.Plain, "plain", false, "check only what AHP asks of all hosts")
-	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules also where the host shows no marker; it may start shells instead")
+	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules also without the host's marker; the host may start shells instead")
 	f.BoolVar(&asJSON, "json", false, "as JSON")
 	return c
 }
@@ -74,7 +74,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 	case report.Failed():
 		return errors.New("the host breaks rules")
 	case !o.Plain && !o.Assume && !report.Marker:
-		return errors.New("the host takes no client-executed terminals")
+		return errors.New("the host does not support client terminals")
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 func printReport(stdout io.Writer, report *conform.Report) error {
 	name := report.Server
 	if name == "" {
-		name = "a host that does not say its name"
+		name = "a host without a name"
 	}
 	fmt.Fprintf(stdout, "%s, AHP %s\n\n", printable(name), printable(report.Version))
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)

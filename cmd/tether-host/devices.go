@@ -53,7 +53,7 @@ func (s *settings) openDevices(o *host.Options, stderr io.Writer) (*devices.Door
 	door, err := devices.New(devices.Options{Key: key, Tokens: tokens, Pending: pendingPath(path), Logger: o.Logger,
 		Audit: func(ev host.AuditEvent) {
 			if ev.Type == devices.AuditPaired {
-				fmt.Fprintf(stderr, "%s has paired with this host; tether-host token revoke %s ends that\n", printable(ev.Name), printable(ev.Name))
+				fmt.Fprintf(stderr, "%s has paired with this host; undo with: tether-host token revoke %s\n", printable(ev.Name), printable(ev.Name))
 			}
 			if o.Audit != nil {
 				o.Audit(ev)
@@ -99,7 +99,7 @@ func hostKey(path string) (ed25519.PrivateKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("host key: %w", err)
 	}
-	wrong := fmt.Errorf("host key: %s does not hold an Ed25519 key; put back the right one, or remove it and pair all machines again", path)
+	wrong := fmt.Errorf("host key: %s holds no Ed25519 key; restore the right key, or remove the file and pair all machines again", path)
 	block, _ := pem.Decode(data)
 	if block == nil || block.Type != keyBlock {
 		return nil, wrong
@@ -116,7 +116,7 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 	var path string
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "pending", Short: "list machines that wait to be paired", Args: exactly(0, "no argument"),
+		Use: "pending", Short: "list machines that wait for approval", Args: exactly(0, "no argument"),
 		RunE: func(*cobra.Command, []string) error {
 			file, err := tokensPath(path)
 			if err != nil {
@@ -147,7 +147,7 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 func approveCommand(stdout io.Writer) *cobra.Command {
 	var path, name string
 	c := &cobra.Command{
-		Use: "approve CODE", Short: "let in the machine that waits with this code",
+		Use: "approve CODE", Short: "approve the machine that shows this code",
 		Long: `Lets the machine that waits with this code lend terminals. tether pair shows the code there.
 Take it from the person at the machine, not from tether-host pending: if it is the same on both
 sides, nobody reads or changes what they send.
@@ -168,7 +168,7 @@ tether-host token revoke NAME ends it.`,
 			case errors.Is(err, devices.ErrNoPairing):
 				return fmt.Errorf("%w in %s; a code is valid for ten minutes (tether-host pending lists them), and --tokens must be that of the host", err, pendingPath(file))
 			case errors.Is(err, access.ErrTakenName):
-				return fmt.Errorf("%w; give another with --name, or first: tether-host token revoke NAME", err)
+				return fmt.Errorf("%w: give another name with --name, or first: tether-host token revoke NAME", err)
 			case err != nil:
 				return err
 			}
@@ -177,6 +177,6 @@ tether-host token revoke NAME ends it.`,
 		},
 	}
 	tokensFlag(c.Flags(), &path)
-	c.Flags().StringVar(&name, "name", "", "call the machine `NAME`, instead of what it calls itself")
+	c.Flags().StringVar(&name, "name", "", "call the machine `NAME` instead of its own name")
 	return c
 }

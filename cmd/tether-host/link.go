@@ -18,7 +18,7 @@ func linkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	c := &cobra.Command{
 		Use: "link", Short: "print a link that opens a host's page in a browser, once",
-		Long: `Prints a link to the page of a host that runs. It logs one browser in, as whom the token is for, and can be followed
+		Long: `Prints a link to a running host's page. It logs one browser in, as whom the token is for, and can be followed
 once, within ten minutes. The token is that of an observer or administrator.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -86,7 +86,7 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 		return "", 0, nil, fmt.Errorf("ask the host: %w", err)
 	}
 	if answer.StatusCode == http.StatusUnauthorized && token == "" {
-		return "", 0, nil, fmt.Errorf("the host wants a token; --token-file FILE names one (tether-host token create NAME --role %s makes it)", role)
+		return "", 0, nil, fmt.Errorf("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role %s makes one)", role)
 	}
 	return target, answer.StatusCode, body, nil
 }

@@ -18,7 +18,7 @@ func (s *settings) checkAddress() error {
 		return err
 	case loopback:
 	case s.withoutToken:
-		return &usageError{fmt.Sprintf("--without-token would let everyone connect who reaches %s", s.listen),
+		return &usageError{fmt.Sprintf("--without-token would let everyone connect who can reach %s", s.listen),
 			"listen on 127.0.0.1, or use --token-file"}
 	case s.cert == "" && !s.plaintext:
 		return &usageError{fmt.Sprintf("tokens and what terminals print would travel in clear text to %s", s.listen),
@@ -34,7 +34,7 @@ func (s *settings) checkPublicURL() error {
 	}
 	u, err := url.Parse(s.publicURL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" || u.RawQuery != "" {
-		return &usageError{fmt.Sprintf("--public-url %.200q is not of the form https://NAME", s.publicURL), "give the URL of the page without a path"}
+		return &usageError{fmt.Sprintf("--public-url %.200q must be https://NAME", s.publicURL), "give the URL of the page without a path"}
 	}
 	s.publicURL = u.Scheme + "://" + u.Host
 	s.origins = append(s.origins, u.Host)

@@ -183,7 +183,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--max-terminals", "70000"}, exitUsage, "--max-terminals"},
 		{[]string{"--tokens", file("tokens", "{]", 0o600)}, exitFailure, "repair it"},
 		{[]string{"--tokens", file("tokens9", `{"version":9}`, 0o600)}, exitFailure, "version 9"},
-		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "exclude"},
+		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "give only one of"},
 		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is not usable"},
 		{[]string{"--token", "t-secret"}, exitUsage, "too easy to guess"},
 		{[]string{"--token", strings.Repeat("ab", 14)}, exitUsage, "too easy to guess"},

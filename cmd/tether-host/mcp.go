@@ -61,14 +61,14 @@ func (u *hostURL) token(stdin io.Reader) (string, error) {
 func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	parsed, err := url.Parse(u.url)
 	if err != nil || parsed.Host == "" {
-		return "", &usageError{"--url is not a URL of a host", "take for example ws://127.0.0.1:9187 or wss://host.example"}
+		return "", &usageError{"--url is not a host's URL", "use for example ws://127.0.0.1:9187 or wss://host.example"}
 	}
 	secure := parsed.Scheme == "wss" || parsed.Scheme == "https"
 	if !secure && parsed.Scheme != "ws" && parsed.Scheme != "http" {
-		return "", &usageError{fmt.Sprintf("--url has the scheme %.20q", parsed.Scheme), "take ws, wss, http or https"}
+		return "", &usageError{fmt.Sprintf("--url has the scheme %.20q", parsed.Scheme), "use ws, wss, http or https"}
 	}
 	if withToken && !secure && !loopbackName(parsed.Hostname()) {
-		return "", &usageError{"the token would travel in clear text to " + parsed.Host, "take wss:// or https://"}
+		return "", &usageError{"the token would travel in clear text to " + parsed.Host, "use wss:// or https://"}
 	}
 	parsed.Scheme = map[bool]string{false: "ws", true: "http"}[web]
 	if secure {
@@ -92,7 +92,7 @@ An agent that speaks MCP over HTTP needs no command: it is at /mcp of the host, 
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if u.tokenFile == "-" {
-				return &usageError{"the agent is at standard input, not the token", "give a file"}
+				return &usageError{"standard input is the agent's, so the token cannot come from there", "give a file"}
 			}
 			return mcpBridge(c.Context(), &u, stdin, stdout)
 		},
@@ -121,7 +121,7 @@ func mcpBridge(ctx context.Context, u *hostURL, stdin io.Reader, stdout io.Write
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("the host has ended the session: %w", err)
+		return fmt.Errorf("the host ended the session: %w", err)
 	}
 	return nil
 }
@@ -145,9 +145,9 @@ func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
 	if refused, ok := errors.AsType[*wsconn.DialError](err); ok {
 		switch refused.Status {
 		case http.StatusUnauthorized:
-			return nil, errors.New("the host wants a token; --token-file FILE names one (tether-host token create NAME --role agent makes it)")
+			return nil, errors.New("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role agent makes one)")
 		case http.StatusForbidden:
-			return nil, errors.New("the host refused the token: it is wrong, was revoked, has expired, or is not for agents or observers")
+			return nil, errors.New("the host refused the token: it is wrong, revoked, expired, or not for agents or observers")
 		}
 	}
 	return conn, err

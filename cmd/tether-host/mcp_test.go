@@ -87,7 +87,7 @@ func TestURLsOfHosts(t *testing.T) {
 		{"https://host.example", false, false, "wss://host.example/mcp", ""},
 		{"ws://host.example", false, false, "ws://host.example/mcp", ""},
 		{"ws://host.example", false, true, "", "clear text"},
-		{"host.example", false, false, "", "not a URL"},
+		{"host.example", false, false, "", "not a host's URL"},
 		{"ftp://host.example", false, false, "", "scheme"},
 	} {
 		got, err := (&hostURL{url: c.url}).at("mcp", c.web, c.token)

@@ -21,7 +21,7 @@ func parseProxies(all []string) (proxies, error) {
 			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil {
-			return nil, &usageError{fmt.Sprintf("--trusted-proxy %.80q is not an address", text), "take for example 127.0.0.1 or 10.0.0.0/8"}
+			return nil, &usageError{fmt.Sprintf("--trusted-proxy %.80q is not an address", text), "use for example 127.0.0.1 or 10.0.0.0/8"}
 		}
 		found = append(found, prefix.Masked())
 	}

@@ -47,13 +47,13 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
 		Short: "an agent host, to which terminals are lent",
 		Long: `tether-host is an agent host (AHP): machines lend it terminals, others watch them.
 
-  tether-host                      on this machine, with a token made up for this run
+  tether-host                      on this machine, with a new token for this run
   tether-host --token-file FILE    with a token that stays the same
   tether-host approve CODE         let in a machine that has asked with tether pair
   tether-host token create NAME    a token for one machine, person or agent
-  tether-host link                 a link to the page of a host that runs
-  tether-host shells               the shells of a host that runs, also those whose client is gone
-  tether-host mcp --url URL        what an agent starts to see the terminals there
+  tether-host link                 a link to a running host's page
+  tether-host shells               the shells of a running host, also those whose client is gone
+  tether-host mcp --url URL        an MCP server for agents: the terminals at the host
 
 The token of a run, of --token and of --token-file allows everything, also shells here.
 
@@ -77,27 +77,27 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&s.listen, "listen", "127.0.0.1:9187", "`ADDRESS` to listen on; port 0 takes any free one")
-	f.StringVar(&s.tokenFile, "token-file", "", "read the token from `FILE`; if there is none, make one and write it there")
-	f.StringVar(&s.token, "token", "", "the token itself. Everyone on this machine can see it in the list of processes: prefer --token-file")
+	f.StringVar(&s.tokenFile, "token-file", "", "read the token from `FILE`; a missing file is made with a new token")
+	f.StringVar(&s.token, "token", "", "the token itself; all users of this machine can see it in the list of processes: prefer --token-file")
 	f.BoolVar(&s.withoutToken, "without-token", false, "let everyone on this machine connect; only on a loopback address")
-	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides pages at this address")
+	f.StringArrayVar(&s.origins, "allow-origin", nil, "`HOST` of web pages that may connect, besides this host's own")
 	f.DurationVar(&s.grace, "grace", 30*time.Second, "how long terminals outlive the connection of a machine that can resume them")
-	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take for what waits for them when the host is stopped")
+	f.DurationVar(&s.drain, "drain", 5*time.Second, "how long clients may take to read pending data when the host stops")
 	f.IntVar(&s.scrollback, "scrollback", 1<<20, "`BYTES` of text kept per terminal")
 	f.BoolVar(&s.shells, "shells", true, "run shells on this machine for clients that ask for them; off by default with --without-token")
-	f.DurationVar(&s.shellGrace, "shell-grace", 0, "end shells to which no client has come back for this long, while nothing but the shell is in the foreground; 0s: never")
-	f.BoolVar(&s.sessions, "sessions", false, "have sessions, in which machines may offer tools and operators call them")
-	f.BoolVar(&s.agentShells, "agent-shells", false, "let operators run commands in shells on this machine, as the user of this program; with --sessions and --shells")
+	f.DurationVar(&s.shellGrace, "shell-grace", 0, "end shells whose client has been away this long, if only the shell is in the foreground; 0s: never")
+	f.BoolVar(&s.sessions, "sessions", false, "allow sessions, in which machines offer tools and operators call them")
+	f.BoolVar(&s.agentShells, "agent-shells", false, "let operators run commands in shells on this machine, as your user; needs --sessions and --shells")
 	tokensFlag(f, &s.tokens)
-	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate, PEM, its chain behind it; read again when it changes")
-	f.StringVar(&s.key, "tls-key", "", "`FILE` with its key, PEM")
-	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS where others can reach it: behind a proxy that does TLS, or in a network you trust")
-	f.StringVar(&s.publicURL, "public-url", "", "https `URL` under which people reach the page, if that is not the address to listen on")
-	f.StringVar(&s.auditLog, "audit-log", "", "keep a record in `FILE` of who connected, created, watched and was refused; never of what terminals print")
-	f.IntVar(&s.most, "max-connections", 4096, "`NUMBER` of connections at the same time")
-	f.IntVar(&s.perMachine, "max-terminals", 256, "`NUMBER` of terminals of one client")
+	f.StringVar(&s.cert, "tls-cert", "", "`FILE` with the certificate and its chain, PEM; read again when it changes")
+	f.StringVar(&s.key, "tls-key", "", "`FILE` with the certificate's key, PEM")
+	f.BoolVar(&s.plaintext, "plaintext", false, "listen without TLS on other addresses than loopback: behind a TLS proxy, or in a network you trust")
+	f.StringVar(&s.publicURL, "public-url", "", "https `URL` of the page for people, if it differs from the listen address")
+	f.StringVar(&s.auditLog, "audit-log", "", "log to `FILE` who connected, created, watched and was refused; never what terminals print")
+	f.IntVar(&s.most, "max-connections", 4096, "maximum `NUMBER` of connections")
+	f.IntVar(&s.perMachine, "max-terminals", 256, "maximum `NUMBER` of terminals of one client")
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
-	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy that says for whom it asks (X-Forwarded-For)")
+	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy whose X-Forwarded-For is trusted")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -106,7 +106,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 func (s *settings) logger(stderr io.Writer) (zerolog.Logger, error) {
 	level, err := zerolog.ParseLevel(s.logLevel)
 	if err != nil || s.logLevel == "" {
-		return zerolog.Nop(), &usageError{fmt.Sprintf("--log-level: there is no level %q", s.logLevel), "take debug, info, warn or error"}
+		return zerolog.Nop(), &usageError{fmt.Sprintf("--log-level: unknown level %q", s.logLevel), "use debug, info, warn or error"}
 	}
 	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
 }
@@ -116,23 +116,23 @@ func (s *settings) check() error {
 	const maxScrollback = 1 << 30 // bytes
 	switch {
 	case s.grace <= 0 || s.grace > time.Hour:
-		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "take more than 0 and at most 1h"}
+		return &usageError{fmt.Sprintf("--grace is %v", s.grace), "use more than 0 and at most 1h"}
 	case s.shellGrace != 0 && s.shellGrace < time.Second:
-		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "take 1s or more, or 0s for never"}
+		return &usageError{fmt.Sprintf("--shell-grace is %v", s.shellGrace), "use 1s or more, or 0s for never"}
 	case s.drain < 0 || s.drain > time.Hour:
-		return &usageError{fmt.Sprintf("--drain is %v", s.drain), "take 0s to 1h"}
+		return &usageError{fmt.Sprintf("--drain is %v", s.drain), "use 0s to 1h"}
 	case s.most < 1 || s.most > 1<<20:
-		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "take 1 to 1048576"}
+		return &usageError{fmt.Sprintf("--max-connections is %d", s.most), "use 1 to 1048576"}
 	case s.perMachine < 1 || s.perMachine > 1<<16:
-		return &usageError{fmt.Sprintf("--max-terminals is %d", s.perMachine), "take 1 to 65536"}
+		return &usageError{fmt.Sprintf("--max-terminals is %d", s.perMachine), "use 1 to 65536"}
 	case s.memory < 1<<20:
-		return &usageError{fmt.Sprintf("--max-memory is %d", s.memory), "take 1048576 bytes or more"}
+		return &usageError{fmt.Sprintf("--max-memory is %d", s.memory), "use 1048576 bytes or more"}
 	case (s.cert == "") != (s.key == ""):
-		return &usageError{"--tls-cert and --tls-key belong together", "give both, or neither"}
+		return &usageError{"--tls-cert and --tls-key must be given together", "give both, or neither"}
 	case s.agentShells && !(s.sessions && s.shells):
-		return &usageError{"--agent-shells is for agents in sessions, in shells of this machine's", "add --sessions, and leave --shells=false out"}
+		return &usageError{"--agent-shells needs --sessions and --shells", "add --sessions, and leave out --shells=false"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
-		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("take 1024 to %d bytes", maxScrollback)}
+		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("use 1024 to %d bytes", maxScrollback)}
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (s *settings) options(p *plan) host.Options {
 func (s *settings) wantsShells(token string, given bool) (bool, error) {
 	shells := s.shells && (token != "" || given)
 	if s.agentShells && !shells {
-		return false, &usageError{"--agent-shells without a token lets everyone on this machine run commands as you", "give --shells, too, if that is meant"}
+		return false, &usageError{"--agent-shells without a token lets everyone on this machine run commands as you", "to allow that, add --shells"}
 	}
 	return shells, nil
 }

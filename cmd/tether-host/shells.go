@@ -97,7 +97,7 @@ func directory(cwd string) (string, error) {
 	if strings.HasPrefix(cwd, "file:") {
 		u, err := url.Parse(cwd)
 		if err != nil || u.Host != "" && u.Host != "localhost" {
-			return "", errors.New("the directory is not one of this machine's")
+			return "", errors.New("the directory is not on this machine")
 		}
 		path = filepath.FromSlash(u.Path)
 		if rest := strings.TrimPrefix(path, `\`); filepath.VolumeName(rest) != "" {
@@ -246,7 +246,7 @@ func shellsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "shells", Short: "list the shells of a host that runs, also those whose client is gone",
+		Use: "shells", Short: "list the shells of a running host, also those whose client is gone",
 		Long: `Lists the shells that clients have started at a host: who has started each, since when no client is there for it, and what
 runs in its foreground. A client is there while who has started the shell or holds it is connected, or somebody watches.
 The token is an administrator's, such as the host's own.
@@ -273,7 +273,7 @@ A shell outlives its client, which may come back. tether-host --shell-grace DURA
 	u.flagsIn(c.PersistentFlags())
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	c.AddCommand(&cobra.Command{
-		Use: "end ID", Short: "end a shell and what runs in it", Args: exactly(1, "the id of a shell; tether-host shells shows it"),
+		Use: "end ID", Short: "end a shell and what runs in it", Args: exactly(1, "the id of a shell; tether-host shells lists them"),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, status, body, err := u.ask(c.Context(), http.MethodDelete, "shells/"+url.PathEscape(args[0]), "admin", maxReply, stdin)
 			switch {

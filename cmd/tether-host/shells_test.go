@@ -118,7 +118,7 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	if why := wait(made.TerminalID, `, "pattern": "^by hand", "since": `+string(line)); why != "pattern" {
 		t.Errorf("what the person types: %s", why)
 	}
-	if text, err := ask(t.Context(), agent, [2]string{"run_command", with(made.TerminalID, `, "command": "true"`)}, ""); err == nil || !strings.Contains(err.Error(), "a person has taken") {
+	if text, err := ask(t.Context(), agent, [2]string{"run_command", with(made.TerminalID, `, "command": "true"`)}, ""); err == nil || !strings.Contains(err.Error(), "the user has taken over") {
 		t.Errorf("while the person has it, the agent is answered %s, %v", text, err)
 	}
 	if _, err := person.Dispatch(t.Context(), taken.Resource, ahp.TerminalClaimed{Claim: taken.Claim}); err != nil {

@@ -32,7 +32,7 @@ func (s *settings) credential() (credential, error) {
 	}
 	switch {
 	case given > 1:
-		return credential{}, &usageError{"--token, --token-file and --without-token exclude each other", "give one of them, or none"}
+		return credential{}, &usageError{"give only one of --token, --token-file and --without-token", "give one of them, or none"}
 	case s.withoutToken:
 		return credential{}, nil
 	case s.tokenFile != "":
@@ -98,7 +98,7 @@ func checkStrength(what, token string) error {
 	alphabet = min(alphabet, 6*len(distinct))
 	if bits := float64(len(token)) * math.Log2(float64(alphabet)); bits < minTokenBits {
 		return &usageError{fmt.Sprintf("%s is too easy to guess: it has about %.0f bits, and a host's own token needs %d", what, math.Floor(bits), minTokenBits),
-			"let tether-host make it: name a file that is not there with --token-file"}
+			"let tether-host make one: --token-file with a file that does not exist"}
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func checkStrength(what, token string) error {
 // checkToken never repeats the token.
 func checkToken(what, token string) error {
 	if !tokenShape.MatchString(token) {
-		return &usageError{what + " is not usable", "take 1 to 512 letters, digits, - and _"}
+		return &usageError{what + " is not usable", "use 1 to 512 letters, digits, - and _"}
 	}
 	return nil
 }

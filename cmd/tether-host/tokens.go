@@ -30,7 +30,7 @@ type flags interface {
 }
 
 func tokensFlag(f flags, path *string) {
-	f.StringVar(path, "tokens", "", "`FILE` with the tokens of tether-host token; without it the one in the state directory")
+	f.StringVar(path, "tokens", "", "`FILE` with the tokens of tether-host token; default: the file in the state directory")
 }
 
 // tokensPath is where the tokens are.
@@ -40,7 +40,7 @@ func tokensPath(given string) (string, error) {
 	}
 	d, err := dirs.Get()
 	if err != nil {
-		return "", fmt.Errorf("where to keep tokens: %w; --tokens FILE says so", err)
+		return "", fmt.Errorf("no place for the tokens: %w; give one with --tokens FILE", err)
 	}
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
@@ -148,7 +148,7 @@ func tokenCreate(stdout io.Writer, path *string) *cobra.Command {
 	var role, expires string
 	var once bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "make a token and print it, once",
+		Use: "create NAME", Short: "make a token and print it",
 		Long: `Makes a token for the machine, person or agent called NAME and prints it. Only its hash is kept.
 A host that runs takes it at once.
 
@@ -174,7 +174,7 @@ Roles:
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
 			if once {
 				if role != string(host.RoleMachine) {
-					return &usageError{"only machines pair: --once goes with --role machine", "leave out --once, or --role"}
+					return &usageError{"--once is only for machines", "leave out --once or --role"}
 				}
 				if ttl == 0 {
 					ttl = pairingTTL
@@ -197,7 +197,7 @@ Roles:
 
 // lifetime reads a duration in which days are allowed; 0 is for ever.
 func lifetime(text string) (time.Duration, error) {
-	wrong := &usageError{fmt.Sprintf("--expires %.40q is not a time to live", text), "take for example 12h, 90d or never"}
+	wrong := &usageError{fmt.Sprintf("--expires %.40q is not a duration", text), "use for example 12h, 90d or never"}
 	if text == "never" {
 		return 0, nil
 	}
@@ -268,7 +268,7 @@ func printTokens(stdout io.Writer, all []access.Info) error {
 
 func tokenRevoke(stdout io.Writer, path *string) *cobra.Command {
 	return &cobra.Command{
-		Use: "revoke ID|NAME", Short: "end a token, or all tokens of a name, and what they have opened",
+		Use: "revoke ID|NAME", Short: "revoke a token, or all tokens of a name, and close their connections",
 		Args: exactly(1, "a token's id or a name; tether-host token ls shows both"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := tokensAt(*path)

@@ -71,7 +71,7 @@ func TestDemo(t *testing.T) {
 		p.sees("/launch?code=", "TETHER_HOME=", "watch demo-host dev-server", "q quit")
 		p.types("x") // no key
 		p.types("o")
-		p.sees("there is no desktop", "/launch?code=", "q quit")
+		p.sees("no desktop", "/launch?code=", "q quit")
 		p.types("c")
 		p.sees("changed, and requested once", "q quit")
 		p.types("s")

@@ -98,7 +98,7 @@ func TestDoctorFinds(t *testing.T) {
 		{"a daemon of root", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{} }, checkWarn, "lends only what it is asked to"},
 		{"a daemon of root that lends", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{Lends: true} }, checkWarn, "lends as configured"},
 		{"a keyring that is not there", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, checkWarn, "no D-Bus"},
-		{"a locked keyring", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{delay: func() { <-never }}) }, checkWarn, "is it locked?"},
+		{"a locked keyring", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{delay: func() { <-never }}) }, checkWarn, "check whether it is locked"},
 		{"a locked keyring with our secrets", checkKeyring, func(p *patient) {
 			kept(local.StoreKeyring, "")(p)
 			p.keyring = keyring.New(&box{delay: func() { <-never }})

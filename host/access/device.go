@@ -17,7 +17,7 @@ import (
 
 var (
 	// ErrPairingToken is returned by Redeem for a token that was used, has expired, or is none.
-	ErrPairingToken = errors.New("the pairing token was used, has expired, or is not one")
+	ErrPairingToken = errors.New("the pairing token is invalid, expired or already used")
 	// ErrTakenName is returned by AddDevice if another machine or a token has the name.
 	ErrTakenName = errors.New("the name is taken")
 )
@@ -66,7 +66,7 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 		return Info{}, err
 	}
 	if len(key) != ed25519.PublicKeySize {
-		return Info{}, errors.New("the machine's key has a wrong size")
+		return Info{}, errors.New("the machine's key has the wrong size")
 	}
 	added := deviceRecord(principal, key)
 	added.Pairing = slices.Clone(pairing)

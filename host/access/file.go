@@ -77,7 +77,7 @@ func load(path string) ([]record, error) {
 	}
 	for _, r := range f.Tokens {
 		if checkName(r.Principal) != nil || checkRole(r.Role) != nil || !r.opens() || r.ID == "" {
-			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not one; remove it", path, r.ID, r.Principal)
+			return nil, fmt.Errorf("tokens: %s: the entry %.40q of %.80q is not a token; remove it", path, r.ID, r.Principal)
 		}
 	}
 	return f.Tokens, nil
@@ -171,7 +171,7 @@ func checkName(name string) error {
 
 func checkRole(role host.Role) error {
 	if !slices.Contains(host.Roles(), role) {
-		return fmt.Errorf("there is no role %.40q; take one of %v", role, host.Roles())
+		return fmt.Errorf("unknown role %.40q: use one of %v", role, host.Roles())
 	}
 	return nil
 }

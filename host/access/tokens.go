@@ -33,7 +33,7 @@ var (
 	// ErrExpired is the cause of the end of what a token had opened whose time is over.
 	ErrExpired = errors.New("the token has expired")
 	// ErrNoToken is returned by Revoke if there is no such token.
-	ErrNoToken = errors.New("there is no such token")
+	ErrNoToken = errors.New("no such token")
 )
 
 // Info is what may be shown of a token.
@@ -242,7 +242,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 func add(all []record, r record) ([]record, error) {
 	for _, o := range all {
 		if o.Principal == r.Principal && o.Role != r.Role {
-			return nil, fmt.Errorf("%s has a token for the role %s; one name has one role: revoke that, or take another name", r.Principal, o.Role)
+			return nil, fmt.Errorf("%s already has a token for the role %s, and one name has one role: revoke that token, or use another name", r.Principal, o.Role)
 		}
 	}
 	if len(all) >= maxTokens {

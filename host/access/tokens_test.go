@@ -178,8 +178,8 @@ func TestWhatIsRefused(t *testing.T) {
 		{"a b", host.RoleAgent, 0, "letter or digit"},
 		{"-a", host.RoleAgent, 0, "letter or digit"},
 		{"a\x1b[2J", host.RoleAgent, 0, "letter or digit"},
-		{"ok", "root", 0, `no role "root"`},
-		{"ok", "", 0, "no role"},
+		{"ok", "root", 0, `unknown role "root"`},
+		{"ok", "", 0, "unknown role"},
 		{"ok", host.RoleAgent, -time.Second, "before"},
 	} {
 		if _, _, err := tokens.Create(c.name, c.role, c.ttl); err == nil || !strings.Contains(err.Error(), c.want) {

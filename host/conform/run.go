@@ -18,7 +18,7 @@ type Options struct {
 	Endpoint client.Endpoint
 	// Observer is how a second client gets in, without the right to lend; the zero value is Endpoint.
 	Observer client.Endpoint
-	// Patience is how long the host may take for each thing, default 10 s.
+	// Patience is how long the host may take for each step, default 10 s.
 	Patience time.Duration
 	// Plain leaves the rules for client-executed terminals out.
 	Plain bool

@@ -17,13 +17,13 @@ type refusal struct{ code, message string }
 func (r *refusal) Error() string { return r.message }
 
 var (
-	errBadRequest    = &refusal{pairing.CodeBadRequest, "the request is not one of the pairing protocol"}
-	errUnknownDevice = &refusal{pairing.CodeUnknownDevice, "this machine's key is not known, or was revoked"}
-	errWrongToken    = &refusal{pairing.CodeWrongToken, "the pairing token was used, has expired, or is not one"}
-	errExpired       = &refusal{pairing.CodeExpired, "this has expired, or never was"}
-	errWrongKey      = &refusal{pairing.CodeWrongKey, "a signature or a nonce does not fit"}
-	errTooMany       = &refusal{pairing.CodeTooMany, "too many ask at the same time; try again in a minute"}
-	errNotFound      = &refusal{pairing.CodeNotFound, "there is no such request"}
+	errBadRequest    = &refusal{pairing.CodeBadRequest, "not a pairing request"}
+	errUnknownDevice = &refusal{pairing.CodeUnknownDevice, "the host does not know this machine's key, or it was revoked"}
+	errWrongToken    = &refusal{pairing.CodeWrongToken, "the pairing token is invalid, expired or already used"}
+	errExpired       = &refusal{pairing.CodeExpired, "this pairing has expired or never existed"}
+	errWrongKey      = &refusal{pairing.CodeWrongKey, "a signature or nonce is wrong"}
+	errTooMany       = &refusal{pairing.CodeTooMany, "too many machines are pairing; try again in a minute"}
+	errNotFound      = &refusal{pairing.CodeNotFound, "no such request"}
 )
 
 // statuses are the HTTP statuses of refusals.
@@ -53,7 +53,7 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ok {
 		status = statuses[why.code]
 	} else {
-		why = &refusal{"internal", "the host cannot keep this; its log says why"}
+		why = &refusal{"internal", "the host cannot save this; its log says why"}
 	}
 	if d.noted(host.PlaceOf(r.RemoteAddr)) {
 		d.log.Warn().Str("remote", r.RemoteAddr).Str("path", lastPart(r)).Err(err).Msg("pairing request refused")
@@ -71,7 +71,7 @@ func lastPart(r *http.Request) string {
 func (d *Door) serve(w http.ResponseWriter, r *http.Request) (any, error) {
 	what := lastPart(r)
 	if r.Header.Get("Origin") != "" {
-		return nil, &refusal{pairing.CodeBadRequest, "no page may pair a machine"}
+		return nil, &refusal{pairing.CodeBadRequest, "web pages cannot pair a machine"}
 	}
 	if what == "identity" && r.Method == http.MethodGet {
 		return pairing.Identity{Version: pairing.Version, HostKey: d.public}, nil

@@ -236,7 +236,7 @@ var (
 	// ErrNoPairing is returned by Approve if no pairing that waits has the code.
 	ErrNoPairing = errors.New("no machine waits with this code")
 	// ErrSameCode is returned by Approve if several have it. Nobody is let in then.
-	ErrSameCode = errors.New("several machines wait with this code, which is no accident; let them ask again")
+	ErrSameCode = errors.New("several machines wait with this code, which may be an attack; let them pair again")
 )
 
 // Approve lets the machine in that waits with that code, under a name; "" is the one by which it calls itself. Spaces and dashes in

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrNone is returned by Open where there is no desktop that could show a page.
-var ErrNone = errors.New("there is no desktop to open a browser on")
+var ErrNone = errors.New("no desktop to open a browser on")
 
 // Open asks the desktop to show an http or https URL, and returns when it has taken that over, which may be before anything is shown. The
 // URL is on a command line meanwhile, where other users may see it.

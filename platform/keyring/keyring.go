@@ -34,7 +34,7 @@ var (
 	// ErrTooLarge is returned by Set for a secret that does not fit: 2500 bytes fit everywhere.
 	ErrTooLarge = errors.New("the secret is too large for the keyring")
 	// ErrSilent is returned when the keyring does not answer in time: it is locked, or what is behind it hangs.
-	ErrSilent = errors.New("the keyring does not answer; is it locked?")
+	ErrSilent = errors.New("the keyring does not answer; check whether it is locked")
 )
 
 // Provider is a keyring that may hang.
@@ -89,7 +89,7 @@ func (k *Keyring) Probe() error {
 		}
 		got, err := k.provider.Get(service, name)
 		if err == nil && got != secret {
-			err = errors.New("the keyring gives back something else than it was given")
+			err = errors.New("the keyring returned another value than was stored")
 		}
 		if gone := k.provider.Delete(service, name); err == nil {
 			err = gone
