@@ -251,6 +251,8 @@ func LeftRunning(d dirs.Dirs) ([]string, error) {
 	if len(ids) == 0 || err != nil {
 		return nil, err
 	}
+	looks.Lock()
+	defer looks.Unlock()
 	lock, err := lockDaemon(d)
 	if err != nil {
 		return nil, err

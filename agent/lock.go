@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"tether/agent/local"
 	"tether/platform/dirs"
@@ -43,12 +44,18 @@ func (e *LockError) holder() string {
 	return fmt.Sprintf("process %d (%.40q)", e.Pid, e.Program)
 }
 
+// looks has this process look at the lock once at a time: a look takes the lock
+// for a moment, and another look would take that for a daemon.
+var looks sync.Mutex
+
 // LockHeld returns who holds the daemon's lock while no daemon listens, nil if
 // nobody does. A daemon that begins or ends holds it, too, for some seconds.
 func LockHeld(ctx context.Context, d dirs.Dirs) *LockError {
 	if listens(ctx, d) {
 		return nil
 	}
+	looks.Lock()
+	defer looks.Unlock()
 	lock, err := ipc.Lock(lockPath(d))
 	if locked, ok := errors.AsType[*ipc.LockedError](err); ok {
 		return lockError(locked)
@@ -120,6 +127,8 @@ func lockDaemon(d dirs.Dirs) (*ipc.Held, error) {
 // Running returns the process of the daemon that serves the directories, also
 // of one that does not answer; 0 if none does, or it has not said its number.
 func Running(d dirs.Dirs) int {
+	looks.Lock()
+	defer looks.Unlock()
 	lock, err := lockDaemon(d)
 	if running, ok := errors.AsType[*RunningError](err); ok {
 		return running.Pid

@@ -1,0 +1,34 @@
+package agent_test
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	"tether/agent"
+	"tether/platform/secret"
+)
+
+// Looks at the lock at the same time, as those of tether doctor, do not see each other.
+func TestLooksAtTheLockTogether(t *testing.T) {
+	d := home(t)
+	if err := secret.Dir(d.Runtime); err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 50 {
+				if held := agent.LockHeld(t.Context(), d); held != nil {
+					t.Errorf("nobody holds the lock, but: %v", held)
+					return
+				}
+				if pid := agent.Running(d); pid != 0 {
+					t.Errorf("no daemon runs, but process %d of %d", pid, os.Getpid())
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+}
