@@ -27,7 +27,7 @@ type fakeHost struct {
 	mute   bool                // answers nothing after initialize
 	again  bool                // its owner may announce a terminal again
 	speaks string              // version, "" = 0.9.0
-	gone   jsonrpc.Code        // how it says that no such channel, 0 = CodeNotFound
+	gone   jsonrpc.Code        // the code for a channel that does not exist, 0 = CodeNotFound
 	deaf   int                 // outputs that it still refuses
 
 	late map[string]chan struct{}  // by method: answered when this is closed
