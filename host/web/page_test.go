@@ -457,7 +457,7 @@ func TestLaunchLinkInABrowser(t *testing.T) {
 	}
 	b.do("type", args{"text": "wrong"}, nil)
 	b.do("key", args{"key": "Enter"}, nil)
-	b.wait("document.querySelector('.wrong')?.textContent.includes('wrong token')")
+	b.wait("document.querySelector('.wrong')?.textContent.includes('token is wrong')")
 	b.do("click", args{"selector": "input"}, nil)
 	b.do("type", args{"text": token}, nil)
 	b.do("key", args{"key": "Enter"}, nil)
