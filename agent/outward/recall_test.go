@@ -103,6 +103,54 @@ func TestRecallOfNamedValues(t *testing.T) {
 	}
 }
 
+// Known forms and values are found in whatever syntax they are written, without a telling name.
+func TestRecallInSyntaxes(t *testing.T) {
+	table, err := os.ReadFile("testdata/syntaxes.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(31, 4))
+	var bare []secretCase // those that are told by themselves, not by what is around them
+	for _, c := range secretCases(t, "recall-tokens.txt", random) {
+		if !strings.ContainsAny(c.before, "\n :=\"") && !strings.ContainsAny(c.after, "\n\\") {
+			bare = append(bare, c)
+		}
+	}
+	if len(bare) < 110 {
+		t.Errorf("only %d tokens are told by themselves", len(bare))
+	}
+	value := secretCases(t, "recall-environment.txt", random)[0].secret
+	tokens, values := compile(t, outward.Options{Tokens: true}), compile(t, outward.Options{}, value)
+	plain := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t")
+	syntaxes := 0
+	for row := range strings.Lines(string(table)) {
+		name, text, ok := strings.Cut(strings.TrimRight(row, "\r\n"), "\t")
+		before, after, here := strings.Cut(plain.Replace(text), "«»")
+		if row[0] == '#' || !ok || !here {
+			continue
+		}
+		syntaxes++
+		t.Run(name, func(t *testing.T) {
+			var missed []string
+			for i, c := range bare {
+				c.before, c.after = before+c.before, c.after+after
+				if got := shown(tokens, c.text()+"\n"); c.hidden(got, len(c.before)) < 0.9 {
+					missed = append(missed, c.text())
+				} else if i%8 == syntaxes%8 && !c.found(t, tokens, i) {
+					t.Errorf("%q is not found among other text", c.text())
+				}
+			}
+			recall(t, missed, len(bare), 110, 0.97) // the table as a whole has 98 %, and rows with names are not among these
+			if c := (secretCase{name, before, value, after}); !c.found(t, values, 0) {
+				t.Errorf("a value is not found in %q", c.text())
+			}
+		})
+	}
+	if syntaxes < 25 {
+		t.Errorf("%d syntaxes", syntaxes)
+	}
+}
+
 // recallOf measures how many of the cases are found in one round.
 func recallOf(t *testing.T, r *outward.Rules, cases []secretCase, round, rows int, promised float64) {
 	t.Helper()
