@@ -53,8 +53,8 @@ func (a *Agent) mayLend(i term.Info, host string) error {
 // redactCause is the cause in status when values cannot be redacted.
 const redactCause = "redaction"
 
-// stumbled notes a bug that a terminal's output has met.
-func (a *Agent) stumbled(s term.Stumble) {
+// recovered notes a bug that a terminal's output has met.
+func (a *Agent) recovered(s term.Recovery) {
 	a.log.Error().Str("terminal", string(s.ID)).Int("bytes", s.Bytes).Str("panic", s.Kind).Bytes("stack", s.Stack).Msg("a terminal's output ran into a bug")
 	a.degraded.report("bug", fmt.Sprintf("a bug in tether: %d bytes of output of terminal %s, and all before them, cannot be shown; please report the bug: tether bugreport",
 		s.Bytes, s.ID))
@@ -65,7 +65,7 @@ func (a *Agent) openOutward(o *term.Options) {
 	o.Outward = a.shown
 	o.Secrets = func(env []string) []string { return outward.Values(env, a.settings.Lend.RedactEnv) }
 	o.Trouble = func(what string) { a.degraded.report(redactCause, what) }
-	o.Stumbled = a.stumbled
+	o.Recovered = a.recovered
 }
 
 // pathsOf are the names of a directory: as it is, and with links followed.

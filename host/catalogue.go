@@ -51,7 +51,7 @@ func (c ownCatalogue) List() []mcp.Info {
 	all := c.catalogue.List()
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	s := c.h.agentTalks[c.agent]
+	s := c.h.agentSessions[c.agent]
 	if s == nil {
 		return all
 	}

@@ -72,7 +72,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	switch {
 	case c.closing:
 		return errClosing
-	case t == nil && (h.starting[p.Channel] || h.talks[p.Channel] != nil):
+	case t == nil && (h.starting[p.Channel] || h.sessions[p.Channel] != nil):
 		return errExists
 	case t == nil:
 		if err := h.admitTerminalLocked(c.client); err != nil {

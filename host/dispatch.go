@@ -191,7 +191,7 @@ func (h *Host) channelLocked(uri string) *channel {
 	if t := h.terminals[uri]; t != nil {
 		return t.channel
 	}
-	if s := h.talks[uri]; s != nil {
+	if s := h.sessions[uri]; s != nil {
 		return s.at(uri)
 	}
 	return nil

@@ -98,20 +98,20 @@ func (h *Host) Count() int {
 	return len(h.order)
 }
 
-// Guesses is guesses, for tests.
-type Guesses struct{ g guesses }
+// AuthLimiter is authLimiter, for tests.
+type AuthLimiter struct{ g authLimiter }
 
-// NewGuesses returns one that knows nobody.
-func NewGuesses() *Guesses { return &Guesses{} }
+// NewAuthLimiter returns one that knows nobody.
+func NewAuthLimiter() *AuthLimiter { return &AuthLimiter{} }
 
 // Blocked is blocked.
-func (x *Guesses) Blocked(remote string) (blocked, first bool) { return x.g.blocked(remote) }
+func (x *AuthLimiter) Blocked(remote string) (blocked, first bool) { return x.g.blocked(remote) }
 
 // Wrong is wrong.
-func (x *Guesses) Wrong(remote string) { x.g.wrong(remote) }
+func (x *AuthLimiter) Wrong(remote string) { x.g.wrong(remote) }
 
 // Len is how many places are known.
-func (x *Guesses) Len() int { return len(x.g.known) }
+func (x *AuthLimiter) Len() int { return len(x.g.known) }
 
 // Catalogue is what agents see.
 func Catalogue(h *Host) mcp.Terminals { return catalogue{h} }

@@ -26,8 +26,8 @@ const (
 	maxLender = 512 << 10 // bytes
 	// maxReplay bounds the envelopes in one reply to reconnect; beyond it, snapshots are shorter.
 	maxReplay = 8 << 20 // bytes
-	// lastWord is how long a refused client may take to read why.
-	lastWord = 5 * time.Second
+	// closeMessageTimeout is how long a refused client may take to read why.
+	closeMessageTimeout = 5 * time.Second
 )
 
 var (
@@ -94,7 +94,7 @@ func (c *conn) refuseVersion(r *jsonrpc.Request, err error) error {
 	}
 	_ = r.ReplyError(&jsonrpc.Error{Code: ahp.CodeUnsupportedProtocolVersion, Message: v.Error(), Data: v.Data()})
 	c.h.work.Go(func() {
-		ctx, cancel := context.WithTimeout(c.h.ctx, lastWord)
+		ctx, cancel := context.WithTimeout(c.h.ctx, closeMessageTimeout)
 		defer cancel()
 		_ = c.peer.Flush(ctx)
 		c.close(closePolicy, "no common protocol version")

@@ -24,13 +24,13 @@ type Host struct {
 
 	draining atomic.Bool // see Drain
 
-	guesses guesses     // of tokens; these have locks of their own
-	links   guesses     // of login links, apart: any page can send a browser to one
-	noise   guesses     // refusals of other kinds that are written down
-	agents  mcp.Servers // for each principal that came
-	logins  logins
-	renders chan struct{} // holds as many as are rendering a terminal for a download
-	scripts bool          // the page was built with all that its scripts need; without, it is the plain one
+	authLimit authLimiter // of tokens; these have locks of their own
+	links     authLimiter // of login links, apart: any page can send a browser to one
+	logLimit  authLimiter // refusals of other kinds that are written down
+	agents    mcp.Servers // for each principal that came
+	logins    logins
+	renders   chan struct{} // holds as many as are rendering a terminal for a download
+	scripts   bool          // the page was built with all that its scripts need; without, it is the plain one
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	closed    bool
@@ -48,9 +48,9 @@ type Host struct {
 	forgot    time.Time // when forgetLocked last looked
 	conns     map[*conn]struct{}
 
-	talks      map[string]*Session // by the URIs of their channels, two for each
-	agentTalks map[string]*Session // those of agents, by their names
-	toolsMoved bool                // agents are about to be told of other tools
+	sessions      map[string]*Session // by the URIs of their channels, two for each
+	agentSessions map[string]*Session // those of agents, by their names
+	toolsMoved    bool                // agents are about to be told of other tools
 }
 
 // New returns a host that serves what is handed to ServeHTTP and ServeChannel. Close it.
@@ -70,7 +70,7 @@ func New(o Options) *Host {
 		starting:  make(map[string]bool),
 		conns:     make(map[*conn]struct{}),
 		forgot:    time.Now(),
-		talks:     make(map[string]*Session), agentTalks: make(map[string]*Session),
+		sessions:  make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.root = h.newChannel(ahp.RootURI)
 	h.logins.restore()

@@ -59,7 +59,7 @@ func TestOneClientIDForMany(t *testing.T) {
 	}
 }
 
-// Guesses from many connections at once are limited as those from one, and the record says of each that was looked at who guessed, but
+// AuthLimiter from many connections at once are limited as those from one, and the record says of each that was looked at who guessed, but
 // not what.
 func TestGuessingFromMany(t *testing.T) {
 	testkit.Leaks(t)

@@ -123,10 +123,10 @@ func (h *Host) recorded(r *http.Request, why *refusal) bool {
 	if why.quiet || why == errWrongToken || why.status == http.StatusTooManyRequests {
 		return !why.quiet
 	}
-	if many, _ := h.noise.blocked(r.RemoteAddr); many {
+	if many, _ := h.logLimit.blocked(r.RemoteAddr); many {
 		return false
 	}
-	h.noise.wrong(r.RemoteAddr)
+	h.logLimit.wrong(r.RemoteAddr)
 	return true
 }
 
@@ -157,7 +157,7 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 
 // limited refuses a place that has shown too many wrong secrets, and is nil for others. Only the first refusal of a row is worth a line
 // in the log.
-func limited(g *guesses, place string) *refusal {
+func limited(g *authLimiter, place string) *refusal {
 	blocked, first := g.blocked(place)
 	if !blocked {
 		return nil
@@ -186,7 +186,7 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 			return p, nil
 		}
 	}
-	if why := limited(&h.guesses, place); why != nil {
+	if why := limited(&h.authLimit, place); why != nil {
 		return Principal{}, why
 	}
 	if h.opts.Access != nil {
@@ -194,7 +194,7 @@ func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 			return p, nil
 		}
 	}
-	h.guesses.wrong(place)
+	h.authLimit.wrong(place)
 	return Principal{}, errWrongToken
 }
 

@@ -14,16 +14,16 @@ const (
 	maxGuesser = 4096 // places that are remembered
 )
 
-// guesses bounds how often one place can show a wrong token. A place is an address, or the /64 network of an IPv6 address. The zero
+// authLimiter bounds how often one place can show a wrong token. A place is an address, or the /64 network of an IPv6 address. The zero
 // value is ready to use; it is safe for concurrent use.
-type guesses struct {
+type authLimiter struct {
 	mu    sync.Mutex
 	known map[string]*guesser
 }
 
 // guesser is one place.
 type guesser struct {
-	left    bucket // guesses
+	left    bucket // authLimiter
 	refused int    // since it last had one
 }
 
@@ -48,7 +48,7 @@ func PlaceOf(remote string) string {
 
 // blocked reports whether the place has no guess left; first is true for the first refusal of a row, which is worth a line in
 // the log.
-func (g *guesses) blocked(remote string) (blocked, first bool) {
+func (g *authLimiter) blocked(remote string) (blocked, first bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	one := g.known[PlaceOf(remote)]
@@ -64,7 +64,7 @@ func (g *guesses) blocked(remote string) (blocked, first bool) {
 }
 
 // wrong takes a guess.
-func (g *guesses) wrong(remote string) {
+func (g *authLimiter) wrong(remote string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	place := PlaceOf(remote)
@@ -86,7 +86,7 @@ func (o *guesser) fill() float64 { return o.left.fill(guessBurst, guessRate) }
 
 // forgetLocked makes room: of who has guessed nothing for long and, if that is not enough, of anybody, a quarter of all at a time so
 // that a flood of places does not cost a search each.
-func (g *guesses) forgetLocked() {
+func (g *authLimiter) forgetLocked() {
 	for place, one := range g.known {
 		if one.fill() >= guessBurst {
 			delete(g.known, place)

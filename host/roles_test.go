@@ -346,7 +346,7 @@ func TestPagesOfOthersUseUpNoGuesses(t *testing.T) {
 
 func TestGuessesComeBackWithTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := host.NewGuesses()
+		g := host.NewAuthLimiter()
 		for range 10 {
 			g.Wrong("192.0.2.1:1")
 		}

@@ -66,7 +66,7 @@ func (s *Session) URI() string { return s.uri }
 func (h *Host) Session(uri string) (*Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s := h.talks[uri]; s != nil && s.uri == uri {
+	if s := h.sessions[uri]; s != nil && s.uri == uri {
 		return s, nil
 	}
 	return nil, ErrNoSession
@@ -85,7 +85,7 @@ func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionSt
 	switch {
 	case !h.opts.Sessions || h.closed:
 		return nil, errors.New("host: this host has no sessions")
-	case len(h.talks) >= 2*h.opts.MaxSessions: // each is there by two URIs
+	case len(h.sessions) >= 2*h.opts.MaxSessions: // each is there by two URIs
 		return nil, errSessions
 	}
 	if state.Title == "" {
@@ -102,7 +102,7 @@ func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionSt
 	state.Provider, state.Status, state.Lifecycle, state.DefaultChat = provider, ahp.SessionIdle, ahp.LifecycleReady, chat
 	state.Chats = []ahp.ChatSummary{summary}
 	s.state, s.talk = state, ahp.ChatState{ChatSummary: summary}
-	h.talks[uri], h.talks[chat] = s, s
+	h.sessions[uri], h.sessions[chat] = s, s
 	h.sessionChangedLocked(s)
 	return s, nil
 }
@@ -141,9 +141,9 @@ func (s *Session) disposeLocked(why string) (procs []ServerProcess) {
 	if s.unhook != nil {
 		s.unhook()
 	}
-	delete(s.h.talks, s.uri)
-	delete(s.h.talks, s.chat.uri)
-	maps.DeleteFunc(s.h.agentTalks, func(_ string, of *Session) bool { return of == s })
+	delete(s.h.sessions, s.uri)
+	delete(s.h.sessions, s.chat.uri)
+	maps.DeleteFunc(s.h.agentSessions, func(_ string, of *Session) bool { return of == s })
 	s.chat.endLocked()
 	s.channel.endLocked()
 	s.h.sessionChangedLocked(s)
@@ -257,7 +257,7 @@ func (h *Host) agentSession(p Principal) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.agentTalks[p.Name] != nil || p.live().Err() != nil {
+	if h.agentSessions[p.Name] != nil || p.live().Err() != nil {
 		return
 	}
 	title := "agent " + p.Name
@@ -268,6 +268,6 @@ func (h *Host) agentSession(p Principal) {
 	if err != nil {
 		return
 	}
-	h.agentTalks[p.Name] = s
+	h.agentSessions[p.Name] = s
 	s.unhook = context.AfterFunc(p.live(), s.Dispose)
 }

@@ -43,7 +43,7 @@ func (c *conn) grantLocked(claim ahp.Claim) (ahp.Claim, error) {
 	if claim.Kind != ahp.ClaimSession {
 		return claim, nil
 	}
-	s := c.h.talks[claim.Session]
+	s := c.h.sessions[claim.Session]
 	switch {
 	case s == nil || s.uri != claim.Session || !s.open(c):
 		return claim, errors.New("claim: no such session")
@@ -99,7 +99,7 @@ func (c *conn) grant(claim *ahp.Claim) error {
 
 // heldStillLocked says why a terminal that has been started cannot be had: its session has ended meanwhile.
 func (h *Host) heldStillLocked(claim ahp.Claim) error {
-	if claim.Kind == ahp.ClaimSession && h.talks[claim.Session] == nil {
+	if claim.Kind == ahp.ClaimSession && h.sessions[claim.Session] == nil {
 		return jsonrpc.Errorf(ahp.CodeSessionNotFound, "the session has ended")
 	}
 	return nil

@@ -23,7 +23,7 @@ var sessionForbids = map[string]func(s *Session, c *conn, a ahp.Action) string{
 
 // actSession takes an action on a channel of a session. It reports whether it is one.
 func (c *conn) actSessionLocked(d *ahp.Dispatch, a ahp.Action, err error) bool {
-	s := c.h.talks[d.Channel]
+	s := c.h.sessions[d.Channel]
 	if s == nil {
 		return false
 	}
@@ -241,7 +241,7 @@ func (s *Session) cancelLocked(a ahp.ChatTurnCancelled, origin *ahp.Origin) {
 // absentLocked is called when a client's connection is gone, and when it has another one. Where it does not take part again in time, its
 // tools are taken back; the sessions end that it created, if it stays away and nobody else is in them.
 func (h *Host) absentLocked(cl *client) {
-	if len(h.talks) == 0 || h.closed {
+	if len(h.sessions) == 0 || h.closed {
 		return
 	}
 	if cl.absence != nil {

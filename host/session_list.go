@@ -76,7 +76,7 @@ func (c *conn) disposeSession(r *jsonrpc.Request) error {
 	}
 	h := c.h
 	h.mu.Lock()
-	s := h.talks[p.Channel]
+	s := h.sessions[p.Channel]
 	switch {
 	case s == nil || s.uri != p.Channel || !c.seesSessionLocked(s):
 		h.mu.Unlock()
@@ -259,8 +259,8 @@ func (c *conn) knowSessionsLocked() {
 
 // sessionsLocked are all sessions, the newest first.
 func (h *Host) sessionsLocked() []*Session {
-	all := make([]*Session, 0, len(h.talks)/2)
-	for uri, s := range h.talks {
+	all := make([]*Session, 0, len(h.sessions)/2)
+	for uri, s := range h.sessions {
 		if s.uri == uri {
 			all = append(all, s)
 		}

@@ -24,7 +24,7 @@ const (
 func (h *Host) machineTools(p Principal) []mcp.Extra {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := h.agentTalks[p.Name]
+	own := h.agentSessions[p.Name]
 	if own == nil {
 		return nil
 	}

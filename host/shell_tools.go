@@ -66,7 +66,7 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 		return "", err
 	}
 	h.mu.Lock()
-	s := h.agentTalks[p.Name]
+	s := h.agentSessions[p.Name]
 	h.mu.Unlock()
 	if s == nil {
 		return "", errNoAgentSession

@@ -87,8 +87,8 @@ func (h *Host) shells() []Shell {
 
 // starterLocked names who has started a shell.
 func (h *Host) starterLocked(t *terminal) string {
-	if s := h.talks[t.creator.id]; s != nil {
-		for agent, of := range h.agentTalks {
+	if s := h.sessions[t.creator.id]; s != nil {
+		for agent, of := range h.agentSessions {
 			if of == s {
 				return agent
 			}

@@ -202,7 +202,7 @@ func (m *systemd) start(ctx context.Context, start func() error) error {
 	if _, ok := errors.AsType[*Problem](err); ok {
 		return err
 	}
-	if said := m.lastWords(context.WithoutCancel(ctx), began); said != "" {
+	if said := m.lastLogLines(context.WithoutCancel(ctx), began); said != "" {
 		err = fmt.Errorf("%w\nits last output:\n%s", err, said)
 	}
 	return &Problem{Text: "the service does not start", Err: err, Next: "repair that and try again; tether daemon runs the daemon in the foreground"}

@@ -90,9 +90,9 @@ const (
 	wordsPause    = 50 * time.Millisecond
 )
 
-// lastWords is what the service, and not systemd about it, has printed since
+// lastLogLines is what the service, and not systemd about it, has printed since
 // then, "" if that cannot be had.
-func (m *systemd) lastWords(ctx context.Context, since time.Time) string {
+func (m *systemd) lastLogLines(ctx context.Context, since time.Time) string {
 	argv := []string{"--no-pager", "--quiet", "--output=cat", "--lines=" + strconv.Itoa(lastLines), fmt.Sprintf("--since=@%d", since.Unix())}
 	if m.system {
 		argv = append(argv, "_SYSTEMD_UNIT="+UnitName)

@@ -29,7 +29,7 @@ type child interface {
 //	   └──────────────────TERM: tree killed───────────────────────────────▶
 //
 // Goroutines: run waits for the child; pump is the only one that appends
-// output; typist writes input; each connection has a reader (serve) and a
+// output; writeInput writes input; each connection has a reader (serve) and a
 // writer (publish). All end with the holder.
 type holder struct {
 	// Set at construction.
@@ -42,7 +42,7 @@ type holder struct {
 	check   func(net.Conn) error // whether whoever connects may; nil lets all in
 
 	room   chan struct{} // 1 slot: the floor moved, or who is connected
-	inputs chan input    // to typist
+	inputs chan input    // to writeInput
 	pumped chan struct{} // closed by pump at the end of output
 	ending chan struct{} // closed by stop
 	ended  chan struct{} // closed by stop at its end
@@ -97,7 +97,7 @@ const (
 // of it. It returns when the holder is over.
 func (h *holder) run() {
 	h.tasks.Go(h.pump)
-	h.tasks.Go(h.typist)
+	h.tasks.Go(h.writeInput)
 	status := h.child.Wait()
 	h.drain()
 	h.child.Close()
@@ -222,9 +222,9 @@ func (h *holder) stop() {
 	_ = h.child.Kill(context.Background(), killGrace) // what is left is another user's
 }
 
-// typist writes input, one piece after the other. It ends with the holder,
+// writeInput writes input, one piece after the other. It ends with the holder,
 // whose child was closed then, so that no write blocks.
-func (h *holder) typist() {
+func (h *holder) writeInput() {
 	for {
 		select {
 		case <-h.over:

@@ -148,7 +148,7 @@ func (s *session) keep(off int64, check func() error) error {
 	return nil
 }
 
-// input hands bytes to the typist. A daemon has one piece under way at a
+// input queues bytes for writeInput. A daemon has one piece under way at a
 // time, so that there is room but for those that do not keep to it.
 func (s *session) input(request uint32, p []byte, check func() error) error {
 	if err := check(); err != nil {

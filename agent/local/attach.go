@@ -118,7 +118,7 @@ func (a *attachment) run(request context.Context) {
 	stop := context.AfterFunc(ctx, func() { // a write that blocks must not hold up the end
 		select {
 		case <-finished:
-		case <-time.After(lastWord):
+		case <-time.After(closeMessageTimeout):
 			a.conn.CloseNow()
 		}
 	})
@@ -127,7 +127,7 @@ func (a *attachment) run(request context.Context) {
 		last, ok = Control{Type: ControlDropped, Message: context.Cause(request).Error()}, true
 	}
 	if ok {
-		word, done := context.WithTimeout(context.Background(), lastWord)
+		word, done := context.WithTimeout(context.Background(), closeMessageTimeout)
 		_ = a.conn.Write(word, websocket.MessageText, last.encode())
 		done()
 	}

@@ -75,7 +75,7 @@ func (w *world) spawnAway(s *mcp.Server, command ...string) (string, *testkit.Ch
 }
 
 // What an agent at a host starts is lent there, its own, and told through the
-// veil.
+// redaction.
 func TestToolsAtAHost(t *testing.T) {
 	w := away(t)
 	s := w.at("s1")

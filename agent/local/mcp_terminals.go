@@ -45,7 +45,7 @@ func (a *agentTerminals) Open(id string) (mcp.Terminal, error) {
 func (a *agentTerminals) info(h term.Handle) mcp.Info {
 	i := mcpInfo(h.Info())
 	if a.host != "" {
-		veil(&i, h.Outward())
+		redactInfo(&i, h.Outward())
 	}
 	return i
 }

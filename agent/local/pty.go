@@ -120,7 +120,7 @@ func (c *ptyClient) serve(request context.Context) {
 	})
 	wg.Go(func() { c.watch(ctx) })
 	stop := context.AfterFunc(ctx, func() { // neither a write that blocks nor a farewell must hold up the end
-		time.AfterFunc(lastWord, func() { c.raw.Close() })
+		time.AfterFunc(closeMessageTimeout, func() { c.raw.Close() })
 	})
 	defer stop()
 	c.run(ctx)

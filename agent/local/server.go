@@ -89,11 +89,11 @@ type Options struct {
 
 // Times a client has for what it does not need long for.
 const (
-	headerTimeout = 5 * time.Second
-	bodyTimeout   = 10 * time.Second
-	idleTimeout   = time.Minute
-	killTimeout   = 15 * time.Second // KillGrace and the sweep
-	lastWord      = 500 * time.Millisecond
+	headerTimeout       = 5 * time.Second
+	bodyTimeout         = 10 * time.Second
+	idleTimeout         = time.Minute
+	killTimeout         = 15 * time.Second // KillGrace and the sweep
+	closeMessageTimeout = 500 * time.Millisecond
 )
 
 // maxHeader bounds the header of a request, in bytes.
@@ -191,7 +191,7 @@ func (s *Server) stirred() {
 // Close drains and stops listening.
 func (s *Server) Close() error {
 	s.Drain()
-	ctx, cancel := context.WithTimeout(context.Background(), lastWord)
+	ctx, cancel := context.WithTimeout(context.Background(), closeMessageTimeout)
 	defer cancel()
 	var errs []error
 	for _, h := range []*http.Server{&s.tcp, &s.http} {

@@ -15,7 +15,7 @@ type Past struct {
 	ID      ID
 	Started time.Time
 	Size    Size
-	Meta    []byte // what the terminal gave to Held.SetMeta last
+	Meta    []byte // what the terminal gave to HolderPTY.SetMeta last
 	// The holder's log has the raw range [Base, End). Daemons had the output
 	// up to Taken, or up to Window bytes more.
 	Base, End, Taken, Window int64
@@ -26,7 +26,7 @@ type Past struct {
 	Ended func()
 }
 
-// Note is what the terminal gave to Held.Checkpoint.
+// Note is what the terminal gave to HolderPTY.Checkpoint.
 type Note struct {
 	Off  int64
 	Text []byte
@@ -66,7 +66,7 @@ func (a *adoption) recallTimes(c *Command) {
 //
 // One that was never listed anywhere, because the daemon died while it started,
 // is killed: nobody knows of it.
-func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
+func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 	if len(past.Meta) == 0 {
 		discard(h, 0)
 		return nil
@@ -92,7 +92,7 @@ func (p *Pool) Adopt(ctx context.Context, h Held, past Past) error {
 		t.leave()
 		return ctx.Err()
 	}
-	t.stray(t.Info()) // only now is known where its shell is
+	t.recheckLending(t.Info()) // only now is known where its shell is
 	p.noteEnded(t)
 	if !p.list(t) {
 		t.leave()
@@ -122,11 +122,11 @@ func (t *Terminal) endReturn() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range maxPeople {
-		t.audience.arrived(awaitedPerson(i))
+		t.readers.arrived(awaitedPerson(i))
 	}
 	for _, host := range t.lending.to {
 		if t.origin.onSlow != Hold {
-			t.audience.arrived(awaitedHost(host))
+			t.readers.arrived(awaitedHost(host))
 		}
 	}
 	t.needLocked()
@@ -134,14 +134,14 @@ func (t *Terminal) endReturn() {
 
 // adopted makes the terminal as it was at the oldest place in the holder's log
 // from where it can be scanned.
-func (p *Pool) adopted(h Held, past Past) *Terminal {
+func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
 		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
 	}, h)
 	t.origin.started = past.Started
-	t.tenure.visible, t.tenure.promoted, t.tenure.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
+	t.ownership.visible, t.ownership.promoted, t.ownership.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
 	if r.Started > 0 {
 		t.origin.started = time.Unix(0, r.Started)
 	}
@@ -179,27 +179,27 @@ func (n *note) countLost(all []recordedOutput, base int64) {
 // expect lends a new terminal to the hosts it was lent to, and has them and the
 // people who were at it hold the child from the raw offset on until they are back.
 func (t *Terminal) expect(r *record, raw int64) {
-	t.lending.memos = map[string]string{}
+	t.lending.linkStates = map[string]string{}
 	for _, l := range r.Lent {
 		loan := l.loan(t.origin.started)
 		if !t.pool.lendable(l.Host) {
 			continue // the pairing has ended meanwhile
 		}
 		if loan.over() {
-			t.lending.rememberEnd(l.Host, l.Memo)
+			t.lending.rememberEnd(l.Host, l.LinkState)
 			continue
 		}
 		t.beginLoanLocked(loan)
-		t.audience.await(awaitedHost(l.Host), raw)
-		if l.Memo != "" {
-			t.lending.memos[l.Host] = l.Memo
+		t.readers.await(awaitedHost(l.Host), raw)
+		if l.LinkState != "" {
+			t.lending.linkStates[l.Host] = l.LinkState
 		}
 		if l.Heard {
 			t.ending.hear(l.Host)
 		}
 	}
 	for i := range min(r.Attached, maxPeople) {
-		t.audience.await(awaitedPerson(i), raw)
+		t.readers.await(awaitedPerson(i), raw)
 	}
 }
 
@@ -212,7 +212,7 @@ func (p *Pool) noteEnded(t *Terminal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range ended {
-		p.ended[l.Host] = append(p.ended[l.Host], l.Memo)
+		p.ended[l.Host] = append(p.ended[l.Host], l.LinkState)
 	}
 }
 

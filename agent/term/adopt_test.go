@@ -427,7 +427,7 @@ func TestRecordFollows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(host.Remember(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})); err != nil {
+		if err := errors.Join(host.SaveLinkState(t.Context(), "uri"), h.Lend("b"), h.Resize(term.Size{Cols: 90, Rows: 30})); err != nil {
 			t.Fatal(err)
 		}
 		v.print("\x1b]633;E;make;n\a\x1b]633;C;n\aout")
@@ -452,18 +452,18 @@ func TestRecordFollows(t *testing.T) {
 			t.Errorf("commands (-before +after):\n%s", diff)
 		}
 		host, err = pool.As(term.Host("a")).Find("build")
-		if err != nil || host.Remembered() != "uri" {
-			t.Errorf("remembered %q, %v", host.Remembered(), err)
+		if err != nil || host.LinkState() != "uri" {
+			t.Errorf("remembered %q, %v", host.LinkState(), err)
 		}
 		h.Unlend("a")
 		h.Lend("a")
-		if text := host.Remembered(); text != "" {
+		if text := host.LinkState(); text != "" {
 			t.Errorf("lent anew, %q is remembered", text)
 		}
 		if err := h.Unlend("a"); err != nil {
 			t.Fatal(err)
 		}
-		if err := host.Remember(t.Context(), "late"); !errors.Is(err, term.ErrNotFound) {
+		if err := host.SaveLinkState(t.Context(), "late"); !errors.Is(err, term.ErrNotFound) {
 			t.Errorf("kept for a host it is not lent to: %v", err)
 		}
 		l.cut()

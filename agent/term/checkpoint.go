@@ -30,7 +30,7 @@ const notesPerLog = 16
 // noteIfDueLocked leaves a checkpoint where the scanner is at rest, now and
 // then.
 func (t *Terminal) noteIfDueLocked() {
-	if t.held != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
+	if t.holder != nil && t.stream.log.End()-t.keeper.noted >= int64(HolderLogBytes(t.pool.opts.LogBytes)/notesPerLog) {
 		t.noteLocked()
 	}
 }
@@ -38,10 +38,10 @@ func (t *Terminal) noteIfDueLocked() {
 // noteLocked leaves a checkpoint if the scanner is at rest.
 func (t *Terminal) noteLocked() {
 	off := t.stream.log.End()
-	if t.held == nil || !t.stream.atRest || t.stream.texted != off || !t.lending.veil.atRest(off) {
+	if t.holder == nil || !t.stream.atRest || t.stream.texted != off || !t.lending.redaction.atRest(off) {
 		return
 	}
-	n := note{Version: noteVersion, Text: t.stream.cuts.textAt(off), Title: t.face.title, Cwd: t.face.cwd, Tracker: t.commands.tracker.State(), Lost: t.stream.lost}
+	n := note{Version: noteVersion, Text: t.stream.cuts.textAt(off), Title: t.display.title, Cwd: t.display.cwd, Tracker: t.commands.tracker.State(), Lost: t.stream.lost}
 	if c := t.commands.running(off); c != nil {
 		open := outputOf(c)
 		n.Open = &open
@@ -63,9 +63,9 @@ func parseNote(p []byte) (n note, ok bool) {
 func (t *Terminal) restore(raw, text int64, n *note) {
 	t.beginLocked(raw, text)
 	t.commands.tracker.Restore(n.Tracker)
-	t.commands.detected, t.face.title, t.stream.lost = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
+	t.commands.detected, t.display.title, t.stream.lost = t.commands.tracker.Detected(), clip.Text(n.Title, maxTitle), n.Lost
 	if n.Cwd != "" {
-		t.face.cwd = clip.Text(n.Cwd, maxCwd)
+		t.display.cwd = clip.Text(n.Cwd, maxCwd)
 	}
 	t.keeper.noted = raw
 }

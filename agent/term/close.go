@@ -66,7 +66,7 @@ func (p *Pool) Detach(ctx context.Context) (kept int, err error) {
 	p.shut()
 	var wg sync.WaitGroup
 	for _, t := range p.all() {
-		if t.held == nil {
+		if t.holder == nil {
 			continue
 		}
 		if t.Info().Exit == nil {
@@ -97,7 +97,7 @@ func (p *Pool) KillFragile(ctx context.Context) error {
 	all := p.all()
 	errs := make([]error, len(all))
 	for i, t := range all {
-		if t.held == nil {
+		if t.holder == nil {
 			wg.Go(func() { errs[i] = t.terminate(ctx, ReasonKilled) })
 		}
 	}

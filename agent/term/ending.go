@@ -14,14 +14,14 @@ import (
 // and no exit is being ended. Guarded by the terminal's mutex, but for waiting
 // on told.
 type ending struct {
-	exit     *Exit           // nil while it runs
-	reason   ExitReason      // why it ends; "" while nobody has ended it
-	kills    int             // calls of terminate under way
-	heard    map[string]bool // hosts that know of the exit
-	kept     bool            // the holder is to keep what was printed, for the daemon after this one; never again once it is false
-	known    bool            // the daemon before this one has recorded the exit
-	told     chan struct{}   // made at construction; closed when nobody needs the holder any more
-	toldOnce sync.Once
+	exit         *Exit           // nil while it runs
+	reason       ExitReason      // why it ends; "" while nobody has ended it
+	kills        int             // calls of terminate under way
+	heard        map[string]bool // hosts that know of the exit
+	kept         bool            // the holder is to keep what was printed, for the daemon after this one; never again once it is false
+	known        bool            // the daemon before this one has recorded the exit
+	reported     chan struct{}   // made at construction; closed when nobody needs the holder any more
+	reportedOnce sync.Once
 }
 
 // because notes why the terminal is ended; the first reason counts.
@@ -56,7 +56,7 @@ func (e *ending) knownTo(hosts []string) bool {
 	return true
 }
 
-func (e *ending) tell() { e.toldOnce.Do(func() { close(e.told) }) }
+func (e *ending) tell() { e.reportedOnce.Do(func() { close(e.reported) }) }
 
 // condemn notes that the terminal ends, if a may kill it: a promotion comes
 // before, and then a may not, or not at all.

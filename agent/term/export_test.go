@@ -3,11 +3,11 @@ package term
 // TripScanner breaks what reads the terminal's output first. Call it while the child prints nothing.
 func (h Handle) TripScanner() { h.t.intake.scanner = nil }
 
-// TripVeil breaks what decides what hosts see, which runs under the terminal's lock.
-func (h Handle) TripVeil() {
+// TripRedaction breaks what decides what hosts see, which runs under the terminal's lock.
+func (h Handle) TripRedaction() {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	h.t.lending.veil.filter = nil
+	h.t.lending.redaction.filter = nil
 }
 
 // TripCuts breaks the list from which text offsets follow.
@@ -18,7 +18,7 @@ func (h Handle) TripCuts() {
 }
 
 // AdoptWithABug is the begin of Adopt by a daemon whose scanner is broken. The channel is closed when it has scanned all there was.
-func (p *Pool) AdoptWithABug(h Held, past Past) (caught <-chan struct{}, err error) {
+func (p *Pool) AdoptWithABug(h HolderPTY, past Past) (caught <-chan struct{}, err error) {
 	if err := p.reserve(Start{ID: past.ID, Owner: User}, 1); err != nil {
 		return nil, err
 	}

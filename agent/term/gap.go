@@ -7,7 +7,7 @@ import (
 	"tether/shellint"
 )
 
-// gapError is an error of Held.Read.
+// gapError is an error of HolderPTY.Read.
 type gapError interface {
 	error
 	Gap() (from, to int64)
@@ -37,8 +37,8 @@ func (t *Terminal) gap(err error) bool {
 func (t *Terminal) beginLocked(raw, text int64) {
 	t.intake.scanner = shellint.NewScannerAt(t.origin.scanning, raw)
 	t.stream.begin(raw, text)
-	if v := t.lending.veil; v != nil {
-		v.draw(t.lending.rules, &t.stream)
+	if v := t.lending.redaction; v != nil {
+		v.begin(t.lending.rules, &t.stream)
 	}
 	t.boundLocked(keepNothing)
 }

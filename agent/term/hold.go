@@ -61,7 +61,7 @@ func (t *Terminal) holdBriefly(n int) {
 		timer := time.NewTimer(left)
 		over := false
 		select {
-		case <-t.audience.room:
+		case <-t.readers.room:
 		case <-t.life.killed:
 			over = true
 		case <-t.life.leaving:
@@ -71,7 +71,7 @@ func (t *Terminal) holdBriefly(n int) {
 		timer.Stop()
 		t.mu.Lock()
 		now := time.Now()
-		t.audience.budget.spend(now, now.Sub(began))
+		t.readers.budget.spend(now, now.Sub(began))
 		t.mu.Unlock()
 		if over {
 			return
@@ -88,14 +88,14 @@ func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 		return 0, false
 	}
 	now := time.Now()
-	for r := range t.audience.readers {
+	for r := range t.readers.open {
 		if !r.lags || !t.fullLocked(r, n) {
 			continue
 		}
 		if now.Sub(t.activity.typed) < lagQuiet {
 			return 0, false
 		}
-		if left = t.audience.budget.left(now); left <= 0 {
+		if left = t.readers.budget.left(now); left <= 0 {
 			r.stalled = true
 			continue
 		}
@@ -119,17 +119,17 @@ func (t *Terminal) holdLong(n int) {
 	defer stall.Stop()
 	for t.blocked(n) {
 		select {
-		case <-t.audience.room:
+		case <-t.readers.room:
 		case <-t.life.killed:
 			return
 		case <-t.life.leaving: // the next daemon reads it again
 			return
 		case <-stall.C:
 			t.mu.Lock()
-			for r := range t.audience.readers {
+			for r := range t.readers.open {
 				r.stalled = r.stalled || t.blocksLocked(r, n)
 			}
-			maps.DeleteFunc(t.audience.awaited, func(_ string, pos int64) bool { return t.absentLocked(pos, n) })
+			maps.DeleteFunc(t.readers.awaited, func(_ string, pos int64) bool { return t.absentLocked(pos, n) })
 			t.needLocked()
 			t.mu.Unlock()
 			return
@@ -143,12 +143,12 @@ func (t *Terminal) blocked(n int) bool {
 	if t.adoption.underWay() {
 		return false // what the holder has is read to its end
 	}
-	for r := range t.audience.readers {
+	for r := range t.readers.open {
 		if t.blocksLocked(r, n) {
 			return true
 		}
 	}
-	for _, pos := range t.audience.awaited {
+	for _, pos := range t.readers.awaited {
 		if t.absentLocked(pos, n) {
 			return true
 		}

@@ -41,10 +41,10 @@ const idleKill = 30 * time.Second
 func (t *Terminal) watchIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.origin.idleAfter > 0 && t.tenure.owner.Role == RoleAgent && t.ending.exit == nil {
+	if t.origin.idleAfter > 0 && t.ownership.owner.Role == RoleAgent && t.ending.exit == nil {
 		t.activity.idle = time.AfterFunc(t.origin.idleAfter, t.endIdle)
 	}
-	if t.origin.endAfter > 0 && t.tenure.owner.Role == RoleAgent && t.ending.exit == nil {
+	if t.origin.endAfter > 0 && t.ownership.owner.Role == RoleAgent && t.ending.exit == nil {
 		t.activity.limit = time.AfterFunc(time.Until(t.origin.started.Add(t.origin.endAfter)), t.endLate)
 	}
 }
@@ -89,5 +89,5 @@ func (t *Terminal) endFor(why string) {
 // idlesLocked reports whether the terminal is an agent's, runs and is not being
 // ended.
 func (t *Terminal) idlesLocked() bool {
-	return t.tenure.owner.Role == RoleAgent && t.ending.exit == nil && t.ending.reason == ""
+	return t.ownership.owner.Role == RoleAgent && t.ending.exit == nil && t.ending.reason == ""
 }

@@ -74,7 +74,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 		t.doubtLocked()
 	}
 	t.stream.seen = t.stream.texted
-	t.veilLocked(now, final)
+	t.redactLocked(now, final)
 	t.boundLocked(t.heldForLocked())
 	t.wakeLocked()
 }
@@ -102,15 +102,15 @@ func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Tim
 func (t *Terminal) putReportLocked(m *shellint.Mark) {
 	switch m.Kind {
 	case shellint.KindTitle:
-		if title := t.origin.titleOf(m.Text); title != cmp.Or(t.face.title, t.origin.name) {
+		if title := t.origin.titleOf(m.Text); title != cmp.Or(t.display.title, t.origin.name) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindCwd:
 		// One that is cut, or has bytes that no text has, still is where it begins: a rule may forbid to lend there.
 		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
-		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.face.cwd {
+		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.display.cwd {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})
-			t.strayLocked()
+			t.recheckLendingLocked()
 		}
 	}
 }

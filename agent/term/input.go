@@ -15,7 +15,7 @@ const maxInput = 1 << 20
 // mutex.
 type inputQueue struct {
 	waiting []byte
-	typing  bool          // typist runs
+	typing  bool          // writeInput runs
 	closed  bool          // the pty takes no more
 	space   chan struct{} // closed when the queue was emptied; made by who waits
 }
@@ -28,7 +28,7 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
 		q := &t.input
-		if err := Allow(a, OpType, Info{ID: t.id, Owner: t.tenure.owner, Private: t.origin.private}); err != nil {
+		if err := Allow(a, OpType, Info{ID: t.id, Owner: t.ownership.owner, Private: t.origin.private}); err != nil {
 			t.mu.Unlock()
 			return err
 		}
@@ -39,7 +39,7 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
 		t.activity.typed = time.Now()
-		t.audience.makeRoom() // who types does not wait for slow readers
+		t.readers.makeRoom() // who types does not wait for slow readers
 		t.commands.tracker.Input(p[:n])
 		p = p[n:]
 		types := !q.typing && len(q.waiting) > 0
@@ -52,7 +52,7 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 			return nil
 		}
 		if types {
-			go t.typist()
+			go t.writeInput()
 		}
 		if q.space == nil {
 			q.space = make(chan struct{})
@@ -71,12 +71,12 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 }
 
 // typeNow writes what the child has room for, which is nearly always
-// everything that is queued, and leaves the rest to typist. A goroutine that is
+// everything that is queued, and leaves the rest to writeInput. A goroutine that is
 // started for a key costs its echo more time than the write does.
 func (t *Terminal) typeNow() {
 	w, ok := t.pty.(interface{ TryWrite(p []byte) (int, error) })
 	if !ok {
-		go t.typist()
+		go t.writeInput()
 		return
 	}
 	t.mu.Lock()
@@ -91,15 +91,15 @@ func (t *Terminal) typeNow() {
 	switch rest := t.input.waiting[min(n, len(t.input.waiting)):]; {
 	case len(rest) > 0:
 		t.input.waiting = rest
-		go t.typist()
+		go t.writeInput()
 	default:
 		t.input.empty()
 		t.input.typing = false
 	}
 }
 
-// typist writes what is queued and ends when there is nothing left.
-func (t *Terminal) typist() {
+// writeInput writes what is queued and ends when there is nothing left.
+func (t *Terminal) writeInput() {
 	for {
 		t.mu.Lock()
 		batch := t.input.waiting

@@ -85,13 +85,13 @@ func TestRememberIsCertain(t *testing.T) {
 		}
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			if err := host.Remember(ctx, "uri"); !errors.Is(err, context.DeadlineExceeded) {
+			if err := host.SaveLinkState(ctx, "uri"); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("Remember, while the holder takes nothing: %v", err)
 			}
 			cancel()
 		}
 		close(gate)
-		if err := host.Remember(t.Context(), "uri"); err != nil {
+		if err := host.SaveLinkState(t.Context(), "uri"); err != nil {
 			t.Error(err)
 		}
 		if meta, _, _, _ := v.state(); !strings.Contains(meta, `"uri"`) {

@@ -26,16 +26,16 @@ const loanTick = 10 * time.Second
 
 // lending is to whom the terminal is lent, and what comes and goes with it.
 // Hosts come and go by beginLoanLocked and endLoanLocked alone, which bring the
-// veil with them. Guarded by the terminal's mutex.
+// redaction with them. Guarded by the terminal's mutex.
 type lending struct {
-	to     []string
-	loans  []Loan            // of to, in the same order
-	memos  map[string]string // by host, see Handle.Remember
-	ended  []recordedLoan    // loans that are over, with the memo of a host that may not know it
-	expiry *time.Timer       // runs expire; nil before the first loan that ends
+	to         []string
+	loans      []Loan            // of to, in the same order
+	linkStates map[string]string // by host, see Handle.SaveLinkState
+	ended      []recordedLoan    // loans that are over, with the state of a host that may not know it
+	expiry     *time.Timer       // runs expire; nil before the first loan that ends
 
-	rules *outward.Rules // of the veil; nil before prepare, and if there are none
-	veil  *veil          // nil while it is lent to nobody, or there are no rules
+	rules     *outward.Rules // of the redaction; nil before prepare, and if there are none
+	redaction *redaction     // nil while it is lent to nobody, or there are no rules
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }
@@ -77,7 +77,7 @@ func (t *Terminal) beginLoanLocked(loan Loan) {
 	l := &t.lending
 	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
 	l.ended = slices.DeleteFunc(l.ended, func(r recordedLoan) bool { return r.Host == loan.Host })
-	t.setVeilLocked()
+	t.setRedactionLocked()
 }
 
 // endLoanLocked forgets the lending to host and reports whether there was one.
@@ -88,7 +88,7 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	}
 	l.to = slices.DeleteFunc(l.to, func(h string) bool { return h == host })
 	l.loans = slices.DeleteFunc(l.loans, func(loan Loan) bool { return loan.Host == host })
-	t.setVeilLocked()
+	t.setRedactionLocked()
 	return true
 }
 
@@ -100,7 +100,7 @@ func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, move
 	t.prepare()
 	t.mu.Lock()
 	switch {
-	case t.face.cwd != cwd:
+	case t.display.cwd != cwd:
 		moved = true
 	case t.origin.private:
 		err = ErrPrivate
@@ -126,14 +126,14 @@ func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, move
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
 	if was = t.endLoanLocked(host); was {
-		t.lending.rememberEnd(host, t.lending.memos[host])
-		delete(t.lending.memos, host)
-		t.audience.arrived(awaitedHost(host))
+		t.lending.rememberEnd(host, t.lending.linkStates[host])
+		delete(t.lending.linkStates, host)
+		t.readers.arrived(awaitedHost(host))
 		t.needLocked()
 		t.expelLocked(host)
 		t.tellLocked()
 	}
-	attached = t.tenure.attached
+	attached = t.ownership.attached
 	t.mu.Unlock()
 	if was {
 		t.changed()
@@ -141,19 +141,19 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	return attached, was
 }
 
-// rememberEnd keeps the memo of a host whose loan is over for the next daemon,
+// rememberEnd keeps the state of a host whose loan is over for the next daemon,
 // which tells the host if this one cannot. The record says that the loan ended
 // at the epoch: no clock that is set back makes it begin again.
-func (l *lending) rememberEnd(host, memo string) {
-	if memo != "" {
-		l.ended = append(l.ended, recordedLoan{Host: host, Memo: memo, Until: 1})
+func (l *lending) rememberEnd(host, state string) {
+	if state != "" {
+		l.ended = append(l.ended, recordedLoan{Host: host, LinkState: state, Until: 1})
 	}
 }
 
 // expelLocked closes the readers of a host: what the child writes from now on
 // is none of its business.
 func (t *Terminal) expelLocked(host string) {
-	for r := range t.audience.readers {
+	for r := range t.readers.open {
 		if r.host == host {
 			r.closeLocked()
 		}

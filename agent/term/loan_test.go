@@ -90,7 +90,7 @@ func TestLoansOutliveTheDaemon(t *testing.T) {
 				}
 				short, err := pool.As(term.Host("short")).Terminal(h.ID())
 				if err == nil {
-					err = short.Remember(t.Context(), "its URI")
+					err = short.SaveLinkState(t.Context(), "its URI")
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -60,11 +60,11 @@ func (t *Terminal) putMarkLocked(m Mark) {
 			*c = m.Command
 		}
 	case MarkTitle:
-		t.face.title = m.Text
+		t.display.title = m.Text
 	case MarkCwd:
-		t.face.cwd = m.Text
+		t.display.cwd = m.Text
 	case MarkResized:
-		t.face.size = m.Size
+		t.display.size = m.Size
 	case MarkExited:
 		t.ending.exit = &m.Exit
 	}
@@ -84,7 +84,7 @@ func (t *Terminal) resizedAgainLocked(m Mark) bool {
 		return false
 	}
 	*last = m
-	for r := range t.audience.readers {
+	for r := range t.readers.open {
 		r.mark = min(r.mark, t.stream.firstMark+int64(n-1))
 	}
 	return true
@@ -108,7 +108,7 @@ func (t *Terminal) boundLocked(needed int64) {
 	}
 	base = min(base, t.stream.texted)
 	t.stream.trim(base, limit)
-	if v := t.lending.veil; v != nil {
+	if v := t.lending.redaction; v != nil {
 		v.trim(t.stream.cuts.textAt(base))
 	}
 }
@@ -116,7 +116,7 @@ func (t *Terminal) boundLocked(needed int64) {
 // fitsLocked is the raw offset from which on everything fits the bound.
 func (t *Terminal) fitsLocked(limit int) int64 {
 	base := t.stream.fits(limit)
-	if v := t.lending.veil; v != nil {
+	if v := t.lending.redaction; v != nil {
 		base = v.fits(base, &t.stream, limit)
 	}
 	return base
@@ -126,5 +126,5 @@ func (t *Terminal) fitsLocked(limit int) int64 {
 // a raw offset, with the marks from that number on. It is the measure of
 // boundLocked: nobody loses what the child is held for.
 func (t *Terminal) overfullLocked(from, mark int64, more, limit int) bool {
-	return t.stream.overfull(from, mark, more, limit) || t.lending.veil.overfull(&t.stream, from, limit)
+	return t.stream.overfull(from, mark, more, limit) || t.lending.redaction.overfull(&t.stream, from, limit)
 }

@@ -32,7 +32,7 @@ type share struct {
 // chargeLocked brings the terminal's part of the sum up to date. It reports
 // whether the caller is to call Pool.trim when it holds no lock any more.
 func (t *Terminal) chargeLocked() bool {
-	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.veil.cost() + t.keptLocked())
+	now := int64(t.stream.cost() + t.commands.lineBytes + t.lending.redaction.cost() + t.keptLocked())
 	grown := now - t.share.charged
 	if grown == 0 || t.share.released {
 		return false
@@ -137,7 +137,7 @@ func (t *Terminal) release() {
 	defer t.mu.Unlock()
 	t.pool.memory.used.Add(-t.share.charged)
 	t.share.charged, t.share.released = 0, true
-	for _, timer := range []*time.Timer{t.lending.expiry, t.lending.veil.later()} {
+	for _, timer := range []*time.Timer{t.lending.expiry, t.lending.redaction.later()} {
 		if timer != nil {
 			timer.Stop()
 		}

@@ -36,8 +36,8 @@ type Options struct {
 	Outward *outward.Rules
 	Secrets func(env []string) []string
 	Trouble func(what string)
-	// Stumbled, if not nil, is told of a bug that was survived. It must not block for long.
-	Stumbled func(Stumble)
+	// Recovered, if not nil, is told of a bug that was survived. It must not block for long.
+	Recovered func(Recovery)
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

@@ -20,8 +20,8 @@ const value = "hunter2-value"
 // rulesMade are the rules that tests have made: that takes a moment.
 var rulesMade sync.Map
 
-// veiled are options of a pool whose hosts do not see value.
-func veiled(t testing.TB, o outward.Options) term.Options {
+// redacted are options of a pool whose hosts do not see value.
+func redacted(t testing.TB, o outward.Options) term.Options {
 	t.Helper()
 	made, ok := rulesMade.Load(fmt.Sprint(o))
 	if !ok {
@@ -35,7 +35,7 @@ func veiled(t testing.TB, o outward.Options) term.Options {
 	return term.Options{Outward: rules, Secrets: func(env []string) []string { return outward.Values(env, []string{"*TOKEN*"}) }}
 }
 
-var veiledEnv = []string{"HOME=/", "MY_TOKEN=" + value}
+var secretEnv = []string{"HOME=/", "MY_TOKEN=" + value}
 
 // outwardText is what a host gets that has everything up to a text offset.
 func outwardText(t testing.TB, h term.Handle, from int64) string {
@@ -73,9 +73,9 @@ func hostOf(t testing.TB, pool *term.Pool, name string) term.Handle {
 }
 
 // Hosts see neither secrets nor sequences that do something; the person sees everything as it is.
-func TestHostsSeeThroughAVeil(t *testing.T) {
+func TestHostsSeeRedactedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, veiled(t, outward.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		h, f, pool := start(t, redacted(t, outward.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		in := "a " + value + " b\x1b]8;;file:///x\ac\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
 		f.Print(in)
 		synctest.Wait()
@@ -91,10 +91,10 @@ func TestHostsSeeThroughAVeil(t *testing.T) {
 	})
 }
 
-// What was printed before a terminal was lent is veiled, too, also when it is more than is looked at in one go.
-func TestWhatWasThereIsVeiled(t *testing.T) {
+// What was printed before a terminal was lent is redacted, too, also when it is more than is looked at in one go.
+func TestWhatWasThereIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{Env: veiledEnv})
+		h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"
 		f.Print(strings.Repeat(line, 3<<20/len(line)))
 		synctest.Wait()
@@ -133,7 +133,7 @@ func TestHeldBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				host := hostOf(t, pool, "lab")
 				f.Print(c.first)
 				synctest.Wait()
@@ -166,7 +166,7 @@ func TestHeldBack(t *testing.T) {
 // A waiting host is woken when held text leaves, and before its time it is not.
 func TestHeldTextWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		r := reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward})
 		f.Print("hunter2")
 		synctest.Wait()
@@ -198,7 +198,7 @@ func TestHeldTextWakesNobody(t *testing.T) {
 // The last words leave with the exit, whatever they may be the beginning of.
 func TestNothingIsHeldAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, f, pool := start(t, veiled(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		_, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		host := hostOf(t, pool, "lab")
 		f.Print("bye hunt")
 		f.End(0)
@@ -210,16 +210,16 @@ func TestNothingIsHeldAtTheEnd(t *testing.T) {
 }
 
 // A daemon that comes after another shows hosts the same, from any text offset on, and knows the values of which it has no environment.
-func TestVeilOutlivesTheDaemon(t *testing.T) {
+func TestRedactionOutlivesTheDaemon(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
-				o := veiled(t, outward.Options{Tokens: true})
+				o := redacted(t, outward.Options{Tokens: true})
 				pieces := append([]string{value, value[:5], value[5:], "\x1b]8;;file:x\a", "\x1b]8;;fi", "le:x\a", "\x1bP1;2", "q~~\x1b\\", "-----BEGIN PRIVATE KEY-----\n", "MIIE\n",
 					"-----END PRIVATE KEY-----\n", "sk-" + strings.Repeat("a1", 15)}, pieces...)
 				v := newVault(1 << 20)
-				pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				whole := ""
 				for range 4 {
 					for range 20 {
@@ -265,7 +265,7 @@ func TestVeilOutlivesTheDaemon(t *testing.T) {
 func TestTitlesLeaveInNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 600
-		o := veiled(t, outward.Options{})
+		o := redacted(t, outward.Options{})
 		v := newVault(1 << 20)
 		pool, h, l := keeping(t, v, o, term.Spec{})
 		flood := strings.Repeat("\x1b]0;t\a", 2*most)
@@ -307,7 +307,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			v := newVault(1 << 20)
-			pool, _, l := keeping(t, v, veiled(t, outward.Options{Clipboard: allowed}), term.Spec{LendTo: []string{"lab"}})
+			pool, _, l := keeping(t, v, redacted(t, outward.Options{Clipboard: allowed}), term.Spec{LendTo: []string{"lab"}})
 			v.print("a\x1b]52;c;aGk=\ab\x1b]52;c;?\ac")
 			synctest.Wait()
 			want := "abc"
@@ -318,7 +318,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 			l.cut()
 			synctest.Wait()
 			pool.Close(context.Background())
-			pool, _, l = adopting(t, v, veiled(t, outward.Options{Clipboard: true}))
+			pool, _, l = adopting(t, v, redacted(t, outward.Options{Clipboard: true}))
 			again := outwardText(t, hostOf(t, pool, "lab"), 0)
 			if strings.Count(got, "-") == 5 {
 				want = strings.Replace(want, "---", "-----", 1)
@@ -336,9 +336,9 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 // Masks are bounded with the log: a stream of nothing but what is masked is kept for less bytes.
 func TestMasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := veiled(t, outward.Options{})
+		o := redacted(t, outward.Options{})
 		o.LogBytes = 64 << 10
-		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		for range 2000 {
 			f.Print(strings.Repeat("\x1b]5\a", 200))
 		}

@@ -21,14 +21,14 @@ func (h Handle) Promote() error {
 func (t *Terminal) promote() error {
 	t.mu.Lock()
 	switch {
-	case t.tenure.owner == User:
+	case t.ownership.owner == User:
 		t.mu.Unlock()
 		return nil
 	case t.ending.exit == nil && t.ending.reason != "":
 		t.mu.Unlock()
 		return ErrEnding
 	}
-	t.tenure.promote()
+	t.ownership.promote()
 	t.activity.stopIdle()
 	t.mu.Unlock()
 	t.changed()

@@ -18,8 +18,8 @@ const (
 // returns false, and has reported nothing, when the child runs on out of the
 // pool's hands.
 func (t *Terminal) run() bool {
-	if t.held != nil {
-		_ = t.held.StreamFrom(t.stream.log.End()) // if it fails, so does Read
+	if t.holder != nil {
+		_ = t.holder.StreamFrom(t.stream.log.End()) // if it fails, so does Read
 	}
 	go t.pump()
 	t.watchIdle()
@@ -30,7 +30,7 @@ func (t *Terminal) run() bool {
 		<-t.life.pumped
 		t.mu.Lock()
 		t.activity.stopIdle()
-		for r := range t.audience.readers {
+		for r := range t.readers.open {
 			r.closed = true
 			r.signal()
 		}
@@ -39,7 +39,7 @@ func (t *Terminal) run() bool {
 		return false
 	}
 	t.drain()
-	if t.held == nil {
+	if t.holder == nil {
 		t.pty.Close()
 	}
 	<-t.life.pumped
@@ -50,7 +50,7 @@ func (t *Terminal) run() bool {
 	events := t.commands.tracker.Close(t.stream.log.End(), shellint.Exit{Code: int64(exit.Code), Known: how == exited})
 	t.putCommandsLocked(events, now)
 	t.putMarkLocked(Mark{Kind: MarkExited, Off: t.stream.texted, Exit: exit})
-	if t.held != nil && how == exited {
+	if t.holder != nil && how == exited {
 		t.ending.kept = true
 		t.staleLocked()
 		t.chargeLocked()

@@ -105,7 +105,7 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 	case <-t.life.left:
 		r.closed = true // nothing comes any more, not even the exit
 	default:
-		t.audience.readers[r] = struct{}{}
+		t.readers.open[r] = struct{}{}
 	}
 	return r
 }
@@ -117,7 +117,7 @@ func (r *Reader) bind(host string, awaited bool) bool {
 	defer r.t.mu.Unlock()
 	r.host, r.link = host, awaited
 	if awaited {
-		r.t.audience.arrived(awaitedHost(host))
+		r.t.readers.arrived(awaitedHost(host))
 		r.t.needLocked()
 	}
 	return r.t.lending.has(host)
@@ -132,14 +132,14 @@ func (r *Reader) Close() {
 
 func (r *Reader) closeLocked() {
 	t := r.t
-	delete(t.audience.readers, r)
+	delete(t.readers.open, r)
 	if r.link && r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
-		t.audience.await(awaitedHost(r.host), r.pos) // a link was lost
+		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
 	t.needLocked()
 	r.closed = true
 	r.signal()
-	r.t.audience.makeRoom()
+	r.t.readers.makeRoom()
 }
 
 // Next returns the next event, as much data as fits buf, waiting for it if
@@ -173,7 +173,7 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	}
 	r.t.mu.Unlock()
 	if (r.holds || r.lags) && moved {
-		r.t.audience.makeRoom()
+		r.t.readers.makeRoom()
 	}
 	return ev, ok, err
 }
@@ -202,8 +202,8 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)
 	}
-	if r.view == ViewOutward && t.lending.veil != nil {
-		t.lending.veil.cover(buf[:n], off)
+	if r.view == ViewOutward && t.lending.redaction != nil {
+		t.lending.redaction.mask(buf[:n], off)
 	}
 	if n > 0 {
 		return Event{Data: buf[:n], Off: off, Raw: r.pos}, true, nil

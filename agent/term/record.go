@@ -60,16 +60,16 @@ type recordedActor struct {
 
 // recordedLoan is one host the terminal is lent to.
 type recordedLoan struct {
-	Host string `json:"host"`
-	Memo string `json:"memo,omitempty"` // its door's, see Handle.Remember
+	Host      string `json:"host"`
+	LinkState string `json:"memo,omitempty"` // its door's, see Handle.SaveLinkState
 	// Unix ns; 0 for a record of before there were any, and for no end.
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
 }
 
-func (l *Loan) recorded(memo string) recordedLoan {
-	r := recordedLoan{Host: l.Host, Memo: memo, Since: l.Since.UnixNano()}
+func (l *Loan) recorded(state string) recordedLoan {
+	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano()}
 	if !l.Until.IsZero() {
 		r.Until = l.Until.UnixNano()
 	}
@@ -104,7 +104,7 @@ type recordedOutput struct {
 // Bounds of a record, in bytes. A holder takes 64 KiB.
 const (
 	maxRecord         = 60 << 10
-	maxMemo           = 1 << 10
+	maxLinkState      = 1 << 10
 	maxRecordedLine   = 1 << 10
 	maxRecordedNumber = 200 // of commands
 )
@@ -118,13 +118,13 @@ var onSlowNames = map[OnSlow]string{Lag: "lag", Hold: "hold"}
 func (t *Terminal) recordedLocked() []byte {
 	r := record{
 		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
-		Owner: recordedActor{roleNames[t.tenure.owner.Role], t.tenure.owner.Name}, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter.Name, Private: t.origin.private,
+		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
-		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.tenure.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
+		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
 	for i := range t.lending.loans {
 		loan := &t.lending.loans[i]
-		recorded := loan.recorded(t.lending.memos[loan.Host])
+		recorded := loan.recorded(t.lending.linkStates[loan.Host])
 		recorded.Heard = t.ending.heard[loan.Host]
 		r.Lent = append(r.Lent, recorded)
 	}
@@ -185,7 +185,7 @@ func parseRecord(p []byte) record {
 	return r
 }
 
-// Recorded returns the name and the owner that were given to Held.SetMeta last.
+// Recorded returns the name and the owner that were given to HolderPTY.SetMeta last.
 // An owner that cannot be read is the person; that of a terminal that was never
 // listed is nobody.
 func Recorded(meta []byte) (name string, owner Actor) {

@@ -57,43 +57,43 @@ const (
 // parts is a method of Terminal.
 //
 // Goroutines: run owns the child's end; pump is the only one that appends
-// output; typist, started on demand, writes input. All end with the terminal.
+// output; writeInput, started on demand, writes input. All end with the terminal.
 type Terminal struct {
-	id   ID
-	pty  PTY
-	held Held // pty, if the child outlives this process
-	pool *Pool
+	id     ID
+	pty    PTY
+	holder HolderPTY // pty, if the child outlives this process
+	pool   *Pool
 
 	origin origin // what it was started as
 	life   life   // channels for those who wait for a step of it
 	intake intake // the scanner; only pump's, and run's after it
 
-	mu       sync.Mutex // guards what follows
-	stream   stream     // what was printed, and what is known of it
-	commands commands   // what a shell's marks say of its command lines
-	face     face       // title, directory, size
-	tenure   tenure     // whose it is, and who is at it
-	audience audience   // those for whom output is kept
-	lending  lending    // to which hosts it is lent, and what they do not see
-	input    inputQueue // what was typed and not yet written
-	activity activity   // when it was last used
-	ending   ending     // how it ends, why, and who knows
-	adoption adoption   // what is scanned again of the time before this daemon
-	keeper   keeper     // what is on its way to the holder
-	share    share      // of the pool's memory
+	mu        sync.Mutex // guards what follows
+	stream    stream     // what was printed, and what is known of it
+	commands  commands   // what a shell's marks say of its command lines
+	display   display    // title, directory, size
+	ownership ownership  // whose it is, and who is at it
+	readers   readers    // those for whom output is kept
+	lending   lending    // to which hosts it is lent, and what they do not see
+	input     inputQueue // what was typed and not yet written
+	activity  activity   // when it was last used
+	ending    ending     // how it ends, why, and who knows
+	adoption  adoption   // what is scanned again of the time before this daemon
+	keeper    keeper     // what is on its way to the holder
+	share     share      // of the pool's memory
 }
 
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:   stream{log: ring.New(p.opts.LogBytes), atRest: true},
-		face:     face{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
-		tenure:   tenure{owner: owner, visible: owner.Role == RoleUser},
-		audience: audience{readers: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
-		ending:   ending{told: make(chan struct{})},
-		keeper:   keeper{keep: keepNothing},
+		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true},
+		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
+		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
+		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
+		ending:    ending{reported: make(chan struct{})},
+		keeper:    keeper{keep: keepNothing},
 	}
-	t.held, _ = child.(Held)
+	t.holder, _ = child.(HolderPTY)
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
 	if len(s.LendTo) > 0 {
 		t.prepare()
@@ -115,9 +115,9 @@ func (t *Terminal) infoLocked() Info {
 	o, end := &t.origin, t.stream.log.End()
 	i := Info{
 		ID: t.id, Name: o.name, Command: slices.Clone(o.command), StartCwd: o.cwd, Started: o.started, Door: o.door, Private: o.private, Leased: o.leased, Unsigned: o.unsigned,
-		Title: cmp.Or(t.face.title, o.name), Cwd: t.face.cwd, Size: t.face.size,
-		Owner: t.tenure.owner, Visible: t.tenure.visible, Promoted: t.tenure.promoted, Starter: t.tenure.starter, Attached: t.tenure.attached,
-		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.held != nil, Holds: t.origin.onSlow == Hold,
+		Title: cmp.Or(t.display.title, o.name), Cwd: t.display.cwd, Size: t.display.size,
+		Owner: t.ownership.owner, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter, Attached: t.ownership.attached,
+		LentTo: slices.Clone(t.lending.to), Loans: slices.Clone(t.lending.loans), Pid: t.pty.Pid(), Held: t.holder != nil, Holds: t.origin.onSlow == Hold,
 		CommandDetection: t.commands.detected, Running: t.commands.running(end),
 		Bytes: end, Retained: end - t.stream.log.Start(), Lost: t.stream.lost,
 	}

@@ -23,7 +23,7 @@ func (p *publisher) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.le.h.Remember(ctx, p.le.uri); err != nil { // before the host knows of it
+	if err := p.le.h.SaveLinkState(ctx, p.le.uri); err != nil { // before the host knows of it
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
 	info := p.info()

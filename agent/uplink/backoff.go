@@ -28,17 +28,17 @@ type backoff struct {
 	tries   int // attempts since the last connection
 }
 
-// mood is how soon to try again.
-type mood uint8
+// retryProfile is how soon to try again.
+type retryProfile uint8
 
 const (
-	usual   mood = iota
-	patient      // trying again soon is pointless
-	eager        // the network is about to be back
+	usual   retryProfile = iota
+	patient              // trying again soon is pointless
+	eager                // the network is about to be back
 )
 
 // next returns how long to wait: up to a ceiling that doubles each time.
-func (b *backoff) next(m mood) time.Duration {
+func (b *backoff) next(m retryProfile) time.Duration {
 	first, most := firstRetry, maxRetry
 	switch m {
 	case patient:

@@ -38,7 +38,7 @@ func (l *Link) lend(h term.Handle) *lending {
 	defer l.mu.Unlock()
 	le := l.lendings[h.ID()]
 	if le == nil {
-		le = &lending{h: h, uri: h.Remembered(), acks: make(chan struct{}, 1)}
+		le = &lending{h: h, uri: h.LinkState(), acks: make(chan struct{}, 1)}
 		if le.uri == l.withdrawn[h.ID()] {
 			le.uri = ""
 		}

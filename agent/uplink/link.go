@@ -117,7 +117,7 @@ func New(o Options) *Link {
 	if o.Anew {
 		l.replaced = map[term.ID]string{}
 		for _, h := range o.Terminals.List() {
-			l.replaced[h.ID()] = h.Remembered()
+			l.replaced[h.ID()] = h.LinkState()
 		}
 	}
 	l.status = Status{Name: o.Name, URL: o.Endpoint.URL, State: StateConnecting, Since: time.Now(), DownSince: time.Now()}
@@ -146,7 +146,7 @@ func (l *Link) Run(ctx context.Context) error {
 			retry, moves = backoff{}, now
 		}
 		state := stateFor(err)
-		wait := retry.next(l.mood(state))
+		wait := retry.next(l.retryProfile(state))
 		if errors.Is(err, errWrongTarget) {
 			wait, moved = wrongTargetRetry, nil
 		}
@@ -164,8 +164,8 @@ func (l *Link) Run(ctx context.Context) error {
 	}
 }
 
-// mood says how soon to try again in a state.
-func (l *Link) mood(s State) mood {
+// retryProfile says how soon to try again in a state.
+func (l *Link) retryProfile(s State) retryProfile {
 	switch {
 	case s.patient():
 		return patient

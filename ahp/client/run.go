@@ -14,7 +14,7 @@ import (
 const (
 	connectTimeout = 20 * time.Second // dialling and the handshake together
 	callTimeout    = 30 * time.Second // of a subscribe; hosts may take long to make a snapshot
-	lastWords      = time.Second      // how long a terminal that is not listed any more must be quiet to be gone
+	unlistedQuiet  = time.Second      // how long a terminal that is not listed any more must be quiet to be gone
 
 	firstRetry   = 250 * time.Millisecond
 	maxRetry     = 30 * time.Second
@@ -377,5 +377,5 @@ func (o *Observer) overdue() <-chan time.Time {
 	if first.IsZero() {
 		return nil
 	}
-	return time.After(time.Until(first.Add(lastWords)))
+	return time.After(time.Until(first.Add(unlistedQuiet)))
 }

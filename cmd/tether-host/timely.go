@@ -20,7 +20,7 @@ const (
 // newServer serves a handler to clients of which some are slow, or on purpose so: none keeps a connection that it does not use. most
 // bounds the connections that have asked for nothing, and twice as many requests are served at a time.
 func newServer(h http.Handler, most int) *http.Server {
-	c := newCrowd(most)
+	c := newConnLimiter(most)
 	return &http.Server{Handler: timely(c.handler(h)), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ConnState: c.state, ConnContext: withConn,
 		ErrorLog: stdlog.New(io.Discard, "", 0)} // it tells of handshakes that came to nothing, with what was sent

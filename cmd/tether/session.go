@@ -29,7 +29,7 @@ type session struct {
 	client *local.Client
 	id     string
 	name   string // for the person; the id until look has asked
-	att    *lifeline
+	att    *reconnectingAttach
 	owns   bool // the terminal was started for this session
 
 	interactive bool
@@ -51,7 +51,7 @@ func (a *app) attachTo(ctx context.Context, client *local.Client, id string, o l
 	say := silence(func(format string, args ...any) { s.notice(format+"\r", args...) })
 	s.client = client.Patient(say)
 	defer whileConnected(ctx, client, say, nil)()
-	att, err := attachLife(ctx, s.client, id, o, s.notice)
+	att, err := attachReconnecting(ctx, s.client, id, o, s.notice)
 	if err != nil {
 		return &cannotAttach{err}
 	}

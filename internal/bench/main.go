@@ -48,7 +48,7 @@ type part struct {
 
 var parts = []part{
 	{"scanner", scannerPart},
-	{"veil", veilPart},
+	{"redaction", redactionPart},
 	{"start", startPart},
 	{"idle", memoryPart},
 	{"status", statusPart},

@@ -50,7 +50,7 @@ func (r *Reader) signal() {
 
 // wakeLocked signals the readers that have what they wait for.
 func (t *Terminal) wakeLocked() {
-	for r := range t.audience.readers {
+	for r := range t.readers.open {
 		if r.dueLocked() {
 			r.need = 0
 			r.signal()

@@ -27,7 +27,7 @@ const keepWithin = time.Second
 // keep has the record kept and returns when it is, or ctx ends.
 func (t *Terminal) keep(ctx context.Context) error {
 	t.mu.Lock()
-	if t.held == nil {
+	if t.holder == nil {
 		t.mu.Unlock()
 		return nil
 	}
@@ -66,7 +66,7 @@ const keepAfter = 200 * time.Millisecond
 func (t *Terminal) keepLaterLocked() {
 	k := &t.keeper
 	switch {
-	case t.held == nil || k.stale:
+	case t.holder == nil || k.stale:
 	case k.later == nil:
 		k.later = time.AfterFunc(keepAfter, func() {
 			t.mu.Lock()
@@ -79,7 +79,7 @@ func (t *Terminal) keepLaterLocked() {
 }
 
 func (t *Terminal) saveLocked() {
-	if t.held != nil && !t.keeper.running {
+	if t.holder != nil && !t.keeper.running {
 		t.keeper.running = true
 		go t.saver()
 	}
@@ -108,13 +108,13 @@ func (t *Terminal) saver() {
 		}
 		t.mu.Unlock()
 		if note != nil {
-			_ = t.held.Checkpoint(off, note)
+			_ = t.holder.Checkpoint(off, note)
 		}
 		if tell { // after the checkpoint that lies before it
-			_ = t.held.Keep(keep)
+			_ = t.holder.Keep(keep)
 		}
 		if meta != nil {
-			_ = t.held.SetMeta(meta)
+			_ = t.holder.SetMeta(meta)
 		}
 		if kept != nil {
 			close(kept)

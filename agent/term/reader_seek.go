@@ -36,7 +36,7 @@ func (r *Reader) SeekText(text int64) bool {
 	r.ended = false
 	if r.holds {
 		t.needLocked()
-		t.audience.makeRoom()
+		t.readers.makeRoom()
 	}
 	return known
 }
@@ -51,8 +51,8 @@ func (r *Reader) offsetLocked(raw int64) int64 {
 
 // frontierLocked is the raw offset up to which the view may be read.
 func (t *Terminal) frontierLocked(v View) int64 {
-	if v == ViewOutward && t.lending.veil != nil {
-		return t.lending.veil.frontier
+	if v == ViewOutward && t.lending.redaction != nil {
+		return t.lending.redaction.frontier
 	}
 	return t.stream.known(v)
 }

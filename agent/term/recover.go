@@ -5,9 +5,9 @@ import (
 	"runtime/debug"
 )
 
-// A Stumble is a bug of ours in what reads a child's output, met with what the child printed. It ends neither the daemon, nor the
+// A Recovery is a bug of ours in what reads a child's output, met with what the child printed. It ends neither the daemon, nor the
 // terminal: what was read and what the log held is gone, and shown as a gap, as if nobody had recorded it.
-type Stumble struct {
+type Recovery struct {
 	ID    ID
 	Bytes int    // that were being read
 	Kind  string // of the panic's value, whose text might hold output
@@ -17,17 +17,17 @@ type Stumble struct {
 // take is ingest that survives a bug in it. Only pump calls it.
 func (t *Terminal) take(p []byte) {
 	t.intake.appended = false
-	defer t.stumble(p)
+	defer t.recoverOutput(p)
 	t.ingest(p)
 }
 
-// stumble, deferred, begins anew behind p after a panic. A second panic in here is not survived.
-func (t *Terminal) stumble(p []byte) {
+// recoverOutput, deferred, begins anew behind p after a panic. A second panic in here is not survived.
+func (t *Terminal) recoverOutput(p []byte) {
 	v := recover()
 	if v == nil {
 		return
 	}
-	s := Stumble{ID: t.id, Bytes: len(p), Kind: kindOf(v), Stack: debug.Stack()}
+	s := Recovery{ID: t.id, Bytes: len(p), Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
 	to := t.stream.log.End()
 	if !t.intake.appended {
@@ -38,7 +38,7 @@ func (t *Terminal) stumble(p []byte) {
 	t.caughtLocked() // the next daemon meets the same bug
 	t.wakeLocked()
 	t.mu.Unlock()
-	if f := t.pool.opts.Stumbled; f != nil {
+	if f := t.pool.opts.Recovered; f != nil {
 		f(s)
 	}
 }
@@ -54,23 +54,23 @@ func kindOf(v any) string {
 // finish is endOutput that survives a bug in it.
 func (t *Terminal) finish() {
 	t.intake.appended = true
-	defer t.stumble(nil)
+	defer t.recoverOutput(nil)
 	t.endOutput()
 }
 
-// stumbleVeil, deferred, draws the veil anew after a panic in what draws it: hosts wait for what the child prints next.
-func (t *Terminal) stumbleVeil() {
+// recoverRedaction, deferred, draws the redaction anew after a panic in what draws it: hosts wait for what the child prints next.
+func (t *Terminal) recoverRedaction() {
 	v := recover()
 	if v == nil {
 		return
 	}
-	s := Stumble{ID: t.id, Kind: kindOf(v), Stack: debug.Stack()}
+	s := Recovery{ID: t.id, Kind: kindOf(v), Stack: debug.Stack()}
 	t.mu.Lock()
-	if v := t.lending.veil; v != nil {
-		v.draw(t.lending.rules, &t.stream)
+	if v := t.lending.redaction; v != nil {
+		v.begin(t.lending.rules, &t.stream)
 	}
 	t.mu.Unlock()
-	if f := t.pool.opts.Stumbled; f != nil {
+	if f := t.pool.opts.Recovered; f != nil {
 		f(s)
 	}
 }

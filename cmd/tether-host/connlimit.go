@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// crowd bounds the connections that ask for nothing, such as half-open ones and slow handshakes, and the requests at a time. Of the
+// connLimiter bounds the connections that ask for nothing, such as half-open ones and slow handshakes, and the requests at a time. Of the
 // former the one that has waited longest gives way, so that who is quick gets in however many are not.
-type crowd struct {
+type connLimiter struct {
 	most int // set once
 
 	mu      sync.Mutex
@@ -20,12 +20,12 @@ type crowd struct {
 	asking  int                        // requests that are being served, and WebSockets
 }
 
-func newCrowd(most int) *crowd {
-	return &crowd{most: most, waiting: list.New(), at: map[net.Conn]*list.Element{}}
+func newConnLimiter(most int) *connLimiter {
+	return &connLimiter{most: most, waiting: list.New(), at: map[net.Conn]*list.Element{}}
 }
 
 // state is told by the server what becomes of a connection.
-func (c *crowd) state(conn net.Conn, s http.ConnState) {
+func (c *connLimiter) state(conn net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew, http.StateIdle:
 		if oldest := c.wait(conn); oldest != nil {
@@ -37,7 +37,7 @@ func (c *crowd) state(conn net.Conn, s http.ConnState) {
 }
 
 // wait puts a connection among those that wait, and returns the one that has to go, if one has.
-func (c *crowd) wait(conn net.Conn) (oldest net.Conn) {
+func (c *connLimiter) wait(conn net.Conn) (oldest net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at[conn] == nil {
@@ -51,13 +51,13 @@ func (c *crowd) wait(conn net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
-func (c *crowd) leave(conn net.Conn) {
+func (c *connLimiter) leave(conn net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.removeLocked(conn)
 }
 
-func (c *crowd) removeLocked(conn net.Conn) {
+func (c *connLimiter) removeLocked(conn net.Conn) {
 	if e := c.at[conn]; e != nil {
 		c.waiting.Remove(e)
 		delete(c.at, conn)
@@ -80,7 +80,7 @@ func withConn(ctx context.Context, conn net.Conn) context.Context {
 }
 
 // handler serves those that have asked, as long as they are not too many.
-func (c *crowd) handler(h http.Handler) http.Handler {
+func (c *connLimiter) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if conn, ok := r.Context().Value(connKey{}).(net.Conn); ok {
 			c.leave(conn) // also while its body is read: that has its own time
@@ -96,7 +96,7 @@ func (c *crowd) handler(h http.Handler) http.Handler {
 	})
 }
 
-func (c *crowd) enter() bool {
+func (c *connLimiter) enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asking >= 2*c.most {
@@ -106,7 +106,7 @@ func (c *crowd) enter() bool {
 	return true
 }
 
-func (c *crowd) exit() {
+func (c *connLimiter) exit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asking--

@@ -1,8 +1,8 @@
 package term
 
-// face is what the terminal's marks say of it: what the child has set, and
+// display is what the terminal's marks say of it: what the child has set, and
 // the person by the size of a window. Guarded by the terminal's mutex.
-type face struct {
+type display struct {
 	title string // "" before the first: then the terminal's name is
 	cwd   string
 	size  Size
@@ -17,10 +17,10 @@ func (t *Terminal) resize(s Size) error {
 	if err := checkSize(s); err != nil {
 		return err
 	}
-	t.face.sizing <- struct{}{}
-	defer func() { <-t.face.sizing }()
+	t.display.sizing <- struct{}{}
+	defer func() { <-t.display.sizing }()
 	t.mu.Lock()
-	same, over := t.face.size == s, t.ending.exit != nil
+	same, over := t.display.size == s, t.ending.exit != nil
 	t.mu.Unlock()
 	if over {
 		return ErrExited

@@ -17,24 +17,24 @@ const maxKept = 20
 // a daemon that comes after this one has it, and can still tell them. It returns
 // without having ended it when the terminal is left.
 func (t *Terminal) dismiss() {
-	if t.held == nil {
+	if t.holder == nil {
 		return
 	}
-	defer t.held.Close()
+	defer t.holder.Close()
 	select {
-	case <-t.ending.told:
+	case <-t.ending.reported:
 	case <-t.life.leaving:
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
 	defer cancel()
-	_ = t.held.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
+	_ = t.holder.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
 }
 
 // tellLocked notes when the exit has been told to everyone it concerns: each
 // host the terminal is lent to, each person at it, and whoever kills it.
 func (t *Terminal) tellLocked() {
-	if t.tenure.attached == 0 && t.ending.knownTo(t.lending.to) {
+	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
 		t.ending.tell()
 	}
 }
@@ -62,7 +62,7 @@ func (h Handle) Heard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ending.hear(h.actor.Name)
-	if t.held != nil {
+	if t.holder != nil {
 		t.staleLocked() // the next daemon need not tell it
 	}
 	t.tellLocked()

@@ -22,7 +22,7 @@ const (
 	keepStep = 16
 )
 
-// keepNothing is what Held.Keep is told when nothing is needed.
+// keepNothing is what HolderPTY.Keep is told when nothing is needed.
 const keepNothing = math.MaxInt64
 
 // heldForLocked is the raw offset from where on those who may hold the child do
@@ -31,7 +31,7 @@ func (t *Terminal) heldForLocked() int64 {
 	if t.life.isKilled() {
 		return keepNothing
 	}
-	return t.audience.needed()
+	return t.readers.needed()
 }
 
 // neededLocked is the raw offset from where on the holder is to keep output, or
@@ -48,7 +48,7 @@ func (t *Terminal) neededLocked() int64 {
 // needLocked tells the holder from where on output is needed, if that has
 // changed by much.
 func (t *Terminal) needLocked() {
-	if t.held == nil || t.adoption.underWay() {
+	if t.holder == nil || t.adoption.underWay() {
 		return
 	}
 	now, told := t.neededLocked(), t.keeper.keep

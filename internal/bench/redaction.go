@@ -11,17 +11,17 @@ import (
 // The floors are those of the plan: secrets and sequences of coloured output are looked for at this rate, in GB/s, and a key's echo waits
 // no longer for it than this, in ms.
 const (
-	floorVeil     = 0.2
-	floorVeilEcho = 0.3
+	floorVeil          = 0.2
+	floorRedactionEcho = 0.3
 
-	veilRead = 32 << 10 // what the terminal's pump reads at most
+	redactRead = 32 << 10 // what the terminal's pump reads at most
 )
 
 // secretsOfSome are values as a developer's environment has them. They are made up.
 var secretsOfSome = []string{"correct-horse-battery-staple", "postgres://app:pass@db/x", "0123456789abcdef0123456789abcdef", "Zm9vYmFyYmF6"}
 
-// veilPart compares looking for what hosts may not see with copying the same reads, and measures what it adds to the echo of a key.
-func veilPart(_ context.Context, s settings) ([]row, error) {
+// redactionPart compares looking for what hosts may not see with copying the same reads, and measures what it adds to the echo of a key.
+func redactionPart(_ context.Context, s settings) ([]row, error) {
 	base, err := outward.Compile(outward.Options{Tokens: true, Images: 2 << 20})
 	if err != nil {
 		return nil, err
@@ -30,31 +30,31 @@ func veilPart(_ context.Context, s settings) ([]row, error) {
 	rules, _ := base.With(secretsOfSome)
 	made := time.Since(began)
 	var rows []row
-	dst := make([]byte, veilRead)
+	dst := make([]byte, redactRead)
 	for _, c := range corpora {
 		data := repeat(onTerminal(c.block()), s.scanned*1e6)
-		memcpy := best(s.rounds, data, veilRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
+		memcpy := best(s.rounds, data, redactRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
 		rate := func(read int) float64 {
 			return best(s.rounds, data, read, func() func([]byte) {
 				f := outward.NewFilter(rules, 0)
 				return func(p []byte) { f.Feed(p); f.Take() }
 			})
 		}
-		r := row{Part: "veil", Name: c.name, Value: rate(veilRead), Unit: "GB/s"}
+		r := row{Part: "redaction", Name: c.name, Value: rate(redactRead), Unit: "GB/s"}
 		r.Note = fmt.Sprintf("memcpy %s, ratio %s", digits(memcpy), digits(r.Value/memcpy))
 		if c.name == "coloured" {
 			r = r.least(floorVeil)
 		}
-		rows = append(rows, r, row{Part: "veil", Name: c.name + ", reads of 4,095 bytes", Value: rate(ptyRead), Unit: "GB/s"})
+		rows = append(rows, r, row{Part: "redaction", Name: c.name + ", reads of 4,095 bytes", Value: rate(ptyRead), Unit: "GB/s"})
 	}
-	took := veilEcho(rules, s.keys*10)
-	rows = append(rows, row{Part: "veil", Name: "added to the echo of a key, p50", Value: quantile(took, 0.5), Unit: "ms"},
-		row{Part: "veil", Name: "added to the echo of a key, p99", Value: quantile(took, 0.99), Unit: "ms"}.most(floorVeilEcho))
-	return append(rows, row{Part: "veil", Name: "rules for the values of an environment", Value: millis(made), Unit: "ms", Note: "once for each"}), nil
+	took := redactionEcho(rules, s.keys*10)
+	rows = append(rows, row{Part: "redaction", Name: "added to the echo of a key, p50", Value: quantile(took, 0.5), Unit: "ms"},
+		row{Part: "redaction", Name: "added to the echo of a key, p99", Value: quantile(took, 0.99), Unit: "ms"}.most(floorRedactionEcho))
+	return append(rows, row{Part: "redaction", Name: "rules for the values of an environment", Value: millis(made), Unit: "ms", Note: "once for each"}), nil
 }
 
-// veilEcho is how long the veil takes for one key and what a shell prints around it, in ms, where nothing is under suspicion.
-func veilEcho(rules *outward.Rules, keys int) []float64 {
+// redactionEcho is how long redaction takes for one key and what a shell prints around it, in ms, where nothing is under suspicion.
+func redactionEcho(rules *outward.Rules, keys int) []float64 {
 	f := outward.NewFilter(rules, 0)
 	took := make([]float64, 0, keys)
 	for n := range keys {

@@ -1,8 +1,8 @@
 package term
 
-// tenure is whose the terminal is, and how many people are at it. Guarded by
+// ownership is whose the terminal is, and how many people are at it. Guarded by
 // the terminal's mutex.
-type tenure struct {
+type ownership struct {
 	owner    Actor
 	visible  bool
 	promoted bool  // owner was an agent before
@@ -11,18 +11,18 @@ type tenure struct {
 }
 
 // promote makes it the person's for good.
-func (n *tenure) promote() { n.starter, n.owner, n.visible, n.promoted = n.owner, User, true, true }
+func (n *ownership) promote() { n.starter, n.owner, n.visible, n.promoted = n.owner, User, true, true }
 
 // attach counts a person in (+1) or out (-1).
 func (t *Terminal) attach(by int) {
 	t.mu.Lock()
-	t.tenure.attached += by
+	t.ownership.attached += by
 	for i := 0; i < maxPeople && by > 0; i++ {
-		if t.audience.arrived(awaitedPerson(i)) {
+		if t.readers.arrived(awaitedPerson(i)) {
 			break
 		}
 	}
-	if t.held != nil && t.ending.exit == nil {
+	if t.holder != nil && t.ending.exit == nil {
 		t.staleLocked()
 	}
 	t.needLocked()

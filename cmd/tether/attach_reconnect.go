@@ -10,13 +10,13 @@ import (
 	"tether/agent/local"
 )
 
-// lifeline is an attachment that outlives the daemon: when that is killed or replaced, the terminal goes on, and so does the lifeline
+// reconnectingAttach is an attachment that outlives the daemon: when that is killed or replaced, the terminal goes on, and so does the attachment
 // when the next daemon answers, at the byte where it was. Next is for one goroutine; it is the one that comes back. The others may be
 // called from any; they wait meanwhile.
 //
 //	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
 //	    └──────(exit, last word)──────┴──(nobody comes)──▶ over
-type lifeline struct {
+type reconnectingAttach struct {
 	client *local.Client
 	id     string
 	notice func(format string, args ...any)
@@ -45,18 +45,18 @@ const (
 	lookLast  = 100 * time.Millisecond
 )
 
-// attachLife opens the terminal.
-func attachLife(ctx context.Context, client *local.Client, id string, o local.AttachOptions, notice func(string, ...any)) (*lifeline, error) {
+// attachReconnecting opens the terminal.
+func attachReconnecting(ctx context.Context, client *local.Client, id string, o local.AttachOptions, notice func(string, ...any)) (*reconnectingAttach, error) {
 	att, err := client.Attach(ctx, id, o)
 	if err != nil {
 		return nil, err
 	}
-	return &lifeline{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
+	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
 }
 
 // Next returns the next message. What it returns when the daemon is gone for good is local.ErrDropped. After it has come back it says to
 // whom the terminal is lent now, whether that is news or not.
-func (l *lifeline) Next(ctx context.Context) (local.Message, error) {
+func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
 	for {
 		l.mu.Lock()
 		att := l.att
@@ -85,7 +85,7 @@ func (l *lifeline) Next(ctx context.Context) (local.Message, error) {
 }
 
 // comeBack waits for the next daemon and attaches to it where the last one stopped.
-func (l *lifeline) comeBack(ctx context.Context) error {
+func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 	l.swap(nil)
 	began := time.Now()
 	var answered time.Time
@@ -122,7 +122,7 @@ func (l *lifeline) comeBack(ctx context.Context) error {
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Millisecond) }
 
 // swap puts another attachment in place, nil for none, and gives it the size.
-func (l *lifeline) swap(att *local.Attachment) {
+func (l *reconnectingAttach) swap(att *local.Attachment) {
 	l.mu.Lock()
 	old, cols, rows := l.att, l.cols, l.rows
 	if l.closed && att != nil {
@@ -142,7 +142,7 @@ func (l *lifeline) swap(att *local.Attachment) {
 
 // Write sends what was typed. While the daemon is away it waits. What it was sending in that moment may be lost with the daemon, or
 // be typed twice if that had just passed it on.
-func (l *lifeline) Write(ctx context.Context, p []byte) error {
+func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	for {
 		l.mu.Lock()
 		att, changed, closed := l.att, l.changed, l.closed
@@ -164,7 +164,7 @@ func (l *lifeline) Write(ctx context.Context, p []byte) error {
 }
 
 // Resize gives the terminal a size, also when the daemon is back.
-func (l *lifeline) Resize(ctx context.Context, cols, rows uint16) {
+func (l *reconnectingAttach) Resize(ctx context.Context, cols, rows uint16) {
 	l.mu.Lock()
 	att := l.att
 	l.cols, l.rows = cols, rows
@@ -175,7 +175,7 @@ func (l *lifeline) Resize(ctx context.Context, cols, rows uint16) {
 }
 
 // Close leaves the terminal.
-func (l *lifeline) Close() {
+func (l *reconnectingAttach) Close() {
 	l.mu.Lock()
 	att := l.att
 	l.closed, l.att = true, nil
@@ -187,7 +187,7 @@ func (l *lifeline) Close() {
 	}
 }
 
-func (l *lifeline) isClosed() bool {
+func (l *reconnectingAttach) isClosed() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.closed

@@ -6,21 +6,21 @@ import (
 	"tether/internal/clip"
 )
 
-// Remember keeps a text of at most 1 KiB for the actor, a host's door, for as
+// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's door, for as
 // long as the terminal is lent there: also for the daemon after this one, if
 // the terminal outlives this one. It returns when that is certain, or ctx
 // ends; ErrNotFound if the terminal is not lent there.
-func (h Handle) Remember(ctx context.Context, text string) error {
+func (h Handle) SaveLinkState(ctx context.Context, text string) error {
 	t := h.t
-	text = clip.Text(text, maxMemo)
+	text = clip.Text(text, maxLinkState)
 	t.mu.Lock()
 	lent := t.lending.has(h.actor.Name)
-	certain := t.lending.memos[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
+	certain := t.lending.linkStates[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
 	if lent && !certain {
-		if t.lending.memos == nil {
-			t.lending.memos = map[string]string{}
+		if t.lending.linkStates == nil {
+			t.lending.linkStates = map[string]string{}
 		}
-		t.lending.memos[h.actor.Name] = text
+		t.lending.linkStates[h.actor.Name] = text
 	}
 	t.mu.Unlock()
 	switch {
@@ -43,9 +43,9 @@ func (a Access) Ended() []string {
 	return texts
 }
 
-// Remembered returns what Remember kept, "" if there is nothing.
-func (h Handle) Remembered() string {
+// LinkState returns what SaveLinkState kept, "" if there is nothing.
+func (h Handle) LinkState() string {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	return h.t.lending.memos[h.actor.Name]
+	return h.t.lending.linkStates[h.actor.Name]
 }

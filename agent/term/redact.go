@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	veilPiece = 1 << 20 // bytes of text that are looked at in one go, under the lock
-	veilAgain = time.Millisecond
-	renewTime = time.Minute // in which there may be so many images, notifications and titles: see outward.Filter.Renew
+	redactPiece = 1 << 20 // bytes of text that are looked at in one go, under the lock
+	redactAgain = time.Millisecond
+	renewTime   = time.Minute // in which there may be so many images, notifications and titles: see outward.Filter.Renew
 )
 
 // prepare makes the rules for the terminal before it is lent. That may take a
@@ -34,36 +34,36 @@ func (t *Terminal) prepare() {
 	t.mu.Unlock()
 }
 
-// setVeilLocked makes the veil what the lending needs.
-func (t *Terminal) setVeilLocked() {
+// setRedactionLocked makes the redaction what the lending needs.
+func (t *Terminal) setRedactionLocked() {
 	switch lent := len(t.lending.to) > 0 && t.lending.rules != nil; {
-	case lent && t.lending.veil == nil:
-		t.lending.veil = &veil{renewed: time.Now(), behind: true}
-		t.lending.veil.draw(t.lending.rules, &t.stream)
-		t.veilLocked(time.Now(), t.ending.exit != nil)
-	case !lent && t.lending.veil != nil:
-		if t.lending.veil.timer != nil {
-			t.lending.veil.timer.Stop()
+	case lent && t.lending.redaction == nil:
+		t.lending.redaction = &redaction{renewed: time.Now(), behind: true}
+		t.lending.redaction.begin(t.lending.rules, &t.stream)
+		t.redactLocked(time.Now(), t.ending.exit != nil)
+	case !lent && t.lending.redaction != nil:
+		if t.lending.redaction.timer != nil {
+			t.lending.redaction.timer.Stop()
 		}
-		t.lending.veil = nil
+		t.lending.redaction = nil
 	}
 }
 
-// veilLocked decides what hosts see of new text. final: nothing follows.
-func (t *Terminal) veilLocked(now time.Time, final bool) {
-	v := t.lending.veil
+// redactLocked decides what hosts see of new text. final: nothing follows.
+func (t *Terminal) redactLocked(now time.Time, final bool) {
+	v := t.lending.redaction
 	if v == nil {
 		return
 	}
 	if v.fed < t.stream.log.Start() {
-		v.draw(t.lending.rules, &t.stream) // what it had not looked at is lost
+		v.begin(t.lending.rules, &t.stream) // what it had not looked at is lost
 	}
 	if now.Sub(v.renewed) >= renewTime {
 		v.renew(now)
 	}
 	buf := readBuffers.Get().(*[32 << 10]byte)
 	pos, n := v.fed, 0
-	for fed := 0; pos < t.stream.texted && (fed < veilPiece || final); {
+	for fed := 0; pos < t.stream.texted && (fed < redactPiece || final); {
 		before := pos
 		pos, n = t.stream.fill(buf[:], ViewText, pos, t.stream.texted)
 		v.filter.Feed(buf[:n])
@@ -81,44 +81,44 @@ func (t *Terminal) veilLocked(now time.Time, final bool) {
 	if final {
 		v.filter.Flush()
 	}
-	t.unveilLocked(now)
+	t.releaseLocked(now)
 }
 
-// unveilLocked shows what the filter has decided, and comes back for the rest.
-func (t *Terminal) unveilLocked(now time.Time) {
-	v := t.lending.veil
+// releaseLocked shows what the filter has decided, and comes back for the rest.
+func (t *Terminal) releaseLocked(now time.Time) {
+	v := t.lending.redaction
 	v.take(&t.stream, now)
 	switch {
 	case v.fed < t.stream.texted:
-		t.lookLaterLocked(veilAgain)
+		t.lookLaterLocked(redactAgain)
 	case v.held:
 		t.lookLaterLocked(v.patience(now))
 	}
 }
 
 func (t *Terminal) lookLaterLocked(in time.Duration) {
-	v := t.lending.veil
+	v := t.lending.redaction
 	if v.timer == nil {
-		v.timer = time.AfterFunc(max(in, 0), t.unveil)
+		v.timer = time.AfterFunc(max(in, 0), t.releaseHeldText)
 		return
 	}
 	v.timer.Reset(max(in, 0))
 }
 
-// unveil lets go of text that was held back for long enough.
-func (t *Terminal) unveil() {
-	defer t.stumbleVeil()
+// releaseHeldText lets go of text that was held back for long enough.
+func (t *Terminal) releaseHeldText() {
+	defer t.recoverRedaction()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := t.lending.veil
+	v := t.lending.redaction
 	if v == nil || t.share.released {
 		return
 	}
 	now := time.Now()
-	t.veilLocked(now, false)
+	t.redactLocked(now, false)
 	if v.fed == t.stream.texted && v.held && v.patience(now) <= 0 {
 		v.filter.Flush()
-		t.unveilLocked(now)
+		t.releaseLocked(now)
 	}
 	t.wakeLocked()
 }

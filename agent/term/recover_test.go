@@ -16,14 +16,14 @@ import (
 // A bug in what reads a terminal's output costs that output, not the terminal, and nothing of others.
 func TestABugIsSurvived(t *testing.T) {
 	for name, trip := range map[string]func(term.Handle){
-		"in the scanner": term.Handle.TripScanner, "under the lock": term.Handle.TripVeil, "where text offsets are from": term.Handle.TripCuts,
+		"in the scanner": term.Handle.TripScanner, "under the lock": term.Handle.TripRedaction, "where text offsets are from": term.Handle.TripCuts,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var stumbles []term.Stumble
-				o := veiled(t, outward.Options{})
-				o.Stumbled = func(s term.Stumble) { stumbles = append(stumbles, s) }
-				h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+				var recoveries []term.Recovery
+				o := redacted(t, outward.Options{})
+				o.Recovered = func(s term.Recovery) { recoveries = append(recoveries, s) }
+				h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				readers := []*term.Reader{
 					reader(t, h, term.ReaderOptions{View: term.ViewRaw}),
 					reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward}),
@@ -40,9 +40,9 @@ func TestABugIsSurvived(t *testing.T) {
 				f.Print("after " + value)
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if len(stumbles) != 1 || stumbles[0].ID != h.ID() || stumbles[0].Bytes != len("unlucky output") || !strings.Contains(string(stumbles[0].Stack), "ingest") ||
-					strings.Contains(stumbles[0].Kind, "unlucky") {
-					t.Fatalf("told of %+v", stumbles)
+				if len(recoveries) != 1 || recoveries[0].ID != h.ID() || recoveries[0].Bytes != len("unlucky output") || !strings.Contains(string(recoveries[0].Stack), "ingest") ||
+					strings.Contains(recoveries[0].Kind, "unlucky") {
+					t.Fatalf("told of %+v", recoveries)
 				}
 				for i, want := range []string{"after " + value, "after " + strings.Repeat("*", len(value))} {
 					if got, end := readOn(t, readers[i]); got != want || end <= ends[i] {
@@ -65,16 +65,16 @@ func TestABugIsSurvived(t *testing.T) {
 // The same at the end of the output, and while text is held back.
 func TestABugAtTheEndIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var stumbles atomic.Int32
-		o := veiled(t, outward.Options{})
-		o.Stumbled = func(term.Stumble) { stumbles.Add(1) }
-		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: veiledEnv})
+		var recoveries atomic.Int32
+		o := redacted(t, outward.Options{})
+		o.Recovered = func(term.Recovery) { recoveries.Add(1) }
+		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		f.Print("held back: " + value[:4]) // it may go on: a timer decides
 		synctest.Wait()
-		h.TripVeil()
+		h.TripRedaction()
 		time.Sleep(time.Second)
-		if stumbles.Load() != 1 {
-			t.Fatalf("%d bugs were told", stumbles.Load())
+		if recoveries.Load() != 1 {
+			t.Fatalf("%d bugs were told", recoveries.Load())
 		}
 		f.Print(" and on")
 		time.Sleep(time.Second)
@@ -84,8 +84,8 @@ func TestABugAtTheEndIsSurvived(t *testing.T) {
 		h.TripScanner()
 		f.End(4)
 		<-h.Done()
-		if e := h.Info().Exit; e == nil || e.Code != 4 || stumbles.Load() != 2 {
-			t.Errorf("exit %+v, %d bugs were told", e, stumbles.Load())
+		if e := h.Info().Exit; e == nil || e.Code != 4 || recoveries.Load() != 2 {
+			t.Errorf("exit %+v, %d bugs were told", e, recoveries.Load())
 		}
 	})
 }
@@ -100,8 +100,8 @@ func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 		l.cut()
 		synctest.Wait()
 		_ = pool.Close(t.Context())
-		stumbles := 0
-		pool = term.NewPool(term.Options{Stumbled: func(term.Stumble) { stumbles++ }})
+		recoveries := 0
+		pool = term.NewPool(term.Options{Recovered: func(term.Recovery) { recoveries++ }})
 		l, past := v.connect()
 		caught, err := pool.AdoptWithABug(l, past)
 		if err != nil {
@@ -113,8 +113,8 @@ func TestABugWhileATerminalIsTakenUp(t *testing.T) {
 		default:
 			t.Error("it waits for output that is there no more")
 		}
-		if stumbles != 1 {
-			t.Errorf("%d bugs were told", stumbles)
+		if recoveries != 1 {
+			t.Errorf("%d bugs were told", recoveries)
 		}
 		l.cut()
 		synctest.Wait()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Held is a PTY in a process of its own, the holder, that outlives this one
+// HolderPTY is a PTY in a process of its own, the holder, that outlives this one
 // together with the output it has recorded. A Start that returns one has it
 // kept up to date by the terminal: what the next daemon needs is in its meta
 // and checkpoints, see [Pool.Adopt].
@@ -14,7 +14,7 @@ import (
 // the output between these raw offsets is lost; it goes on at to. Wait may
 // also return because the holder is out of reach: then ExitedAt gives the
 // zero time.
-type Held interface {
+type HolderPTY interface {
 	PTY
 	// StreamFrom asks for the output from a raw offset on, once, before Read.
 	StreamFrom(off int64) error
@@ -47,13 +47,13 @@ const (
 
 // ended says what Wait's return means, and when that was.
 func (t *Terminal) ended() (outcome, time.Time) {
-	if t.held == nil {
+	if t.holder == nil {
 		return exited, time.Now()
 	}
-	if at, _ := t.held.ExitedAt(); !at.IsZero() {
+	if at, _ := t.holder.ExitedAt(); !at.IsZero() {
 		return exited, at
 	}
-	if !t.life.isLeaving() && t.held.Gone() {
+	if !t.life.isLeaving() && t.holder.Gone() {
 		return lost, time.Now()
 	}
 	return stillRuns, time.Now()
@@ -67,13 +67,13 @@ func (t *Terminal) leave() {
 
 // introduce gives a new holder what the next daemon needs.
 func (t *Terminal) introduce() error {
-	if t.held == nil {
+	if t.holder == nil {
 		return nil
 	}
 	t.mu.Lock()
 	meta := t.recordedLocked()
 	t.mu.Unlock()
-	return t.held.SetMeta(meta)
+	return t.holder.SetMeta(meta)
 }
 
 // discard ends a child that no terminal took.
@@ -81,7 +81,7 @@ func discard(child PTY, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace+forgetWithin)
 	defer cancel()
 	defer child.Close()
-	if h, ok := child.(Held); child.Kill(ctx, grace) == nil && ok {
+	if h, ok := child.(HolderPTY); child.Kill(ctx, grace) == nil && ok {
 		h.Wait()
 		_ = h.Forget(ctx)
 	}

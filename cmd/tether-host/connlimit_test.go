@@ -17,8 +17,8 @@ import (
 	"tether/jsonrpc/wsconn"
 )
 
-// crowdPipes serves a handler in memory, for a crowd of most, until the test ends.
-func crowdPipes(t *testing.T, h http.Handler, most int) *testkit.Pipes {
+// connLimiterPipes serves a handler in memory, for at most so many connections, until the test ends.
+func connLimiterPipes(t *testing.T, h http.Handler, most int) *testkit.Pipes {
 	l := testkit.NewPipes()
 	server := newServer(h, most)
 	served := make(chan struct{})
@@ -34,7 +34,7 @@ func TestTheSlowMakeRoom(t *testing.T) {
 		h := host.New(host.Options{})
 		defer h.Close()
 		const most, many = 10, 100
-		l := crowdPipes(t, h, most)
+		l := connLimiterPipes(t, h, most)
 		ended := make(chan struct{}, many)
 		for i := range many {
 			c := reach(t, l)
@@ -74,7 +74,7 @@ func TestTheSlowMakeRoom(t *testing.T) {
 // Requests that wait for something are bounded, too.
 func TestRequestsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := crowdPipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l := connLimiterPipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(time.Minute)
 			fmt.Fprintln(w, "done")
 		}), 3)
@@ -116,7 +116,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				over := make(chan time.Duration, 1)
-				l := crowdPipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				l := connLimiterPipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					began := time.Now()
 					_, _ = io.WriteString(w, strings.Repeat("x", size))
 					over <- time.Since(began)
@@ -147,7 +147,7 @@ func TestAnAnswerWithoutABodyThatIsNotTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.New(host.Options{})
 		defer h.Close()
-		c := reach(t, crowdPipes(t, h, 3))
+		c := reach(t, connLimiterPipes(t, h, 3))
 		defer c.Close()
 		fmt.Fprint(c, "POST /logout HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n")
 		time.Sleep(2 * answerTime)

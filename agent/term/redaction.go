@@ -16,9 +16,9 @@ const (
 
 const maskCost = 24 // bytes of memory of one mask
 
-// veil is what hosts do not see of a terminal's text: it exists while the
+// redaction is what hosts do not see of a terminal's text: it exists while the
 // terminal is lent. Guarded by the terminal's mutex.
-type veil struct {
+type redaction struct {
 	filter   *outward.Filter
 	fed      int64     // raw offset up to which the filter has the text
 	frontier int64     // raw offset up to which it is known what is shown
@@ -33,8 +33,8 @@ type veil struct {
 	secrets, sequences queue[outward.Mask]
 }
 
-// draw begins the veil at the oldest text there is.
-func (v *veil) draw(rules *outward.Rules, s *stream) {
+// begin starts the redaction at the oldest text there is.
+func (v *redaction) begin(rules *outward.Rules, s *stream) {
 	v.fed = s.log.Start()
 	if v.fed > s.cuts.baseRaw {
 		v.fed = s.lineStart(v.fed, s.texted)
@@ -44,14 +44,14 @@ func (v *veil) draw(rules *outward.Rules, s *stream) {
 	v.secrets, v.sequences = queue[outward.Mask]{}, queue[outward.Mask]{}
 }
 
-func (v *veil) renew(now time.Time) {
+func (v *redaction) renew(now time.Time) {
 	v.renewed = now
 	v.filter.Renew()
 }
 
 // take moves to the masks what the filter has decided, and the frontier behind
 // it.
-func (v *veil) take(s *stream, now time.Time) {
+func (v *redaction) take(s *stream, now time.Time) {
 	secrets, sequences := v.filter.Take()
 	for _, m := range secrets {
 		v.secrets.push(m)
@@ -70,7 +70,7 @@ func (v *veil) take(s *stream, now time.Time) {
 }
 
 // patience is how much longer the held text may wait.
-func (v *veil) patience(now time.Time) time.Duration {
+func (v *redaction) patience(now time.Time) time.Duration {
 	hold := holdLong
 	if v.filter.Brief() {
 		hold = holdBrief
@@ -78,8 +78,8 @@ func (v *veil) patience(now time.Time) time.Duration {
 	return hold - now.Sub(v.since)
 }
 
-// cover puts the masks over p, the text at the offset off.
-func (v *veil) cover(p []byte, off int64) {
+// mask puts the masks over p, the text at the offset off.
+func (v *redaction) mask(p []byte, off int64) {
 	end := off + int64(len(p))
 	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
 		n := q.len()
@@ -91,7 +91,7 @@ func (v *veil) cover(p []byte, off int64) {
 
 // overfull reports whether there are more masks behind the raw offset than fit
 // the bound.
-func (v *veil) overfull(s *stream, from int64, limit int) bool {
+func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 	if v == nil || max(v.secrets.len(), v.sequences.len()) <= limit/maskCost {
 		return false
 	}
@@ -107,7 +107,7 @@ func (v *veil) overfull(s *stream, from int64, limit int) bool {
 
 // fits is the raw offset, base or later, from which on the masks fit the bound;
 // what is held back is kept.
-func (v *veil) fits(base int64, s *stream, limit int) int64 {
+func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
 			base = max(base, s.cuts.rawAt(q.at(over-1).End))
@@ -117,7 +117,7 @@ func (v *veil) fits(base int64, s *stream, limit int) int64 {
 }
 
 // trim forgets the masks before a text offset.
-func (v *veil) trim(text int64) {
+func (v *redaction) trim(text int64) {
 	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
 		n := 0
 		for n < q.len() && q.at(n).End <= text {
@@ -127,12 +127,12 @@ func (v *veil) trim(text int64) {
 	}
 }
 
-// atRest reports whether a veil that begins here would do what this one
+// atRest reports whether a redaction that begins here would do what this one
 // does.
-func (v *veil) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
+func (v *redaction) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
 
-// later is the timer that runs unveil, nil if there is none.
-func (v *veil) later() *time.Timer {
+// later is the timer that runs releaseHeldText, nil if there is none.
+func (v *redaction) later() *time.Timer {
 	if v == nil {
 		return nil
 	}
@@ -140,7 +140,7 @@ func (v *veil) later() *time.Timer {
 }
 
 // cost is the memory of the masks, in bytes.
-func (v *veil) cost() int {
+func (v *redaction) cost() int {
 	if v == nil {
 		return 0
 	}

@@ -1,10 +1,10 @@
 package term
 
-// audience is those for whom output is kept: the readers, and those who are
+// readers are those for whom output is kept: the readers, and those who are
 // expected back and hold the child meanwhile as a reader does. Guarded by the
 // terminal's mutex, but for room.
-type audience struct {
-	readers map[*Reader]struct{}
+type readers struct {
+	open    map[*Reader]struct{}
 	awaited map[string]int64 // where those who are expected back were, as raw offsets
 	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on, or something was typed
 	budget  lagBudget        // of the readers that may slow the child only a little
@@ -12,7 +12,7 @@ type audience struct {
 
 // await has who was at raw offset pos hold the child until it is back under
 // that name, or the stall time has passed.
-func (a *audience) await(who string, pos int64) {
+func (a *readers) await(who string, pos int64) {
 	if a.awaited == nil {
 		a.awaited = map[string]int64{}
 	}
@@ -20,7 +20,7 @@ func (a *audience) await(who string, pos int64) {
 }
 
 // arrived ends the wait for who, and reports whether there was one.
-func (a *audience) arrived(who string) bool {
+func (a *readers) arrived(who string) bool {
 	_, ok := a.awaited[who]
 	if ok {
 		delete(a.awaited, who)
@@ -31,9 +31,9 @@ func (a *audience) arrived(who string) bool {
 
 // needed is the raw offset from where on those who may hold the child do not
 // have the output, or keepNothing.
-func (a *audience) needed() int64 {
+func (a *readers) needed() int64 {
 	least := int64(keepNothing)
-	for r := range a.readers {
+	for r := range a.open {
 		if r.holds && !r.stalled {
 			least = min(least, r.pos)
 		}
@@ -45,7 +45,7 @@ func (a *audience) needed() int64 {
 }
 
 // makeRoom tells a waiting pump that a reader moved. It needs no lock.
-func (a *audience) makeRoom() {
+func (a *readers) makeRoom() {
 	select {
 	case a.room <- struct{}{}:
 	default:
