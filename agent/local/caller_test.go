@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 		c, ctx := local.NewClient(socket), context.Background()
 		var err error
 		switch what, name, _ := strings.Cut(os.Getenv(sayVar), " "); what {
+		case "tcp":
+			beTCPClient(name)
+			return
 		case "as":
 			_, err = c.As(name).Approvals(ctx, nil)
 		case "whoami":
@@ -191,6 +194,7 @@ func handOver(socket string) {
 // real is a server on a socket, with real terminals.
 type real struct {
 	pool   *term.Pool
+	server *local.Server
 	socket string
 	env    []string // of programs that ask it
 }
@@ -200,15 +204,15 @@ func openReal(t *testing.T, o local.Options) *real {
 	testkit.Leaks(t)
 	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(term.Options{})}
 	o.Access, o.Daemon = d.pool.As, &fakeDaemon{}
-	server := local.NewServer(o)
+	d.server = local.NewServer(o)
 	l, err := ipc.Listen(d.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(l) }()
+	go func() { served <- d.server.Serve(l) }()
 	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
+		if err := d.server.Close(); err != nil {
 			t.Error(err)
 		}
 		<-served

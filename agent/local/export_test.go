@@ -97,6 +97,11 @@ func (t *Tokens) ActorOf(token string) term.Actor {
 	return term.Actor{}
 }
 
+// CallerUnfound is unfound for who shows this token.
+func (t *Tokens) CallerUnfound(token string, foreign bool, err error) Caller {
+	return (&tcpClient{foreign: foreign, err: err}).unfound(t.find(token, false))
+}
+
 // Patterns are those of everything that is served.
 func Patterns() []string { return slices.Collect(maps.Keys((&Server{}).handlers())) }
 

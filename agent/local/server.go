@@ -140,7 +140,7 @@ func NewServer(o Options) *Server {
 	s.draining, s.drain = context.WithCancel(context.Background())
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
-	s.http.ConnContext = s.withPeer
+	s.http.ConnContext, s.tcp.ConnContext = s.withPeer, withTCPClient
 	for _, h := range []*http.Server{&s.http, &s.tcp} {
 		h.ReadHeaderTimeout, h.IdleTimeout, h.MaxHeaderBytes = headerTimeout, idleTimeout, maxHeader
 		h.ErrorLog = log.New(io.Discard, "", 0) // what clients send wrong is answered to them, see guard for panics

@@ -9,6 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+
+	"tether/agent/term"
+	"tether/platform/proc"
 )
 
 const (
@@ -76,8 +80,8 @@ func (s *Server) ServeTCP(l net.Listener) error {
 // onTCP lets in who may come through TCP, where every program of every user of
 // this machine and every page in a browser can knock. In this order: the Host
 // must be ours, so that no name that somebody else resolves to this machine gets
-// in; a browser's page must be of a listed origin; then a token says who asks.
-// Nothing is told before. What a token has opened ends when it is revoked.
+// in; a browser's page must be of a listed origin; then a token lets in, and who
+// asks is told by the process that shows it, see tcpCaller. Nothing is told before. What a token has opened ends when it is revoked.
 func (s *Server) onTCP(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -100,9 +104,9 @@ func (s *Server) onTCP(next http.Handler) http.Handler {
 				Hint: "send Authorization: Bearer TOKEN; tether token show prints yours, tether token create makes one for an agent"})
 			return
 		}
-		r, end := bound(r.WithContext(context.WithValue(r.Context(), tcpKey{}, true)), g)
+		r, end := bound(r, g)
 		defer end()
-		s.as(w, r, g.caller(), next)
+		s.as(w, r, s.tcpCaller(r, g), next)
 	})
 }
 
@@ -113,8 +117,87 @@ func bound(r *http.Request, g *grant) (with *http.Request, end func()) {
 	return r.WithContext(ctx), func() { stop(); cancel(nil) }
 }
 
-// tcpKey is where a request's context says that it came through TCP.
+// tcpClient is the client's end of a TCP connection. Its processes are looked for
+// once, when the first valid token comes, so that who has none costs nothing.
+type tcpClient struct {
+	client, server net.Addr
+
+	once    sync.Once
+	peers   []peer // those that have it open
+	foreign bool   // another user's process has it
+	err     error  // why they cannot be told
+}
+
+// tcpKey is where a connection's context keeps its tcpClient.
 type tcpKey struct{}
+
+// withTCPClient notes the connection's ends for its requests.
+func withTCPClient(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, tcpKey{}, &tcpClient{client: conn.RemoteAddr(), server: conn.LocalAddr()})
+}
+
+// find looks for the processes.
+func (c *tcpClient) find() {
+	client, ok := c.client.(*net.TCPAddr)
+	server, ok2 := c.server.(*net.TCPAddr)
+	if !ok || !ok2 {
+		c.err = fmt.Errorf("%v is no TCP address", c.client)
+		return
+	}
+	found, err := proc.FindTCPClient(client.AddrPort(), server.AddrPort())
+	c.foreign, c.err = found.Foreign, err
+	for _, id := range found.Processes {
+		c.peers = append(c.peers, peer{ID: id})
+	}
+}
+
+// tcpCaller says for whom the request counts that shows the token of g. The
+// processes at the other end come first, as at the socket: an agent among them
+// outweighs the token. Where none can be found the token of an agent counts. With
+// a person's one counts as the person without a sign if it is another user's, and
+// as an agent otherwise: a program that an agent has started can hide.
+func (s *Server) tcpCaller(r *http.Request, g *grant) Caller {
+	conn, ok := r.Context().Value(tcpKey{}).(*tcpClient)
+	if !ok {
+		return nobody("the connection is not known")
+	}
+	conn.once.Do(conn.find)
+	if len(conn.peers) == 0 {
+		return conn.unfound(g)
+	}
+	shown, result := g.caller(), nobody(errPeerGone.Error())
+	for _, p := range conn.peers { // those that have ended since then do not count
+		c := s.caller(p)
+		switch {
+		case c.Actor.Role == term.RoleAgent && c.within && shown.Actor.Role == term.RoleAgent: // an editor's agents have names of their own
+			return shown
+		case c.Actor.Role == term.RoleAgent:
+			return c
+		case c.Actor == term.User:
+			result = shown
+		}
+	}
+	return result
+}
+
+// unfound is who shows the token of g where no process was found.
+func (c *tcpClient) unfound(g *grant) Caller {
+	shown := g.caller()
+	switch {
+	case errors.Is(c.err, proc.ErrNoConnection):
+		return nobody(errPeerGone.Error())
+	case shown.Actor != term.User:
+		return shown
+	case c.foreign && c.err == nil:
+		shown.Sign, shown.NoSign = "", "a program of another user of this machine has opened the connection"
+		return shown
+	}
+	why := "no process that has this connection open can be found"
+	if c.err != nil {
+		why += ": " + c.err.Error()
+	}
+	return Caller{Actor: term.Agent(unreadAgent), Why: why + ", so the token of " + g.Principal + " gives it no more than an agent has", NoSign: why}
+}
 
 // overTCP reports whether a request came through TCP.
 func overTCP(r *http.Request) bool { return r.Context().Value(tcpKey{}) != nil }

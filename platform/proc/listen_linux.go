@@ -12,10 +12,15 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // stateListen is TCP_LISTEN of linux/net/tcp_states.h, as /proc/net/tcp shows it (proc_net_tcp in the kernel's documentation).
 const stateListen = "0A"
+
+// tcpTables are the kernel's, of both kinds of addresses.
+var tcpTables = []string{"/proc/net/tcp", "/proc/net/tcp6"}
 
 // listening are sockets that listen, named as links in /proc/PID/fd name them.
 type listening map[string]netip.AddrPort
@@ -23,7 +28,7 @@ type listening map[string]netip.AddrPort
 // readListening reads the tables of both kinds of addresses.
 func readListening() (listening, error) {
 	all := listening{}
-	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+	for _, table := range tcpTables {
 		if err := all.read(table); err != nil && !errors.Is(err, fs.ErrNotExist) { // a kernel without IPv6
 			return nil, err
 		}
@@ -81,25 +86,53 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 
 // of returns those that a process has open.
 func (all listening) of(pid int) []netip.AddrPort {
-	dir := procFile(pid, "fd")
-	fds, err := os.ReadDir(dir)
-	if err != nil {
-		return nil // it has ended
-	}
 	var some []netip.AddrPort
-	for _, fd := range fds {
-		if target, err := os.Readlink(dir + "/" + fd.Name()); err == nil {
-			if at, ok := all[target]; ok && !slices.Contains(some, at) {
-				some = append(some, at)
-			}
+	eachOpen(pid, func(link []byte) {
+		if at, ok := all[string(link)]; ok && !slices.Contains(some, at) {
+			some = append(some, at)
 		}
-	}
+	})
 	return some
 }
 
-// read adds the sockets of one table that listen. A line is "sl local rem state tx:rx tr:when retrnsmt uid timeout inode …", where
-// local is an address and a port in hexadecimal.
+// eachOpen calls visit with the beginning of what each link in /proc/PID/fd says: none where the process has ended or may not be looked
+// at. It keeps nothing of link.
+func eachOpen(pid int, visit func(link []byte)) {
+	dir, err := os.Open(procFile(pid, "fd"))
+	if err != nil {
+		return
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what was read before an error counts
+	var buf [64]byte                 // "socket:[", a number of 64 bits, "]"
+	for _, name := range names {
+		if n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:]); err == nil {
+			visit(buf[:n])
+		}
+	}
+}
+
+// read adds the sockets of one table that listen.
 func (all listening) read(table string) error {
+	return eachSocket(table, func(s socket) {
+		if s.state == stateListen {
+			all[s.link()] = s.local
+		}
+	})
+}
+
+// socket is a line of a table of the kernel's sockets.
+type socket struct {
+	local, remote     netip.AddrPort
+	state, uid, inode string
+}
+
+// link is what the links in /proc/PID/fd say of it.
+func (s socket) link() string { return "socket:[" + s.inode + "]" }
+
+// eachSocket calls visit for those of one table. A line is "sl local rem state tx:rx tr:when retrnsmt uid timeout inode …", where local
+// and rem are an address and a port in hexadecimal.
+func eachSocket(table string, visit func(socket)) error {
 	f, err := os.Open(table)
 	if err != nil {
 		return err
@@ -108,11 +141,15 @@ func (all listening) read(table string) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 10 || fields[3] != stateListen {
+		if len(fields) < 10 {
 			continue
 		}
-		if at, ok := parseAddr(fields[1]); ok {
-			all["socket:["+fields[9]+"]"] = at
+		s := socket{state: fields[3], uid: fields[7], inode: fields[9]}
+		var ok, ok2 bool
+		s.local, ok = parseAddr(fields[1])
+		s.remote, ok2 = parseAddr(fields[2])
+		if ok && ok2 {
+			visit(s)
 		}
 	}
 	if err := lines.Err(); err != nil {

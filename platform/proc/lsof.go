@@ -2,15 +2,17 @@ package proc
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// lsofArgs asks lsof for the TCP sockets on which processes of a user listen: numbers instead of names (-nP), no warnings (-w), all
-// conditions at once (-a), and one field a line (-F): the process (p), the kind of address (t) and the address (n).
-func lsofArgs(uid int) []string {
-	return []string{"-nPw", "-a", "-iTCP", "-sTCP:LISTEN", "-u", strconv.Itoa(uid), "-F", "ptn"}
-}
+// lsofFormat asks lsof for numbers instead of names (-nP), no warnings (-w), all conditions at once (-a), and one field a line (-F): the
+// process (p), the kind of address (t) and the address (n).
+var lsofFormat = []string{"-nPw", "-a", "-F", "ptn"}
+
+// lsofArgs are the conditions for the TCP sockets on which processes of a user listen.
+func lsofArgs(uid int) []string { return []string{"-iTCP", "-sTCP:LISTEN", "-u", strconv.Itoa(uid)} }
 
 // parseLsof reads what lsof prints for these arguments. A line is a letter and a value; those of a process come before those of its
 // sockets. Lines of other letters, and what cannot be read, are left out.
@@ -47,4 +49,25 @@ func parseLsofName(name string, any netip.Addr) (netip.AddrPort, bool) {
 	}
 	at, err := netip.ParseAddrPort(name)
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port()), err == nil
+}
+
+// parseLsofClient returns the processes that have a connection from client to server open.
+func parseLsofClient(out []byte, client, server netip.AddrPort) []int {
+	var all []int
+	pid := 0
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "p"):
+			pid, _ = strconv.Atoi(line[1:])
+		case strings.HasPrefix(line, "n") && pid > 0 && !slices.Contains(all, pid):
+			from, to, _ := strings.Cut(line[1:], "->")
+			local, ok := parseLsofName(from, netip.Addr{})
+			remote, ok2 := parseLsofName(to, netip.Addr{})
+			if ok && ok2 && local == client && remote == server {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
 }

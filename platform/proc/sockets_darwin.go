@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 )
 
@@ -16,11 +17,20 @@ const maxLsof = 1 << 20
 // lsofWithin bounds lsof, which may wait for a file system that has gone away.
 const lsofWithin = 5 * time.Second
 
-// sockets asks lsof, which every macOS has: the system calls for it are no public interface.
+// sockets asks lsof for those that listen.
 func sockets() ([]Listener, error) {
+	out, err := lsof(lsofArgs(os.Getuid())...)
+	if err != nil {
+		return nil, fmt.Errorf("list sockets that listen with lsof: %w", err)
+	}
+	return parseLsof(out), nil
+}
+
+// lsof returns what lsof prints for these conditions. Every macOS has it; the system calls for it are no public interface.
+func lsof(conditions ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofWithin)
 	defer cancel()
-	c := exec.CommandContext(ctx, "/usr/sbin/lsof", lsofArgs(os.Getuid())...)
+	c := exec.CommandContext(ctx, "/usr/sbin/lsof", slices.Concat(lsofFormat, conditions)...)
 	c.WaitDelay = time.Second
 	out := &atMost{left: maxLsof}
 	c.Stdout = out
@@ -28,10 +38,7 @@ func sockets() ([]Listener, error) {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 1 && ctx.Err() == nil {
 		err = nil // it has found nothing, or not everything
 	}
-	if err != nil {
-		return nil, fmt.Errorf("list sockets that listen with lsof: %w", err)
-	}
-	return parseLsof(out.Bytes()), nil
+	return out.Bytes(), err
 }
 
 // atMost keeps the beginning of what is written, and takes the rest.

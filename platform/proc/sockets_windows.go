@@ -21,29 +21,29 @@ const (
 
 // sockets are those of both kinds of addresses on which any process listens.
 func sockets() ([]Listener, error) {
-	four, err := tcpTable(windows.AF_INET)
+	four, err := tcpTable(windows.AF_INET, listenersOnly)
 	if err != nil {
 		return nil, err
 	}
-	six, err := tcpTable(windows.AF_INET6)
+	six, err := tcpTable(windows.AF_INET6, listenersOnly)
 	if err != nil && !errors.Is(err, windows.ERROR_NOT_SUPPORTED) { // a machine without IPv6
 		return nil, err
 	}
-	return append(parseTCPTable(four, tcpRow4), parseTCPTable(six, tcpRow6)...), nil
+	return append(listenersIn(four, tcpRow4), listenersIn(six, tcpRow6)...), nil
 }
 
-// tcpTable is the table as GetExtendedTcpTable writes it.
-func tcpTable(family uint32) ([]byte, error) {
+// tcpTable is the table of a class of sockets as GetExtendedTcpTable writes it.
+func tcpTable(family, class uint32) ([]byte, error) {
 	size := uint32(16 << 10)
 	for range tableAsks {
 		table := make([]byte, size)
-		status, _, _ := getExtendedTCPTable.Call(uintptr(unsafe.Pointer(&table[0])), uintptr(unsafe.Pointer(&size)), 0, uintptr(family), listenersOnly, 0)
+		status, _, _ := getExtendedTCPTable.Call(uintptr(unsafe.Pointer(&table[0])), uintptr(unsafe.Pointer(&size)), 0, uintptr(family), uintptr(class), 0)
 		switch err := windows.Errno(status); {
 		case status == 0:
 			return table, nil
 		case !errors.Is(err, windows.ERROR_INSUFFICIENT_BUFFER) || size > maxTable:
-			return nil, fmt.Errorf("list sockets that listen: %w", err)
+			return nil, fmt.Errorf("list sockets: %w", err)
 		}
 	}
-	return nil, errors.New("list sockets that listen: the table does not stop growing")
+	return nil, errors.New("list sockets: the table does not stop growing")
 }
