@@ -37,7 +37,7 @@ func holdersDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "h") }
 // holderOptions says where holders are and how they are talked to. It makes their
 // key if there is none yet, so that the caller must have the daemon's lock.
 func holderOptions(d dirs.Dirs) (holder.Options, error) {
-	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d)}
+	o := holder.Options{Dir: holdersDir(d), Lock: lockPath(d), Typed: new(holder.Typed)}
 	path := filepath.Join(d.State, "holders.key")
 	key, err := secret.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -26,6 +26,7 @@ type Client struct {
 	path     string // of the socket
 	conn     net.Conn
 	process  *os.Process // the holder if this process started it, else nil
+	typed    *Typed      // shared with others
 	features uint64      // agreed
 	state    state       // when connected
 	notes    []Checkpoint
@@ -48,14 +49,17 @@ type Client struct {
 
 // newClient says hello on conn, which leads to the socket at path, and reads
 // what the holder id has. It takes conn over.
-func newClient(ctx context.Context, key []byte, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
+func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
 		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1),
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu
+	if c.typed = o.Typed; c.typed == nil {
+		c.typed = new(Typed)
+	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	in, err := c.handshake(key)
+	in, err := c.handshake(o.Key)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}

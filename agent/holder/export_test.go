@@ -45,8 +45,11 @@ func (h *Held) Bounds() (base, end int64) {
 }
 
 // Connect is Dial over a given connection.
-func Connect(ctx context.Context, conn net.Conn) (*Client, error) {
-	return newClient(ctx, Key(), "x", "", conn, nil)
+func Connect(ctx context.Context, conn net.Conn) (*Client, error) { return ConnectAs(ctx, conn, nil) }
+
+// ConnectAs is Connect of a daemon that has other holders.
+func ConnectAs(ctx context.Context, conn net.Conn, typed *Typed) (*Client, error) {
+	return newClient(ctx, Options{Key: Key(), Typed: typed}, "x", "", conn, nil)
 }
 
 // Key is that of the tests' holders.

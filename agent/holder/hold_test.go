@@ -61,14 +61,17 @@ func newBench(t *testing.T, s holder.Spec) *bench {
 	return b
 }
 
-func (b *bench) start(s holder.Spec) {
+func (b *bench) start(s holder.Spec) { b.hold(s, b.child) }
+
+// hold is start with something around the child.
+func (b *bench) hold(s holder.Spec, c holder.Child) {
 	b.t.Helper()
 	s.ID, s.Command.Path = "x", "x"
 	if s.LogBytes == 0 {
 		s.LogBytes = logBytes
 	}
 	var err error
-	if b.held, err = holder.Hold(s, b.child, func() {}); err != nil {
+	if b.held, err = holder.Hold(s, c, func() {}); err != nil {
 		b.t.Fatal(err)
 	}
 	b.tasks.Go(b.held.Run)
@@ -81,9 +84,12 @@ func (b *bench) conn() net.Conn {
 	return ours
 }
 
-func (b *bench) dial() *holder.Client {
+func (b *bench) dial() *holder.Client { return b.dialAs(nil) }
+
+// dialAs is a connection of a daemon that has others.
+func (b *bench) dialAs(typed *holder.Typed) *holder.Client {
 	b.t.Helper()
-	c, err := holder.Connect(context.Background(), b.conn())
+	c, err := holder.ConnectAs(context.Background(), b.conn(), typed)
 	if err != nil {
 		b.t.Fatal(err)
 	}

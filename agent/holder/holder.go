@@ -67,6 +67,8 @@ type holder struct {
 	holding  bool      // pump waits for room
 	inRead   bool      // pump waits for the child
 	lastByte time.Time // when output came last
+	flood    int       // bytes read without a pause
+	awake    time.Time // when the last of them was read, or the rest after it was over
 	since    time.Time // from when on pump's patience counts
 }
 

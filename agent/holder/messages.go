@@ -130,9 +130,13 @@ func appendRequest(dst []byte, k kind, id uint32) []byte {
 	return binary.BigEndian.AppendUint32(beginFrame(dst, k), id)
 }
 
-func appendTaken(dst []byte, off int64) []byte {
+func appendTaken(dst []byte, off int64, rest time.Duration) []byte {
 	at := len(dst)
-	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindTaken), uint64(off)), at)
+	dst = binary.BigEndian.AppendUint64(beginFrame(dst, kindTaken), uint64(off))
+	if rest > 0 {
+		dst = binary.BigEndian.AppendUint32(dst, uint32(rest.Microseconds()))
+	}
+	return endFrame(dst, at)
 }
 
 func appendKeep(dst []byte, off int64) []byte {

@@ -90,6 +90,7 @@ func (c *Client) Resize(s pty.Size) error {
 // blocks while the child does not read. Close ends it; how much the terminal
 // took is then not known.
 func (c *Client) Write(p []byte) (n int, err error) {
+	c.typed.now()
 	select {
 	case c.typing <- struct{}{}:
 		defer func() { <-c.typing }()

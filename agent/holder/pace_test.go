@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tether/agent/holder"
+	"tether/internal/testkit"
 )
 
 // A daemon that keeps up with a flood gets it in few pieces, not one for each
@@ -50,5 +51,58 @@ func TestFloodComesInFewPieces(t *testing.T) {
 		}
 		c.Close()
 		b.end()
+	})
+}
+
+// tryable is a child that is read in bursts.
+type tryable struct{ fake }
+
+// TryRead returns output that is there already; a fake has none.
+func (tryable) TryRead([]byte) int { return 0 }
+
+// A flood rests between bursts while somebody types at any terminal of the
+// daemon, and not else; what answers a key never waits.
+func TestFloodsRestWhileSomebodyTypes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		flood, other := &bench{t: t, child: fake{Child: testkit.NewChild()}}, newBench(t, holder.Spec{})
+		flood.hold(holder.Spec{LogBytes: 1 << 20}, tryable{flood.child})
+		typed := new(holder.Typed)
+		c, typist := flood.dialAs(typed), other.dialAs(typed)
+		stream(t, c, 0)
+		off := int64(0)
+		print := func(n int64) time.Duration {
+			began := time.Now()
+			done := flood.print(off, n)
+			flood.take(c, off, n)
+			<-done
+			off += n
+			return time.Since(began)
+		}
+		const much = 512 << 10
+		if took := print(much); took > 10*time.Millisecond {
+			t.Errorf("a flood beside which nobody types took %v", took)
+		}
+		if _, err := typist.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if took := print(much); took < 50*time.Millisecond {
+			t.Errorf("a flood beside which somebody types took %v, without rests", took)
+		}
+		for range 10 {
+			time.Sleep(5 * time.Millisecond)
+			if took := print(100); took > 0 {
+				t.Errorf("a key's echo waited %v", took)
+			}
+		}
+		time.Sleep(300 * time.Millisecond)
+		print(100) // is acknowledged without rests
+		if took := print(much); took > 10*time.Millisecond {
+			t.Errorf("a flood took %v after somebody had typed", took)
+		}
+		for _, one := range []*holder.Client{c, typist} {
+			one.Close()
+		}
+		flood.end()
+		other.end()
 	})
 }

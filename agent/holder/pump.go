@@ -19,7 +19,9 @@ func (h *holder) pump() {
 		h.setInRead(true)
 		n, err := h.child.Read(buf)
 		if n > 0 {
-			h.put(buf[:n])
+			if d := h.put(buf[:n]); d > 0 {
+				n += h.rest(buf, n, d)
+			}
 			if total < gcLater && total+n >= gcLater {
 				debug.SetGCPercent(gcPercent)
 			}
@@ -31,6 +33,38 @@ func (h *holder) pump() {
 	}
 }
 
+// Bounds of rests.
+const (
+	floodBytes = 16 << 10             // printed without a pause before the first rest: what answers a key is less
+	restBurst  = maxData              // bytes read between two rests
+	restMax    = 5 * time.Millisecond // whatever the daemon asks for
+)
+
+// rest is called after n bytes were read, when a flood is to rest for d. It moves
+// what else is there into the log, and then leaves the pty alone for a moment: the
+// child waits until its terminal has room, and the processors are free for others,
+// such as those who answer a key that is typed elsewhere. It returns how many more
+// bytes it has read.
+func (h *holder) rest(buf []byte, n int, d time.Duration) (more int) {
+	c, ok := h.child.(interface{ TryRead(p []byte) int })
+	if !ok {
+		return 0
+	}
+	for n+more < restBurst {
+		k := c.TryRead(buf)
+		if k == 0 {
+			break
+		}
+		h.put(buf[:k])
+		more += k
+	}
+	time.Sleep(d)
+	h.mu.Lock()
+	h.awake = time.Now()
+	h.mu.Unlock()
+	return more
+}
+
 func (h *holder) setInRead(v bool) {
 	h.mu.Lock()
 	h.inRead = v
@@ -38,9 +72,11 @@ func (h *holder) setInRead(v bool) {
 }
 
 // put appends output. While the log is full of bytes that the daemon has not
-// taken it waits, so that the child does, but not for ever.
-func (h *holder) put(p []byte) {
+// taken it waits, so that the child does, but not for ever. In a flood it returns
+// how long the daemon wants it to rest.
+func (h *holder) put(p []byte) (rest time.Duration) {
 	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.inRead = false
 	h.since = time.Now()
 	for !h.free && !h.fitsLocked(len(p)) {
@@ -57,11 +93,18 @@ func (h *holder) put(p []byte) {
 	}
 	h.log.Append(p)
 	h.lastByte = time.Now()
+	if h.lastByte.Sub(h.awake) >= pause {
+		h.flood = 0
+	}
+	h.flood, h.awake = h.flood+len(p), h.lastByte
 	h.notes.trim(h.log.Start())
 	if s := h.session; s != nil && s.streaming {
 		s.grownLocked()
+		if h.flood >= floodBytes {
+			rest = s.rest
+		}
 	}
-	h.mu.Unlock()
+	return rest
 }
 
 func (h *holder) fitsLocked(n int) bool {

@@ -21,7 +21,11 @@ func (s *session) handle(k kind, p []byte) error {
 	case kindStream:
 		return s.stream(f.offset(), int64(f.u32()), f.err)
 	case kindTaken:
-		return s.took(f.offset(), f.err)
+		off, rest := f.offset(), time.Duration(0)
+		if len(f.b) > 0 {
+			rest = time.Duration(f.u32()) * time.Microsecond
+		}
+		return s.took(off, min(rest, restMax), f.err)
 	}
 	switch {
 	case k == kindCancel:
@@ -112,8 +116,8 @@ func (s *session) stream(off, window int64, check func() error) error {
 	return nil
 }
 
-// took moves the floor.
-func (s *session) took(off int64, check func() error) error {
+// took moves the floor, and sets for how long the pump leaves a flood alone.
+func (s *session) took(off int64, rest time.Duration, check func() error) error {
 	if err := check(); err != nil {
 		return err
 	}
@@ -123,6 +127,7 @@ func (s *session) took(off int64, check func() error) error {
 	if !s.streaming || off > s.next {
 		return errFrame
 	}
+	s.rest = rest
 	if off <= s.taken || h.session != s {
 		return nil
 	}

@@ -39,10 +39,11 @@ type session struct {
 	control   [][]byte // encoded frames, written before output
 	closing   bool     // nothing follows the control frames
 	streaming bool
-	next      int64 // offset of the next byte to send
-	taken     int64 // offset up to which the daemon has taken; before it streams, the log's start as it was told
-	window    int64 // bytes that may be under way
-	burst     int64 // bytes sent without a pause
+	next      int64         // offset of the next byte to send
+	taken     int64         // offset up to which the daemon has taken; before it streams, the log's start as it was told
+	window    int64         // bytes that may be under way
+	rest      time.Duration // between bursts of a flood; 0 for none
+	burst     int64         // bytes sent without a pause
 	sentAt    time.Time
 	resting   bool // publish looks again by itself when the rest is over
 	kills     map[uint32]func()

@@ -28,6 +28,8 @@ type Options struct {
 	// whole argument list that makes it do so; the id is added.
 	Path string
 	Argv []string
+	// Typed is when input came last, for all holders that share it. nil: each for itself.
+	Typed *Typed
 }
 
 // environ is the whole environment of a holder: what its runtime reads before
@@ -140,5 +142,5 @@ func dial(ctx context.Context, o Options, id string, process *os.Process) (*Clie
 	if err != nil {
 		return nil, err
 	}
-	return newClient(ctx, o.Key, id, path, conn, process)
+	return newClient(ctx, o, id, path, conn, process)
 }

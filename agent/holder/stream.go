@@ -173,7 +173,7 @@ func (c *Client) acknowledge() {
 	}
 	c.mu.Unlock()
 	if due {
-		_ = c.send(appendTaken(nil, off)) // if it fails, readableLocked says why
+		_ = c.send(appendTaken(nil, off, c.typed.rest())) // if it fails, readableLocked says why
 	}
 }
 

@@ -36,7 +36,7 @@ const optional kind = 0x80
 // Frames of the daemon.
 const (
 	kindStream     kind = 0x01 // offset u64, window u32
-	kindTaken      kind = 0x02 // offset u64
+	kindTaken      kind = 0x02 // offset u64; may be followed by rest in microseconds u32
 	kindInput      kind = 0x03 // request u32, bytes
 	kindResize     kind = 0x04 // request u32, columns u16, rows u16
 	kindKill       kind = 0x05 // request u32, grace in milliseconds u32

@@ -126,3 +126,36 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// What is there is read at once, and nobody waits for more; the end is left to Read.
+func TestTryRead(t *testing.T) {
+	p := start(t, nil, "sh", "-c", `stty raw -echo; printf ready; head -c 1 >/dev/null; i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done`)
+	p.until("ready")
+	b := make([]byte, 4<<10)
+	if n := p.TryRead(b); n != 0 {
+		t.Errorf("%q before anything was printed", b[:n])
+	}
+	if n, err := p.TryWrite([]byte("x")); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	var got, want []byte
+	for {
+		n, err := p.Read(b)
+		for ; n > 0; n = p.TryRead(b) {
+			got = append(got, b[:n]...)
+		}
+		if err != nil {
+			break
+		}
+	}
+	for i := range 20000 {
+		want = append(strconv.AppendInt(want, int64(i), 10), '\n')
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes arrived, or in another order, of %d", len(got), len(want))
+	}
+	p.Close()
+	if n := p.TryRead(b); n != 0 {
+		t.Errorf("%d bytes after Close", n)
+	}
+}

@@ -34,3 +34,21 @@ func ignoredSignals() []os.Signal {
 	}
 	return ignored
 }
+
+// TryRead reads output that is there already, perhaps none, and does not wait for more. The end of output it leaves to Read. It must
+// not be called beside Read or WaitReadable.
+func (p *PTY) TryRead(b []byte) int {
+	r := &p.reader
+	if r.ahead != nil || r.ended || len(b) == 0 {
+		return 0
+	}
+	n := 0
+	try := func(fd uintptr) bool {
+		n, _ = readNow(fd, b) // an error comes again
+		return true
+	}
+	if r.conn.Read(try) != nil {
+		return 0
+	}
+	return max(n, 0)
+}
