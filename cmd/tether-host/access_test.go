@@ -107,8 +107,8 @@ func TestTokenCommandLines(t *testing.T) {
 		text string
 	}{
 		{"token nonsense", exitUsage, "nonsense"},
-		{"token create", exitUsage, "one name"},
-		{"token create a b", exitUsage, "one name"},
+		{"token create", exitUsage, "missing argument: the name"},
+		{"token create a b", exitUsage, `unexpected argument "b"`},
 		{"token create a/b", exitUsage, "letter or digit"},
 		{"token create a --role king", exitUsage, "king"},
 		{"token create a --expires soon", exitUsage, "12h"},
@@ -117,7 +117,7 @@ func TestTokenCommandLines(t *testing.T) {
 		{"token create a --expires 99999999d", exitUsage, "12h"},
 		{"token revoke a", exitFailure, "no such token"},
 		{"token revoke", exitUsage, "token ls"},
-		{"token ls x", exitUsage, "no argument"},
+		{"token ls x", exitUsage, `unexpected argument "x"`},
 	} {
 		if said := command(t, c.want, append(strings.Fields(c.args), "--tokens", file)...); !strings.Contains(said, c.text) {
 			t.Errorf("%s: %q, want %q in it", c.args, said, c.text)

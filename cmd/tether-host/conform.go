@@ -20,12 +20,12 @@ func conformCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var own, other hostURL
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "conform URL", Short: "check whether a host follows the rules for client-executed terminals",
-		Long: `Connects to an agent host of any make as two clients, and checks what docs/PROTOCOL.md asks of hosts that take
-client-executed terminals, and before it what AHP asks of all. It makes terminals of its own and takes them away again; a host that
-runs shells is asked to run one, in which a word is printed.
+		Use: "conform URL", Short: "check whether a host keeps the rules for client-executed terminals",
+		Long: `Connects to an agent host as two clients and checks the rules of AHP, then the rules of docs/PROTOCOL.md for client-executed
+terminals. The host may be of any make. The check creates terminals and removes them again; if the host runs shells, the check runs a
+few commands in one, such as echo.
 
-It prints a table and exits with 0 if every rule that applies was kept and the host takes such terminals, else with 1.`,
+It prints a table. The exit status is 0 if the host keeps all rules that apply and supports client-executed terminals, else 1.`,
 		Args: exactly(1, "the URL of a host, such as wss://host.example"),
 		RunE: func(c *cobra.Command, args []string) error {
 			for u, to := range map[*hostURL]*client.Endpoint{&own: &o.Endpoint, &other: &o.Observer} {
@@ -46,11 +46,11 @@ It prints a table and exits with 0 if every rule that applies was kept and the h
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&own.tokenFile, "token-file", "", "read the token of the client that lends from `FILE`; - is standard input")
-	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the client that watches from `FILE`; default: the same token")
-	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "how long the host may take for each step")
-	f.BoolVar(&o.Plain, "plain", false, "check only what AHP asks of all hosts")
-	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules also without the host's marker; the host may start shells instead")
+	f.StringVar(&own.tokenFile, "token-file", "", "read the token of the lending client from `FILE`; - is standard input")
+	f.StringVar(&other.tokenFile, "observer-token-file", "", "read the token of the observing client from `FILE`; default: the same token")
+	f.DurationVar(&o.Patience, "timeout", 10*time.Second, "the time limit for each step")
+	f.BoolVar(&o.Plain, "plain", false, "check only the rules of AHP for all hosts")
+	f.BoolVar(&o.Assume, "assume-client-terminals", false, "check all rules even if the host does not announce client-executed terminals; it may start shells instead")
 	f.BoolVar(&asJSON, "json", false, "as JSON")
 	return c
 }
@@ -72,7 +72,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 	case err != nil:
 		return err
 	case report.Failed():
-		return errors.New("the host breaks rules")
+		return errors.New("the host violates rules")
 	case !o.Plain && !o.Assume && !report.Marker:
 		return errors.New("the host does not support client terminals")
 	}
@@ -82,7 +82,7 @@ func checkHost(ctx context.Context, o conform.Options, asJSON bool, stdout io.Wr
 func printReport(stdout io.Writer, report *conform.Report) error {
 	name := report.Server
 	if name == "" {
-		name = "a host without a name"
+		name = "unnamed host"
 	}
 	fmt.Fprintf(stdout, "%s, AHP %s\n\n", printable(name), printable(report.Version))
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
@@ -95,6 +95,6 @@ func printReport(stdout io.Writer, report *conform.Report) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(stdout, "\n%d passed, %d failed, %d do not apply\n", count[conform.Pass], count[conform.Fail], count[conform.Skip])
+	_, err := fmt.Fprintf(stdout, "\n%d passed, %d failed, %d not applicable\n", count[conform.Pass], count[conform.Fail], count[conform.Skip])
 	return err
 }

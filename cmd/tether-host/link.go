@@ -17,9 +17,9 @@ import (
 func linkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	c := &cobra.Command{
-		Use: "link", Short: "print a link that opens a host's page in a browser, once",
-		Long: `Prints a link to a running host's page. It logs one browser in, as whom the token is for, and can be followed
-once, within ten minutes. The token is that of an observer or administrator.`,
+		Use: "link", Short: "print a one-time link to a host's page in a browser",
+		Long: `Prints a link to the page of a running host. The link logs one browser in with the rights of the token. It works
+once and expires after ten minutes. The token must have the role observer or admin.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			link, err := askLink(c.Context(), &u, stdin)
@@ -49,7 +49,7 @@ func askLink(ctx context.Context, u *hostURL, stdin io.Reader) (string, error) {
 
 // answered is an answer that is not the one that was expected.
 func answered(status int, body []byte) error {
-	return fmt.Errorf("the host answers %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
+	return fmt.Errorf("the host answered with status %d: %s", status, bytes.TrimSpace(body[:min(len(body), 200)]))
 }
 
 // ask requests a path of the host and returns the URL, and at most so many bytes of the answer. role is that of a token that is enough.
@@ -86,7 +86,7 @@ func (u *hostURL) ask(ctx context.Context, method, path, role string, most int64
 		return "", 0, nil, fmt.Errorf("ask the host: %w", err)
 	}
 	if answer.StatusCode == http.StatusUnauthorized && token == "" {
-		return "", 0, nil, fmt.Errorf("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role %s makes one)", role)
+		return "", 0, nil, fmt.Errorf("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role %s creates one)", role)
 	}
 	return target, answer.StatusCode, body, nil
 }

@@ -34,7 +34,7 @@ func TestAHostSaysNothingToTheTerminal(t *testing.T) {
 		var stdout, stderr testkit.Output
 		status := run(t.Context(), []string{"link", "--url", s.URL}, &stdout, &stderr)
 		s.Close()
-		if all := stdout.String() + stderr.String(); status != exitFailure || strings.ContainsAny(all, "\x1b\a\u009b\u202e") || !strings.Contains(all, "the host answers") {
+		if all := stdout.String() + stderr.String(); status != exitFailure || strings.ContainsAny(all, "\x1b\a\u009b\u202e") || !strings.Contains(all, "the host answered") {
 			t.Errorf("%s: status %d, %q", what, status, all)
 		}
 	}

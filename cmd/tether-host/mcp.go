@@ -61,14 +61,14 @@ func (u *hostURL) token(stdin io.Reader) (string, error) {
 func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 	parsed, err := url.Parse(u.url)
 	if err != nil || parsed.Host == "" {
-		return "", &usageError{"--url is not a host's URL", "use for example ws://127.0.0.1:9187 or wss://host.example"}
+		return "", &usageError{"--url is not the URL of a host", "use for example ws://127.0.0.1:9187 or wss://host.example"}
 	}
 	secure := parsed.Scheme == "wss" || parsed.Scheme == "https"
 	if !secure && parsed.Scheme != "ws" && parsed.Scheme != "http" {
 		return "", &usageError{fmt.Sprintf("--url has the scheme %.20q", parsed.Scheme), "use ws, wss, http or https"}
 	}
 	if withToken && !secure && !loopbackName(parsed.Hostname()) {
-		return "", &usageError{"the token would travel in clear text to " + parsed.Host, "use wss:// or https://"}
+		return "", &usageError{"the token would be sent in clear text to " + parsed.Host, "use wss:// or https://"}
 	}
 	parsed.Scheme = map[bool]string{false: "ws", true: "http"}[web]
 	if secure {
@@ -81,18 +81,18 @@ func (u *hostURL) at(path string, web, withToken bool) (string, error) {
 func mcpCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	c := &cobra.Command{
-		Use: "mcp", Short: "give an agent the terminals at a host through MCP, over standard input and output",
-		Long: `Speaks the Model Context Protocol on standard input and output. The agent sees the terminals of all machines at the
-host, reads them and waits for what they print; it can do nothing else with them. Agents' configurations say for example
+		Use: "mcp", Short: "serve a host's terminals to an agent over MCP (stdio)",
+		Long: `Serves the Model Context Protocol on standard input and output. The agent can list the terminals of all machines at the
+host, read them and wait for output, but not change them. Example configuration of an agent:
 
   {"mcpServers": {"terminals": {"command": "tether-host",
     "args": ["mcp", "--url", "wss://host.example", "--token-file", "/home/me/agent.token"]}}}
 
-An agent that speaks MCP over HTTP needs no command: it is at /mcp of the host, with the token as Authorization: Bearer.`,
+Agents that speak MCP over HTTP do not need this command: the host serves /mcp, with the token as Authorization: Bearer.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if u.tokenFile == "-" {
-				return &usageError{"standard input is the agent's, so the token cannot come from there", "give a file"}
+				return &usageError{"cannot read the token from standard input, which carries MCP", "give a file"}
 			}
 			return mcpBridge(c.Context(), &u, stdin, stdout)
 		},
@@ -145,9 +145,9 @@ func dialMCP(ctx context.Context, u *hostURL) (*wsconn.Conn, error) {
 	if refused, ok := errors.AsType[*wsconn.DialError](err); ok {
 		switch refused.Status {
 		case http.StatusUnauthorized:
-			return nil, errors.New("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role agent makes one)")
+			return nil, errors.New("the host requires a token: give one with --token-file FILE (tether-host token create NAME --role agent creates one)")
 		case http.StatusForbidden:
-			return nil, errors.New("the host refused the token: it is wrong, revoked, expired, or not for agents or observers")
+			return nil, errors.New("the host refused the token: it is invalid, revoked or expired, or has neither the role agent nor observer")
 		}
 	}
 	return conn, err

@@ -67,7 +67,7 @@ func TestBridge(t *testing.T) {
 		t.Errorf("with a wrong token: %v", err)
 	}
 	machine := command(t, exitOK, "token", "create", "laptop", "--tokens", tokens)
-	if _, err := bridge(t, r.url, machine); err == nil || !strings.Contains(err.Error(), "not for agents") {
+	if _, err := bridge(t, r.url, machine); err == nil || !strings.Contains(err.Error(), "neither the role agent nor observer") {
 		t.Errorf("with a machine's token: %v", err)
 	}
 }
@@ -87,7 +87,7 @@ func TestURLsOfHosts(t *testing.T) {
 		{"https://host.example", false, false, "wss://host.example/mcp", ""},
 		{"ws://host.example", false, false, "ws://host.example/mcp", ""},
 		{"ws://host.example", false, true, "", "clear text"},
-		{"host.example", false, false, "", "not a host's URL"},
+		{"host.example", false, false, "", "not the URL of a host"},
 		{"ftp://host.example", false, false, "", "scheme"},
 	} {
 		got, err := (&hostURL{url: c.url}).at("mcp", c.web, c.token)

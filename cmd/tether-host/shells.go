@@ -147,7 +147,7 @@ func (p *process) Foreground() string {
 	if !ok {
 		all, err := proc.List()
 		if below := proc.Descendants(all, i.Pid); err != nil || len(below) > 0 {
-			return "a program of the shell's"
+			return "a program started by the shell"
 		}
 		return ""
 	}
@@ -246,12 +246,13 @@ func shellsCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	var u hostURL
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "shells", Short: "list the shells of a running host, also those whose client is gone",
-		Long: `Lists the shells that clients have started at a host: who has started each, since when no client is there for it, and what
-runs in its foreground. A client is there while who has started the shell or holds it is connected, or somebody watches.
-The token is an administrator's, such as the host's own.
+		Use: "shells", Short: "list the shells of a running host, including those without a client",
+		Long: `Lists the shells that clients have started at a host, with the owner, the time since which the shell has no client, and its
+foreground program. A shell has a client while its owner or the holder of its claim is connected, or an observer watches it.
+The token must have the role admin; the host's own token has it.
 
-A shell outlives its client, which may come back. tether-host --shell-grace DURATION ends those to which none does.`,
+A shell keeps running when its client disconnects, so that the client can reconnect. tether-host --shell-grace DURATION ends shells
+that stay without a client for this time.`,
 		Args: exactly(0, "no argument"),
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, status, body, err := u.ask(c.Context(), http.MethodGet, "shells", "admin", maxReply, stdin)
@@ -273,7 +274,7 @@ A shell outlives its client, which may come back. tether-host --shell-grace DURA
 	u.flagsIn(c.PersistentFlags())
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	c.AddCommand(&cobra.Command{
-		Use: "end ID", Short: "end a shell and what runs in it", Args: exactly(1, "the id of a shell; tether-host shells lists them"),
+		Use: "end ID", Short: "end a shell and its processes", Args: exactly(1, "the id of a shell; tether-host shells lists them"),
 		RunE: func(c *cobra.Command, args []string) error {
 			_, status, body, err := u.ask(c.Context(), http.MethodDelete, "shells/"+url.PathEscape(args[0]), "admin", maxReply, stdin)
 			switch {

@@ -32,7 +32,7 @@ func (s *settings) credential() (credential, error) {
 	}
 	switch {
 	case given > 1:
-		return credential{}, &usageError{"give only one of --token, --token-file and --without-token", "give one of them, or none"}
+		return credential{}, &usageError{"--token, --token-file and --without-token cannot be combined", "give at most one of them"}
 	case s.withoutToken:
 		return credential{}, nil
 	case s.tokenFile != "":
@@ -97,8 +97,8 @@ func checkStrength(what, token string) error {
 	}
 	alphabet = min(alphabet, 6*len(distinct))
 	if bits := float64(len(token)) * math.Log2(float64(alphabet)); bits < minTokenBits {
-		return &usageError{fmt.Sprintf("%s is too easy to guess: it has about %.0f bits, and a host's own token needs %d", what, math.Floor(bits), minTokenBits),
-			"let tether-host make one: --token-file with a file that does not exist"}
+		return &usageError{fmt.Sprintf("%s is too weak: about %.0f bits, but the host's own token needs %d", what, math.Floor(bits), minTokenBits),
+			"let tether-host create one: give --token-file with a file that does not exist"}
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func checkStrength(what, token string) error {
 // checkToken never repeats the token.
 func checkToken(what, token string) error {
 	if !tokenShape.MatchString(token) {
-		return &usageError{what + " is not usable", "use 1 to 512 letters, digits, - and _"}
+		return &usageError{what + " is invalid", "use 1 to 512 letters, digits, - and _"}
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ type flags interface {
 }
 
 func tokensFlag(f flags, path *string) {
-	f.StringVar(path, "tokens", "", "`FILE` with the tokens of tether-host token; default: the file in the state directory")
+	f.StringVar(path, "tokens", "", "the `FILE` that holds the tokens; default: the file in the state directory")
 }
 
 // tokensPath is where the tokens are.
@@ -40,7 +40,7 @@ func tokensPath(given string) (string, error) {
 	}
 	d, err := dirs.Get()
 	if err != nil {
-		return "", fmt.Errorf("no place for the tokens: %w; give one with --tokens FILE", err)
+		return "", fmt.Errorf("cannot find a place for the tokens file: %w; give one with --tokens FILE", err)
 	}
 	return filepath.Join(d.State, "host-tokens.json"), nil
 }
@@ -131,14 +131,18 @@ func subcommand(c *cobra.Command, args []string) error {
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return &usageError{fmt.Sprintf("%s has no command %.40q", c.CommandPath(), args[0]), hint}
+	return &usageError{fmt.Sprintf("unknown command %.40q", args[0]), hint}
 }
 
 // exactly wants n arguments, which are called what.
 func exactly(n int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) != n {
-			return &usageError{fmt.Sprintf("it needs %s", what), "see " + c.CommandPath() + " --help"}
+		hint := "see " + c.CommandPath() + " --help"
+		switch {
+		case len(args) < n:
+			return &usageError{"missing argument: " + what, hint}
+		case len(args) > n:
+			return &usageError{fmt.Sprintf("unexpected argument %.40q", args[n]), hint}
 		}
 		return nil
 	}
@@ -148,17 +152,17 @@ func tokenCreate(stdout io.Writer, path *string) *cobra.Command {
 	var role, expires string
 	var once bool
 	c := &cobra.Command{
-		Use: "create NAME", Short: "make a token and print it",
-		Long: `Makes a token for the machine, person or agent called NAME and prints it. Only its hash is kept.
-A host that runs takes it at once.
+		Use: "create NAME", Short: "create a token and print it",
+		Long: `Creates a token for the machine, person or agent called NAME and prints it once; only its hash is stored.
+A running host accepts the token at once.
 
 Roles:
-  machine    lends terminals, and sees no others than its own (tether pair)
-  observer   sees all terminals: tether watch, the page, agents' tools
+  machine    lends terminals and sees only its own (tether pair)
+  observer   sees all terminals: tether watch, the web page, agents' tools
   agent      sees all terminals through agents' tools (MCP)
-  operator   an agent that also calls the tools which machines offer, where the host has --sessions
-  admin      everything, also shells of the host's own`,
-		Args: exactly(1, "one name, of a machine, person or agent"),
+  operator   an agent that can also call the tools of machines, if the host runs with --sessions
+  admin      may do everything, including running shells at the host`,
+		Args: exactly(1, "the name of a machine, person or agent"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ttl, err := lifetime(expires)
 			if err != nil {
@@ -174,7 +178,7 @@ Roles:
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
 			if once {
 				if role != string(host.RoleMachine) {
-					return &usageError{"--once is only for machines", "leave out --once or --role"}
+					return &usageError{"--once needs the role machine", "omit --once or --role"}
 				}
 				if ttl == 0 {
 					ttl = pairingTTL
@@ -190,14 +194,14 @@ Roles:
 		},
 	}
 	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent, operator or admin")
-	c.Flags().BoolVar(&once, "once", false, "for pairing one machine by its key: tether pair --token-file -; within an hour, or --expires")
-	c.Flags().StringVar(&expires, "expires", "never", "after this time, such as 12h or 90d, or never")
+	c.Flags().BoolVar(&once, "once", false, "a token that pairs one machine by its key (tether pair --token-file -); expires after an hour, or --expires")
+	c.Flags().StringVar(&expires, "expires", "never", "the token's lifetime, such as 12h or 90d, or never")
 	return c
 }
 
 // lifetime reads a duration in which days are allowed; 0 is for ever.
 func lifetime(text string) (time.Duration, error) {
-	wrong := &usageError{fmt.Sprintf("--expires %.40q is not a duration", text), "use for example 12h, 90d or never"}
+	wrong := &usageError{fmt.Sprintf("--expires must be a duration, not %.40q", text), "for example 12h, 90d or never"}
 	if text == "never" {
 		return 0, nil
 	}

@@ -187,7 +187,7 @@ func TestTour(t *testing.T) {
 		"tether status":        func() { me.sees("daemon     running") },
 		"tether ls":            func() { me.sees("clock", "running", "local") },
 		"tether watch":         func() { me.sees(":"); me.sees(":"); me.types("\x03") },
-		"tether attach":        func() { me.sees(":"); me.types("\r~."); me.sees("come back with") },
+		"tether attach":        func() { me.sees(":"); me.types("\r~."); me.sees("reattach with") },
 		"tether read --tail":   func() { me.sees(":") },
 		"tether read mine":     func() { me.sees("in the 2nd shell") },
 		"tether commands":      func() { me.sees("echo in the") },

@@ -95,8 +95,8 @@ func TestDoctorFinds(t *testing.T) {
 		{"few files", checkFiles, func(p *patient) { p.files = func() (uint64, error) { return 256, nil } }, checkWarn, "may open 256"},
 		{"no console", checkPTY, func(p *patient) { p.console = func() (string, error) { return "", errors.New("too old") } }, checkFail, "too old"},
 		{"root", checkRoot, func(p *patient) { p.root = func() bool { return true } }, checkWarn, "a daemon that it starts would"},
-		{"a daemon of root", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{} }, checkWarn, "lends only what it is asked to"},
-		{"a daemon of root that lends", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{Lends: true} }, checkWarn, "lends as configured"},
+		{"a daemon of root", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{} }, checkWarn, "lends only terminals that you name"},
+		{"a daemon of root that lends", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{Lends: true} }, checkWarn, "lends terminals as configured"},
 		{"a keyring that is not there", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, checkWarn, "no D-Bus"},
 		{"a locked keyring", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{delay: func() { <-never }}) }, checkWarn, "check whether it is locked"},
 		{"a locked keyring with our secrets", checkKeyring, func(p *patient) {

@@ -40,15 +40,15 @@ var sittings = []sitting{
 	{line: "status", do: []string{"running for", "lab (default)"}},
 	{line: "wait web --pattern ready", do: []string{"ready"}},
 	{line: "read web", do: []string{"ready"}},
-	{line: "ports web", do: []string{"nothing in this terminal listens"}},
+	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"reports no commands"}},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
 	{line: "unlend web", do: []string{"lent to nobody"}},
 	{line: "lend web --for 1h", do: []string{"lent to lab until"}},
-	{line: "record web --all --output $FILE", do: []string{"Ctrl-C ends it", "type:\x03"}},
+	{line: "record web --all --output $FILE", do: []string{"Ctrl-C stops", "type:\x03"}},
 	{line: "play $FILE"}, // it may have been ended before anything was recorded
 	{line: "ui", do: []string{"web", "type:q"}},
-	{line: "attach web", do: []string{"ready", "type:\r", "more", "type:~?", "~.", "type:\r~.", "come back with"}},
+	{line: "attach web", do: []string{"ready", "type:\r", "more", "type:~?", "~.", "type:\r~.", "reattach with"}},
 	{line: "shell --private", do: []string{"type:echo in$((1+1))\r", "in2", "type:exit 3\r"}, exit: 3},
 	{line: "down later", do: []string{"later"}},
 	{line: "up later", do: []string{"later"}},
@@ -65,7 +65,7 @@ var sittings = []sitting{
 	{line: "audit -n 0", do: []string{"spawn"}},
 	{line: "audit verify", do: []string{"intact"}},
 	{line: "logs -n 100", do: []string{"info"}},
-	{line: "setup agents nobody", do: []string{"there is no agent"}, exit: 2}, // it would ask, and write to this user's files
+	{line: "setup agents nobody", do: []string{"unknown agent"}, exit: 2}, // it would ask, and write to this user's files
 	{line: "doctor", do: []string{"it runs, process"}},
 	{line: "bugreport -o $REPORT", do: []string{".tar.gz"}},
 	{line: "completion bash", do: []string{"complete"}},

@@ -34,7 +34,7 @@ func TestLentIsSaid(t *testing.T) {
 	p.types("x\r")
 	p.sees("\x1b[?1049l", "is visible to lab (0 watching)")
 	p.types("~.")
-	p.sees("left web")
+	p.sees("detached from web")
 	p.exits(0)
 	if err := os.MkdirAll(filepath.Join(home, "config"), 0o700); err != nil {
 		t.Fatal(err)

@@ -9,12 +9,13 @@ import (
 func mcpCommand(a *app) *cobra.Command {
 	var as string
 	c := &cobra.Command{
-		Use: "mcp", Short: "give an agent terminals through MCP, over standard input and output", Args: noArgs,
-		Long: `give an agent terminals through MCP, over standard input and output.
+		Use: "mcp", Short: "serve terminals to an agent over MCP (stdio)", Args: noArgs,
+		Long: `serve terminals to an agent over MCP, on standard input and output.
 
-An MCP client starts it. The daemon does the work: the agent's terminals live on
-when the client ends, and are still the agent's when it comes back under the same
-name. Agents of different names do not see each other's terminals. For example:
+An MCP client starts this command. The terminals run in the daemon: they keep
+running when the client ends, and the agent has them again when it returns under
+the same name. Agents with different names do not see each other's terminals.
+Example configuration of a client:
 
   {"mcpServers": {"tether": {"command": "tether", "args": ["mcp", "--as", "claude"]}}}`,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -28,6 +29,6 @@ name. Agents of different names do not see each other's terminals. For example:
 			return pipe.run(c.Context())
 		},
 	}
-	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `NAME` under which the agent owns terminals")
+	c.Flags().StringVar(&as, "as", local.DefaultAgent, "the `NAME` of the agent, which owns the terminals")
 	return c
 }

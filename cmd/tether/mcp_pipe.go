@@ -188,7 +188,7 @@ func (p *mcpPipe) fail() {
 }
 
 func (p *mcpPipe) refuse(id string) {
-	const text = "the daemon was restarted in the middle of this call; look what has become of it, or call again"
+	const text = "the daemon restarted during this call; check its result, or call again"
 	p.write.Lock()
 	defer p.write.Unlock()
 	fmt.Fprintf(p.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32000,"message":"%s"}}`+"\n", id, text)
@@ -213,7 +213,7 @@ func (p *mcpPipe) comeBack(ctx context.Context) (*local.MCPStream, error) {
 		case p.isDone():
 			return nil, local.ErrDropped
 		case time.Since(began) > p.patience:
-			return nil, &hinted{fmt.Errorf("%w, and none has come back within %v", local.ErrDropped, p.patience), "start the MCP client anew"}
+			return nil, &hinted{fmt.Errorf("%w and did not come back within %v", local.ErrDropped, p.patience), "restart the MCP client"}
 		}
 		select {
 		case <-time.After(pause):

@@ -328,7 +328,7 @@ func TestMCPOutlivesDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { endDaemon(t, home); next.Wait() })
-	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the daemon was restarted in the middle of this call") {
+	if err := <-failed; err == nil || !strings.Contains(err.Error(), "the daemon restarted during this call") {
 		t.Errorf("the call under way: %v", err)
 	}
 	testkit.Eventually(t, patience, "the next daemon has the terminal as it was", func() bool {
@@ -385,10 +385,10 @@ func TestMCPWithoutDaemon(t *testing.T) {
 	if _, status := command(t, "stop"); status != 0 {
 		t.Fatalf("stop: status %d", status)
 	}
-	if lines.Scan(); !strings.HasPrefix(lines.Text(), `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"the daemon was restarted`) {
+	if lines.Scan(); !strings.HasPrefix(lines.Text(), `{"jsonrpc":"2.0","id":7,"error":{"code":-32000,"message":"the daemon restarted`) {
 		t.Errorf("the call under way: %s", lines.Text())
 	}
-	if err := <-ended; !errors.Is(err, local.ErrDropped) || hintFor(err) != "start the MCP client anew" {
+	if err := <-ended; !errors.Is(err, local.ErrDropped) || hintFor(err) != "restart the MCP client" {
 		t.Errorf("it ended with %v", err)
 	}
 	say.Close()

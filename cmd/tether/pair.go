@@ -21,15 +21,16 @@ func pairCommand(a *app) *cobra.Command {
 		Use: "pair URL", Short: "pair with an agent host, to lend it terminals", Args: someArgs(1, 1, "the host's URL"),
 		Long: `pair with an agent host, to lend it terminals.
 
-A host that knows how (tether-host does) is paired with by keys: a code is shown here,
-and somebody at the host approves it who sees the same there. Then this machine gets
-in by a key that never leaves it. With a pairing token of the host nobody has to
-approve. Other hosts have a token, which is asked for on the terminal.
+Hosts that support it, such as tether-host, are paired by keys: this command shows a
+code, and an administrator of the host compares and approves it there. This machine
+then logs in with a key that never leaves it. A pairing token of the host makes the
+approval unnecessary. Other hosts use a token; this command asks for it.
 
 Tokens are read from --token-file (- is standard input), never from the command line.
-The host is asked first: if it refuses, or the token may not lend, nothing changes.
-Pairing again with the same URL replaces the token, and what is lent is lent anew;
-where a key lets this machine in there is nothing to do. tether unpair has the host forget this machine's key.`,
+If the host refuses the token, or the token may not lend, nothing changes. Pairing
+again with the same URL replaces the token and lends your shared terminals again; if
+the host accepts this machine's key, nothing changes. tether unpair makes the host
+forget this machine's key.`,
 		Example: `  tether pair wss://host.example
   tether pair --token-file - wss://host.example < token
   tether pair --without-token ws://127.0.0.1:9187`,
@@ -47,12 +48,12 @@ where a key lets this machine in there is nothing to do. tether unpair has the h
 	}
 	f := c.Flags()
 	token.flags(c)
-	f.StringVar(&r.Name, "name", "", "a `NAME` for the host, instead of one made of its URL")
-	f.StringVar(&r.Pin, "pin", "", "trust the host's certificate if its public key has this `HASH`, sha256/…, instead of the system's authorities")
-	f.StringVar(&r.Store, "store", "", "`WHERE` to keep secrets: keyring, or file, which only you can read; the first pairing decides")
-	f.BoolVar(&r.Default, "default", false, "make it the default host, as the first one is anyway")
-	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair although the host does not say that it takes terminals")
-	f.StringVar(&r.OnDispose, "on-dispose", "auto", "`WHAT` to do when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached)")
+	f.StringVar(&r.Name, "name", "", "a `NAME` for the host; default: taken from the URL")
+	f.StringVar(&r.Pin, "pin", "", "trust the host's certificate by the `HASH` of its public key, sha256/…, instead of the system's certificate authorities")
+	f.StringVar(&r.Store, "store", "", "`WHERE` to keep secrets: keyring, or file (readable only by you); the first pairing decides")
+	f.BoolVar(&r.Default, "default", false, "make it the default host; the first paired host always is")
+	f.BoolVar(&r.AssumeClientTerminals, "assume-client-terminals", false, "pair even if the host does not announce support for client terminals")
+	f.StringVar(&r.OnDispose, "on-dispose", "auto", "`WHAT` to do when the host disposes of a terminal: kill, unlend, or auto (unlend while you are attached, else kill)")
 	return c
 }
 
@@ -70,7 +71,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 		return local.HostStatus{}, err
 	}
 	if !given {
-		done := a.progress(c.Context(), "asking the host")
+		done := a.progress(c.Context(), "contacting the host")
 		offer, err := client.Offer(c.Context(), r)
 		done()
 		if err != nil {
@@ -87,7 +88,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 			return local.HostStatus{}, err
 		}
 	}
-	done := a.progress(c.Context(), "asking the host")
+	done := a.progress(c.Context(), "contacting the host")
 	h, err := client.Pair(c.Context(), r)
 	done()
 	if err == nil {
@@ -129,7 +130,7 @@ func (a *app) paired(h local.HostStatus) error {
 
 func unpairCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "unpair NAME", Short: "withdraw what is lent to a host, and forget it", Args: someArgs(1, 1, "the host's name"),
+		Use: "unpair NAME", Short: "stop sharing with a host, and forget it", Args: someArgs(1, 1, "the host's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
@@ -142,7 +143,7 @@ func unpairCommand(a *app) *cobra.Command {
 				return err
 			}
 			if u.Keeps != "" {
-				a.notice("the host could not be told and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
+				a.notice("the host was not informed and may still accept this machine's key; ask its administrator to run: tether-host token revoke NAME (%s)", printable(u.Keeps, 200))
 			}
 			_, err = fmt.Fprintln(a.stdout, "forgot", printable(args[0], 0))
 			return err
@@ -154,7 +155,7 @@ func unpairCommand(a *app) *cobra.Command {
 func refuseToken(c *cobra.Command, text string) error {
 	u, err := url.Parse(text)
 	if err != nil {
-		return usage(c, "the URL cannot be read") // without it: it may hold a token
+		return usage(c, "invalid URL") // without it: it may hold a token
 	}
 	if u.User != nil || u.Query().Has("tkn") || strings.Contains(u.Fragment, "tkn=") {
 		return &usageError{message: c.Name() + ": a token on the command line can be read by other programs",
@@ -180,7 +181,7 @@ const maxToken = 4 << 10
 func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {
 	switch {
 	case t.none && t.file != "":
-		return "", usage(c, "--without-token and --token-file exclude each other")
+		return "", usage(c, "--without-token and --token-file cannot be combined")
 	case t.none:
 		return "", nil
 	case t.file == "-":
@@ -193,9 +194,9 @@ func (t *tokenSource) read(a *app, c *cobra.Command) (string, error) {
 		defer f.Close()
 		return readToken(f)
 	case !tty.Is(a.stdin):
-		return "", usage(c, "there is no terminal to ask for the token; give --token-file, or --without-token")
+		return "", usage(c, "cannot ask for the token without a terminal; give --token-file or --without-token")
 	}
-	fmt.Fprint(a.stderr, "token (empty if the host asks for none): ")
+	fmt.Fprint(a.stderr, "token (empty if the host needs none): ")
 	text, err := tty.ReadSecret(c.Context(), a.stdin)
 	fmt.Fprintln(a.stderr)
 	return strings.TrimSpace(text), err
@@ -208,7 +209,7 @@ func readToken(from io.Reader) (string, error) {
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" || len(data) > maxToken {
-		return "", errors.New("the token file is empty or not a token")
+		return "", errors.New("the token file is empty or longer than 4 KiB")
 	}
 	return text, nil
 }

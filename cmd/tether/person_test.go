@@ -192,7 +192,7 @@ func TestLeavingBehindAPrompt(t *testing.T) {
 	p := sit(t, "run", "--private", "--", "sh", "-c", `printf 'prompt> '; exec sleep 1000`)
 	p.sees("prompt> ")
 	p.types("~.")
-	p.sees("\r\n", "tether: left", "come back with")
+	p.sees("\r\n", "tether: detached from", "reattach with")
 	p.exits(0)
 }
 
@@ -275,7 +275,7 @@ func TestTokenIsNotShown(t *testing.T) {
 	defer h.stop()
 
 	p := sit(t, "pair", "ws://"+h.address)
-	p.sees("token (empty if the host asks for none): ")
+	p.sees("token (empty if the host needs none): ")
 	awaitNoEcho(t, p)
 	p.types("typed-canary\r")
 	p.sees("paired with local")

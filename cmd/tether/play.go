@@ -18,12 +18,12 @@ func playCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "play FILE", Short: "play a recording of a terminal", Args: someArgs(1, 1, "a file, or - for standard input"),
 		Long: `play a recording of a terminal: an asciicast of version 2 or 3, from tether record
-or asciinema. Ctrl-C ends it and leaves your terminal as it was. Where the output is
-no terminal, there are no pauses.`,
+or asciinema. Ctrl-C stops it and restores your terminal. If the output is not a
+terminal, there are no pauses.`,
 		Example: "  tether play web.cast\n  tether play --speed 2 --idle-limit 1s web.cast",
 		RunE: func(c *cobra.Command, args []string) error {
 			if p.speed <= 0 || c.Flags().Changed("idle-limit") && p.idle <= 0 {
-				return usage(c, "--speed and --idle-limit are more than 0")
+				return usage(c, "--speed and --idle-limit must be more than 0")
 			}
 			in := io.Reader(a.stdin)
 			if args[0] != "-" {
@@ -51,7 +51,7 @@ type player struct {
 func (a *app) play(ctx context.Context, in io.Reader, p player) error {
 	r, err := asciicast.NewReader(in)
 	if err != nil {
-		return &hinted{err, "tether record and asciinema make such files"}
+		return &hinted{err, "record one with tether record or asciinema"}
 	}
 	paced := tty.Is(a.stdout)
 	var m modes

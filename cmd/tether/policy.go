@@ -17,8 +17,8 @@ func policyCommand(a *app) *cobra.Command {
 		Use: "policy", Short: "explain what agents may run", SuggestionsMinimumDistance: 2,
 		Long: `explain what agents may run.
 
-The rules are built in or yours, in [policy] of the configuration file; nothing
-in a project's directory changes them. docs/POLICY.md has them all.`,
+Rules are built in, or set by you in [policy] of the configuration file. Files in a
+project's directory cannot change them. docs/POLICY.md lists all rules.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -35,19 +35,19 @@ type policyCheck struct {
 func policyCheckCommand(a *app) *cobra.Command {
 	f := policyCheck{}
 	c := &cobra.Command{
-		Use: "check [flags] -- CMD…", Short: "say whether a command would be allowed, and why", Args: someArgs(1, -1, "a command, after --"),
-		Long: `say whether a command would be allowed, and why. Nothing is run, and no daemon is
-asked.
+		Use: "check [flags] -- CMD…", Short: "show whether the policy allows a command, and why", Args: someArgs(1, -1, "a command, after --"),
+		Long: `show whether the policy allows a command, and why. Nothing runs, and no daemon is
+needed.
 
-The exit status is 0 if it would be allowed, 1 if you would be asked, and 6 if it
-would be denied.`,
+The exit status is 0 if the command is allowed, 1 if you would be asked, and 6 if it
+is denied.`,
 		RunE: func(c *cobra.Command, args []string) error { return a.checkPolicy(c, f, args) },
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the command's
-	c.Flags().StringVar(&f.as, "as", "agent", "the `NAME` of an agent, or user")
-	c.Flags().StringVar(&f.cwd, "cwd", "", "the `DIR` in which it would run, instead of this directory")
-	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "the `DOOR` through which it would come: mcp, acp, cli, ws or ahp")
-	c.Flags().BoolVar(&f.line, "line", false, "CMD is a line for a shell")
+	c.Flags().StringVar(&f.as, "as", "agent", "the agent's `NAME`, or user")
+	c.Flags().StringVar(&f.cwd, "cwd", "", "the working `DIR` of the command; default: the current directory")
+	c.Flags().StringVar(&f.door, "door", policy.DoorMCP, "the interface through which the command would come: mcp, acp, cli, ws or ahp")
+	c.Flags().BoolVar(&f.line, "line", false, "CMD is a shell command line")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
 	return c
 }
@@ -77,7 +77,7 @@ func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error 
 	switch f.door {
 	case policy.DoorMCP, policy.DoorACP, policy.DoorCLI, policy.DoorWS, policy.DoorAHP:
 	default:
-		return usage(c, "--door %q must be mcp, acp, cli, ws or ahp", f.door)
+		return usage(c, "--door must be mcp, acp, cli, ws or ahp, not %q", f.door)
 	}
 	if f.as == "user" {
 		r.Actor = term.User
@@ -97,7 +97,7 @@ func (a *app) checkPolicy(c *cobra.Command, f policyCheck, args []string) error 
 	fmt.Fprintf(a.stdout, "%s by %s: %s\n", out.Effect, out.Rule, printable(out.Reason, 0))
 	if len(out.Commands) > 1 || len(read.Outer) > 0 {
 		for _, x := range out.Commands {
-			fmt.Fprintln(a.stdout, "  it would run:", printable(x, 200))
+			fmt.Fprintln(a.stdout, "  would run:", printable(x, 200))
 		}
 	}
 	return status

@@ -15,10 +15,10 @@ func portsCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "ports ID", Short: "list the TCP ports on which a terminal's programs listen", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `list the TCP ports on which a terminal's programs listen, and where a browser on
-this machine finds them. tether ls shows the URLs, too. On macOS and Windows a
-program is missed that was started from the terminal and has left it since, such as
-a daemon of its own.`,
+		Long: `list the TCP ports on which a terminal's programs listen, and their URLs for a
+browser on this machine. tether ls shows the URLs, too. On macOS and Windows the
+list lacks programs that were started from the terminal but have left it, such as
+daemons.`,
 		Example: "  tether ports web\n  tether ports --json web | jq -r '.ports[0].url'",
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()
@@ -35,7 +35,7 @@ a daemon of its own.`,
 				return a.printJSON(p)
 			}
 			if len(p.Ports) == 0 {
-				a.notice("nothing in this terminal listens on a TCP port")
+				a.notice("no program in this terminal listens on a TCP port")
 				return nil
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)

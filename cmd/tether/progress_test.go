@@ -30,7 +30,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 		gives      string // what is typed to give up
 		exit       int
 	}{
-		{"pair --without-token ws://" + silent.Addr().String(), "asking the host…", "\x03", 130},
+		{"pair --without-token ws://" + silent.Addr().String(), "contacting the host…", "\x03", 130},
 		{"watch --without-token ws://" + silent.Addr().String(), "connecting to the host…", "\x03", 130},
 		{"kill deaf", "waiting for what runs there to end…", "", 0},
 		{"stop", "waiting for the daemon to end…", "", 0},

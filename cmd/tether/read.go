@@ -17,16 +17,16 @@ func readCommand(a *app) *cobra.Command {
 	var raw bool
 	color := colorAuto
 	c := &cobra.Command{
-		Use: "read ID", Short: "print what a terminal has printed", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "read ID", Short: "print the output of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if o.Lines < 0 {
-				return usage(c, "--tail %d is less than 0", o.Lines)
+				return usage(c, "--tail must not be negative: %d", o.Lines)
 			}
 			if o.Command < 0 || o.Command > 0 && o.Lines > 0 {
-				return usage(c, "--command takes the number of one command, and no --tail")
+				return usage(c, "--command must be the number of a command, and cannot be combined with --tail")
 			}
 			if !slices.Contains(colorChoices, color) {
-				return usage(c, "--color %q must be %s", color, strings.Join(colorChoices, ", "))
+				return usage(c, "--color must be one of %s, not %q", strings.Join(colorChoices, ", "), color)
 			}
 			if raw {
 				o.View = "raw"
@@ -47,16 +47,16 @@ func readCommand(a *app) *cobra.Command {
 			defer body.Close()
 			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
 			if err = a.show(body, plain, o.Follow); errors.Is(err, local.ErrDropped) {
-				return &hinted{err, "the terminal may run on; the same command reads on when there is a daemon"}
+				return &hinted{err, "the terminal may still be running; run this command again when the daemon is back"}
 			}
 			return err
 		},
 	}
 	c.Flags().IntVar(&o.Lines, "tail", 0, "only the last `N` lines")
-	c.Flags().IntVar(&o.Command, "command", 0, "only what command `N` printed; tether commands lists them")
-	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "go on until the terminal exits")
-	c.Flags().BoolVar(&raw, "raw", false, "every byte as it was printed, whatever the output is")
-	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (at a terminal), always or never")
+	c.Flags().IntVar(&o.Command, "command", 0, "only the output of command `N`; tether commands lists them")
+	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "follow the output until the terminal exits")
+	c.Flags().BoolVar(&raw, "raw", false, "print every byte unchanged, also if the output is no terminal")
+	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (if the output is a terminal), always or never")
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return c
 }

@@ -19,15 +19,15 @@ func recordCommand(a *app) *cobra.Command {
 	var version int
 	var all bool
 	c := &cobra.Command{
-		Use: "record ID", Short: "record what a terminal prints, as an asciicast", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `record what a terminal prints, with its times, until it exits or Ctrl-C. The file is
-an asciicast, which tether play and asciinema play. It holds everything that is
-printed, secrets too; only you may read it. What is typed is not in it, except as
-far as the terminal shows it. --all begins with what was kept from before, at once.`,
+		Use: "record ID", Short: "record the output of a terminal as an asciicast", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `record the output of a terminal, with its timing, until it exits or Ctrl-C. The file is
+an asciicast: tether play and asciinema can play it. It contains all output, including
+secrets; only you may read it. It contains input only as far as the terminal echoes it.
+--all starts with the earlier output that is still kept, without its timing.`,
 		Example: "  tether record web --output web.cast\n  tether record web --output - | asciinema play -",
 		RunE: func(c *cobra.Command, args []string) error {
 			if version != 2 && version != 3 {
-				return usage(c, "--format is 2 or 3")
+				return usage(c, "--format must be 2 or 3")
 			}
 			client, _, err := a.client()
 			if err != nil {
@@ -48,7 +48,7 @@ far as the terminal shows it. --all begins with what was kept from before, at on
 				if out, err = createNew(output); err != nil {
 					return err
 				}
-				a.notice("recording %s into %s; Ctrl-C ends it", t.ID, output)
+				a.notice("recording %s to %s; Ctrl-C stops", t.ID, output)
 			}
 			err = a.record(c.Context(), client, t, out, version, all)
 			if output == "-" {
@@ -57,9 +57,9 @@ far as the terminal shows it. --all begins with what was kept from before, at on
 			return errors.Join(err, out.Close())
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "write it to `FILE`, which must not be there yet; - for standard output")
+	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, which must not exist; - is standard output")
 	c.Flags().IntVar(&version, "format", 3, "the `VERSION` of the format, 2 or 3")
-	c.Flags().BoolVar(&all, "all", false, "begin with what is kept of the output so far")
+	c.Flags().BoolVar(&all, "all", false, "start with the earlier output that is still kept")
 	return c
 }
 

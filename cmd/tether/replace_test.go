@@ -705,7 +705,7 @@ func TestFollowingIsDropped(t *testing.T) {
 		testkit.Eventually(t, patience, "it reads", func() bool { return strings.Contains(out.String(), "ready") })
 		end()
 		_ = c.Wait()
-		if c.ProcessState.ExitCode() != local.ExitDropped || !strings.Contains(said.String(), "may run on") {
+		if c.ProcessState.ExitCode() != local.ExitDropped || !strings.Contains(said.String(), "may still be running") {
 			t.Errorf("%v: %s", c.ProcessState, said.String())
 		}
 		if !alive(m.daemon.Process.Pid) {

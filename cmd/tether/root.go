@@ -27,15 +27,15 @@ func newRoot(a *app) *cobra.Command {
 		Use:   "tether",
 		Short: "lend terminals of this machine to remote agent hosts",
 		Long: `tether runs terminals on this machine and lends them to agent hosts:
-what they print is seen there, nobody there can type.
+a host shows their output, and nobody there can type.
 
-  tether pair wss://host.example   once
-  tether run -- npm run dev        a terminal that the host sees
-  tether ls                        what runs
-  tether                           what to do next, or what is there, in short
+  tether pair wss://host.example   pair with a host, once
+  tether run -- npm run dev        run a command in a shared terminal
+  tether ls                        list the terminals
+  tether                           show a short status, or the first steps
 
-Every key of the configuration is a flag of tether daemon, too; tether config keys
-lists them.`,
+Every configuration key is also a flag of tether daemon; tether config keys lists
+them.`,
 		Version:       version.Text(),
 		SilenceErrors: true, SilenceUsage: true, SuggestionsMinimumDistance: 2,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
@@ -70,7 +70,7 @@ func addGroups(root *cobra.Command, a *app) {
 	}{
 		{"terminals", "Terminals", []*cobra.Command{runCommand(a), shellCommand(a), lsCommand(a), uiCommand(a), attachCommand(a), readCommand(a), commandsCommand(a),
 			killCommand(a), waitCommand(a), portsCommand(a), recordCommand(a), playCommand(a), upCommand(a), downCommand(a), restartCommand(a)}},
-		{"hosts", "Hosts, and what they see", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a), demoCommand(a)}},
+		{"hosts", "Hosts and sharing", []*cobra.Command{pairCommand(a), unpairCommand(a), hostCommand(a), lendCommand(a), unlendCommand(a), watchCommand(a), demoCommand(a)}},
 		{"agents", "Agents on this machine", []*cobra.Command{mcpCommand(a), acpCommand(a), sandboxCommand(a), approvalsCommand(a), approveCommand(a), policyCommand(a),
 			auditCommand(a), tokenCommand(a), whoamiCommand(a), setupCommand(a)}},
 		{"daemon", "The daemon", []*cobra.Command{statusCommand(a), doctorCommand(a), logsCommand(a), bugreportCommand(a), serviceCommand(a), daemonCommand(a), stopCommand(a), configCommand(a), envCommand(a),
@@ -122,7 +122,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	e := &usageError{message: fmt.Sprintf("there is no command %q", args[0]), hint: c.CommandPath() + " --help lists them"}
+	e := &usageError{message: fmt.Sprintf("unknown command %q", args[0]), hint: c.CommandPath() + " --help lists the commands"}
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
 		e.hint = "did you mean " + strings.Join(near, " or ") + "?"
 	}
@@ -131,7 +131,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(c, "it takes no %q", args[0])
+		return usage(c, "unexpected argument %q", args[0])
 	}
 	return nil
 }
@@ -140,10 +140,10 @@ func noArgs(c *cobra.Command, args []string) error {
 func someArgs(least, most int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < least {
-			return usage(c, "it needs %s", what)
+			return usage(c, "missing argument: %s", what)
 		}
 		if most >= 0 && len(args) > most {
-			return usage(c, "%q is one argument too many", args[most])
+			return usage(c, "unexpected argument %q", args[most])
 		}
 		return nil
 	}
@@ -169,7 +169,7 @@ func (a *app) token() string {
 	}
 	data, err := secret.ReadFile(path)
 	if err != nil {
-		a.notice("%s: %v; going on without", tokenVar, err)
+		a.notice("%s: %v; continuing without a token", tokenVar, err)
 	}
 	return strings.TrimSpace(string(data)) // it is empty while tether token create writes to it
 }

@@ -15,11 +15,11 @@ func runCommand(a *app) *cobra.Command {
 	var r local.SpawnRequest
 	var detach bool
 	c := &cobra.Command{
-		Use: "run [flags] -- CMD…", Short: "run a command in a terminal that the default host sees",
-		Long: `run a command in a terminal that the default host sees.
+		Use: "run [flags] -- CMD…", Short: "run a command in a terminal shared with the default host",
+		Long: `run a command in a terminal shared with the default host.
 
-With a terminal of your own you are attached to it: at the start of a line ~.
-leaves it running, ~? shows help. Without one, input and output are passed on.
+At a terminal, you are attached to the command: ~. at the start of a line leaves it
+running, ~? shows help. Without a terminal, input and output are passed through.
 The exit status is the command's.`,
 		Args: someArgs(1, -1, "a command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
@@ -35,14 +35,14 @@ The exit status is the command's.`,
 // spawnFlags are those of every command that starts a terminal.
 func spawnFlags(c *cobra.Command, r *local.SpawnRequest, detach *bool) {
 	f := c.Flags()
-	f.StringVar(&r.Name, "name", "", "a `NAME` for it, instead of the command's")
-	f.StringVar(&r.Cwd, "cwd", "", "run it in `DIR` instead of this directory")
-	f.BoolVar(detach, "detach", false, "print the id and leave it running")
-	f.BoolVar(&r.Private, "private", false, "show it to no host and no agent")
-	f.StringSliceVar(&r.LendTo, "host", nil, "lend it to the paired host `NAME` instead of the default one")
-	f.StringVar(&r.OnSlow, "on-slow", "", "`HOW` to treat a slow host: lag (it misses output) or hold (the command waits for a while), instead of what is configured")
-	f.Bool("login-env", false, "run it in the environment of a fresh login, not in this one; tether env shows it")
-	f.BoolVar(&r.NoIntegration, "no-integration", false, "start a shell without the scripts that report its commands")
+	f.StringVar(&r.Name, "name", "", "a `NAME` for the terminal; default: the command's name")
+	f.StringVar(&r.Cwd, "cwd", "", "run in `DIR` instead of the current directory")
+	f.BoolVar(detach, "detach", false, "print the terminal's id and leave the terminal running")
+	f.BoolVar(&r.Private, "private", false, "hide the terminal from all hosts and agents")
+	f.StringSliceVar(&r.LendTo, "host", nil, "lend the terminal to the paired host `NAME` instead of the default host")
+	f.StringVar(&r.OnSlow, "on-slow", "", "the `MODE` for slow hosts: lag (the host misses output) or hold (the command waits for a while); default: as configured")
+	f.Bool("login-env", false, "use the environment of a fresh login instead of the current one; tether env shows it")
+	f.BoolVar(&r.NoIntegration, "no-integration", false, "start shells without the scripts that report commands")
 }
 
 func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
@@ -63,7 +63,7 @@ func (a *app) run(c *cobra.Command, r local.SpawnRequest, detach bool) error {
 		r.Env = environment(os.Environ())
 	}
 	r.Cols, r.Rows = a.size()
-	done := a.progress(c.Context(), "waiting for the daemon to start it")
+	done := a.progress(c.Context(), "waiting for the daemon to start the terminal")
 	t, err := client.Spawn(c.Context(), r)
 	done()
 	if err != nil {

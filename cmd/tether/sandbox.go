@@ -19,13 +19,13 @@ import (
 func sandboxCommand(a *app) *cobra.Command {
 	var as string
 	c := &cobra.Command{
-		Use: "sandbox [flags] -- AGENT ARGS…", Short: "run an agent in the sandbox that is configured for it",
-		Long: `run an agent in the sandbox that is configured for it, in this terminal.
+		Use: "sandbox [flags] -- AGENT ARGS…", Short: "run an agent in its configured sandbox",
+		Long: `run an agent in its configured sandbox, in this terminal.
 
-The agent and all that it starts reach this directory and what the configuration
-grants. They may use tether only as that agent, so that what tether starts for
-them is in the sandbox, too. What is left running ends with the agent. For
-example, with this in the configuration:
+The sandbox grants the agent and its child processes this directory and the paths
+in the configuration. They can use tether only as that agent, so commands that
+tether starts for them are in the sandbox, too. Child processes end with the agent.
+Example configuration:
 
   [[policy.principals]]
   name = "agent:claude"
@@ -43,7 +43,7 @@ The exit status is the agent's.`,
 		},
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the agent's
-	c.Flags().StringVar(&as, "as", "", "the agent's `NAME`, on which its sandbox depends, instead of its command's")
+	c.Flags().StringVar(&as, "as", "", "the agent's `NAME`, which selects the sandbox; default: the name of the command")
 	return c
 }
 
@@ -105,20 +105,20 @@ func confinedText(confined bool) string {
 	if confined {
 		return "in a sandbox"
 	}
-	return "unconfined: its own program runs without a sandbox"
+	return "unconfined: the agent itself runs without a sandbox"
 }
 
 // sandboxText says what status says of sandboxes.
 func sandboxText(s local.SandboxStatus) string {
 	switch {
 	case s.Error != "":
-		return "none works here, so agents with a sandbox run nothing: " + printable(s.Error, 200)
+		return "unavailable, so agents with a sandbox cannot run commands: " + printable(s.Error, 200)
 	case s.Wall && s.Abstract:
-		return "a wall (namespaces), but this kernel cannot close abstract sockets unless network = \"none\""
+		return "wall (namespaces); abstract sockets stay open on this kernel, unless network = \"none\""
 	case s.Wall:
-		return "a wall (namespaces)"
+		return "wall (namespaces)"
 	default:
-		return "a fence (" + s.Kind + "): it keeps files from being changed, not from being read, and leaves sockets open"
+		return s.Kind + ": protects files from changes, not from reading; sockets stay open"
 	}
 }
 
@@ -139,7 +139,7 @@ func checkSandbox(context.Context, *patient) []check {
 	default:
 		c.Reason = sandboxText(local.SandboxStatus{Kind: string(best)})
 		if why := sandbox.Works(sandbox.Wall, self); why != nil {
-			c.Result, c.Fix = checkWarn, "for a wall, allow user namespaces: "+why.Error()
+			c.Result, c.Fix = checkWarn, "to get wall instead, allow user namespaces: "+why.Error()
 		}
 	}
 	return []check{c}

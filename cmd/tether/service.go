@@ -21,27 +21,27 @@ import (
 
 func serviceCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "service", Short: "have the daemon start at login, or with the machine", SuggestionsMinimumDistance: 2,
-		Long: `have the daemon start at login, or with the machine.
+		Use: "service", Short: "start the daemon at login or at boot", SuggestionsMinimumDistance: 2,
+		Long: `start the daemon at login or at boot.
 
-  tether service install                          at your login, without an administrator
-  sudo tether service install --system --user me  with the machine
+  tether service install                          at login, without an administrator
+  sudo tether service install --system --user me  at boot
 
-It is the same daemon that tether run uses. Its terminals outlive a stop, a
-restart, a crash and an upgrade of it; the next daemon takes them up.`,
+tether run uses the same daemon. Its terminals keep running when the daemon stops,
+restarts, crashes or is upgraded; the next daemon resumes them.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(serviceInstallCommand(a), serviceUninstallCommand(a), serviceStatusCommand(a), serviceLogsCommand(a), serviceLogonCommand(a), serviceRunCommand(a),
 		serviceVerb(a, "start", "start the daemon", installer.Manager.Start),
-		serviceVerb(a, "stop", "stop the daemon; its terminals run on", installer.Manager.Stop),
-		serviceVerb(a, "restart", "stop the daemon and start it again; its terminals run on", installer.Manager.Restart))
+		serviceVerb(a, "stop", "stop the daemon; its terminals keep running", installer.Manager.Stop),
+		serviceVerb(a, "restart", "restart the daemon; its terminals keep running", installer.Manager.Restart))
 	return c
 }
 
 // systemFlag adds --system.
 func systemFlag(c *cobra.Command, system *bool) {
-	c.Flags().BoolVar(system, "system", false, "the service of the machine instead of your own")
+	c.Flags().BoolVar(system, "system", false, "the system service instead of your user service")
 }
 
 // serviceVerb is a command without words of its own.
@@ -68,17 +68,17 @@ func serviceInstallCommand(a *app) *cobra.Command {
 	var f installFlags
 	c := &cobra.Command{
 		Use: "install", Short: "install the service and start it", Args: noArgs,
-		Long: `install the service and start it, or bring what is installed in line with this
-program. It may be run again.
+		Long: `install the service and start it, or update the installed service to this program.
+You can run it again at any time.
 
-Without flags it is your own service: it starts when you log in and needs no
-administrator. With --system it starts with the machine, and runs as the user
-that --user names; with sudo that is you if you name nobody.`,
+Without flags it installs a user service, which starts when you log in and needs no
+administrator. With --system it installs a system service, which starts at boot and
+runs as the user given with --user; under sudo the default is the user who ran sudo.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.installService(c.Context(), f) },
 	}
 	systemFlag(c, &f.system)
-	c.Flags().StringVar(&f.user, "user", "", "with --system: the `NAME` of the user whose terminals it runs")
-	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let it run terminals as root, and lend them as anybody's are")
+	c.Flags().StringVar(&f.user, "user", "", "with --system: the `NAME` of the user to run as")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "allow it to run terminals as root, and to lend them like those of other users")
 	return c
 }
 
@@ -101,7 +101,7 @@ func (a *app) installService(ctx context.Context, f installFlags) error {
 	if err != nil {
 		return explained(err)
 	}
-	did := map[installer.Change]string{installer.Installed: "installed", installer.Updated: "updated", installer.Unchanged: "installed already"}[change]
+	did := map[installer.Change]string{installer.Installed: "installed", installer.Updated: "updated", installer.Unchanged: "already installed"}[change]
 	fmt.Fprintf(a.stdout, "the service is %s and runs as %s: %s\n", did, s.User, st.Path)
 	for _, advice := range st.Advice {
 		a.notice("%s", advice)
@@ -126,10 +126,10 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	case f.system:
 		name = cmp.Or(name, os.Getenv("SUDO_USER"))
 		if name == "" && !f.allowRoot {
-			return s, &usageError{"service install: --system takes --user NAME, the user whose terminals it runs", "for example: sudo tether service install --system --user " + cmp.Or(os.Getenv("USER"), "NAME")}
+			return s, &usageError{"service install: --system needs --user NAME, the user to run as", "for example: sudo tether service install --system --user " + cmp.Or(os.Getenv("USER"), "NAME")}
 		}
 	case name != "":
-		return s, &usageError{"service install: --user goes with --system", "without them the service is your own"}
+		return s, &usageError{"service install: --user needs --system", "without both flags it installs a user service for you"}
 	}
 	if err := s.For(ctx, installer.Execute, name); err != nil {
 		return s, err
@@ -145,7 +145,7 @@ func wantedService(ctx context.Context, f installFlags) (installer.Service, erro
 	err = s.Check(runtime.GOOS)
 	if errors.Is(err, installer.ErrRootService) {
 		return s, &hinted{&local.Error{Code: local.CodeDenied, Message: err.Error()},
-			"as yourself: tether service install; for another user: tether service install --system --user NAME; or say --allow-root"}
+			"to run as yourself: tether service install; to run as another user: tether service install --system --user NAME; to run as root, add --allow-root"}
 	}
 	return s, err
 }
@@ -175,8 +175,8 @@ func mayManage(system bool) error {
 	if !system || installer.IsAdministrator() {
 		return nil
 	}
-	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a service of the machine needs an administrator"},
-		"use " + installer.AdministratorHint + "; or leave --system away for a service of your own"}
+	return &hinted{&local.Error{Code: local.CodeDenied, Message: "a system service needs an administrator"},
+		"use " + installer.AdministratorHint + "; or omit --system to manage your user service"}
 }
 
 // explained gives an error of the installer its next step.
@@ -191,8 +191,8 @@ func serviceUninstallCommand(a *app) *cobra.Command {
 	var system, keep bool
 	c := &cobra.Command{
 		Use: "uninstall", Short: "stop the service and remove it", Args: noArgs,
-		Long: `stop the service, end its terminals and remove it. With --keep its terminals run
-on, and the next daemon takes them up. What you have configured and paired stays.`,
+		Long: `stop the service, end its terminals and remove it. With --keep its terminals keep
+running, and the next daemon resumes them. Configuration and paired hosts are kept.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.uninstallService(c.Context(), system, keep) },
 	}
 	systemFlag(c, &system)
@@ -210,7 +210,7 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 		return explained(err)
 	}
 	if st.Service.Program == "" && st.Installed {
-		return &hinted{fmt.Errorf("%s was not made by tether service install", st.Path), "remove it with whatever installed it"}
+		return &hinted{fmt.Errorf("%s was not created by tether service install", st.Path), "remove it with the tool that created it"}
 	}
 	if st.Installed && !keep {
 		if err := a.stopFor(ctx, st.Service); err != nil {
@@ -221,10 +221,10 @@ func (a *app) uninstallService(ctx context.Context, system, keep bool) error {
 		return explained(err)
 	}
 	if !st.Installed {
-		a.notice("no service was installed")
+		a.notice("no service is installed")
 		return nil
 	}
-	fmt.Fprintf(a.stdout, "the service is removed: %s\n", st.Path)
+	fmt.Fprintf(a.stdout, "removed the service: %s\n", st.Path)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (a *app) stopFor(ctx context.Context, s installer.Service) error {
 
 func serviceStatusCommand(a *app) *cobra.Command {
 	var system, asJSON bool
-	c := &cobra.Command{Use: "status", Short: "show whether the service is installed and runs", Args: noArgs,
+	c := &cobra.Command{Use: "status", Short: "show whether the service is installed and running", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.serviceStatus(c.Context(), system, asJSON) }}
 	systemFlag(c, &system)
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -290,9 +290,9 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 		fmt.Fprintln(a.stdout, "not installed")
 		return result
 	}
-	starts := "by itself"
+	starts := "automatically"
 	if !st.Enabled {
-		starts = "only when it is told to"
+		starts = "only manually"
 	}
 	if st.Service.User != "" { // a logon entry of Windows names nobody: it is of the user who asks
 		starts += ", as " + st.Service.User
@@ -307,8 +307,8 @@ func (a *app) serviceStatus(ctx context.Context, system, asJSON bool) error {
 func serviceLogsCommand(a *app) *cobra.Command {
 	var system, follow bool
 	var lines int
-	c := &cobra.Command{Use: "logs", Short: "print what the service has printed and logged", Args: noArgs,
-		Long: `print the last lines of what the service has printed, such as why it did not
+	c := &cobra.Command{Use: "logs", Short: "print the service's output and log", Args: noArgs,
+		Long: `print the last lines of the service's output, such as the reason why it did not
 start, and of its log.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lines < 1 {
@@ -317,8 +317,8 @@ start, and of its log.`,
 			return a.serviceLogs(c.Context(), system, follow, lines)
 		}}
 	systemFlag(c, &system)
-	c.Flags().IntVarP(&lines, "lines", "n", 20, "how many lines of each")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes in the log")
+	c.Flags().IntVarP(&lines, "lines", "n", 20, "the number of lines of each")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log")
 	return c
 }
 

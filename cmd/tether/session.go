@@ -110,7 +110,7 @@ func (s *session) run() error {
 			if s.midLine.Load() {
 				fmt.Fprint(s.app.stderr, "\r\n")
 			}
-			s.app.notice("left %s, which keeps running; come back with: tether attach %s\r", s.name, s.id)
+			s.app.notice("detached from %s, which keeps running; reattach with: tether attach %s\r", s.name, s.id)
 			return nil
 		case <-s.hungUp:
 			s.leave(ended)

@@ -25,7 +25,7 @@ func strangeText() string {
 	if len(strange) == 0 {
 		return ""
 	}
-	return "no variables of tether's, and ignored: " + printable(strings.Join(strange, ", "), 200)
+	return "unknown variables, ignored: " + printable(strings.Join(strange, ", "), 200)
 }
 
 // flagKeys are the keys of the configuration that are flags, too.
@@ -55,13 +55,12 @@ func settingFlags(c *cobra.Command) {
 }
 
 func configKeysCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "keys", Short: "list the keys, with their defaults and what they may be set to", Args: noArgs,
-		Long: `list the keys: what they may be, and what they are where nothing else is said.
+	return &cobra.Command{Use: "keys", Short: "list the keys with allowed values and defaults", Args: noArgs,
+		Long: `list the keys with allowed values and defaults.
 
-Each is a flag of tether daemon and a variable of the environment, too:
-lend.default is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md says more
-about each, and has the tables that are in the file alone. As JSON: tether config
-view --json`,
+Each key is also a flag of tether daemon and an environment variable: lend.default
+is --lend.default and TETHER_LEND_DEFAULT. docs/CONFIG.md describes each key, and
+the tables that only the file can contain. For JSON: tether config view --json`,
 		RunE: func(*cobra.Command, []string) error {
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "KEY\tKIND\tALLOWED\tDEFAULT\tWHAT IT DOES")

@@ -20,7 +20,7 @@ import (
 
 func setupCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "setup", Short: "make other programs on this machine use tether", Args: unknownCommand,
+		Use: "setup", Short: "configure other programs on this machine to use tether", Args: unknownCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(setupAgentsCommand(a))
@@ -30,13 +30,13 @@ func setupCommand(a *app) *cobra.Command {
 func setupAgentsCommand(a *app) *cobra.Command {
 	var undo, yes bool
 	c := &cobra.Command{
-		Use: "agents [AGENT…]", Short: "add tether's MCP server to the agents that are installed here",
-		Long: `add tether's MCP server to the configuration files of the agents that are installed
-here, or of those named: claude, codex, gemini, opencode, cursor, vscode, zed, kimi.
+		Use: "agents [AGENT…]", Short: "add tether's MCP server to installed agents",
+		Long: `add tether's MCP server to the configuration files of all installed agents, or of the
+named ones: claude, codex, gemini, opencode, cursor, vscode, zed, kimi.
 
-The change to each file is shown before anything is written. Comments, order and
-everything else in the files stay as they are; a file that cannot be edited so is left
-alone and named. --undo takes the entries out again. Restart the agents afterwards.`,
+The command shows each change before it writes anything. Comments, order and all other
+content of the files stay the same; a file that cannot be edited this way is skipped
+and reported. --undo removes the entries. Restart the agents afterwards.`,
 		Example: "  tether setup agents\n  tether setup agents claude codex --yes\n  tether setup agents --undo",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return agentIDs(), cobra.ShellCompDirectiveNoFileComp
@@ -53,7 +53,7 @@ alone and named. --undo takes the entries out again. Restart the agents afterwar
 			return a.confirmEdits(c.Context(), edits, yes)
 		},
 	}
-	c.Flags().BoolVar(&undo, "undo", false, "take the entries out again")
+	c.Flags().BoolVar(&undo, "undo", false, "remove the entries")
 	c.Flags().BoolVarP(&yes, "yes", "y", false, "write without asking")
 	return c
 }
@@ -78,7 +78,7 @@ func chosenAgents(c *cobra.Command, names []string) ([]knownAgent, error) {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(all, func(k knownAgent) bool { return k.id == name }) {
-			return nil, usage(c, "there is no agent %q; there are %s", name, strings.Join(agentIDs(), ", "))
+			return nil, usage(c, "unknown agent %q; known agents: %s", name, strings.Join(agentIDs(), ", "))
 		}
 	}
 	return slices.DeleteFunc(all, func(k knownAgent) bool { return !slices.Contains(names, k.id) }), nil
@@ -94,7 +94,7 @@ type fileEdit struct {
 // planEdits says what would change, and what stays as it is and why.
 func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 	if len(agents) == 0 {
-		fmt.Fprintln(a.stdout, "no agent that tether knows is installed; name one to add it all the same: "+strings.Join(agentIDs(), ", "))
+		fmt.Fprintln(a.stdout, "no known agent is installed; name one to configure it anyway: "+strings.Join(agentIDs(), ", "))
 		return nil, nil
 	}
 	program, err := ownCommand()
@@ -109,11 +109,11 @@ func (a *app) planEdits(agents []knownAgent, undo bool) ([]fileEdit, error) {
 		}
 		switch {
 		case err != nil:
-			a.notice("%s: %s is left alone: %v", k.name, e.path, err)
+			a.notice("%s: skipped %s: %v", k.name, e.path, err)
 		case bytes.Equal(e.before, e.after) && undo:
-			fmt.Fprintf(a.stdout, "%s: there is nothing of tether in %s\n", k.name, e.path)
+			fmt.Fprintf(a.stdout, "%s: no entry for tether in %s\n", k.name, e.path)
 		case bytes.Equal(e.before, e.after):
-			fmt.Fprintf(a.stdout, "%s knows tether already (%s)\n", k.name, e.path)
+			fmt.Fprintf(a.stdout, "%s: already configured (%s)\n", k.name, e.path)
 		default:
 			edits = append(edits, e)
 			fmt.Fprintf(a.stdout, "%s: %s\n%s", k.name, e.path, changedLines(e.before, e.after))
@@ -210,9 +210,9 @@ func changedLines(before, after []byte) string {
 func (a *app) confirmEdits(ctx context.Context, edits []fileEdit, yes bool) error {
 	if !yes {
 		if !tty.Is(a.stdin) {
-			return &usageError{message: "setup agents: nothing was written", hint: "give --yes to write this"}
+			return &usageError{message: "setup agents: nothing was written", hint: "give --yes to write these changes"}
 		}
-		if ok, err := a.ask(ctx, "Write this?", false); err != nil || !ok {
+		if ok, err := a.ask(ctx, "Write these changes?", false); err != nil || !ok {
 			fmt.Fprintln(a.stdout, "nothing was written")
 			return err
 		}
@@ -236,7 +236,7 @@ func (e fileEdit) write() error {
 		return err
 	}
 	if !bytes.Equal(now, e.before) {
-		return fmt.Errorf("%s has changed in the meantime: run the command again", e.path)
+		return fmt.Errorf("%s was changed by another program; run the command again", e.path)
 	}
 	path := e.path
 	if real, err := filepath.EvalSymlinks(path); err == nil {

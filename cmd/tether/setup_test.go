@@ -93,7 +93,7 @@ func TestSetupAgents(t *testing.T) {
 	if to, err := os.Readlink(filepath.Join(home, ".codex/config.toml")); err != nil || to != real {
 		t.Errorf("the link leads to %s, %v", to, err)
 	}
-	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "knows tether already") != 2 {
+	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 {
 		t.Errorf("again: status %d\n%s", status, out)
 	}
 	if out, _ = command(t, "doctor"); !strings.Contains(out, "these know tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||

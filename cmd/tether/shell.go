@@ -10,12 +10,12 @@ func shellCommand(a *app) *cobra.Command {
 	r := local.SpawnRequest{Shell: true}
 	var detach bool
 	c := &cobra.Command{
-		Use: "shell [flags] [-- SHELL]", Short: "start your login shell in a terminal that the default host sees",
-		Long: `start your login shell in a terminal that the default host sees.
+		Use: "shell [flags] [-- SHELL]", Short: "start your login shell in a terminal shared with the default host",
+		Long: `start your login shell in a terminal shared with the default host.
 
-The shell reports where each command begins and ends, with its line and exit
-code, to whoever watches; your own files and settings stay as they are.`,
-		Args: someArgs(0, 1, "at most a shell"),
+The shell reports the start and end of each command, with its line and exit code, to
+everyone who watches. Your own start-up files and settings are not changed.`,
+		Args: someArgs(0, 1, "a shell"),
 		RunE: func(c *cobra.Command, argv []string) error {
 			r.Command = argv
 			return a.run(c, r, detach)

@@ -79,7 +79,7 @@ func TestSignOfAPerson(t *testing.T) {
 	if out, status := scripted(t, with, "acp", "--as", "bob", "--", "tether", "token", "create", "z"); status != local.ExitDenied || !strings.Contains(out, "agent bob may not") {
 		t.Errorf("an agent with a token: %d, %s", status, out)
 	}
-	if out, status := scripted(t, []string{tokenVar + "=" + file + "x"}, "whoami"); status != 0 || !strings.Contains(out, "going on without") || !strings.Contains(out, "no sign") {
+	if out, status := scripted(t, []string{tokenVar + "=" + file + "x"}, "whoami"); status != 0 || !strings.Contains(out, "continuing without") || !strings.Contains(out, "no sign") {
 		t.Errorf("with a file that is not there: %d, %s", status, out)
 	}
 

@@ -30,11 +30,11 @@ func silence(notice func(format string, args ...any)) func(silent bool) {
 			notice("the daemon answers again")
 			return
 		}
-		fix := "tether logs may say why"
+		fix := "see tether logs"
 		if d, err := dirs.Get(); err == nil {
 			fix = stuckFix(d)
 		}
-		notice("the daemon does not answer; this goes on when it does. Otherwise: %s", fix)
+		notice("the daemon does not answer; still waiting. To recover: %s", fix)
 	}
 }
 

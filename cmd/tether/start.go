@@ -145,28 +145,28 @@ type startStep struct {
 
 // startSteps are those that are offered, in the order in which they make sense.
 var startSteps = []startStep{
-	{'p', "pair with a host of which you have the URL", func(g *glance) bool { return len(g.paired) == 0 }, (*app).stepPair},
-	{'d', "see a demo on this machine, which leaves nothing behind", func(g *glance) bool { return len(g.paired) == 0 && g.demo },
+	{'p', "pair with a host by its URL", func(g *glance) bool { return len(g.paired) == 0 }, (*app).stepPair},
+	{'d', "run a demo on this machine; it leaves nothing behind", func(g *glance) bool { return len(g.paired) == 0 && g.demo },
 		func(a *app, ctx context.Context) error { return a.command(ctx, "demo") }},
-	{'s', "start a shell in a terminal that only you see", func(g *glance) bool { return len(g.paired) == 0 }, func(a *app, ctx context.Context) error {
+	{'s', "start a shell in a private terminal", func(g *glance) bool { return len(g.paired) == 0 }, func(a *app, ctx context.Context) error {
 		if err := a.command(ctx, "shell", "--private"); err != nil {
 			return err
 		}
-		a.notice("it ran in a terminal of the daemon; with another command such a terminal runs on after you leave it: tether ls, tether attach, tether read")
+		a.notice("the shell ran in a terminal of the daemon. Such terminals keep running after you detach (~.): tether ls, tether attach, tether read")
 		return nil
 	}},
-	{'s', "start a shell that the host sees", func(g *glance) bool { return len(g.paired) > 0 }, func(a *app, ctx context.Context) error {
+	{'s', "start a shell shared with the host", func(g *glance) bool { return len(g.paired) > 0 }, func(a *app, ctx context.Context) error {
 		if err := a.command(ctx, "shell"); err != nil {
 			return err
 		}
-		a.notice("people at the host saw it, and nobody there could type; for a program: tether run -- CMD")
+		a.notice("people at the host could watch this shell, but not type. To share another command: tether run -- CMD")
 		return nil
 	}},
-	{'a', "let the agents that are installed here use tether; each change is shown first", func(g *glance) bool { return g.agents },
+	{'a', "configure installed agents to use tether; shows each change first", func(g *glance) bool { return g.agents },
 		func(a *app, ctx context.Context) error { return a.command(ctx, "setup", "agents") }},
-	{'l', "have the daemon start at your login", func(g *glance) bool { return len(g.paired) > 0 && !g.installed },
+	{'l', "start the daemon at login", func(g *glance) bool { return len(g.paired) > 0 && !g.installed },
 		func(a *app, ctx context.Context) error { return a.command(ctx, "service", "install") }},
-	{'h', "help: all commands", func(*glance) bool { return true }, func(a *app, ctx context.Context) error { return a.command(ctx, "--help") }},
+	{'h', "show all commands", func(*glance) bool { return true }, func(a *app, ctx context.Context) error { return a.command(ctx, "--help") }},
 }
 
 // offer shows the steps that make sense, and returns the one that was chosen; nil to end.
@@ -196,7 +196,7 @@ func (a *app) offer(ctx context.Context, g *glance) (*startStep, error) {
 
 // stepPair asks for the URL and pairs.
 func (a *app) stepPair(ctx context.Context) error {
-	fmt.Fprint(a.stdout, "the host's URL, such as wss://host.example (nothing: not now): ")
+	fmt.Fprint(a.stdout, "the host's URL, such as wss://host.example (empty: cancel): ")
 	url, err := readLine(ctx, a.stdin)
 	if url = strings.TrimSpace(url); err != nil || url == "" {
 		return err
@@ -242,7 +242,7 @@ func (a *app) printShort(g *glance) {
 		line("daemon", "running for %s", ago(time.Since(s.Started)))
 		line("terminals", "%d running, %d exited: tether ls", s.Terminals.Running, s.Terminals.Exited)
 	} else {
-		line("daemon", "not running; a command that needs it starts it")
+		line("daemon", "not running; commands that need it start it")
 	}
 	for _, h := range s.Hosts {
 		name := printable(h.Name, 0)
@@ -258,7 +258,7 @@ func (a *app) printShort(g *glance) {
 		line("hosts", "none: tether pair URL")
 	}
 	if s.Waiting > 0 {
-		line("approvals", "%d waiting for you: tether approvals", s.Waiting)
+		line("approvals", "%d pending: tether approvals", s.Waiting)
 	}
 	if len(s.Degraded) > 0 {
 		line("problems", "%d: tether doctor", len(s.Degraded))

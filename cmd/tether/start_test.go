@@ -36,8 +36,8 @@ func TestBare(t *testing.T) {
 	}
 
 	p := bare()
-	p.sees("Nothing is set up here yet", "p  pair with a host", "s  start a shell in a terminal that only you see", "q  quit", "press a key:")
-	if strings.Contains(p.shown(), "your login") {
+	p.sees("Nothing is set up here yet", "p  pair with a host", "s  start a shell in a private terminal", "q  quit", "press a key:")
+	if strings.Contains(p.shown(), "at login") {
 		t.Error("the service is offered before there is a host")
 	}
 	p.types("x\r") // no keys
@@ -46,7 +46,7 @@ func TestBare(t *testing.T) {
 	p.types("echo mark$((1+1))\r")
 	p.sees("mark2")
 	p.types("exit 3\r")
-	p.sees("it ran in a terminal of the daemon", "press a key:")
+	p.sees("the shell ran in a terminal of the daemon", "press a key:")
 	p.types("p")
 	p.sees("the host's URL")
 	p.types("\r")
@@ -56,7 +56,7 @@ func TestBare(t *testing.T) {
 	p.types("no-url\r") // the command says what is wrong with it, and the person may go on
 	p.sees("$ tether pair no-url", "tether:", "p  pair with a host", "press a key:")
 	p.types("a")
-	p.sees("$ tether setup agents", "Gemini CLI", "Write this?")
+	p.sees("$ tether setup agents", "Gemini CLI", "Write these changes?")
 	p.types("y\r")
 	p.sees("Gemini CLI: written", "press a key:")
 	p.types("a") // no key any more: they know tether

@@ -22,7 +22,7 @@ const statusTimeout = 3 * time.Second
 func statusCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "status", Short: "show the daemon, its hosts and what is lent", Args: noArgs,
+		Use: "status", Short: "show the daemon, its hosts and shared terminals", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return a.status(c.Context(), asJSON) },
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -72,7 +72,7 @@ func (a *app) statusWithout(ctx context.Context, d dirs.Dirs, err error, asJSON 
 func (a *app) printStatus(s local.Status) {
 	fmt.Fprintf(a.stdout, "daemon     running for %s, process %d, version %s\n", ago(time.Since(s.Started)), s.Pid, s.Version)
 	if s.Version != version.Text() {
-		fmt.Fprintf(a.stdout, "           this command is version %s; tether daemon --replace --background puts it in place\n", version.Text())
+		fmt.Fprintf(a.stdout, "           this command is version %s; to switch the daemon to it: tether daemon --replace --background\n", version.Text())
 	}
 	if s.Root != nil {
 		fmt.Fprintf(a.stdout, "root       %s\n", rootText(*s.Root))
@@ -84,19 +84,19 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "sandbox    %s\n", sandboxText(*s.Sandbox))
 	}
 	if s.TCP != "" {
-		fmt.Fprintf(a.stdout, "serves     http://%s, with a token\n", s.TCP)
+		fmt.Fprintf(a.stdout, "serves     http://%s (token required)\n", s.TCP)
 	}
 	fmt.Fprintf(a.stdout, "terminals  %s\n", countText(s.Terminals))
 	switch {
 	case s.Holders.Off != "":
-		fmt.Fprintf(a.stdout, "holders    none, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
+		fmt.Fprintf(a.stdout, "holders    off, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
 		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, terminals(s.Holders.InDaemon, "ends", "end"))
 	default:
 		fmt.Fprintf(a.stdout, "holders    %d alive\n", s.Holders.Alive)
 	}
 	if s.Waiting > 0 {
-		fmt.Fprintf(a.stdout, "approvals  %d wait for you: tether approvals\n", s.Waiting)
+		fmt.Fprintf(a.stdout, "approvals  %d pending: tether approvals\n", s.Waiting)
 	}
 	for _, d := range s.Degraded {
 		fmt.Fprintf(a.stdout, "degraded   %s for %s: %s\n", printable(d.Cause, 40), ago(time.Since(d.Since)), printable(d.Text, 300))
@@ -105,7 +105,7 @@ func (a *app) printStatus(s local.Status) {
 		fmt.Fprintf(a.stdout, "secrets    %s\n", storeText(*s.Secrets))
 	}
 	if len(s.Hosts) == 0 {
-		fmt.Fprintln(a.stdout, "hosts      none; pair with one by: tether pair URL")
+		fmt.Fprintln(a.stdout, "hosts      none; pair with one: tether pair URL")
 	}
 	for _, h := range s.Hosts {
 		a.printHost(h)
@@ -115,17 +115,17 @@ func (a *app) printStatus(s local.Status) {
 // countText tells the terminals that a host has from those that are to be lent.
 func countText(c local.Count) string {
 	if c.There == c.Lent {
-		return fmt.Sprintf("%d running, of which %d lent; %d exited", c.Running, c.Lent, c.Exited)
+		return fmt.Sprintf("%d running (%d lent), %d exited", c.Running, c.Lent, c.Exited)
 	}
-	return fmt.Sprintf("%d running, of which %d lent and %d to be lent; %d exited", c.Running, c.There, c.Lent-c.There, c.Exited)
+	return fmt.Sprintf("%d running (%d lent, %d to be lent), %d exited", c.Running, c.There, c.Lent-c.There, c.Exited)
 }
 
 // rootText says what a daemon of root does with its terminals.
 func rootText(r local.Root) string {
 	if r.Lends {
-		return "the daemon runs as root, and lends as configured: lend.as_root = true"
+		return "the daemon runs as root and lends terminals as configured (lend.as_root = true)"
 	}
-	return "the daemon runs as root: it lends only what it is asked to by name, with --host or tether lend"
+	return "the daemon runs as root and lends only terminals that you name (--host or tether lend)"
 }
 
 // storeText says where secrets are.
@@ -180,9 +180,9 @@ func toolsText(t local.HostTools) string {
 	if !t.On {
 		return ""
 	}
-	text := fmt.Sprintf("tools on; sessions that are offered them: %d; calls: %d under way, %d carried out", t.Sessions, t.Running, t.Calls-t.Refused)
+	text := fmt.Sprintf("tools on; sessions: %d; calls: %d running, %d completed", t.Sessions, t.Running, t.Calls-t.Refused)
 	if t.Refused > 0 {
-		text += fmt.Sprintf(", %d not", t.Refused)
+		text += fmt.Sprintf(", %d refused", t.Refused)
 	}
 	if t.Problem != "" {
 		text += ": " + printable(t.Problem, 200)

@@ -83,7 +83,7 @@ func (a *app) explain(ctx context.Context, err error) {
 // inWords is an error as a person reads it, and what to do about it.
 func inWords(err error) (text, hint string) {
 	if path, full := dirs.Full(err); full {
-		return "no space left on " + path, "free some there, then run the command again"
+		return "no space left on " + path, "free some space, then run the command again"
 	}
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, local.ErrNotRunning) || strings.Contains(err.Error(), "belongs to another user") {
 		d, wrong := dirs.Get()
@@ -94,7 +94,7 @@ func inWords(err error) (text, hint string) {
 	if errors.Is(err, local.ErrNotRunning) {
 		if d, wrong := dirs.Get(); wrong == nil {
 			if locked := agent.LockHeld(context.Background(), d); locked != nil {
-				return "the daemon is not running, and cannot start: " + locked.Error(), locked.Hint()
+				return "the daemon is not running and cannot start: " + locked.Error(), locked.Hint()
 			}
 		}
 		return "the daemon is not running", hintFor(err)

@@ -33,7 +33,7 @@ func stuck(d dirs.Dirs, err error) error {
 func stuckFix(d dirs.Dirs) string {
 	pid := agent.Running(d)
 	if pid == 0 {
-		return "tether logs may say why"
+		return "see tether logs"
 	}
-	return fmt.Sprintf("end process %d, then: tether daemon --background; terminals run on meanwhile. tether logs may say why", pid)
+	return fmt.Sprintf("end process %d, then run: tether daemon --background (terminals keep running). See also: tether logs", pid)
 }

@@ -56,7 +56,7 @@ func TestAStuckDaemon(t *testing.T) {
 	} {
 		asking.Go(func() {
 			out, status := everything(home, strings.Fields(line)...)
-			if status != want || !strings.Contains(out, "not answer") || !strings.Contains(out, "end process "+pid+", then: tether daemon --background") {
+			if status != want || !strings.Contains(out, "not answer") || !strings.Contains(out, "end process "+pid+", then run: tether daemon --background") {
 				t.Errorf("tether %s: status %d:\n%s", line, status, out)
 			}
 			if starts := strings.HasPrefix(line, "run"); starts && !strings.Contains(out, "may have begun") {
@@ -154,7 +154,7 @@ func TestConnectedCommandsWait(t *testing.T) {
 	}
 	lateSaid, _ := begin("attach", "cat")
 	acpSaid, editor := begin("acp", "--as", "bob", "--", "cat")
-	const silent, again = "the daemon does not answer; this goes on when it does", "the daemon answers again"
+	const silent, again = "the daemon does not answer; still waiting", "the daemon answers again"
 	attached.sees(silent)
 	sees := func(what string, said *testkit.Output, text string) {
 		t.Helper()
@@ -229,7 +229,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
-	want := "tether: the daemon did not start: no space left on " + home + "/run\n  free some there, then run the command again\n"
+	want := "tether: the daemon did not start: no space left on " + home + "/run\n  free some space, then run the command again\n"
 	if out, status := everything(home, "run", "--private", "--", "true"); status == 0 || !strings.Contains(out, want) {
 		t.Errorf("run: %d %s, want %q", status, out, want)
 	}

@@ -12,16 +12,16 @@ import (
 
 func tokenCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "make and revoke tokens, for HTTP and for scripts", SuggestionsMinimumDistance: 2,
-		Long: `make and revoke tokens, for access over HTTP and for scripts.
+		Use: "token", Short: "create, list and revoke tokens for HTTP and for scripts", SuggestionsMinimumDistance: 2,
+		Long: `create, list and revoke tokens for access over HTTP and for scripts.
 
-Where local.listen is configured, browsers and agents can reach the daemon through
-loopback TCP with a token. Your own token may do all that you may; an agent's may
-see your terminals and run its own in the background. docs/LOCAL-API.md says how
-to send one.
+If local.listen is configured, browsers and agents can reach the daemon over loopback
+TCP with a token. Your own token has all your rights. An agent's token can see your
+terminals and run its own in the background. docs/LOCAL-API.md describes how to send
+a token.
 
-A token for your scripts, tether token create --person NAME, shows that you are
-behind a program that runs without a terminal.`,
+Scripts that run without a terminal act for you with a token from
+tether token create --person NAME.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -31,23 +31,24 @@ behind a program that runs without a terminal.`,
 
 func tokenCreateCommand(a *app) *cobra.Command {
 	var asJSON, person bool
-	c := &cobra.Command{Use: "create [--person] NAME", Short: "make a token for an agent, or for your scripts, and print it, once", Args: someArgs(1, 1, "a name"),
-		Long: `make a token for an agent, or for your scripts, and print it, once: only a hash is kept.
+	c := &cobra.Command{Use: "create [--person] NAME", Short: "create a token for an agent or for your scripts, and print it once", Args: someArgs(1, 1, "a name"),
+		Long: `create a token for an agent or for your scripts, and print it once: only a hash is
+stored.
 
-NAME is that under which the agent acts, 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -
+NAME identifies the agent: 1 to 64 of the characters A-Z a-z 0-9 . _ : @ -
 
-Some things need a sign that a person is there: approving, lending, pairing, offering
-tools to a host, making tokens, and typing into terminals that you have started. A
-command at a terminal has one. A script without a terminal has one with a token of
-yours, in a file that TETHER_TOKEN_FILE names:
+Some actions need a sign of a person: approving, lending, pairing, offering tools to a
+host, creating tokens, and typing into terminals that you have started. A command that
+runs at a terminal has this sign. A script without a terminal needs one of your tokens,
+in the file named by TETHER_TOKEN_FILE:
 
   (umask 077; tether token create --person backup >~/.tether-backup)
   TETHER_TOKEN_FILE=~/.tether-backup tether lend build --host lab
 
-Such a token counts at the daemon's socket alone, and nothing for a program that an
-agent has started. Whoever can read the file can do what you can: keep it where no
-agent reads, and revoke it when the script is gone. In a home that no agent has used
-yet, making one needs no terminal.`,
+Such a token works only at the daemon's socket, and not in programs that an agent has
+started. Whoever can read the file has your rights: keep it where no agent can read it,
+and revoke it when you no longer use the script. If no agent has used this home
+directory yet, you can create a token without a terminal.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
@@ -63,7 +64,7 @@ yet, making one needs no terminal.`,
 			}
 			return a.printToken(t, asJSON)
 		}}
-	c.Flags().BoolVar(&person, "person", false, "it is yours, for scripts; NAME tells it from others")
+	c.Flags().BoolVar(&person, "person", false, "a token of your own, for scripts; NAME identifies it")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }
@@ -71,9 +72,10 @@ yet, making one needs no terminal.`,
 func tokenShowCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{Use: "show", Short: "print your own token", Args: noArgs,
-		Long: `print your own token, which is made the first time.
+		Long: `print your own token; the first call creates it.
 
-Whoever has it can type into your terminals. tether token revoke user replaces it.`,
+Whoever has this token can type into your terminals. tether token revoke user
+replaces it.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
@@ -99,7 +101,7 @@ func (a *app) printToken(t local.NewToken, asJSON bool) error {
 
 func tokenListCommand(a *app) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "list the tokens that were made", Args: noArgs,
+	c := &cobra.Command{Use: "ls", Aliases: []string{"list"}, Short: "list the tokens", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
@@ -117,13 +119,13 @@ func tokenListCommand(a *app) *cobra.Command {
 				return nil
 			}
 			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tOF\tSINCE")
+			fmt.Fprintln(w, "NAME\tOWNER\tSINCE")
 			for _, t := range all.Tokens {
-				of := "an agent"
+				owner := "agent"
 				if t.Person {
-					of = "yours"
+					owner = "you"
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\n", t.Principal, of, ago(time.Since(t.Created)))
+				fmt.Fprintf(w, "%s\t%s\t%s\n", t.Principal, owner, ago(time.Since(t.Created)))
 			}
 			return w.Flush()
 		}}
@@ -132,10 +134,10 @@ func tokenListCommand(a *app) *cobra.Command {
 }
 
 func tokenRevokeCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "revoke NAME", Short: "end a token, and what it has opened", Args: someArgs(1, 1, "a name"),
-		Long: `end a token, and what it has opened. An agent's terminals run on.
+	return &cobra.Command{Use: "revoke NAME", Short: "revoke a token and close its connections", Args: someArgs(1, 1, "a name"),
+		Long: `revoke a token and close its connections. An agent's terminals keep running.
 
-tether token revoke user replaces your own token by another.`,
+tether token revoke user replaces your own token with a new one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.ensured(c)
 			if err != nil {

@@ -20,8 +20,8 @@ import (
 
 func uiCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "ui", Short: "watch all terminals on one screen, and act on them", Args: noArgs,
-		Long: `watch all terminals on one screen, with what the chosen one prints, and act on them.
+		Use: "ui", Short: "show and control all terminals on one screen", Args: noArgs,
+		Long: `show and control all terminals on one screen, with the output of the selected one.
 
 ` + uiHelp,
 		RunE: func(c *cobra.Command, _ []string) error {

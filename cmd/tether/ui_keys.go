@@ -11,11 +11,11 @@ import (
 )
 
 // uiHelp is every key of the screen.
-const uiHelp = `  ↑ ↓ or k j      choose                 enter  attach; ~. leaves
-  PgUp PgDn       a page up or down      n      start a shell
-  Home End, g G   the first, the last    l      lend to the default host
-  /               filter; Esc ends it    u      stop sharing
-  e               show exited ones       p      promote an agent's
+const uiHelp = `  ↑ ↓ or k j      select                 enter  attach; ~. detaches
+  PgUp PgDn       page up, page down     n      start a shell
+  Home End, g G   first, last            l      lend to the default host
+  /               filter; Esc clears it  u      stop sharing
+  e               show or hide exited    p      promote an agent's terminal
   a               answer an agent        x      kill
   ?               this help              q      quit`
 

@@ -126,7 +126,7 @@ func (m uiModel) take(s uiState) uiModel {
 	m.list()
 	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q local.Approval) bool { return q.ID == m.about }) ||
 		m.asking == askKill && m.chosen != m.about {
-		m.asking, m.said = askNothing, "it is gone"
+		m.asking, m.said = askNothing, "no longer available"
 	}
 	return m
 }

@@ -236,7 +236,7 @@ func TestUIQuestionIsGone(t *testing.T) {
 	f := threeTerminals()
 	m := press(screenOf(f), "a")
 	f.state.questions = nil
-	if m = step(m, f.look(m.chosen)); m.asking != askNothing || m.said != "it is gone" {
+	if m = step(m, f.look(m.chosen)); m.asking != askNothing || m.said != "no longer available" {
 		t.Errorf("%+v", m.asking)
 	}
 	m = press(m, "j", "x")
@@ -333,7 +333,7 @@ func TestUIActs(t *testing.T) {
 func TestUIHelpAndBell(t *testing.T) {
 	f := threeTerminals()
 	m := press(screenOf(f), "?")
-	for _, want := range []string{"attach; ~. leaves", "start a shell", "filter", "PgUp", "quit"} {
+	for _, want := range []string{"attach; ~. detaches", "start a shell", "filter", "PgUp", "quit"} {
 		if !strings.Contains(m.picture(), want) {
 			t.Errorf("no %q in the help:\n%s", want, m.picture())
 		}

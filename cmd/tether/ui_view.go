@@ -28,7 +28,7 @@ func (m *uiModel) picture() string {
 	case m.state.err != nil:
 		return "tether: " + printable(m.state.err.Error(), 300) + "\n\nq  quit\n"
 	case !m.known:
-		return "asking the daemon…\n"
+		return "waiting for the daemon…\n"
 	case m.asking == askHelp:
 		help := helpLines()
 		return m.filled(help[:min(len(help), max(m.rows-1, 0))], "any key: back")
@@ -184,14 +184,14 @@ func (m *uiModel) footer() string {
 		return m.bold("/"+printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
 	case askApprove:
 		if _, whole := m.question(); !whole {
-			return m.bold("n deny · Esc later; to approve, enlarge the window to see all, or: tether approvals " + m.about)
+			return m.bold("n deny · Esc later; to approve, enlarge the window, or run: tether approvals " + m.about)
 		}
 		return m.bold("y approve · n deny · Esc later")
 	}
 	if m.filter != "" {
 		return "/" + printable(m.filter, 0) + "  Esc clear  ? help  q quit"
 	}
-	if keys := "↑↓ choose  enter attach  n shell  / filter  l lend  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
+	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
 		return keys
 	}
 	return "? help  q quit"

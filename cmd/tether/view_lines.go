@@ -107,9 +107,9 @@ func (v *lineView) say(text string) error {
 
 func (v *lineView) end(reason error) error {
 	if reason != nil {
-		return v.say("cannot be shown any more: " + printable(reason.Error(), 300))
+		return v.say("can no longer be shown: " + printable(reason.Error(), 300))
 	}
-	return v.say("gone")
+	return v.say("removed from the host")
 }
 
 // stripper leaves out escape sequences and control characters other than tab, carriage return and line feed. It is a pure state

@@ -46,7 +46,7 @@ func (v *plainView) data(p []byte) error {
 		v.joining = false
 		rest, joined := v.trail.join(p)
 		if !joined {
-			if err := v.faint("[what follows may repeat, or leave out, what was shown]"); err != nil {
+			if err := v.faint("[output may be repeated or missing here]"); err != nil {
 				return err
 			}
 		}

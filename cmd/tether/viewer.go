@@ -30,7 +30,7 @@ func (v *viewer) event(e client.Event) (done bool, err error) {
 	switch e.Kind {
 	case client.Up:
 		if v.down {
-			v.app.notice("the host is back\r")
+			v.app.notice("reconnected to the host\r")
 		}
 		v.up, v.down = true, false
 	case client.Down:
@@ -49,7 +49,7 @@ func (v *viewer) lost(err error) (done bool, _ error) {
 		return true, hostError(err)
 	}
 	if !v.down {
-		v.app.notice("%v; trying again\r", err)
+		v.app.notice("%v; retrying\r", err)
 	}
 	v.down = true
 	return false, nil
@@ -169,7 +169,7 @@ func (v *viewer) gone(e client.Event) (done bool, err error) {
 		delete(v.all, e.Terminal)
 		return false, l.end(e.Err)
 	}
-	message := "the terminal is not at the host any more"
+	message := "the host no longer has the terminal"
 	if e.Err != nil {
 		message = fmt.Sprintf("the terminal cannot be shown: %v", e.Err)
 	}

@@ -35,8 +35,8 @@ func TestWhatIsSaidOfALoan(t *testing.T) {
 		}
 	}
 	for count, want := range map[local.Count]string{
-		{Running: 3, Lent: 2, There: 2, Exited: 1}: "3 running, of which 2 lent; 1 exited",
-		{Running: 29, Lent: 29}:                    "29 running, of which 0 lent and 29 to be lent; 0 exited",
+		{Running: 3, Lent: 2, There: 2, Exited: 1}: "3 running (2 lent), 1 exited",
+		{Running: 29, Lent: 29}:                    "29 running (0 lent, 29 to be lent), 0 exited",
 	} {
 		if got := countText(count); got != want {
 			t.Errorf("%+v: %q, want %q", count, got, want)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,20 +14,19 @@ func waitCommand(a *app) *cobra.Command {
 	var o local.WaitOptions
 	var exit, asJSON bool
 	c := &cobra.Command{
-		Use: "wait ID", Short: "wait until a terminal has printed, finished or opened something", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `wait until the first of the given conditions holds: a line of the output matches,
-nothing was printed for a while, the shell has finished a command, a port is open, a
-URL of this machine answers with 2xx, or the terminal has exited. Without any condition
-it waits for the exit. Output that was printed before counts, too, as far as it is
-kept; with --new it does not.
+		Use: "wait ID", Short: "wait for output, a port, the end of a command or the exit of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `wait until one of the given conditions holds: a line of the output matches, there was
+no output for a while, the shell has finished its command, a port is open, a URL of this
+machine answers with 2xx, or the terminal has exited. Without conditions, wait waits for
+the exit. Earlier output counts too, as far as it is kept; with --new it does not.
 
-A line counts when the program has ended it. A line that may still change, such as a
-status that is written over, a prompt, or any line of a program that moves the cursor,
-counts when it has stood unchanged for 200 ms (--settle).
+A complete line counts at once. A line that may still change, such as a status line, a
+prompt, or any line of a program that moves the cursor, counts after it has not changed
+for 200 ms (--settle).
 
-The exit status is 0 when a condition holds; with --exit or --command, it is that of
-what ended. It is 1 if the terminal exited before any of them held, and 8 after
---timeout.`,
+The exit status is 0 when a condition holds; with --exit or --command, it is the status
+of the terminal or command. It is 1 if the terminal exited before a condition held, and
+8 after --timeout.`,
 		Example: `  tether wait web --pattern 'ready in \d+' --timeout 30s && open http://localhost:3000
   tether wait web --url http://localhost:3000/health --timeout 1m
   tether wait build --exit
@@ -56,13 +56,13 @@ what ended. It is 1 if the terminal exited before any of them held, and 8 after
 	}
 	f := c.Flags()
 	f.StringVar(&o.Pattern, "pattern", "", "until a line matches this `REGEXP` (RE2); (?i) ignores case")
-	f.DurationVar(&o.Idle, "idle", 0, "until nothing was printed for this `TIME`, such as 2s")
-	f.BoolVar(&o.Command, "command", false, "until the shell in it runs no command")
+	f.DurationVar(&o.Idle, "idle", 0, "until there was no output for this `TIME`, such as 2s")
+	f.BoolVar(&o.Command, "command", false, "until the shell runs no command")
 	f.IntVar(&o.Port, "port", 0, "until this TCP `PORT` of this machine is open")
 	f.StringVar(&o.URL, "url", "", "until this http or https `URL` of localhost answers with 2xx")
-	f.DurationVar(&o.Settle, "settle", defaultSettle, "with --pattern: for how long a line that may still change must stand; 0 takes any line")
-	f.BoolVar(&exit, "exit", false, "until it has exited")
-	f.BoolVar(&o.New, "new", false, "look only at what comes from now on")
+	f.DurationVar(&o.Settle, "settle", defaultSettle, "with --pattern: how long an incomplete line must not change; 0 accepts any line")
+	f.BoolVar(&exit, "exit", false, "until the terminal has exited")
+	f.BoolVar(&o.New, "new", false, "ignore earlier output")
 	f.DurationVar(&o.Timeout, "timeout", 0, "give up after this `TIME`")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -79,17 +79,17 @@ func asked(o *local.WaitOptions) bool {
 func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 	for name, d := range map[string]time.Duration{"idle": o.Idle, "timeout": o.Timeout} {
 		if c.Flags().Changed(name) && d <= 0 {
-			return usage(c, "--%s takes a time, such as 2s", name)
+			return usage(c, "--%s must be more than 0, such as 2s", name)
 		}
 	}
 	if o.Settle < 0 {
-		return usage(c, "--settle takes a time, such as 500ms, or 0")
+		return usage(c, "--settle must not be negative; for example: 500ms")
 	}
 	if o.Settle == 0 {
 		o.Settle = -1 // none; 0 is the daemon's default
 	}
 	if c.Flags().Changed("port") && (o.Port < 1 || o.Port > 65535) {
-		return usage(c, "--port takes 1 to 65535")
+		return usage(c, "--port must be 1 to 65535")
 	}
 	return nil
 }
@@ -100,19 +100,19 @@ func waitedText(w local.Waited) string {
 	case w.Reason == "pattern":
 		return printable(w.Line, 0)
 	case w.Reason == "port" && w.Listener == "another program":
-		return w.Address + " is open, by a program that is not of this terminal"
+		return w.Address + " is open, but by a program outside this terminal"
 	case w.Reason == "port":
 		return w.Address + " is open"
 	case w.Reason == "url":
-		return fmt.Sprintf("it answers %d", w.Status)
+		return fmt.Sprintf("HTTP status %d", w.Status)
 	case w.Reason == "timeout" && w.Detail != "":
 		return "timed out: " + printable(w.Detail, 0)
 	case w.Reason == "exit" && w.Exit != nil:
 		return exitText(*w.Exit)
 	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil:
-		return fmt.Sprintf("command %d has finished with %d", w.Command.N, *w.Command.Exit)
+		return fmt.Sprintf("command %d exited %d", w.Command.N, *w.Command.Exit)
 	case w.Reason == "command":
-		return "no command runs"
+		return "no command is running"
 	case w.Reason == "timeout":
 		return "timed out"
 	}
@@ -125,7 +125,7 @@ func waitStatus(ref string, w local.Waited, forExit bool) error {
 	case w.Reason == "timeout":
 		return exitCode(local.ExitTimeout)
 	case w.Reason == "exit" && !forExit:
-		return about(ref, fmt.Errorf("it has exited before that"))
+		return about(ref, errors.New("the terminal exited first"))
 	case w.Reason == "exit" && w.Exit != nil && w.Exit.Code != 0:
 		return exitCode(w.Exit.Code)
 	case w.Reason == "command" && w.Command != nil && w.Command.Exit != nil && *w.Command.Exit != 0:

@@ -24,7 +24,7 @@ func TestWaitForURL(t *testing.T) {
 		out    string
 		status int
 	}{
-		{[]string{"--url", srv.URL + "/ready"}, "it answers 200", 0},
+		{[]string{"--url", srv.URL + "/ready"}, "HTTP status 200", 0},
 		{[]string{"--url", srv.URL, "--timeout", "5s"}, "timed out: it answers 503", 8},
 		{[]string{"--url", "http://example.com/"}, "", 2},
 		{[]string{"--pattern", "x", "--settle", "-1s"}, "", 2},

@@ -29,18 +29,18 @@ type watching struct {
 func watchCommand(a *app) *cobra.Command {
 	var w watching
 	c := &cobra.Command{
-		Use: "watch URL|HOST [TERMINAL]", Short: "see what an observer at a host sees", Args: someArgs(1, 2, "a host's URL, or the name of a paired one"),
-		Long: `see what an observer at a host sees.
+		Use: "watch URL|HOST [TERMINAL]", Short: "show a host's terminals as an observer sees them", Args: someArgs(1, 2, "a host's URL, or the name of a paired one"),
+		Long: `show a host's terminals as an observer sees them.
 
-TERMINAL is a title, a URI, or a part of either that fits only one: its output is
-shown as it is, from what the host kept to the exit, after which watch ends.
-Without it all terminals are shown, line by line. A lost link comes back by itself.`,
+TERMINAL is a title, a URI, or an unambiguous part of either. watch shows the output
+that the host has kept, then new output, and ends when the terminal exits. Without
+TERMINAL it shows all terminals, line by line. It reconnects after a lost connection.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				w.terminal = args[1]
 			}
 			if w.asJSON && !w.list {
-				return usage(c, "--json goes with --list")
+				return usage(c, "--json needs --list")
 			}
 			e, err := a.endpoint(c, args[0], w.token)
 			if err != nil {
@@ -51,10 +51,10 @@ Without it all terminals are shown, line by line. A lost link comes back by itse
 	}
 	f := c.Flags()
 	w.token.flags(c)
-	f.BoolVar(&w.list, "list", false, "list the host's terminals and end")
+	f.BoolVar(&w.list, "list", false, "list the host's terminals and exit")
 	f.BoolVar(&w.asJSON, "json", false, "with --list: print JSON")
-	f.BoolVar(&w.wait, "wait", false, "wait until TERMINAL is there")
-	f.BoolVar(&w.first, "first", false, "show the first terminal that is there, as with TERMINAL")
+	f.BoolVar(&w.wait, "wait", false, "wait until TERMINAL exists")
+	f.BoolVar(&w.first, "first", false, "show the host's first terminal, waiting for one if necessary")
 	return c
 }
 
@@ -74,7 +74,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	e, found, err := agent.PairedEndpoint(d, where)
 	if err != nil || found && token == (tokenSource{}) {
 		if found && err == nil && agent.PairedByKey(d, where) {
-			a.notice("this shows only what this machine shares; to see other machines' terminals, give an observer's token: --token-file")
+			a.notice("showing only this machine's terminals; to see those of other machines, give an observer's token with --token-file")
 		}
 		return e, err
 	}
@@ -85,7 +85,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	}
 	if !isURL {
 		return client.Endpoint{}, &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
-			Hint: "give a URL, or pair with it first"}
+			Hint: "give a URL, or pair with the host first"}
 	}
 	u, err := agent.HostURL(where)
 	if err != nil {
@@ -127,9 +127,9 @@ func hostError(err error) error {
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give the right token with --token-file"}
+		return &local.Error{Code: local.CodeRefused, Message: "the host refused the token", Hint: "give a valid token with --token-file"}
 	case errors.As(err, &version):
-		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "this program or the host needs a newer version"}
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: err.Error(), Hint: "update this program or the host"}
 	case errors.Is(err, client.ErrUnreachable), errors.Is(err, context.DeadlineExceeded):
 		return &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	}
@@ -177,5 +177,5 @@ func listed(all []ahp.TerminalInfo) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "it has: " + strings.Join(names, ", ")
+	return "terminals: " + strings.Join(names, ", ")
 }

@@ -11,18 +11,18 @@ import (
 func whoamiCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "whoami", Short: "say for whom this program counts, and why", Args: noArgs,
-		Long: `say for whom this program counts at the daemon, and why: for you, for an agent, or
-for nobody.
+		Use: "whoami", Short: "show whether this program acts as you or as an agent, and why", Args: noArgs,
+		Long: `show as whom this program acts at the daemon, and why: as you, as an agent, or as
+nobody.
 
-A program that an agent has started counts as that agent, whatever it says. The
-answer names the process or the mark in its environment that says so. Nobody is a
-program that cannot be looked at, or that has ended; it may do nothing.
+A program that an agent has started acts as that agent, whatever it claims to be. The
+answer names the process or the environment variable that decides this. A program that
+cannot be inspected, or has ended, is nobody and may do nothing.
 
-Of a program of yours it also says whether it shows a sign of a person: that it is in
-the foreground of a terminal, or a token (tether token create --person). Approving,
-lending, pairing, offering tools to a host, making tokens and typing into terminals
-that you have started need one.`,
+For your own programs, it also shows whether there is a sign of a person: the program
+runs in the foreground of a terminal, or has a token (tether token create --person).
+This is needed to approve, lend, pair, offer tools to a host, create tokens and type
+into terminals that you have started.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.ensured(c)
 			if err != nil {

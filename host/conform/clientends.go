@@ -23,7 +23,7 @@ func (r *run) disposedByOthers() error {
 		if err := r.dispose(); err != nil {
 			return err
 		}
-		return skip("the second client may not dispose of it")
+		return skip("the second client may not dispose of the terminal")
 	}
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (r *run) departs() error {
 func (r *run) unlisted() error {
 	info, err := r.listed(r.other)
 	if err == nil && info != nil {
-		err = errors.New("it is still listed")
+		err = errors.New("the terminal is still in the catalogue")
 	}
 	return err
 }
@@ -83,7 +83,7 @@ func (r *run) unlisted() error {
 func (r *run) longest() error {
 	n := int(min(r.marker.MaxDataBytes, ahp.DefaultMaxDataBytes))
 	if n <= 0 {
-		return skip("the marker names no maxDataBytes")
+		return skip("the marker has no maxDataBytes")
 	}
 	text := strings.Repeat("0123456789abcdef", n/16)
 	if err := r.print(text); err != nil {
@@ -133,7 +133,7 @@ func (r *run) unsubscribed(print func() error) error {
 	r.other.mu.Lock()
 	defer r.other.mu.Unlock()
 	if !strings.Contains(st.Text(), "unseen\r") || strings.Contains(r.other.textLocked(r.uri), "unseen\r") {
-		return errors.New("it was told what was printed then")
+		return errors.New("the client received output after it unsubscribed")
 	}
 	return nil
 }

@@ -12,17 +12,17 @@ import (
 
 // clientRules hold for hosts that show the marker. The terminal in them is client-executed: this program plays its pty.
 var clientRules = []rule{
-	{"a claim in somebody else's name is refused with -32602", func(r *run) error {
+	{"a claim for another client is refused with -32602", func(r *run) error {
 		p := r.terminal()
 		p.Claim = ahp.ClientClaim(r.other.id)
-		return wantCode(r.create(p), "it", jsonrpc.CodeInvalidParams)
+		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
-	{"a session's claim is refused with -32602", func(r *run) error {
+	{"a session claim is refused with -32602", func(r *run) error {
 		p := r.terminal()
 		p.Claim = ahp.Claim{Kind: ahp.ClaimSession, Session: "ahp-session:/conform"}
-		return wantCode(r.create(p), "it", jsonrpc.CodeInvalidParams)
+		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
-	{"createTerminal starts nothing, and the snapshot says executionTarget client", func(r *run) error {
+	{"createTerminal starts no process, and the snapshot has executionTarget client", func(r *run) error {
 		if _, err := r.listed(r.other); err != nil { // who watches the root is told
 			return err
 		}
@@ -31,28 +31,28 @@ var clientRules = []rule{
 		}
 		st, err := r.state(r.owner)
 		if err == nil && (st.ExecutionTarget != ahp.TargetClient || !st.Claim.HeldBy(r.owner.id)) {
-			err = fmt.Errorf("executionTarget is %q, the claim %+v", st.ExecutionTarget, st.Claim)
+			err = fmt.Errorf("got executionTarget %q, claim %+v", st.ExecutionTarget, st.Claim)
 		}
 		return err
 	}},
-	{"root/terminalsChanged tells of a new terminal", func(r *run) error {
+	{"root/terminalsChanged reports a new terminal", func(r *run) error {
 		return r.until(r.other, "root/terminalsChanged with the terminal in it", func() bool {
 			return r.other.toldLocked(ahp.RootURI, func(a ahp.Action) bool { return lists(a, r.uri) })
 		})
 	}},
-	{"the catalogue says executionTarget client", func(r *run) error {
+	{"the catalogue has executionTarget client", func(r *run) error {
 		info, err := r.listed(r.other)
 		if err == nil && (info == nil || info.ExecutionTarget != ahp.TargetClient) {
-			err = fmt.Errorf("its entry is %+v", info)
+			err = fmt.Errorf("the catalogue has %+v", info)
 		}
 		return err
 	}},
-	{"a URI that exists is refused with -32010 for others", func(r *run) error {
+	{"another client's createTerminal with a URI in use is refused with -32010", func(r *run) error {
 		p := r.terminal()
 		p.Claim = ahp.ClientClaim(r.other.id)
-		return wantCode(r.other.conn.CreateTerminal(r.ctx, p), "it", ahp.CodeAlreadyExists, ahp.CodePermissionDenied)
+		return wantCode(r.other.conn.CreateTerminal(r.ctx, p), ahp.MethodCreateTerminal, ahp.CodeAlreadyExists, ahp.CodePermissionDenied)
 	}},
-	{"terminal/output becomes terminal/data for the other subscribers", func(r *run) error {
+	{"terminal/output reaches the other subscribers as terminal/data", func(r *run) error {
 		if _, err := r.state(r.other); err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ var clientRules = []rule{
 		}
 		return r.until(r.other, "terminal/data", func() bool { return r.other.textLocked(r.uri) == "first ä\U0001F600\r\n" })
 	}},
-	{"the owner does not get its own output back as new", func(r *run) error {
+	{"the owner does not receive its own output as new", func(r *run) error {
 		if err := r.settled(); err != nil {
 			return err
 		}
@@ -69,33 +69,33 @@ var clientRules = []rule{
 		defer r.owner.mu.Unlock()
 		for _, e := range r.owner.seen {
 			if e.channel == r.uri && e.text != "" && e.origin != r.owner.id {
-				return fmt.Errorf("it got %.60q without its origin", e.text)
+				return fmt.Errorf("the owner received %.60q without its origin", e.text)
 			}
 		}
 		return nil
 	}},
-	{"a later subscriber's snapshot has the output", func(r *run) error {
+	{"a later subscriber's snapshot contains the output", func(r *run) error {
 		st, err := r.state(r.other)
 		if err == nil && st.Text() != "first ä\U0001F600\r\n" {
-			err = fmt.Errorf("it has %.100q", st.Text())
+			err = fmt.Errorf("the snapshot has %.100q", st.Text())
 		}
 		return err
 	}},
-	{"output by others is refused with a reason", func(r *run) error {
+	{"output from other clients is refused with a reason", func(r *run) error {
 		return r.refused(r.other, "another client", ahp.TerminalOutput{Data: "forged"})
 	}},
-	{"exit, size, title, directory and clearing by others are refused", func(r *run) error {
+	{"exit, size, title, directory and clearing from other clients are refused", func(r *run) error {
 		zero := int64(0)
 		return r.refused(r.other, "another client", ahp.TerminalExited{ExitCode: &zero}, ahp.TerminalResized{Cols: 10, Rows: 10},
 			ahp.TerminalTitleChanged{Title: "forged"}, ahp.TerminalCwdChanged{Cwd: "file:///forged"}, ahp.TerminalCleared{})
 	}},
-	{"input and claims by others are refused: observation only", func(r *run) error {
+	{"input and claims from other clients are refused (observation only)", func(r *run) error {
 		return r.refused(r.other, "another client", ahp.TerminalInput{Data: "x"}, ahp.TerminalClaimed{Claim: ahp.ClientClaim(r.other.id)})
 	}},
-	{"input and claims by the owner are refused", func(r *run) error {
+	{"input and claims from the owner are refused", func(r *run) error {
 		return r.refused(r.owner, "the owner", ahp.TerminalInput{Data: "x"}, ahp.TerminalClaimed{Claim: ahp.ClientClaim(r.other.id)})
 	}},
-	{"what was refused has changed nothing", func(r *run) error {
+	{"refused actions have no effect", func(r *run) error {
 		st, err := r.state(r.other)
 		if err == nil && (st.Text() != "first ä\U0001F600\r\n" || st.Lifecycle.Exited() || st.Cols != 80 || st.Title != "conform" || !st.Claim.HeldBy(r.owner.id)) {
 			err = fmt.Errorf("the state is %+v", st)
@@ -103,11 +103,11 @@ var clientRules = []rule{
 		r.other.mu.Lock()
 		defer r.other.mu.Unlock()
 		if text := r.other.textLocked(r.uri); err == nil && text != "first ä\U0001F600\r\n" {
-			err = fmt.Errorf("others were sent %.100q", text)
+			err = fmt.Errorf("other clients received %.100q", text)
 		}
 		return err
 	}},
-	{"the owner's size, title and directory are told to others", func(r *run) error {
+	{"the owner's size, title and directory reach other subscribers", func(r *run) error {
 		all := []ahp.Action{ahp.TerminalResized{Cols: 100, Rows: 30}, ahp.TerminalTitleChanged{Title: "changed"}, ahp.TerminalCwdChanged{Cwd: "file:///changed"}}
 		if err := r.act(all...); err != nil {
 			return err
@@ -126,14 +126,14 @@ var clientRules = []rule{
 		}
 		return err
 	}},
-	{"text of maxDataBytes in one terminal/output is taken", (*run).longest},
-	{"clearing by the owner takes the text away, and offsets go on", (*run).clears},
-	{"who has unsubscribed is told nothing more", (*run).unsubscribes},
+	{"one terminal/output with maxDataBytes of text is accepted", (*run).longest},
+	{"clearing by the owner removes the text, and offsets continue", (*run).clears},
+	{"a client receives nothing after it unsubscribes", (*run).unsubscribes},
 	{"the owner's commands are in the state, with output and exit code", (*run).commands},
-	{"offsets: what has come already is dropped, and positions are acknowledged", (*run).overlap},
-	{"offsets: what is missing is shown", (*run).gap},
-	{"a terminal outlives its owner's connection within graceMs", (*run).comesBack},
-	{"terminal/exited by the owner comes after its output, with the code", func(r *run) error {
+	{"offsets: repeated text is dropped, and positions are acknowledged", (*run).overlap},
+	{"offsets: missing text is shown as missing", (*run).gap},
+	{"a terminal survives the loss of its owner's connection for graceMs", (*run).comesBack},
+	{"terminal/exited from the owner follows its output and has the exit code", func(r *run) error {
 		seven := int64(7)
 		if err := r.print("last\r\n"); err != nil {
 			return err
@@ -147,16 +147,16 @@ var clientRules = []rule{
 		r.other.mu.Lock()
 		defer r.other.mu.Unlock()
 		if !strings.HasSuffix(r.other.textLocked(r.uri), "last\r\n") {
-			return errors.New("the last output is not there")
+			return errors.New("the last output is missing")
 		}
 		return nil
 	}},
-	{"who comes after the exit sees its code, in the state and in the catalogue", func(r *run) error { return r.exited(7) }},
+	{"after the exit, state and catalogue have the exit code", func(r *run) error { return r.exited(7) }},
 	{"output after the exit is refused", func(r *run) error {
 		return r.refused(r.owner, "the owner", ahp.TerminalOutput{Data: "after"})
 	}},
-	{"disposeTerminal takes the terminal away", (*run).dispose},
-	{"root/terminalsChanged tells that a terminal is gone", func(r *run) error {
+	{"disposeTerminal removes the terminal", (*run).dispose},
+	{"root/terminalsChanged reports a removed terminal", func(r *run) error {
 		return r.until(r.other, "root/terminalsChanged without the terminal", func() bool {
 			gone := false
 			r.other.toldLocked(ahp.RootURI, func(a ahp.Action) bool {
@@ -167,8 +167,8 @@ var clientRules = []rule{
 			return gone
 		})
 	}},
-	{"the owner is told by terminal/exited when somebody disposes of a terminal", (*run).disposedByOthers},
-	{"a terminal whose owner has gone exits with -1 and is gone", (*run).departs},
+	{"terminal/exited informs the owner when another client disposes of a terminal", (*run).disposedByOthers},
+	{"a terminal whose owner has disconnected exits with -1 and is removed", (*run).departs},
 }
 
 // lists reports whether a is a catalogue with the terminal in it, as one of a client's.
@@ -224,7 +224,7 @@ func (r *run) print(text string) error {
 
 func (r *run) commands() error {
 	if !r.marker.CommandActions {
-		return skip("the marker says commandActions: false")
+		return skip("the marker has commandActions: false")
 	}
 	three, ms := int64(3), 12.0
 	if err := r.act(ahp.TerminalCommandDetectionAvailable{}, ahp.TerminalCommandExecuted{CommandID: "c1", CommandLine: "make", Timestamp: 1}); err != nil {
@@ -256,7 +256,7 @@ func (r *run) commands() error {
 
 func (r *run) overlap() error {
 	if !r.marker.Resume {
-		return skip("the marker says resume: false")
+		return skip("the marker has resume: false")
 	}
 	if err := r.print("0123456789"); err != nil {
 		return err
@@ -278,7 +278,7 @@ func (r *run) overlap() error {
 
 func (r *run) gap() error {
 	if !r.marker.Resume {
-		return skip("the marker says resume: false")
+		return skip("the marker has resume: false")
 	}
 	before, err := r.state(r.other)
 	if err != nil {
@@ -290,7 +290,7 @@ func (r *run) gap() error {
 	}
 	st, err := r.state(r.other)
 	if err == nil && (!strings.HasSuffix(st.Text(), "after the gap") || st.Text() == before.Text()+"after the gap" || !strings.Contains(st.Text(), "1000")) {
-		err = fmt.Errorf("nothing in %.80q says that 1000 bytes are missing", strings.TrimPrefix(st.Text(), before.Text()))
+		err = fmt.Errorf("%.80q does not say that 1000 bytes are missing", strings.TrimPrefix(st.Text(), before.Text()))
 	}
 	return err
 }
@@ -298,12 +298,12 @@ func (r *run) gap() error {
 // comesBack cuts the owner's connection and goes on.
 func (r *run) comesBack() error {
 	if r.marker.GraceMs <= 0 {
-		return skip("the marker gives no time of grace")
+		return skip("the marker has no graceMs")
 	}
 	r.owner.conn.Close()
 	again, err := r.open(r.opts.Endpoint, r.owner.id, ahp.NewClientMeta())
 	if err != nil {
-		return fmt.Errorf("connect again as the same client: %w", err)
+		return fmt.Errorf("reconnect as the same client: %w", err)
 	}
 	r.owner = again
 	if err := r.create(r.terminal()); err != nil {
@@ -314,7 +314,7 @@ func (r *run) comesBack() error {
 	case err != nil:
 		return err
 	case st.Lifecycle.Exited():
-		return errors.New("it has exited")
+		return errors.New("the terminal has exited")
 	case r.marker.Resume:
 		return r.until(r.owner, "acknowledgement after the announcement", func() bool { return r.owner.acked[r.uri] == r.text })
 	}

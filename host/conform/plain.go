@@ -17,9 +17,9 @@ import (
 
 // plainRules hold for every host. The terminal in them is a shell of the host's.
 var plainRules = []rule{
-	{"initialize answers with a version that was offered", func(r *run) error {
+	{"initialize selects an offered protocol version", func(r *run) error {
 		if v := r.owner.conn.Version(); !slices.Contains(ahp.Versions(), v) {
-			return fmt.Errorf("it chose %.40q", v)
+			return fmt.Errorf("the host selected %.40q", v)
 		}
 		return nil
 	}},
@@ -34,38 +34,38 @@ var plainRules = []rule{
 		defer cancel()
 		p := ahp.InitializeParams{Channel: ahp.RootURI, ProtocolVersions: ahp.Versions(), ClientID: r.owner.id}
 		if r.owner.conn.Peer().Call(ctx, ahp.MethodInitialize, p, nil) == nil {
-			return errors.New("it was accepted")
+			return errors.New("the second initialize was accepted")
 		}
 		return nil
 	}},
-	{"reconnect by a client that the host does not know is refused", func(r *run) error {
+	{"reconnect by an unknown client is refused", func(r *run) error {
 		s, err := r.reopen(r.opts.Endpoint, "conform-"+rand.Text()[:12], client.Resume{Initial: r.owner.conn.Result()})
 		if err == nil {
 			s.conn.Close()
-			return errors.New("it was accepted")
+			return errors.New("reconnect was accepted")
 		}
 		if !errors.Is(err, client.ErrNotResumed) {
-			return fmt.Errorf("the answer is no error of the protocol's: %w", err)
+			return fmt.Errorf("the answer is not a protocol error: %w", err)
 		}
 		return nil
 	}},
-	{"subscribing to the root gives the catalogue", func(r *run) error { _, err := r.listed(r.owner); return err }},
-	{"subscribing to what is not there is refused", func(r *run) error {
+	{"subscribing to the root returns the catalogue", func(r *run) error { _, err := r.listed(r.owner); return err }},
+	{"subscribing to a missing terminal is refused", func(r *run) error {
 		if _, err := r.state(r.owner); code(err) == 0 {
-			return fmt.Errorf("the answer is %v, want an error", err)
+			return fmt.Errorf("got %v, want an error", err)
 		}
 		return nil
 	}},
-	{"disposing of what is not there changes nothing", func(r *run) error {
+	{"disposing of a missing terminal changes nothing", func(r *run) error {
 		ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
 		defer cancel()
 		_ = r.owner.conn.DisposeTerminal(ctx, r.uri) // hosts differ in whether this is an error
 		return r.settled()
 	}},
-	{"createTerminal starts a terminal that is listed and runs", func(r *run) error {
+	{"createTerminal starts a terminal and lists it", func(r *run) error {
 		err := r.create(ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id), Name: "conform"})
 		if code(err) == ahp.CodePermissionDenied {
-			return skip("the host runs no terminals of its own for this token")
+			return skip("the host runs no shells for this token")
 		}
 		if err != nil {
 			return err
@@ -75,58 +75,58 @@ var plainRules = []rule{
 			return err
 		}
 		if st.Lifecycle.Exited() || !st.Claim.HeldBy(r.owner.id) || st.ExecutionTarget == ahp.TargetClient {
-			return fmt.Errorf("its state is %+v, its claim %+v, executionTarget %q", st.Lifecycle, st.Claim, st.ExecutionTarget)
+			return fmt.Errorf("got state %+v, claim %+v, executionTarget %q", st.Lifecycle, st.Claim, st.ExecutionTarget)
 		}
 		info, err := r.listed(r.owner)
 		if err == nil && info == nil {
-			err = errors.New("the catalogue has no such terminal")
+			err = errors.New("the terminal is not in the catalogue")
 		}
 		return err
 	}},
-	{"a URI cannot be used twice", func(r *run) error {
+	{"createTerminal with a URI in use is refused", func(r *run) error {
 		return r.withShell(func() error {
 			if r.create(ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id)}) == nil {
-				return errors.New("it can")
+				return errors.New("createTerminal was accepted")
 			}
 			return nil
 		})
 	}},
-	{"what is typed runs, and its output comes as terminal/data", func(r *run) error {
+	{"typed commands run, and their output arrives as terminal/data", func(r *run) error {
 		return r.withShell(func() error { return r.types("echo con''form", "conform\r") })
 	}},
-	{"characters of all sizes arrive whole", func(r *run) error {
+	{"multi-byte characters arrive intact", func(r *run) error {
 		return r.withShell(func() error {
 			return r.types(`printf 'gr\303\274n \342\202\254 \360\237\231\202\r\n'`, "grün € \U0001F642\r")
 		})
 	}},
-	{"a later subscriber's snapshot has the output", func(r *run) error {
+	{"a later subscriber's snapshot contains the output", func(r *run) error {
 		return r.withShell(func() error {
 			st, err := r.state(r.other)
 			if err == nil && !strings.Contains(st.Text(), "conform\r") {
-				err = fmt.Errorf("it has %.100q", st.Text())
+				err = fmt.Errorf("the snapshot has %.100q", st.Text())
 			}
 			return err
 		})
 	}},
-	{"terminal/resized by who holds the terminal is in the state, the last one", func(r *run) error {
+	{"the state has the last terminal/resized from the claim's holder", func(r *run) error {
 		return r.withShell(func() error {
 			if err := r.act(ahp.TerminalResized{Cols: 90, Rows: 30}, ahp.TerminalResized{Cols: 101, Rows: 31}); err != nil {
 				return err
 			}
 			st, err := r.state(r.other)
 			if err == nil && (st.Cols != 101 || st.Rows != 31) {
-				err = fmt.Errorf("it is %d×%d there", st.Cols, st.Rows)
+				err = fmt.Errorf("the state has %d×%d", st.Cols, st.Rows)
 			}
 			return err
 		})
 	}},
-	{"who has unsubscribed is told nothing more", func(r *run) error {
+	{"a client receives nothing after it unsubscribes", func(r *run) error {
 		return r.withShell(func() error {
 			return r.unsubscribed(func() error { return r.types("echo un''seen", "unseen\r") })
 		})
 	}},
-	{"who comes back by reconnect is told what it has missed, once, and what comes then", func(r *run) error { return r.withShell(r.watcherComesBack) }},
-	{"terminal/cleared takes the text away, for who comes later too", func(r *run) error {
+	{"reconnect delivers missed output once, then new output", func(r *run) error { return r.withShell(r.watcherComesBack) }},
+	{"terminal/cleared removes the text, also for later subscribers", func(r *run) error {
 		return r.withShell(func() error {
 			if err := r.act(ahp.TerminalCleared{}); err != nil {
 				return err
@@ -138,7 +138,7 @@ var plainRules = []rule{
 			return err
 		})
 	}},
-	{"terminal/exited comes with the exit code", func(r *run) error {
+	{"terminal/exited has the exit code", func(r *run) error {
 		return r.withShell(func() error {
 			if _, err := r.owner.conn.Dispatch(r.ctx, r.uri, ahp.TerminalInput{Data: "exit 7\r"}); err != nil {
 				return err
@@ -146,16 +146,16 @@ var plainRules = []rule{
 			return r.exits(r.owner, 7)
 		})
 	}},
-	{"who comes after the exit sees its code, in the state and in the catalogue", func(r *run) error {
+	{"after the exit, state and catalogue have the exit code", func(r *run) error {
 		return r.withShell(func() error { return r.exited(7) })
 	}},
-	{"disposeTerminal takes a terminal away", func(r *run) error { return r.withShell(r.dispose) }},
+	{"disposeTerminal removes a terminal", func(r *run) error { return r.withShell(r.dispose) }},
 }
 
 // withShell applies a check if there is a shell.
 func (r *run) withShell(check func() error) error {
 	if info, err := r.listed(r.owner); err != nil || info == nil {
-		return skip("there is no terminal of the host's")
+		return skip("the host runs no shell")
 	}
 	return check()
 }
@@ -190,11 +190,11 @@ func (r *run) watcherComesBack() error {
 	result, _ := again.conn.Resumed()
 	switch {
 	case slices.Contains(result.Missing, r.uri):
-		return errors.New("the answer says that the terminal is gone")
+		return errors.New("the answer lists the terminal as missing")
 	case result.Type == ahp.ReconnectSnapshot:
 		i := slices.IndexFunc(result.Snapshots, func(s ahp.Snapshot) bool { return s.Resource == r.uri })
 		if i < 0 {
-			return errors.New("the answer has snapshots, but none of the terminal")
+			return errors.New("the answer has no snapshot of the terminal")
 		}
 		var st ahp.TerminalState
 		if err := json.Unmarshal(result.Snapshots[i].State, &st); err != nil {
@@ -204,20 +204,20 @@ func (r *run) watcherComesBack() error {
 			return fmt.Errorf("the snapshot has %.100q", st.Text())
 		}
 	default:
-		if err := r.until(again, "replay of what was printed", func() bool { return strings.Contains(again.textLocked(r.uri), "away\r") }); err != nil {
+		if err := r.until(again, "replay of the missed output", func() bool { return strings.Contains(again.textLocked(r.uri), "away\r") }); err != nil {
 			return err
 		}
 	}
 	if err := r.types("echo ba''ck", "back\r"); err != nil {
 		return err
 	}
-	if err := r.until(again, "what was printed afterwards", func() bool { return strings.Contains(again.textLocked(r.uri), "back\r") }); err != nil {
+	if err := r.until(again, "output after the reconnect", func() bool { return strings.Contains(again.textLocked(r.uri), "back\r") }); err != nil {
 		return err
 	}
 	again.mu.Lock()
 	defer again.mu.Unlock()
 	if n := strings.Count(again.textLocked(r.uri), "away\r"); n > 1 || n == 1 && result.Type == ahp.ReconnectSnapshot {
-		return errors.New("it was told some of it twice")
+		return errors.New("some output arrived twice")
 	}
 	return nil
 }
@@ -252,7 +252,7 @@ func (r *run) dispose() error {
 	}
 	info, err := r.listed(r.owner)
 	if err == nil && info != nil {
-		err = errors.New("it is still listed")
+		err = errors.New("the terminal is still in the catalogue")
 	}
 	return err
 }

@@ -120,7 +120,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	case r.has, o.Assume:
 		r.check(report, "client", clientRules, "")
 	default:
-		r.check(report, "client", clientRules, "the host shows no marker for client-executed terminals")
+		r.check(report, "client", clientRules, "the host does not announce client-executed terminals")
 	}
 	return report, ctx.Err()
 }

@@ -124,7 +124,7 @@ func (r *run) within(patience time.Duration, s *session, what string, ok func() 
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fmt.Errorf("within %v there was no %s", patience, what)
+			return fmt.Errorf("no %[2]s within %[1]v", patience, what)
 		case <-s.conn.Done():
 			return fmt.Errorf("the host closed the connection before %s: %w", what, s.conn.Err())
 		}

@@ -274,7 +274,7 @@ func told(text string, channel any) message {
 
 // plainWrongs are, for each rule of the plain protocol, hosts that break it and none before it.
 var plainWrongs = map[string][]wrong{
-	"initialize answers with a version that was offered": {{say: func(x *twist, m message) bool {
+	"initialize selects an offered protocol version": {{say: func(x *twist, m message) bool {
 		if x.about["method"] == ahp.MethodInitialize && m["result"] != nil {
 			m["result"].(message)["protocolVersion"] = "9.9.9"
 		}
@@ -289,31 +289,31 @@ var plainWrongs = map[string][]wrong{
 			return true
 		}}},
 	"a second initialize is refused": {unrefused(ahp.MethodInitialize, jsonrpc.CodeMethodNotFound)},
-	"reconnect by a client that the host does not know is refused": {reconnects(stranger, func(m message) {
+	"reconnect by an unknown client is refused": {reconnects(stranger, func(m message) {
 		delete(m, "error")
 		m["result"] = message{"type": "replay", "actions": []any{}, "missing": []any{}}
 	})},
-	"subscribing to the root gives the catalogue":    {snapshots(true, with("terminals", "none")), withoutSnapshots(ahp.RootURI)},
-	"subscribing to what is not there is refused":    {unrefused(ahp.MethodSubscribe, ahp.CodeNotFound)},
-	"disposing of what is not there changes nothing": {{ask: func(x *twist, m message) bool { return m["method"] != ahp.MethodDisposeTerminal || x.Close() != nil }}},
-	"createTerminal starts a terminal that is listed and runs": {
+	"subscribing to the root returns the catalogue":   {snapshots(true, with("terminals", "none")), withoutSnapshots(ahp.RootURI)},
+	"subscribing to a missing terminal is refused":    {unrefused(ahp.MethodSubscribe, ahp.CodeNotFound)},
+	"disposing of a missing terminal changes nothing": {{ask: func(x *twist, m message) bool { return m["method"] != ahp.MethodDisposeTerminal || x.Close() != nil }}},
+	"createTerminal starts a terminal and lists it": {
 		snapshots(true, with("terminals", []any{})), snapshots(false, with("lifecycle", message{"status": "exited"})),
 		snapshots(false, with("claim", message{"kind": "client", "clientId": "somebody"})), snapshots(false, with("executionTarget", "client"))},
-	"a URI cannot be used twice": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
-	"what is typed runs, and its output comes as terminal/data": {
+	"createTerminal with a URI in use is refused": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
+	"typed commands run, and their output arrives as terminal/data": {
 		dispatches(owner, ahp.ActionTerminalInput, func(*twist, message) bool { return false }), lose(owner, ahp.ActionTerminalData, nil)},
-	"characters of all sizes arrive whole": {{say: func(_ *twist, m message) bool {
+	"multi-byte characters arrive intact": {{say: func(_ *twist, m message) bool {
 		if a, _ := action(m); isAction(m, ahp.ActionTerminalData) {
 			a["data"] = strings.ToValidUTF8(strings.ReplaceAll(a["data"].(string), "\U0001F642", "\xf0"), "\ufffd")
 		}
 		return true
 	}}},
-	"a later subscriber's snapshot has the output": {snapshots(false, with("content", []any{}))},
-	"terminal/resized by who holds the terminal is in the state, the last one": {
+	"a later subscriber's snapshot contains the output": {snapshots(false, with("content", []any{}))},
+	"the state has the last terminal/resized from the claim's holder": {
 		dispatches(owner, ahp.ActionTerminalResized, func(*twist, message) bool { return false }),
 		dispatches(owner, ahp.ActionTerminalResized, func(_ *twist, a message) bool { return a["cols"] == 90.0 })},
-	"who has unsubscribed is told nothing more": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
-	"who comes back by reconnect is told what it has missed, once, and what comes then": {
+	"a client receives nothing after it unsubscribes": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
+	"reconnect delivers missed output once, then new output": {
 		reconnects(otherBack, func(m message) { m["result"].(message)["actions"] = []any{} }),
 		reconnects(otherBack, func(m message) {
 			r := m["result"].(message)
@@ -325,30 +325,30 @@ var plainWrongs = map[string][]wrong{
 			m["error"] = message{"code": ahp.CodeNotFound, "message": "who are you?"}
 		}),
 		lose(otherBack, ahp.ActionTerminalData, nil)},
-	"terminal/cleared takes the text away, for who comes later too": {
+	"terminal/cleared removes the text, also for later subscribers": {
 		dispatches(owner, ahp.ActionTerminalCleared, func(*twist, message) bool { return false }), keepsAll()},
-	"terminal/exited comes with the exit code": {exitCode(owner, "", 0), lose(owner, ahp.ActionTerminalExited, nil)},
-	"who comes after the exit sees its code, in the state and in the catalogue": {
+	"terminal/exited has the exit code": {exitCode(owner, "", 0), lose(owner, ahp.ActionTerminalExited, nil)},
+	"after the exit, state and catalogue have the exit code": {
 		snapshots(false, with("lifecycle", message{"status": "running"})), entries(func(e message) { e["lifecycle"] = message{"status": "exited", "exitCode": 0} })},
-	"disposeTerminal takes a terminal away": {requests(ahp.MethodDisposeTerminal, nil)},
+	"disposeTerminal removes a terminal": {requests(ahp.MethodDisposeTerminal, nil)},
 }
 
 // clientWrongs are the same for the rules of client-executed terminals.
 var clientWrongs = map[string][]wrong{
-	"a claim in somebody else's name is refused with -32602": {requests(ahp.MethodCreateTerminal, func(x *twist, p message) bool {
+	"a claim for another client is refused with -32602": {requests(ahp.MethodCreateTerminal, func(x *twist, p message) bool {
 		id := dig(p, "claim", "clientId")
 		return id != nil && id != x.id
 	})},
-	"a session's claim is refused with -32602": {requests(ahp.MethodCreateTerminal, func(_ *twist, p message) bool {
+	"a session claim is refused with -32602": {requests(ahp.MethodCreateTerminal, func(_ *twist, p message) bool {
 		return dig(p, "claim", "kind") == "session"
 	})},
-	"createTerminal starts nothing, and the snapshot says executionTarget client": {
+	"createTerminal starts no process, and the snapshot has executionTarget client": {
 		snapshots(false, without("executionTarget")), snapshots(false, with("executionTarget", "server")),
 		snapshots(false, with("claim", message{"kind": "client", "clientId": "somebody"}))},
-	"root/terminalsChanged tells of a new terminal":       {lose(other, ahp.ActionRootTerminalsChanged, nil)},
-	"the catalogue says executionTarget client":           {entries(func(e message) { delete(e, "executionTarget") }), snapshots(true, with("terminals", []any{}))},
-	"a URI that exists is refused with -32010 for others": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
-	"terminal/output becomes terminal/data for the other subscribers": {
+	"root/terminalsChanged reports a new terminal":                             {lose(other, ahp.ActionRootTerminalsChanged, nil)},
+	"the catalogue has executionTarget client":                                 {entries(func(e message) { delete(e, "executionTarget") }), snapshots(true, with("terminals", []any{}))},
+	"another client's createTerminal with a URI in use is refused with -32010": {unrefused(ahp.MethodCreateTerminal, ahp.CodeAlreadyExists)},
+	"terminal/output reaches the other subscribers as terminal/data": {
 		lose(other, ahp.ActionTerminalData, nil), {say: func(x *twist, m message) bool {
 			if a, _ := action(m); x.n == other && isAction(m, ahp.ActionTerminalData) {
 				a["type"] = ahp.ActionTerminalOutput
@@ -360,47 +360,47 @@ var clientWrongs = map[string][]wrong{
 			}
 			return true
 		}}},
-	"the owner does not get its own output back as new": {{ask: func(x *twist, m message) bool {
+	"the owner does not receive its own output as new": {{ask: func(x *twist, m message) bool {
 		if a, _ := action(m); x.n == owner && isAction(m, ahp.ActionTerminalOutput) {
 			x.tell(told(a["data"].(string), dig(m, "params", "channel")))
 		}
 		return true
 	}}},
-	"a later subscriber's snapshot has the output": {snapshots(false, with("content", []any{}))},
-	"output by others is refused with a reason": {
+	"a later subscriber's snapshot contains the output": {snapshots(false, with("content", []any{}))},
+	"output from other clients is refused with a reason": {
 		accept(other, ahp.ActionTerminalOutput), dispatches(other, ahp.ActionTerminalOutput, func(*twist, message) bool { return false })},
-	"exit, size, title, directory and clearing by others are refused": {
+	"exit, size, title, directory and clearing from other clients are refused": {
 		accept(other, ahp.ActionTerminalExited), accept(other, ahp.ActionTerminalResized), accept(other, ahp.ActionTerminalTitleChanged),
 		accept(other, ahp.ActionTerminalCwdChanged), accept(other, ahp.ActionTerminalCleared)},
-	"input and claims by others are refused: observation only": {accept(other, ahp.ActionTerminalInput), accept(other, ahp.ActionTerminalClaimed)},
-	"input and claims by the owner are refused":                {accept(owner, ahp.ActionTerminalInput), accept(owner, ahp.ActionTerminalClaimed)},
-	"what was refused has changed nothing":                     {forges("title", "forged"), forges("cols", 10), forges("content", []any{}), repeats()},
-	"the owner's size, title and directory are told to others": {
+	"input and claims from other clients are refused (observation only)": {accept(other, ahp.ActionTerminalInput), accept(other, ahp.ActionTerminalClaimed)},
+	"input and claims from the owner are refused":                        {accept(owner, ahp.ActionTerminalInput), accept(owner, ahp.ActionTerminalClaimed)},
+	"refused actions have no effect":                                     {forges("title", "forged"), forges("cols", 10), forges("content", []any{}), repeats()},
+	"the owner's size, title and directory reach other subscribers": {
 		lose(other, ahp.ActionTerminalResized, nil), lose(other, ahp.ActionTerminalTitleChanged, nil), lose(other, ahp.ActionTerminalCwdChanged, nil)},
 	"the owner's size, title and directory are in the state": {
 		snapshots(false, with("cols", 80)), snapshots(false, with("title", "conform")), snapshots(false, with("cwd", "file:///conform"))},
-	"text of maxDataBytes in one terminal/output is taken": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
+	"one terminal/output with maxDataBytes of text is accepted": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
 		return len(a["data"].(string)) < 32<<10
 	})},
-	"clearing by the owner takes the text away, and offsets go on": {
+	"clearing by the owner removes the text, and offsets continue": {
 		dispatches(owner, ahp.ActionTerminalCleared, func(*twist, message) bool { return false }), lose(other, ahp.ActionTerminalCleared, nil), keeps()},
-	"who has unsubscribed is told nothing more": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
+	"a client receives nothing after it unsubscribes": {{ask: func(_ *twist, m message) bool { return m["method"] != ahp.MethodUnsubscribe }}},
 	"the owner's commands are in the state, with output and exit code": {
 		lose(other, ahp.ActionTerminalCommandFinished, nil), snapshots(false, func(_ *twist, s message) {
 			for _, part := range s["content"].([]any) {
 				delete(part.(message), "exitCode")
 			}
 		})},
-	"offsets: what has come already is dropped, and positions are acknowledged": {
+	"offsets: repeated text is dropped, and positions are acknowledged": {
 		dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool { delete(a, "_meta"); return true }),
 		{say: func(_ *twist, m message) bool { return m["method"] != ahp.MethodAck }}},
-	"offsets: what is missing is shown": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
+	"offsets: missing text is shown as missing": {dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool {
 		if a["data"] == "after the gap" {
 			delete(a, "_meta")
 		}
 		return true
 	})},
-	"a terminal outlives its owner's connection within graceMs": {
+	"a terminal survives the loss of its owner's connection for graceMs": {
 		{say: func(x *twist, m message) bool { return x.n != ownerBack || m["method"] != ahp.MethodAck }},
 		{say: func(x *twist, m message) bool {
 			if s, root := x.state(m); x.n == ownerBack && s != nil && !root {
@@ -408,22 +408,22 @@ var clientWrongs = map[string][]wrong{
 			}
 			return true
 		}}},
-	"terminal/exited by the owner comes after its output, with the code": {
+	"terminal/exited from the owner follows its output and has the exit code": {
 		exitCode(other, "", 0), lose(other, ahp.ActionTerminalExited, nil), lose(other, ahp.ActionTerminalData, func(m message) bool {
 			a, _ := action(m)
 			return a["data"] == "last\r\n"
 		})},
-	"who comes after the exit sees its code, in the state and in the catalogue": {
+	"after the exit, state and catalogue have the exit code": {
 		snapshots(false, with("lifecycle", message{"status": "running"})), entries(func(e message) { e["lifecycle"] = message{"status": "exited", "exitCode": 0} })},
-	"output after the exit is refused":        {accept(ownerBack, ahp.ActionTerminalOutput)},
-	"disposeTerminal takes the terminal away": {requests(ahp.MethodDisposeTerminal, nil)},
-	"root/terminalsChanged tells that a terminal is gone": {lose(other, ahp.ActionRootTerminalsChanged, func(m message) bool {
+	"output after the exit is refused":     {accept(ownerBack, ahp.ActionTerminalOutput)},
+	"disposeTerminal removes the terminal": {requests(ahp.MethodDisposeTerminal, nil)},
+	"root/terminalsChanged reports a removed terminal": {lose(other, ahp.ActionRootTerminalsChanged, func(m message) bool {
 		all, _ := dig(m, "params", "action", "terminals").([]any)
 		return len(all) == 0
 	})},
-	"the owner is told by terminal/exited when somebody disposes of a terminal": {
+	"terminal/exited informs the owner when another client disposes of a terminal": {
 		lose(ownerBack, ahp.ActionTerminalExited, onChannel("-2")), requests(ahp.MethodDisposeTerminal, func(x *twist, _ message) bool { return x.n == other })},
-	"a terminal whose owner has gone exits with -1 and is gone": {
+	"a terminal whose owner has disconnected exits with -1 and is removed": {
 		lose(other, ahp.ActionTerminalExited, onChannel("-3")), exitCode(other, "-3", 0)},
 }
 
