@@ -13,7 +13,7 @@ import (
 // hostParts measure tether-host alone, with made-up machines: make bench-host.
 var hostParts = []part{
 	{"fanout", fanOutPart},
-	{"crowd", crowdPart},
+	{"hostload", hostLoadPart},
 	{"storm", stormPart},
 	{"pings", pingsPart},
 	{"peer", peerPart},
@@ -70,7 +70,7 @@ func newLendingRig(ctx context.Context, s settings) (*rig, []*fakeMachine, error
 	}
 	machines, err := dialMachines(ctx, r.host, s.machines)
 	if err == nil {
-		err = eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, crowdLends) })
+		err = eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, machineLends) })
 	}
 	if err != nil {
 		closeMachines(machines)

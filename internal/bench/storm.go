@@ -46,7 +46,7 @@ func stormPart(ctx context.Context, s settings) ([]row, error) {
 		history = append(history, stamp()...)
 	}
 	err = eachMachine(machines, func(n int, m *fakeMachine) error {
-		if err := m.lend(ctx, n, crowdLends); err != nil {
+		if err := m.lend(ctx, n, machineLends); err != nil {
 			return err
 		}
 		for _, uri := range m.uris {
@@ -67,7 +67,7 @@ func stormPart(ctx context.Context, s settings) ([]row, error) {
 	took := time.Since(began)
 	now, err := memoryOf(r.server.Process.Pid)
 	return []row{
-		{Part: "storm", Name: fmt.Sprintf("%d machines at once: all %d terminals lent again, with their history", s.machines, s.machines*crowdLends), Value: took.Seconds(), Unit: "s"},
+		{Part: "storm", Name: fmt.Sprintf("%d machines at once: all %d terminals lent again, with their history", s.machines, s.machines*machineLends), Value: took.Seconds(), Unit: "s"},
 		{Part: "storm", Name: "the new host's memory", Value: mib(now.rss), Unit: "MiB", Note: fmt.Sprintf("peak %s MiB", digits(mib(now.peak)))},
 	}, err
 }

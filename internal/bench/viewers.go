@@ -182,21 +182,21 @@ func (r *rig) keysAt(ctx context.Context, keys int) ([]float64, error) {
 	return all, nil
 }
 
-// audience is a process with viewers of one terminal.
-type audience struct {
+// viewerProcess is a process with viewers of one terminal.
+type viewerProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *json.Decoder
 }
 
 // show starts viewers of a terminal, and returns when each has been shown what there was.
-func (r *rig) show(id string, n int, stalled bool) (*audience, error) {
+func (r *rig) show(id string, n int, stalled bool) (*viewerProcess, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	argv := []string{self, childArg, "view", r.socket, id, fmt.Sprint(n), fmt.Sprint(stalled)}
-	a := &audience{cmd: r.command(argv)}
+	a := &viewerProcess{cmd: r.command(argv)}
 	if a.in, err = a.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
@@ -217,7 +217,7 @@ func (r *rig) show(id string, n int, stalled bool) (*audience, error) {
 }
 
 // count is what the viewers were shown so far.
-func (a *audience) count() (shown, error) {
+func (a *viewerProcess) count() (shown, error) {
 	var s shown
 	if _, err := io.WriteString(a.in, "\n"); err != nil {
 		return s, err
@@ -226,7 +226,7 @@ func (a *audience) count() (shown, error) {
 }
 
 // more is count as soon as that is more than before.
-func (a *audience) more(ctx context.Context, before shown) (shown, error) {
+func (a *viewerProcess) more(ctx context.Context, before shown) (shown, error) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	return poll(ctx, func() (shown, error) {
@@ -238,7 +238,7 @@ func (a *audience) more(ctx context.Context, before shown) (shown, error) {
 	})
 }
 
-func (a *audience) stop() {
+func (a *viewerProcess) stop() {
 	a.in.Close()
 	if err := a.cmd.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		_ = a.cmd.Process.Kill()

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	crowdLends  = 5 // terminals of each machine
-	crowdFloods = 20
+	machineLends  = 5 // terminals of each machine
+	machineFloods = 20
 )
 
-// crowdPart fills a host: what each of its clients costs, then floods on some terminals with an observer that does not read, and what
+// hostLoadPart fills a host: what each of its clients costs, then floods on some terminals with an observer that does not read, and what
 // a stamp of a quiet terminal takes meanwhile.
-func crowdPart(ctx context.Context, s settings) ([]row, error) {
-	const part = "crowd"
+func hostLoadPart(ctx context.Context, s settings) ([]row, error) {
+	const part = "hostload"
 	r, err := newHostRig(ctx, s.programs)
 	if err != nil {
 		return nil, err
@@ -33,11 +33,11 @@ func crowdPart(ctx context.Context, s settings) ([]row, error) {
 	}
 	defer func() { closeMachines(machines) }()
 	perMachine := grown.step(s.machines)
-	if err := eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, crowdLends) }); err != nil {
+	if err := eachMachine(machines, func(n int, m *fakeMachine) error { return m.lend(ctx, n, machineLends) }); err != nil {
 		return nil, err
 	}
-	perTerminal := grown.step(s.machines * crowdLends)
-	floods := min(crowdFloods, s.machines-1)
+	perTerminal := grown.step(s.machines * machineLends)
+	floods := min(machineFloods, s.machines-1)
 	var g, quiet gallery
 	defer g.close()
 	defer quiet.close()
@@ -62,15 +62,15 @@ func crowdPart(ctx context.Context, s settings) ([]row, error) {
 	rows := []row{
 		{Part: part, Name: "an empty host", Value: empty / 1024, Unit: "MiB"},
 		{Part: part, Name: fmt.Sprintf("per machine, of %d", s.machines), Value: perMachine, Unit: "KiB"},
-		{Part: part, Name: fmt.Sprintf("per idle terminal, of %d", s.machines*crowdLends), Value: perTerminal, Unit: "KiB"},
+		{Part: part, Name: fmt.Sprintf("per idle terminal, of %d", s.machines*machineLends), Value: perTerminal, Unit: "KiB"},
 		{Part: part, Name: fmt.Sprintf("per observer, of %d", s.watchers), Value: perObserver, Unit: "KiB"},
 	}
-	more, err := crowdFlood(ctx, s, r, machines[:floods], last, &g, &quiet)
+	more, err := hostLoadFlood(ctx, s, r, machines[:floods], last, &g, &quiet)
 	return append(rows, more...), err
 }
 
-// crowdFlood has machines flood while last prints stamps.
-func crowdFlood(ctx context.Context, s settings, r *rig, machines []*fakeMachine, last *fakeMachine, g, quiet *gallery) ([]row, error) {
+// hostLoadFlood has machines flood while last prints stamps.
+func hostLoadFlood(ctx context.Context, s settings, r *rig, machines []*fakeMachine, last *fakeMachine, g, quiet *gallery) ([]row, error) {
 	c, err := findCorpus("coloured")
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func crowdFlood(ctx context.Context, s settings, r *rig, machines []*fakeMachine
 	if err != nil {
 		return nil, err
 	}
-	const part = "crowd"
+	const part = "hostload"
 	name := fmt.Sprintf("%d floods, %d observers and a stalled one", len(machines), s.watchers)
 	rows := []row{
 		{Part: part, Name: name + ": in all", Value: rate, Unit: "MB/s", Note: fmt.Sprintf("of JSON text; each was brought up to date %s times a second",

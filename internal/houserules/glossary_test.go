@@ -1,0 +1,99 @@
+package houserules
+
+import (
+	"go/ast"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// glossaryMost bounds the glossary: more words than that nobody learns.
+const glossaryMost = 40
+
+// glossary reads docs/GLOSSARY.md: its words, and those that it rules out.
+func glossary(t *testing.T) (words, not []string) {
+	t.Helper()
+	p, err := os.ReadFile("docs/GLOSSARY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(p)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 4 || strings.HasPrefix(cells[0], "-") || strings.TrimSpace(cells[0]) == "word" {
+			continue
+		}
+		words = append(words, strings.TrimSpace(cells[0]))
+		for word := range strings.SplitSeq(cells[3], ",") {
+			if word = strings.TrimSpace(word); word != "" && !strings.Contains(word, " ") {
+				not = append(not, word)
+			}
+		}
+	}
+	return words, not
+}
+
+// Each word of the glossary has one meaning, and there are few.
+func TestGlossaryIsShort(t *testing.T) {
+	words, not := glossary(t)
+	if len(words) == 0 || len(words) > glossaryMost {
+		t.Errorf("%d words; 1 to %d are wanted", len(words), glossaryMost)
+	}
+	for i, word := range words {
+		if slices.Contains(words[:i], word) || slices.Contains(not, word) {
+			t.Errorf("%q stands there twice", word)
+		}
+	}
+}
+
+// No production file, type, function or field has a name that the glossary replaces.
+func TestNamesAreOfTheGlossary(t *testing.T) {
+	_, not := glossary(t)
+	for _, f := range parseTree(t) {
+		if f.isTest() {
+			continue
+		}
+		check := func(name string, where string) {
+			for _, part := range nameParts(name) {
+				if slices.Contains(not, part) || slices.Contains(not, strings.TrimSuffix(part, "s")) {
+					t.Errorf("%s: %s: docs/GLOSSARY.md has another word for %q", where, name, part)
+				}
+			}
+		}
+		check(strings.TrimSuffix(path.Base(f.name), ".go"), f.name)
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.TypeSpec:
+				check(n.Name.Name, f.at(n))
+			case *ast.FuncDecl:
+				check(n.Name.Name, f.at(n))
+			case *ast.Field:
+				for _, name := range n.Names {
+					check(name.Name, f.at(n))
+				}
+			}
+			return true
+		})
+	}
+}
+
+var separators = regexp.MustCompile(`[_.-]+`)
+
+// nameParts are the words of a name, in small letters: "lastWord_x" has three.
+func nameParts(name string) []string {
+	var parts []string
+	for _, piece := range separators.Split(name, -1) {
+		begin := 0
+		for i, c := range piece {
+			if i > 0 && unicode.IsUpper(c) {
+				parts = append(parts, strings.ToLower(piece[begin:i]))
+				begin = i
+			}
+		}
+		parts = append(parts, strings.ToLower(piece[begin:]))
+	}
+	return parts
+}
