@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// section returns a section of docs/ARCHITECTURE.md.
+// section returns a section of docs/INTERNALS.md.
 func section(t *testing.T, title string) string {
 	t.Helper()
-	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	page, err := os.ReadFile("docs/INTERNALS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, text, found := strings.Cut(string(page), "\n## "+title+"\n")
 	if !found {
-		t.Fatalf("docs/ARCHITECTURE.md has no section %q", title)
+		t.Fatalf("docs/INTERNALS.md has no section %q", title)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
 	return text
@@ -33,7 +33,7 @@ func quoted(text string) (words []string) {
 	return words
 }
 
-// A newcomer finds every package in docs/ARCHITECTURE.md.
+// A newcomer finds every package in docs/INTERNALS.md.
 func TestEveryPackageIsDescribed(t *testing.T) {
 	described := map[string]bool{}
 	for line := range strings.Lines(section(t, "Packages and what may import what")) {
@@ -46,13 +46,13 @@ func TestEveryPackageIsDescribed(t *testing.T) {
 		if dir := f.dir(); dir != "." && !f.isTest() && !there[dir] {
 			there[dir] = true
 			if !described[dir] {
-				t.Errorf("docs/ARCHITECTURE.md has no row for package %s", dir)
+				t.Errorf("docs/INTERNALS.md has no row for package %s", dir)
 			}
 		}
 	}
 	for word := range described {
 		if strings.Contains(word, "/") && !there[word] {
-			t.Errorf("docs/ARCHITECTURE.md has a row for %s, which is no package", word)
+			t.Errorf("docs/INTERNALS.md has a row for %s, which is no package", word)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func receiver(d *ast.FuncDecl) (name string) {
 var dotted = regexp.MustCompile(`^\w+(\.\w+)+$`)
 
 // What owns something, or runs, is called what it is called in the code.
-func TestArchitectureNamesWhatIsThere(t *testing.T) {
+func TestInternalsNameWhatIsThere(t *testing.T) {
 	there := members{}
 	for _, f := range parseTree(t) {
 		if !f.isTest() {
@@ -127,12 +127,36 @@ func TestArchitectureNamesWhatIsThere(t *testing.T) {
 			names := strings.Split(word, ".")
 			for i := range len(names) - 1 {
 				if pair := [2]string(names[i : i+2]); !there[pair] {
-					t.Errorf("docs/ARCHITECTURE.md, %s: `%s`: %s has no %s", title, word, pair[0], pair[1])
+					t.Errorf("docs/INTERNALS.md, %s: `%s`: %s has no %s", title, word, pair[0], pair[1])
 				}
 			}
 		}
 	}
 	if checked < 50 {
 		t.Errorf("only %d names were found", checked)
+	}
+}
+
+// The map is short, and each file that it names is there.
+func TestMapNamesFiles(t *testing.T) {
+	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(page), "\n"); n > 120 {
+		t.Errorf("%d lines are more than three screens", n)
+	}
+	files := 0
+	for _, word := range quoted(string(page)) {
+		if !strings.HasSuffix(word, ".go") {
+			continue
+		}
+		files++
+		if _, err := os.Stat(word); err != nil {
+			t.Error(err)
+		}
+	}
+	if files < 20 {
+		t.Errorf("only %d files were found", files)
 	}
 }
