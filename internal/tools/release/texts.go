@@ -114,6 +114,7 @@ func (r *release) pages() error {
 	if err != nil {
 		return err
 	}
+	docs = append(docs, "docs/tether.svg") // the README's picture
 	if err := os.MkdirAll(filepath.Join(r.textDir(), "docs"), 0o755); err != nil {
 		return err
 	}
