@@ -76,6 +76,9 @@ func (s *Server) identify(p peer) Caller {
 	if now, err := proc.Lookup(p.Pid); err != nil || now.ID != p.ID || now.Zombie || len(e.line) == 0 || e.line[0].ID != p.ID {
 		return nobody(errPeerGone.Error())
 	}
+	if session := e.line[0].Session; e.line[0].TTY != 0 && leaderIn(e.line, session) < 0 {
+		e.leader = proc.Lineage(session)
+	}
 	user := s.opts.Access(term.User)
 	for _, h := range user.List() {
 		e.terminals = append(e.terminals, startedFrom(h.Info()))

@@ -56,6 +56,7 @@ func startedFrom(i term.Info) started {
 // evidence is all that decides who a caller is.
 type evidence struct {
 	line      []proc.Ancestor // the caller and its ancestors, nearest first
+	leader    []proc.Ancestor // the caller's session leader and its ancestors, where line lacks it
 	daemon    int             // our own number
 	terminals []started
 	agents    []AgentRecord
@@ -152,7 +153,48 @@ func (e *evidence) sign() (sign, why string) {
 			break
 		}
 	}
+	if why := e.made(); why != "" {
+		return "", why
+	}
 	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
+}
+
+// made says why the caller's terminal is no sign of a person: a program such as
+// script(1) has made it that shows no sign itself. What has made a terminal is
+// above the leader of its session. Of programs that no table has it is assumed
+// that a person sits before their terminals: they may be emulators.
+func (e *evidence) made() string {
+	p, line := e.line[0], e.line
+	for range maxMade {
+		i := leaderIn(line, p.Session)
+		if i < 0 && p.Pid == e.line[0].Pid {
+			line = e.leader
+			i = leaderIn(line, p.Session)
+		}
+		if i < 0 || i+1 >= len(line) {
+			return ""
+		}
+		leader, maker := line[i], line[i+1]
+		ours := slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
+		switch {
+		case ours, maker.Pid <= 1, maker.Pid == e.daemon, !makesTerminals(maker):
+			return ""
+		case maker.TTY == 0:
+			return fmt.Sprintf("%s has made its terminal, and has no controlling terminal", processName(maker))
+		case maker.Front != maker.Group:
+			return fmt.Sprintf("%s has made its terminal, and runs in the background of its own", processName(maker))
+		}
+		p, line = maker, line[i+1:]
+	}
+	return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
+}
+
+// maxMade bounds how many terminals within each other made looks through.
+const maxMade = 16
+
+// leaderIn is where in the line the leader of the session is, -1 if it is not there.
+func leaderIn(line []proc.Ancestor, session int) int {
+	return slices.IndexFunc(line, func(a proc.Ancestor) bool { return a.Pid == session })
 }
 
 // unsigned returns the terminal of a caller without a sign that p runs in, "" if

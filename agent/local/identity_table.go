@@ -32,6 +32,11 @@ var (
 		"terminator", "tilix", "guake", "tilda", "st", "foot*", "alacritty", "kitty", "wezterm*", "ghostty", "rio", "contour", "cool-retro-term", "hyper", "tabby", "warp*", "terminal", "iterm*",
 		"windowsterminal", "openconsole", "conhost", "mintty", "conemu*", "ttyd", "gotty"}
 	multiplexers = []string{"tmux*", "screen", "zellij", "byobu*", "dtach", "abduco", "dvtm", "mprocs", "tether-host"}
+	// makers make terminals for programs, not for people. Interpreters and shells
+	// can, too, see makesTerminals.
+	makers = []string{"script", "scriptlive", "expect", "autoexpect", "unbuffer", "empty", "faketty", "socat", "rlwrap", "sexpect", "goexpect", "pexpect"}
+	// served are scripts of interpreters whose terminals a person sees, in a browser or on a screen.
+	served = []string{"jupyter*", "ipython*", "notebook*", "theia*", "wetty*", "butterfly*", "webssh*", "gateone*", "terminado*", "cockpit*"}
 	// editors have terminals of their own, in which the person types.
 	editors = []string{"code", "code-*", "code - *", "code helper*", "codium", "vscodium", "cursor", "cursor helper*", "cursor-nightly", "kiro", "trae", "antigravity", "windsurf*", "positron", "electron", "zed*", "idea*", "pycharm*", "webstorm*", "goland*", "clion*", "rider*", "phpstorm*",
 		"rubymine*", "rustrover*", "datagrip*", "dataspell*", "fleet*", "studio*", "jetbrains*", "java", "emacs*", "nvim*", "vim*", "helix", "hx", "kakoune", "kak", "lapce*", "sublime_text", "gvim*", "node-vscode"}
@@ -84,6 +89,19 @@ func programKind(p proc.Ancestor, daemon int) kind {
 		return kindEditor
 	}
 	return kindAgent
+}
+
+// makesTerminals reports whether a program that starts a session at a terminal is
+// known not to do so for a person.
+func makesTerminals(p proc.Ancestor) bool {
+	name := program(p.Argv)
+	if !oneOf(scripted, name) {
+		return oneOf(makers, name) || oneOf(shells, name)
+	}
+	return !slices.ContainsFunc(p.Argv[1:], func(arg string) bool {
+		script := program([]string{strings.TrimSuffix(strings.TrimSuffix(arg, ".js"), ".py")})
+		return oneOf(never, script) || oneOf(editors, script) || oneOf(served, script) || editorScript(arg)
+	})
 }
 
 // editorScript reports whether a script is the server that an editor runs on a

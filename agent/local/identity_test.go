@@ -55,6 +55,7 @@ func TestIdentify(t *testing.T) {
 	at := func(f fake, tty, front int) fake { f.tty, f.front = tty, front; return f }
 	cmd := fake{pid: 90, session: 50, group: 90, argv: "tether|approve"}
 	shell := fake{pid: 50, session: 50, group: 50, argv: "-zsh"}
+	in, sh := fake{pid: 90, session: 80, group: 90, argv: "tether|approve"}, fake{pid: 80, session: 80, group: 80, argv: "sh|-c|x"}
 	agent := fake{pid: 70, session: 50, group: 70, argv: "claude"}
 	for _, c := range []struct {
 		name      string
@@ -92,6 +93,21 @@ func TestIdentify(t *testing.T) {
 		{"a person's terminal whose holder descends from one", []fake{at(fake{pid: 90, session: 80, group: 90}, 8, 90), {pid: 80, session: 80}, {pid: 40}, shell}, []local.FakeTerminal{unsigned, {ID: "pty-q", Pid: 80, By: term.User}}, nil, term.User, "", true},
 		{"a daemon that was started in one", []fake{at(fake{pid: 90, session: 80, group: 90}, 8, 90), {pid: 80, session: 80}, {pid: 2}, shell}, []local.FakeTerminal{unsigned}, nil, term.User, "", true},
 		{"one that has ended", []fake{at(cmd, 7, 90), shell}, []local.FakeTerminal{{ID: "pty-u", By: term.User, Unsigned: true}}, nil, term.User, "", true},
+		{"in script at a terminal", []fake{at(in, 8, 90), sh, at(fake{pid: 75, session: 50, group: 75, argv: "script|-c|x"}, 7, 75), at(shell, 7, 75)}, nil, nil, term.User, "", true},
+		{"in script without a terminal", []fake{at(in, 8, 90), sh, {pid: 75, session: 50, group: 75, argv: "/usr/bin/script|-q|/dev/null|x"}, shell}, nil, nil, term.User, "", false},
+		{"in script in the background", []fake{at(in, 8, 90), sh, at(fake{pid: 75, session: 50, group: 75, argv: "script|-c|x"}, 7, 50), at(shell, 7, 50)}, nil, nil, term.User, "", false},
+		{"in script in script without a terminal", []fake{at(in, 8, 90), sh, at(fake{pid: 75, session: 74, group: 75, argv: "script"}, 7, 75), {pid: 74, session: 74, tty: 7}, {pid: 73, argv: "script"}}, nil, nil, term.User, "", false},
+		{"that leads its session itself", []fake{at(fake{pid: 90, session: 90, group: 90, argv: "tether"}, 8, 90), {pid: 75, argv: "script"}}, nil, nil, term.User, "", false},
+		{"in a terminal of an interpreter", []fake{at(in, 8, 90), sh, {pid: 75, argv: "python3|-c|import pty; pty.spawn('sh')"}}, nil, nil, term.User, "", false},
+		{"in a terminal of a script", []fake{at(in, 8, 90), sh, {pid: 75, argv: "node|/srv/x/pty.js"}}, nil, nil, term.User, "", false},
+		{"in a terminal of an emulator in an interpreter", []fake{at(in, 8, 90), sh, {pid: 75, argv: "/usr/bin/python3|/usr/bin/terminator"}}, nil, nil, term.User, "", true},
+		{"in a terminal of Jupyter", []fake{at(in, 8, 90), sh, {pid: 75, argv: "/usr/bin/python3|-m|jupyterlab"}}, nil, nil, term.User, "", true},
+		{"in a terminal of VS Code's server", []fake{at(in, 8, 90), sh, {pid: 75, argv: "/home/me/.vscode-server/bin/node|/home/me/.vscode-server/bin/out/bootstrap-fork|--type=ptyHost"}}, nil, nil, term.User, "", true},
+		{"in a terminal of an unknown program", []fake{at(in, 8, 90), sh, {pid: 75, argv: "newterm"}}, nil, nil, term.User, "", true},
+		{"in a pane of tmux", []fake{at(in, 8, 90), sh, {pid: 75, argv: "tmux: server"}}, nil, nil, term.User, "", true},
+		{"over ssh", []fake{at(in, 8, 90), sh, {pid: 75}}, nil, nil, term.User, "", true},
+		{"in a container whose first process is a shell", []fake{at(in, 8, 90), sh, {pid: 1, argv: "sh"}}, nil, nil, term.User, "", true},
+		{"a terminal of tether's that script has started", []fake{at(cmd, 7, 90), shell, {pid: 40, argv: "script"}}, []local.FakeTerminal{person}, nil, term.User, "", true},
 		{"a terminal within one", []fake{at(fake{pid: 90, session: 80, group: 90, terminal: "pty-u"}, 8, 90), {pid: 80, session: 80}}, []local.FakeTerminal{unsigned}, nil, term.User, "", false},
 	} {
 		got := local.Identify(lineOf(c.line), c.terminals, c.agents)

@@ -208,6 +208,9 @@ func TestPowersOfThePerson(t *testing.T) {
 		{"in a session of its own at a terminal", false, term.User, true, `setsid -w "$SELF" > out.tmp; mv out.tmp out`, "", none, "has no controlling terminal"},
 		{"in a terminal that a script has started", false, term.User, false, askAndTell, "", none, "which no person is known to have started"},
 		{"in a terminal within such a one", false, term.User, false, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "which no person is known to have started"},
+		{"in a terminal of script's at a terminal", false, term.User, true, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", all, "in the foreground of a terminal"},
+		{"in a terminal of script's without one", false, term.User, true, `setsid -w script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "has made its terminal, and has no controlling terminal"},
+		{"in one whose caller has left its parents", false, term.User, true, `setsid -w script -qec '(sh -c "\$SELF > out.tmp; mv out.tmp out" &); until test -e out; do sleep 0.01; done' /dev/null`, "", none, "has made its terminal, and has no controlling terminal"},
 		{"there, with a token", false, term.User, false, askAndTell, "good", all, "your token scripts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
