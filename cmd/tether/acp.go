@@ -17,17 +17,17 @@ func acpCommand(a *app) *cobra.Command {
 	var o acpOptions
 	var mcp bool
 	c := &cobra.Command{
-		Use: "acp [flags] -- AGENT ARGS…", Short: "proxy an ACP agent: run its commands in terminals here",
-		Long: `proxy an ACP agent: sit between an editor and an agent that speak the Agent Client Protocol, and
-run the agent's commands in terminals of this machine.
+		Use: "acp [flags] -- AGENT ARGS…", Short: "proxy an ACP agent and run its commands in tether's terminals",
+		Long: `proxy an ACP agent: relay the Agent Client Protocol between an editor and an agent,
+and run the agent's commands in tether's terminals on this machine.
 
 Put it before the agent's command in the editor's settings:
 
   "command": "tether", "args": ["acp", "--", "kimi", "acp"]
 
-The agent is told that it has terminals; they are the daemon's, so they are
-listed, can be attached to, and are lent to the default host. Everything else
-passes untouched. The exit status is the agent's.`,
+The proxy offers the agent terminals of the daemon: tether ls lists them, you can
+attach to them, and they are shared with the default host. The proxy passes
+everything else through unchanged. The exit status is the agent's.`,
 		Args: someArgs(1, -1, "an agent's command, after --"),
 		RunE: func(c *cobra.Command, argv []string) error {
 			o.argv, o.serve = argv, acp.ServerKnown
@@ -41,11 +41,11 @@ passes untouched. The exit status is the agent's.`,
 		},
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the agent's
-	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "whose terminals the agent gets: take (tether's), auto (the editor's if it has some) or editor (never tether's)")
-	c.Flags().StringVar(&o.as, "as", "", "the agent's `NAME`, on which its rights and limits depend, instead of its command's")
-	c.Flags().BoolVar(&mcp, "mcp", false, "add tether's MCP server to the agent's sessions; by default for agents that run their commands themselves, --mcp=false for none")
-	c.Flags().BoolVar(&o.sandbox, "sandbox", false, "run the agent itself in the sandbox that is configured for it, too")
-	c.Flags().BoolVar(&o.ansi, "ansi", false, "leave colours and other escape sequences in what the agent reads")
+	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "which terminals the agent uses: take (tether's), auto (the editor's if it offers terminals) or editor (always the editor's)")
+	c.Flags().StringVar(&o.as, "as", "", "the agent's `NAME`, which selects its policy rules and limits; default: the name of its command")
+	c.Flags().BoolVar(&mcp, "mcp", false, "add tether's MCP server to the agent's sessions; default: only for agents that run commands themselves; --mcp=false never adds it")
+	c.Flags().BoolVar(&o.sandbox, "sandbox", false, "also run the agent itself in its configured sandbox")
+	c.Flags().BoolVar(&o.ansi, "ansi", false, "keep colours and other escape sequences in the output that the agent reads")
 	return c
 }
 
@@ -65,7 +65,7 @@ func (a *app) acp(c *cobra.Command, o acpOptions) error {
 		return usage(c, "--terminal %q must be take, auto or editor", o.mode)
 	}
 	if mode == acp.Editor && o.serve == acp.ServerAlways {
-		return usage(c, "--mcp needs tether's terminals: leave --terminal=editor out")
+		return usage(c, "--mcp needs tether's terminals: omit --terminal=editor")
 	}
 	if o.as == "" {
 		o.as = agentName(o.argv[0])
@@ -113,7 +113,7 @@ func mcpServer(as string) (*acp.MCPServer, error) {
 	return s, nil
 }
 
-// agentName is a principal's name made of a program's: npx is a bad one, but better than none.
+// agentName derives a principal's name from a program's. npx is a poor name, but better than none.
 func agentName(program string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// agentLeaves is how long an agent may take to end by itself after its editor has gone, and agentGrace after it was told to.
+	// agentLeaves is how long an agent may take to exit after its editor is gone, and agentGrace after a request to terminate.
 	agentLeaves = 5 * time.Second
 	agentGrace  = 2 * time.Second
-	// agentDrain is how long programs that an agent has left behind may hold its output open.
+	// agentDrain is how long leftover programs of an agent may keep its output open.
 	agentDrain = 500 * time.Millisecond
 )
 
-// agentProcess is the agent. Whatever it starts ends with it.
+// agentProcess is a running agent. Its child processes end with it.
 type agentProcess struct {
 	cmd    *exec.Cmd
 	tree   proc.Tree
@@ -39,7 +39,7 @@ type agentProcess struct {
 	dead chan struct{} // closed when the tree was killed
 }
 
-// agentEnviron is env for an agent: without the marks of who starts it, and without the way to the person's token.
+// agentEnviron is env for an agent, without the markers of its parent and without the variable that names the person's token file.
 func agentEnviron(env []string) []string {
 	return slices.DeleteFunc(proc.WithoutTag(env), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -68,9 +68,9 @@ func startAgent(name string, argv []string, confined bool, stderr io.Writer) (*a
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	p.tree.Tag = tag
-	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // else it has ended, and the tag leads to what it left
+	if leader, err := proc.Lookup(p.cmd.Process.Pid); err == nil { // otherwise it has exited, and the tag finds what it left
 		p.tree.Leader = leader.ID
-		if err := recordAgent(leader.Pid, name, confined); err != nil { // its environment still says so
+		if err := recordAgent(leader.Pid, name, confined); err != nil { // not fatal: its environment still identifies it
 			fmt.Fprintf(stderr, "tether: %v\n", err)
 		}
 	}
@@ -91,12 +91,12 @@ func (p *agentProcess) end(grace time.Duration) {
 			p.tree.Reaped = true
 		default:
 		}
-		_ = p.tree.Kill(context.Background(), grace) // what is left then is no process of ours
+		_ = p.tree.Kill(context.Background(), grace) // processes that remain are not ours
 	})
 	<-p.dead
 }
 
-// agentInput is the agent's input. Closing it is the last word to an agent: then it has to end.
+// agentInput is the agent's input. Closing it asks the agent to exit; after agentLeaves the agent is killed.
 type agentInput struct {
 	*agentProcess
 	once sync.Once
@@ -117,7 +117,7 @@ func (a *app) serveAgent(ctx context.Context, o acp.Options, name string, argv [
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { agent.end(agentGrace) }) // somebody wants this process to end: there is no time to wait
+	stop := context.AfterFunc(ctx, func() { agent.end(agentGrace) }) // this process was told to end: do not wait
 	defer stop()
 	broke := acp.New(o).Run(ctx, acp.Pipe{In: a.stdin, Out: a.stdout}, acp.Pipe{In: agent.stdout, Out: &agentInput{agentProcess: agent}})
 	select {

@@ -14,8 +14,8 @@ import (
 // askAfter is how long a spawn may take before the daemon is asked whether it waits for the person.
 const askAfter = 100 * time.Millisecond
 
-// approved waits for the question that the daemon asks about c, if it does, and has the person at the editor answer it. Others may answer
-// it too, by tether approve; then ctx ends. The error means that nobody wants the command any more.
+// approved waits until the daemon asks for approval of c, which it may never do, and passes the question to the editor's user. If tether
+// approve answers first, ctx ends. An error means that the command is no longer wanted.
 func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 	select {
 	case <-time.After(askAfter):
@@ -25,7 +25,7 @@ func (a *agentTerminals) approved(ctx context.Context, c acp.Command) error {
 	for since := (*uint64)(nil); ; {
 		l, err := a.person.Approvals(ctx, since)
 		if err != nil {
-			return nil // the spawn says what is wrong
+			return nil // the spawn reports the error
 		}
 		for _, q := range l.Approvals {
 			if a.isAbout(q, c) && a.claim(q.ID) {
@@ -51,7 +51,7 @@ func namesOf(env []string) []string {
 	return names
 }
 
-// claim makes sure that two spawns of the same command are two questions.
+// claim gives a question to one spawn, so that two spawns of the same command use two questions.
 func (a *agentTerminals) claim(question string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,6 +70,6 @@ func (a *agentTerminals) answer(ctx context.Context, c acp.Command, q local.Appr
 	if err != nil {
 		return err
 	}
-	_, _ = a.person.Approve(ctx, q.ID, allowed, 0) // fails when somebody else was faster
+	_, _ = a.person.Approve(ctx, q.ID, allowed, 0) // fails if it was answered elsewhere
 	return nil
 }

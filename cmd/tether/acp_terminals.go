@@ -10,10 +10,10 @@ import (
 	"tether/agent/policy"
 )
 
-// The size of an agent's terminals: wide enough for what tools print in a table, and what a model was trained on. ACP has no resize.
+// The size of an agent's terminals: wide enough for tables, and common in training data. ACP has no resize.
 const agentCols, agentRows = 120, 24
 
-// agentTerminals are the daemon's terminals as one agent has them, for the ACP proxy.
+// agentTerminals gives one agent access to the daemon's terminals, for the ACP proxy.
 type agentTerminals struct {
 	name   string        // of the agent
 	client *local.Client // acts as the agent
@@ -74,7 +74,7 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 
 func (a *agentTerminals) Revive(ctx context.Context) error { return a.ensure(ctx) }
 
-// followed is a terminal's events in the proxy's words.
+// followed translates a terminal's events for the proxy.
 type followed struct{ *local.Follower }
 
 func (f followed) Next() (acp.Event, error) {
@@ -96,7 +96,7 @@ func (f followed) Next() (acp.Event, error) {
 	}
 }
 
-// kinds says what the daemon's refusals mean to an agent.
+// kinds maps the daemon's error codes to the proxy's failures.
 var kinds = map[local.Code]acp.FailureKind{
 	local.CodeBadRequest: acp.Invalid, local.CodeTooLarge: acp.Invalid, local.CodeCannotStart: acp.CannotStart,
 	local.CodeNoTerminal: acp.Gone, local.CodeDenied: acp.Denied, local.CodeLimit: acp.Denied,

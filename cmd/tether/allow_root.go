@@ -17,37 +17,37 @@ import (
 	"tether/platform/tty"
 )
 
-// Every terminal of a daemon that runs as root is root's, so somebody has to allow that: by answering the question of the first command,
-// by --allow-root, or by working in a container, where root is who there is. It is remembered in the state directory, and from then on the
-// daemon also lends as anybody's does, unless lend.as_root is configured.
+// The terminals of a daemon that runs as root run as root, so the user must allow it: by answering the question of the first command, with
+// --allow-root, or by working in a container, where root is the usual user. The permission is saved in the state directory. From then on
+// the daemon also shares terminals by default, unless lend.as_root is configured.
 
-// allowRootVar allows it for one environment, as in CI: nothing is remembered, and lend.as_root decides what is lent.
+// allowRootVar allows it for one environment, as in CI: nothing is saved, and lend.as_root decides whether terminals are shared by default.
 const allowRootVar = "TETHER_ALLOW_ROOT"
 
-// container says in which container this is, "" in none. Tests replace it.
+// container returns the kind of container that this process runs in, "" for none. Tests replace it.
 var container = proc.Container
 
 func allowRootFile(d dirs.Dirs) string { return filepath.Join(d.State, "allow-root") }
 
-// rootRemembered reports whether somebody has allowed a daemon of root for these directories.
+// rootRemembered reports whether the user has allowed a daemon that runs as root with these directories.
 func rootRemembered(d dirs.Dirs) bool {
 	_, err := secret.ReadFile(allowRootFile(d))
 	return err == nil
 }
 
-// rememberRoot keeps that it was allowed, and how. Where nothing can be written it holds for this time only.
+// rememberRoot saves that root was allowed, and how. If that fails, the permission holds this time only.
 func (a *app) rememberRoot(d dirs.Dirs, how string) {
 	err := secret.Dir(d.State)
 	if err == nil {
 		err = secret.WriteFile(allowRootFile(d), []byte(how+" "+time.Now().Format(time.RFC3339)+"\n"))
 	}
 	if err != nil {
-		a.notice("allowed this time; it cannot be remembered: %v", err)
+		a.notice("allowed this time only; the answer cannot be saved: %v", err)
 	}
 }
 
-// mayBeRoot returns nil if a daemon that is about to start may run as whoever runs this command. It asks where there is somebody to ask.
-// flag is --allow-root.
+// mayBeRoot returns nil if a daemon may run as the current user. If that is root and nothing allows it, it asks, in an interactive
+// terminal. flag is --allow-root.
 func (a *app) mayBeRoot(ctx context.Context, d dirs.Dirs, flag bool) error {
 	switch {
 	case !proc.Root():
@@ -62,13 +62,13 @@ func (a *app) mayBeRoot(ctx context.Context, d dirs.Dirs, flag bool) error {
 	}
 	if name := container(); name != "" {
 		a.rememberRoot(d, name)
-		a.notice("container (%s): the daemon runs as root; hosts that you pair with see its terminals", name)
+		a.notice("container (%s): the daemon runs as root; paired hosts see its terminals", name)
 		return nil
 	}
 	if !tty.Is(a.stdin) || !tty.Is(a.stderr) {
 		return rootError()
 	}
-	yes, err := a.ask(ctx, "You are root: the daemon and all its terminals would run as root, and hosts that you pair with see\nwhat these print. Allow that from now on?", false)
+	yes, err := a.ask(ctx, "You are root: the daemon and its terminals would run as root, and paired hosts would see their output.\nAllow this from now on?", false)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -84,7 +84,7 @@ func rootError() error {
 		"run it as yourself, or allow it once: tether daemon --background --allow-root"}
 }
 
-// lendRoot lets a daemon of root that was allowed lend as anybody's does, where lend.as_root is not configured. It reports whether it did.
+// lendRoot sets lend.as_root if root was allowed and the key is not configured. It reports whether it did.
 func lendRoot(d dirs.Dirs, c *config.Config, over []config.Setting) (bool, error) {
 	if !proc.Root() || !rootRemembered(d) {
 		return false, nil

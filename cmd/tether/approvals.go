@@ -15,13 +15,13 @@ import (
 func approvalsCommand(a *app) *cobra.Command {
 	var asJSON, watch bool
 	c := &cobra.Command{
-		Use: "approvals [ID]", Short: "list what agents ask to run", Args: someArgs(0, 1, ""),
-		Long: `list what agents ask to run, and approvals that stand.
+		Use: "approvals [ID]", Short: "list approval requests of agents", Args: someArgs(0, 1, ""),
+		Long: `list approval requests of agents, and active approvals.
 
-A question is denied when nobody answers it in time; it stays in the list for a
-while as expired, and approving it then lets the agent's next attempt through.
-With an ID, one question is shown in full. --watch asks you about each question as
-it comes. tether approve answers one.`,
+An unanswered request is denied after a timeout. It stays in the list for a while as
+expired; approving it then allows the agent's next attempt. With an ID, the command
+shows one request in full. --watch asks you about each new request. tether approve
+answers one.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()
 			if err != nil {
@@ -50,7 +50,7 @@ it comes. tether approve answers one.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for questions and ask about each")
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "wait for requests and ask about each")
 	return c
 }
 
@@ -60,7 +60,7 @@ func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
 			return []local.Approval{x}, nil
 		}
 	}
-	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("there is no question or approval %q", printable(id, 40)),
+	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("no approval request or approval %q", printable(id, 40)),
 		Hint: "tether approvals lists them"}
 }
 
@@ -89,7 +89,7 @@ func approvalLine(x local.Approval) string {
 	return shellLine(x.Argv)
 }
 
-// maxShown bounds what is shown of one command unasked, in bytes.
+// maxShown bounds how much of a command a question shows, in bytes. tether approvals ID shows all of it.
 const maxShown = 8 << 10
 
 func (a *app) printApproval(x local.Approval) { a.printLines(approvalText(x, maxShown)) }
@@ -100,13 +100,13 @@ func (a *app) printLines(lines []string) {
 	}
 }
 
-// approvalText is everything about one, line by line, so that nothing can hide in a long command; of that at most so many bytes if most is
-// not 0.
+// approvalText describes a request in full, line by line, so that nothing hides in a long command. most bounds the bytes of the command; 0
+// means no bound.
 func approvalText(x local.Approval, most int) []string {
 	lines := []string{fmt.Sprintf("%s  %s, %s wants to run in %s:", x.ID, x.State, printable(cmp.Or(x.Who, x.Actor), 160), printable(x.Cwd, 0))}
 	text := approvalLine(x)
 	if most > 0 && len(text) > most {
-		text = text[:most] + fmt.Sprintf("\n… and %d bytes more: tether approvals %s", len(text)-most, x.ID)
+		text = text[:most] + fmt.Sprintf("\n… and %d more bytes: tether approvals %s", len(text)-most, x.ID)
 	}
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, "  | "+printable(line, 0))
@@ -120,7 +120,7 @@ func approvalText(x local.Approval, most int) []string {
 	return lines
 }
 
-// decides are what decides what runs beside the words of the command, a line each: variables and scripts.
+// decides lists what else determines the effect of the command, one line each: variables and scripts.
 func decides(x local.Approval) []string {
 	var lines []string
 	for _, setting := range x.Settings {
@@ -128,16 +128,16 @@ func decides(x local.Approval) []string {
 	}
 	for _, s := range x.Scripts {
 		if s.Sum == "" {
-			lines = append(lines, fmt.Sprintf("script %s, which cannot be read (%d bytes)", s.Path, s.Size))
+			lines = append(lines, fmt.Sprintf("script %s, unreadable (%d bytes)", s.Path, s.Size))
 			continue
 		}
-		lines = append(lines, fmt.Sprintf("script %s as it is now (%d bytes, sha256 %.12s…)", s.Path, s.Size, s.Sum))
+		lines = append(lines, fmt.Sprintf("script %s, current content (%d bytes, sha256 %.12s…)", s.Path, s.Size, s.Sum))
 	}
 	return lines
 }
 
-// approvalBell rings the person's terminal and, where it shows notifications (OSC 9), tells what an agent wants to run. The daemon has
-// masked the summary: a terminal hands it on to the desktop, whose notifications others see and programs keep.
+// approvalBell rings the person's terminal and, if that supports notifications (OSC 9), says which command an agent requests. The daemon
+// has masked secrets in the summary, because the terminal passes it to the desktop, where others may see it and programs may store it.
 func approvalBell(q local.Approval) string {
 	return "\x1b]9;tether: " + printable(q.Summary, 300) + "\x07\x07"
 }

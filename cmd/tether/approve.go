@@ -17,15 +17,15 @@ func approveCommand(a *app) *cobra.Command {
 	var standing time.Duration
 	var deny bool
 	c := &cobra.Command{
-		Use: "approve ID", Short: "let an agent run what it has asked for", Args: someArgs(1, 1, "the ID of a question; tether approvals shows them"),
-		Long: `let an agent run what it has asked for.
+		Use: "approve ID", Short: "approve or deny an agent's request", Args: someArgs(1, 1, "the ID of a request; tether approvals lists them"),
+		Long: `approve or deny an agent's request to run a command.
 
-The approval is for this once, or with --for for the same command in the same
-directory for so long. --deny says no; with the ID of an approval that stands,
-it ends that.`,
+The approval is valid once, or with --for as long as given, for the same command in
+the same directory. --deny denies the request; with the ID of an active approval,
+--deny ends that approval.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if standing < 0 || standing > 0 && standing < time.Second || deny && standing > 0 {
-				return usage(c, "--for takes a time of at least 1s, and does not go with --deny")
+				return usage(c, "--for must be at least 1s and cannot be combined with --deny")
 			}
 			client, _, err := a.client()
 			if err != nil {
@@ -35,7 +35,7 @@ it ends that.`,
 		},
 	}
 	c.Flags().DurationVar(&standing, "for", 0, "approve the same command for this `TIME`, such as 10m, at most 24h")
-	c.Flags().BoolVar(&deny, "deny", false, "refuse it, or end an approval that stands")
+	c.Flags().BoolVar(&deny, "deny", false, "deny the request, or end an active approval")
 	return c
 }
 
@@ -119,12 +119,12 @@ func readLines(ctx context.Context, r io.Reader, lines chan<- string) {
 	}
 }
 
-// approvalWatch is one question at a time. It is used by one goroutine.
+// approvalWatch asks one question at a time. One goroutine uses it.
 type approvalWatch struct {
 	app     *app
 	client  *local.Client
 	waiting []local.Approval
-	asked   string          // the question before the person, "" for none
+	asked   string          // the question that the person sees, "" for none
 	passed  map[string]bool // questions left for later
 }
 
@@ -138,20 +138,20 @@ func (w *approvalWatch) list(l local.ApprovalList) {
 		}
 	}
 	if w.asked != "" && !here {
-		fmt.Fprintf(w.app.stdout, "\n%s is over\n", w.asked)
+		fmt.Fprintf(w.app.stdout, "\n%s was answered or has expired\n", w.asked)
 		w.asked = ""
 	}
 	w.next()
 }
 
-// next asks about the oldest question, unless one is before the person.
+// next asks the oldest question, unless the person sees one already.
 func (w *approvalWatch) next() {
 	if w.asked != "" || len(w.waiting) == 0 {
 		return
 	}
 	w.asked = w.waiting[0].ID
 	w.app.printApproval(w.waiting[0])
-	fmt.Fprint(w.app.stdout, "allow? [y]es, this once; for [t]en minutes; [n]o; [l]ater: ")
+	fmt.Fprint(w.app.stdout, "allow? [y]es, once; [t]en minutes; [n]o; [l]ater: ")
 }
 
 func (w *approvalWatch) answer(ctx context.Context, line string) error {

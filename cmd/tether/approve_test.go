@@ -60,7 +60,7 @@ func TestPromptsOneByOne(t *testing.T) {
 		t.Errorf("printed %q", got)
 	}
 	w.list(waiting("q-1")) // q-2 is over, q-1 was left for later
-	if got := printed(); !strings.HasSuffix(got, "\nq-2 is over\n") || w.asked != "" {
+	if got := printed(); !strings.HasSuffix(got, "\nq-2 was answered or has expired\n") || w.asked != "" {
 		t.Errorf("printed %q, asks %q", got, w.asked)
 	}
 }
@@ -74,8 +74,8 @@ func TestApprovalShowsAll(t *testing.T) {
 		Env:  []string{"LD_PRELOAD"}, Settings: []string{"LD_PRELOAD=/x\x1b.so"},
 		Scripts: []policy.Script{{Path: "/x/a\nb.sh", Sum: "0123456789abcdef", Size: 7}, {Path: "/x/secret.sh", Size: 8}}})
 	got := printed()
-	for _, want := range []string{"  | echo harmless", "\n  | rm ", "bytes more", "setting LD_PRELOAD=/x\uFFFD.so", "script /x/a b.sh as it is now (7 bytes, sha256 0123456789ab…)",
-		"script /x/secret.sh, which cannot be read (8 bytes)", "because (r)"} {
+	for _, want := range []string{"  | echo harmless", "\n  | rm ", "more bytes", "setting LD_PRELOAD=/x\uFFFD.so", "script /x/a b.sh, current content (7 bytes, sha256 0123456789ab…)",
+		"script /x/secret.sh, unreadable (8 bytes)", "because (r)"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q lacks %q", got, want)
 		}
@@ -94,7 +94,7 @@ func TestRecordText(t *testing.T) {
 	}{
 		{policy.Record{Event: "stop"}, ""},
 		{policy.Record{Event: "kill", Actor: "agent:bob", Terminal: "pty-1", Detail: "the terminal was idle"}, "agent:bob  pty-1  the terminal was idle"},
-		{policy.Record{Event: "lost", Count: 7}, "7 events could not be written"},
+		{policy.Record{Event: "lost", Count: 7}, "7 events were not written"},
 		{policy.Record{Event: "spawn", Actor: "user", Argv: []string{"a b", "\x1b[2J"}, Cwd: "/x\n"}, "user  $ 'a b' '\uFFFD[2J'  in /x "},
 		{policy.Record{Event: "decision", Line: "a\nb", Effect: "deny", Rule: "r", Reason: "why"}, "deny  $ a b  by rule r  why"},
 	} {

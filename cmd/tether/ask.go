@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// ask puts a question to which y is yes, nothing is what otherwise says, and all else is no. The error at the end of input is io.EOF.
+// ask asks a yes-or-no question. An answer that begins with y means yes, an empty one means otherwise, any other means no. The error at
+// the end of input is io.EOF.
 func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, error) {
 	fmt.Fprintf(a.stderr, "%s %s ", question, map[bool]string{true: "[Y/n]", false: "[y/N]"}[otherwise])
 	line, err := readLine(ctx, a.stdin)
@@ -20,8 +21,8 @@ func (a *app) ask(ctx context.Context, question string, otherwise bool) (bool, e
 	return otherwise && answer == "" || answer != "" && strings.EqualFold(answer[:1], "y"), nil
 }
 
-// readLine reads up to the end of a line and not beyond: what follows may be for the terminal that is about to be attached. The error at
-// the end of input is io.EOF. When ctx ends first the reading goes on in the background, so the program should end.
+// readLine reads one line and nothing after it: later input may be for a terminal that is attached next. The error at the end of input is
+// io.EOF. If ctx ends first, a goroutine keeps reading in the background, so the program should end.
 func readLine(ctx context.Context, f *os.File) (string, error) {
 	type result struct {
 		line string

@@ -6,18 +6,18 @@ import (
 	"tether/agent/local"
 )
 
-// replay is how much of what was printed before an attach shows, in bytes.
+// replay is how much earlier output an attach shows, in bytes.
 const replay = 64 << 10
 
 func attachCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "attach ID", Short: "connect to a terminal, to watch it and type into it", Args: someArgs(1, 1, "the id or name of a terminal"),
-		Long: `connect to a terminal: see what it printed last, then watch it and type into it.
+		Use: "attach ID", Short: "connect to a terminal: see its output and type into it", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `connect to a terminal: see its latest output, follow it and type into it.
 
-At the start of a line ~. leaves it, ~? shows help. With several people attached
-the terminal has the size of the smallest of their windows. The exit status is 0 after
-leaving, else the command's own; 254 if the daemon ended it, 255 if it could not
-be attached to.`,
+At the start of a line, ~. detaches and ~? shows help. With several people attached,
+the terminal takes the size of the smallest window. The exit status is 0 after a
+detach, otherwise the command's own; 254 if the daemon ended the connection, 255 if
+the attach failed.`,
 		Example: "  tether attach web",
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()

@@ -10,12 +10,12 @@ import (
 	"tether/agent/local"
 )
 
-// reconnectingAttach is an attachment that outlives the daemon: when that is killed or replaced, the terminal goes on, and so does the attachment
-// when the next daemon answers, at the byte where it was. Next is for one goroutine; it is the one that comes back. The others may be
-// called from any; they wait meanwhile.
+// reconnectingAttach is an attachment that reconnects: when the daemon is killed or replaced, the terminal keeps running, and it continues
+// at the same byte as soon as the next daemon answers. One goroutine calls Next, which reconnects. Any goroutine may call the other
+// methods; they wait during a reconnect.
 //
 //	attached ──(daemon gone)──▶ away ──(the next one answers)──▶ attached
-//	    └──────(exit, last word)──────┴──(nobody comes)──▶ over
+//	    └──────(exit, close message)──┴──(no daemon)─────▶ over
 type reconnectingAttach struct {
 	client *local.Client
 	id     string
@@ -31,11 +31,11 @@ type reconnectingAttach struct {
 	rows    uint16
 }
 
-// Set once, before anything runs: in tests of commands, where a slow machine is none of their business.
+// Set once, before anything runs. Tests of commands raise them, so that they do not depend on the speed of the machine.
 var (
 	// awayPatience is how long an attached command waits for the next daemon.
 	awayPatience = 10 * time.Second
-	// missingPatience is how long it waits for the terminal when a daemon is there: it may be taken up late.
+	// missingPatience is how long it waits for the terminal once a daemon answers, which may resume it late.
 	missingPatience = 5 * time.Second
 )
 
@@ -54,8 +54,8 @@ func attachReconnecting(ctx context.Context, client *local.Client, id string, o 
 	return &reconnectingAttach{client: client, id: id, notice: notice, from: o, att: att, changed: make(chan struct{})}, nil
 }
 
-// Next returns the next message. What it returns when the daemon is gone for good is local.ErrDropped. After it has come back it says to
-// whom the terminal is lent now, whether that is news or not.
+// Next returns the next message, or local.ErrDropped when the daemon is gone for good. After a reconnect it reports with whom the terminal
+// is shared now, even if that has not changed.
 func (l *reconnectingAttach) Next(ctx context.Context) (local.Message, error) {
 	for {
 		l.mu.Lock()
@@ -106,10 +106,10 @@ func (l *reconnectingAttach) comeBack(ctx context.Context) error {
 		case l.isClosed():
 			return local.ErrDropped
 		case !answered.IsZero() && time.Since(answered) > missingPatience:
-			return fmt.Errorf("%w: the daemon that came after it does not have %s: %w", local.ErrDropped, l.id, err)
+			return fmt.Errorf("%w: the next daemon does not have %s: %w", local.ErrDropped, l.id, err)
 		case time.Since(began) > awayPatience:
-			return &hinted{fmt.Errorf("%w, and none has come back within %v; %s runs on", local.ErrDropped, awayPatience, l.id),
-				"start one and go on: tether daemon --background; tether attach " + l.id}
+			return &hinted{fmt.Errorf("%w, and no daemon has started within %v; %s keeps running", local.ErrDropped, awayPatience, l.id),
+				"start a daemon and attach again: tether daemon --background; tether attach " + l.id}
 		}
 		select {
 		case <-time.After(pause):
@@ -140,8 +140,8 @@ func (l *reconnectingAttach) swap(att *local.Attachment) {
 	}
 }
 
-// Write sends what was typed. While the daemon is away it waits. What it was sending in that moment may be lost with the daemon, or
-// be typed twice if that had just passed it on.
+// Write sends typed input. It waits while the daemon is away. Input that was being sent at that moment may be lost with the daemon, or be
+// typed twice if the daemon had just passed it on.
 func (l *reconnectingAttach) Write(ctx context.Context, p []byte) error {
 	for {
 		l.mu.Lock()

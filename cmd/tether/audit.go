@@ -19,19 +19,20 @@ import (
 	"tether/platform/dirs"
 )
 
-// auditPoll is how often a log that is followed is looked at.
+// auditPoll is the time between two looks at a followed log.
 const auditPoll = 250 * time.Millisecond
 
 func auditCommand(a *app) *cobra.Command {
 	var asJSON, follow bool
 	var last int
 	c := &cobra.Command{
-		Use: "audit", Short: "show what was run, killed, lent and refused", Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
+		Use: "audit", Short: "show the audit log: commands run, killed, shared and denied", Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		SuggestionsMinimumDistance: 2,
-		Long: `show what was run, killed, lent and refused.
+		Long: `show the audit log: commands run, killed, shared and denied.
 
-The log holds no output, no input and no values of variables. It is in the state
-directory; its lines are chained, so that tether audit verify finds changes.`,
+The log contains no output, no input and no values of variables. It is in the state
+directory. A hash links each line to the one before, so that tether audit verify
+detects changes.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if last < 0 {
 				return usage(c, "--lines %d is less than 0", last)
@@ -44,8 +45,8 @@ directory; its lines are chained, so that tether audit verify finds changes.`,
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print the lines of the log, one JSON object each")
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what is added")
-	c.Flags().IntVarP(&last, "lines", "n", 0, "only the last `N`; 0 means all")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines")
+	c.Flags().IntVarP(&last, "lines", "n", 0, "only the last `N` lines; 0 means all")
 	c.AddCommand(auditVerifyCommand(a))
 	return c
 }
@@ -56,7 +57,7 @@ type auditFlags struct {
 }
 
 func (a *app) audit(ctx context.Context, path string, f auditFlags) error {
-	tail, err := audit.NewTail(path) // before reading: what is added meanwhile is shown twice or not at all, and the number tells which
+	tail, err := audit.NewTail(path) // before reading, so that no record is missed; the number finds those that were read already
 	if err != nil {
 		return err
 	}
@@ -158,7 +159,7 @@ func recordText(ev policy.Record) string {
 	add("by rule ", ev.Rule, 40)
 	add("", cmp.Or(ev.Detail, ev.Reason), 120)
 	if ev.Count > 0 {
-		parts = append(parts, fmt.Sprintf("%d events could not be written", ev.Count))
+		parts = append(parts, fmt.Sprintf("%d events were not written", ev.Count))
 	}
 	return strings.Join(parts, "  ")
 }
@@ -167,11 +168,11 @@ func auditVerifyCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
 		Use: "verify", Short: "check the log for changes", Args: noArgs,
-		Long: `check the log for changes: edited, removed, added or exchanged lines.
+		Long: `check the log for changes: edited, removed, added or reordered lines.
 
-A daemon that runs knows the end of its log, so that lines cut off are found,
-too. Whoever has all your rights can still write another log: to find that, keep
-the printed hash elsewhere. The exit status is 1 if anything is wrong.`,
+A running daemon knows the end of its log, so the check also detects lines cut off at
+the end. A program with all your rights can still replace the whole log; to detect
+that, keep the printed hash elsewhere. The exit status is 1 if the log was changed.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, d, err := a.client()
 			if err != nil {
@@ -192,7 +193,7 @@ the printed hash elsewhere. The exit status is 1 if anything is wrong.`,
 	return c
 }
 
-// liveHead asks the daemon for the end of the log, nil if none runs.
+// liveHead asks the daemon for the end of the log. It returns nil if no daemon runs.
 func liveHead(ctx context.Context, client *local.Client) (*audit.Head, error) {
 	head, err := client.AuditHead(ctx)
 	if errors.Is(err, local.ErrNotRunning) {
@@ -205,7 +206,7 @@ func liveHead(ctx context.Context, client *local.Client) (*audit.Head, error) {
 type verified struct {
 	SchemaVersion int  `json:"schema_version"`
 	Intact        bool `json:"intact"`
-	Daemon        bool `json:"daemon"` // one runs, and was asked
+	Daemon        bool `json:"daemon"` // a running daemon was asked for the end of the log
 	audit.Report
 }
 
@@ -223,7 +224,7 @@ func (a *app) printReport(r audit.Report, asked, asJSON bool) error {
 	}
 	switch {
 	case !intact:
-		fmt.Fprintf(a.stdout, "the log was changed, or damaged: %d records are intact\n", r.Records)
+		fmt.Fprintf(a.stdout, "the log was changed or damaged; %d records are intact\n", r.Records)
 	case r.Records == 0:
 		fmt.Fprintln(a.stdout, "the log is empty")
 	default:

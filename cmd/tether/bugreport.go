@@ -26,30 +26,29 @@ import (
 	"tether/platform/secret"
 )
 
-// A report holds what helps and nothing that is the person's alone. What may be in it is listed here, by what it is made of; nothing
-// is copied and then cleaned, except the daemon's log, which holds neither secrets nor what terminals print (docs/RELIABILITY.md).
+// A report contains diagnostics and nothing private. Its content is built from an allow-list; nothing is copied and then cleaned, except
+// the daemon's log, which contains neither secrets nor terminal output (docs/RELIABILITY.md).
 
-// reportLog is how much of a log is in a report, in bytes.
+// reportLog is how much of a log a report contains, in bytes.
 const reportLog = 512 << 10
 
 func bugreportCommand(a *app) *cobra.Command {
 	var output string
 	c := &cobra.Command{
-		Use: "bugreport", Short: "collect what helps to find a fault in one archive", Args: noArgs,
-		Long: `collect what helps to find a fault in one archive: versions, tether doctor, the
-status, the configuration without values that may be secret, the daemon's log,
-its counters and goroutines, and of each terminal its state and size.
+		Use: "bugreport", Short: "write an archive with diagnostics for a bug report", Args: noArgs,
+		Long: `write an archive with diagnostics for a bug report: versions, the output of tether
+doctor, the status, the configuration without values that may be secret, the daemon's
+log, metrics and goroutines, and the state and size of each terminal.
 
-It holds no token, no variable's value, no command line, and nothing that a
-terminal printed or was typed. Look into it before you send it to anybody: tar -tzf
-lists it.`,
+It contains no tokens, no values of variables, no command lines, and no terminal
+output or input. Check its content before you send it: tar -tzf lists the files.`,
 		Example: "  tether bugreport\n  tether bugreport --output - | tar -tz",
 		RunE: func(c *cobra.Command, _ []string) error {
 			d, err := dirs.Get()
 			if err != nil {
 				return err
 			}
-			done := a.progress(c.Context(), "looking at everything")
+			done := a.progress(c.Context(), "collecting diagnostics")
 			data, err := a.report(c.Context(), d)
 			done()
 			if err != nil {
@@ -69,11 +68,11 @@ lists it.`,
 			return err
 		},
 	}
-	c.Flags().StringVarP(&output, "output", "o", "", "write it to `FILE`, which must not be there yet; - for standard output")
+	c.Flags().StringVarP(&output, "output", "o", "", "write to `FILE`, which must not exist yet; - for standard output")
 	return c
 }
 
-// writeNew writes a file that was not there.
+// writeNew creates a file with data. It fails if the file exists.
 func writeNew(name string, data []byte) error {
 	f, err := createNew(name)
 	if err != nil {
@@ -83,11 +82,11 @@ func writeNew(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// createNew makes a file that only this user may read. It replaces none.
+// createNew creates a file that only this user may read. It fails if the file exists.
 func createNew(name string) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, &hinted{err, "--output FILE writes it elsewhere"}
+		return nil, &hinted{err, "choose another file with --output FILE"}
 	}
 	return f, nil
 }
@@ -117,7 +116,7 @@ type reportPart struct {
 	data []byte
 }
 
-// reportParts are those that can be had; what cannot says why.
+// reportParts collects the files. A file that cannot be collected contains the error.
 func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
 	client := local.NewClient(agent.SocketPath(d))
 	defer client.Close()
@@ -154,8 +153,7 @@ func (a *app) reportParts(ctx context.Context, d dirs.Dirs) []reportPart {
 	return all
 }
 
-// crashIn is what Go prints when a program ends by a fault of its own. What daemons themselves have printed before and after may show values
-// of the configuration.
+// crashIn extracts Go's crash reports. It drops the messages of daemons before and after, which may show values of the configuration.
 func crashIn(printed []byte) (crashes []byte) {
 	crashed := false
 	for line := range bytes.Lines(printed) {
@@ -172,17 +170,17 @@ func crashIn(printed []byte) (crashes []byte) {
 	return crashes
 }
 
-// harmlessChecks are the checks without what the configuration file says.
+// harmlessChecks removes quotes of the configuration file from the checks.
 func harmlessChecks(e examination) examination {
 	for i := range e.Checks {
 		if c := &e.Checks[i]; c.Name == configCheck && c.Result == checkFail {
-			c.Reason = "it is not in order, see config.toml"
+			c.Reason = "invalid, see config.toml"
 		}
 	}
 	return e
 }
 
-// outline is what a report says of a terminal: neither what it runs nor what it is called.
+// outline describes a terminal in a report, without its command and name.
 type outline struct {
 	ID       string      `json:"id"`
 	Owner    string      `json:"owner"`
@@ -211,12 +209,12 @@ func outlines(all []local.Terminal) []outline {
 	return out
 }
 
-// harmlessConfig is the configuration without what may be a secret: values of variables, commands, and patterns in rules. Of one that
-// cannot be read only the lines are told that are to blame, since an error shows values.
+// harmlessConfig is the configuration without possible secrets: values of variables, commands, and patterns in rules. For an invalid file
+// it lists only the numbers of the wrong lines, because the errors quote values.
 func harmlessConfig(path string) ([]byte, error) {
 	c, err := config.Load(path, fromEnv()...)
 	if wrong, ok := errors.AsType[*config.Error](err); ok {
-		text := "# not in order:\n"
+		text := "# invalid:\n"
 		for _, p := range wrong.Problems {
 			where := fmt.Sprintf("line %d", p.Line)
 			if p.From != "" {
@@ -235,7 +233,7 @@ func harmlessConfig(path string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// endOf is the last of a file, from the beginning of a line.
+// endOf returns at most the last most bytes of a file, from the beginning of a line.
 func endOf(name string, most int64) ([]byte, error) {
 	f, err := secret.OpenRead(name)
 	if err != nil {

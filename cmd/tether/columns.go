@@ -39,7 +39,7 @@ func (t *columns) lines(width int) []string {
 	return out
 }
 
-// widths gives every column what its longest cell needs. Where that is too much, the widest column that may be cut gives way first.
+// widths gives every column the width of its longest cell. If that is too wide, the widest column that may be cut shrinks first.
 func (t *columns) widths(width int) []int {
 	widths := make([]int, len(t.least))
 	for _, row := range t.rows {

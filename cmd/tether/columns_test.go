@@ -58,7 +58,7 @@ func TestLsAtATerminal(t *testing.T) {
 	p := sit(t, "ls")
 	p.exits(0)
 	text := p.shown()
-	if n := strings.Count(text, " over "); n != shownExited || !strings.Contains(text, "2 more terminals exited earlier: tether ls --all") {
+	if n := strings.Count(text, " over "); n != shownExited || !strings.Contains(text, "2 older exited terminals not shown: tether ls --all") {
 		t.Errorf("%d that have exited are shown:\n%s", n, text)
 	}
 	for _, l := range strings.Split(text, "\r\n") {

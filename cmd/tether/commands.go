@@ -14,7 +14,7 @@ import (
 func commandsCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "commands ID", Short: "list the commands that a shell has run", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Use: "commands ID", Short: "list the commands that a shell ran", Args: someArgs(1, 1, "the id or name of a terminal"),
 		RunE: func(c *cobra.Command, args []string) error {
 			client, _, err := a.client()
 			if err != nil {
@@ -37,7 +37,7 @@ func commandsCommand(a *app) *cobra.Command {
 func (a *app) printCommands(all local.CommandList) error {
 	if len(all.Commands) == 0 {
 		if !all.CommandDetection {
-			a.notice("this terminal reports no commands: it runs no shell, or a shell without integration")
+			a.notice("no commands reported: the terminal runs no shell, or a shell without integration")
 		}
 		return nil
 	}

@@ -11,14 +11,14 @@ import (
 	"tether/agent/local"
 )
 
-// completeWithin is how long a person waits who presses Tab.
+// completeWithin is how long a completion may take after Tab.
 const completeWithin = time.Second
 
-// completer asks the daemon what a word may be.
+// completer asks the daemon for the candidates for a word.
 type completer func(context.Context, *local.Client) ([]string, error)
 
-// addCompletions has shells complete what a command's arguments name, as its usage calls them: terminals (ID), declared ones and hosts
-// (NAME), questions of agents; and hosts behind --host.
+// addCompletions lets shells complete the arguments that a command's usage names: terminals (ID), declared terminals and hosts (NAME),
+// approval requests; and the hosts of --host.
 func addCompletions(root *cobra.Command, a *app) {
 	for _, c := range root.Commands() {
 		addCompletions(c, a)
@@ -40,7 +40,7 @@ func addCompletions(root *cobra.Command, a *app) {
 	}
 }
 
-// completing asks the daemon, if one runs; a shell starts none by Tab.
+// completing asks the daemon, if one runs; a completion starts none.
 func (a *app) completing(names completer) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if !strings.Contains(c.Use, "…") && len(given) > 0 {
@@ -64,7 +64,7 @@ func (a *app) completing(names completer) cobra.CompletionFunc {
 	}
 }
 
-// terminalNames are the ids, and the names where one stands for one terminal, with what runs there.
+// terminalNames returns the ids and the unambiguous names, each with its command.
 func terminalNames(ctx context.Context, client *local.Client) ([]string, error) {
 	l, err := client.List(ctx)
 	count := map[string]int{}

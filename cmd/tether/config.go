@@ -20,12 +20,12 @@ func configCommand(a *app) *cobra.Command {
 		Use: "config", Short: "show, check and change the configuration file", SuggestionsMinimumDistance: 2,
 		Long: `show, check and change the configuration file.
 
-The daemon reads it once, when it starts: after a change, tether daemon --replace
---background starts another, and terminals run on. docs/CONFIG.md lists the keys.
+The daemon reads it once, at start. To apply a change, run tether daemon --replace
+--background; terminals keep running. docs/CONFIG.md lists the keys.
 
-Every key is a variable of the environment, too, and a flag of tether daemon:
-lend.default is TETHER_LEND_DEFAULT and --lend.default. A flag comes before the
-environment, that before the file. tether config keys lists them.`,
+Every key is also an environment variable and a flag of tether daemon: lend.default
+is TETHER_LEND_DEFAULT and --lend.default. A flag overrides the environment, the
+environment overrides the file. tether config keys lists the keys.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -34,7 +34,7 @@ environment, that before the file. tether config keys lists them.`,
 }
 
 func configPathCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "path", Short: "print where it is", Args: noArgs,
+	return &cobra.Command{Use: "path", Short: "print the path of the configuration file", Args: noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			d, err := dirs.Get()
 			if err != nil {
@@ -47,11 +47,11 @@ func configPathCommand(a *app) *cobra.Command {
 
 func configViewCommand(a *app) *cobra.Command {
 	var asJSON bool
-	c := &cobra.Command{Use: "view", Short: "print every key with the value that a daemon started now would use, and where it comes from", Args: noArgs,
-		Long: `print every key with the value that a daemon started now would use, and where it
-comes from: flag, environment, file or default; allow-root is that somebody has
-allowed root to run one. The flags are those of tether daemon: tether config view
---lend.default no`,
+	c := &cobra.Command{Use: "view", Short: "print every key, its effective value and the source of the value", Args: noArgs,
+		Long: `print every key, the value that a daemon started now would use, and the source of
+the value: flag, environment, file or default. The source allow-root means that you
+have allowed the daemon to run as root. The command takes the flags of tether daemon:
+tether config view --lend.default no`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			flags := fromFlags(c)
 			path, settings, err := loadConfig(flags...)
@@ -105,7 +105,7 @@ func configView(path string, settings *config.Config, from map[string]config.Sou
 }
 
 func configCheckCommand(a *app) *cobra.Command {
-	c := &cobra.Command{Use: "check", Short: "say whether a daemon would start with it", Args: noArgs,
+	c := &cobra.Command{Use: "check", Short: "check whether the configuration is valid", Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			path, _, err := loadConfig(fromFlags(c)...)
 			if err != nil {
@@ -151,10 +151,10 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 	return path, c, nil
 }
 
-// configError ends a command as a wrong command line does: the person is to change what they wrote.
+// configError makes a command exit as for a wrong command line: the person has to correct the configuration.
 func configError(err error) error {
 	if e, ok := errors.AsType[*config.Error](err); ok {
-		return &usageError{message: e.Error(), hint: "correct it, or leave it out; tether config check looks again"}
+		return &usageError{message: e.Error(), hint: "correct or remove it, then check with: tether config check"}
 	}
-	return &usageError{message: "configuration: " + err.Error(), hint: "tether config path says where it is"}
+	return &usageError{message: "configuration: " + err.Error(), hint: "tether config path prints the path of the file"}
 }

@@ -21,11 +21,11 @@ import (
 	"tether/platform/tty"
 )
 
-// newConfig is what a file begins with that is opened for the first time.
-const newConfig = `# tether's configuration. tether config view shows every key with its value,
-# docs/CONFIG.md says what they mean. The daemon reads it when it starts.
+// newConfig is the content of a new configuration file.
+const newConfig = `# tether's configuration. tether config keys lists every key and its meaning,
+# tether config view shows the values in effect. The daemon reads this file at start.
 #
-# [[terminal]]              # comes up with the daemon
+# [[terminal]]              # starts with the daemon
 # name = "web"
 # command = ["npm", "run", "dev"]
 # cwd = "~/src/site"
@@ -33,10 +33,10 @@ const newConfig = `# tether's configuration. tether config view shows every key 
 `
 
 func configEditCommand(a *app) *cobra.Command {
-	return &cobra.Command{Use: "edit", Short: "open it in your editor, and check it after", Args: noArgs,
+	return &cobra.Command{Use: "edit", Short: "open the file in your editor, then check it", Args: noArgs,
 		Long: `open the configuration file in your editor, VISUAL or else EDITOR, and check it
-when the editor has ended. What is wrong is told by line, and the file can be opened
-again or left as it is: a daemon that runs has read it already.`,
+after the editor exits. Errors are reported by line; you can then reopen the file or
+leave it. A running daemon is not affected: it reads the file at start.`,
 		Example: "  tether config edit\n  VISUAL='code --wait' tether config edit",
 		RunE:    func(c *cobra.Command, _ []string) error { return a.editConfig(c.Context()) }}
 }
@@ -63,14 +63,14 @@ func (a *app) editConfig(ctx context.Context) error {
 			return err
 		}
 		fmt.Fprintf(a.stderr, "tether: %v\n", err)
-		again, err := a.ask(ctx, "open it again?", true)
+		again, err := a.ask(ctx, "reopen the file?", true)
 		if err != nil || !again {
 			return exitCode(local.ExitUsage)
 		}
 	}
 }
 
-// makeConfig writes a first file.
+// makeConfig creates the file if there is none.
 func makeConfig(path string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -81,7 +81,7 @@ func makeConfig(path string) error {
 	return secret.WriteFile(path, []byte(newConfig))
 }
 
-// edit runs the person's editor. Its variable is a command line, as git and others take it.
+// edit runs the person's editor. The variables hold a command line, as for git.
 func (a *app) edit(ctx context.Context, path string) error {
 	own := cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"))
 	if own == "" && !tty.Is(a.stdin) {
@@ -90,12 +90,12 @@ func (a *app) edit(ctx context.Context, path string) error {
 	editor := cmp.Or(own, shell.Editor)
 	words := strings.Fields(editor)
 	if len(words) == 0 {
-		return &usageError{"config edit: VISUAL names no editor", "VISUAL=nano tether config edit"}
+		return &usageError{"config edit: VISUAL contains no command", "try: VISUAL=nano tether config edit"}
 	}
 	c := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
 	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.stdout, a.stderr
 	if err := c.Run(); err != nil {
-		return &hinted{fmt.Errorf("%s: %w", words[0], err), "VISUAL or EDITOR names another one; the file is " + path}
+		return &hinted{fmt.Errorf("%s: %w", words[0], err), "choose another editor with VISUAL or EDITOR; the file is " + path}
 	}
 	return nil
 }

@@ -11,12 +11,12 @@ import (
 	"tether/platform/tty"
 )
 
-// colours reports whether f takes them.
+// colours reports whether output to f may have colours.
 func colours(f *os.File) bool {
 	return tty.Is(f) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// dim is text in the background of attention, where f takes colours.
+// dim makes text faint if output to f may have colours.
 func dim(f *os.File, text string) string {
 	if !colours(f) {
 		return text
@@ -32,7 +32,7 @@ func (a *app) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// notice tells the person something beside the output. A carriage return at its end is for a terminal in raw mode.
+// notice prints a message for the person to standard error. A carriage return at its end is for a terminal in raw mode.
 func (a *app) notice(format string, args ...any) {
 	text, raw := strings.CutSuffix(fmt.Sprintf(format, args...), "\r")
 	text = dim(a.stderr, "tether: "+printableLines(text))
@@ -42,7 +42,7 @@ func (a *app) notice(format string, args ...any) {
 	fmt.Fprintln(a.stderr, text)
 }
 
-// printableLines is s with its lines, each printable: what hosts and programs say is in errors, too.
+// printableLines makes each line of s printable, because errors may contain text of hosts and programs.
 func printableLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
@@ -51,7 +51,7 @@ func printableLines(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-// printable is s on one line without anything a terminal would obey, cut to at most max runes; 0 means uncut.
+// printable is s on one line without control characters, cut to at most max runes; 0 means uncut.
 func printable(s string, max int) string {
 	var b strings.Builder
 	n := 0
@@ -72,7 +72,7 @@ func printable(s string, max int) string {
 	return b.String()
 }
 
-// ago is how long something lasts or has been, in one unit.
+// ago formats a duration in one unit.
 func ago(d time.Duration) string {
 	switch {
 	case d < 0:

@@ -23,21 +23,21 @@ func daemonCommand(a *app) *cobra.Command {
 		Use: "daemon", Short: "run the daemon in the foreground", Args: noArgs,
 		Long: `run the daemon in the foreground, until SIGTERM or tether stop.
 
-tether run and tether pair start one in the background when none runs.
+tether run and tether pair start a daemon in the background if none is running.
 
-A signal ends the daemon but not the terminals: the next daemon takes them up,
-with all that was printed. So does --replace, after an upgrade: it asks a daemon
-that runs to make way. tether stop ends the terminals, too.
+A signal ends the daemon but not its terminals: the next daemon resumes them with all
+their output. --replace does the same after an upgrade: it asks the running daemon to
+hand over its terminals and exit. tether stop also ends the terminals.
 
-Every key of the configuration is a flag, too, such as --terminals.log_bytes=8MiB;
-tether config keys lists them.`,
+Every configuration key is also a flag, such as --terminals.log_bytes=8MiB;
+tether config keys lists the keys.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.notify, f.settings = installer.Notifier(), fromFlags(c)
 			d, err := dirs.Get()
 			if err != nil {
 				return err
 			}
-			if err := a.mayBeRoot(c.Context(), d, f.allowRoot); err != nil { // before another daemon makes way
+			if err := a.mayBeRoot(c.Context(), d, f.allowRoot); err != nil { // before the running daemon is replaced
 				return err
 			}
 			if f.replace || f.background {
@@ -46,11 +46,11 @@ tether config keys lists them.`,
 			return a.daemon(c.Context(), f)
 		},
 	}
-	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "let the daemon run as root, now and from now on, and lend as anybody's does; not needed in a container")
-	c.Flags().StringVar(&f.level, "log-level", "", "debug, info, warn or error, instead of what is configured")
-	c.Flags().BoolVar(&f.replace, "replace", false, "take the place of a daemon that runs; its terminals go on")
-	c.Flags().BoolVar(&f.force, "force", false, "with --replace: also if terminals would end")
-	c.Flags().BoolVar(&f.background, "background", false, "run it in the background, and return when it is ready")
+	c.Flags().BoolVar(&f.allowRoot, "allow-root", false, "allow the daemon to run as root, now and in the future, and to share terminals by default; not needed in a container")
+	c.Flags().StringVar(&f.level, "log-level", "", "log level: debug, info, warn or error; overrides the configuration")
+	c.Flags().BoolVar(&f.replace, "replace", false, "replace the running daemon; its terminals keep running")
+	c.Flags().BoolVar(&f.force, "force", false, "with --replace: replace it even if terminals would end")
+	c.Flags().BoolVar(&f.background, "background", false, "run in the background and return when the daemon is ready")
 	settingFlags(c)
 	return c
 }
@@ -61,7 +61,7 @@ type daemonFlags struct {
 	level                                 string
 	settings                              []config.Setting
 	notify                                func(state string) error // of the service manager
-	arrived                               func()                   // another one has made way for it; nil if none had to
+	arrived                               func()                   // called when it is ready after a replacement; nil otherwise
 }
 
 func (a *app) daemon(ctx context.Context, f daemonFlags) error {
@@ -89,21 +89,21 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 		a.notice("%s", keptText(daemon.Kept()))
 	}
 	if running, ok := errors.AsType[*agent.RunningError](err); ok {
-		return &hinted{running, "tether status shows it, tether stop ends it"}
+		return &hinted{running, "tether status shows it; tether stop ends it"}
 	}
 	return err
 }
 
-// secrets says where the daemon may keep them.
+// secrets returns the places where the daemon may keep secrets.
 func secrets() agent.Secrets {
 	s := agent.Secrets{Keyring: keyring.System()}
 	if os.Getenv(dirs.HomeVar) != "" {
-		s.File = dirs.HomeVar + " is set, and everything is below it"
+		s.File = dirs.HomeVar + " is set"
 	}
 	return s
 }
 
-// ready tells who has started the daemon.
+// ready reports that the daemon is ready: on standard error, to a waiting replacement and to the service manager.
 func (a *app) ready(f daemonFlags) {
 	fmt.Fprintln(a.stderr, "tether: ready, process", os.Getpid())
 	if f.arrived != nil {

@@ -14,28 +14,28 @@ import (
 
 const declaredHelp = `
 
-Terminals are declared in the configuration file, as [[terminal]]; tether config
-edit opens it, docs/CONFIG.md lists the keys. Without a NAME all are meant.`
+Declare terminals as [[terminal]] in the configuration file: tether config edit opens
+it, docs/CONFIG.md lists the keys. Without a NAME, the command applies to all of them.`
 
 func upCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareUp, "up [NAME…]", "start the terminals that the configuration declares",
-		`start the terminals that the configuration declares, unless they run.
+	return declareCommand(a, local.DeclareUp, "up [NAME…]", "start the declared terminals",
+		`start the terminals declared in the configuration that are not running.
 
-The file is read again before: what was added to it is started, too. The daemon
-starts them itself when it starts; a terminal that was put down stays down until
-this command.`, "  tether up\n  tether up web api")
+The command reads the file again first, so it also starts terminals added since. The
+daemon starts declared terminals when it starts, except those ended by tether down or
+tether kill: they stay down until tether up.`, "  tether up\n  tether up web api")
 }
 
 func downCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareDown, "down [NAME…]", "end declared terminals and leave them down",
-		`end declared terminals, with everything that runs in them. They stay down, also
-when the daemon starts anew, until tether up.`, "  tether down web")
+	return declareCommand(a, local.DeclareDown, "down [NAME…]", "end declared terminals and keep them down",
+		`end declared terminals and all their processes. They stay down until tether up, also
+after a restart of the daemon.`, "  tether down web")
 }
 
 func restartCommand(a *app) *cobra.Command {
-	return declareCommand(a, local.DeclareRestart, "restart [NAME…]", "end declared terminals and start them anew",
-		`end declared terminals, with everything that runs in them, and start them anew as
-the configuration declares them now.`, "  tether restart web")
+	return declareCommand(a, local.DeclareRestart, "restart [NAME…]", "restart declared terminals",
+		`end declared terminals and all their processes, and start them again with the current
+configuration.`, "  tether restart web")
 }
 
 func declareCommand(a *app, do, use, short, long, example string) *cobra.Command {
@@ -64,12 +64,12 @@ func declareCommand(a *app, do, use, short, long, example string) *cobra.Command
 	return c
 }
 
-// declareFailure is the error for those that could not be started.
+// declareFailure is the error of the first terminal that could not be started.
 func declareFailure(do string, all []local.Declared) error {
 	for _, d := range all {
 		if do != local.DeclareDown && d.Error != "" {
 			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s: %s", printable(d.Name, 70), printable(d.Error, 300)),
-				Hint: "correct its [[terminal]] in the file that tether config path names, then tether up again"}
+				Hint: "correct its [[terminal]] with tether config edit, then run tether up again"}
 		}
 	}
 	return nil
@@ -77,7 +77,7 @@ func declareFailure(do string, all []local.Declared) error {
 
 func (a *app) printDeclared(all []local.Declared) {
 	if len(all) == 0 {
-		a.notice("no terminals are declared; add a [[terminal]] with: tether config edit")
+		a.notice("no declared terminals; add a [[terminal]] with: tether config edit")
 	}
 	for _, d := range all {
 		fmt.Fprintln(a.stdout, d.Name, declaredText(d), d.ID)
@@ -92,16 +92,16 @@ func declaredText(d local.Declared) string {
 	case d.State == "exited" && d.ExitCode != nil:
 		return fmt.Sprintf("exited %d", *d.ExitCode)
 	case d.Changed:
-		return d.State + ", declared otherwise now"
+		return d.State + ", configuration changed"
 	}
 	return d.State
 }
 
-// progressAfter is how long a command may take without a word.
+// progressAfter is how long a command may take before it says what it waits for.
 const progressAfter = time.Second
 
-// progress says what is being done, if it takes longer than a moment and the person's terminal is there to be told. The function it
-// returns ends that.
+// progress prints what a command waits for after progressAfter, if standard error is a terminal. The function that it returns cancels
+// that and must be called.
 func (a *app) progress(ctx context.Context, what string) func() {
 	if !tty.Is(a.stderr) {
 		return func() {}

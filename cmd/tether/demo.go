@@ -24,14 +24,14 @@ import (
 
 func demoCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "demo", Short: "show all of it on this machine: a host, a lent terminal, its page in a browser; nothing is left behind", Args: noArgs,
-		Long: `show all of it on this machine, and leave nothing behind: a host, a daemon that is
-paired with it, a small dev server in a terminal that the host sees, and the host's
-page in a browser. Your own daemon, hosts and files are not touched.
+		Use: "demo", Short: "demonstrate tether on this machine with a temporary host, daemon and dev server", Args: noArgs,
+		Long: `demonstrate tether on this machine: a host, a daemon paired with it, a small dev
+server in a shared terminal, and the host's page in a browser. The demo does not touch
+your own daemon, hosts and files, and removes everything at the end.
 
-At a terminal each step waits for a key. Without one all of them run by themselves,
-the daemon is killed and another takes the server up, and the exit status is 0 only
-if an observer at the host saw each line once.`,
+In an interactive terminal, each step waits for a key. Otherwise the demo runs all
+steps, kills the daemon, lets another resume the server, and exits with 0 only if an
+observer at the host saw each line once.`,
 		RunE: func(c *cobra.Command, _ []string) error { return a.demo(c.Context()) },
 	}
 	c.AddCommand(&cobra.Command{Use: "serve DIR", Hidden: true, Short: "the demo's dev server", Args: someArgs(1, 1, "a directory"),
@@ -39,7 +39,7 @@ if an observer at the host saw each line once.`,
 	return c
 }
 
-// stage is where the demo plays: a directory that has the home of a daemon, a host, and what the dev server serves.
+// stage is the demo's temporary environment: a directory with the home of a daemon, a host, and the page of the dev server.
 type stage struct {
 	app     *app
 	dir     string
@@ -52,9 +52,9 @@ type stage struct {
 const (
 	demoHost   = "demo-host"
 	demoServer = "dev-server"
-	// demoWithin is how long a step may take that is over in a moment.
+	// demoWithin bounds a step that normally takes a moment.
 	demoWithin = time.Minute
-	demoPage   = "<!doctype html><meta charset=utf-8><title>tether demo</title><h1>%s</h1><p>Served from a terminal that is lent to a host.\n"
+	demoPage   = "<!doctype html><meta charset=utf-8><title>tether demo</title><h1>%s</h1><p>Served from a terminal shared with a host.\n"
 )
 
 func (a *app) demo(ctx context.Context) error {
@@ -72,14 +72,14 @@ func (a *app) demo(ctx context.Context) error {
 	return errors.Join(err, s.close(context.WithoutCancel(ctx)))
 }
 
-// open finds the programs and makes the directory. All that this process and those that it starts know of tether is in there.
+// open finds the programs and makes the directory. This process and its children use only that directory for tether's files.
 func (s *stage) open() error {
 	var err error
 	if s.self, err = os.Executable(); err != nil {
 		return err
 	}
 	if s.program, err = hostProgram(s.self); err != nil {
-		return &hinted{errors.New("the demo needs tether-host, which is neither beside tether nor in the PATH"), "packages have both; make build makes both"}
+		return &hinted{errors.New("the demo needs tether-host, which is neither next to tether nor in PATH"), "packages and make build contain both"}
 	}
 	temp := "/tmp" // short: the path of a socket is limited
 	if info, err := os.Stat(temp); err != nil || !info.IsDir() || !filepath.IsAbs(temp) {
@@ -113,7 +113,7 @@ func (s *stage) begin(ctx context.Context) error {
 	if err := s.tether(ctx, "pair", "--name", demoHost, "--token-file", s.token(), s.url); err != nil {
 		return err
 	}
-	s.say("a dev server in a terminal that is lent to the host")
+	s.say("a dev server in a terminal shared with the host")
 	return s.tether(ctx, "run", "--detach", "--name", demoServer, "--", s.self, "demo", "serve", s.dir)
 }
 
@@ -153,7 +153,7 @@ func (s *stage) startHost(ctx context.Context) error {
 		return fmt.Errorf("start the host: %w", err)
 	}
 	s.host = c
-	err := s.until(ctx, "the host's first line", func() bool {
+	err := s.until(ctx, "the host's READY line", func() bool {
 		_, rest, ok := strings.Cut(out.String(), "READY ")
 		url, _, whole := strings.Cut(rest, "\n")
 		s.url, _, _ = strings.Cut(strings.TrimSpace(url), " ")
@@ -170,7 +170,7 @@ func (s *stage) say(text string) { fmt.Fprintf(s.app.stdout, "\n== %s\n", text) 
 // tether runs a command of this program as the person would, and shows it.
 func (s *stage) tether(ctx context.Context, args ...string) error {
 	shown := args
-	if i := len(args); i > 3 && args[i-3] == "demo" { // the paths say nothing
+	if i := len(args); i > 3 && args[i-3] == "demo" { // without the paths
 		shown = append(append([]string{}, args[:i-4]...), "tether", "demo", "serve", ".")
 	}
 	if err := s.app.runShown(ctx, s.self, shown, args); err != nil {
@@ -193,7 +193,7 @@ func (s *stage) change(heading string) error {
 	return os.WriteFile(filepath.Join(s.dir, demo.Page), fmt.Appendf(nil, demoPage, heading), 0o600)
 }
 
-// until waits until something is so.
+// until polls until so returns true, for at most demoWithin.
 func (s *stage) until(ctx context.Context, what string, so func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, demoWithin)
 	defer cancel()
@@ -224,7 +224,7 @@ func get(ctx context.Context, url string) (string, error) {
 	const most = 1 << 20
 	text, err := io.ReadAll(io.LimitReader(answer.Body, most))
 	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the answer of %s is %s", r.URL.Host, answer.Status)
+		err = fmt.Errorf("%s answered %s", r.URL.Host, answer.Status)
 	}
 	return string(text), err
 }

@@ -17,7 +17,7 @@ import (
 // served finds the address that the dev server prints.
 var served = regexp.MustCompile(`listening on (http://[0-9.:]+)`)
 
-// play has the person take the steps.
+// play lets the person choose the steps.
 func (s *stage) play(ctx context.Context) error {
 	site, err := s.site(ctx)
 	if err != nil {
@@ -28,11 +28,11 @@ func (s *stage) play(ctx context.Context) error {
 		return err
 	}
 	a := s.app
-	fmt.Fprintf(a.stdout, "\nPeople at the host see it in a browser, live:\n\n  %s\n\nand in another terminal of yours:\n\n  TETHER_HOME=%s %s watch %s %s\n",
+	fmt.Fprintf(a.stdout, "\nWatch it live in a browser, as users of the host do:\n\n  %s\n\nor in another terminal:\n\n  TETHER_HOME=%s %s watch %s %s\n",
 		link, shellLine([]string{s.home()}), shellLine([]string{s.self}), demoHost, demoServer)
 	changes, running := 0, true
 	for {
-		fmt.Fprint(a.stdout, "\no open the page · c change what is served · s a shell that the host sees · e end the server · q quit ")
+		fmt.Fprint(a.stdout, "\no open the page · c change the served page · s start a shared shell · e end the server · q quit ")
 		key, err := a.key(ctx, "ocseq")
 		fmt.Fprintln(a.stdout)
 		if err != nil {
@@ -40,29 +40,29 @@ func (s *stage) play(ctx context.Context) error {
 		}
 		switch {
 		case key == 'q':
-			fmt.Fprintln(a.stdout, "all of it ends, and nothing is left; for your own host: tether pair wss://HOST")
+			fmt.Fprintln(a.stdout, "the demo ends and removes everything; to use your own host: tether pair wss://HOST")
 			return nil
 		case key == 'o':
 			err = s.openPage(ctx, &link)
 		case key == 's':
-			err = s.tether(ctx, "run", "--name", "shell", "--", shell.Login()) // no login shell: it would forget where tether is
+			err = s.tether(ctx, "run", "--name", "shell", "--", shell.Login()) // no login shell, which would reset PATH
 			var failed *exec.ExitError
 			if errors.As(err, &failed) { // its last command's status is no failure of the demo
 				err = nil
 			}
-			fmt.Fprintln(a.stdout, "the shell has ended; the host's page shows what it printed and its commands")
+			fmt.Fprintln(a.stdout, "the shell has ended; the host's page shows its output and its commands")
 		case !running:
-			fmt.Fprintln(a.stdout, "the server has ended already")
+			fmt.Fprintln(a.stdout, "the server has already ended")
 		case key == 'c':
 			changes++
 			if err = s.change(fmt.Sprintf("Hello, for the %s time", ordinal(changes+1))); err == nil {
 				_, err = get(ctx, site+"/")
 			}
-			fmt.Fprintf(a.stdout, "changed, and requested once; the host's page shows both lines. The server itself: %s\n", site)
+			fmt.Fprintf(a.stdout, "page changed and requested once; the host's page shows both lines. Server: %s\n", site)
 		case key == 'e':
 			running = false
 			if err = s.tether(ctx, "kill", demoServer); err == nil {
-				fmt.Fprintln(a.stdout, "ended; the host's page shows that, too")
+				fmt.Fprintln(a.stdout, "server ended; the host's page shows it")
 			}
 		}
 		if err != nil {
@@ -89,7 +89,7 @@ func (s *stage) openPage(ctx context.Context, link *string) error {
 		fmt.Fprintf(s.app.stdout, "%v; the link: %s\n", err, opened)
 		return nil
 	}
-	fmt.Fprintln(s.app.stdout, "the browser has the page; choose", demoServer, "there")
+	fmt.Fprintln(s.app.stdout, "page opened in the browser; choose", demoServer, "there")
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (s *stage) site(ctx context.Context) (string, error) {
 	return site, err
 }
 
-// prove takes all steps by itself and looks at what an observer at the host saw of them.
+// prove runs all steps without a person and checks what an observer at the host saw.
 func (s *stage) prove(ctx context.Context) error {
 	var seen buffer
 	watching := exec.CommandContext(ctx, s.self, "watch", "--wait", demoHost, demoServer)
@@ -137,7 +137,7 @@ func (s *stage) prove(ctx context.Context) error {
 			return fmt.Errorf("the observer saw the line of /%s %d times:\n%s", path, n, seen.String())
 		}
 	}
-	s.say("all of that was seen by an observer at the host, each line once:")
+	s.say("an observer at the host saw each line once:")
 	for line := range strings.Lines(seen.String()) {
 		fmt.Fprint(s.app.stdout, "  | ", line)
 	}
@@ -145,7 +145,7 @@ func (s *stage) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.say("people see it in a browser, at a link such as this (run it in a terminal to try: there it waits for you)")
+	s.say("users of the host watch it in a browser, at a link such as this (to try it, run tether demo in an interactive terminal)")
 	if _, err := get(ctx, link); err != nil {
 		return fmt.Errorf("the page: %w", err)
 	}
@@ -181,14 +181,14 @@ func (s *stage) steps(ctx context.Context, seen *buffer) error {
 		says string
 		do   []func() error
 	}{
-		{"what runs", []func() error{run("ls")}},
-		{"a page is requested", []func() error{visit("/hello", "Hello")}},
-		{"what it serves changes", []func() error{func() error { return s.change("Changed") }, toSee(`page\.html has changed`), visit("/changed", "Changed")}},
-		{"the daemon is killed; the server serves on, and nobody tells the observer",
+		{"the running terminals", []func() error{run("ls")}},
+		{"request a page", []func() error{visit("/hello", "Hello")}},
+		{"change the page", []func() error{func() error { return s.change("Changed") }, toSee(`page\.html has changed`), visit("/changed", "Changed")}},
+		{"kill the daemon; the server keeps serving, and the observer gets nothing",
 			[]func() error{func() error { return s.killDaemon(ctx) }, visit("/without-a-daemon", "")}},
-		{"another daemon takes the server up where it is",
+		{"start another daemon, which resumes the server",
 			[]func() error{run("daemon", "--background"), toSee(`GET "/without-a-daemon" .*200`), visit("/with-another", "Changed"), run("ls")}},
-		{"the server is killed", []func() error{run("kill", demoServer), toSee(`(?m)^tether: exited [0-9]`)}},
+		{"kill the server", []func() error{run("kill", demoServer), toSee(`(?m)^tether: exited [0-9]`)}},
 	} {
 		s.say(step.says)
 		for _, do := range step.do {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// docPath is where a page of docs/ is for this program: where Linux packages put it, or beside the program, as archives and the installer
-// for Windows do. Where it is in neither place it stays as it is, which is its name at the project.
+// docPath is the installed path of a page of docs/: where Linux packages put it, or beside the program, as archives and the installer for
+// Windows do. If the page is in neither place, docPath returns its path in the repository.
 func docPath(page string) string {
 	self, err := os.Executable()
 	if err != nil {

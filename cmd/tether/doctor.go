@@ -20,8 +20,8 @@ import (
 	"tether/platform/pty"
 )
 
-// doctorWithin bounds one check, and with that all of them: they run side by side. doctorPatience is how long the daemon may take to
-// answer until it counts as stuck, on a machine that may be ill in other ways.
+// doctorWithin bounds one check, and thereby all of them, since they run concurrently. doctorPatience is how long the daemon may take to
+// answer before it counts as stuck; it is generous because the machine may have other problems.
 const (
 	doctorWithin   = 20 * time.Second
 	doctorPatience = 10 * time.Second
@@ -30,16 +30,16 @@ const (
 func doctorCommand(a *app) *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
-		Use: "doctor", Short: "look for what keeps tether from working, and say what to do", Args: noArgs,
-		Long: `look for what keeps tether from working, and say what to do.
+		Use: "doctor", Short: "check for problems and suggest fixes", Args: noArgs,
+		Long: `check for problems and suggest fixes.
 
-Each check has a result: ok, warn (it works, but not as it could), fail, or skip
-(not asked, because of something else or on this system). The exit status is 1 if
-one fails. Nothing is changed, but a file is written and removed where things are
-kept; the paired hosts are asked, with their tokens.`,
+Each check has a result: ok, warn (it works, but not at its best), fail, or skip (not
+applicable to this system or state). The exit status is 1 if a check fails. The checks
+change nothing, but they create and remove a test file in tether's directories and a
+test entry in the keyring, and connect to the paired hosts with their tokens.`,
 		Example: "  tether doctor\n  tether doctor --json | jq '.checks[] | select(.result != \"ok\")'",
 		RunE: func(c *cobra.Command, _ []string) error {
-			done := a.progress(c.Context(), "asking hosts and services")
+			done := a.progress(c.Context(), "checking hosts and services")
 			all := a.examine(c.Context())
 			done()
 			if asJSON {
@@ -59,7 +59,7 @@ kept; the paired hosts are asked, with their tokens.`,
 	return c
 }
 
-// checkResult is what came of a check.
+// checkResult is the result of a check.
 type checkResult string
 
 const (
@@ -69,13 +69,13 @@ const (
 	checkSkip checkResult = "skip"
 )
 
-// check is one thing that was looked at.
+// check is one check and its finding.
 type check struct {
 	Name   string      `json:"name"`
 	Result checkResult `json:"result"`
-	Reason string      `json:"reason"`        // what was found
-	Fix    string      `json:"fix,omitempty"` // what to do; not for ok and skip
-	Doc    string      `json:"doc,omitempty"` // the page about it
+	Reason string      `json:"reason"`        // the finding
+	Fix    string      `json:"fix,omitempty"` // the suggested fix; not for ok and skip
+	Doc    string      `json:"doc,omitempty"` // the documentation page
 }
 
 // examination is what doctor --json prints.
@@ -86,14 +86,14 @@ type examination struct {
 	Failed        int     `json:"failed"`
 }
 
-// patient is what is known before the checks.
+// patient is the machine under examination, with what is known before the checks.
 type patient struct {
 	dirs   dirs.Dirs
 	client *local.Client
 	status local.Status
 	down   error // why there is no status
 
-	// How the machine is looked at. Tests have others.
+	// The probes of the machine. Tests replace them.
 	free    func(dir string) (uint64, error)
 	files   func() (uint64, error)
 	root    func() bool
@@ -104,18 +104,18 @@ type patient struct {
 	proxy   func(*url.URL) *url.URL
 }
 
-// newPatient is this machine, of which nothing is known yet.
+// newPatient returns this machine, before the first probe.
 func newPatient(d dirs.Dirs, client *local.Client) *patient {
 	return &patient{dirs: d, client: client, free: limits.Free, files: limits.Files, root: proc.Root, console: pty.Console, login: askLogin,
 		keyring: keyring.System(), service: installer.New(false).Status, proxy: proxyOf}
 }
 
-// examine makes all checks.
+// examine runs all checks.
 func (a *app) examine(ctx context.Context) examination {
 	e := examination{SchemaVersion: local.SchemaVersion, Version: version.Text()}
 	client, d, err := a.client()
 	if err != nil {
-		e.Checks = []check{{Name: "directories", Result: checkFail, Reason: err.Error(), Fix: "set the variable that it names, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}}
+		e.Checks = []check{{Name: "directories", Result: checkFail, Reason: err.Error(), Fix: "set the variable named above, or TETHER_HOME", Doc: "docs/PLATFORMS.md"}}
 		e.Failed = 1
 		return e
 	}

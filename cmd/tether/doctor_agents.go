@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// checkAgents says which of the agents that are installed know tether's MCP server.
+// checkAgents reports which of the installed agents have tether's MCP server in their configuration.
 func checkAgents(context.Context, *patient) []check {
 	c := check{Name: "agents", Result: checkOK, Doc: "docs/MCP.md"}
 	know, lack, broken := agentsHere()
@@ -14,7 +14,7 @@ func checkAgents(context.Context, *patient) []check {
 	for _, part := range []struct {
 		text  string
 		names []string
-	}{{"these know tether: ", know}, {"these do not, and tether setup agents adds it: ", lack}, {"unknown: ", broken}} {
+	}{{"configured for tether: ", know}, {"not configured for tether (tether setup agents does it): ", lack}, {"unknown: ", broken}} {
 		if len(part.names) > 0 {
 			parts = append(parts, part.text+strings.Join(part.names, ", "))
 		}
@@ -22,15 +22,14 @@ func checkAgents(context.Context, *patient) []check {
 	c.Reason = strings.Join(parts, "; ")
 	switch {
 	case len(parts) == 0:
-		c.Result, c.Reason = checkSkip, "none that tether knows is installed"
+		c.Result, c.Reason = checkSkip, "no known agent is installed"
 	case len(broken) > 0:
-		c.Result, c.Fix = checkWarn, "look at the file that is named: its agent cannot read it either"
+		c.Result, c.Fix = checkWarn, "correct the named file: its agent cannot read it either"
 	}
 	return []check{c}
 }
 
-// agentsHere are the names of the agents that are installed: those that know tether, those that do not, and those of which that cannot be
-// found out, with the reason.
+// agentsHere returns the names of the installed agents: configured for tether, not configured for it, and unknown, with the reason.
 func agentsHere() (know, lack, broken []string) {
 	all, err := knownAgents()
 	if err != nil {

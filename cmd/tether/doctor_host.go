@@ -20,11 +20,11 @@ import (
 	"tether/internal/version"
 )
 
-// checkHosts looks at the link to each host, and where there is none at each step that leads to one.
+// checkHosts checks the link to each host and, if it is down, each step of the connection.
 func checkHosts(ctx context.Context, p *patient) []check {
 	switch {
 	case p.down != nil:
-		return []check{{Name: "hosts", Result: checkSkip, Reason: "the daemon is not running, so no host is linked"}}
+		return []check{{Name: "hosts", Result: checkSkip, Reason: "the daemon is not running, so no host is connected"}}
 	case len(p.status.Hosts) == 0:
 		return []check{{Name: "hosts", Result: checkWarn, Reason: "no host is paired", Fix: "tether pair wss://HOST", Doc: "README.md"}}
 	}
@@ -44,10 +44,10 @@ func checkHosts(ctx context.Context, p *patient) []check {
 func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 	name := "host " + printable(h.Name, 64)
 	if h.State == "online" {
-		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; lent and there: %s", ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
+		c := check{Name: name, Result: checkOK, Reason: fmt.Sprintf("online for %s, protocol %s; shared terminals: %s", ago(time.Since(h.Since)), h.Protocol, lentCount(*h))}
 		for _, l := range h.Lent {
 			if l.Problem != "" {
-				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not there: "+l.Problem, "if it stays so: tether unlend "+l.ID+", then tether lend "+l.ID
+				c.Result, c.Reason, c.Fix = checkWarn, l.ID+" is not visible there: "+l.Problem, "if this persists: tether unlend "+l.ID+", then tether lend "+l.ID
 			}
 		}
 		return append([]check{c}, checkClock(ctx, name, h)...)
@@ -55,7 +55,7 @@ func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 	r := route{name: name, url: h.URL}
 	r.all = []check{{Name: name, Result: checkFail, Reason: h.State + ": " + h.Error, Fix: "see the checks below", Doc: "docs/RELIABILITY.md"}}
 	if n := len(h.Lent); n > 0 {
-		r.all[0].Reason += fmt.Sprintf("; terminals to be lent: %d, none is there", n)
+		r.all[0].Reason += fmt.Sprintf("; %d shared terminals are not visible there", n)
 	}
 	if h.State == "unsupported" && !h.NextRetry.IsZero() {
 		r.all[0].Reason += "; next attempt in " + ago(time.Until(h.NextRetry))
@@ -63,15 +63,15 @@ func checkHost(ctx context.Context, p *patient, h *local.HostStatus) []check {
 	r.walk(ctx, p, h)
 	if !slices.ContainsFunc(r.all[1:], func(c check) bool { return c.Result == checkFail }) {
 		r.all[0].Fix = map[string]string{
-			"refused":     "tether pair " + h.URL + ", with a token that may lend unless the host pairs by a code",
-			"unsupported": "use a host that takes terminals of other machines, such as tether-host",
+			"refused":     "tether pair " + h.URL + ", with a token that may share terminals, unless the host pairs with a code",
+			"unsupported": "use a host that accepts terminals of other machines, such as tether-host",
 		}[h.State]
 		r.all[0].Fix = cmp.Or(r.all[0].Fix, "wait for the next attempt, or: tether host retry "+h.Name)
 	}
 	return r.all
 }
 
-// route is the way to a host, step by step.
+// route collects the checks of the steps to a host.
 type route struct {
 	name, url string
 	all       []check
@@ -83,11 +83,11 @@ func (r *route) add(step string, result checkResult, reason, fix string) {
 	r.all = append(r.all, check{Name: r.name + ": " + step, Result: result, Reason: reason, Fix: fix})
 }
 
-// walk goes until something fails.
+// walk checks the steps until one fails.
 func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	u, err := url.Parse(h.URL)
 	if err != nil {
-		r.add("URL", checkFail, "the URL is invalid", "tether unpair "+h.Name+", and pair it again")
+		r.add("URL", checkFail, "the URL is invalid", "tether unpair "+h.Name+", then pair again")
 		return
 	}
 	if proxy := p.proxy(u); proxy != nil {
@@ -105,7 +105,7 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), portOf(u)))
 	if err != nil {
-		r.add("TCP", checkFail, err.Error(), "check that the host runs, and that no firewall blocks port "+portOf(u))
+		r.add("TCP", checkFail, err.Error(), "check that the host is running and that no firewall blocks port "+portOf(u))
 		return
 	}
 	defer conn.Close()
@@ -117,12 +117,12 @@ func (r *route) walk(ctx context.Context, p *patient, h *local.HostStatus) {
 	r.enter(ctx, p, h)
 }
 
-// throughProxy looks whether the proxy is there that stands between here and the host. What is behind it only it can reach.
+// throughProxy checks whether the proxy accepts connections. Only the proxy can reach the host behind it.
 func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort(proxy.Hostname(), portOf(proxy)))
 	if err != nil {
-		r.add("proxy", checkFail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or name the host in NO_PROXY; tether daemon --replace --background takes it over")
+		r.add("proxy", checkFail, proxy.Redacted()+" (from the environment): "+err.Error(), "correct HTTPS_PROXY, or add the host to NO_PROXY; then apply it with: tether daemon --replace --background")
 		return false
 	}
 	conn.Close()
@@ -133,9 +133,9 @@ func (r *route) throughProxy(ctx context.Context, proxy *url.URL) bool {
 func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bool {
 	secured := tls.Client(conn, believed)
 	if err := secured.HandshakeContext(ctx); err != nil {
-		fix := "is the certificate valid for this name and signed by somebody this machine trusts, and the clock right?"
+		fix := "check that the certificate is valid for this name, that this machine trusts its issuer, and that the clock is right"
 		if errors.Is(err, client.ErrPin) {
-			fix = "check that this is the right host; if its certificate was changed, pair again with the new --pin"
+			fix = "check that this is the right host; if its certificate has changed, pair again with the new --pin"
 		}
 		r.add("TLS", checkFail, err.Error(), fix)
 		return false
@@ -145,7 +145,7 @@ func (r *route) tls(ctx context.Context, conn net.Conn, believed *tls.Config) bo
 	return true
 }
 
-// hostTLS says which certificates of a host are believed: those with its pin, or those that the system knows.
+// hostTLS is the TLS configuration for a host. It trusts the certificate with the host's pin or, without a pin, the system's authorities.
 func hostTLS(h *local.HostStatus, name string) *tls.Config {
 	pin, _ := client.ParsePin(h.Pin) // the daemon has checked it
 	believed := pin.TLS(name)
@@ -160,7 +160,7 @@ func hostTLS(h *local.HostStatus, name string) *tls.Config {
 func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
 	e, found, err := agent.PairedEndpoint(p.dirs, h.Name)
 	if err != nil || !found {
-		r.add("token", checkSkip, "its token cannot be read here", "")
+		r.add("token", checkSkip, "the host's token cannot be read here", "")
 		return
 	}
 	conn, err := client.Connect(ctx, e, client.Options{ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: version.Text()}, Meta: ahp.NewClientMeta(),
@@ -168,25 +168,25 @@ func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
 	var version *ahp.VersionError
 	switch {
 	case errors.Is(err, client.ErrUnauthorized):
-		r.add("token", checkFail, "the host refuses the token", "get a new one, and tether pair "+h.URL+" --token-file FILE")
+		r.add("token", checkFail, "the host refuses the token", "get a new token, then tether pair "+h.URL+" --token-file FILE")
 	case errors.As(err, &version):
 		r.add("protocol", checkFail, version.Error(), "update tether, or the host")
 	case err != nil:
-		r.add("WebSocket", checkFail, err.Error(), "check that proxies on the way pass WebSockets")
+		r.add("WebSocket", checkFail, err.Error(), "check that all proxies on the path allow WebSockets")
 	default:
 		defer conn.Close()
 		if marker, _ := ahp.FindClientTerminals(conn.Result()); marker.Forbids() {
-			r.add("token", checkFail, "the token may only observe", "get a token that may lend (tether-host token create NAME --role machine), and tether pair "+h.URL+" --token-file FILE")
+			r.add("token", checkFail, "the token may only observe", "get a token that may share terminals (tether-host token create NAME --role machine), then tether pair "+h.URL+" --token-file FILE")
 			return
 		}
-		r.ok("WebSocket", "the host lets this machine in")
+		r.ok("WebSocket", "the host accepts this machine")
 	}
 }
 
 // Clocks that are further apart than skewWarn make certificates and tokens fail.
 const skewWarn = 30 * time.Second
 
-// checkClock compares this machine's clock with the host's, if it says what time it is.
+// checkClock compares this machine's clock with the host's, if the host sends the time.
 func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 	u, err := url.Parse(h.URL)
 	if err != nil {
@@ -211,15 +211,15 @@ func checkClock(ctx context.Context, name string, h *local.HostStatus) []check {
 	if err != nil {
 		return nil
 	}
-	c := check{Name: name + ": clock", Result: checkOK, Reason: "within 30 s of this machine's"}
+	c := check{Name: name + ": clock", Result: checkOK, Reason: "within 30 s of this machine's clock"}
 	skew := theirs.Sub(began.Add(time.Since(began) / 2)).Round(time.Second)
 	if skew.Abs() > skewWarn {
-		c.Result, c.Reason, c.Fix = checkWarn, skewText(skew), "set the clock: certificates and tokens are valid for a time"
+		c.Result, c.Reason, c.Fix = checkWarn, skewText(skew), "set the clock: certificates and tokens expire by it"
 	}
 	return []check{c}
 }
 
-// skewText says how far a host's clock is ahead.
+// skewText describes how far a host's clock is ahead or behind.
 func skewText(skew time.Duration) string {
 	return fmt.Sprintf("its clock is %s %s this machine's", skew.Abs(), map[bool]string{true: "ahead of", false: "behind"}[skew > 0])
 }

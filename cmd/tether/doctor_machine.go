@@ -21,7 +21,7 @@ import (
 	"tether/shellint"
 )
 
-// configCheck is the name of the check whose reason may show what the file says.
+// configCheck is the name of the check whose reason may quote the configuration file.
 const configCheck = "configuration"
 
 // checkConfig reads the configuration file.
@@ -34,17 +34,17 @@ func checkConfig(context.Context, *patient) []check {
 	case errors.Is(missing, fs.ErrNotExist):
 		c.Reason = "no configuration file; using defaults"
 	default:
-		c.Reason = path + " is in order"
+		c.Reason = path + " is valid"
 	}
 	if text := strangeText(); text != "" && c.Result == checkOK {
-		c.Result, c.Reason, c.Fix = checkWarn, c.Reason+"; but the environment has "+text, "correct their names, or unset them"
+		c.Result, c.Reason, c.Fix = checkWarn, c.Reason+"; the environment has "+text, "correct their names, or unset them"
 	}
 	return []check{c}
 }
 
-// checkDirectories looks whether they are this user's alone.
+// checkDirectories checks whether only this user can access the directories.
 func checkDirectories(_ context.Context, p *patient) []check {
-	c := check{Name: "directories", Result: checkOK, Reason: "only you can use them", Doc: "docs/PLATFORMS.md"}
+	c := check{Name: "directories", Result: checkOK, Reason: "accessible only to you", Doc: "docs/PLATFORMS.md"}
 	if foreign := p.dirs.Check(); foreign != nil {
 		c.Result, c.Reason = checkFail, foreign.Error()
 		return []check{c}
@@ -53,17 +53,17 @@ func checkDirectories(_ context.Context, p *patient) []check {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 			continue // the daemon makes it
 		}
-		if err := secret.Dir(dir); err != nil { // it is there, so this only looks
-			c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make it yours alone, or set TETHER_HOME to a directory that is"
+		if err := secret.Dir(dir); err != nil { // it exists, so this only checks it
+			c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make it accessible only to you, or set TETHER_HOME to such a directory"
 		}
 	}
 	return []check{c}
 }
 
-// lowDisk is how much room there should be, in bytes: the logs' bound, several times.
+// lowDisk is the free space below which doctor warns, in bytes: several times the logs' bound.
 const lowDisk = 64 << 20
 
-// checkDisk looks for room for what is kept.
+// checkDisk checks the free space for the state directory.
 func checkDisk(_ context.Context, p *patient) []check {
 	c := check{Name: "disk", Result: checkOK}
 	free, err := p.free(existing(p.dirs.State))
@@ -71,15 +71,15 @@ func checkDisk(_ context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case free < lowDisk:
-		c.Result, c.Reason = checkWarn, fmt.Sprintf("%d MiB are free for %s", free>>20, p.dirs.State)
-		c.Fix = "make room: what is new cannot be kept there otherwise"
+		c.Result, c.Reason = checkWarn, fmt.Sprintf("only %d MiB are free for %s", free>>20, p.dirs.State)
+		c.Fix = "free some space, or logs and pairings cannot be saved"
 	default:
 		c.Reason = fmt.Sprintf("%d MiB are free", free>>20)
 	}
 	return []check{c}
 }
 
-// existing is the directory, or the nearest above it that is there.
+// existing is the directory, or its nearest parent that exists.
 func existing(dir string) string {
 	for _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) && dir != filepath.Dir(dir); _, err = os.Lstat(dir) {
 		dir = filepath.Dir(dir)
@@ -87,10 +87,10 @@ func existing(dir string) string {
 	return dir
 }
 
-// checkWriting writes something where the daemon keeps what it knows and where its socket is, and takes it away again. Room and permissions
-// do not tell: a disk may be mounted for reading only, and a quota or a server may say no.
+// checkWriting writes a test file to the state directory and to the runtime directory, and removes it. Free space and permissions are not
+// enough: a disk may be mounted read-only, and a quota or a file server may refuse.
 func checkWriting(_ context.Context, p *patient) []check {
-	c := check{Name: "writing", Result: checkOK, Reason: "the state directory can be written", Doc: "docs/RELIABILITY.md"}
+	c := check{Name: "writing", Result: checkOK, Reason: "the state directory is writable", Doc: "docs/RELIABILITY.md"}
 	for _, dir := range []string{p.dirs.State, p.dirs.Runtime} {
 		err := tryWriting(dir)
 		if err == nil {
@@ -98,18 +98,18 @@ func checkWriting(_ context.Context, p *patient) []check {
 		}
 		why := err.Error()
 		if e, ok := errors.AsType[*fs.PathError](err); ok {
-			why = e.Err.Error() // without the name of a file that nobody else has seen
+			why = e.Err.Error() // without the name of the test file
 		}
-		c.Result, c.Reason = checkFail, dir+" cannot be written: "+why
-		c.Fix = "make room on its disk, or make it writable for you; until then terminals run, but pairings, tokens and logs are not kept"
+		c.Result, c.Reason = checkFail, dir+" is not writable: "+why
+		c.Fix = "free space on its disk, or make it writable for you; until then terminals run, but pairings, tokens and logs are not saved"
 	}
 	return []check{c}
 }
 
-// triedBytes is how much is written: more than file systems keep beside a file's name.
+// triedBytes is the size of the test file: more than file systems store inline with a file's name.
 const triedBytes = 8 << 10
 
-// tryWriting writes a file as the daemon does, or makes a directory where there is none yet.
+// tryWriting writes a file as the daemon does. If the directory does not exist, it creates a directory in the nearest parent instead.
 func tryWriting(dir string) error {
 	if above := existing(dir); above != dir {
 		made, err := os.MkdirTemp(above, ".tether-doctor-")
@@ -125,7 +125,7 @@ func tryWriting(dir string) error {
 	return os.Remove(path)
 }
 
-// lowFiles is how many open files fifty terminals and their doors need.
+// lowFiles is how many open files fifty terminals and their connections need.
 const lowFiles = 1024
 
 func checkFiles(_ context.Context, p *patient) []check {
@@ -135,16 +135,16 @@ func checkFiles(_ context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case n < lowFiles:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("a program may open %d", n), "raise the limit: ulimit -n, or LimitNOFILE= of a service"
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("the limit is %d per process", n), "raise the limit: ulimit -n, or LimitNOFILE= of a service"
 	default:
-		c.Reason = fmt.Sprintf("a program may open %d", n)
+		c.Reason = fmt.Sprintf("the limit is %d per process", n)
 	}
 	return []check{c}
 }
 
 // checkPTY runs this program on a pseudo-terminal.
 func checkPTY(ctx context.Context, p *patient) []check {
-	c := check{Name: "pseudo-terminal", Result: checkFail, Fix: "terminals cannot start: look at the limits of this session or container", Doc: "docs/PLATFORMS.md"}
+	c := check{Name: "pseudo-terminal", Result: checkFail, Fix: "terminals cannot start: check the limits of this session or container", Doc: "docs/PLATFORMS.md"}
 	system, err := p.console()
 	if err != nil {
 		c.Reason, c.Fix = err.Error(), "terminals cannot start: update the system"
@@ -165,56 +165,56 @@ func checkPTY(ctx context.Context, p *patient) []check {
 	child.Wait()
 	child.Close()
 	if !strings.Contains(string(printed), version.Text()) {
-		c.Reason = "the output of a program on it does not arrive"
+		c.Reason = "the output of a test program does not arrive"
 		return []check{c}
 	}
-	return []check{{Name: c.Name, Result: checkOK, Reason: "programs run on it: " + system, Doc: c.Doc}}
+	return []check{{Name: c.Name, Result: checkOK, Reason: "works: " + system, Doc: c.Doc}}
 }
 
-// checkRoot says what it means that the daemon, or what would start one, is root.
+// checkRoot warns of a daemon that runs as root, or of a command that would start one.
 func checkRoot(_ context.Context, p *patient) []check {
 	c := check{Name: "root", Result: checkWarn, Fix: "run it as yourself, unless this is a container", Doc: "docs/SECURITY.md"}
 	switch {
 	case p.status.Root != nil:
 		c.Reason = rootText(*p.status.Root)
 		if name := container(); name != "" {
-			c.Result, c.Fix, c.Reason = checkOK, "", "this is a container ("+name+"): "+c.Reason
+			c.Result, c.Fix, c.Reason = checkOK, "", "in a container ("+name+"): "+c.Reason
 		}
 	case p.down == nil || !p.root():
 		return []check{{Name: c.Name, Result: checkOK, Reason: "neither the daemon nor this command runs as root", Doc: c.Doc}}
 	default:
-		c.Reason = "this command runs as root, and a daemon that it starts would"
+		c.Reason = "this command runs as root, so a daemon that it starts would too"
 		if name := container(); name != "" {
-			c.Result, c.Fix, c.Reason = checkOK, "", "this is a container ("+name+"), in which the daemon may run as root"
+			c.Result, c.Fix, c.Reason = checkOK, "", "in a container ("+name+"), where the daemon may run as root"
 		}
 	}
 	return []check{c}
 }
 
-// checkDaemon asks whether it runs and is of this version.
+// checkDaemon checks whether the daemon runs and has this version.
 func checkDaemon(ctx context.Context, p *patient) []check {
 	c := check{Name: "daemon", Result: checkOK, Doc: "docs/RELIABILITY.md"}
 	switch {
 	case errors.Is(p.down, local.ErrNotRunning):
-		c.Result, c.Reason, c.Fix = checkWarn, "it is not running", "tether service install has it start at login; tether run starts it, too"
+		c.Result, c.Reason, c.Fix = checkWarn, "not running", "start it at login with: tether service install; tether run starts it too"
 		if locked := agent.LockHeld(ctx, p.dirs); locked != nil {
-			c.Result, c.Reason, c.Fix = checkFail, "it is not running, and cannot start: "+locked.Error(), locked.Hint()
+			c.Result, c.Reason, c.Fix = checkFail, "not running, and it cannot start: "+locked.Error(), locked.Hint()
 		}
 	case p.down != nil:
-		c.Result, c.Reason, c.Fix = checkFail, "it does not answer: "+p.down.Error(), stuckFix(p.dirs)
+		c.Result, c.Reason, c.Fix = checkFail, "does not answer: "+p.down.Error(), stuckFix(p.dirs)
 		if foreign := p.dirs.Check(); foreign != nil {
 			c.Reason, c.Fix = foreign.Error(), ""
 		}
 	case p.status.Version != version.Text():
-		c.Result, c.Reason = checkWarn, fmt.Sprintf("it is version %s, this command %s", p.status.Version, version.Text())
-		c.Fix = "tether daemon --replace --background; its terminals go on"
+		c.Result, c.Reason = checkWarn, fmt.Sprintf("the daemon has version %s, this command %s", p.status.Version, version.Text())
+		c.Fix = "tether daemon --replace --background; its terminals keep running"
 	default:
-		c.Reason = fmt.Sprintf("it runs, process %d, version %s", p.status.Pid, p.status.Version)
+		c.Reason = fmt.Sprintf("running, process %d, version %s", p.status.Pid, p.status.Version)
 	}
 	return []check{c}
 }
 
-// checkSockets looks for what was left behind by daemons and terminals that were killed.
+// checkSockets looks for stale sockets of killed daemons and terminals, and for terminals that run without a daemon.
 func checkSockets(_ context.Context, p *patient) []check {
 	c := check{Name: "sockets", Result: checkOK, Doc: "docs/RELIABILITY.md"}
 	path := agent.SocketPath(p.dirs)
@@ -222,36 +222,36 @@ func checkSockets(_ context.Context, p *patient) []check {
 	dead, err := agent.LeftDead(p.dirs)
 	alive := 0
 	if errors.Is(p.down, local.ErrNotRunning) {
-		ids, _ := agent.LeftRunning(p.dirs) // what cannot be looked at is no news
+		ids, _ := agent.LeftRunning(p.dirs) // no terminals are reported if this fails
 		alive = len(ids)
 	}
 	switch {
 	case missing == nil && info.IsDir():
-		c.Result, c.Reason, c.Fix = checkFail, path+" is a directory, and in the way of the socket", "move it away"
+		c.Result, c.Reason, c.Fix = checkFail, path+" is a directory and blocks the socket", "move it away"
 	case err != nil:
-		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make the directory yours alone"
+		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "make the directory accessible only to you"
 	case alive > 0:
-		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "runs", "run")+" without a daemon", leftFix(alive)
+		c.Result, c.Reason, c.Fix = checkWarn, terminals(alive, "is running", "are running")+" without a daemon", leftFix(alive)
 	case dead > 0:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("%d sockets were left behind by terminals that were killed", dead), "tether daemon --replace --background removes them"
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("%d stale sockets of killed terminals", dead), "tether daemon --replace --background removes them"
 	case errors.Is(p.down, local.ErrNotRunning) && missing == nil:
-		c.Result, c.Reason, c.Fix = checkWarn, "a daemon that was killed has left its socket", "tether daemon --background replaces it"
+		c.Result, c.Reason, c.Fix = checkWarn, "a stale socket of a killed daemon", "tether daemon --background replaces it"
 	default:
-		c.Reason = "none was left behind"
+		c.Reason = "no stale sockets"
 	}
 	return []check{c}
 }
 
-// checkDegraded hands on what the daemon complains of.
+// checkDegraded passes on the daemon's own warnings.
 func checkDegraded(_ context.Context, p *patient) []check {
 	var all []check
 	for _, d := range p.status.Degraded {
-		all = append(all, check{Name: d.Cause, Result: checkWarn, Reason: d.Text, Fix: "tether logs says more", Doc: "docs/RELIABILITY.md"})
+		all = append(all, check{Name: d.Cause, Result: checkWarn, Reason: d.Text, Fix: "see tether logs", Doc: "docs/RELIABILITY.md"})
 	}
 	return all
 }
 
-// checkService asks the service manager.
+// checkService asks the service manager whether the daemon starts automatically.
 func checkService(ctx context.Context, p *patient) []check {
 	c := check{Name: "service", Result: checkOK, Doc: "docs/PLATFORMS.md"}
 	st, err := p.service(ctx)
@@ -259,18 +259,18 @@ func checkService(ctx context.Context, p *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case !st.Installed:
-		c.Result, c.Reason, c.Fix = checkWarn, "none is installed: after a login the daemon starts when a command needs it", "tether service install"
+		c.Result, c.Reason, c.Fix = checkWarn, "not installed: the daemon starts when a command needs it, not at login", "tether service install"
 	case !st.Enabled:
-		c.Result, c.Reason, c.Fix = checkWarn, st.Path+" does not start by itself", "tether service install"
+		c.Result, c.Reason, c.Fix = checkWarn, st.Path+" is not enabled, so the daemon does not start at login", "tether service install"
 	case len(st.Advice) > 0:
-		c.Result, c.Reason, c.Fix = checkWarn, "it starts at your login", strings.Join(st.Advice, "; ")
+		c.Result, c.Reason, c.Fix = checkWarn, "the daemon starts at login", strings.Join(st.Advice, "; ")
 	default:
-		c.Reason = "it starts by itself: " + st.State
+		c.Reason = "the daemon starts automatically: " + st.State
 	}
 	return []check{c}
 }
 
-// checkShell says whether the person's shell will report its commands.
+// checkShell checks whether the person's shell reports its commands.
 func checkShell(context.Context, *patient) []check {
 	c := check{Name: "shell", Result: checkOK, Doc: "docs/SHELL-INTEGRATION.md"}
 	path := shell.Login()
@@ -279,7 +279,7 @@ func checkShell(context.Context, *patient) []check {
 	case err != nil:
 		c.Result, c.Reason = checkSkip, err.Error()
 	case !plan.Detect:
-		c.Result, c.Reason, c.Fix = checkWarn, path+" will not report its commands", "agents see what it prints all the same; bash, zsh, fish and PowerShell report theirs"
+		c.Result, c.Reason, c.Fix = checkWarn, path+" does not report its commands", "agents still see its output; use bash, zsh, fish or PowerShell to get commands reported"
 	default:
 		c.Reason = path + " reports its commands"
 	}

@@ -15,10 +15,10 @@ import (
 	"tether/platform/shell"
 )
 
-// slowKeyring is when a keyring that answers is worth a word: each call has a second.
+// slowKeyring is the time from which a keyring counts as slow; each call may take a second.
 const slowKeyring = 300 * time.Millisecond
 
-// checkKeyring looks where secrets are, and whether the keyring can be used for them. What it puts in it takes out again.
+// checkKeyring reports where secrets are, and tests the keyring with an entry that it removes again.
 func checkKeyring(_ context.Context, p *patient) []check {
 	c := check{Name: "keyring", Result: checkOK, Doc: "docs/SECURITY.md"}
 	kept := p.status.Secrets
@@ -31,36 +31,39 @@ func checkKeyring(_ context.Context, p *patient) []check {
 	took := time.Since(began).Round(time.Millisecond)
 	switch {
 	case kept != nil && kept.Store == local.StoreFile:
-		c.Reason = fmt.Sprintf("secrets are in %s, which only you can read: %s", kept.Path, kept.Why)
+		c.Reason = fmt.Sprintf("%s; secrets are in %s (0600)", kept.Why, kept.Path)
 		if err == nil {
-			c.Reason += "; the keyring can be used by now"
+			c.Reason += "; a keyring is available now"
 		}
 		if kept.Why != saidSo && kept.Why != "you said so" { // as earlier versions wrote it
-			c.Result, c.Fix = checkWarn, "to keep them in the keyring, unpair all hosts and pair again with --store keyring"
+			c.Result, c.Fix = checkWarn, "to move them to the keyring, unpair all hosts and pair again with --store keyring"
 		}
 	case err != nil && kept != nil:
-		c.Result, c.Reason, c.Fix = checkFail, "secrets are in it, and it cannot be used: "+err.Error(), unlockFix(err)
+		c.Result, c.Reason, c.Fix = checkFail, "not available, but it holds the secrets: "+bareKeyring(err), unlockFix(err)
 	case err != nil:
-		c.Result, c.Reason, c.Fix = checkWarn, "it cannot be used, so pairing keeps secrets in a file that only you can read: "+err.Error(), unlockFix(err)
+		c.Result, c.Reason, c.Fix = checkWarn, "not available, so pairing stores secrets in a file (0600): "+bareKeyring(err), unlockFix(err)
 	case took > slowKeyring:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("it takes %s to keep and give back a secret", took), "what serves it is slow; --store file does without"
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("slow: storing and reading a secret takes %s", took), "check the keyring service, or pair with --store file"
 	default:
-		c.Reason = fmt.Sprintf("it keeps what it is given (%s)", took)
+		c.Reason = fmt.Sprintf("stores and returns secrets (%s)", took)
 	}
 	return []check{c}
 }
 
-// saidSo is why secrets are in a file if the person wants it.
+// saidSo is the recorded reason if the person chose the file.
 const saidSo = "--store file was given"
+
+// bareKeyring is the error without the name of the check.
+func bareKeyring(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
 
 func unlockFix(err error) string {
 	if errors.Is(err, keyring.ErrSilent) {
-		return "unlock it, at the desktop or by logging in there; it is not waited for"
+		return "unlock the keyring at the desktop; tether does not wait for it"
 	}
-	return "log in at a desktop with a keyring, or say --store file when you pair"
+	return "log in at a desktop with a keyring, or pair with --store file"
 }
 
-// slowLogin is when start-up files delay what is started for the first time.
+// slowLogin is the time from which start-up files count as slow.
 const slowLogin = 3 * time.Second
 
 // checkLogin asks the login shell for its environment, as the daemon does.
@@ -72,13 +75,13 @@ func checkLogin(ctx context.Context, p *patient) []check {
 	noPath := !slices.ContainsFunc(env, func(e string) bool { return len(e) > len("PATH=") && strings.EqualFold(e[:len("PATH=")], "PATH=") })
 	switch {
 	case errors.Is(err, shell.ErrUnsupported):
-		c.Result, c.Reason, c.Fix = checkWarn, err.Error(), "terminals that the daemon starts by itself get the daemon's environment: start it from your shell"
+		c.Result, c.Reason, c.Fix = checkWarn, err.Error(), "terminals that the daemon starts itself get the daemon's environment: start the daemon from your shell"
 	case err != nil:
-		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "terminals that the daemon starts by itself get its own environment; look at the shell's start-up files, then tether env --refresh"
+		c.Result, c.Reason, c.Fix = checkFail, err.Error(), "terminals that the daemon starts itself get its own environment; check the shell's start-up files, then run tether env --refresh"
 	case noPath:
-		c.Result, c.Reason, c.Fix = checkFail, "a login has no PATH", "programs will not be found: look at the shell's start-up files"
+		c.Result, c.Reason, c.Fix = checkFail, "the login environment has no PATH", "programs will not be found: check the shell's start-up files"
 	case took > slowLogin:
-		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "the first terminal of a daemon waits for them, 10s at most: make them faster"
+		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to 10s"
 	default:
 		c.Reason = fmt.Sprintf("%s gives %d variables in %s", shell.Login(), len(env), took)
 	}

@@ -91,10 +91,10 @@ func TestDoctorFinds(t *testing.T) {
 			if err := os.WriteFile(p.dirs.State, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, checkFail, "cannot be written"},
-		{"few files", checkFiles, func(p *patient) { p.files = func() (uint64, error) { return 256, nil } }, checkWarn, "may open 256"},
+		}, checkFail, "is not writable"},
+		{"few files", checkFiles, func(p *patient) { p.files = func() (uint64, error) { return 256, nil } }, checkWarn, "256 per process"},
 		{"no console", checkPTY, func(p *patient) { p.console = func() (string, error) { return "", errors.New("too old") } }, checkFail, "too old"},
-		{"root", checkRoot, func(p *patient) { p.root = func() bool { return true } }, checkWarn, "a daemon that it starts would"},
+		{"root", checkRoot, func(p *patient) { p.root = func() bool { return true } }, checkWarn, "a daemon that it starts would too"},
 		{"a daemon of root", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{} }, checkWarn, "lends only terminals that you name"},
 		{"a daemon of root that lends", checkRoot, func(p *patient) { p.down, p.status.Root = nil, &local.Root{Lends: true} }, checkWarn, "lends terminals as configured"},
 		{"a keyring that is not there", checkKeyring, func(p *patient) { p.keyring = keyring.New(&box{err: errors.New("no D-Bus")}) }, checkWarn, "no D-Bus"},
@@ -102,11 +102,11 @@ func TestDoctorFinds(t *testing.T) {
 		{"a locked keyring with our secrets", checkKeyring, func(p *patient) {
 			kept(local.StoreKeyring, "")(p)
 			p.keyring = keyring.New(&box{delay: func() { <-never }})
-		}, checkFail, "secrets are in it"},
+		}, checkFail, "it holds the secrets"},
 		{"a slow keyring", checkKeyring, func(p *patient) {
 			p.keyring = keyring.New(&box{delay: func() { <-time.After(slowKeyring + 50*time.Millisecond) }})
 		}, checkWarn, ""}, // how slow, or that it does not answer: machines differ
-		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), checkWarn, "the keyring can be used by now"},
+		{"a file instead", checkKeyring, kept(local.StoreFile, "no desktop keyring (no D-Bus)"), checkWarn, "a keyring is available now"},
 		{"no login shell", checkLogin, func(p *patient) {
 			p.login = func(context.Context) ([]string, error) { return nil, errors.New("nu says no") }
 		}, checkFail, "nu says no"},
@@ -118,13 +118,13 @@ func TestDoctorFinds(t *testing.T) {
 		}, checkFail, "no PATH"},
 		{"no service", checkService, func(p *patient) {
 			p.service = func(context.Context) (installer.Status, error) { return installer.Status{}, nil }
-		}, checkWarn, "none is installed"},
-		{"no daemon", checkDaemon, func(*patient) {}, checkWarn, "it is not running"},
+		}, checkWarn, "not installed"},
+		{"no daemon", checkDaemon, func(*patient) {}, checkWarn, "not running"},
 		{"another version", checkDaemon, func(p *patient) { p.down, p.status.Version = nil, "0.0.1" }, checkWarn, "0.0.1"},
 		{"a daemon that hangs", checkDaemon, func(p *patient) { p.down = context.DeadlineExceeded }, checkFail, "does not answer"},
 		{"what the daemon complains of", checkDegraded, func(p *patient) { p.status.Degraded = []local.Degraded{{Cause: "log", Text: "full"}} }, checkWarn, "full"},
 		{"no host", checkHosts, func(p *patient) { p.down = nil }, checkWarn, "no host is paired"},
-		{"something in the way", checkSockets, func(p *patient) { mkdir(t, agent.SocketPath(p.dirs)) }, checkFail, "in the way"},
+		{"something in the way", checkSockets, func(p *patient) { mkdir(t, agent.SocketPath(p.dirs)) }, checkFail, "blocks the socket"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := healthy(t)
@@ -181,16 +181,16 @@ func TestDoctorWithoutADisk(t *testing.T) {
 	}
 	mkdir(t, filepath.Join(disk, "state"))
 	for _, state := range []string{"state", "none"} {
-		finds("with room", state, checkOK, "can be written")
+		finds("with room", state, checkOK, "is writable")
 	}
 	_ = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 2<<20), 0o600) // as far as it goes
-	finds("with a full disk", "state", checkFail, "cannot be written: no space left on device")
+	finds("with a full disk", "state", checkFail, "is not writable: no space left on device")
 	if err := os.Remove(filepath.Join(disk, "filler")); err != nil {
 		t.Fatal(err)
 	}
 	testkit.Remount(t, disk, "ro")
 	for _, state := range []string{"state", "none"} {
-		finds("mounted for reading", state, checkFail, "cannot be written: read-only file system")
+		finds("mounted for reading", state, checkFail, "is not writable: read-only file system")
 	}
 	testkit.Remount(t, disk, "rw")
 	for dir, want := range map[string]int{disk: 1, filepath.Join(disk, "state"): 0} {
@@ -221,11 +221,11 @@ func TestDoctorFindsStaleSockets(t *testing.T) {
 		}
 	}
 	leave(agent.SocketPath(p.dirs))
-	want("a daemon that was killed")
+	want("a stale socket of a killed daemon")
 	holder := filepath.Join(p.dirs.Runtime, "h", "pty-abcdefgh.sock")
 	leave(holder)
 	p.down = nil // a daemon that runs removes none
-	want("1 sockets were left behind")
+	want("1 stale sockets")
 	if _, err := os.Lstat(holder); err != nil {
 		t.Errorf("looking has removed it: %v", err)
 	}
@@ -344,8 +344,8 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 	for _, c := range []struct{ token, state, reason, fix, link string }{
 		{"observer", "refused", "the token may only observe", "--role machine", "see the checks below"},
 		{"nobody", "waiting", "the host refuses the token", "tether pair " + address + " --token-file FILE", "see the checks below"},
-		{"machine", "refused", "", "", "with a token that may lend"},
-		{"machine", "unsupported", "", "", "use a host that takes terminals of other machines"},
+		{"machine", "refused", "", "", "with a token that may share terminals"},
+		{"machine", "unsupported", "", "", "use a host that accepts terminals of other machines"},
 		{"machine", "waiting", "", "", "tether host retry x"},
 	} {
 		t.Run(c.token+" "+c.state, func(t *testing.T) {
@@ -359,14 +359,14 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 				t.Fatal(err)
 			}
 			all := checkHost(t.Context(), p, &local.HostStatus{Name: "x", URL: address, State: c.state, Lent: []local.Lent{{ID: "pty-1"}}, NextRetry: time.Now().Add(23 * time.Hour)})
-			if all[0].Result != checkFail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "terminals to be lent: 1, none is there") ||
+			if all[0].Result != checkFail || !strings.Contains(all[0].Fix, c.link) || !strings.Contains(all[0].Reason, "; 1 shared terminals are not visible there") ||
 				strings.Contains(all[0].Reason, "next attempt in ") != (c.state == "unsupported") {
 				t.Errorf("the link: %+v", all[0])
 			}
 			last := all[len(all)-1]
 			want := check{Name: "host x: token", Result: checkFail, Reason: c.reason}
 			if c.reason == "" {
-				want = check{Name: "host x: WebSocket", Result: checkOK, Reason: "the host lets this machine in"}
+				want = check{Name: "host x: WebSocket", Result: checkOK, Reason: "the host accepts this machine"}
 			}
 			if last.Name != want.Name || last.Result != want.Result || last.Reason != want.Reason || !strings.Contains(last.Fix, c.fix) {
 				t.Errorf("the last step: %+v, want %+v with the fix %q", last, want, c.fix)
@@ -374,7 +374,7 @@ func TestDoctorLooksAtTheToken(t *testing.T) {
 		})
 	}
 	up := &local.HostStatus{Name: "x", URL: address, State: "online", Lent: []local.Lent{{ID: "pty-1", There: true}, {ID: "pty-2", Problem: "the host has too many"}}}
-	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != checkWarn || !strings.Contains(all[0].Reason, "pty-2 is not there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
+	if all := checkHost(t.Context(), healthy(t), up); all[0].Result != checkWarn || !strings.Contains(all[0].Reason, "pty-2 is not visible there: the host has too many") || !strings.Contains(all[0].Fix, "tether unlend pty-2") {
 		t.Errorf("a terminal that is not there: %+v", all[0])
 	}
 }

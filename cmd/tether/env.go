@@ -9,17 +9,17 @@ import (
 func envCommand(a *app) *cobra.Command {
 	var refresh, asJSON bool
 	c := &cobra.Command{
-		Use: "env", Short: "show the environment that terminals get when nobody gives them one", Args: noArgs,
-		Long: `show the environment that terminals get when nobody gives them one.
+		Use: "env", Short: "show the default environment of terminals", Args: noArgs,
+		Long: `show the default environment of terminals: the environment of your interactive login.
 
-It is that of an interactive login of yours. The daemon asks your login shell
-once; --refresh asks again, after you have changed its start-up files.`,
+Terminals get it if their caller passes no environment. The daemon reads it from your
+login shell once; --refresh reads it again after you changed the start-up files.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
 				return err
 			}
-			done := a.progress(c.Context(), "asking your login shell")
+			done := a.progress(c.Context(), "waiting for your login shell")
 			e, err := client.Environment(c.Context(), refresh)
 			done()
 			if err != nil {
@@ -34,7 +34,7 @@ once; --refresh asks again, after you have changed its start-up files.`,
 			return nil
 		},
 	}
-	c.Flags().BoolVar(&refresh, "refresh", false, "ask the login shell again")
+	c.Flags().BoolVar(&refresh, "refresh", false, "read the environment from the login shell again")
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return c
 }

@@ -1,6 +1,6 @@
 package main
 
-// escapes finds what the person types for tether itself: at the start of a line ~. detaches, ~? shows help, ~~ is one ~. Everything else
+// escapes detects the keys that are for tether itself: at the start of a line ~. detaches, ~? shows help, ~~ is one ~. Everything else
 // passes; a ~ at the start of a line waits for the next key. It is a pure state machine: pieces of any size give the same.
 type escapes struct {
 	state escapeState
@@ -14,7 +14,7 @@ const (
 	inLine
 )
 
-// escapeAction is what the person asked of tether.
+// escapeAction is the action that the person requested.
 type escapeAction uint8
 
 const (
@@ -23,9 +23,9 @@ const (
 	escapeHelp
 )
 
-const escapeHelpText = "at the start of a line:\r\n  ~.  detach, the terminal runs on\r\n  ~~  type one ~\r\n  ~?  this\r\n"
+const escapeHelpText = "at the start of a line:\r\n  ~.  detach, the terminal keeps running\r\n  ~~  type one ~\r\n  ~?  show this help\r\n"
 
-// feed takes what was typed and appends what is for the terminal to dst. After escapeDetach or escapeHelp, rest has not been looked at.
+// feed takes typed bytes and appends those for the terminal to dst. After escapeDetach or escapeHelp, rest is not processed yet.
 func (e *escapes) feed(dst, typed []byte) (send []byte, action escapeAction, rest []byte) {
 	for i, c := range typed {
 		if e.state == afterTilde {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// examples are command lines for --help and the manual pages, by command, where a command does not bring its own. A test reads each as
+// examples are command lines for --help and the manual pages, by command, for commands without their own. A test parses each of them as
 // the command does.
 var examples = map[string]string{
 	"run":               "tether run -- npm run dev\ntether run --name build --detach -- make -j8\ntether run --private -- psql",
@@ -63,25 +63,25 @@ var examples = map[string]string{
 	"help":                  "tether help config view",
 }
 
-// descriptions are longer words for commands whose name and first line do not say all.
+// descriptions are the long help texts, by command, for commands without their own.
 var descriptions = map[string]string{
-	"ls": `list the terminals: what runs, since when, whose it is, who sees it, and the URLs
-of what listens. What runs comes first, the newest first, then what has exited.
-Terminals that are declared in the configuration and do not run come last. At a
-terminal the list fits the window and leaves out what exited earlier; --all shows it.`,
-	"read": `print what a terminal has printed, as far as it is kept. At a terminal it comes with
-its colours; to a pipe or a file, with NO_COLOR or TERM=dumb, it is plain text, a line
-feed after each line. --color always keeps escape sequences, --raw every byte as it
-was printed. --follow goes on until it exits.`,
-	"commands": `list the commands that a shell in a terminal has run, with their exit statuses.
-Only shells with integration report them; docs/SHELL-INTEGRATION.md says which.`,
-	"kill": `end terminals with everything that runs in them. Programs are asked to end, and
-killed after a few seconds. A declared terminal stays down until tether up.`,
-	"status": `show the daemon, its hosts and what is lent. It answers at once whatever the network
-does: it shows what the daemon knows, and asks nobody.`,
+	"ls": `list the terminals with state, age, owner, hosts, command and the URLs of listening
+ports. Running terminals come first, newest first, then exited ones, then declared
+terminals that are not running. In an interactive terminal, the list fits the window
+and shows only the last few exited terminals; --all shows all.`,
+	"read": `print the retained output of a terminal. In an interactive terminal, the output keeps
+its colours. To a pipe or a file, or with NO_COLOR or TERM=dumb, it is plain text with
+a line feed after each line. --color always keeps escape sequences, --raw prints every
+byte unchanged. --follow continues until the terminal exits.`,
+	"commands": `list the commands that a shell in a terminal ran, with their exit statuses. Only
+shells with integration report commands; docs/SHELL-INTEGRATION.md lists them.`,
+	"kill": `end terminals and all their processes: first with a request to terminate, then, after
+a few seconds, by force. A declared terminal stays down until tether up.`,
+	"status": `show the daemon, its hosts and the shared terminals. The answer is immediate, whatever
+the state of the network: the daemon reports the state that it knows.`,
 }
 
-// addExamples gives commands what they have not said themselves.
+// addExamples adds the examples and descriptions to commands without their own.
 func addExamples(c *cobra.Command, path string) {
 	if text := examples[path]; c.Example == "" && text != "" {
 		c.Example = "  " + strings.ReplaceAll(text, "\n", "\n  ")

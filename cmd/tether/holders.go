@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// holderVerb makes this program the holder of one terminal. It is no command: it needs what agent/holder.Spawn gives it.
+	// holderVerb makes this program the holder of one terminal. People cannot use it: it needs what agent/holder.Spawn passes.
 	holderVerb = "holder"
-	// holdersVar says "off" where terminals are to run in the daemon itself and end with it, as for measuring without holders.
+	// holdersVar set to "off" makes terminals run in the daemon itself and end with it, for measurements without holders.
 	holdersVar = "TETHER_HOLDERS"
 )
 
-// holderProgram is how the daemon starts a holder, or why it does not.
+// holderProgram is the program that the daemon starts as a holder, or the reason for using none.
 func holderProgram() (p agent.Program, without string) {
 	if os.Getenv(holdersVar) == "off" {
 		return p, holdersVar + " is off"
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return p, fmt.Sprintf("this program cannot be found: %v", err)
+		return p, fmt.Sprintf("cannot find the path of this program: %v", err)
 	}
 	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, ""
 }
 
-// replace asks a daemon that runs to make way, and runs another. Replacements take turns: each ends the daemon that the one before
-// has started.
+// replace asks the running daemon to hand over its terminals, and runs another. Replacements take turns: each ends the daemon that the
+// previous one started.
 func (a *app) replace(c *cobra.Command, f daemonFlags) error {
 	client, d, err := a.client()
 	if err != nil {
@@ -77,8 +77,8 @@ func answers(ctx context.Context, d dirs.Dirs) bool {
 	return true
 }
 
-// beNext says to all commands that another daemon is about to answer, so that they wait for it. It waits for replacements that began
-// before. The caller closes what it returns.
+// beNext announces to all commands that another daemon will answer soon, so that they wait for it. It waits for replacements that began
+// earlier, at most turnTimeout. The caller closes the result.
 func (a *app) beNext(ctx context.Context, d dirs.Dirs) (*ipc.Held, error) {
 	if err := secret.Dir(d.Runtime); err != nil {
 		return nil, err
@@ -114,11 +114,11 @@ func waitEnded(ctx context.Context, d dirs.Dirs, pid int) error {
 	return nil
 }
 
-// makeWay ends a daemon that runs, and leaves its terminals running. It is no error if none runs.
+// makeWay ends the running daemon and keeps its terminals running. It is no error if no daemon runs.
 func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) error {
 	ctx, cancel := context.WithTimeout(ctx, makeWayTimeout)
 	defer cancel()
-	done := a.progress(ctx, "waiting for the daemon to make way")
+	done := a.progress(ctx, "waiting for the running daemon to hand over its terminals")
 	left, err := client.HandOver(ctx, local.HandOverRequest{Force: force})
 	done()
 	var remote *local.Error
@@ -126,7 +126,7 @@ func (a *app) makeWay(ctx context.Context, client *local.Client, force bool) err
 	case errors.Is(err, local.ErrNotRunning):
 		return nil
 	case errors.As(err, &remote) && remote.Code == local.CodeNotFound:
-		return &hinted{errors.New("the daemon that runs is too old to hand over its terminals"), "tether stop ends it, with them"}
+		return &hinted{errors.New("the running daemon is too old to hand over its terminals"), "tether stop ends the daemon and its terminals"}
 	case err != nil:
 		return err
 	}
@@ -143,7 +143,7 @@ func (a *app) startDaemon(c *cobra.Command, client *local.Client, d dirs.Dirs, f
 	return a.start(c.Context(), client, d, f.allowRoot, append(args, settingArgs(f.settings)...)...)
 }
 
-// daemonOutput is where a daemon in the background prints what goes beside its log: why it could not start, or a crash.
+// daemonOutput is the file for a background daemon's output outside its log: the reason for a failed start, or a crash.
 func daemonOutput(d dirs.Dirs) string { return filepath.Join(d.State, "daemon.out") }
 
 // launch is how a daemon is started in the background.
@@ -155,9 +155,9 @@ func launch(d dirs.Dirs) (local.Launch, error) {
 	return local.Launch{Path: self, Argv: []string{"tether", "daemon"}, Env: os.Environ(), Output: daemonOutput(d)}, nil
 }
 
-// leftText says what runs without a daemon.
+// leftText reports n terminals that run without a daemon, and what to do about them.
 func leftText(n int) string {
-	return terminals(n, "runs", "run") + " without a daemon; " + leftFix(n)
+	return terminals(n, "is running", "are running") + " without a daemon; " + leftFix(n)
 }
 
 // leftFix says what to do about n terminals that run without a daemon.
@@ -165,25 +165,25 @@ func leftFix(n int) string {
 	return "tether daemon --background resumes " + them(n) + ", tether stop ends " + them(n)
 }
 
-// startHint says what to do where no daemon runs.
+// startHint says what to do if no daemon runs.
 func startHint() string {
 	if d, err := dirs.Get(); err == nil {
-		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // what cannot be looked at is not what was asked for
+		if ids, _ := agent.LeftRunning(d); len(ids) > 0 { // an error here would only distract
 			return leftText(len(ids))
 		}
 	}
 	return "start it with: tether daemon --background (tether run and tether pair do so themselves)"
 }
 
-// keptText says what a daemon has left running.
+// keptText says how many terminals a daemon has left running.
 func keptText(n int) string {
 	if n == 0 {
-		return "no terminal was running"
+		return "no terminals were running"
 	}
 	return terminals(n, "kept", "kept") + "; the next daemon resumes " + them(n)
 }
 
-// them is what n terminals are called after they were named.
+// them is the pronoun for n terminals.
 func them(n int) string {
 	if n == 1 {
 		return "it"
@@ -191,7 +191,7 @@ func them(n int) string {
 	return "them"
 }
 
-// terminals is so many of them with a verb.
+// terminals is a number of terminals with a verb.
 func terminals(n int, one, many string) string {
 	if n == 1 {
 		return "1 terminal " + one
@@ -212,16 +212,16 @@ func stopCommand(a *app) *cobra.Command {
 	var keep, force bool
 	c := &cobra.Command{
 		Use: "stop", Short: "end the daemon and all its terminals", Args: noArgs,
-		Long: `end the daemon and all its terminals, also those that were left running without a
-daemon. With --keep the terminals run on, and the next daemon takes them up.`,
+		Long: `end the daemon and all its terminals, including terminals that run without a daemon.
+With --keep, the terminals keep running and the next daemon resumes them.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()
 			return a.stop(ctx, keep, force)
 		},
 	}
-	c.Flags().BoolVar(&keep, "keep", false, "leave the terminals running")
-	c.Flags().BoolVar(&force, "force", false, "with --keep: also if some cannot run without the daemon")
+	c.Flags().BoolVar(&keep, "keep", false, "keep the terminals running")
+	c.Flags().BoolVar(&force, "force", false, "with --keep: stop even if some terminals cannot run without the daemon")
 	return c
 }
 
@@ -267,8 +267,7 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	return err
 }
 
-// exitedLeft is what the person's exited terminals in the list have left running; agents' have left nothing, since the daemon has
-// ended it.
+// exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended those of agents' terminals.
 func exitedLeft(list local.TerminalList) []agent.Left {
 	var all []agent.Left
 	for _, t := range list.Terminals {
@@ -282,14 +281,14 @@ func exitedLeft(list local.TerminalList) []agent.Left {
 	return all
 }
 
-// sayLeft says what runs on after exited terminals.
+// sayLeft reports processes that exited terminals have left running.
 func (a *app) sayLeft(all []agent.Left) {
 	for _, left := range all {
 		if left.Processes == 1 {
-			a.notice("1 process of %s runs on", printable(left.Name, 40))
+			a.notice("1 process of %s is still running", printable(left.Name, 40))
 			continue
 		}
-		a.notice("%d processes of %s run on", left.Processes, printable(left.Name, 40))
+		a.notice("%d processes of %s are still running", left.Processes, printable(left.Name, 40))
 	}
 }
 
@@ -297,13 +296,13 @@ func (a *app) sayLeft(all []agent.Left) {
 func endedText(e agent.Ended) string {
 	var parts []string
 	if e.Terminals > 0 {
-		parts = append(parts, terminals(e.Terminals, "that had been left running was ended", "that had been left running were ended"))
+		parts = append(parts, terminals(e.Terminals, "was still running and was ended", "were still running and were ended"))
 	}
 	if e.Unread > 0 {
-		parts = append(parts, fmt.Sprintf("the last %d bytes printed there reached nobody", e.Unread))
+		parts = append(parts, fmt.Sprintf("the last %d bytes of output are lost", e.Unread))
 	}
 	if e.Agents > 0 {
-		parts = append(parts, "processes left by "+terminals(e.Agents, "of an agent were ended", "of agents were ended"))
+		parts = append(parts, "leftover processes of "+count(e.Agents, "agent terminal")+" were ended")
 	}
 	return strings.Join(parts, "; ")
 }

@@ -17,11 +17,11 @@ type pairedList struct {
 
 func hostCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
-		Use: "host", Aliases: []string{"hosts"}, Short: "list, choose, rename and forget paired hosts, and offer them tools", SuggestionsMinimumDistance: 2,
-		Long: `list, choose, rename and forget paired hosts, and offer them tools.
+		Use: "host", Aliases: []string{"hosts"}, Short: "manage paired hosts", SuggestionsMinimumDistance: 2,
+		Long: `list, choose, rename and remove paired hosts, and offer tools to their agents.
 
-Several hosts can be paired at once. tether run and tether shell lend to the default
-one unless --host or --private says otherwise.`,
+You can pair several hosts. tether run and tether shell share terminals with the
+default host, unless you pass --host or --private.`,
 		Args: func(c *cobra.Command, args []string) error { return unknownCommand(c, args) },
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
@@ -58,7 +58,7 @@ func (a *app) printHosts(all []local.HostStatus) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSTATE\tLENT\tTOOLS\tURL")
+	fmt.Fprintln(w, "NAME\tSTATE\tSHARED\tTOOLS\tURL")
 	for _, h := range all {
 		name := printable(h.Name, 0)
 		if h.Default {
@@ -71,13 +71,13 @@ func (a *app) printHosts(all []local.HostStatus) error {
 
 func hostUseCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "use NAME", Short: "make a host the default one, to which terminals are lent", Args: someArgs(1, 1, "the host's name"),
+		Use: "use NAME", Short: "set the default host, with which terminals are shared", Args: someArgs(1, 1, "the host's name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.changeHost(c, args[0], local.HostChange{Default: true})
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(a.stdout, "tether run lends to %s\n", printable(h.Name, 0))
+			_, err = fmt.Fprintf(a.stdout, "%s is the default host\n", printable(h.Name, 0))
 			return err
 		},
 	}
@@ -85,17 +85,17 @@ func hostUseCommand(a *app) *cobra.Command {
 
 func hostRetryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "retry NAME", Short: "try to reach a host now", Args: someArgs(1, 1, "the host's name"),
-		Long: `try to reach a host now.
+		Use: "retry NAME", Short: "reconnect to a host now", Args: someArgs(1, 1, "the host's name"),
+		Long: `reconnect to a host now.
 
-Links come back by themselves, those to a host that refuses this machine only after
-minutes. tether status says how each is.`,
+The daemon reconnects to hosts automatically; it waits several minutes before it
+retries a host that refused this machine. tether status shows the state of each host.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			h, err := a.changeHost(c, args[0], local.HostChange{Retry: true})
 			if err != nil {
 				return err
 			}
-			text := "%s is tried now; see tether host ls\n"
+			text := "%s is connecting; see tether host ls\n"
 			if h.State == "online" {
 				text = "%s is online\n"
 			}
@@ -107,10 +107,11 @@ minutes. tether status says how each is.`,
 
 func hostRenameCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "rename NAME NEW", Short: "give a host another name", Args: someArgs(2, 2, "the host's name and the new one"),
-		Long: `give a host another name.
+		Use: "rename NAME NEW", Short: "rename a host", Args: someArgs(2, 2, "the host's name and the new one"),
+		Long: `rename a host.
 
-Terminals are lent to a name: a host to which some are lent keeps its own.`,
+Terminals are shared with a host by name, so a host with shared terminals cannot be
+renamed.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if args[1] == "" {
 				return usage(c, "the new name is empty")
@@ -127,13 +128,14 @@ Terminals are lent to a name: a host to which some are lent keeps its own.`,
 
 func hostToolsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "tools NAME on|off", Short: "let agents at a host ask for commands here, or not", Args: someArgs(2, 2, "the host's name, and on or off"),
-		Long: `let agents at a host ask for commands here, or not.
+		Use: "tools NAME on|off", Short: "allow or forbid agents at a host to use this machine's tools", Args: someArgs(2, 2, "the host's name, and on or off"),
+		Long: `allow or forbid agents at a host to use this machine's tools.
 
-When it is on, agents in the sessions of that host are offered tools of this machine: list, read and wait for the
-terminals that are lent there, start a program in a terminal of their own, which is lent there at once, and end that.
-Each program that no rule of yours speaks of is asked about (tether approvals). It is off unless you switch it on, and
-off again when the host is paired anew.`,
+With on, agents in the host's sessions can list, read and wait for the terminals shared
+with the host. They can also start a program in a terminal of their own, which is
+shared with the host immediately, and end it. Every program that none of your rules
+matches needs your approval (tether approvals). The default is off; pairing the host
+again resets it to off.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			on := args[1] == "on"
 			if !on && args[1] != "off" {
@@ -143,9 +145,9 @@ off again when the host is paired anew.`,
 			if err != nil {
 				return err
 			}
-			text := "agents at %s are not offered this machine's tools\n"
+			text := "agents at %s may not use this machine's tools\n"
 			if on {
-				text = "agents at %s may ask for commands here; tether approvals -w shows you what they ask\n"
+				text = "agents at %s may use this machine's tools; tether approvals -w shows their requests\n"
 			}
 			_, err = fmt.Fprintf(a.stdout, text, printable(h.Name, 0))
 			return err

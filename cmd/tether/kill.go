@@ -13,13 +13,13 @@ import (
 
 func killCommand(a *app) *cobra.Command {
 	return &cobra.Command{
-		Use: "kill ID…", Short: "end terminals with everything that runs in them", Args: someArgs(1, -1, "the id or name of a terminal"),
+		Use: "kill ID…", Short: "end terminals and all their processes", Args: someArgs(1, -1, "the id or name of a terminal"),
 		RunE: func(c *cobra.Command, refs []string) error {
 			client, _, err := a.client()
 			if err != nil {
 				return err
 			}
-			done := a.progress(c.Context(), "waiting for what runs there to end")
+			done := a.progress(c.Context(), "waiting for the processes to end")
 			ended, errs := killAll(c.Context(), client, refs)
 			done()
 			for i, t := range ended {
@@ -32,7 +32,7 @@ func killCommand(a *app) *cobra.Command {
 	}
 }
 
-// killsAtOnce is how many terminals are ended at the same time: one that does not want to takes seconds.
+// killsAtOnce is how many terminals are ended concurrently: one that ignores the request to terminate takes seconds.
 const killsAtOnce = 16
 
 // killAll ends terminals; both results are in the order of refs.
@@ -54,7 +54,7 @@ func killAll(ctx context.Context, client *local.Client, refs []string) (ended []
 	return ended, errs
 }
 
-// about says which terminal an error is about.
+// about adds the name of the terminal to an error.
 func about(ref string, err error) error {
 	if ref == "" || ref == "/" { // the error quotes it
 		return err

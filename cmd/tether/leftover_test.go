@@ -86,7 +86,7 @@ func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
 		says   []string
 	}{
 		{"with a daemon", func(*mortal) {}, nil},
-		{"without a daemon", (*mortal).kill, []string{"1 terminal that had been left running was ended", "processes left by 1 terminal of an agent were ended"}},
+		{"without a daemon", (*mortal).kill, []string{"1 terminal was still running and was ended", "leftover processes of 1 agent terminal were ended"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newMortal(t)
@@ -131,7 +131,7 @@ func TestStopEndsWhatAgentsHaveLeft(t *testing.T) {
 			if len(left(mine.ID)) != 1 {
 				t.Errorf("%d processes of the person's exited terminal run on, want 1", len(left(mine.ID)))
 			}
-			for _, want := range append(c.says, "1 process of mine runs on") {
+			for _, want := range append(c.says, "1 process of mine is still running") {
 				if !strings.Contains(out, want) {
 					t.Errorf("it says %q, want %q", out, want)
 				}

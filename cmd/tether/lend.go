@@ -20,10 +20,10 @@ func lendCommand(a *app) *cobra.Command {
 	var host string
 	var during time.Duration
 	c := &cobra.Command{
-		Use: "lend ID… [--host NAME] [--for TIME]", Short: "let a host watch terminals", Args: someArgs(1, -1, "the id or name of a terminal"),
-		Long: `let a host watch terminals: what they print from now on and what is kept of
-what they printed. Nobody there can type. For a terminal that is lent already,
-this changes when the lending ends.`,
+		Use: "lend ID… [--host NAME] [--for TIME]", Short: "share terminals with a host", Args: someArgs(1, -1, "the id or name of a terminal"),
+		Long: `share terminals with a host, read-only: the host's users see the retained and the new
+output, and cannot type. For a terminal that is already shared, the command changes
+when the sharing ends.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
@@ -35,8 +35,8 @@ this changes when the lending ends.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default one")
-	c.Flags().DurationVar(&during, "for", 0, "end the lending after this `TIME`, such as 1h or 30m")
+	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default host")
+	c.Flags().DurationVar(&during, "for", 0, "stop sharing after this `TIME`, such as 1h or 30m")
 	return c
 }
 
@@ -44,15 +44,15 @@ func unlendCommand(a *app) *cobra.Command {
 	var host string
 	var all bool
 	c := &cobra.Command{
-		Use: "unlend ID…|--all [--host NAME]", Short: "end the lending of terminals", Args: someArgs(0, -1, ""),
-		Long: `end the lending of terminals. Nothing of what they print is sent from then on, and
-the hosts are told to dispose of what they have. The terminals run on.`,
+		Use: "unlend ID…|--all [--host NAME]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
+		Long: `stop sharing terminals. The daemon sends no more of their output and asks the hosts to
+delete the output that they have. The terminals keep running.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			switch {
 			case all && len(refs) > 0:
-				return usage(c, "it takes either terminals or --all")
+				return usage(c, "name terminals or pass --all, not both")
 			case !all && len(refs) == 0:
-				return usage(c, "it needs the id or name of a terminal, or --all")
+				return usage(c, "missing argument: the id or name of a terminal, or --all")
 			case !all:
 				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
 					return client.Unlend(c.Context(), ref, host)
@@ -77,7 +77,7 @@ the hosts are told to dispose of what they have. The terminals run on.`,
 	return c
 }
 
-// each does something with every terminal that is named and says to whom it is lent then.
+// each calls do for every named terminal and prints with whom it is shared afterwards.
 func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal, error)) error {
 	client, _, err := a.client()
 	if err != nil {
@@ -95,10 +95,10 @@ func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal
 	return errors.Join(errs...)
 }
 
-// lentPhrase says to whom a terminal is lent and until when.
+// lentPhrase says with whom a terminal is shared, and until when.
 func lentPhrase(t local.Terminal) string {
 	if len(t.Loans) == 0 {
-		return "is lent to nobody"
+		return "is not shared"
 	}
 	var hosts []string
 	for _, l := range t.Loans {
@@ -108,10 +108,10 @@ func lentPhrase(t local.Terminal) string {
 		}
 		hosts = append(hosts, text)
 	}
-	return "is lent to " + strings.Join(hosts, ", ")
+	return "is shared with " + strings.Join(hosts, ", ")
 }
 
-// clock is a time as a person reads it: with the day only if it is not today.
+// clock formats a time for people, with the date only if it is not today.
 func clock(at time.Time) string {
 	at = at.Local()
 	if now := time.Now(); at.YearDay() == now.YearDay() && at.Year() == now.Year() {
@@ -120,8 +120,8 @@ func clock(at time.Time) string {
 	return at.Format("2006-01-02 15:04")
 }
 
-// lentText is to whom a terminal is lent, as a list shows it: host, since when, for how long yet, and how many watch where the host says
-// so.
+// lentText says in a list with whom a terminal is shared: the host, since when, the time left, and the number of watchers if the host
+// reports it.
 func lentText(t local.Terminal) string {
 	switch {
 	case t.Private:
@@ -153,10 +153,10 @@ func lentText(t local.Terminal) string {
 	return strings.Join(hosts, ", ")
 }
 
-// loanStates say in a list what keeps a lent terminal from being at its host.
-var loanStates = map[string]string{local.LoanPending: "to be lent", local.LoanOffline: "offline", local.LoanRefused: "refused"}
+// loanStates say in a list why a host does not have a shared terminal.
+var loanStates = map[string]string{local.LoanPending: "pending", local.LoanOffline: "offline", local.LoanRefused: "refused"}
 
-// lentCount is how many of the terminals that are lent to a host it has.
+// lentCount is how many terminals are shared with a host, and how many of them the host has if that differs.
 func lentCount(h local.HostStatus) string {
 	there := 0
 	for _, l := range h.Lent {
@@ -170,7 +170,7 @@ func lentCount(h local.HostStatus) string {
 	return fmt.Sprintf("%d of %d", there, len(h.Lent))
 }
 
-// visibleText says who can watch a terminal that is lent, and where nobody can yet.
+// visibleText says who can watch a shared terminal, and which hosts cannot yet.
 func visibleText(t local.Terminal) string {
 	var visible, lent, more []string
 	for _, l := range t.Loans {
@@ -182,9 +182,9 @@ func visibleText(t local.Terminal) string {
 		switch l.State {
 		case local.LoanOffline:
 			lent = append(lent, host+until)
-			more = append(more, host+" is offline: output is sent when it is back")
+			more = append(more, host+" is offline; output is sent when it reconnects")
 		case local.LoanRefused:
-			more = append(more, "is not visible to "+host+", which does not take it: tether status says why and when it is tried again")
+			more = append(more, "is not visible to "+host+", which refuses it; tether status shows the reason and the next attempt")
 		default:
 			visible = append(visible, host+until+watchingText(l))
 		}
@@ -194,7 +194,7 @@ func visibleText(t local.Terminal) string {
 		parts = append(parts, "is visible to "+strings.Join(visible, ", "))
 	}
 	if len(lent) > 0 {
-		parts = append(parts, "is lent to "+strings.Join(lent, ", "))
+		parts = append(parts, "is shared with "+strings.Join(lent, ", "))
 	}
 	return strings.Join(append(parts, more...), "; ")
 }
@@ -210,23 +210,23 @@ func watchingText(l local.Loan) string {
 	return "" // the host does not say
 }
 
-// sayLent tells a person who takes a terminal in hand who can watch, unless they have switched that off.
+// sayLent tells a person who attaches to a terminal who can watch it, unless lend.notice is off.
 func (a *app) sayLent(t local.Terminal) {
 	if len(t.Loans) > 0 && tty.Is(a.stdin) && tty.Is(a.stdout) && wantsLent() {
 		a.notice("%s %s; stop sharing: tether unlend %s", nameOf(t), visibleText(t), t.ID)
 	}
 }
 
-// sayOffline says which of the hosts that a terminal is lent to are not there.
+// sayOffline names the offline hosts with which a terminal is shared.
 func (a *app) sayOffline(t local.Terminal) {
 	for _, l := range t.Loans {
 		if l.State == local.LoanOffline {
-			a.notice("%s is offline: output is sent when it is back", printable(l.Host, 70))
+			a.notice("%s is offline; output is sent when it reconnects", printable(l.Host, 70))
 		}
 	}
 }
 
-// wantsLent reports whether the person wants to be told who can watch what they have in hand.
+// wantsLent reports whether lend.notice is on.
 func wantsLent() bool {
 	d, err := dirs.Get()
 	if err != nil {

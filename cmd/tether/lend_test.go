@@ -47,7 +47,7 @@ func TestLentIsSaid(t *testing.T) {
 	command(t, "unlend", "web")
 	p.types("x\r")
 	p.exits(3)
-	if strings.Contains(p.shown(), "is lent to") {
+	if strings.Contains(p.shown(), "is shared with") {
 		t.Errorf("although it is switched off: %q", p.shown())
 	}
 }

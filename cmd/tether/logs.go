@@ -22,12 +22,12 @@ func logsCommand(a *app) *cobra.Command {
 	var level string
 	c := &cobra.Command{
 		Use: "logs", Short: "show the daemon's log", Args: noArgs,
-		Long: `show the daemon's log. It holds no terminal's output or input, and no secret.
+		Long: `show the daemon's log. It contains no terminal output or input, and no secrets.
 
-It is kept up to 5 MiB, and as much again as daemon.log.1 beside it; tether status
---json names the file. --json prints the lines as they are in it, one JSON object
-each. --set-level changes how much is logged, until the daemon ends; what is
-configured as daemon.log_level holds from the next start.`,
+A log file grows up to 5 MiB and then becomes daemon.log.1; tether status --json prints
+the path. --json prints the lines of the file, one JSON object each. --set-level
+changes the log level until the daemon ends; the configured daemon.log_level applies
+again at the next start.`,
 		Example: "  tether logs -f\n  tether logs --set-level debug -f\n  tether logs -n 1000 --json | jq 'select(.level == \"error\")'",
 		RunE: func(c *cobra.Command, _ []string) error {
 			if lines < 1 {
@@ -46,7 +46,7 @@ configured as daemon.log_level holds from the next start.`,
 				if err != nil {
 					return err
 				}
-				a.notice("the daemon logs from %s on, until it ends", set.Level)
+				a.notice("the log level is %s until the daemon ends", set.Level)
 				if !follow && !c.Flags().Changed("lines") {
 					return nil
 				}
@@ -58,21 +58,21 @@ configured as daemon.log_level holds from the next start.`,
 			return tail(c.Context(), w, agent.LogPath(d), lines, follow)
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on until interrupted")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing new lines until interrupted")
 	c.Flags().IntVarP(&lines, "lines", "n", 50, "the last `N` lines")
-	c.Flags().BoolVar(&asJSON, "json", false, "print the lines as they are kept: JSON")
-	c.Flags().StringVar(&level, "set-level", "", "have the daemon log what is of this `LEVEL` or above: debug, info, warn or error")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the lines of the file: JSON")
+	c.Flags().StringVar(&level, "set-level", "", "set the daemon's log `LEVEL`: debug, info, warn or error")
 	return c
 }
 
-// logText makes lines of JSON fit for reading: time, level, message, then the rest by name.
+// logText formats lines of JSON for people: time, level, message, then the other fields by name.
 type logText struct {
 	out     io.Writer
 	colours bool
 	rest    []byte // the beginning of a line
 }
 
-// maxLogLine bounds a line that is waited for, in bytes.
+// maxLogLine bounds an incomplete line, in bytes; a longer one is printed in parts.
 const maxLogLine = 256 << 10
 
 // Write implements io.Writer; pieces may be of any size.
@@ -90,7 +90,7 @@ func (l *logText) Write(p []byte) (int, error) {
 	}
 }
 
-// line is one line as text; what is no JSON object stays as it is.
+// line formats one line. A line that is no JSON object stays unchanged.
 func (l *logText) line(raw []byte) string {
 	var fields map[string]any
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -113,7 +113,7 @@ func (l *logText) line(raw []byte) string {
 	return text
 }
 
-// coloured is a level in the width of all, in its colour.
+// coloured pads a level to a common width and colours it.
 func (l *logText) coloured(level string) string {
 	colour := map[string]string{"warn": "33", "error": "31", "debug": "2"}[level]
 	text := fmt.Sprintf("%-5s", printable(level, 10))
@@ -123,7 +123,7 @@ func (l *logText) coloured(level string) string {
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"
 }
 
-// logValue quotes what would not be told from the rest of the line.
+// logValue quotes a value that would be ambiguous in the line.
 func logValue(v any) string {
 	s, ok := v.(string)
 	if !ok {

@@ -41,15 +41,15 @@ func lsCommand(a *app) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	c.Flags().BoolVarP(&everything, "all", "a", false, "also those that exited earlier, which a list at a terminal leaves out")
+	c.Flags().BoolVarP(&everything, "all", "a", false, "include all exited terminals; an interactive list shows only the last few")
 	return c
 }
 
-// shownExited is how many terminals that have exited a list at a terminal shows.
+// shownExited is how many exited terminals an interactive list shows.
 const shownExited = 5
 
-// printTerminals lists the terminals, then those that are declared and do not run. At a terminal it fits the window, and only the newest
-// of those that have exited are listed, unless all are asked for.
+// printTerminals lists the terminals, then the declared ones that are not running. An interactive list fits the window, and shows only the
+// newest exited terminals unless all is set.
 func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, all bool) error {
 	if len(list)+len(declared) == 0 {
 		a.notice("no terminals; start one with: tether run -- CMD")
@@ -63,7 +63,7 @@ func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, a
 			list, hidden = foldExited(list, shownExited)
 		}
 	}
-	t := columns{least: []int{0, 8, 0, 0, 6, 8, 10}, rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "LENT TO", "COMMAND"}}}
+	t := columns{least: []int{0, 8, 0, 0, 6, 8, 10}, rows: [][]string{{"ID", "NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"}}}
 	for _, x := range list {
 		state, since := stateOf(x)
 		t.rows = append(t.rows, []string{x.ID, printable(x.Name, 0), state, ago(time.Since(since)), ownerOf(x), lentText(x),
@@ -77,7 +77,7 @@ func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, a
 	}
 	_, err := fmt.Fprintln(a.stdout, strings.Join(t.lines(width), "\n"))
 	if hidden > 0 {
-		a.notice("%s exited earlier: tether ls --all", count(hidden, "more terminal"))
+		a.notice("%s not shown: tether ls --all", count(hidden, "older exited terminal"))
 	}
 	return err
 }
@@ -85,7 +85,7 @@ func (a *app) printTerminals(list []local.Terminal, declared []local.Declared, a
 // maxCommand is how many characters of a command line a list shows.
 const maxCommand = 60
 
-// foldExited leaves out all but the first few of the terminals that have exited.
+// foldExited drops all but the first most of the exited terminals.
 func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden int) {
 	for _, t := range list {
 		if t.Exit != nil {
@@ -99,7 +99,7 @@ func foldExited(list []local.Terminal, most int) (shown []local.Terminal, hidden
 	return shown, hidden
 }
 
-// count is a number with its noun, which takes an s.
+// count is a number with its noun, whose plural takes an s.
 func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -107,7 +107,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// stateOf is how a terminal is, and since when.
+// stateOf is the state of a terminal, and since when it has it.
 func stateOf(t local.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
@@ -118,7 +118,7 @@ func stateOf(t local.Terminal) (state string, since time.Time) {
 	return "running", t.Started
 }
 
-// ownerOf is whose a terminal is: "you", or the agent's name.
+// ownerOf is the owner of a terminal: "you", or the agent's name.
 func ownerOf(t local.Terminal) string {
 	if t.Owner == term.User.String() {
 		return "you"
@@ -126,7 +126,7 @@ func ownerOf(t local.Terminal) string {
 	return printable(strings.TrimPrefix(t.Owner, "agent "), 24)
 }
 
-// awaiting says how many commands of agents the person is asked about.
+// awaiting says how many commands of agents await the person's approval.
 func awaiting(n int) string {
 	if n == 1 {
 		return "1 agent command awaits approval"

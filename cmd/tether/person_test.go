@@ -167,7 +167,7 @@ func TestDetachAndComeBack(t *testing.T) {
 	p.types("one\r")
 	p.sees("<one>")
 	p.types("~?")
-	p.sees("detach, the terminal runs on")
+	p.sees("detach, the terminal keeps running")
 	p.types("~~two\r")
 	p.sees("<~two>")
 	p.types("~.")

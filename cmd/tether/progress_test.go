@@ -32,7 +32,7 @@ func TestWhatIsWaitedForIsSaid(t *testing.T) {
 	}{
 		{"pair --without-token ws://" + silent.Addr().String(), "contacting the host…", "\x03", 130},
 		{"watch --without-token ws://" + silent.Addr().String(), "connecting to the host…", "\x03", 130},
-		{"kill deaf", "waiting for what runs there to end…", "", 0},
+		{"kill deaf", "waiting for the processes to end…", "", 0},
 		{"stop", "waiting for the daemon to end…", "", 0},
 	} {
 		t.Run(c.line, func(t *testing.T) {

@@ -163,9 +163,9 @@ func TestPersonIsToldThatNobodyCame(t *testing.T) {
 	p := sit(t, "run", "--private", "--name", "left", "--", "does", "print:ready", "after:1h")
 	p.sees("ready")
 	m.kill()
-	p.sees("none has come back within 1s", "tether daemon --background; tether attach pty-")
+	p.sees("no daemon has started within 1s", "tether daemon --background; tether attach pty-")
 	p.exits(254)
-	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminal runs without a daemon") {
+	if out, status := command(t, "status"); status != 3 || !strings.Contains(out, "1 terminal is running without a daemon") {
 		t.Errorf("status %d: %s", status, out)
 	}
 	m.start("daemon")

@@ -245,7 +245,7 @@ func (s *session) visible(hosts []string) string {
 			return visibleText(t)
 		}
 	}
-	return "is lent to " + printable(strings.Join(hosts, ", "), 200)
+	return "is shared with " + printable(strings.Join(hosts, ", "), 200)
 }
 
 // sayLent says what lent has to say, as soon as no program has the whole screen, and not within a control sequence.

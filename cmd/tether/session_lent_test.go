@@ -9,7 +9,7 @@ import (
 // cut in.
 func TestLentIsSaidBetweenSequences(t *testing.T) {
 	a, printed := printing(t)
-	s := &session{app: a, id: "pty-a", name: "web", unsaid: "is lent to lab from now on"}
+	s := &session{app: a, id: "pty-a", name: "web", unsaid: "is shared with lab"}
 	for _, piece := range []string{"\x1b", "[3", "1m\x1b[?1049h", "screen\x1b[?1049l\x1b["} {
 		_, _ = s.modes.Write([]byte(piece))
 		if s.sayLent(); printed() != "" {
@@ -17,7 +17,7 @@ func TestLentIsSaidBetweenSequences(t *testing.T) {
 		}
 	}
 	_, _ = s.modes.Write([]byte("0mtext"))
-	if s.sayLent(); !strings.Contains(printed(), "web is lent to lab") {
+	if s.sayLent(); !strings.Contains(printed(), "web is shared with lab") {
 		t.Errorf("it says %q", printed())
 	}
 	said := printed()

@@ -96,7 +96,7 @@ func TestSetupAgents(t *testing.T) {
 	if out, status = command(t, "setup", "agents", "codex", "zed"); status != 0 || strings.Count(out, "already configured") != 2 {
 		t.Errorf("again: status %d\n%s", status, out)
 	}
-	if out, _ = command(t, "doctor"); !strings.Contains(out, "these know tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||
+	if out, _ = command(t, "doctor"); !strings.Contains(out, "configured for tether: Claude Code, Codex, Gemini CLI, OpenCode, Cursor, VS Code, Zed") ||
 		!strings.Contains(out, "unknown: Kimi Code") {
 		t.Errorf("doctor says\n%s", out)
 	}

@@ -112,7 +112,7 @@ func TestCommandsTellOfTerminalsWithoutADaemon(t *testing.T) {
 	m.spawn(local.SpawnRequest{Command: []string{"sleep", "998"}, Name: "two", Private: true})
 	m.kill()
 	commands := [][]string{{"ls"}, {"read", "one"}, {"kill", "one"}, {"lend", "one"}, {"ports", "one"}, {"attach", "one"}}
-	const left = "2 terminals run without a daemon; tether daemon --background resumes them, tether stop ends them"
+	const left = "2 terminals are running without a daemon; tether daemon --background resumes them, tether stop ends them"
 	for _, c := range append(commands, []string{"status"}, []string{"doctor"}) {
 		out, status := everything(m.home, c...)
 		if strings.Count(out, "without a daemon") != 1 || c[0] != "doctor" && !strings.Contains(out, left) {

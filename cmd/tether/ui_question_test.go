@@ -19,7 +19,7 @@ func TestUIQuestionIsNotAllShown(t *testing.T) {
 	if m = press(m, "y"); len(f.acts) > 0 || m.asking != askApprove {
 		t.Errorf("did %q", f.acts)
 	}
-	if text := strings.Join(approvalText(f.state.questions[0], 0), "\n"); !strings.Contains(text, "rm -rf") || strings.Contains(text, "bytes more") {
+	if text := strings.Join(approvalText(f.state.questions[0], 0), "\n"); !strings.Contains(text, "rm -rf") || strings.Contains(text, "more bytes") {
 		t.Error("asked for by its id, it is not shown in full")
 	}
 	f = threeTerminals()

@@ -41,7 +41,7 @@ func (m *uiModel) picture() string {
 	}
 	room := m.room()
 	list, hidden := m.listed(room / 2)
-	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "OWNER", "LENT TO", "COMMAND"))}, list...)
+	lines := append([]string{m.summary(), m.bold("  " + uiColumns("NAME", "STATE", "SINCE", "OWNER", "SHARED WITH", "COMMAND"))}, list...)
 	if hidden > 0 {
 		lines[1] += fmt.Sprintf("  (%d more)", hidden)
 	}

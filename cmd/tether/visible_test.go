@@ -16,11 +16,11 @@ func TestWhatIsSaidOfALoan(t *testing.T) {
 	}{
 		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
 		{[]local.Loan{{Host: "lab", State: local.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
-		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (to be lent)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is lent to lab; lab is offline: output is sent when it is back", "lab (offline)"},
-		{[]local.Loan{{Host: "lab", State: local.LoanRefused}}, "is not visible to lab, which does not take it: tether status says why and when it is tried again", "lab (refused)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is shared with lab; lab is offline; output is sent when it reconnects", "lab (offline)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanRefused}}, "is not visible to lab, which refuses it; tether status shows the reason and the next attempt", "lab (refused)"},
 		{[]local.Loan{{Host: "a", State: local.LoanThere, Observers: &two}, {Host: "b", State: local.LoanOffline}},
-			"is visible to a (2 watching); is lent to b; b is offline: output is sent when it is back", "a (2 watching), b (offline)"},
+			"is visible to a (2 watching); is shared with b; b is offline; output is sent when it reconnects", "a (2 watching), b (offline)"},
 	} {
 		now := time.Now()
 		for i := range c.loans {
