@@ -26,6 +26,9 @@ const maxMessage = 128 << 20 // bytes
 // dozen, a session's tools some thousand.
 const maxValues = 32 << 10
 
+// maxReplies bounds the replies that wait for a client, with a request's answer on top: while there are more, it is not read from.
+const maxReplies = 16 << 10 // bytes
+
 // maxDirect bounds the envelopes that wait for one connection alone.
 const maxDirect = 64
 
@@ -33,9 +36,10 @@ var errTooManyConnections = errors.New("host: too many connections")
 
 // remote is what is known of the other end of a connection before it has said anything.
 type remote struct {
-	name      string    // for the log
-	principal Principal // who was authenticated
-	taken     *uptake   // of its socket; nil if unknown
+	name       string      // for the log
+	principal  Principal   // who was authenticated
+	taken      *uptake     // of its socket; nil if unknown
+	recvMemory *recvMemory // what it has of the receive buffers; nil if those are not its own
 }
 
 // conn is one connection. Its peer's read goroutine handles requests; its write goroutine pulls what is to be sent.
@@ -82,7 +86,12 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
 		c.close(closeSilent, "the client sent nothing for too long")
 	}}
-	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues})
+	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
+		ControlBytes: maxReplies})
+	if r.recvMemory != nil {
+		r.recvMemory.late = func() { c.close(closePolicy, "a message took too long to arrive") }
+		defer r.recvMemory.Release()
+	}
 	if err := h.open(c); err != nil {
 		_ = c.peer.CloseReason(closePolicy, err.Error()) // it ends either way
 		return err
@@ -271,13 +280,18 @@ var methods = map[string]method{
 }
 
 // Handle implements jsonrpc.Handler.
-func (c *conn) Handle(_ context.Context, r *jsonrpc.Request) {
+func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
+	done, err := c.decoding(ctx, r.Params)
+	if err != nil {
+		return // the connection has ended
+	}
+	defer done()
 	if r.IsNotification() {
 		c.notified(r)
 		return
 	}
 	m, ok := methods[r.Method]
-	err := error(jsonrpc.MethodNotFound(r.Method))
+	err = jsonrpc.MethodNotFound(r.Method)
 	switch {
 	case c.h.refuses(r):
 		err = errGoingAway

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"tether/ahp"
 )
@@ -121,10 +122,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 // act takes every other action on a terminal.
 func (c *conn) act(d *ahp.Dispatch) {
 	h := c.h
-	a, err := ahp.DecodeAction(d.Action)
-	if err == nil {
-		err = ahp.ValidateAction(a)
-	}
+	a, err := decodeAction(d)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.actSessionLocked(d, a, err) {
@@ -148,6 +146,19 @@ func (c *conn) act(d *ahp.Dispatch) {
 	if reason != "" {
 		c.refuseLocked(d, reason)
 	}
+}
+
+// decodeAction decodes and checks the action. That of the root's is left as it is: clients may not dispatch it on another channel, and
+// decoded its list of terminals could take much more memory than any other message.
+func decodeAction(d *ahp.Dispatch) (ahp.Action, error) {
+	if strings.HasPrefix(d.Kind, "root/") {
+		return ahp.UnknownAction{Kind: d.Kind}, nil
+	}
+	a, err := ahp.DecodeAction(d.Action)
+	if err == nil {
+		err = ahp.ValidateAction(a)
+	}
+	return a, err
 }
 
 // origin names d in the envelope that answers it.

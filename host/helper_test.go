@@ -62,7 +62,7 @@ func testHost(t testing.TB, o host.Options) *host.Host {
 
 // steadyHost is testHost outside of bubbles: what a test does not ask for does not come due because the machine stands still.
 func steadyHost(t testing.TB, o host.Options) *host.Host {
-	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.Patience} {
+	for _, limit := range []*time.Duration{&o.Grace, &o.StallTime, &o.SilenceTime, &o.HandshakeTime, &o.ArrivalTime, &o.Patience} {
 		*limit = cmp.Or(*limit, time.Hour)
 	}
 	return testHost(t, o)

@@ -29,6 +29,7 @@ type Host struct {
 	logLimit  authLimiter // refusals of other kinds that are written down
 	agents    mcp.Servers // for each principal that came
 	logins    logins
+	messages  *messageMemory
 	renders   chan struct{} // holds as many as are rendering a terminal for a download
 	scripts   bool          // the page was built with all that its scripts need; without, it is the plain one
 
@@ -61,6 +62,7 @@ func New(o Options) *Host {
 		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
 		agents:    mcp.Servers{Max: maxAgents},
 		logins:    logins{store: o.Logins, log: *o.Logger},
+		messages:  newMessageMemory(o.ArrivalTime),
 		renders:   make(chan struct{}, maxRenders),
 		scripts:   web.Complete(),
 		terminals: make(map[string]*terminal),

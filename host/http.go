@@ -40,9 +40,9 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, why.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	tracked := &trackedWriter{ResponseWriter: w}
+	tracked, in := &trackedWriter{ResponseWriter: w}, h.newRecvMemory(p)
 	ch, err := wsconn.Accept(tracked, r, wsconn.Options{
-		ReadLimit: h.opts.MaxFrame, OriginChecked: true,
+		ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in,
 		WriteTimeout: writeTimeout, // the guard knows better who has stalled
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Not with h.ctx: Close ends each connection by a word, which the end of its context would overtake.
-	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress()}) // logged there
+	_ = h.serve(context.Background(), ch, remote{name: r.RemoteAddr, principal: p, taken: tracked.progress(), recvMemory: in}) // logged there
 }
 
 // serveDoors serves what is no WebSocket.

@@ -42,6 +42,8 @@ type Options struct {
 	SilenceTime time.Duration
 	// HandshakeTime is how long a new connection may take to initialize or reconnect; 0 means 30 s.
 	HandshakeTime time.Duration
+	// ArrivalTime is how long a message of more than 16 KiB may take to arrive, and again as long beyond 128 KiB; 0 means 30 s.
+	ArrivalTime time.Duration
 
 	// Scrollback is the recorded text kept per terminal, in bytes; 0 means 1 MiB.
 	Scrollback int
@@ -84,6 +86,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Patience, time.Second)
 	setDefault(&o.SilenceTime, 30*time.Second)
 	setDefault(&o.HandshakeTime, 30*time.Second)
+	setDefault(&o.ArrivalTime, 30*time.Second)
 	setDefault(&o.Scrollback, 1<<20)
 	setDefault(&o.MaxMemory, 1<<30)
 	setDefault(&o.LogBytes, 512<<10)

@@ -24,17 +24,24 @@ const (
 	closeTimeout = 2 * time.Second
 
 	// firstBuffer is the size in bytes of a new receive buffer, enough for a
-	// message of about one frame of output; keptBuffer is the largest that
-	// is used again.
+	// message of about one frame of output.
 	firstBuffer = 16 << 10
-	keptBuffer  = 128 << 10
 )
+
+// MediumBuffer is the size in bytes of the buffer of a message that is longer
+// than 16 KiB, and the largest that is used again. Longer ones have up to the
+// read limit.
+const MediumBuffer = 128 << 10
 
 // Options are the settings of a [Conn]. Zero values mean the defaults.
 type Options struct {
 	// ReadLimit bounds a received message in bytes, after decompression.
 	// Beyond it the connection is closed with 1009. Default 1 MiB.
 	ReadLimit int64
+
+	// Memory, if not nil, is asked before a receive buffer becomes larger
+	// than 16 KiB. It is for this connection alone.
+	Memory Memory
 
 	// WriteTimeout bounds each write to the socket (at most 64 KiB unless a
 	// message is larger): a connection that does not take it in time is
@@ -64,6 +71,21 @@ type Options struct {
 	OriginChecked bool
 }
 
+// A Memory bounds what the receive buffers of several connections hold. Its
+// methods are called by the goroutine that receives.
+type Memory interface {
+	// Reserve waits until the connection may hold n more bytes: MediumBuffer,
+	// and later about the read limit for a message that is longer still. It
+	// returns when ctx ends, which the connection's end does; an error ends
+	// the connection.
+	Reserve(ctx context.Context, n int) error
+	// Arrived says that the message for which bytes were reserved is there.
+	Arrived()
+	// Release gives back all that was reserved, if anything was. After the
+	// last Recv, the caller does that.
+	Release()
+}
+
 func (o Options) withDefaults() Options {
 	if o.ReadLimit <= 0 {
 		o.ReadLimit = defaultReadLimit
@@ -88,22 +110,34 @@ type Conn struct {
 	ws    *websocket.Conn
 	link  *link
 	limit int64
+	mem   Memory         // nil if there is no bound
 	skew  *time.Duration // nil if the server did not say what time it is
 
-	closed atomic.Bool // by this side; decides what Recv reports
-	buf    *[]byte     // owned by the receiver: what the last Recv returned
+	open   context.Context // ends with the connection
+	ended  func()          // ends it
+	closed atomic.Bool     // by this side; decides what Recv reports
+	buf    *[]byte         // owned by the receiver: what the last Recv returned
 }
 
-// buffers are receive buffers, so that a connection on which nothing arrives
-// holds none.
-var buffers = sync.Pool{New: func() any {
-	b := make([]byte, 0, firstBuffer)
-	return &b
-}}
+// buffers and mediumBuffers are receive buffers, so that a connection on which
+// nothing arrives holds none.
+var (
+	buffers       = bufferPool(firstBuffer)
+	mediumBuffers = bufferPool(MediumBuffer)
+)
+
+func bufferPool(size int) *sync.Pool {
+	return &sync.Pool{New: func() any {
+		b := make([]byte, 0, size)
+		return &b
+	}}
+}
 
 func newConn(ws *websocket.Conn, l *link, o Options) *Conn {
 	ws.SetReadLimit(o.ReadLimit)
-	return &Conn{ws: ws, link: l, limit: o.ReadLimit}
+	c := &Conn{ws: ws, link: l, limit: o.ReadLimit, mem: o.Memory}
+	c.open, c.ended = context.WithCancel(context.Background())
+	return c
 }
 
 // ClockSkew returns how far the server's clock was ahead of this machine's when the connection was dialed, to about a second and the
@@ -167,16 +201,17 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
 	}
-	if c.buf != nil && cap(*c.buf) <= keptBuffer {
-		buffers.Put(c.buf)
-	}
-	c.buf = nil
+	c.drop()
 	_, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
 	if err == nil {
 		c.buf = buffers.Get().(*[]byte)
-		if *c.buf, err = readAll(r, (*c.buf)[:0]); err == nil {
+		if err = c.readAll(r); err == nil {
+			if c.mem != nil && cap(*c.buf) > firstBuffer {
+				c.mem.Arrived()
+			}
 			return *c.buf, nil
 		}
+		c.drop()
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -184,24 +219,76 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	return nil, c.recvError(err)
 }
 
-// readAll appends all of r to buf.
-func readAll(r io.Reader, buf []byte) ([]byte, error) {
+// drop gives the receive buffer back.
+func (c *Conn) drop() {
+	if c.buf == nil {
+		return
+	}
+	recycle(c.buf)
+	c.buf = nil
+	if c.mem != nil {
+		c.mem.Release()
+	}
+}
+
+func recycle(buf *[]byte) {
+	*buf = (*buf)[:0]
+	switch cap(*buf) {
+	case firstBuffer:
+		buffers.Put(buf)
+	case MediumBuffer:
+		mediumBuffers.Put(buf)
+	}
+}
+
+// readAll appends all of r to the receive buffer.
+func (c *Conn) readAll(r io.Reader) error {
 	for {
-		if len(buf) == cap(buf) {
-			grown := make([]byte, len(buf), 2*cap(buf))
-			copy(grown, buf)
-			buf = grown
+		if len(*c.buf) == cap(*c.buf) {
+			if err := c.grow(); err != nil {
+				return err
+			}
 		}
+		buf := *c.buf
 		n, err := r.Read(buf[len(buf):cap(buf)])
-		buf = buf[:len(buf)+n]
+		*c.buf = buf[:len(buf)+n]
 		if err == io.EOF {
-			return buf, nil
+			return nil
 		}
 		if err != nil {
-			return buf, err
+			return err
 		}
 	}
 }
+
+// grow makes the receive buffer larger, once there is room for that.
+func (c *Conn) grow() error {
+	old := *c.buf
+	if c.mem != nil && cap(old) <= MediumBuffer {
+		n := MediumBuffer
+		if cap(old) == MediumBuffer {
+			n = c.longest()
+		}
+		if err := c.mem.Reserve(c.open, n); err != nil {
+			return err
+		}
+	}
+	var grown *[]byte
+	if cap(old) < MediumBuffer {
+		grown = mediumBuffers.Get().(*[]byte)
+	} else {
+		long := make([]byte, 0, min(2*cap(old), c.longest()))
+		grown = &long
+	}
+	*grown = append(*grown, old...)
+	recycle(c.buf)
+	c.buf = grown
+	return nil
+}
+
+// longest is the size of the buffer for the longest message, whose end is
+// seen where one byte more could come.
+func (c *Conn) longest() int { return max(int(c.limit)+1, 2*MediumBuffer) }
 
 // recvError maps what the library reports to what Recv promises.
 func (c *Conn) recvError(err error) error {
@@ -247,6 +334,7 @@ func (c *Conn) Close() error {
 
 // abort ends everything that is under way.
 func (c *Conn) abort() {
+	c.ended()
 	_ = c.link.Conn.Close() // first: what follows waits for those who write
 	_ = c.ws.CloseNow()
 }

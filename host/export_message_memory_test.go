@@ -1,0 +1,53 @@
+package host
+
+import (
+	"context"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+)
+
+// Lock keeps the host from doing anything until the function it returns is called.
+func (h *Host) Lock() (unlock func()) {
+	h.mu.Lock()
+	return h.mu.Unlock
+}
+
+// share is how much of a budget is used, in bytes, and how many wait for more.
+func share(b *budget) (used, waiting int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range b.used {
+		used += n
+	}
+	return used, len(b.waiting)
+}
+
+// Decoding is how many bytes decoded messages are thought to take, and how many messages wait to be decoded.
+func (h *Host) Decoding() (bytes, waiting int) { return share(&h.messages.decoded) }
+
+// Receiving is how many bytes receive buffers have beside their first 16 KiB, and how many wait for one.
+func (h *Host) Receiving() (bytes, waiting int) {
+	medium, m := share(&h.messages.medium)
+	long, l := share(&h.messages.long)
+	return medium + long, m + l
+}
+
+// Arrival receives a longer message that arrives after the given time, in pieces if it is very long, and reports whether that was too
+// late. It runs in a bubble.
+func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {
+	in := h.newRecvMemory(Principal{Name: "m"})
+	var fired atomic.Bool
+	in.late = func() { fired.Store(true) }
+	defer in.Release()
+	_ = in.Reserve(context.Background(), 128<<10)
+	time.Sleep(after)
+	if veryLong {
+		_ = in.Reserve(context.Background(), 1<<20)
+		time.Sleep(after)
+	}
+	in.Arrived()
+	time.Sleep(time.Hour)
+	synctest.Wait()
+	return fired.Load()
+}
