@@ -1,6 +1,10 @@
 package host
 
-import "tether/jsonrpc"
+import (
+	"golang.org/x/time/rate"
+
+	"tether/jsonrpc"
+)
 
 const (
 	createBurst = 256 // terminals that a machine makes at once, or as many as it may have
@@ -17,8 +21,8 @@ var errTooManyOfName = jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many connecti
 // as many as there are tokens. Guarded by the host's mutex.
 type account struct {
 	conns, terminals int
-	asking           int    // requests under way at the doors for agents and people
-	creates          bucket // terminals that a machine may make
+	asking           int           // requests under way at the doors for agents and people
+	creates          *rate.Limiter // terminals that a machine may make
 }
 
 // accountLocked is the account of a principal, nil for who holds the host's own token.
@@ -28,13 +32,13 @@ func (h *Host) accountLocked(p Principal) *account {
 	}
 	a := h.accounts[p.Name]
 	if a == nil {
-		a = &account{}
+		a = &account{creates: rate.NewLimiter(createRate, h.createBurst())}
 		h.accounts[p.Name] = a
 	}
 	return a
 }
 
-func (h *Host) createBurst() float64 { return float64(max(createBurst, h.opts.MaxTerminals)) }
+func (h *Host) createBurst() int { return max(createBurst, h.opts.MaxTerminals) }
 
 // countLocked counts connections and terminals of a principal that are new, or gone.
 func (h *Host) countLocked(p Principal, conns, terminals int) {
@@ -48,7 +52,7 @@ func (h *Host) countLocked(p Principal, conns, terminals int) {
 }
 
 func (h *Host) forgetAccountLocked(name string, a *account) {
-	if a.conns+a.terminals+a.asking == 0 && a.creates.fill(h.createBurst(), createRate) == h.createBurst() {
+	if a.conns+a.terminals+a.asking == 0 && a.creates.Tokens() >= float64(h.createBurst()) {
 		delete(h.accounts, name)
 	}
 }
@@ -91,7 +95,7 @@ func (h *Host) admitTerminalLocked(cl *client) error {
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals of one client", h.opts.MaxTerminals)
 	case len(h.order) >= allTerminals*h.opts.MaxConnections:
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d terminals at this host", allTerminals*h.opts.MaxConnections)
-	case machine && !a.creates.take(h.createBurst(), createRate):
+	case machine && !a.creates.Allow():
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "too many terminals are created: more than %d in a second", createRate)
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"tether/ahp"
 	"tether/jsonrpc"
 )
@@ -64,13 +66,13 @@ type conn struct {
 	counts   []*terminal              // and how many watch
 	direct   []entry                  // envelopes for this connection alone
 	catching *subscription            // that was brought back last
-	echoes   bucket                   // of refusals and the like
+	echoes   *rate.Limiter            // of refusals and the like
 
 	told        map[*Session]bool     // sessions that its client knows of
 	dueSessions map[*Session]struct{} // and those of which it is to be told something
 
 	looks      map[string]bool // terminals that it has watched; see firstLook
-	denials    bucket          // of records of what the role does not allow
+	denials    *rate.Limiter   // of records of what the role does not allow
 	unanswered int             // refusals that were not sent: there were too many
 	skipped    int             // times a subscription fell behind
 
@@ -79,7 +81,8 @@ type conn struct {
 
 // serve runs one connection to its end.
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
-	c := &conn{h: h, remote: r, subs: make(map[string]*subscription)}
+	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
+		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
 	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: time.Now(), stalled: func() {
 		c.close(closeStalled, "the client read nothing for too long")
 	}}
@@ -325,7 +328,7 @@ func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 // denied answers what the role of the connection does not allow, and keeps a record, though not of a flood.
 func (c *conn) denied(what string) error {
 	c.h.mu.Lock()
-	tell := c.denials.take(echoBurst, echoRate)
+	tell := c.denials.Allow()
 	c.h.mu.Unlock()
 	role := c.remote.principal.Role
 	if tell {

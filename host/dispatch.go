@@ -113,7 +113,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 		c.refuseLocked(d, fmt.Sprintf("clients may not dispatch %.80q on the root channel", d.Kind))
 		return
 	}
-	if c.echoes.take(echoBurst, echoRate) {
+	if c.echoes.Allow() {
 		seq := h.nextSeqLocked()
 		h.root.addLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, d.Channel, seq, c.origin(d), "", elided(d))})
 	}
@@ -172,7 +172,7 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 // refuseLocked answers d with an envelope that carries the reason: to all subscribers, as AHP has it, and to the sender in
 // any case.
 func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
-	if ahp.CheckURI(d.Channel) != nil || !c.echoes.take(echoBurst, echoRate) {
+	if ahp.CheckURI(d.Channel) != nil || !c.echoes.Allow() {
 		c.unanswered++
 		return
 	}

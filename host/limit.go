@@ -5,13 +5,14 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 const (
 	guessBurst = 10              // wrong tokens at once from one place
 	guessEvery = 3 * time.Second // then one in this time
-	guessRate  = float64(time.Second) / float64(guessEvery)
-	maxGuesser = 4096 // places that are remembered
+	maxGuesser = 4096            // places that are remembered
 )
 
 // authLimiter bounds how often one place can show a wrong token. A place is an address, or the /64 network of an IPv6 address. The zero
@@ -23,8 +24,8 @@ type authLimiter struct {
 
 // guesser is one place.
 type guesser struct {
-	left    bucket // authLimiter
-	refused int    // since it last had one
+	left    *rate.Limiter // tries
+	refused int           // since it last had one
 }
 
 // PlaceOf is the place that a remote address, with or without a port, belongs to: what is counted where somebody may do something only
@@ -55,7 +56,7 @@ func (g *authLimiter) blocked(remote string) (blocked, first bool) {
 	if one == nil {
 		return false, false
 	}
-	if one.fill() >= 1 {
+	if one.left.Tokens() >= 1 {
 		one.refused = 0
 		return false, false
 	}
@@ -76,19 +77,17 @@ func (g *authLimiter) wrong(remote string) {
 		if len(g.known) >= maxGuesser {
 			g.forgetLocked()
 		}
-		one = &guesser{}
+		one = &guesser{left: rate.NewLimiter(rate.Every(guessEvery), guessBurst)}
 		g.known[place] = one
 	}
-	one.left.take(guessBurst, guessRate)
+	one.left.Allow()
 }
-
-func (o *guesser) fill() float64 { return o.left.fill(guessBurst, guessRate) }
 
 // forgetLocked makes room: of who has guessed nothing for long and, if that is not enough, of anybody, a quarter of all at a time so
 // that a flood of places does not cost a search each.
 func (g *authLimiter) forgetLocked() {
 	for place, one := range g.known {
-		if one.fill() >= guessBurst {
+		if one.left.Tokens() >= guessBurst {
 			delete(g.known, place)
 		}
 	}

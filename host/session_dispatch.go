@@ -192,7 +192,7 @@ func (s *Session) joinLocked(c *conn, client ahp.ActiveClient, origin *ahp.Origi
 	before, _ := json.Marshal(s.activeLocked(c.client.id)) // what was decoded can be encoded
 	now, _ := json.Marshal(&client)
 	if s.members[c.client.id] == c.client && string(before) == string(now) {
-		if c.echoes.take(echoBurst, echoRate) {
+		if c.echoes.Allow() {
 			seq := s.h.nextSeqLocked()
 			c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, s.uri, seq, origin, "", ahp.AppendAction(nil, a))})
 		}

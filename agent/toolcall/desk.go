@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"tether/ahp"
 	"tether/ahp/client"
@@ -61,7 +62,7 @@ type Desk struct {
 	telling  bool    // one more is being told
 	records  []Record
 	running  int
-	bucket   bucket
+	limit    *rate.Limiter
 	followed []string // sessions, on the last connection
 	status   Status
 	unbooked string // why no call can begin, "" if one can
@@ -81,7 +82,7 @@ type Status struct {
 // New returns a desk that is off. Close ends it.
 func New(o Options) *Desk {
 	d := &Desk{opts: o, log: zerolog.Nop(), titles: map[string]string{}, book: book{path: o.Book}, wake: make(chan struct{}, 1), tell: make(chan struct{}, 1),
-		sessions: map[string]*session{}, calls: map[key]*call{}}
+		sessions: map[string]*session{}, calls: map[key]*call{}, limit: rate.NewLimiter(perMinute/60.0, perMinute)}
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
@@ -188,19 +189,4 @@ func (d *Desk) Serve(ctx context.Context, conn *client.Conn) {
 			return
 		}
 	}
-}
-
-// bucket bounds how many calls come in a minute.
-type bucket struct {
-	since time.Time
-	n     int
-}
-
-// take reports whether there is room for one more.
-func (b *bucket) take(now time.Time) bool {
-	if now.Sub(b.since) >= time.Minute {
-		*b = bucket{since: now}
-	}
-	b.n++
-	return b.n <= perMinute
 }

@@ -67,7 +67,7 @@ func (d *Desk) refusalLocked(c *call) error {
 	switch {
 	case d.titles[c.tool] == "":
 		return fmt.Errorf("no such tool: %.40q", c.tool)
-	case !d.bucket.take(time.Now()):
+	case !d.limit.Allow():
 		return fmt.Errorf("too many calls: the maximum is %d a minute; wait_terminal waits without polling", perMinute)
 	case d.running >= maxRunning:
 		return fmt.Errorf("%d calls are already running, the maximum", maxRunning)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"golang.org/x/time/rate"
 
 	"tether/host"
 	"tether/host/access"
@@ -60,9 +61,9 @@ type Door struct {
 	pending    map[string]*pending // by id
 	challenges map[string]challenge
 	sessions   map[[sha256.Size]byte]session // by the token's hash
-	begins     bucket
-	redeems    map[string]*bucket // wrong ones, by place
-	noise      map[string]*bucket // refusals that were written down, by place
+	begins     *rate.Limiter
+	redeems    map[string]*rate.Limiter // wrong ones, by place
+	noise      map[string]*rate.Limiter // refusals that were written down, by place
 }
 
 // challenge is one that was not answered yet.
@@ -85,7 +86,7 @@ func New(o Options) (*Door, error) {
 	}
 	d := &Door{opts: o, log: zerolog.Nop(), public: o.Key.Public().(ed25519.PublicKey), pending: map[string]*pending{},
 		challenges: map[string]challenge{}, sessions: map[[sha256.Size]byte]session{},
-		begins: newBucket(beginBurst, beginEvery), redeems: map[string]*bucket{}, noise: map[string]*bucket{}}
+		begins: rate.NewLimiter(rate.Every(beginEvery), beginBurst), redeems: map[string]*rate.Limiter{}, noise: map[string]*rate.Limiter{}}
 	if o.Logger != nil {
 		d.log = *o.Logger
 	}
@@ -180,7 +181,7 @@ func (d *Door) open(s pairing.Session, p host.Principal) pairing.Opened {
 func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, error) {
 	place := host.PlaceOf(from)
 	d.mu.Lock()
-	blocked := d.redeems[place] != nil && !d.redeems[place].has()
+	blocked := d.redeems[place] != nil && d.redeems[place].Tokens() < 1
 	d.mu.Unlock()
 	if blocked {
 		return pairing.Redeemed{}, errTooMany
@@ -206,24 +207,28 @@ func (d *Door) redeem(from, token string, r pairing.Redeem) (pairing.Redeemed, e
 func (d *Door) wrong(place string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	bucketOf(d.redeems, place, redeemBurst, redeemEvery).take()
+	limiterOf(d.redeems, place, redeemBurst, redeemEvery).Allow()
 }
 
 // noted reports whether one more refusal of a place is to be written down.
 func (d *Door) noted(place string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return bucketOf(d.noise, place, noiseBurst, noiseEvery).take()
+	return limiterOf(d.noise, place, noiseBurst, noiseEvery).Allow()
 }
 
-// bucketOf is a place's bucket, which is made if there is none.
-func bucketOf(all map[string]*bucket, place string, most int, every time.Duration) *bucket {
+// limiterOf is a place's limiter, which is made if there is none.
+func limiterOf(all map[string]*rate.Limiter, place string, most int, every time.Duration) *rate.Limiter {
 	if all[place] == nil {
-		bound(all, maxPlaces, func(b *bucket) time.Time { return b.fullAt() })
-		b := newBucket(most, every)
-		all[place] = &b
+		bound(all, maxPlaces, func(l *rate.Limiter) time.Time { return time.Now().Add(missing(l)) })
+		all[place] = rate.NewLimiter(rate.Every(every), most)
 	}
 	return all[place]
+}
+
+// missing is how long a limiter that nobody uses needs to be as new.
+func missing(l *rate.Limiter) time.Duration {
+	return time.Duration((float64(l.Burst()) - l.Tokens()) / float64(l.Limit()) * float64(time.Second))
 }
 
 func (d *Door) audit(kind, from, principal, detail string) {

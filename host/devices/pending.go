@@ -61,7 +61,7 @@ func (d *Door) begin(from string, b pairing.Begin) (pairing.Begun, error) {
 			delete(d.pending, id)
 		}
 	}
-	if len(d.pending) >= maxPending || !d.begins.take() {
+	if len(d.pending) >= maxPending || !d.begins.Allow() {
 		return pairing.Begun{}, errTooMany
 	}
 	id := rand.Text()
