@@ -199,7 +199,15 @@ func (d *decoder) value(v reflect.Value, f *field, raw any, path []string) {
 			return
 		}
 	}
-	d.wrong(path, "%s is no %s%s", shown(raw), kind(t), f.hint(t))
+	d.wrong(path, "%s is not %s%s", shown(raw), withArticle(kind(t)), f.hint(t))
+}
+
+// withArticle is the name of a kind with a or an before it.
+func withArticle(kind string) string {
+	if kind == "integer" {
+		return "an " + kind
+	}
+	return "a " + kind
 }
 
 // list sets a slice anew: what the file says replaces the default.
@@ -216,14 +224,14 @@ func (d *decoder) text(v reflect.Value, f *field, s string, path []string) {
 	case typeSize:
 		n, err := ParseSize(s)
 		if err != nil {
-			d.wrong(path, "%s is no size: %v", shown(s), err)
+			d.wrong(path, "%s is not a size: %v", shown(s), err)
 			return
 		}
 		d.number(v, f, int64(n), path)
 	case typeDuration:
 		n, err := ParseDuration(s)
 		if err != nil {
-			d.wrong(path, "%s is no duration: %v", shown(s), err)
+			d.wrong(path, "%s is not a duration: %v", shown(s), err)
 			return
 		}
 		d.number(v, f, int64(n), path)

@@ -82,7 +82,7 @@ func TestLendProblems(t *testing.T) {
 		{"[[lend.rules]]\nowners = [\"user\"]", "each rule needs one"},
 		{"[[lend.rules]]\neffect = \"no\"\ndirectories = [\"relative\"]", "must be an absolute path"},
 		{"[[lend.rules]]\neffect = \"no\"\ndoors = [\"web\"]", "must be one of cli, mcp, acp, ws, ahp, config"},
-		{`images = "2"`, "is no size"},
+		{`images = "2"`, "is not a size"},
 	} {
 		if _, err := config.Parse("f", []byte("[lend]\n"+c.text+"\n")); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.text, err, c.want)

@@ -54,13 +54,13 @@ func TestProblemsInLists(t *testing.T) {
 		{"unknown key, inline", "[policy]\nrules = [\n  {effect = \"deny\"},\n  {efect = \"deny\"},\n]",
 			"f:4: policy.rules.1.efect: there is no such key; did you mean policy.rules.1.effect?"},
 		{"wrong word of the second", "[[policy.rules]]\neffect = \"deny\"\n[[policy.rules]]\neffect = \"never\"",
-			"f:4: policy.rules.1.effect: \"never\" must be one of allow, ask, deny (what becomes of a command that the rule matches)"},
+			"f:4: policy.rules.1.effect: \"never\" must be one of allow, ask, deny (the decision for commands that the rule matches)"},
 		{"below a table of a list", "[[policy.rules]]\neffect = \"deny\"\n[policy.rules.when]\nday = 1",
 			"f:3: policy.rules.0.when: there is no such key; there are name, effect, argv, has, principals, doors, reason, match, not_match"},
-		{"an element of the wrong kind", "[local]\norigins = [\n \"http://localhost:1\",\n 3]", "f:2: local.origins.1: 3 is no string (web pages that the local door over HTTP admits, with a token)"},
-		{"a word for a list", "[local]\norigins = \"http://localhost:1\"", `f:2: local.origins: "http://localhost:1" is no list of strings (web pages that the local door over HTTP admits, with a token)`},
-		{"a table for a list", "[policy.rules]\neffect = \"deny\"", "f:1: policy.rules: a table is no list of tables: write its name in double brackets (your own rules for agents' commands)"},
-		{"words for tables", "[policy]\nrules = [\"deny\"]", `f:2: policy.rules.0: "deny" is no table (your own rules for agents' commands)`},
+		{"an element of the wrong kind", "[local]\norigins = [\n \"http://localhost:1\",\n 3]", "f:2: local.origins.1: 3 is not a string (the web origins that may use the local HTTP API, with a token)"},
+		{"a word for a list", "[local]\norigins = \"http://localhost:1\"", `f:2: local.origins: "http://localhost:1" is not a list of strings (the web origins that may use the local HTTP API, with a token)`},
+		{"a table for a list", "[policy.rules]\neffect = \"deny\"", "f:1: policy.rules: a table is not a list of tables: write its name in double brackets (your own rules for agents' commands)"},
+		{"words for tables", "[policy]\nrules = [\"deny\"]", `f:2: policy.rules.0: "deny" is not a table (your own rules for agents' commands)`},
 		{"a number out of range", "[[policy.principals]]\nname = \"x\"\nbackground = -1", "f:3: policy.principals.0.background: -1 is out of range: 0 to 10000 (policy.limits.background for these agents)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -60,9 +60,9 @@ func TestProblemsOfDeclaredTerminals(t *testing.T) {
 		{"a secret instead of a variable", good + "env = [\"hunter2\"]", "f:4: terminal.0.env: an entry is not of the form NAME=value"},
 		{"lent and private", good + "private = true\nlend = [\"work\"]", "f:5: terminal.0.lend: a private terminal is lent to nobody"},
 		{"a NUL", "[[terminal]]\nname = \"web\"\nline = \"x\\u0000\"", "f:1: terminal.0.command: a NUL byte is in its values"},
-		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always (whether it is started again after its end)`},
-		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is no list of strings (the program and its arguments)`},
-		{"one table", "[terminal]\nname = \"web\"", "f:1: terminal: a table is no list of tables: write its name in double brackets (terminals that the daemon starts)"},
+		{"another restart", good + "restart = \"often\"", `f:4: terminal.0.restart: "often" must be one of never, on-failure, always (when to restart the terminal after it exits)`},
+		{"a line as command", "[[terminal]]\nname = \"web\"\ncommand = \"npm run dev\"", `f:3: terminal.0.command: "npm run dev" is not a list of strings (the program and its arguments)`},
+		{"one table", "[terminal]\nname = \"web\"", "f:1: terminal: a table is not a list of tables: write its name in double brackets (terminals that the daemon starts)"},
 		{"a misspelt key", good + "restrat = \"never\"", "f:4: terminal.0.restrat: there is no such key; did you mean terminal.0.restart?"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
