@@ -151,6 +151,16 @@ first_boot() {
 	tether run --private -- sh -c 'env | grep -c "NOTIFY_SOCKET\|JOURNAL_STREAM\|INVOCATION_ID"' >/tmp/count || true
 	[ "$(tr -d '\r' </tmp/count)" = 0 ] || fail "a new terminal has systemd's variables"
 
+	step "a user unit is the person, without a sign of one, and uses tether as ever"
+	unit() { as dev XDG_RUNTIME_DIR=/run/user/1000 systemd-run --user --wait --pipe --quiet "$program" "$@"; }
+	local said words
+	said=$(unit whoami)
+	[[ "$said" == "user: no agent has started "*"no sign of a person: "* ]] || fail "whoami says $said"
+	for words in "run --private --name one -- true" "run --private --detach --name unit -- cat" ls "unlend unit" "kill unit"; do
+		# shellcheck disable=SC2086 # several words
+		unit $words >/tmp/said 2>&1 || fail "in a unit, $words: $(cat /tmp/said)"
+	done
+
 	# From here on it is a terminal that the service itself has started, below its own control group.
 	tether kill clock
 	tether run --private --detach --name clock -- sh -c "$counting"

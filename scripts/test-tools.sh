@@ -38,6 +38,14 @@ if ! command -v lsof >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/de
 fi
 command -v lsof >/dev/null || echo "not installed, so its test is skipped: lsof"
 
+# These run tether as people do.
+ways="make script tmux screen ssh sshd cron unshare"
+missing_ways() { for tool in $ways; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
+if [ -n "$(missing_ways)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive timeout 300 apt-get install -y -q --no-install-recommends make bsdutils tmux screen openssh-client openssh-server cron util-linux >/dev/null 2>&1 || true
+fi
+[ -z "$(missing_ways)" ] || echo "not installed, so their tests are skipped: $(missing_ways)"
+
 # A real keyring keeps a secret, on a session bus of its own.
 keyring() { command -v gnome-keyring-daemon && command -v dbus-run-session && command -v dbus-send; } >/dev/null
 if ! keyring && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
