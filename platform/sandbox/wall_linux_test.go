@@ -412,29 +412,40 @@ func TestLinksIntoGrants(t *testing.T) {
 	// The agent's home is its own: it links a place of the wall's to a directory outside, and to one that is granted.
 	private := base + "/private/agent"
 	first := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "echo; cat >/dev/null")
-	stdin, err := first.StdinPipe()
+	end := startAndWait(t, first)
+	if err := errors.Join(os.RemoveAll(private+"/home/.cargo/bin"), os.Remove(private+"/home/.cargo"), os.Symlink(base+"/out", private+"/home/.cargo")); err != nil {
+		t.Fatal(err)
+	}
+	second := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "cat "+base+"/out/file")
+	if out, err := second.CombinedOutput(); err == nil {
+		t.Errorf("through a link in its home it has read %s", out)
+	} else if !strings.Contains(string(out), "path escapes from parent") {
+		t.Errorf("with a link in its home: %v, %s", err, out)
+	}
+	_ = end()
+}
+
+// startAndWait starts a command and returns when it has printed something; end closes its input, and returns when it has ended.
+func startAndWait(t *testing.T, c *exec.Cmd) (end func() error) {
+	t.Helper()
+	stdin, err := c.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	stdout, err := first.StdoutPipe()
+	stdout, err := c.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := first.Start(); err != nil {
+	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := stdout.Read(make([]byte, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(os.RemoveAll(private+"/home/.cargo/bin"), os.Remove(private+"/home/.cargo"), os.Symlink(base+"/out", private+"/home/.cargo")); err != nil {
-		t.Log(err) // a place that is in use
+	return func() error {
+		stdin.Close()
+		return c.Wait()
 	}
-	second := wall(t, sandbox.Profile{Writable: []string{base + "/work"}, Home: base + "/home", Private: private}, "cat "+base+"/out/file")
-	if out, err := second.CombinedOutput(); err == nil {
-		t.Errorf("through a link in its home it has read %s", out)
-	}
-	stdin.Close()
-	_ = first.Wait()
 }
 
 // Terminals of an agent share /tmp and the home; nobody else does, and they are gone with the last one.
@@ -443,20 +454,7 @@ func TestPrivateDirectory(t *testing.T) {
 	p := sandbox.Profile{Writable: []string{t.TempDir()}, Home: base + "/home", Private: base + "/state/agent"}
 	first := wall(t, p, "echo shared > /tmp/file; echo home > ~/file; mkdir -p ~/kept/x; touch ~/kept/x/y; chmod 500 ~/kept/x ~/kept; echo; cat > /dev/null")
 	first.Env = append(os.Environ(), "HOME="+p.Home)
-	stdin, err := first.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := first.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := first.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := stdout.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	end := startAndWait(t, first)
 	second := wall(t, p, "cat /tmp/file /var/tmp/file ~/file; stat -c %a /tmp")
 	second.Env = first.Env
 	if got := output(t, second); got != "shared\nshared\nhome\n1777" {
@@ -467,8 +465,7 @@ func TestPrivateDirectory(t *testing.T) {
 	if got := output(t, wall(t, other, "ls /tmp/file ~/file 2>/dev/null || echo none")); got != "none" {
 		t.Errorf("another agent sees %q", got)
 	}
-	stdin.Close()
-	if err := first.Wait(); err != nil {
+	if err := end(); err != nil {
 		t.Error(err)
 	}
 	left, err := filepath.Glob(base + "/state/*")
