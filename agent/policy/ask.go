@@ -20,7 +20,7 @@ func (e *Engine) ask(ctx context.Context, r Request, scripts []Script, why Decis
 		var ok bool
 		p, ok = e.questions.put(r, scripts, why, time.Duration(e.config.AskTimeout), e.config.Limits.Questions, e.lapse)
 		if !ok {
-			return why, nil, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "approval is required, but too many questions are pending: " + why.Reason}, CodeBusy})
+			return why, nil, e.refuse(r, &Refusal{Decision{Deny, why.Rule, "approval is required, but too many approval requests are pending: " + why.Reason}, CodeBusy})
 		}
 		ev := r.event(EventDecision, why)
 		ev.Detail = p.ID
@@ -61,7 +61,7 @@ func (e *Engine) wait(ctx context.Context, r Request, p *pending) (Decision, err
 		if !e.questions.leave(p) {
 			return e.answered(p, <-p.answer)
 		}
-		d := Decision{Ask, p.Why.Rule, fmt.Sprintf("waiting for the user; call again with the same arguments (question %s, open for another %s): %s",
+		d := Decision{Ask, p.Why.Rule, fmt.Sprintf("waiting for the user; call again with the same arguments (request %s, open for another %s): %s",
 			p.ID, time.Until(p.Expires).Round(time.Second), p.Why.Reason)}
 		return d, &Refusal{d, CodeWaiting}
 	case <-ctx.Done():

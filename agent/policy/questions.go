@@ -58,7 +58,7 @@ type Answer struct {
 
 // Errors of Answer and Revoke.
 var (
-	ErrNoQuestion = errors.New("no such question or approval; the question may have been answered or withdrawn")
+	ErrNoQuestion = errors.New("no such approval request or approval; it may have been answered or withdrawn")
 	ErrTooLong    = fmt.Errorf("an approval lasts at most %s", MaxGrant)
 )
 

@@ -41,7 +41,7 @@ func (e *Engine) Typed(r Request) error {
 		var ok bool
 		p, ok = e.questions.put(r, scripts, d, time.Duration(e.config.AskTimeout), e.config.Limits.Questions, e.lapse)
 		if !ok {
-			return e.refuse(r, &Refusal{Decision{Deny, d.Rule, "approval is required, but too many questions are pending: " + d.Reason}, CodeBusy})
+			return e.refuse(r, &Refusal{Decision{Deny, d.Rule, "approval is required, but too many approval requests are pending: " + d.Reason}, CodeBusy})
 		}
 		ev := r.event(EventDecision, d)
 		ev.Detail = p.ID
@@ -51,6 +51,6 @@ func (e *Engine) Typed(r Request) error {
 		_, err := e.answered(p, <-p.answer)
 		return err
 	}
-	d.Reason = fmt.Sprintf("nothing was typed: the line needs the user's approval (question %s); type it again after the approval: %s", p.ID, cmp.Or(d.Reason, d.Rule))
+	d.Reason = fmt.Sprintf("nothing was typed: the line needs the user's approval (request %s); type it again after the approval: %s", p.ID, cmp.Or(d.Reason, d.Rule))
 	return &Refusal{d, CodeWaiting}
 }

@@ -41,7 +41,7 @@ everything else through unchanged. The exit status is the agent's.`,
 		},
 	}
 	c.Flags().SetInterspersed(false) // flags after the command are the agent's
-	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "which terminals the agent uses: take (tether's), auto (the editor's if it offers terminals) or editor (always the editor's)")
+	c.Flags().StringVar(&o.mode, "terminal", string(acp.Take), "which terminals the agent uses, as `MODE`: take (tether's), auto (the editor's if it offers terminals) or editor (always the editor's)")
 	c.Flags().StringVar(&o.as, "as", "", "the agent's `NAME`, which selects its policy rules and limits; default: the name of its command")
 	c.Flags().BoolVar(&mcp, "mcp", false, "add tether's MCP server to the agent's sessions; default: only for agents that run commands themselves; --mcp=false never adds it")
 	c.Flags().BoolVar(&o.sandbox, "sandbox", false, "also run the agent itself in its configured sandbox")

@@ -60,7 +60,7 @@ func approvalCalled(all []local.Approval, id string) ([]local.Approval, error) {
 			return []local.Approval{x}, nil
 		}
 	}
-	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("no approval request or approval %q", printable(id, 40)),
+	return nil, &local.Error{Code: local.CodeNotFound, Message: fmt.Sprintf("no such approval request or approval: %q", printable(id, 40)),
 		Hint: "tether approvals lists them"}
 }
 

@@ -20,9 +20,9 @@ func approveCommand(a *app) *cobra.Command {
 		Use: "approve ID", Short: "approve or deny an agent's request", Args: someArgs(1, 1, "the ID of a request; tether approvals lists them"),
 		Long: `approve or deny an agent's request to run a command.
 
-The approval is valid once, or with --for as long as given, for the same command in
-the same directory. --deny denies the request; with the ID of an active approval,
---deny ends that approval.`,
+An approval is valid once. With --for it stays valid for that time, for the same
+command in the same directory. --deny denies the request; with the ID of an active
+approval, --deny ends that approval.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if standing < 0 || standing > 0 && standing < time.Second || deny && standing > 0 {
 				return usage(c, "--for must be at least 1s and cannot be combined with --deny")
@@ -44,7 +44,7 @@ func (a *app) approve(ctx context.Context, client *local.Client, id string, allo
 		if err := client.Revoke(ctx, id); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(a.stdout, "ended", id)
+		_, err := fmt.Fprintln(a.stdout, "ended approval", id)
 		return err
 	}
 	done, err := client.Approve(ctx, id, allow, standing)
@@ -55,7 +55,7 @@ func (a *app) approve(ctx context.Context, client *local.Client, id string, allo
 	case !done.Allow:
 		fmt.Fprintln(a.stdout, "denied", id)
 	case done.Grant != nil:
-		fmt.Fprintf(a.stdout, "approved %s until %s, as %s\n", id, done.Grant.Expires.Local().Format(time.TimeOnly), done.Grant.ID)
+		fmt.Fprintf(a.stdout, "approved %s until %s (approval %s)\n", id, done.Grant.Expires.Local().Format(time.TimeOnly), done.Grant.ID)
 	default:
 		fmt.Fprintln(a.stdout, "approved", id)
 	}

@@ -23,7 +23,7 @@ func checkKeyring(_ context.Context, p *patient) []check {
 	c := check{Name: "keyring", Result: checkOK, Doc: "docs/SECURITY.md"}
 	kept := p.status.Secrets
 	if kept == nil && os.Getenv(dirs.HomeVar) != "" || kept != nil && kept.Store == local.StoreFile && strings.HasPrefix(kept.Why, dirs.HomeVar) {
-		c.Result, c.Reason = checkSkip, dirs.HomeVar+" is set: secrets are kept in a file below it"
+		c.Result, c.Reason = checkSkip, dirs.HomeVar+" is set: secrets are in a file below it"
 		return []check{c}
 	}
 	began := time.Now()
@@ -83,7 +83,7 @@ func checkLogin(ctx context.Context, p *patient) []check {
 	case took > slowLogin:
 		c.Result, c.Reason, c.Fix = checkWarn, fmt.Sprintf("the start-up files of %s take %s", shell.Login(), took), "make them faster: the daemon's first terminal waits for them, up to 10s"
 	default:
-		c.Reason = fmt.Sprintf("%s gives %d variables in %s", shell.Login(), len(env), took)
+		c.Reason = fmt.Sprintf("%d variables from %s in %s", len(env), shell.Login(), took)
 	}
 	return []check{c}
 }

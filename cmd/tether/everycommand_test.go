@@ -55,7 +55,7 @@ var sittings = []sitting{
 	{line: "restart later", do: []string{"later"}},
 	{line: "env", do: []string{"PATH="}},
 	{line: "approvals", do: []string{"no pending or active approvals"}},
-	{line: "approve q-none", do: []string{"no such question"}, exit: 1},
+	{line: "approve q-none", do: []string{"no such approval request"}, exit: 1},
 	{line: "policy check -- echo hello", do: []string{"allow"}},
 	{line: "sandbox -- true", do: []string{"has no sandbox"}, exit: 1},
 	{line: "token create helper", do: []string{"tether_"}},
