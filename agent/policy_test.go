@@ -351,7 +351,8 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto"}, {Name: "agent:free", Sandbox: "none"}}
+	c.Policy.Principals = []config.PolicyIdentity{{Name: "agent:boxed", Sandbox: "auto", Roots: []string{"/"}}, {Name: "agent:rootless", Sandbox: "auto"},
+		{Name: "agent:writer", Sandbox: "auto", Writable: []string{in}}, {Name: "agent:free", Sandbox: "none"}}
 	daemon := start(t, agent.Config{Dirs: d, Settings: &c})
 	run := func(client *local.Client, cwd string) (int, error) {
 		tm, err := client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"sh", "-c", "echo x > ../out/file"}, Cwd: cwd})
@@ -388,6 +389,15 @@ func TestSandboxOfAPrincipal(t *testing.T) {
 		if code, err := run(client, in); err != nil || code != 0 {
 			t.Errorf("%s: status %d, %v", name, code, err)
 		}
+	}
+	// Without roots the directory is none that the agent may choose, unless it may change it anyway.
+	for name, wants := range map[string]string{"rootless": "the configuration of agent rootless has no roots", "writer": out + " is not in its roots"} {
+		if code, err := run(daemon.client.As(name), out); err == nil || !strings.Contains(err.Error(), wants) {
+			t.Errorf("%s: status %d, %v; want %q", name, code, err, wants)
+		}
+	}
+	if _, err := run(daemon.client.As("writer"), in); err != nil {
+		t.Errorf("in a directory that it may change anyway: %v", err)
 	}
 	for _, wide := range []string{"/", d.Config, filepath.Dir(d.Config)} {
 		if err := os.MkdirAll(wide, 0o700); err != nil {

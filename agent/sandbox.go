@@ -45,30 +45,43 @@ func (a *Agent) sandboxed(actor term.Actor, spec *term.Spec) error {
 // what the agent has tether start would be out of it.
 func (a *Agent) sandboxFor(actor term.Actor, req local.SandboxRequest) ([]string, error) {
 	rule := a.policy.Sandbox(actor)
-	lacks := ""
-	switch {
-	case rule.Kind == "":
-		lacks = "sandbox: commands that tether starts for this agent would be unconfined"
-	case len(rule.Roots) == 0:
-		lacks = "roots: the agent could start a command in any directory"
-	default:
-		return a.behind(actor, rule, req.Cwd, req.Command)
+	if rule.Kind == "" {
+		return nil, lacks(actor, "sandbox: commands that tether starts for this agent would be unconfined")
 	}
-	return nil, &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s has no %s", actor, lacks),
+	return a.behind(actor, rule, req.Cwd, req.Command)
+}
+
+// lacks is the error of an agent that cannot be confined by its configuration.
+func lacks(actor term.Actor, what string) error {
+	return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s has no %s", actor, what),
 		Hint: fmt.Sprintf("tether config edit: [[policy.principals]] with name = \"agent:%s\", sandbox = \"auto\", roots = [\"~/src\"]", actor.Name)}
 }
 
-// behind returns the argv that runs argv in the sandbox that the rule describes.
+// behind returns the argv that runs argv in the sandbox that the rule describes. The directory is granted to it, so it must be in one that
+// the configuration grants: the agent chooses it.
 func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv []string) ([]string, error) {
 	cannot := func(format string, args ...any) error {
 		return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
+	}
+	if len(rule.Roots)+len(rule.Writable) == 0 {
+		return nil, lacks(actor, "roots: the agent could start a command in any directory, and change it")
 	}
 	cwd, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return nil, cannot("the directory does not exist: %v", err)
 	}
-	// The policy has looked at the directory before; it may have become a link since.
-	if len(rule.Roots) > 0 && !slices.ContainsFunc(rule.Roots, func(root string) bool { return within(cwd, root) }) {
+	var writable []string
+	for _, path := range rule.Writable {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			writable = append(writable, real)
+		}
+	}
+	// The policy has looked at the roots before; the directory may have become a link since.
+	granted := rule.Roots
+	if len(granted) == 0 {
+		granted = writable
+	}
+	if !slices.ContainsFunc(granted, func(root string) bool { return within(cwd, root) }) {
 		return nil, cannot("%s is not in its roots", cwd)
 	}
 	for _, kept := range a.keptFromAgents() {
@@ -86,15 +99,10 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	}
 	sum := sha256.Sum256([]byte(actor.Name)) // a name may hold anything
 	p := sandbox.Profile{
-		Writable: []string{cwd}, Readable: rule.Readable, NoNetwork: rule.NoNetwork, Temporary: sandbox.Temporary(), Home: home,
+		Writable: append([]string{cwd}, writable...), Readable: rule.Readable, NoNetwork: rule.NoNetwork, Temporary: sandbox.Temporary(), Home: home,
 		Hidden:  a.ownDirs(),
 		Sockets: append(slices.Clone(rule.Sockets), SocketPath(a.cfg.Dirs)), // who connects from there is known by its ancestors
 		Private: filepath.Join(a.cfg.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),
-	}
-	for _, path := range rule.Writable {
-		if real, err := filepath.EvalSymlinks(path); err == nil {
-			p.Writable = append(p.Writable, real)
-		}
 	}
 	if argv, err = sandbox.Wrap(sandbox.Kind(rule.Kind), p, self, argv); err != nil {
 		return nil, cannot("%v", err)

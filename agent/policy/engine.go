@@ -118,7 +118,7 @@ func (e *Engine) Spawn(ctx context.Context, r Request, start func() (term.Handle
 // Sandbox is what a principal's commands may reach. Paths are absolute.
 type Sandbox struct {
 	Kind      string   // of platform/sandbox; "" for none
-	Roots     []string // in which the working directory has to be, links followed; none means any
+	Roots     []string // in which the working directory has to be, links followed; none means Writable
 	Writable  []string // beside the working directory
 	Readable  []string
 	Sockets   []string
