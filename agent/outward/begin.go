@@ -24,6 +24,8 @@ type begin struct {
 	// early is an automaton for the first quad bytes, by state and class, that
 	// does not begin anew: 0 where what began with the first has ended.
 	early []uint16
+	// others is the same without tokens; nil without triples.
+	others []uint16
 }
 
 // tripleSet has a whole byte for each entry, as to look for a bit takes twice
@@ -92,10 +94,13 @@ func (d *dfa) find(p []byte, i int) int {
 
 // begins says whether a pattern begins with p, of at most quad bytes. That is a property of these bytes alone, and so independent of how
 // the text was divided.
-func (d *dfa) begins(p []byte) bool {
+func (d *dfa) begins(p []byte) bool { return d.run4(d.begin.early, p) }
+
+// run4 says whether something is under way behind p in early or others.
+func (d *dfa) run4(table []uint16, p []byte) bool {
 	s := 0
 	for _, b := range p {
-		s = int(d.begin.early[s*d.width+int(d.class[b])])
+		s = int(table[s*d.width+int(d.class[b])])
 		if s == 0 {
 			return false
 		}
@@ -109,7 +114,7 @@ func (b *builder) beginnings(samples []byte) begin {
 	for c := range 256 {
 		out.lead[c] = b.d.next[b.d.class[c]] != 0
 	}
-	if !b.early(&out, samples) {
+	if out.early = b.early(slices.Concat(b.starts, b.tokens), samples); out.early == nil {
 		return begin{lead: out.lead}
 	}
 	t := triples{d: b.d, samples: samples, members: make([][]byte, len(samples)), all: map[uint32]bool{}}
@@ -122,17 +127,18 @@ func (b *builder) beginnings(samples []byte) begin {
 		return begin{lead: out.lead}
 	}
 	out.triples, out.factor = t.fill()
+	out.others = b.early(b.starts, samples)
 	return out
 }
 
-// early makes the table of what begins, apart from all that begins later. It returns false if a pattern may be shorter than quad.
-func (b *builder) early(out *begin, samples []byte) bool {
+// early makes a table of what begins with nodes, apart from all that begins later. It returns nil if a pattern may be shorter than quad.
+func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
 	known := map[string]uint16{"": 0}
-	sets := [][]int32{slices.Concat(b.starts, b.tokens)}
+	sets := [][]int32{begin}
 	for depth, from := 0, 0; depth < quad; depth++ {
 		to := len(sets)
 		if to > maxEarly {
-			return false
+			return nil
 		}
 		for ; from < to; from++ {
 			for _, c := range samples {
@@ -145,7 +151,7 @@ func (b *builder) early(out *begin, samples []byte) bool {
 				key := b.keyOf(b.set)
 				id, ok := known[string(key)]
 				if _, groups := b.a.describe(b.set); groups != 0 && depth < quad-1 {
-					return false
+					return nil
 				}
 				if !ok && depth < quad-1 {
 					id = uint16(len(sets))
@@ -153,11 +159,11 @@ func (b *builder) early(out *begin, samples []byte) bool {
 				} else if !ok {
 					id = 1 // something is under way, and nobody asks what
 				}
-				out.early = append(out.early, id)
+				table = append(table, id)
 			}
 		}
 	}
-	return true
+	return table
 }
 
 // triples collects the triples of a begin.

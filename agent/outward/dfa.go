@@ -34,6 +34,7 @@ func (d *dfa) run(p []byte) (s uint16) {
 const (
 	flagAccept = 1 << iota // a pattern may have matched
 	flagHold               // bytes must be held back
+	flagBridge             // a bridge was followed
 )
 
 // Bounds of a dfa.
@@ -238,6 +239,9 @@ func (a *nfa) describe(set []int32) (flags uint8, groups uint64) {
 		}
 		if at.hold {
 			flags |= flagHold
+		}
+		if at.bridge {
+			flags |= flagBridge
 		}
 	}
 	return flags, groups

@@ -72,7 +72,7 @@ type Filter struct {
 
 // NewFilter returns a filter for the text from an offset on.
 func NewFilter(r *Rules, off int64) *Filter {
-	f := &Filter{secrets: redactor{rules: r, off: off, done: off}, sequences: sanitizer{opts: &r.opts, off: off, done: off}}
+	f := &Filter{secrets: newRedactor(r, off), sequences: sanitizer{opts: &r.opts, off: off, done: off}}
 	f.Renew()
 	return f
 }

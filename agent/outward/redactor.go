@@ -1,10 +1,6 @@
 package outward
 
-import (
-	"bytes"
-	"slices"
-	"unicode/utf8"
-)
+import "slices"
 
 // Bounds of what is held back, in bytes.
 const (
@@ -27,7 +23,10 @@ type redactor struct {
 	at     uint16 // state of the automaton, 0: at the root
 	off    int64  // text offset after what was fed
 	done   int64  // up to here it is decided
+	text   joiner // without its sequences, and with offsets of its own: all below are in joined text
+	known  int64  // as done
 	masked int64  // the end of the last mask
+	passed int64  // where the last piece ended because of what had been taken out
 
 	// The window is win, bytes of earlier calls, and a part of the present one.
 	// At the root win is the last bytes, less than quad, if a pattern may begin
@@ -38,49 +37,86 @@ type redactor struct {
 	scratch []byte
 	groups  uint64 // that accepted in the window
 	open    int    // bytes behind a full window that are masked as they come; 0: not open
-	cut     cut    // open: where in a control sequence the bytes so far end
 	spans   []span
+	passage passage // scratch
+}
+
+func newRedactor(rules *Rules, off int64) redactor {
+	return redactor{rules: rules, off: off, done: off, text: newJoiner(off), known: off}
 }
 
 // feed takes the next bytes, whole characters.
 func (r *redactor) feed(p []byte) {
 	d := r.rules.automaton()
-	base := r.off
 	r.off += int64(len(p))
 	if d == nil {
 		r.done = r.off
 		return
 	}
-	if r.at == 0 && len(r.win) > 0 && !r.resume(d, p) {
-		r.settle(d)
-		return
-	}
-	from := 0 // the window's part in this call begins there
-	i := 0
-	for i < len(p) {
-		if r.at == 0 {
-			i = d.find(p, i)
-			from = i
-			if len(p)-i < d.begin.look() {
-				break
-			}
+	for len(p) > 0 {
+		at, dropped := r.text.off, r.text.dropped/maxDropped
+		joined, n := r.text.next(p)
+		r.scan(d, joined, at)
+		if p = p[n:]; r.text.dropped/maxDropped != dropped {
+			r.shorten()
 		}
-		i, from = r.window(d, p, from, i, base)
+		r.text.forget(r.text.off - int64(len(r.win)))
 	}
-	switch {
-	case r.at == 0:
-		r.remember(p[r.taken:i])
-		r.suspend(d, p[i:])
-	case r.open > 0:
-		r.remember(p[r.taken:])
-	default:
-		if len(r.win) == 0 {
-			r.remember(p[r.taken:from])
-		}
-		r.win = append(r.win, p[from:]...)
-	}
-	r.taken = 0
 	r.settle(d)
+}
+
+// shorten ends a window that began before the last time: else sequences without end, inside a secret, would have no bound.
+func (r *redactor) shorten() {
+	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 {
+		if r.at == 0 {
+			r.remember(r.win)
+			r.win = r.win[:0]
+		} else {
+			r.full(nil, 0, 0, r.text.off)
+		}
+	}
+	r.passed = r.text.off
+}
+
+// scan looks at the joined text that follows, at an offset.
+func (r *redactor) scan(d *dfa, p []byte, base int64) {
+	for again := true; again; {
+		if r.at == 0 && len(r.win) > 0 && !r.resume(d, p, base) {
+			return
+		}
+		again = false
+		from := 0 // the window's part in this call begins there
+		i := 0
+		for i < len(p) && !again {
+			if r.at == 0 {
+				i = d.find(p, i)
+				from = i
+				if len(p)-i < d.begin.look() {
+					break
+				}
+				if !r.opens(d, p, i, base) {
+					i++
+					continue
+				}
+			}
+			i, from, again = r.window(d, p, from, i, base)
+		}
+		switch {
+		case again: // what follows is looked at as in another call
+			p, base = p[i:], base+int64(i)
+		case r.at == 0:
+			r.remember(p[r.taken:i])
+			r.suspend(d, p[i:])
+		case r.open > 0:
+			r.remember(p[r.taken:])
+		default:
+			if len(r.win) == 0 {
+				r.remember(p[r.taken:from])
+			}
+			r.win = append(r.win, p[from:]...)
+		}
+		r.taken = 0
+	}
 }
 
 // settle moves done as far as it is known what is secret.
@@ -90,9 +126,10 @@ func (r *redactor) settle(d *dfa) {
 		at = d.run(r.win)
 	}
 	if r.open > 0 || r.groups == 0 && d.flags[at]&flagHold == 0 {
-		r.done = r.off
+		r.known, r.done = r.text.off, r.off
 	} else {
-		r.done = max(r.done, r.off-int64(len(r.win)))
+		r.known = max(r.known, r.text.off-int64(len(r.win)))
+		r.done = max(r.done, r.text.rawAt(r.known))
 	}
 }
 
@@ -110,8 +147,24 @@ func (r *redactor) pass() {
 	r.win = r.win[:copy(r.win, r.win[1:])]
 }
 
-// resume looks with p at what was kept: a window begins there, or none does. It returns false if p is too short to tell, and then kept too.
-func (r *redactor) resume(d *dfa, p []byte) bool {
+// opens says whether a window begins where a pattern may, at p[i], behind what is in before if i is 0. A token alone begins no window inside
+// of a word: "task-" is in any text. The text p is at the offset base.
+func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
+	if d.begin.others == nil {
+		return true
+	}
+	last := byte(' ')
+	if i > 0 {
+		last = p[i-1]
+	} else if n := len(r.before); n > 0 {
+		last = r.before[n-1]
+	}
+	return !isWord(last) || d.run4(d.begin.others, p[i:i+quad]) || r.text.isSeam(base+int64(i))
+}
+
+// resume looks with p at what was kept: a window begins there, or
+// none does. It returns false if p is too short to tell, and then kept too.
+func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	for len(r.win) > 0 {
 		var text [quad]byte
 		n := copy(text[:], r.win)
@@ -119,7 +172,7 @@ func (r *redactor) resume(d *dfa, p []byte) bool {
 			r.suspend(d, p)
 			return false
 		}
-		if d.begins(text[:]) {
+		if d.begins(text[:]) && r.opens(d, text[:], 0, base-int64(len(r.win))) {
 			r.at = d.run(r.win)
 			break
 		}
@@ -129,24 +182,25 @@ func (r *redactor) resume(d *dfa, p []byte) bool {
 }
 
 // window moves on from p[i] until nothing is under way, the window is full, or p ends. It returns where it stands and where what is not yet
-// in win begins.
-func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (int, int) {
+// in win begins; again means that what follows must be looked at as in another call.
+func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin int, again bool) {
 	room := maxHeld - len(r.win) - (i - from)
 	if r.open > 0 {
 		room = maxOpen - r.open
 	}
 	start, end := i, min(len(p), i+room)
-	at, groups, ended := r.at, r.groups, false
+	state, groups, ended := r.at, r.groups, false
 	for i < end {
-		n := d.next[int(at)*d.width+int(d.class[p[i]])]
+		n := d.next[int(state)*d.width+int(d.class[p[i]])]
 		if ended = n == 0; ended {
 			break // p[i] is looked at anew
 		}
-		at = n
-		groups |= d.groups[at]
+		state = n
+		groups |= d.groups[state]
 		i++
 	}
-	r.at, r.groups = at, groups
+	bridged := d.flags[state]&flagBridge != 0
+	r.at, r.groups = state, groups
 	if ended {
 		r.at = 0
 	}
@@ -154,6 +208,9 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (int, int) 
 	case r.open > 0:
 		r.wide(p[start:i], base+int64(start))
 		from = i
+	case bridged && (ended || i-start == room):
+		r.cross(d, p, from, i, base+int64(i), ended)
+		return i, i, true
 	case ended:
 		r.decide(p, from, i, 1, base+int64(i))
 		if len(r.win) > 0 {
@@ -166,7 +223,24 @@ func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (int, int) 
 		r.full(p, from, i, base+int64(i))
 		from, r.taken = i, i
 	}
-	return i, from
+	return i, from, false
+}
+
+// cross ends a window in which a bridge was followed. Behind its beginning nothing else was looked for, so that is done now.
+func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) {
+	ahead := 0
+	if ended {
+		ahead = 1
+	}
+	r.decide(p, from, to, ahead, end)
+	if len(r.win) == 0 {
+		r.remember(p[r.taken:from])
+	}
+	w := slices.Concat(r.win, p[from:to])
+	n := d.bridge(w)
+	r.remember(w[:n])
+	r.win, r.taken, r.groups, r.at = r.win[:0], 0, 0, 0
+	r.scan(d, w[n:], end-int64(len(w)-n))
 }
 
 // maxBefore is how many bytes in front of a secret say whether a word begins there, or a line.
@@ -191,7 +265,8 @@ func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64)
 	}
 	w, first := r.around(p, from, to+ahead)
 	base := end - int64(len(w)-ahead)
-	r.spans = r.rules.find(r.spans[:0], w, first, len(w)-ahead, r.groups)
+	r.passage = passage{w: w, first: first, last: len(w) - ahead, text: &r.text, base: base}
+	r.spans = r.rules.find(r.spans[:0], &r.passage, r.groups)
 	slices.SortFunc(r.spans, func(a, b span) int { return a.start - b.start })
 	for _, s := range r.spans {
 		r.mask(w[s.start:s.end], base+int64(s.start))
@@ -225,7 +300,7 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 	w := append(r.win, p[from:to]...)
 	keep := len(w)
 	if last == end {
-		r.open, r.cut = 1, cutOf(w)
+		r.open = 1
 	} else if u := r.rules.nfa.underWay(w); u.any > 0 {
 		keep = u.any
 	} else {
@@ -238,41 +313,51 @@ func (r *redactor) full(p []byte, from, to int, end int64) {
 
 // wide masks the bytes of a secret that is longer than a window.
 func (r *redactor) wide(p []byte, off int64) {
-	n, at := r.cut.rest(p)
-	r.mask(p[n:], off+int64(n))
-	if n < len(p) {
-		at = cutOf(p[n:])
-	}
-	r.cut = at
+	r.mask(p, off)
 	if r.open += len(p); r.at == 0 || r.open >= maxOpen {
 		r.open, r.at, r.groups = 0, 0, 0
 	}
 }
 
-// mask has the text at off replaced, as far as it is not yet, except what is part of a control sequence.
+// mask has joined text at off replaced, as far as it is not yet, except for control characters.
 func (r *redactor) mask(text []byte, off int64) {
 	if skip := r.masked - off; skip > 0 {
 		text = text[min(skip, int64(len(text))):]
 		off += skip
 	}
 	for i := 0; i < len(text); {
-		n := sequenceLen(text[i:])
-		if n > 0 {
+		if n := controlLen(text[i:]); n > 0 {
 			i += n
 			continue
 		}
-		j := i
-		for j < len(text) && sequenceLen(text[j:]) == 0 {
-			j++
+		n := i
+		for n < len(text) && controlLen(text[n:]) == 0 {
+			n++
 		}
-		m := Mask{Start: off + int64(i), End: off + int64(j), Kind: Secret}
-		if k := len(r.masks); k > 0 && r.masks[k-1].End == m.Start {
-			r.masks[k-1].End = m.End
+		r.maskRange(off+int64(i), off+int64(n))
+		i = n
+	}
+}
+
+// maskRange makes masks of a range of joined text, one for each part that is in one piece in the stream.
+func (r *redactor) maskRange(from, to int64) {
+	r.masked = to
+	for k := r.text.at(from); from < to; k++ {
+		s, end := r.text.seams[k], to
+		if k+1 < len(r.text.seams) {
+			end = min(end, r.text.seams[k+1].off)
+		}
+		m := Mask{Start: s.raw + from - s.off, End: s.raw + end - s.off, Kind: Secret}
+		if s.fixed {
+			from = end
+			continue
+		}
+		if n := len(r.masks); n > 0 && r.masks[n-1].End == m.Start {
+			r.masks[n-1].End = m.End
 		} else {
 			r.masks = append(r.masks, m)
 		}
-		r.masked = m.End
-		i = j
+		from = end
 	}
 }
 
@@ -282,14 +367,14 @@ func (r *redactor) flush() {
 	if r.done == r.off {
 		return
 	}
-	r.decide(nil, 0, 0, 0, r.off)
+	r.decide(nil, 0, 0, 0, r.text.off)
 	if at := r.rules.nfa.underWay(r.win).masked; at >= 0 {
 		if begin := r.likely(at); begin >= 0 {
-			begin = max(begin, len(r.win)-int(r.off-r.done)) // what has left stays
-			r.mask(r.win[begin:], r.off-int64(len(r.win)-begin))
+			begin = max(begin, len(r.win)-int(r.text.off-r.known)) // what has left stays
+			r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
 		}
 	}
-	r.done = r.off
+	r.known, r.done = r.text.off, r.off
 }
 
 // likelyTail is how many bytes after its prefix make a token likely that is not complete.
@@ -303,7 +388,7 @@ func (r *redactor) likely(at int) int {
 		return at
 	}
 	w := slices.Concat(r.before, r.win)
-	if !beginsWord(w, len(r.before)+at) || len(r.win)-at-n < likelyTail {
+	if !beginsWord(w, len(r.before)+at) && !r.text.isSeam(r.text.off-int64(len(r.win)-at)) || len(r.win)-at-n < likelyTail {
 		return -1
 	}
 	return at + n
@@ -314,7 +399,7 @@ func isWord(b byte) bool {
 }
 
 // atRest reports whether nothing is under way.
-func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 }
+func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && r.text.within == joinText }
 
 // prefixLen is the length of the token prefix at the start of w, 0 if there is none.
 func prefixLen(w []byte) int {
@@ -330,71 +415,13 @@ func prefixLen(w []byte) int {
 // visible says whether a byte may be replaced by a star: controls stay, so that lines and sequences keep their form.
 func visible(b byte) bool { return b >= 0x20 && b != 0x7f }
 
-// sequenceLen is how many bytes at the start of text are a control character or the beginning of a control sequence that stays.
-func sequenceLen(text []byte) int {
+// controlLen is the length of the control character at the start of text, or of the symbol of joined text; 0 if there is none.
+func controlLen(text []byte) int {
 	switch {
-	case text[0] == esc && len(text) > 1 && text[1] == '[':
-		for i := 2; i < len(text); i++ {
-			if c := text[i]; c >= 0x40 && c < 0x7f {
-				return i + 1
-			} else if c < 0x20 || c >= 0x7f {
-				return i
-			}
-		}
-		return len(text)
-	case text[0] == esc && len(text) > 1 && visible(text[1]) && text[1] < utf8.RuneSelf:
-		return 2
 	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:
 		return 2
-	case !visible(text[0]):
+	case !visible(text[0]), text[0] == forward:
 		return 1
 	}
 	return 0
-}
-
-// cut is where in a control sequence some text ends: what is long is masked as it comes, and a sequence stays however it came.
-type cut uint8
-
-const (
-	outside cut = iota
-	afterEsc
-	inControl // behind ESC [
-)
-
-// rest is how many bytes at the start of text belong to the sequence that was cut, and where in it they end.
-func (c cut) rest(text []byte) (n int, at cut) {
-	if c == outside || len(text) == 0 {
-		return 0, c
-	}
-	if c == afterEsc {
-		switch b := text[0]; {
-		case b == '[':
-			n = 1
-		case visible(b) && b < utf8.RuneSelf:
-			return 1, outside
-		default:
-			return 0, outside
-		}
-	}
-	for ; n < len(text); n++ {
-		if b := text[n]; b >= 0x40 && b < del {
-			return n + 1, outside
-		} else if b < 0x20 || b >= del {
-			return n, outside
-		}
-	}
-	return n, inControl
-}
-
-// cutOf is where in a sequence text ends.
-func cutOf(text []byte) cut {
-	i := bytes.LastIndexByte(text, esc)
-	if i < 0 {
-		return outside
-	}
-	n, at := afterEsc.rest(text[i+1:])
-	if i+1+n < len(text) {
-		return outside
-	}
-	return at
 }

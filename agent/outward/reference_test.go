@@ -12,7 +12,8 @@ import (
 )
 
 // naive redacts a text as plainly as it can be said: each form of each value, each known token at each place, each expression over the
-// whole. It knows complete colour sequences and no others, and it is for texts that are held as a whole.
+// whole, without complete colour sequences, which are the only ones it knows. It is for texts that are held as a whole, in which no secret
+// goes on behind a line's end.
 type naive struct {
 	forms    []string         // of values
 	tokens   []*regexp.Regexp // by their index in outward.TokenForms
@@ -33,7 +34,17 @@ func newNaive(values, patterns []string) *naive {
 	return n
 }
 
-func (n *naive) shown(text string) string {
+func (n *naive) shown(coloured string) string {
+	var text string
+	var at []int // by index in text: that in coloured
+	seam, from := map[int]bool{}, 0
+	for _, m := range append(colour.FindAllStringIndex(coloured, -1), []int{len(coloured), len(coloured)}) {
+		for ; from < m[0]; from++ {
+			text, at = text+coloured[from:from+1], append(at, from)
+		}
+		from = m[1]
+		seam[len(text)] = true
+	}
 	secret := make([]bool, len(text))
 	hide := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -47,8 +58,14 @@ func (n *naive) shown(text string) string {
 			}
 		}
 		for k, form := range outward.TokenForms() {
-			if strings.HasPrefix(text[i:], form[0]) && wordBegins.MatchString(text[max(0, i-40):i]) {
-				hide(i+len(form[0]), i+len(n.tokens[k].FindString(text[i:])))
+			if strings.HasPrefix(text[i:], form[0]) && (seam[i] || wordBegins.MatchString(text[max(0, i-1):i])) {
+				end := i + len(n.tokens[k].FindString(text[i:]))
+				for to := i + 1; end == i && to < len(text) && text[to-1] > ' '; to++ {
+					if seam[to] && n.tokens[k].MatchString(text[i:to]) {
+						end = to
+					}
+				}
+				hide(i+len(form[0]), end)
 			}
 		}
 	}
@@ -66,20 +83,17 @@ func (n *naive) shown(text string) string {
 	for _, m := range outward.FindNamed(text) {
 		hide(m[0], m[1])
 	}
-	out := []byte(text)
-	for i := range out {
-		if secret[i] && out[i] >= 0x20 && out[i] != 0x7f {
-			out[i] = '*'
+	out := []byte(coloured)
+	for i := range secret {
+		if secret[i] && text[i] >= 0x20 && text[i] != 0x7f {
+			out[at[i]] = '*'
 		}
-	}
-	for _, m := range colour.FindAllStringIndex(text, -1) {
-		copy(out[m[0]:m[1]], text[m[0]:m[1]])
 	}
 	return string(out)
 }
 
 var (
-	wordBegins = regexp.MustCompile(`(?:^|[^A-Za-z0-9_]|\x1b\[[0-9;]*m)$`)
+	wordBegins = regexp.MustCompile(`(?:^|[^A-Za-z0-9_])$`)
 	colour     = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 )
 

@@ -63,8 +63,9 @@ const (
 	groupKeys
 	groupURLs
 	groupEncoded
+	groupBridged                       // any of these, across a line's end or a move forward
 	groupLabelled                      // and as many as there are of labelled
-	groupRest     = groupLabelled + 20 // and up to 63: patterns of the person's
+	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
 )
 
 // Compile makes rules. It returns an error for a pattern that is no regular
@@ -108,6 +109,7 @@ func (r *Rules) assemble() (err error) {
 		}
 	}
 	if len(r.nfa.nodes) > 0 {
+		r.nfa.bridges()
 		r.table, err = build(r.nfa)
 	}
 	return err
@@ -185,6 +187,7 @@ func (a *nfa) value(v string) {
 	for i := open; i < closed; i++ {
 		a.nodes[i].hold = true
 	}
+	a.nodes[closed-2].masked = true // the state behind them
 }
 
 func (r *Rules) addTokens() error {
@@ -323,10 +326,32 @@ type span struct{ start, end int }
 // tokenSlot is where tokens are that begin with a and b: so many begin with the same letter that all of these would take long to compare.
 func tokenSlot(a, b byte) byte { return a*31 + b }
 
-// find appends to spans what of w[:last] is secret and begins at first or later, for
-// the groups that may be there. They may overlap. What is around says whether
-// a word begins or ends there, or a line.
-func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []span {
+// passage is joined text in which something is looked for: what begins at w[first] or later, and in front of w[last]. What is around says
+// whether a word begins or ends there, or a line.
+type passage struct {
+	w           []byte
+	first, last int
+	text        *joiner // what it was joined by, and where w begins
+	base        int64
+	from        []int // by index in w, if bridges were left out: that in the passage that had them
+	left        []int // indexes in w where that was
+}
+
+// seam says whether something was taken out in front of w[i]. Where a bridge was left out no word ends.
+func (p *passage) seam(i int) bool {
+	if p.from == nil {
+		return p.text.isSeam(p.base + int64(i))
+	}
+	return i < len(p.from) && !slices.Contains(p.left, i) && p.text.isSeam(p.base+int64(p.from[i]))
+}
+
+// find appends to spans what is secret, for the groups that may be there. They may overlap.
+func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
+	if groups>>groupBridged&1 == 1 {
+		groups |= 1<<groupBridged - 1 | (1<<groupRest - 1<<groupLabelled) // behind a bridge nothing told them
+		return r.findBridged(r.find(spans, p, groups&^(1<<groupBridged)), p)
+	}
+	w, first, last := p.w, p.first, p.last
 	if groups>>groupValues&1 == 1 {
 		for _, v := range r.values {
 			for at := first; ; {
@@ -344,7 +369,7 @@ func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []s
 		groups |= 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
 	}
 	if groups>>groupTokens&1 == 1 {
-		spans = r.findTokens(spans, w, first, last)
+		spans = r.findTokens(spans, p)
 	}
 	for i := range r.checks {
 		c := &r.checks[i]
@@ -373,44 +398,40 @@ func (r *Rules) find(spans []span, w []byte, first, last int, groups uint64) []s
 	return spans
 }
 
-// findTokens appends to spans the tokens in w, without their prefixes.
-func (r *Rules) findTokens(spans []span, w []byte, first, last int) []span {
-	d := r.table
-	for at := d.find(w, first); at < last && at+1 < len(w); at = d.find(w, at+1) {
+// findTokens appends to spans the tokens of a passage, without their prefixes.
+func (r *Rules) findTokens(spans []span, p *passage) []span {
+	d, w := r.table, p.w
+	for at := d.find(w, p.first); at < p.last && at+1 < len(w); at = d.find(w, at+1) {
 		like := r.tokens[tokenSlot(w[at], w[at+1])]
 		for i := range like {
 			c := &like[i]
-			if n := len(c.prefix); len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) {
+			n := len(c.prefix)
+			if len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) && !p.seam(at) {
 				continue
 			}
-			if m := c.re().FindIndex(w[at:]); m != nil {
-				spans = append(spans, span{at + len(c.prefix), min(at+m[1], last)})
+			if end := c.end(p, at); end > 0 {
+				spans = append(spans, span{at + n, min(end, p.last)})
 			}
 		}
 	}
 	return spans
 }
 
-// beginsWord says whether a word may begin at w[at]: behind what is no part of
-// one, and behind a control sequence, which most often ends with a letter.
-func beginsWord(w []byte, at int) bool {
-	if at == 0 || !isWord(w[at-1]) {
-		return true
+// end is where the token ends that begins at p.w[at], 0 if it is none. A word may end where something was taken out.
+func (c *tokenCheck) end(p *passage, at int) int {
+	if m := c.re().FindIndex(p.w[at:]); m != nil {
+		return at + m[1]
 	}
-	if w[at-1] == '_' || w[at-1] <= '9' {
-		return false
-	}
-	for i := at - 2; i > 0 && at-i < maxBefore; i-- {
-		switch c := w[i]; {
-		case c >= '0' && c <= '?':
-		case c == '[' && w[i-1] == esc:
-			return true
-		default:
-			return false
+	for end := at + len(c.prefix) + 1; end < len(p.w) && (isWord(p.w[end-1]) || p.w[end-1] == '-'); end++ {
+		if p.seam(end) && isWord(p.w[end]) && c.re().Match(p.w[at:end]) {
+			return end
 		}
 	}
-	return false
+	return 0
 }
+
+// beginsWord says whether a word may begin at w[at], behind what is no part of one.
+func beginsWord(w []byte, at int) bool { return at == 0 || !isWord(w[at-1]) }
 
 // Redact returns s, a short text that is not part of a stream, with what is
 // secret in it replaced.
@@ -418,17 +439,14 @@ func (r *Rules) Redact(s string) string {
 	if r == nil || r.automaton() == nil {
 		return s
 	}
-	w := []byte(s)
-	groups := r.automaton().suspect(w)
-	if groups == 0 {
+	w, f := []byte(s), newRedactor(r, 0)
+	f.feed(w)
+	f.decide(nil, 0, 0, 0, f.text.off)
+	if len(f.masks) == 0 {
 		return s
 	}
-	for _, at := range r.find(nil, w, 0, len(w), groups) {
-		for i := at.start; i < at.end; i++ {
-			if visible(w[i]) {
-				w[i] = star
-			}
-		}
+	for _, m := range f.masks {
+		m.Put(w, 0)
 	}
 	return string(w)
 }
