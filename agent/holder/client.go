@@ -10,6 +10,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"tether/platform/ipc"
 )
 
 // Client is a daemon's connection to one holder. It has the methods of
@@ -33,6 +35,13 @@ type Client struct {
 	over     chan struct{} // closed by readLoop when the connection has ended
 	reaped   chan struct{} // closed when process was waited for, if there is one
 	typing   chan struct{} // 1 slot: one piece of input at a time
+
+	// keyboard is the pty itself, for input: a key then costs one system call
+	// instead of a request that the holder must be woken for. Who has it holds the
+	// terminal open: the child would not see a hang-up when the holder is killed, nor
+	// its background processes after its exit. So it is closed with the connection
+	// and with the exit.
+	keyboard ipc.Passed
 
 	wmu sync.Mutex // serialises writes to conn; held across a write, which Close unblocks
 
@@ -65,6 +74,7 @@ func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, p
 	}
 	if err != nil {
 		conn.Close()
+		c.keyboard.Close()
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -78,7 +88,8 @@ func (c *Client) handshake(key []byte) (*frames, error) {
 	if err := c.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return nil, err
 	}
-	in := &frames{r: bufio.NewReaderSize(c.conn, 4<<10), known: func(k kind) bool { return k >= kindState && k <= kindReplaced }}
+	conn := &ipc.Receiver{Conn: c.conn, To: &c.keyboard}
+	in := &frames{r: bufio.NewReaderSize(conn, 4<<10), known: func(k kind) bool { return k >= kindState && k <= kindReplaced }}
 	var err error
 	if c.features, err = introduce(c.conn, in.r, key, c.id); err != nil {
 		return nil, err
@@ -88,6 +99,7 @@ func (c *Client) handshake(key []byte) (*frames, error) {
 			return nil, err
 		}
 	}
+	conn.Over = true
 	return in, c.conn.SetDeadline(time.Time{})
 }
 
@@ -129,6 +141,7 @@ func (c *Client) readLoop(in *frames) {
 		err = c.readFrame(in)
 	}
 	c.conn.Close()
+	c.keyboard.Close()
 	c.mu.Lock()
 	if c.err == nil {
 		c.err = ErrLost
@@ -192,6 +205,7 @@ func (c *Client) gotExit(p []byte) error {
 	if err != nil {
 		return err
 	}
+	c.keyboard.Close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.exit == nil {

@@ -12,6 +12,9 @@
 //	exit := c.Wait()
 //	err = c.Forget(ctx)                         // the exit was recorded
 //
+// [Client.TryWrite] types into the pty itself, whose descriptor the holder has
+// passed; all else goes through the holder.
+//
 // What it is not for: it does not look into the output, knows no hosts and no
 // rights, except whose daemon it is: see Options.Key and guard.
 //

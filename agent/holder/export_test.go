@@ -68,3 +68,6 @@ func (c *Client) Exit() (pty.Exit, bool) {
 	}
 	return c.exit.exit, true
 }
+
+// HasKeyboard reports whether the client has a descriptor of the pty.
+func (c *Client) HasKeyboard() bool { return c.keyboard.Has() }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"tether/platform/ipc"
 )
 
 // VersionError is returned when no version of the framing is known to both
@@ -104,8 +106,8 @@ func prove(key []byte, label, id string, daemon, holder hello) []byte {
 }
 
 // greet is the holder's side of the first words. It lets in who has the key and
-// passes check, and returns the features of both.
-func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error) (agreed uint64, err error) {
+// passes check, gives them c's terminal, and returns the features of both.
+func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net.Conn) error, c child) (agreed uint64, err error) {
 	if err := conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
 		return 0, err
 	}
@@ -135,7 +137,8 @@ func greet(conn net.Conn, r *bufio.Reader, key []byte, id string, check func(net
 		_, _ = conn.Write(appendBytesFrame(nil, kindRefused, []byte(text[:min(len(text), maxText)])))
 		return 0, refused
 	}
-	if _, err := conn.Write(appendBytesFrame(nil, kindProven, prove(key, holderLabel, id, theirs, ours))); err != nil {
+	terminal, _ := c.(ipc.Passable)
+	if err := ipc.WritePassing(conn, appendBytesFrame(nil, kindProven, prove(key, holderLabel, id, theirs, ours)), terminal); err != nil {
 		return 0, err
 	}
 	return theirs.features & features, conn.SetDeadline(time.Time{})

@@ -86,6 +86,13 @@ func (c *Client) Resize(s pty.Size) error {
 	return nil
 }
 
+// TryWrite types as much of p as there is room for now, perhaps nothing; it does
+// not wait. It must not be called beside Write, which types the rest.
+func (c *Client) TryWrite(p []byte) (int, error) {
+	c.typed.now()
+	return c.keyboard.TryWrite(p), nil
+}
+
 // Write sends input and returns when the terminal has taken all of it; it
 // blocks while the child does not read. Close ends it; how much the terminal
 // took is then not known.

@@ -53,7 +53,7 @@ type session struct {
 func (h *holder) serve(conn net.Conn) {
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 1<<10)
-	agreed, err := greet(conn, r, h.key, h.spec.ID, h.check)
+	agreed, err := greet(conn, r, h.key, h.spec.ID, h.check, h.child)
 	if err != nil {
 		return
 	}

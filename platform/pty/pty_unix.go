@@ -131,6 +131,10 @@ func setUTF8(tty *os.File) error {
 // Pid is the program's process id. After the program was waited for it may be another one's.
 func (p *PTY) Pid() int { return p.leader.Pid }
 
+// SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. Whoever keeps a copy of
+// it holds the terminal open.
+func (p *PTY) SyscallConn() (syscall.RawConn, error) { return p.conn, nil }
+
 // Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A
 // line longer than that queue is cut by the terminal itself while it is in line mode.
 func (p *PTY) Write(b []byte) (int, error) {

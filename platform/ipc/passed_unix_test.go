@@ -1,0 +1,81 @@
+//go:build linux || darwin
+
+package ipc_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"tether/internal/testkit"
+	"tether/platform/ipc"
+)
+
+// A descriptor arrives with what was written, once, is not for programs that are started, and is closed for good.
+func TestPassed(t *testing.T) {
+	testkit.Leaks(t)
+	path := filepath.Join(testkit.Home(t), "x.sock")
+	l, err := ipc.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	conn, err := ipc.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer theirs.Close()
+	closed, _, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	for text, what := range map[string]ipc.Passable{"none": nil, "gone": closed, "once": w, "more": w} {
+		if err := ipc.WritePassing(theirs, []byte(text), what); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	w.Close()
+	var d ipc.Passed
+	if d.Has() || d.TryWrite([]byte("x")) != 0 {
+		t.Error("there is a descriptor before one has come")
+	}
+	if _, err := io.ReadFull(&ipc.Receiver{Conn: conn, To: &d}, make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Has() || d.TryWrite([]byte("x")) != 1 {
+		t.Error("there is none after that")
+	}
+	other := exec.Command("cat")
+	in, err := other.StdinPipe()
+	if err == nil {
+		err = other.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	d.Close()
+	if got, err := io.ReadAll(r); string(got) != "x" || err != nil {
+		t.Errorf("%q, %v came", got, err)
+	}
+	if d.Has() || d.TryWrite([]byte("x")) != 0 {
+		t.Error("there is one after Close")
+	}
+	if err := errors.Join(in.Close(), other.Wait()); err != nil {
+		t.Error(err)
+	}
+}
