@@ -222,13 +222,13 @@ func TestUnsafePlacesAreRefused(t *testing.T) {
 		{"open log", func(h string) error { return file(h+"/state/daemon.log", "", 0o644) }, "chmod 600"},
 		{"linked log", func(h string) error {
 			return errors.Join(file(h+"/state/x", "", 0o600), os.Symlink("x", h+"/state/daemon.log"))
-		}, "links"},
+		}, "symbolic link"},
 		{"open hosts", func(h string) error { return file(h+"/state/hosts.json", "{}", 0o640) }, "chmod 600"},
 		{"hosts of the future", func(h string) error { return file(h+"/state/hosts.json", `{"version":2}`, 0o600) }, "version 2"},
 		{"unknown key", func(h string) error {
 			return file(h+"/state/hosts.json", `{"version":1,"hosts":[{"colour":1}]}`, 0o600)
 		}, "colour"},
-		{"a file for a socket", func(h string) error { return file(h+"/run/daemon.sock", "", 0o600) }, "in the way"},
+		{"a file for a socket", func(h string) error { return file(h+"/run/daemon.sock", "", 0o600) }, "not a socket"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := home(t)

@@ -181,7 +181,7 @@ func TestCommandLinesThatCannotBeFollowed(t *testing.T) {
 		{[]string{"--public-url", "https://host.example/page"}, exitUsage, "--public-url"},
 		{[]string{"--max-connections", "0"}, exitUsage, "--max-connections"},
 		{[]string{"--max-terminals", "70000"}, exitUsage, "--max-terminals"},
-		{[]string{"--tokens", file("tokens", "{]", 0o600)}, exitFailure, "repair it"},
+		{[]string{"--tokens", file("tokens", "{]", 0o600)}, exitFailure, "repair the file"},
 		{[]string{"--tokens", file("tokens9", `{"version":9}`, 0o600)}, exitFailure, "version 9"},
 		{[]string{"--token", "t-secret", "--without-token"}, exitUsage, "cannot be combined"},
 		{[]string{"--token", "t-secret/?"}, exitUsage, "--token is invalid"},

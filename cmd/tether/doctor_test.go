@@ -112,7 +112,7 @@ func TestDoctorFinds(t *testing.T) {
 		}, checkFail, "nu says no"},
 		{"a shell that cannot be asked", checkLogin, func(p *patient) {
 			p.login = func(context.Context) ([]string, error) { return nil, shell.ErrUnsupported }
-		}, checkWarn, "cannot be asked"},
+		}, checkWarn, "cannot read the environment"},
 		{"a login without PATH", checkLogin, func(p *patient) {
 			p.login = func(context.Context) ([]string, error) { return []string{"PATH=", "A=1"}, nil }
 		}, checkFail, "no PATH"},

@@ -374,7 +374,7 @@ func TestForeignHome(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.Chmod(h.home, 0o700)
-	if out, err := h.run(ownerUID, "tether", "run", "--private", "--", "true"); err == nil || !strings.Contains(out, h.home+" is closed to you (mode 0500): chmod u+rwx "+h.home) {
+	if out, err := h.run(ownerUID, "tether", "run", "--private", "--", "true"); err == nil || !strings.Contains(out, "you have no access to "+h.home+" (mode 0500): chmod u+rwx "+h.home) {
 		t.Errorf("a home that cannot be written: %v\n%s", err, out)
 	}
 }

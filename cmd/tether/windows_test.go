@@ -29,7 +29,7 @@ func TestAttachedOnWindows(t *testing.T) {
 	p.types("echo caf\u00e9 \u20ac\r")
 	p.sees("café €")
 	p.types("\r~.")
-	p.sees("left", "tether attach")
+	p.sees("detached from", "tether attach")
 	p.exits(0)
 	back := sit(t, "attach", "mine")
 	back.types("\r")

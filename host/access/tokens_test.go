@@ -187,7 +187,7 @@ func TestWhatIsRefused(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`{`: "repair", `{"version":2,"tokens":[]}`: "version 2", `{"version":1,"more":1}`: "take the field out",
+		`{`: "repair", `{"version":2,"tokens":[]}`: "version 2", `{"version":1,"more":1}`: "remove the field",
 		`{"version":1,"tokens":[{"id":"t-1","principal":"a","role":"king","sha256":"","created":"2026-01-01T00:00:00Z"}]}`: "remove it",
 	} {
 		path := filepath.Join(dir, "bad.json")

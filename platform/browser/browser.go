@@ -17,7 +17,7 @@ var ErrNone = errors.New("no desktop to open a browser on")
 // URL is on a command line meanwhile, where other users may see it.
 func Open(url string) error {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
-		return fmt.Errorf("%q is not the URL of a page", url)
+		return fmt.Errorf("%q is not the URL of a web page", url)
 	}
 	argv := command()
 	if len(argv) == 0 {

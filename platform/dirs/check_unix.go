@@ -45,7 +45,7 @@ func usable(dir string) error {
 		case at == dir && mine && unix.Access(at, unix.R_OK|unix.W_OK|unix.X_OK) == nil:
 			return nil
 		case mine:
-			return fmt.Errorf("%s is closed to you (mode %04o): chmod u+rwx %s", at, info.Mode().Perm(), at)
+			return fmt.Errorf("you have no access to %s (mode %04o): chmod u+rwx %s", at, info.Mode().Perm(), at)
 		}
 		cure := "set HOME to your own home directory"
 		if os.Getenv(HomeVar) != "" {

@@ -142,7 +142,7 @@ func (s system) windows() (Dirs, error) {
 func (s system) required(name string) (string, error) {
 	dir := s.getenv(name)
 	if dir == "" {
-		return "", fmt.Errorf("%s is not set, and without it or %s there is no place for files", name, HomeVar)
+		return "", fmt.Errorf("%s is not set; set it, or set %s to the directory for tether's files", name, HomeVar)
 	}
 	if !s.isAbs(dir) {
 		return "", fmt.Errorf("%s=%q is not an absolute path", name, dir)

@@ -50,7 +50,7 @@ func holds(pid int, want os.FileInfo, kinds ...string) (bool, error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	fds, err := os.ReadDir(dir + "/fd")
 	if err != nil {
-		return false, fmt.Errorf("look at the files of process %d: %w", pid, err)
+		return false, fmt.Errorf("inspect the open files of process %d: %w", pid, err)
 	}
 	for _, fd := range fds {
 		file, err := os.Stat(filepath.Join(dir, "fd", fd.Name()))

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrNotRunning is returned by Dial when nobody listens at the path.
-var ErrNotRunning = errors.New("nobody listens")
+var ErrNotRunning = errors.New("no process listens")
 
 // LockedError is returned by Lock and Listen when another process holds the lock.
 type LockedError struct {

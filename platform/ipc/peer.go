@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNoPeer says that the system does not tell who has opened a connection.
-var ErrNoPeer = errors.New("the system does not tell the connecting process")
+var ErrNoPeer = errors.New("the system does not report the connecting process")
 
 // Peer is the process that has opened a connection which a Listener accepted, as the kernel noted it then. It may have handed the
 // connection on, or ended; Close gives back what holds its number in place.

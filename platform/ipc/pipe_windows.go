@@ -110,10 +110,10 @@ func removeStale(path string) error {
 	conn, err := Dial(context.Background(), path)
 	if err == nil {
 		conn.Close()
-		return fmt.Errorf("%s is served by another process that does not hold its lock", path)
+		return fmt.Errorf("another process serves %s without holding its lock", path)
 	}
 	if !errors.Is(err, ErrNotRunning) {
-		return fmt.Errorf("look at old socket: %w", err)
+		return fmt.Errorf("inspect old socket: %w", err)
 	}
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove old socket: %w", err)
@@ -135,7 +135,7 @@ func readName(path string) (string, error) {
 	}
 	rest, ok := strings.CutPrefix(string(text), pipePrefix)
 	if !ok || strings.ContainsAny(rest, `\/`) {
-		return "", fmt.Errorf("%s is in the way: it is not a socket", path)
+		return "", fmt.Errorf("%s exists and is not a socket", path)
 	}
 	return string(text), nil
 }
@@ -157,7 +157,7 @@ func onlyUser() (*windows.SecurityAttributes, error) {
 	}
 	s, err := windows.SecurityDescriptorFromString(fmt.Sprintf("O:%[1]vD:P(A;;GA;;;%[1]v)", sid))
 	if err != nil {
-		return nil, fmt.Errorf("rights of the socket: %w", err)
+		return nil, fmt.Errorf("permissions of the socket: %w", err)
 	}
 	rights := &windows.SecurityAttributes{SecurityDescriptor: s}
 	rights.Length = uint32(unsafe.Sizeof(*rights))
@@ -167,7 +167,7 @@ func onlyUser() (*windows.SecurityAttributes, error) {
 func userSID() (*windows.SID, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
-		return nil, fmt.Errorf("who runs this process: %w", err)
+		return nil, fmt.Errorf("look up the user of this process: %w", err)
 	}
 	return user.User.Sid, nil
 }
@@ -333,18 +333,18 @@ func dial(path string) (net.Conn, error) {
 func checkOwner(h windows.Handle) error {
 	rights, err := windows.GetSecurityInfo(h, windows.SE_KERNEL_OBJECT, windows.OWNER_SECURITY_INFORMATION)
 	if err != nil {
-		return fmt.Errorf("ask whose the other end is: %w", err)
+		return fmt.Errorf("look up the peer's user: %w", err)
 	}
 	owner, _, err := rights.Owner()
 	if err != nil {
-		return fmt.Errorf("ask whose the other end is: %w", err)
+		return fmt.Errorf("look up the peer's user: %w", err)
 	}
 	user, err := userSID()
 	if err != nil {
 		return err
 	}
 	if !owner.Equals(user) {
-		return fmt.Errorf("the other end belongs to user %v, not %v", owner, user)
+		return fmt.Errorf("the peer is user %v, not %v", owner, user)
 	}
 	return nil
 }

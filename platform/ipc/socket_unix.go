@@ -67,18 +67,18 @@ func removeStale(path string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("look at old socket: %w", err)
+		return fmt.Errorf("inspect old socket: %w", err)
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is in the way: it is not a socket", path)
+		return fmt.Errorf("%s exists and is not a socket", path)
 	}
 	conn, err := net.Dial("unix", path)
 	if err == nil {
 		conn.Close()
-		return fmt.Errorf("%s is served by another process that does not hold its lock", path)
+		return fmt.Errorf("another process serves %s without holding its lock", path)
 	}
 	if !errors.Is(err, unix.ECONNREFUSED) {
-		return fmt.Errorf("look at old socket: %w", err)
+		return fmt.Errorf("inspect old socket: %w", err)
 	}
 	if err := os.Remove(path); err != nil {
 		return fmt.Errorf("remove old socket: %w", err)
@@ -90,11 +90,11 @@ func removeStale(path string) error {
 // would bring more into the memory of each holder than it is worth.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the socket's directory: %w", err)
+		return fmt.Errorf("create the socket's directory: %w", err)
 	}
 	info, err := os.Lstat(dir) // a link could be turned elsewhere by its owner
 	if err != nil {
-		return fmt.Errorf("look at the socket's directory: %w", err)
+		return fmt.Errorf("inspect the socket's directory: %w", err)
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
@@ -181,10 +181,10 @@ func checkPeer(conn *net.UnixConn, want int) error {
 		return err
 	}
 	if asked != nil {
-		return fmt.Errorf("ask who is at the other end: %w", asked)
+		return fmt.Errorf("look up the peer's user: %w", asked)
 	}
 	if uid != want {
-		return fmt.Errorf("the other end belongs to user %d, not %d", uid, want)
+		return fmt.Errorf("the peer is user %d, not %d", uid, want)
 	}
 	return nil
 }

@@ -158,7 +158,7 @@ func TestDialRefusesAnotherUsersServer(t *testing.T) {
 	if line, _ := bufio.NewReader(out).ReadString('\n'); line != "<nil>\n" {
 		t.Fatal(line)
 	}
-	if conn, err := ipc.Dial(t.Context(), path); err == nil || !strings.Contains(err.Error(), "belongs to user 65534") {
+	if conn, err := ipc.Dial(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is user 65534") {
 		t.Errorf("Dial: %v, %v; want a complaint about the user", conn, err)
 	}
 }

@@ -71,7 +71,7 @@ func TestNeverRemovesWhatLives(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if l, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "in the way") {
+		if l, err := ipc.Listen(path); err == nil || !strings.Contains(err.Error(), "not a socket") {
 			l.Close()
 			t.Errorf("took the place of %s: %v", path, err)
 		}

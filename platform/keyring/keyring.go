@@ -89,7 +89,7 @@ func (k *Keyring) Probe() error {
 		}
 		got, err := k.provider.Get(service, name)
 		if err == nil && got != secret {
-			err = errors.New("the keyring returned another value than was stored")
+			err = errors.New("the keyring returned a different value than was stored")
 		}
 		if gone := k.provider.Delete(service, name); err == nil {
 			err = gone

@@ -15,5 +15,5 @@ func reachable() error {
 	if _, err := os.Stat(filepath.Join("/run/user", strconv.Itoa(os.Getuid()), "bus")); err == nil {
 		return nil
 	}
-	return errors.New("there is no desktop session (no D-Bus)")
+	return errors.New("no desktop session (D-Bus)")
 }

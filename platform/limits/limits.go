@@ -6,7 +6,7 @@ package limits
 import "errors"
 
 // ErrUnsupported is returned where the system has no such limit, or this package does not know how to ask for it.
-var ErrUnsupported = errors.New("not known on this system")
+var ErrUnsupported = errors.New("not available on this system")
 
 // Free returns how many bytes this user may still write to the file system that has the directory, which must be there. It may
 // block on a file system of the network.

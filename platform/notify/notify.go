@@ -9,7 +9,7 @@ import (
 )
 
 // ErrUnsupported is returned where there is no desktop that shows notifications, or none that this package can reach.
-var ErrUnsupported = errors.New("no desktop shows notifications here")
+var ErrUnsupported = errors.New("no desktop to show notifications on")
 
 // Send shows a notification: over D-Bus on Linux, by the notification center on macOS, in the notification area on Windows, where a
 // service has none. Neither text is markup. It blocks until the desktop has taken it or ctx ends.

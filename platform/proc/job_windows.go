@@ -56,7 +56,7 @@ func AgentJob(principal string) (*Job, error) {
 func agentJobPrefix() (string, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
-		return "", fmt.Errorf("who runs this process: %w", err)
+		return "", fmt.Errorf("look up the user of this process: %w", err)
 	}
 	sum := sha256.Sum256([]byte(user.User.Sid.String()))
 	return fmt.Sprintf("tether-agent-%x-", sum[:8]), nil
@@ -152,7 +152,7 @@ func (j *Job) Kill(code uint32) error {
 		return nil
 	}
 	pids, err := j.Pids()
-	return errors.Join(fmt.Errorf("processes still there after they were ended: pid %v", pids), err)
+	return errors.Join(fmt.Errorf("processes still running after they were ended: pid %v", pids), err)
 }
 
 // Close gives the job up. Unless Spare was called, that ends the members.

@@ -50,12 +50,12 @@ func scan(visit func(Info)) (whole bool, err error) {
 func lookup(pid int) (Info, error) {
 	h, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION|windows.SYNCHRONIZE, false, uint32(pid))
 	if err != nil {
-		return Info{}, fmt.Errorf("look at process %d: %w", pid, err)
+		return Info{}, fmt.Errorf("inspect process %d: %w", pid, err)
 	}
 	defer windows.CloseHandle(h)
 	var created, exited, kernel, user windows.Filetime
 	if err := windows.GetProcessTimes(h, &created, &exited, &kernel, &user); err != nil {
-		return Info{}, fmt.Errorf("look at process %d: %w", pid, err)
+		return Info{}, fmt.Errorf("inspect process %d: %w", pid, err)
 	}
 	// A process that has ended is still there while anybody holds a handle of it, as zombies are elsewhere.
 	state, err := windows.WaitForSingleObject(h, 0)

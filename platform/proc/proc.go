@@ -22,7 +22,7 @@ const TagVar = "TETHER_TERMINAL"
 const AgentVar = "TETHER_AGENT"
 
 // ErrUnsupported is returned by Tagged where the environments of processes say nothing.
-var ErrUnsupported = errors.New("processes cannot be told by their environment on this system")
+var ErrUnsupported = errors.New("processes cannot be identified by their environment on this system")
 
 // ID names one process unambiguously for as long as the system runs: numbers are reused, numbers with a start time are not.
 type ID struct {

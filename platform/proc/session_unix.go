@@ -34,7 +34,7 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 		Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("start in a session of its own: %w", err)
+		return nil, fmt.Errorf("start in a new session: %w", err)
 	}
 	return p, nil
 }

@@ -71,7 +71,7 @@ func StartSession(path string, argv, env []string, extra ...*os.File) (*os.Proce
 	files := append(slices.Clone(extra), null, null, null)
 	p, err := startHidden(path, argv, env, files[:maxExtra])
 	if err != nil {
-		return nil, fmt.Errorf("start in a session of its own: %w", err)
+		return nil, fmt.Errorf("start in a new session: %w", err)
 	}
 	return p, nil
 }
@@ -124,7 +124,7 @@ func startHidden(path string, argv, env []string, files []*os.File) (*os.Process
 func desktopProcess() (windows.Handle, error) {
 	window := windows.GetShellWindow()
 	if window == 0 {
-		return 0, errors.New("there is no desktop")
+		return 0, errors.New("no desktop session")
 	}
 	var pid uint32
 	if _, err := windows.GetWindowThreadProcessId(window, &pid); err != nil {

@@ -21,7 +21,7 @@ const lsofWithin = 5 * time.Second
 func sockets() ([]Listener, error) {
 	out, err := lsof(lsofArgs(os.Getuid())...)
 	if err != nil {
-		return nil, fmt.Errorf("list sockets that listen with lsof: %w", err)
+		return nil, fmt.Errorf("list listening sockets with lsof: %w", err)
 	}
 	return parseLsof(out), nil
 }

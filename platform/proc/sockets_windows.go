@@ -45,5 +45,5 @@ func tcpTable(family, class uint32) ([]byte, error) {
 			return nil, fmt.Errorf("list sockets: %w", err)
 		}
 	}
-	return nil, errors.New("list sockets: the table does not stop growing")
+	return nil, errors.New("list sockets: the table keeps growing")
 }

@@ -58,7 +58,7 @@ func (t Tree) killGroup(cause error) error {
 			cause = errors.Join(cause, err)
 		}
 	}
-	return fmt.Errorf("kill only the process group of %d: %w", t.Leader.Pid, cause)
+	return fmt.Errorf("killed only the process group of %d: %w", t.Leader.Pid, cause)
 }
 
 // hunt is one run of Tree.Kill, owned by its goroutine.
@@ -142,7 +142,7 @@ func (h *hunt) sweep() error {
 			clean += cleanPartial
 		}
 		if clean >= cleanEnough {
-			return left("processes of other users left alone", h.alien)
+			return left("processes of other users were not killed", h.alien)
 		}
 		for _, p := range live {
 			_ = signal(p.ID, unix.SIGKILL)
@@ -150,7 +150,7 @@ func (h *hunt) sweep() error {
 		wait(context.Background(), pause)
 		pause = min(2*pause, pauseLast)
 	}
-	return left("processes still there after SIGKILL", live)
+	return left("processes still running after SIGKILL", live)
 }
 
 // left is the error that names processes, nil when there are none.

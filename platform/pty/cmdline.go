@@ -18,7 +18,7 @@ const maxLine = 32767
 const maxBatchLine = 8191
 
 var (
-	errNUL     = errors.New("an argument has a NUL byte")
+	errNUL     = errors.New("an argument contains a NUL byte")
 	errTooLong = errors.New("the arguments are too long for Windows")
 )
 
@@ -29,7 +29,7 @@ func commandLine(path string, args []string) (string, error) {
 		return "", errNUL
 	}
 	if strings.Contains(args[0], `"`) {
-		return "", errors.New("the program's name has a quotation mark")
+		return "", errors.New("the program's name contains a quotation mark")
 	}
 	var b strings.Builder
 	b.WriteString(`"` + args[0] + `"`) // in the name a backslash never escapes
@@ -135,7 +135,7 @@ func isBatch(path string) bool {
 // argument with a line break cannot be given to a batch file at all. (CVE-2024-24576; the doubling is what batch files see, too.)
 func batchLine(path string, args []string) (string, error) {
 	if strings.ContainsAny(path, "\"%\r\n\x00") || strings.HasSuffix(path, `\`) {
-		return "", errors.New("cmd.exe cannot run a batch file of this name")
+		return "", errors.New("cmd.exe cannot run a batch file with this name")
 	}
 	var b strings.Builder
 	b.WriteString(`cmd.exe /d /e:on /v:off /s /c ""` + path + `"`)
@@ -144,7 +144,7 @@ func batchLine(path string, args []string) (string, error) {
 		case strings.Contains(a, "\x00"):
 			return "", errNUL
 		case strings.ContainsAny(a, "\r\n"):
-			return "", errors.New("an argument has a line break, and cmd.exe can give none to a batch file")
+			return "", errors.New("an argument contains a line break, which cmd.exe cannot pass to a batch file")
 		}
 		b.WriteString(` "`)
 		slashes := 0

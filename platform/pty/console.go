@@ -13,9 +13,9 @@ func conPTY(major, minor, build uint32, has, releases bool) (string, error) {
 	version := fmt.Sprintf("Windows %d.%d.%d", major, minor, build)
 	switch {
 	case !has || build < firstConPTY:
-		return "", fmt.Errorf("%s has no pseudo-consoles: Windows 10 1809 (build %d) has them first", version, firstConPTY)
+		return "", fmt.Errorf("%s has no pseudo-consoles; Windows 10 1809 (build %d) or later is needed", version, firstConPTY)
 	case releases:
-		return "ConPTY of " + version + ", which ends by itself", nil
+		return "ConPTY of " + version + ", which closes itself", nil
 	}
 	return "ConPTY of " + version, nil
 }

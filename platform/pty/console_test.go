@@ -13,9 +13,9 @@ func TestConPTYByVersion(t *testing.T) {
 		has, releases bool
 		want          string
 	}{
-		{26100, true, true, "ConPTY of Windows 10.0.26100, which ends by itself"},
+		{26100, true, true, "ConPTY of Windows 10.0.26100, which closes itself"},
 		{17763, true, false, "ConPTY of Windows 10.0.17763"},
-		{17134, false, false, "Windows 10.0.17134 has no pseudo-consoles: Windows 10 1809 (build 17763) has them first"},
+		{17134, false, false, "Windows 10.0.17134 has no pseudo-consoles; Windows 10 1809 (build 17763) or later is needed"},
 		{17134, true, false, "Windows 10.0.17134 has no pseudo-consoles"},
 		{19045, false, false, "Windows 10.0.19045 has no pseudo-consoles"},
 	} {

@@ -40,7 +40,7 @@ func newConsole(size Size, in, out windows.Handle) (*console, error) {
 	c := &console{closed: make(chan struct{})}
 	// No flags: 1 makes it ask for the cursor and hang when nobody answers (microsoft/terminal #17688), others do nothing.
 	if err := windows.CreatePseudoConsole(coord(size), in, out, 0, &c.handle); err != nil {
-		return nil, fmt.Errorf("create pseudo-console (Windows 10 1809 has it first): %w", err)
+		return nil, fmt.Errorf("create pseudo-console (needs Windows 10 1809 or later): %w", err)
 	}
 	return c, nil
 }

@@ -163,7 +163,7 @@ func (p *PTY) Signal(name string) error {
 	case "KILL":
 		return p.Kill(context.Background(), 0)
 	}
-	return fmt.Errorf("no signal %q can be sent on Windows: %w", name, errNoSignal)
+	return fmt.Errorf("cannot send signal %q on Windows: %w", name, errNoSignal)
 }
 
-var errNoSignal = errors.New("INT, TERM, HUP and KILL can")
+var errNoSignal = errors.New("only INT, TERM, HUP and KILL are supported")

@@ -147,7 +147,7 @@ func TestKillSparesOtherUsers(t *testing.T) {
 		})
 	}()
 	err := p.Kill(t.Context(), 0)
-	if want := fmt.Sprintf("processes of other users left alone: pid [%d]", pid); err == nil || !strings.Contains(err.Error(), want) {
+	if want := fmt.Sprintf("processes of other users were not killed: pid [%d]", pid); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Kill: %v, want %q", err, want)
 	}
 	if got := p.Wait(); got.Signal == "" {

@@ -110,7 +110,7 @@ func envBlock(env []string) []uint16 {
 // explain says in words of this package what Windows says of a file that is not a program.
 func explain(err error) error {
 	if errors.Is(err, windows.ERROR_BAD_EXE_FORMAT) {
-		return errors.New("not a program that Windows can start; give the program that runs it")
+		return errors.New("not a Windows program; give the program that runs this file")
 	}
 	return err
 }

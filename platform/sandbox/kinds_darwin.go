@@ -13,14 +13,14 @@ const sandboxExec = "/usr/bin/sandbox-exec"
 
 func confine(k Kind, p Profile, argv []string) int {
 	if k != Seatbelt {
-		return complain(statusConfine, fmt.Errorf("there is no %q on macOS", k))
+		return complain(statusConfine, fmt.Errorf("%q is not supported on macOS", k))
 	}
 	full := append([]string{sandboxExec, "-p", seatbelt(p)}, argv...)
 	return notStarted(sandboxExec, syscall.Exec(sandboxExec, full, os.Environ()))
 }
 
 func inner([]string) int {
-	return complain(statusConfine, fmt.Errorf("%w: namespaces are for Linux", ErrUnsupported))
+	return complain(statusConfine, fmt.Errorf("%w: namespaces need Linux", ErrUnsupported))
 }
 
 // ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. There are none.

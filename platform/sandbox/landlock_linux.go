@@ -26,7 +26,7 @@ func confine(k Kind, p Profile, argv []string) int {
 	case Landlock:
 		return fence(p, argv)
 	default:
-		return complain(statusConfine, fmt.Errorf("there is no %q on Linux", k))
+		return complain(statusConfine, fmt.Errorf("%q is not supported on Linux", k))
 	}
 }
 
@@ -68,7 +68,7 @@ var abi = sync.OnceValues(func() (int, error) {
 func landlockMissing() error {
 	v, err := abi()
 	if err == nil && v < leastABI {
-		err = fmt.Errorf("%w: Landlock has version %d, from version %d (Linux 6.2) on it is used", ErrUnsupported, v, leastABI)
+		err = fmt.Errorf("%w: Landlock version %d is too old; version %d (Linux 6.2) or later is needed", ErrUnsupported, v, leastABI)
 	}
 	return err
 }

@@ -347,7 +347,7 @@ func (b *builder) place(at string, dir bool) (int, error) {
 		}
 	}
 	if err != nil {
-		return -1, fmt.Errorf("no place for %s: %w", at, err)
+		return -1, fmt.Errorf("cannot create a mount point for %s: %w", at, err)
 	}
 	return fd, nil
 }

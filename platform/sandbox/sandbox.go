@@ -46,7 +46,7 @@ const (
 )
 
 // ErrUnsupported is returned by Wrap where the kind is not available. Its text says what is missing.
-var ErrUnsupported = errors.New("commands cannot be confined here")
+var ErrUnsupported = errors.New("the sandbox is not available")
 
 // Profile says what a confined command may reach. Paths are absolute; what does not exist when the command starts is left out.
 type Profile struct {
@@ -111,7 +111,7 @@ func (p Profile) check(self string) error {
 	for _, path := range granted {
 		for _, hidden := range slices.Concat(p.Hidden, Secrets(p.Home)) {
 			if within(path, hidden) {
-				return fmt.Errorf("sandbox: %s is never granted, since it is %s or below it", path, hidden)
+				return fmt.Errorf("sandbox: cannot grant %s: %s is always hidden", path, hidden)
 			}
 		}
 	}
@@ -135,7 +135,7 @@ func Best(self string) (Kind, error) {
 		missing = errors.Join(missing, err)
 	}
 	if missing == nil {
-		missing = fmt.Errorf("%w: tether knows no way on this system", ErrUnsupported)
+		missing = fmt.Errorf("%w: tether does not support sandboxes on this system", ErrUnsupported)
 	}
 	return "", missing
 }
@@ -148,7 +148,7 @@ var tried struct {
 // Works tries whether the kind works here, once. The error is ErrUnsupported, wrapped.
 func Works(k Kind, self string) error {
 	if !slices.Contains(kinds, k) {
-		return fmt.Errorf("%w: there is no %q on this system", ErrUnsupported, k)
+		return fmt.Errorf("%w: %q is not supported on this system", ErrUnsupported, k)
 	}
 	tried.mu.Lock()
 	defer tried.mu.Unlock()
@@ -207,7 +207,7 @@ func Main(args []string) int {
 // parseHelper reads what Wrap has made, after the verb.
 func parseHelper(args []string) (kind string, p Profile, argv []string, err error) {
 	if len(args) < 4 || args[2] != "--" || args[3] == "" {
-		return "", p, nil, errors.New("the daemon starts this; run a command with tether sandbox -- CMD")
+		return "", p, nil, errors.New("only the daemon runs this; to run a command, use tether sandbox -- CMD")
 	}
 	if err := json.Unmarshal([]byte(args[1]), &p); err != nil {
 		return "", p, nil, fmt.Errorf("the profile: %w", err)

@@ -186,9 +186,9 @@ func TestWrap(t *testing.T) {
 		{"without a home", sandbox.Auto, sandbox.Profile{}, "/self", []string{"a"}, "is not an absolute path"},
 		{"relative self", sandbox.Auto, p, "tether", []string{"a"}, `"tether" is not an absolute path`},
 		{"nothing", sandbox.Auto, p, "/self", nil, "no command"},
-		{"kind", "jail", p, "/self", []string{"a"}, `no "jail"`},
-		{"hidden", sandbox.Auto, sandbox.Profile{Writable: []string{"/h/x"}, Hidden: []string{"/h"}, Home: "/"}, "/self", []string{"a"}, "/h/x is never granted"},
-		{"secret", sandbox.Auto, sandbox.Profile{Readable: []string{"/home/me/.ssh"}, Home: "/home/me"}, "/self", []string{"a"}, "never granted"},
+		{"kind", "jail", p, "/self", []string{"a"}, `"jail" is not supported`},
+		{"hidden", sandbox.Auto, sandbox.Profile{Writable: []string{"/h/x"}, Hidden: []string{"/h"}, Home: "/"}, "/self", []string{"a"}, "cannot grant /h/x"},
+		{"secret", sandbox.Auto, sandbox.Profile{Readable: []string{"/home/me/.ssh"}, Home: "/home/me"}, "/self", []string{"a"}, "cannot grant"},
 	} {
 		if _, err := sandbox.Wrap(c.kind, c.p, c.self, c.argv); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.want)

@@ -109,7 +109,7 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	signal.Notify(signals, passedOn()...)
 	if err := c.Start(); err != nil {
 		w.Close()
-		return 0, fmt.Errorf("user namespaces cannot be made: %w", err)
+		return 0, fmt.Errorf("cannot create user namespaces: %w", err)
 	}
 	w.Close()
 	orders.Close()

@@ -21,7 +21,7 @@ func makeDir(path string) error { return os.MkdirAll(path, 0o700) }
 func openFile(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags|unix.O_NOFOLLOW|noWait, 0o600)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s is a link, and links are not followed here", path)
+		return nil, fmt.Errorf("%s is a symbolic link, which is not allowed here", path)
 	}
 	return f, err
 }
@@ -37,7 +37,7 @@ func check(path string, info fs.FileInfo, fix string) error {
 		return fmt.Errorf("%s belongs to another user", path)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return fmt.Errorf("%s is open to other users (mode %04o); close it: chmod %s %s", path, info.Mode().Perm(), fix, path)
+		return fmt.Errorf("%s is open to other users (mode %04o); make it private: chmod %s %s", path, info.Mode().Perm(), fix, path)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func checkOwned(path string, info fs.FileInfo) error {
 		return fmt.Errorf("%s belongs to another user", path)
 	}
 	if info.Mode().Perm()&0o022 != 0 {
-		return fmt.Errorf("%s can be changed by other users (mode %04o); keep them from it: chmod go-w %s", path, info.Mode().Perm(), path)
+		return fmt.Errorf("%s is writable by other users (mode %04o); make it private: chmod go-w %s", path, info.Mode().Perm(), path)
 	}
 	return nil
 }

@@ -31,21 +31,21 @@ var trusted = []windows.WELL_KNOWN_SID_TYPE{
 }
 
 func check(path string, _ fs.FileInfo, _ string) error {
-	return closed(path, mayRead|mayWrite, "open to")
+	return closed(path, mayRead|mayWrite, "is accessible to")
 }
 
-func checkOwned(path string, _ fs.FileInfo) error { return closed(path, mayWrite, "can be changed by") }
+func checkOwned(path string, _ fs.FileInfo) error { return closed(path, mayWrite, "is writable by") }
 
 // closed makes sure that the file is this user's, or a trusted one's, and that nobody else has one of these rights.
 func closed(path string, rights windows.ACCESS_MASK, what string) error {
 	descriptor, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
 	if err != nil {
-		return &fs.PathError{Op: "ask for the rights of", Path: path, Err: err}
+		return &fs.PathError{Op: "read permissions of", Path: path, Err: err}
 	}
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
-		return fmt.Errorf("who runs this process: %w", err)
+		return fmt.Errorf("look up the user of this process: %w", err)
 	}
 	isOurs := func(sid *windows.SID) bool { return sid.Equals(user.User.Sid) || isTrusted(sid) }
 	owner, _, err := descriptor.Owner()
@@ -59,7 +59,7 @@ func closed(path string, rights windows.ACCESS_MASK, what string) error {
 	for i := range uint32(list.AceCount) {
 		var entry *windows.ACCESS_ALLOWED_ACE
 		if err := windows.GetAce(list, i, &entry); err != nil {
-			return fmt.Errorf("rights of %s: %w", path, err)
+			return fmt.Errorf("permissions of %s: %w", path, err)
 		}
 		sid := (*windows.SID)(unsafe.Pointer(&entry.SidStart))
 		if entry.Header.AceType == windows.ACCESS_ALLOWED_ACE_TYPE && entry.Header.AceFlags&windows.INHERIT_ONLY_ACE == 0 &&
@@ -71,7 +71,7 @@ func closed(path string, rights windows.ACCESS_MASK, what string) error {
 }
 
 func openTo(path, what, who string) error {
-	return fmt.Errorf(`%s %s %s; close it: icacls "%s" /inheritance:r /grant:r "%%USERNAME%%:F"`, path, what, who, path)
+	return fmt.Errorf(`%s %s %s; make it private: icacls "%s" /inheritance:r /grant:r "%%USERNAME%%:F"`, path, what, who, path)
 }
 
 func isTrusted(sid *windows.SID) bool {
@@ -100,7 +100,7 @@ func nameOf(sid *windows.SID) string {
 func onlyUser() (*windows.SecurityAttributes, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
 	if err != nil {
-		return nil, fmt.Errorf("who runs this process: %w", err)
+		return nil, fmt.Errorf("look up the user of this process: %w", err)
 	}
 	s, err := windows.SecurityDescriptorFromString(fmt.Sprintf("D:P(A;OICI;FA;;;%v)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", user.User.Sid))
 	if err != nil {
@@ -184,7 +184,7 @@ func openFile(path string, flags int) (*os.File, error) {
 	var info windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(h, &info); err == nil && info.FileAttributes&windows.FILE_ATTRIBUTE_REPARSE_POINT != 0 {
 		_ = windows.CloseHandle(h)
-		return nil, fmt.Errorf("%s is a link", path)
+		return nil, fmt.Errorf("%s is a symbolic link", path)
 	}
 	return os.NewFile(uintptr(h), path), nil
 }

@@ -20,7 +20,7 @@ func ReadJSON(path string, version int, into any) error {
 		return damaged(path, err)
 	}
 	if head.Version != version {
-		return fmt.Errorf("%s has version %d, this program knows %d: another release has written it; use that one again", path, head.Version, version)
+		return fmt.Errorf("%s has version %d, but this program supports only version %d; use the release that wrote the file", path, head.Version, version)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -29,7 +29,7 @@ func ReadJSON(path string, version int, into any) error {
 		return nil
 	}
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("%s has the field %s, which this program does not know: a newer release has written it; use that one again, or take the field out of the file, and what it stands for goes with it",
+		return fmt.Errorf("%s has the unknown field %s, written by a newer release; use that release, or remove the field from the file and lose its setting",
 			path, name)
 	}
 	return damaged(path, err)
@@ -42,7 +42,7 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s: %v; repair it, or remove it and begin anew", e.Path, e.Err)
+	return fmt.Sprintf("%s: %v; repair the file, or delete it to start over", e.Path, e.Err)
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }

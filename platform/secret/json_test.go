@@ -24,13 +24,13 @@ func TestReadJSON(t *testing.T) {
 		want []string // in the error; nil: it is read
 	}{
 		"as written":          {`{"version": 1, "entries": [{"name": "a"}]}`, nil},
-		"a newer field":       {`{"version": 1, "colour": "red"}`, []string{`"colour"`, "newer release", "take the field out"}},
+		"a newer field":       {`{"version": 1, "colour": "red"}`, []string{`"colour"`, "newer release", "remove the field"}},
 		"in an entry":         {`{"version": 1, "entries": [{"name": "a", "client_tools": true}]}`, []string{`"client_tools"`, "newer release"}},
-		"a newer version":     {`{"version": 2, "entries": {}}`, []string{"version 2", "knows 1", "use that one"}},
+		"a newer version":     {`{"version": 2, "entries": {}}`, []string{"version 2", "only version 1", "use the release"}},
 		"no version":          {`{}`, []string{"version 0"}},
-		"cut off":             {`{"version": 1, "entr`, []string{"repair it"}},
-		"with something else": {`{"version": 1} {}`, []string{"repair it"}},
-		"of another kind":     {`{"version": 1, "entries": 7}`, []string{"entries", "repair it"}},
+		"cut off":             {`{"version": 1, "entr`, []string{"repair the file"}},
+		"with something else": {`{"version": 1} {}`, []string{"repair the file"}},
+		"of another kind":     {`{"version": 1, "entries": 7}`, []string{"entries", "repair the file"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "state.json")

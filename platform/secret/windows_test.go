@@ -153,7 +153,7 @@ func TestConfigurationThatOthersCanChange(t *testing.T) {
 	if strings.Contains(rightsOf(t, path), everyone+" 1200a9") {
 		testkit.NotOnWine(t, "it lets nobody else write, whatever the list says")
 	}
-	if _, err := secret.ReadOwned(path); err == nil || !strings.Contains(err.Error(), "can be changed by") {
+	if _, err := secret.ReadOwned(path); err == nil || !strings.Contains(err.Error(), "is writable by") {
 		t.Errorf("read: %v; want a complaint", err)
 	}
 }

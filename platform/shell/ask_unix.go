@@ -30,7 +30,7 @@ func environment(ctx context.Context, path, self string) ([]string, error) {
 	}
 	env, ok := between(out, mark)
 	if !ok {
-		return nil, fmt.Errorf("%s did not run what it was told to: %w", path, cmp.Or(err, io.ErrUnexpectedEOF))
+		return nil, fmt.Errorf("%s did not run the command: %w", path, cmp.Or(err, io.ErrUnexpectedEOF))
 	}
 	return env, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // ErrUnsupported is returned by Environment for shells it cannot ask.
-var ErrUnsupported = errors.New("this shell cannot be asked for its environment")
+var ErrUnsupported = errors.New("cannot read the environment of this shell")
 
 // PrintVerb is the argument after which this program is to call PrintEnvironment with the next one: the login shell runs it as its
 // only command.

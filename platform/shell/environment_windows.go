@@ -12,7 +12,7 @@ import (
 func environment(context.Context, string, string) ([]string, error) {
 	env, err := windows.GetCurrentProcessToken().Environ(false)
 	if err != nil {
-		return nil, fmt.Errorf("environment of this user: %w", err)
+		return nil, fmt.Errorf("read this user's environment: %w", err)
 	}
 	return env, nil
 }

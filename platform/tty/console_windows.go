@@ -53,7 +53,7 @@ func sequences() (restore func(), err error) {
 	const wanted = windows.ENABLE_PROCESSED_OUTPUT | windows.ENABLE_VIRTUAL_TERMINAL_PROCESSING
 	if err := windows.SetConsoleMode(out, before|wanted|windows.DISABLE_NEWLINE_AUTO_RETURN); err != nil {
 		if err := windows.SetConsoleMode(out, before|wanted); err != nil { // the line feed is not that important
-			return nil, fmt.Errorf("this console shows no escape sequences (Windows 10 1607 is the first that does): %w", err)
+			return nil, fmt.Errorf("this console does not support escape sequences (Windows 10 1607 or later is needed): %w", err)
 		}
 	}
 	return func() {
