@@ -83,7 +83,7 @@ type conn struct {
 func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c := &conn{h: h, remote: r, subs: make(map[string]*subscription),
 		echoes: rate.NewLimiter(echoRate, echoBurst), denials: rate.NewLimiter(echoRate, echoBurst)}
-	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: time.Now(), stalled: func() {
+	c.guard = &stallGuard{limit: h.opts.StallTime, socket: r.taken, epoch: h.epoch, stalled: func() {
 		c.close(closeStalled, "the client read nothing for too long")
 	}}
 	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {

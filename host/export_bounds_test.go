@@ -134,3 +134,9 @@ func PingPatience(limit time.Duration, sent int64) time.Duration {
 	taken.add(int(sent))
 	return p.patience()
 }
+
+// PulseDue is when a connection that was heard at a moment is looked at again, both counted from the host's start.
+func PulseDue(limit, heard time.Duration) time.Duration {
+	p := pulse{limit: limit, guard: &stallGuard{epoch: time.Now().Add(-heard)}}
+	return heard + p.wait(limit)
+}

@@ -13,9 +13,9 @@ import (
 type stallGuard struct {
 	// Set once.
 	limit   time.Duration
-	socket  *uptake // what the socket has taken; nil when only whole messages can be seen
-	stalled func()  // called when the peer has taken nothing for limit
-	epoch   time.Time
+	socket  *uptake   // what the socket has taken; nil when only whole messages can be seen
+	stalled func()    // called when the peer has taken nothing for limit
+	epoch   time.Time // the same for all connections of a host
 
 	since atomic.Int64 // nanoseconds from epoch at which the Send in progress began; 0 when there is none
 	armed atomic.Bool  // the timer runs; who set it owns what follows

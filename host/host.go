@@ -22,6 +22,7 @@ type Host struct {
 	stop context.CancelFunc
 	work sync.WaitGroup // connections, and pumps of server-executed terminals
 
+	epoch    time.Time   // when it was made; set once
 	draining atomic.Bool // see Drain
 
 	authLimit authLimiter // of tokens; these have locks of their own
@@ -59,7 +60,7 @@ func New(o Options) *Host {
 	o = o.withDefaults()
 	ctx, stop := context.WithCancel(context.Background())
 	h := &Host{
-		opts: o, log: *o.Logger, ctx: ctx, stop: stop,
+		opts: o, log: *o.Logger, ctx: ctx, stop: stop, epoch: time.Now(),
 		agents:    mcp.Servers{Max: maxAgents},
 		logins:    logins{store: o.Logins, log: *o.Logger},
 		messages:  newMessageMemory(o.ArrivalTime),

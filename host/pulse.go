@@ -16,8 +16,8 @@ const slowest = 8 << 10
 const maxOnItsWay = 16 << 20 // bytes
 
 // pulse finds out that the peer of a connection is gone although nobody has said so: a machine that was switched off, a network that
-// swallows everything. A peer that says nothing for the limit is pinged. Its timer looks once in that time, so an idle connection
-// costs nothing else.
+// swallows everything. A peer that says nothing for the limit is pinged, at most an eighth of the limit later. Its timer looks once in that
+// time, and those of all connections together, so that an idle host seldom wakes.
 type pulse struct {
 	// Set once.
 	limit time.Duration
@@ -42,7 +42,7 @@ func (p *pulse) watch(ctx context.Context, ch jsonrpc.Channel) (stop func()) {
 	p.ctx, p.end = context.WithCancel(ctx)
 	p.note()
 	ready := make(chan struct{})
-	p.timer = time.AfterFunc(p.limit, func() { <-ready; p.check() })
+	p.timer = time.AfterFunc(p.wait(p.limit), func() { <-ready; p.check() })
 	close(ready)
 	return func() { p.end(); p.timer.Stop() }
 }
@@ -64,7 +64,7 @@ func (p *pulse) patience() time.Duration {
 // check runs when the timer does. While something is being sent, the guard watches.
 func (p *pulse) check() {
 	if quiet := p.quiet(); quiet < p.limit {
-		p.timer.Reset(p.limit - quiet)
+		p.timer.Reset(p.wait(p.limit - quiet))
 		return
 	}
 	if !p.guard.sending() {
@@ -81,5 +81,13 @@ func (p *pulse) check() {
 			return
 		}
 	}
-	p.timer.Reset(p.limit)
+	p.timer.Reset(p.wait(p.limit))
+}
+
+// wait is how long it is to the first moment after d at which all connections look.
+func (p *pulse) wait(d time.Duration) time.Duration {
+	grid := max(p.limit/8, 1)
+	now := p.guard.now()
+	due := now + d + grid - 1
+	return due - due%grid - now
 }

@@ -126,3 +126,22 @@ func TestAPingIsWaitedForWithinReason(t *testing.T) {
 		}
 	}
 }
+
+// Connections that were heard at different moments are pinged together: an idle host sleeps between.
+func TestPingsGoOutTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 30 * time.Second
+		moments := map[time.Duration]bool{}
+		for i := range 50 {
+			heard := time.Duration(i) * 311 * time.Millisecond // within 16 s
+			due := host.PulseDue(limit, heard)
+			if late := due - heard - limit; late < 0 || late >= limit/8 {
+				t.Fatalf("heard at %v it is looked at %v too late", heard, late)
+			}
+			moments[due] = true
+		}
+		if len(moments) > 6 {
+			t.Errorf("50 connections are looked at in %d moments", len(moments))
+		}
+	})
+}
