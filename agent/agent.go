@@ -22,6 +22,7 @@ import (
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
+	"tether/platform/notify"
 	"tether/platform/proc"
 	"tether/platform/roam"
 	"tether/platform/secret"
@@ -50,6 +51,10 @@ type Config struct {
 	// Notify, if not nil, shows a text on the person's desktop. It may block
 	// until ctx ends.
 	Notify func(ctx context.Context, title, body string) error
+	// AskDesktop, if not nil, shows a text with buttons there, and returns the key
+	// of the one that the person has pressed, see notify.Ask. Where it returns an
+	// error Notify shows the text instead.
+	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
 	// Holder starts the process that each terminal gets, so that it outlives
 	// this one. The zero value means that terminals run in this process;
 	// NoHolders says then why, for status.
@@ -309,7 +314,7 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
 	defer a.keepSmall(ctx)()
-	defer a.notifyQuestions(ctx)()
+	defer a.notifyQuestions(ctx, server)()
 	a.log.Info().Str("version", a.cfg.Version).Int("pid", os.Getpid()).Msg("ready")
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()

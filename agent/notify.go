@@ -2,10 +2,15 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
+	"tether/agent/local"
 	"tether/agent/policy"
+	"tether/platform/notify"
 )
 
 const (
@@ -16,20 +21,24 @@ const (
 )
 
 // notifyQuestions tells the person's desktop what agents ask, until ctx ends.
-// The returned function waits for that.
-func (a *Agent) notifyQuestions(ctx context.Context) (wait func()) {
+// The returned function waits for that. A question that comes alone can be
+// answered there, which is a sign of a person.
+func (a *Agent) notifyQuestions(ctx context.Context, server *local.Server) (wait func()) {
 	if a.cfg.Notify == nil || !a.settings.Policy.Notify {
 		return func() {}
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var running sync.WaitGroup
+	running.Go(func() {
 		told := map[string]bool{}
 		for {
 			asked, _, version := a.policy.Questions()
-			text := a.newQuestions(asked, told)
+			text, alone := a.newQuestions(asked, told)
 			if text != "" {
-				a.notify(ctx, text)
+				if alone != nil && a.cfg.AskDesktop != nil {
+					running.Go(func() { a.askDesktop(ctx, *alone, text, server) })
+				} else {
+					a.notify(ctx, text)
+				}
 				select {
 				case <-time.After(notifyPause):
 				case <-ctx.Done():
@@ -39,13 +48,59 @@ func (a *Agent) notifyQuestions(ctx context.Context) (wait func()) {
 				return
 			}
 		}
-	}()
-	return func() { <-done }
+	})
+	return running.Wait
+}
+
+// The keys of the buttons.
+const (
+	keyApprove = "approve"
+	keyDeny    = "deny"
+)
+
+// askDesktop shows a question with buttons until it is answered, here or
+// elsewhere. Approving is offered only where all that decides what runs is shown.
+func (a *Agent) askDesktop(ctx context.Context, q policy.Question, text string, server *local.Server) {
+	buttons, body := []notify.Button{{Key: keyDeny, Label: "Deny"}}, text
+	if a.policy.Plain(q) {
+		buttons, body = append([]notify.Button{{Key: keyApprove, Label: "Approve once"}}, buttons...), text+"\nin "+q.Request.Cwd
+	}
+	asking, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel() // before it is waited for
+	watching.Go(func() { a.cancelAnswered(asking, cancel, q.ID) })
+	key, err := a.cfg.AskDesktop(asking, "tether approvals", body, buttons, server.PersonsProcess)
+	switch {
+	case err == nil && (key == keyApprove && len(buttons) > 1 || key == keyDeny):
+		_, _, err = a.policy.Answer(q.ID, policy.Answer{Allow: key == keyApprove})
+		a.log.Info().Str("question", q.ID).Str("answer", key).Err(err).Msg("answered at a notification")
+	case err == nil, asking.Err() != nil, errors.Is(err, notify.ErrClosed):
+	default:
+		a.log.Debug().Err(err).Msg("notification with buttons")
+		a.notify(ctx, text)
+	}
+}
+
+// cancelAnswered calls cancel when the question does not wait any more. It ends
+// with ctx.
+func (a *Agent) cancelAnswered(ctx context.Context, cancel func(), id string) {
+	for {
+		asked, _, version := a.policy.Questions()
+		if !slices.ContainsFunc(asked, func(q policy.Question) bool { return q.ID == id && !q.Expired }) {
+			cancel()
+			return
+		}
+		if _, err := a.policy.Changed(ctx, version); err != nil {
+			return
+		}
+	}
 }
 
 // newQuestions says what waits and was not told yet, and notes it as told. What
-// does not wait any more is forgotten.
-func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) string {
+// does not wait any more is forgotten. alone is the question that the text is of,
+// nil where there are several.
+func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) (text string, alone *policy.Question) {
 	var latest policy.Question
 	news, waiting := 0, map[string]bool{}
 	for _, q := range asked {
@@ -65,11 +120,11 @@ func (a *Agent) newQuestions(asked []policy.Question, told map[string]bool) stri
 	}
 	switch {
 	case news == 0:
-		return ""
+		return "", nil
 	case len(waiting) > 1:
-		return fmt.Sprintf("%d agent commands await approval; the last: %s", len(waiting), a.policy.Summary(latest.Request))
+		return fmt.Sprintf("%d agent commands await approval; the last: %s", len(waiting), a.policy.Summary(latest.Request)), nil
 	}
-	return a.policy.Summary(latest.Request)
+	return a.policy.Summary(latest.Request), &latest
 }
 
 func (a *Agent) notify(ctx context.Context, text string) {

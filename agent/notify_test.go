@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/internal/testkit"
+	"tether/platform/notify"
 )
 
 // What an agent asks is told to the desktop once, without secrets: neither what looks like a credential, nor a token of a known form, nor
@@ -44,4 +46,110 @@ func TestQuestionsAreNotified(t *testing.T) {
 			t.Errorf("notifications on %t: one more, %q", on, strings.TrimSpace(<-told))
 		}
 	}
+}
+
+// What the person presses answers the question. Approving is offered where everything is shown, and what waits no more is taken back.
+func TestQuestionsAreAnsweredAtTheDesktop(t *testing.T) {
+	type shown struct {
+		body, keys string
+		trust      func(pid int) error
+		press      chan<- string
+		ended      <-chan struct{}
+	}
+	for _, c := range []struct {
+		name, offered, press string
+		request              local.SpawnRequest
+		allowed              bool
+	}{
+		{"approved", "approve deny", "approve", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, true},
+		{"denied", "approve deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
+		{"with a variable", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
+		{"pressed what was not offered", "deny", "approve", local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Env: []string{"LD_PRELOAD=/x"}}, false},
+		{"words that could be others", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", "1 + 2"}}, false},
+		{"cut", "deny", "deny", local.SpawnRequest{Command: []string{"python3", "-c", strings.Repeat("1", 1000)}}, false},
+		{"answered elsewhere", "approve deny", "", local.SpawnRequest{Command: []string{"python3", "-c", "1"}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			told, texts := make(chan shown, 4), make(chan string, 4)
+			d := start(t, agent.Config{Dirs: home(t), Notify: func(_ context.Context, _, body string) error { texts <- body; return nil },
+				AskDesktop: func(ctx context.Context, _, body string, buttons []notify.Button, trust func(int) error) (string, error) {
+					keys := ""
+					for _, b := range buttons {
+						keys += " " + b.Key
+					}
+					press := make(chan string)
+					told <- shown{body, strings.TrimSpace(keys), trust, press, ctx.Done()}
+					select {
+					case key := <-press:
+						return key, nil
+					case <-ctx.Done():
+						return "", ctx.Err()
+					}
+				}})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c.request.Cwd = testkit.Abs("/")
+			came := make(chan error, 1)
+			go func() { _, err := d.client.As("bob").Spawn(ctx, c.request); came <- err }()
+			var at shown
+			select {
+			case at = <-told:
+			case err := <-came:
+				t.Fatalf("nothing was asked: %v", err)
+			}
+			if at.keys != c.offered || !strings.HasPrefix(at.body, "agent bob asks to run: python3 -c 1") || strings.Contains(at.body, "\nin ") != (c.offered == "approve deny") {
+				t.Errorf("shown: %q with %s, want %s", at.body, at.keys, c.offered)
+			}
+			if err := at.trust(os.Getpid()); err != nil {
+				t.Error(err)
+			}
+			if err := at.trust(1 << 30); err == nil {
+				t.Error("a process that is not there may show it")
+			}
+			deny := func() {
+				l, err := d.client.Approvals(t.Context(), nil)
+				if err != nil || len(l.Approvals) != 1 {
+					t.Fatalf("%+v, %v", l, err)
+				}
+				if _, err := d.client.Approve(t.Context(), l.Approvals[0].ID, false, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.press != "" {
+				at.press <- c.press
+			}
+			if c.press == "" || !strings.Contains(c.offered, c.press) {
+				deny()
+			}
+			if err := <-came; (err == nil || !strings.Contains(err.Error(), "denied by the user")) != c.allowed { // the program may not be there
+				t.Errorf("the agent is told %v", err)
+			}
+			if c.press == "" {
+				<-at.ended
+			}
+			if len(texts) > 0 {
+				t.Errorf("it was shown twice: %s", <-texts)
+			}
+		})
+	}
+}
+
+// Where the desktop has no buttons the text is shown without.
+func TestQuestionsWithoutButtons(t *testing.T) {
+	told := make(chan string, 4)
+	d := start(t, agent.Config{Dirs: home(t), Notify: func(_ context.Context, _, body string) error { told <- body; return nil },
+		AskDesktop: func(context.Context, string, string, []notify.Button, func(int) error) (string, error) {
+			return "", notify.ErrUnsupported
+		}})
+	ctx, cancel := context.WithCancel(t.Context())
+	came := make(chan error, 1)
+	go func() {
+		_, err := d.client.As("bob").Spawn(ctx, local.SpawnRequest{Command: []string{"python3", "-c", "1"}, Cwd: testkit.Abs("/")})
+		came <- err
+	}()
+	if got := <-told; got != "agent bob asks to run: python3 -c 1" {
+		t.Error(got)
+	}
+	cancel()
+	<-came
 }

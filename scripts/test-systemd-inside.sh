@@ -111,7 +111,7 @@ first_boot() {
 	refuses 6 "as root" "$program" service install
 	refuses 6 "as root" "$program" service install --system --user root
 	refuses 1 "no user \"nobody-here\"" "$program" service install --system --user nobody-here
-	refuses 2 "takes --user" "$program" service install --system
+	refuses 2 "needs --user" "$program" service install --system
 	refuses 1 "not installed" tether service start
 	refuses 3 "not installed" tether service status
 

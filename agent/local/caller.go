@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"os"
@@ -87,6 +88,19 @@ func (s *Server) identify(p peer) Caller {
 		e.terminals = append(e.terminals, started{id: string(st.ID), by: st.Owner, unsigned: st.Unsigned})
 	}
 	return identify(e)
+}
+
+// PersonsProcess says why a process does not count as one of the person's, nil if
+// it does. It is for who answers in the person's name, such as a desktop.
+func (s *Server) PersonsProcess(pid int) error {
+	p, err := proc.Lookup(pid)
+	if err != nil {
+		return err
+	}
+	if c := s.caller(peer{ID: p.ID}); c.Actor != term.User {
+		return fmt.Errorf("it counts as %s: %s", c.Actor, c.Why)
+	}
+	return nil
 }
 
 // settleWithin is how long a caller waits for terminals that are being started by

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -71,6 +72,20 @@ func (e *Engine) Summary(r Request) string {
 		text = strings.Join(redactedWords(words), " ")
 	}
 	return clip.Marked(oneLine(mask(cmp.Or(r.Who(), r.Actor.String()))), 160) + " asks to run: " + brief(oneLine(text))
+}
+
+// Plain reports whether Summary and the directory show all that decides what the request of q runs, so that the person may approve by
+// them: no variables, no scripts, nothing masked or cut, and no word that could be taken for two.
+func (e *Engine) Plain(q Question) bool {
+	r := q.Request
+	text := r.Line
+	if text == "" {
+		text = strings.Join(r.Argv, " ")
+		if slices.ContainsFunc(r.Argv, func(word string) bool { return len(strings.Fields(word)) != 1 }) {
+			return false
+		}
+	}
+	return len(r.Env) == 0 && len(q.Scripts) == 0 && r.Shell == "" && r.Cwd == brief(oneLine(r.Cwd)) && strings.HasSuffix(e.Summary(r), " asks to run: "+text)
 }
 
 // oneLine is s without line breaks, control characters and what is not seen.

@@ -78,7 +78,7 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 	}
 	program, without := holderProgram()
 	limitMemory(settings)
-	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
+	daemon, err := agent.New(agent.Config{Dirs: d, Notify: notify.Send, AskDesktop: notify.Ask, Version: version.Text(), AllowRoot: true, Settings: &settings, LogLevel: f.level, Over: append(fromEnv(), f.settings...),
 		Holder: program, NoHolders: without, Replace: f.replace, Secrets: secrets(),
 		Ready: func() { a.ready(f) }})
 	if err != nil {
