@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"tether/agent/local"
+	"tether/ahp"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// largeList is JSON with nearly as many values as a message may have.
+func largeList(head, element, tail string, values int) jsonRaw {
+	return jsonRaw(head + element + strings.Repeat(","+element, values) + tail)
+}
+
+type jsonRaw []byte
+
+// MarshalJSON implements json.Marshaler.
+func (r jsonRaw) MarshalJSON() ([]byte, error) { return r, nil }
+
+// rogue is a host that says what costs a daemon most, as fast as that reads, and disposes of what it is lent.
+type rogue struct {
+	said   atomic.Int64 // messages
+	served sync.WaitGroup
+}
+
+func (h *rogue) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.served.Add(1)
+	defer h.served.Done()
+	ch, err := wsconn.Accept(w, r, wsconn.Options{})
+	if err != nil {
+		return
+	}
+	var seen sync.Map // channels
+	marker := ahp.NewClientTerminals(1000)
+	peer := jsonrpc.NewPeer(ch, jsonrpc.Options{MaxMessage: 16 << 20, Handler: jsonrpc.HandlerFunc(func(_ context.Context, r *jsonrpc.Request) {
+		var p ahp.SubscribeParams
+		_ = ahp.DecodeParams(r.Params, &p)
+		switch {
+		case r.IsNotification():
+		case r.Method == ahp.MethodInitialize:
+			_ = r.Reply(ahp.InitializeResult{ProtocolVersion: "1.0.0", Meta: marker.Meta()})
+		case r.Method == ahp.MethodSubscribe:
+			_ = r.Reply(largeList(`{"snapshot":{"resource":"`+p.Channel+`","fromSeq":1,"state":{"executionTarget":"client","content":[`, `{}`, `]}}}`, 19_000))
+		case r.Method == ahp.MethodCreateTerminal:
+			seen.Store(p.Channel, true)
+			_ = r.Reply(nil)
+		default:
+			_ = r.ReplyError(jsonrpc.Errorf(-1, "%s", strings.Repeat("no ", 100<<10)))
+		}
+	})})
+	ctx, cancel := context.WithCancel(context.Background())
+	var saying sync.WaitGroup
+	saying.Go(func() { h.say(ctx, peer, &seen) })
+	_ = peer.Run(ctx)
+	cancel()
+	saying.Wait()
+}
+
+// say sends messages until the connection ends: the last of a round ends it.
+func (h *rogue) say(ctx context.Context, peer *jsonrpc.Peer, seen *sync.Map) {
+	const many = 19_000 // values; a link takes 20,480
+	for n := int64(1); ctx.Err() == nil; n++ {
+		channels := []string{ahp.RootURI, "ahp-terminal:/unknown"}
+		seen.Range(func(uri, _ any) bool { channels = append(channels, uri.(string)); return true })
+		for _, uri := range channels {
+			head := fmt.Sprintf(`{"channel":%q,"serverSeq":%d,"action":{"type":`, uri, n)
+			for _, action := range []jsonRaw{
+				largeList(head+`"root/terminalsChanged","terminals":[`, `{}`, `]}}`, many),
+				largeList(head+`"session/activeClientSet","activeClient":{"clientId":"x","tools":[`, `{}`, `]}}}`, many),
+				largeList(head+`"x","y":[`, `[]`, `]}}`, many),
+				jsonRaw(head + `"terminal/input","data":"` + strings.Repeat("rm -rf /\\r", 100<<10) + `"}}`),
+				jsonRaw(head + `"terminal/titleChanged","title":"` + strings.Repeat("x", 1<<20) + `"}}`),
+			} {
+				if peer.Notify(ctx, ahp.MethodAction, action) != nil {
+					return
+				}
+				h.said.Add(1)
+			}
+			if n%20 == 0 {
+				_ = peer.Notify(ctx, ahp.MethodAction, jsonRaw(head+`"terminal/exited","exitCode":0}}`))
+			}
+		}
+		if n%50 == 0 {
+			_ = peer.Notify(ctx, "x", largeList(`[`, `[]`, `]`, 2*many)) // too many: the daemon hangs up
+		}
+	}
+}
+
+// mob are clients that say to a host what costs it most: messages that do not end, lists, and requests whose answers nobody reads.
+func mob(t *testing.T, url string, round int) (disperse func()) {
+	t.Helper()
+	list := largeList(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"ahp-session:/1","clientSeq":1,"action":{"type":"session/activeClientSet",`+
+		`"activeClient":{"clientId":"x","tools":[`, `{}`, `]}}}}`, 32_000)
+	endless := append(binary.BigEndian.AppendUint64([]byte{0x81, 0x80 | 127}, 1<<20), 0, 0, 0, 0) // a text frame of 1 MiB, masked by zeros
+	endless = append(endless, strings.Repeat(" ", 1000<<10)...)
+	var all sync.WaitGroup
+	var open []*wsconn.Conn
+	for i := range map[bool]int{false: 9, true: 24}[testkit.Soaking()] {
+		var socket net.Conn
+		ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
+			socket = c
+			return c, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, ch)
+		id := fmt.Sprintf("mob-%d-%d", round, i)
+		all.Go(func() {
+			_ = ch.Send(t.Context(), []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersions":["1.0.0"],"clientId":"`+id+`"}}`))
+			if i%3 == 0 {
+				_, _ = socket.Write(endless)
+				return
+			}
+			for n := 0; ; n++ { // until it is closed
+				msg := list
+				if i%3 == 1 {
+					msg = jsonRaw(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"subscribe","params":{"channel":"ahp-root://"}}`, n+2))
+				}
+				if ch.Send(t.Context(), msg) != nil {
+					return
+				}
+			}
+		})
+	}
+	return func() {
+		for _, ch := range open {
+			_ = ch.Close()
+		}
+		all.Wait()
+	}
+}
+
+// metric is a number of the daemon's, in bytes.
+func (m *mortal) metric(name string) int64 {
+	m.t.Helper()
+	text, err := m.door.Metrics(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			return int64(v)
+		}
+	}
+	m.t.Fatalf("the daemon has no %s", name)
+	return 0
+}
+
+// A hostile host, hostile clients of another one and a hostile agent, all at once: what another terminal prints arrives whole and in order at
+// the host that it is lent to, nobody ends or withdraws it, and neither daemon nor host takes much memory.
+func TestHostileFromAllSides(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	t.Setenv("TETHER_POLICY_BLOCK_LIST", "off") // the agent calls tether
+	m := newMortal(t)
+	evil := &rogue{}
+	server := httptest.NewServer(evil)
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	if _, err := m.door.Pair(t.Context(), local.PairRequest{Name: "rogue", URL: "ws" + strings.TrimPrefix(server.URL, "http")}); err != nil {
+		t.Fatal(err)
+	}
+	flood := m.spawn(local.SpawnRequest{Command: testkit.FloodCommand(t, 0, 0), OnSlow: "hold", Name: "flood", LendTo: []string{"lab"}})
+	uri := m.uri(flood.ID)
+	w := m.watch(uri, false)
+	const agent = `while :; do tether kill flood; tether unlend flood; tether unlend --all; tether approvals; tether read flood | tail -c 100; tether host tools lab on;
+		echo x | tether attach flood; tether token create --person me; head -c 300000 /dev/urandom | od; done 2>&1`
+	spawned, err := m.door.As("mallory").Spawn(t.Context(), local.SpawnRequest{Line: agent, Cwd: m.home, Env: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crowded := httptest.NewServer(m.host)
+	t.Cleanup(crowded.Close)
+	url := "ws" + strings.TrimPrefix(crowded.URL, "http")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	rest, restSys := m.metric("go_memstats_heap_alloc_bytes"), m.metric("go_memstats_sys_bytes")
+	for round := range testkit.Rounds(t, 1, 1000) {
+		decoy := m.spawn(local.SpawnRequest{Line: "while :; do date; sleep 1; done", LendTo: []string{"rogue"}})
+		disperse := mob(t, url, round)
+		saw, _, _ := w.state()
+		heard := evil.said.Load()
+		testkit.Eventually(t, patience, "the observer sees more, and the hostile host says more", func() bool {
+			now, _, err := w.state()
+			return err != nil || now > saw+64<<10 && evil.said.Load() > heard+5
+		})
+		disperse()
+		if _, exits, err := w.state(); err != nil || len(exits) > 0 {
+			t.Fatalf("round %d: exits %v, %v", round, exits, err)
+		}
+		if now := m.find(flood.ID); now.Exit != nil || !slices.ContainsFunc(now.Loans, func(l local.Loan) bool { return l.Host == "lab" }) {
+			t.Fatalf("round %d: the terminal is %+v", round, now)
+		}
+		_, _ = m.door.Kill(t.Context(), decoy.ID) // the hostile host may have ended it
+	}
+	runtime.ReadMemStats(&after)
+	sys := m.metric("go_memstats_sys_bytes")
+	t.Logf("soak: of the system the daemon had %d MiB and has %d, the host and the hostile had %d and have %d; the hostile host said %d messages",
+		restSys>>20, sys>>20, before.Sys>>20, after.Sys>>20, evil.said.Load())
+	if sys > restSys+256<<20 {
+		t.Errorf("the daemon takes %d MiB of the system, before it took %d", sys>>20, restSys>>20)
+	}
+	if after.Sys > before.Sys+512<<20 {
+		t.Errorf("the host and the hostile take %d MiB of the system, before they took %d", after.Sys>>20, before.Sys>>20)
+	}
+	if _, err := m.door.Kill(t.Context(), spawned.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.door.Unpair(t.Context(), "rogue"); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, patience, "the daemon gives the memory back", func() bool { return m.metric("go_memstats_heap_alloc_bytes") < rest+64<<20 })
+	m.endFlood(flood, w)
+}
