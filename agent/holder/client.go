@@ -27,10 +27,11 @@ type Client struct {
 	id       string
 	path     string // of the socket
 	conn     net.Conn
-	process  *os.Process // the holder if this process started it, else nil
-	typed    *Typed      // shared with others
-	features uint64      // agreed
-	state    state       // when connected
+	process  *os.Process         // the holder if this process started it, else nil
+	typed    *Typed              // shared with others
+	features uint64              // agreed
+	state    state               // when connected
+	direct   func(p []byte) bool // set before the stream begins, see Direct
 	notes    []Checkpoint
 	over     chan struct{} // closed by readLoop when the connection has ended
 	reaped   chan struct{} // closed when process was waited for, if there is one
@@ -217,12 +218,18 @@ func (c *Client) gotExit(p []byte) error {
 
 // send writes one frame.
 func (c *Client) send(frame []byte) error {
-	c.wmu.Lock()
-	defer c.wmu.Unlock()
-	if _, err := c.conn.Write(frame); err != nil {
+	if c.write(frame) != nil {
 		return c.ended()
 	}
 	return nil
+}
+
+// write is send that says only whether it has failed, and does not wait for why.
+func (c *Client) write(frame []byte) error {
+	c.wmu.Lock()
+	defer c.wmu.Unlock()
+	_, err := c.conn.Write(frame)
+	return err
 }
 
 // ended says why the connection is over. A write failed, so the holder has

@@ -35,6 +35,8 @@ type inflow struct {
 	chunks    []*chunk
 	filling   bool
 	gaps      []GapError // ascending; at From output is missing
+	waiting   bool       // Read or WaitReadable waits
+	taking    bool       // direct is called: Read and WaitReadable do not return
 }
 
 // chunk is a piece of what arrived, from r to w.
@@ -78,14 +80,26 @@ func (c *Client) readData(in *frames, size int) error {
 	if err := c.expect(off, size-8, f.bad); err != nil {
 		return err
 	}
+	given := false
 	for left := size - 8; left > 0; {
-		last := c.lastChunk()
-		n, err := in.r.Read(last.buf[last.w:min(last.w+left, maxData)])
+		last, direct := c.lastChunk()
+		room := last.buf[last.w:min(last.w+left, maxData)]
+		if direct {
+			room = room[:min(len(room), maxDirect)]
+		}
+		n, err := in.r.Read(room)
 		left -= n
-		c.arrived(last, n)
+		if given = direct && n > 0 && c.give(room[:n]); given {
+			chunks.Put(last)
+		} else {
+			c.arrived(last, n, direct)
+		}
 		if err != nil {
 			return err
 		}
+	}
+	if given { // else the reader may have some of it in its hands, and acknowledges it later
+		c.acknowledgeDirect(in.r.Buffered() > 0)
 	}
 	return nil
 }
@@ -109,22 +123,31 @@ func (c *Client) expect(off int64, n int, bad bool) error {
 	return nil
 }
 
-// lastChunk returns one with room at its end.
-func (c *Client) lastChunk() *chunk {
+// lastChunk returns one with room at its end, or a new one that is not among the
+// chunks, for what may be taken where it arrives.
+func (c *Client) lastChunk() (last *chunk, direct bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.in.filling = true
+	direct = c.direct != nil && c.in.waiting && c.in.pos == c.in.end
 	if n := len(c.in.chunks); n > 0 && c.in.chunks[n-1].w < maxData {
-		return c.in.chunks[n-1]
+		c.in.filling = true
+		return c.in.chunks[n-1], false
 	}
-	last := chunks.Get().(*chunk)
+	last = chunks.Get().(*chunk)
 	last.r, last.w = 0, 0
-	c.in.chunks = append(c.in.chunks, last)
-	return last
+	if !direct {
+		c.in.filling = true
+		c.in.chunks = append(c.in.chunks, last)
+	}
+	return last, direct
 }
 
-func (c *Client) arrived(last *chunk, n int) {
+// arrived notes n bytes more in last, which becomes one of the chunks if it is new.
+func (c *Client) arrived(last *chunk, n int, isNew bool) {
 	c.mu.Lock()
+	if isNew {
+		c.in.chunks = append(c.in.chunks, last)
+	}
 	last.w += n
 	c.in.filling = false
 	c.in.end += int64(n)
@@ -143,9 +166,11 @@ func (c *Client) WaitReadable() error {
 // readableLocked waits until there are bytes or a gap, or the error that says
 // that there will be none.
 func (c *Client) readableLocked() error {
+	in := &c.in
+	defer func() { in.waiting = false }()
 	for {
-		in := &c.in
 		switch {
+		case in.taking:
 		case c.detached:
 			return c.err
 		case !in.streaming:
@@ -157,6 +182,7 @@ func (c *Client) readableLocked() error {
 		case c.err != nil:
 			return c.err
 		}
+		in.waiting = true
 		c.changed.Wait()
 	}
 }
@@ -164,17 +190,23 @@ func (c *Client) readableLocked() error {
 // acknowledge tells the holder what earlier calls of Read have returned: all
 // of it when there is no more or it takes its time, else in steps.
 func (c *Client) acknowledge() {
-	c.mu.Lock()
-	in := &c.in
-	off := in.pos
-	due := off > in.acked && (off == in.end || off-in.acked >= ackEvery || time.Since(in.ackedAt) >= ackLate)
-	if due {
-		in.acked, in.ackedAt = off, time.Now()
-	}
-	c.mu.Unlock()
-	if due {
+	if off := c.toAcknowledge(false); off > 0 {
 		_ = c.send(appendTaken(nil, off, c.typed.rest())) // if it fails, readableLocked says why
 	}
+}
+
+// toAcknowledge is up to where the holder is to be told, or 0; more means that there
+// is more, of which Read does not know yet.
+func (c *Client) toAcknowledge(more bool) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	in := &c.in
+	off := in.pos
+	if off <= in.acked || (more || off < in.end) && off-in.acked < ackEvery && time.Since(in.ackedAt) < ackLate {
+		return 0
+	}
+	in.acked, in.ackedAt = off, time.Now()
+	return off
 }
 
 // Read returns output, io.EOF after the last byte of an exited child, a

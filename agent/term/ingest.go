@@ -15,6 +15,7 @@ type intake struct {
 	scanner  *shellint.Scanner
 	result   shellint.Result // of the newest scan
 	appended bool            // what is being read is in the log
+	moved    int             // bytes since the last look
 }
 
 // uncertain reports whether the newest scan began a command that the tracker

@@ -19,6 +19,11 @@ const (
 // pool's hands.
 func (t *Terminal) run() bool {
 	if t.holder != nil {
+		if d, ok := t.holder.(interface {
+			Direct(take func(p []byte) bool)
+		}); ok {
+			d.Direct(t.takeNow)
+		}
 		_ = t.holder.StreamFrom(t.stream.log.End()) // if it fails, so does Read
 	}
 	go t.pump()
@@ -99,7 +104,6 @@ var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 // pump moves output from the pty into the log until its end.
 func (t *Terminal) pump() {
 	defer close(t.life.pumped)
-	busy := 0 // bytes since the last look
 	for {
 		t.setInRead(true)
 		err := t.pty.WaitReadable()
@@ -111,10 +115,7 @@ func (t *Terminal) pump() {
 			if n > 0 {
 				t.hold(n)
 				t.take(buf[:n])
-				if busy += n; busy >= lookBytes {
-					busy = 0
-					go look()
-				}
+				t.lookAround(n)
 			}
 			readBuffers.Put(buf)
 		}
@@ -122,6 +123,21 @@ func (t *Terminal) pump() {
 			return // io.EOF, or the pty was closed: either way nothing follows
 		}
 	}
+}
+
+// takeNow moves p into the log in place of the pump, which waits for output
+// meanwhile. It reports false, and does nothing, if the child is to wait for
+// readers first: that is the pump's.
+func (t *Terminal) takeNow(p []byte) bool {
+	if t.blocked(len(p)) {
+		return false
+	}
+	if _, waits := t.patience(len(p)); waits {
+		return false
+	}
+	t.take(p)
+	t.lookAround(len(p))
+	return true
 }
 
 // reading reports whether the pump waits for the child, and how long ago the
@@ -145,6 +161,14 @@ const lookBytes = 16 << 10
 // it the 99th percentile of an echo beside a flood is 3 ms, without 13. See
 // https://github.com/golang/go/pull/51651.
 func look() {}
+
+// lookAround starts look each time lookBytes were moved.
+func (t *Terminal) lookAround(n int) {
+	if t.intake.moved += n; t.intake.moved >= lookBytes {
+		t.intake.moved = 0
+		go look()
+	}
+}
 
 func (t *Terminal) setInRead(v bool) {
 	t.mu.Lock()

@@ -14,7 +14,7 @@ type Recovery struct {
 	Stack []byte
 }
 
-// take is ingest that survives a bug in it. Only pump calls it.
+// take is ingest that survives a bug in it. Only pump and takeNow call it.
 func (t *Terminal) take(p []byte) {
 	t.intake.appended = false
 	defer t.recoverOutput(p)

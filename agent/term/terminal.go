@@ -57,7 +57,8 @@ const (
 // parts is a method of Terminal.
 //
 // Goroutines: run owns the child's end; pump is the only one that appends
-// output; writeInput, started on demand, writes input. All end with the terminal.
+// output, or in its place, while it waits, the one that reads a holder's
+// connection; writeInput, started on demand, writes input. All end with the terminal.
 type Terminal struct {
 	id     ID
 	pty    PTY

@@ -1,0 +1,108 @@
+package holder_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/holder"
+)
+
+// Output is taken where it arrives while the reader waits, and by the reader else: never by both, all of it, in order.
+func TestDirect(t *testing.T) {
+	for name, refuse := range map[string]func(n int) bool{
+		"all is taken":      func(int) bool { return false },
+		"nothing is":        func(int) bool { return true },
+		"every third piece": func(n int) bool { return n%3 != 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, holder.Spec{LogBytes: 1 << 20})
+				c := b.dial()
+				var got []byte // without a lock: the race detector sees whether two have it
+				asked, direct := 0, 0
+				c.Direct(func(p []byte) bool {
+					if asked++; refuse(asked) {
+						return false
+					}
+					direct += len(p)
+					got = append(got, p...)
+					return true
+				})
+				stream(t, c, 0)
+				const size = 300_000
+				b.tasks.Go(func() {
+					for off := int64(0); off < size; off += 3000 {
+						<-b.print(off, 3000)
+						time.Sleep(time.Millisecond)
+					}
+					b.child.End(0)
+				})
+				buf := make([]byte, 1000)
+				for {
+					if c.WaitReadable() != nil {
+						break
+					}
+					n, err := c.Read(buf)
+					if err != nil {
+						t.Fatal(err)
+					}
+					got = append(got, buf[:n]...)
+				}
+				if wrong := checkCount(got, 0); wrong >= 0 || len(got) != size {
+					t.Errorf("%d bytes, wrong at %d", len(got), wrong)
+				}
+				if name == "all is taken" && direct < size/2 || name != "nothing is" && direct == 0 {
+					t.Errorf("%d of %d bytes were taken where they arrived", direct, size)
+				}
+				if exit := c.Wait(); exit.Code != 0 {
+					t.Error(exit)
+				}
+				if err := c.Forget(context.Background()); err != nil {
+					t.Error(err)
+				}
+				b.tasks.Wait()
+			})
+		})
+	}
+}
+
+// Whoever waits returns after Close, but not before what takes has returned, and nothing is taken after that.
+func TestDirectEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		c := b.dial()
+		taking, goOn := make(chan struct{}), make(chan struct{})
+		calls := 0
+		c.Direct(func([]byte) bool {
+			calls++
+			close(taking)
+			<-goOn
+			return true
+		})
+		stream(t, c, 0)
+		waited := make(chan struct{})
+		b.tasks.Go(func() {
+			defer close(waited)
+			if err := c.WaitReadable(); !errors.Is(err, holder.ErrDetached) {
+				t.Errorf("the error is %v", err)
+			}
+			calls++
+		})
+		synctest.Wait() // it waits
+		b.tasks.Go(func() { <-b.print(0, 10) })
+		<-taking
+		b.tasks.Go(func() { c.Close() })
+		if isDone(waited) {
+			t.Error("the reader is told of the end while output is being taken")
+		}
+		close(goOn)
+		<-waited
+		b.end()
+		if calls != 2 {
+			t.Errorf("%d calls", calls)
+		}
+	})
+}
