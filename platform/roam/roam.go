@@ -3,7 +3,7 @@
 //
 //	err := roam.Watch(ctx, func(why roam.Change) { link.Moved() })
 //
-// It compares a few numbers every second, which costs some microseconds, and asks nobody. What it says is a hint to look, never a
+// It compares a few numbers every three seconds, so that it hardly wakes an idle process, and asks nobody. What it says is a hint to look, never a
 // fact about a connection: it may come late, twice, or for an address that nobody uses.
 package roam
 
@@ -28,9 +28,7 @@ func (c Change) String() string { return [...]string{"nothing", "woke up", "netw
 
 const (
 	// tick is the time between two looks: how late a change may be noticed.
-	tick = time.Second
-	// addrTicks is how many ticks there are between two looks at the addresses, which ask the system for a list.
-	addrTicks = 2
+	tick = 3 * time.Second
 	// stopped is how late a look must be for this process to have been stopped, and slept how much the machine must have slept.
 	stopped = 5 * time.Second
 	slept   = 2 * time.Second
@@ -47,7 +45,7 @@ func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]str
 	defer t.Stop()
 	last, sleep := time.Now(), asleep()
 	known, err := addrs() // err: they are not known yet
-	for n := 1; ; n++ {
+	for {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
@@ -58,9 +56,6 @@ func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]str
 		last, sleep = now, sleepNow
 		if woke {
 			changed(Woke)
-		}
-		if n%addrTicks != 0 && !woke {
-			continue
 		}
 		found, errNow := addrs()
 		moved := errNow == nil && err == nil && !slices.Equal(found, known)
