@@ -32,21 +32,21 @@ type Terminal struct {
 	Visible  bool      `json:"visible"`
 	Private  bool      `json:"private"`
 	LentTo   []string  `json:"lent_to"`
-	Loans    []Loan    `json:"loans"`          // of lent_to, in the same order
-	Door     string    `json:"door,omitempty"` // through which it was started
+	Loans    []Loan    `json:"loans"`          // one for each host in lent_to, in the same order
+	Door     string    `json:"door,omitempty"` // the interface that started the terminal
 	Pid      int       `json:"pid"`
 	Started  time.Time `json:"started"`
 	Exit     *Exit     `json:"exit,omitempty"`    // absent while it runs
-	Running  string    `json:"running,omitempty"` // the shell's command line that runs now
-	Bytes    int64     `json:"bytes"`             // written so far
-	Retained int64     `json:"retained"`          // of which the newest this many can be read
-	Attached int       `json:"attached"`          // people attached now
-	Held     bool      `json:"held"`              // outlives the daemon
-	Lost     int64     `json:"lost_bytes"`        // of what was written, recorded by nobody
-	// CommandDetection says that the shell has reported where commands begin
-	// and end, so that the list of commands means something.
+	Running  string    `json:"running,omitempty"` // the command line that the shell is running
+	Bytes    int64     `json:"bytes"`             // output so far, in bytes
+	Retained int64     `json:"retained"`          // how many of the newest bytes are kept and can be read
+	Attached int       `json:"attached"`          // number of attached people
+	Held     bool      `json:"held"`              // a holder process keeps the terminal running without the daemon
+	Lost     int64     `json:"lost_bytes"`        // bytes of output that were not recorded
+	// CommandDetection reports whether the shell reports the start and end of
+	// commands. Without it, the list of commands is not meaningful.
 	CommandDetection bool `json:"command_detection"`
-	// Listening is there when it was asked for and can be found out.
+	// Listening is present if it was requested and the system can tell.
 	Listening []Listening `json:"listening,omitempty"`
 }
 
@@ -61,9 +61,9 @@ type Exit struct {
 type TerminalList struct {
 	SchemaVersion int        `json:"schema_version"`
 	Terminals     []Terminal `json:"terminals"`
-	Waiting       int        `json:"approvals_waiting"` // questions for the person
-	// Declared are the terminals of the configuration, in its order, also those
-	// that do not run.
+	Waiting       int        `json:"approvals_waiting"` // number of pending approval requests
+	// Declared lists the terminals of the configuration, in its order, including
+	// those that are not running.
 	Declared []Declared `json:"declared,omitempty"`
 }
 
@@ -148,28 +148,28 @@ type PairRequest struct {
 // without asking anybody.
 type Status struct {
 	SchemaVersion int          `json:"schema_version"`
-	Running       bool         `json:"running"` // false only in what a command prints without a daemon
+	Running       bool         `json:"running"` // false only if no daemon is running
 	Version       string       `json:"version,omitempty"`
 	Pid           int          `json:"pid,omitempty"`
 	Started       time.Time    `json:"started,omitzero"`
 	Socket        string       `json:"socket"`
-	TCP           string       `json:"tcp,omitempty"` // address of loopback TCP, if it is served
+	TCP           string       `json:"tcp,omitempty"` // loopback TCP address, if the daemon listens on TCP
 	Log           string       `json:"log,omitempty"`
 	Terminals     Count        `json:"terminals"`
 	Logs          LogMemory    `json:"logs"`
 	Holders       Holders      `json:"holders"`
 	Hosts         []HostStatus `json:"hosts"`
-	Waiting       int          `json:"approvals_waiting"` // questions for the person
-	// Degraded is what does not work as it should, the oldest first.
+	Waiting       int          `json:"approvals_waiting"` // number of pending approval requests
+	// Degraded lists current problems, oldest first.
 	Degraded []Degraded `json:"degraded"`
-	// Secrets says where tokens and keys are kept, absent before the first
+	// Secrets says where tokens and keys are stored; absent before the first
 	// pairing.
 	Secrets *SecretStore `json:"secrets,omitempty"`
-	// Root is there if the daemon runs as root.
+	// Root is present if the daemon runs as root.
 	Root *Root `json:"root,omitempty"`
-	// Agents are the programs that are known to be agents, and run.
+	// Agents lists the running programs that are known to be agents.
 	Agents []AgentStatus `json:"agents,omitempty"`
-	// Sandbox is there if any agent has one.
+	// Sandbox is present if any agent has a sandbox.
 	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
 }
 
@@ -177,30 +177,29 @@ type Status struct {
 type AgentStatus struct {
 	Name     string `json:"name"`
 	Pid      int    `json:"pid"`
-	Confined bool   `json:"confined"` // by tether sandbox, or tether acp --sandbox; what tether starts for it is another matter
+	Confined bool   `json:"confined"` // tether sandbox or tether acp --sandbox confines the agent itself; its terminals may be confined independently
 }
 
-// SandboxStatus is the best way in which commands of agents can be confined
-// here.
+// SandboxStatus is the best sandbox that is available for agents' commands.
 type SandboxStatus struct {
 	Kind     string `json:"kind,omitempty"`     // wall, landlock or seatbelt
-	Wall     bool   `json:"wall"`               // otherwise it is a fence: it keeps files from being changed
+	Wall     bool   `json:"wall"`               // false: the sandbox only protects files from changes
 	Abstract bool   `json:"abstract,omitempty"` // the kernel cannot close abstract sockets
-	Error    string `json:"error,omitempty"`    // why there is none; agents with a sandbox then run nothing
+	Error    string `json:"error,omitempty"`    // why no sandbox is available; agents with a sandbox cannot run commands then
 }
 
 // Root is what follows from running as root, or as LocalSystem of Windows.
 type Root struct {
-	// Lends is whether terminals are lent as by anybody else; otherwise only what
-	// is lent by name.
+	// Lends reports whether terminals are lent as for other users; false: only
+	// terminals that are named are lent.
 	Lends bool `json:"lends"`
 }
 
 // SecretStore is where secrets are kept.
 type SecretStore struct {
 	Store string `json:"store"`          // keyring or file
-	Path  string `json:"path,omitempty"` // of the file
-	Why   string `json:"why,omitempty"`  // it is not the keyring
+	Path  string `json:"path,omitempty"` // path of the file
+	Why   string `json:"why,omitempty"`  // why the keyring is not used
 }
 
 // The places where secrets are kept, see [SecretStore].
@@ -209,27 +208,26 @@ const (
 	StoreFile    = "file"
 )
 
-// Degraded is something that does not work as it should while the daemon
-// goes on.
+// Degraded is a problem that does not stop the daemon.
 type Degraded struct {
-	Cause string    `json:"cause"` // stays the same: "state directory"
-	Text  string    `json:"text"`  // what it is and what to do
+	Cause string    `json:"cause"` // stable identifier, such as "state directory"
+	Text  string    `json:"text"`  // the problem and what to do
 	Since time.Time `json:"since"`
 }
 
 // Holders are the processes in which terminals outlive the daemon.
 type Holders struct {
 	Alive    int    `json:"alive"`
-	InDaemon int    `json:"in_daemon"`     // terminals that run without one
-	Off      string `json:"off,omitempty"` // why there are none
+	InDaemon int    `json:"in_daemon"`     // terminals without a holder; they end with the daemon
+	Off      string `json:"off,omitempty"` // why holders are not used
 }
 
 // Count is how many terminals there are.
 type Count struct {
 	Running int `json:"running"`
-	Exited  int `json:"exited"` // and still readable
-	Lent    int `json:"lent"`   // running ones
-	There   int `json:"there"`  // of those that are lent, how many at least one host has now
+	Exited  int `json:"exited"` // exited terminals whose output is still kept
+	Lent    int `json:"lent"`   // running terminals that are lent
+	There   int `json:"there"`  // lent terminals that at least one host has now
 }
 
 // LogMemory is what all terminals keep of their output.
@@ -241,28 +239,28 @@ type LogMemory struct {
 // HostStatus is one paired host and the link to it.
 type HostStatus struct {
 	Name string `json:"name"`
-	URL  string `json:"url"` // without a credential
+	URL  string `json:"url"` // without credentials
 	Pin  string `json:"pin,omitempty"`
-	// Credential is how this machine gets in: key (its own), token or none.
+	// Credential is how this machine authenticates: key (its own), token or none.
 	Credential string    `json:"credential"`
-	HostKey    string    `json:"host_key,omitempty"` // fingerprint, of a host that is paired by keys
+	HostKey    string    `json:"host_key,omitempty"` // fingerprint of the host's key, if paired by keys
 	Default    bool      `json:"default"`
 	State      string    `json:"state"` // connecting, online, waiting, refused, unsupported
 	Since      time.Time `json:"since"`
 	DownSince  time.Time `json:"down_since,omitzero"` // absent while online
 	NextRetry  time.Time `json:"next_retry,omitzero"`
-	Error      string    `json:"error,omitempty"`    // of the last attempt, while not online
-	Protocol   string    `json:"protocol,omitempty"` // this and the next two only while online
+	Error      string    `json:"error,omitempty"`    // error of the last attempt; absent while online
+	Protocol   string    `json:"protocol,omitempty"` // like the next two fields, only while online
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
-	// ClockSkew is by how many seconds the host's clock is ahead of this
-	// machine's, to about a second; absent where they agree, and while not
+	// ClockSkew is how many seconds the host's clock is ahead of this machine's,
+	// accurate to about a second; absent if the clocks agree, and while not
 	// online.
 	ClockSkew int64 `json:"clock_skew_seconds,omitempty"`
-	// Unacked is how many bytes of text the host is not known to have, over
-	// all lent terminals. Gaps is how often bytes were dropped before they
-	// could be sent, since the daemon's start, and GapBytes how many.
+	// Unacked is how many bytes of text the host has not acknowledged, over all
+	// lent terminals. Gaps is how often bytes were dropped before they could be
+	// sent, since the daemon's start, and GapBytes how many.
 	Unacked  int64     `json:"unacked_bytes"`
 	Gaps     int       `json:"gaps"`
 	GapBytes int64     `json:"gap_bytes"`
@@ -276,10 +274,11 @@ type Lent struct {
 	URI     string `json:"uri"`
 	Unacked int64  `json:"unacked_bytes"`
 	Lost    int64  `json:"lost_bytes"`
-	// There is whether the host has it now; otherwise it is to be lent.
+	// There reports whether the host has the terminal now; false: pending.
 	There   bool   `json:"there"`
 	Problem string `json:"problem,omitempty"`
-	// Observers is how many watch there, absent where the host does not say.
+	// Observers is the number of observers at the host; absent if the host does
+	// not report it.
 	Observers *int `json:"observers,omitempty"`
 }
 

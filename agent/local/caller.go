@@ -145,12 +145,12 @@ func callerIn(ctx context.Context) Caller {
 // be out of its sandbox.
 func origin(r *http.Request) term.Actor { return callerFrom(r).Actor }
 
-// Whoami says for whom whoever asks counts.
+// Whoami says as whom the caller acts.
 type Whoami struct {
 	SchemaVersion int    `json:"schema_version"`
 	Actor         string `json:"actor"` // "user", "agent NAME" or "nobody"
-	Why           string `json:"why"`   // which process or mark says so
-	// Sign is what shows that a person is there; NoSign says why there is none.
+	Why           string `json:"why"`   // the process or environment variable that decides it
+	// Sign names the sign of a person; NoSign says why there is none.
 	Sign   string `json:"sign,omitempty"`
 	NoSign string `json:"no_sign,omitempty"`
 }

@@ -14,13 +14,13 @@ type HostChange struct {
 }
 
 // HostTools says whether sessions at a host are offered this machine's tools, and
-// what comes of it.
+// counts their calls.
 type HostTools struct {
 	On       bool   `json:"on"`
-	Sessions int    `json:"sessions"` // that are offered them now
-	Running  int    `json:"running"`  // calls
-	Calls    int64  `json:"calls"`    // that have ended since the daemon's start
-	Refused  int64  `json:"refused"`  // of which were not carried out
+	Sessions int    `json:"sessions"` // sessions that are offered the tools now
+	Running  int    `json:"running"`  // calls in progress
+	Calls    int64  `json:"calls"`    // calls that have ended since the daemon's start
+	Refused  int64  `json:"refused"`  // ended calls that were not carried out
 	Problem  string `json:"problem,omitempty"`
 }
 

@@ -25,13 +25,14 @@ type UnlendRequest struct {
 type Loan struct {
 	Host  string     `json:"host"`
 	Since time.Time  `json:"since"`
-	Until *time.Time `json:"until,omitempty"` // absent: until it is withdrawn
-	// State is there (the host has the terminal), pending (it is about to be
-	// told), offline (output is sent when the host is back) or refused (see
-	// tether status). It is absent where nothing is left to be sent, and for
+	Until *time.Time `json:"until,omitempty"` // absent: no time limit
+	// State is there (the host has the terminal), pending (the host does not
+	// have it yet), offline (output is sent when the host is back) or refused
+	// (see tether status). It is absent if nothing is left to send, and for
 	// agents.
 	State string `json:"state,omitempty"`
-	// Observers is how many watch at the host, absent where it does not say.
+	// Observers is the number of observers at the host; absent if the host does
+	// not report it.
 	Observers *int `json:"observers,omitempty"`
 }
 

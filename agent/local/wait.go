@@ -25,20 +25,20 @@ type WaitOptions struct {
 	Timeout time.Duration // 0 means none
 }
 
-// Waited is what has come of a wait.
+// Waited is the result of a wait.
 type Waited struct {
 	SchemaVersion int      `json:"schema_version"`
 	ID            string   `json:"id"`
 	Reason        string   `json:"reason"` // pattern, idle, command, port, url, exit or timeout
 	ElapsedMs     int64    `json:"elapsed_ms"`
-	Line          string   `json:"line,omitempty"`     // that matched
-	Command       *Command `json:"command,omitempty"`  // that has finished, if any has
-	Address       string   `json:"address,omitempty"`  // that the port is open at
-	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", where that is known
-	Status        int      `json:"status,omitempty"`   // of HTTP, of the last answer of the URL
+	Line          string   `json:"line,omitempty"`     // the line that matched
+	Command       *Command `json:"command,omitempty"`  // the command that has finished, if any
+	Address       string   `json:"address,omitempty"`  // the address on which the port is open
+	Listener      string   `json:"listener,omitempty"` // "this terminal" or "another program", if known
+	Status        int      `json:"status,omitempty"`   // HTTP status of the URL's last answer
 	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
-	Exit          *Exit    `json:"exit,omitempty"`     // of the terminal, if it has exited
-	Cursor        int64    `json:"cursor"`             // raw offset up to which output was looked at
+	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
+	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
 }
 
 // maxWait bounds a wait's numbers.

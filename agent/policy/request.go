@@ -92,8 +92,8 @@ func (e *Effect) UnmarshalText(text []byte) error {
 // Decision is what came of a request and why.
 type Decision struct {
 	Effect Effect `json:"effect"`
-	Rule   string `json:"rule"`   // the id of the rule that decided
-	Reason string `json:"reason"` // a sentence for whoever asked
+	Rule   string `json:"rule"`   // ID of the deciding rule
+	Reason string `json:"reason"` // the reason, as a sentence for the caller
 }
 
 // Code tells programs the kinds of refusals apart.
