@@ -47,8 +47,8 @@ in the file named by TETHER_TOKEN_FILE:
 
 Such a token works only at the daemon's socket, and not in programs that an agent has
 started. Whoever can read the file has your rights: keep it where no agent can read it,
-and revoke it when you no longer use the script. If no agent has used this home
-directory yet, you can create a token without a terminal.`,
+and revoke it when you no longer use the script. As long as no agent has used this
+tether home, you can create such a token without a terminal.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			client, err := a.ensured(c)
 			if err != nil {
