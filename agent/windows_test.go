@@ -242,3 +242,59 @@ func TestWhatOutlivesAnAgentsTerminalOnWindows(t *testing.T) {
 		return err != nil || p.Zombie
 	})
 }
+
+// Killing an agent's terminal that has exited ends what it has left, and spares what the agent's other terminals run.
+func TestKillFindsWhatIsLeftOnWindows(t *testing.T) {
+	testkit.Leaks(t)
+	d := home(t)
+	daemon := start(t, withHolders(t, d))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bob := daemon.client.As("bob" + strconv.Itoa(os.Getpid()))
+	var terminals [2]local.Terminal
+	var pids [2]int
+	for i := range terminals {
+		file := filepath.Join(t.TempDir(), "said")
+		if terminals[i], err = bob.Spawn(t.Context(), local.SpawnRequest{Command: []string{self, "outlive", agent.SocketPath(d), file}, Cwd: outside(t)}); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "the terminal has exited", func() bool {
+			tm, err := daemon.client.Find(t.Context(), terminals[i].ID)
+			return err == nil && tm.Exit != nil
+		})
+		if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "the program has asked", func() bool {
+			said, err := os.ReadFile(file)
+			pid, _, _ := strings.Cut(string(said), " ")
+			pids[i], _ = strconv.Atoi(pid)
+			return err == nil && pids[i] > 0
+		})
+	}
+	gone := func(pid int) bool {
+		p, err := proc.Lookup(pid)
+		return err != nil || p.Zombie
+	}
+	if _, err := daemon.client.Kill(t.Context(), terminals[0].ID); err != nil {
+		t.Error(err)
+	}
+	testkit.Eventually(t, patience, "the program has ended", func() bool { return gone(pids[0]) })
+	if gone(pids[1]) {
+		t.Error("what another terminal has left was ended, too")
+	}
+	// Then there is nothing to end, although the agent's job is not empty: nothing is said to have been done.
+	if _, err := daemon.client.Kill(t.Context(), terminals[0].ID); err != nil {
+		t.Error(err)
+	}
+	daemon.stop()
+	log, err := os.ReadFile(agent.AuditPath(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(log), "what it had left running"); n != 1 {
+		t.Errorf("the audit log tells %d times of what was left:\n%s", n, log)
+	}
+}

@@ -82,9 +82,9 @@ func (h Handle) Resize(s Size) error {
 }
 
 // Kill ends the whole process tree and waits until the exit was recorded or
-// ctx ends. Of a terminal that has exited it ends what is left in the background
-// and carries the terminal's mark, where the system shows marks. It is
-// idempotent.
+// ctx ends. Of a terminal that has exited it ends what is left in the background:
+// what carries the terminal's mark, where the system shows marks, what is below
+// the holder of an agent's, and on Windows what is in its job. It is idempotent.
 func (h Handle) Kill(ctx context.Context) error {
 	over := h.Info().Exit != nil
 	err := h.t.condemn(h.actor)

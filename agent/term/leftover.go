@@ -34,15 +34,34 @@ func Leftover(id ID) []proc.Info {
 // ended.
 const leftoverLooks = 5
 
+// left is how many processes may be left of an agent's terminal: those below its
+// holder, or, on Windows, those in the agent's job, which are those of the agent's
+// other terminals, too. What a Kill of the terminal ends are its own.
+func (t *Terminal) left() int {
+	i := t.Info()
+	agent := i.Owner
+	if i.Promoted {
+		agent = i.Starter
+	}
+	if agent.Role == RoleAgent {
+		if members, err := proc.AgentMembers(agent.Name); err == nil {
+			return len(members)
+		}
+	}
+	if h, ok := t.pty.(interface{ Left() int }); ok {
+		return h.Left()
+	}
+	return 0
+}
+
 // endLeftover ends what leftover returns, with all that descends from it, and
 // what an agent's terminal has below its holder, and says how many processes it
 // began with.
 func (t *Terminal) endLeftover(ctx context.Context) (n int, err error) {
-	if h, ok := t.pty.(interface{ Left() int }); ok {
-		if n = h.Left(); n > 0 {
-			if err := t.pty.Kill(ctx, t.pool.opts.KillGrace); err != nil {
-				return n, err
-			}
+	if before := t.left(); before > 0 {
+		err := t.pty.Kill(ctx, t.pool.opts.KillGrace)
+		if n = max(0, before-t.left()); err != nil {
+			return n, err
 		}
 	}
 	for range leftoverLooks {

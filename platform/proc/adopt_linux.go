@@ -64,3 +64,6 @@ func Children() bool {
 		}
 	}
 }
+
+// AgentMembers reports errors.ErrUnsupported: only Windows has jobs.
+func AgentMembers(string) ([]int, error) { return nil, errors.ErrUnsupported }

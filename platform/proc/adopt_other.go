@@ -15,3 +15,6 @@ func WaitForAll() {}
 
 // Children reports false: nothing was adopted.
 func Children() bool { return false }
+
+// AgentMembers reports errors.ErrUnsupported: only Windows has jobs.
+func AgentMembers(string) ([]int, error) { return nil, errors.ErrUnsupported }

@@ -51,6 +51,16 @@ func AgentJob(principal string) (*Job, error) {
 	return &Job{h}, nil // err says whether it was there
 }
 
+// AgentMembers returns the numbers of the processes that are in the agent's job, see AgentJob.
+func AgentMembers(principal string) ([]int, error) {
+	job, err := AgentJob(principal)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := job.Pids()
+	return pids, errors.Join(err, job.Close())
+}
+
 // agentJobPrefix is how the names of the user's agents' jobs begin, since a session may have several users. The principal follows in
 // hexadecimal: it may hold anything, and is to be found by the name.
 func agentJobPrefix() (string, error) {

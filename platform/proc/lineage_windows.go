@@ -22,12 +22,7 @@ func lineageMarks() func(int) (terminals, agents []string) {
 	members := map[int][]string{}
 	principals, _ := agentJobs() // what was found before an error counts
 	for _, principal := range principals {
-		job, err := AgentJob(principal)
-		if err != nil {
-			continue
-		}
-		pids, _ := job.Pids() // none if it cannot be asked
-		_ = job.Close()
+		pids, _ := AgentMembers(principal) // none if it cannot be asked
 		for _, pid := range pids {
 			members[pid] = append(members[pid], principal)
 		}
