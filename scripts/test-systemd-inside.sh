@@ -231,8 +231,8 @@ first_boot() {
 	mkdir -p /home/dev/.config/systemd/user
 	printf '[Service]\nExecStart=/bin/true\n' >/home/dev/.config/systemd/user/tether.service
 	chown -R dev: /home/dev/.config/systemd
-	refuses 1 "not made by tether" tether service install
-	refuses 1 "not made by tether" tether service uninstall
+	refuses 1 "by tether service install" tether service install
+	refuses 1 "by tether service install" tether service uninstall
 	rm -r /home/dev/.config/systemd
 	rm /usr/local/bin/tether
 
