@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +27,7 @@ import (
 	"tether/internal/testkit"
 	"tether/platform/ipc"
 	"tether/platform/pty"
+	"tether/platform/sandbox"
 )
 
 // An upgrade in place under a flood: an observer misses nothing, and no command meets a closed door.
@@ -460,6 +463,74 @@ func (m *mortal) all(shell string) (local.TerminalList, local.CommandList) {
 		m.t.Fatal(err)
 	}
 	return all, commands
+}
+
+// The terminals of an agent behind a wall go on when the daemon is replaced, or killed: they are still confined, and what it starts then has
+// the same private directory and uses tether as that agent.
+func TestConfinedAgentOutlivesDaemons(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil || sandbox.Works(sandbox.Wall, self) != nil {
+		t.Skip("namespaces do not work here")
+	}
+	m := newMortal(t)
+	work, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
+	config := fmt.Sprintf("[policy.builtin]\ntether = \"allow\"\nenvironment = \"allow\"\n[[policy.principals]]\nname = \"agent:boxed\"\nsandbox = \"wall\"\nroots = [%q]\n", work)
+	for path, text := range map[string]string{outside: "the person's", filepath.Join(m.home, "config", "config.toml"): config} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.start("daemon", "--replace")
+	start := func(line string) local.Terminal {
+		t.Helper()
+		x, err := m.door.As("boxed").Spawn(t.Context(), local.SpawnRequest{Line: line, Cwd: work, Env: os.Environ()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	prints := func(id, want string) {
+		t.Helper()
+		var text []byte
+		testkit.Eventually(t, patience, "a confined terminal prints "+want, func() bool {
+			out, err := m.door.Read(t.Context(), id, local.ReadOptions{})
+			if err != nil {
+				return false
+			}
+			defer out.Close()
+			text, err = io.ReadAll(out)
+			return err == nil && strings.Contains(string(text), want)
+		})
+		if strings.Contains(string(text), "the person's") {
+			t.Errorf("it has read a file of the person's: %s", text)
+		}
+	}
+	x := start(`echo "of the first" >/tmp/mark; n=0; until test -e end$n; do test -e go$n && { cat ` + outside +
+		`; cat /tmp/mark; n=$((n+1)); echo "round $n is over"; }; sleep .1; done`)
+	for n, next := range []func(){func() {}, func() { m.start("daemon", "--replace") }, func() { m.kill(); m.start("daemon") }} {
+		next()
+		if now := m.find(x.ID); now.Exit != nil || now.Pid != x.Pid {
+			t.Fatalf("the terminal is %+v, was %+v", now, x)
+		}
+		if err := os.WriteFile(filepath.Join(work, fmt.Sprint("go", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		prints(x.ID, fmt.Sprintf("round %d is over", n+1))
+		y := start("tether whoami; cat " + outside + "; cat /tmp/mark; echo all")
+		prints(y.ID, "of the first")
+		prints(y.ID, "agent boxed: ")
+	}
+	out, err := m.door.Read(t.Context(), x.ID, local.ReadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	text, err := io.ReadAll(out)
+	for _, want := range []string{"of the first", "No such file"} {
+		if got := strings.Count(string(text), want); err != nil || got != 3 {
+			t.Errorf("it has printed %q %d times of 3, %v:\n%s", want, got, err, text)
+		}
+	}
 }
 
 // Two daemons started at once: one has the terminals, the other says that there is one.
