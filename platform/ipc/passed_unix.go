@@ -46,7 +46,7 @@ func (r *Receiver) Read(p []byte) (int, error) {
 			r.To.put(uintptr(file))
 		}
 	}
-	return n, err
+	return max(n, 0), err // recvmsg returns -1 with an error, for which bufio panics
 }
 
 // put takes over a descriptor. A second one is closed.

@@ -79,3 +79,30 @@ func TestPassed(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A connection that the other side resets fails to read, and has read nothing.
+func TestReceiverOfAReset(t *testing.T) {
+	path := filepath.Join(testkit.Home(t), "x.sock")
+	l, err := ipc.Listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	conn, err := ipc.Dial(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	theirs, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("never read")); err != nil {
+		t.Fatal(err)
+	}
+	theirs.Close() // with unread data: Linux resets the connection
+	var d ipc.Passed
+	if n, err := (&ipc.Receiver{Conn: conn, To: &d}).Read(make([]byte, 8)); n != 0 || err == nil {
+		t.Errorf("read %d bytes, %v; want 0 and an error", n, err)
+	}
+}
