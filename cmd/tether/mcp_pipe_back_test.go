@@ -125,6 +125,10 @@ func TestMCPSubscriptionToATerminalThatComesLate(t *testing.T) {
 		t.Errorf("the client heard %s", got)
 	}
 	say.Close()
+	_ = next.conn.SetReadDeadline(time.Now().Add(patience))
+	if line, err := next.in.ReadString('\n'); err != io.EOF { // before the connection ends, or the pipe connects once more
+		t.Errorf("the next daemon heard %q, %v; want the end", line, err)
+	}
 	next.conn.Close()
 	<-ended
 }
