@@ -121,7 +121,7 @@ func (p Profile) check(self string) error {
 // within reports whether path is dir or below it.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))
 }
 
 // Best is the best kind that works here; self as for Wrap.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -197,6 +198,33 @@ func TestWrap(t *testing.T) {
 }
 
 // The profile for macOS is rendered on every system.
+// A kind that does not work here is refused: nothing is run instead. On Windows that is each.
+func TestWrapRefusesWhatDoesNotWork(t *testing.T) {
+	dir := testkit.Abs("/work")
+	p := sandbox.Profile{Writable: []string{dir}, Home: testkit.Abs("/home")}
+	_, none := sandbox.Best(self(t))
+	if runtime.GOOS == "windows" && none == nil {
+		t.Error("there is a sandbox on Windows, which SECURITY.md does not know")
+	}
+	refused := 0
+	for _, k := range []sandbox.Kind{sandbox.Auto, sandbox.Wall, sandbox.Landlock, sandbox.Seatbelt} {
+		works := none
+		if k != sandbox.Auto {
+			works = sandbox.Works(k, self(t))
+		}
+		if works == nil {
+			continue
+		}
+		refused++
+		if argv, err := sandbox.Wrap(k, p, self(t), []string{"true"}); argv != nil || !errors.Is(err, sandbox.ErrUnsupported) {
+			t.Errorf("%s: %q, %v; want %v", k, argv, err, sandbox.ErrUnsupported)
+		}
+	}
+	if refused == 0 {
+		t.Error("every kind works, those of other systems too")
+	}
+}
+
 func TestSeatbelt(t *testing.T) {
 	testkit.Unix(t, testkit.Paths)
 	got := sandbox.SeatbeltProfile(sandbox.Profile{Writable: []string{`/w/"x`}, Hidden: []string{"/state"}, Sockets: []string{"/run/daemon.sock"},
