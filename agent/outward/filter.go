@@ -81,8 +81,9 @@ func NewFilter(r *Rules, off int64) *Filter {
 // nothing of p but what it holds back, and allocates nothing where nothing is
 // found.
 func (f *Filter) Feed(p []byte) {
+	off := f.secrets.off
 	f.secrets.feed(p)
-	f.sequences.feed(p)
+	f.sequences.feed(p, int(f.secrets.text.plainFrom-off), int(min(f.secrets.text.plainTo-off, int64(len(p)))))
 }
 
 // Decided is the offset up to which all masks are known: what is behind is

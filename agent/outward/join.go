@@ -3,6 +3,7 @@ package outward
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"sort"
 )
@@ -29,6 +30,9 @@ type joiner struct {
 	dropped int64 // bytes of sequences that were taken out
 	seams   []seam
 	buf     []byte
+
+	// Of the bytes since clear was called, offsets in the stream: in these there is no sequence but complete ones of plainEnd.
+	plainFrom, plainTo int64
 
 	// Of the sequence that is under way.
 	within joinState
@@ -76,44 +80,23 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 	}
 	out, base, until := j.buf, j.raw, j.dropped/maxDropped
 	k, n := 0, 0
-	put := func(symbol byte, end int) {
-		if symbol != 0 {
-			j.seam(j.off+int64(k), j.begun)
-			columns := 1
-			if symbol == forward {
-				columns = max(j.param, 1)
-			}
-			for range columns {
-				out[k] = symbol
-				k++
-			}
-			if j.kept != 0 {
-				j.seams = append(j.seams, seam{j.off + int64(k), base + int64(end) - 1, true})
-				out[k] = j.kept
-				k++
-			}
-		}
-		j.seam(j.off+int64(k), base+int64(end))
-		j.dropped += base + int64(end) - j.begun
-		j.within = joinText
-	}
 	for n < len(p) && k < joinedPiece && j.dropped/maxDropped == until {
-		switch {
-		case j.within != joinText:
+		if j.within != joinText {
 			symbol, ended, again := j.step(p[n], base+int64(n))
 			if !again {
 				n++
 			}
 			if ended {
-				put(symbol, n)
+				k = j.leave(symbol, k, base+int64(n))
 			}
 			continue
-		case p[n] == esc:
-		case n > len(p)-word:
-			out[k] = p[n]
-			n, k = n+1, k+1
-			continue
-		default:
+		}
+		if p[n] != esc {
+			if n > len(p)-word {
+				out[k] = p[n]
+				n, k = n+1, k+1
+				continue
+			}
 			x := binary.LittleEndian.Uint64(p[n : n+word])
 			binary.LittleEndian.PutUint64(out[k:k+word], x)
 			x ^= esc * ones
@@ -122,17 +105,63 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 			n, k = n+skip, k+skip
 			continue
 		}
-		j.begun = base + int64(n)
-		if end := plainEnd(p[n:]); end > 0 {
+		end := 0
+		if n <= len(p)-2-word {
+			// Most parameters are short: what is left of another byte's upper half says where they end.
+			v := binary.LittleEndian.Uint64(p[n+1:n+1+word]) ^ ('[' | 0x30*(ones-1))
+			if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[n+1+i]] {
+				end = i + 2
+			} else if end = 0; i > 0 {
+				end = plainEnd(p[n:])
+			}
+		}
+		if end > 0 {
 			n += end
-			put(0, n)
+			j.dropped += int64(end)
+			j.seam(j.off+int64(k), base+int64(n))
 			continue
 		}
+		j.begun = base + int64(n)
+		j.plainTo = min(j.plainTo, j.begun)
 		j.within, j.prefix, j.inter, j.param, j.kept = joinEscape, 0, 0, 0, 0
 		n++
 	}
 	j.raw, j.off = base+int64(n), j.off+int64(k)
 	return out[:k], n
+}
+
+// leave ends a sequence in front of the stream's offset end, and adds what it leaves behind k bytes of joined text. It returns how many these
+// are then.
+func (j *joiner) leave(symbol byte, k int, end int64) int {
+	if symbol != 0 {
+		j.seam(j.off+int64(k), j.begun)
+		columns := 1
+		if symbol == forward {
+			columns = max(j.param, 1)
+		}
+		for range columns {
+			j.buf[k] = symbol
+			k++
+		}
+		if j.kept != 0 {
+			j.seams = append(j.seams, seam{j.off + int64(k), end - 1, true})
+			j.buf[k] = j.kept
+			k++
+		}
+	}
+	j.seam(j.off+int64(k), end)
+	j.dropped += end - j.begun
+	j.within = joinText
+	j.plainFrom = min(j.plainFrom, end)
+	return k
+}
+
+// clear forgets what is plain.
+func (j *joiner) clear() {
+	j.plainFrom, j.plainTo = math.MaxInt64, math.MaxInt64
+	if j.within == joinText {
+		j.plainFrom = j.raw
+	}
 }
 
 // seam notes where joined text from off on stands.
@@ -150,15 +179,20 @@ func plainEnd(p []byte) int {
 		return 0
 	}
 	// Parameters are 0x30 to 0x3f: what is left of another byte's upper half says where they end.
-	for i := 2; i <= len(p)-word && i < maxSequence; i += word {
-		rest := (binary.LittleEndian.Uint64(p[i:i+word]) ^ 0x30*ones) & (0xf0 * ones)
-		if rest == 0 {
-			continue
-		}
-		if i += bits.TrailingZeros64(rest) / 8; quiet[p[i]] && i < maxSequence && (i > 2 || bare[p[i]]) {
+	rest := (binary.LittleEndian.Uint64(p[2:2+word]) ^ 0x30*ones) & (0xf0 * ones)
+	if i := 2 + bits.TrailingZeros64(rest)/8; rest != 0 {
+		if quiet[p[i]] && (i > 2 || bare[p[i]]) {
 			return i + 1
 		}
 		return 0
+	}
+	for i := 2 + word; i < min(len(p), maxSequence); i++ {
+		if p[i]&0xf0 != 0x30 {
+			if quiet[p[i]] {
+				return i + 1
+			}
+			break
+		}
 	}
 	return 0
 }

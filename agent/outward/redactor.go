@@ -53,6 +53,7 @@ func (r *redactor) feed(p []byte) {
 		r.done = r.off
 		return
 	}
+	r.text.clear()
 	for len(p) > 0 {
 		at, dropped := r.text.off, r.text.dropped/maxDropped
 		joined, n := r.text.next(p)

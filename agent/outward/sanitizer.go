@@ -27,6 +27,8 @@ type sanitizer struct {
 
 	state state
 	c1    int // index in the present call of the next C1 control, see ground
+	// Between these in the present call only a C1 control can do harm, see feed.
+	plainFrom, plainTo int
 
 	// In a control sequence, and inter in an escape sequence.
 	prefix byte // < = > or ?, 0: none
@@ -70,11 +72,11 @@ func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
 
 func (s *sanitizer) renew() { s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles }
 
-// feed takes the next bytes, whole characters.
-func (s *sanitizer) feed(p []byte) {
+// feed takes the next bytes, whole characters. In p[from:to] there are no sequences but complete ones that are harmless, if it is known.
+func (s *sanitizer) feed(p []byte, from, to int) {
 	base := s.off
 	s.off += int64(len(p))
-	s.c1 = -1
+	s.c1, s.plainFrom, s.plainTo = -1, from, to
 	for i := 0; i < len(p); {
 		switch s.state {
 		case ground:
@@ -92,7 +94,11 @@ func (s *sanitizer) feed(p []byte) {
 
 // ground passes over text, and over control sequences that do nothing, to what follows the next introducer.
 func (s *sanitizer) ground(p []byte, i int, base int64) int {
-	at := nextEscape(p, i)
+	at := i
+	if i >= s.plainFrom && i < s.plainTo {
+		at = s.plainTo
+	}
+	at = nextEscape(p, at)
 	if s.c1 < i {
 		s.c1 = nextC1(p, i)
 	}
