@@ -72,7 +72,7 @@ func largest(head, element, tail string) json.RawMessage {
 }
 
 // The largest message of each kind costs little memory, and so little time that other terminals need not wait for it. As a machine that tests
-// many things may stand still, the time is compared with what encoding/json needs for the largest message, which is 25 ms where a terminal is
+// many things may stand still, the time is compared with what encoding/json needs for the largest message, which is 16 ms where a terminal is
 // to wait for 50 ms at most.
 func TestTheLargestMessageCostsLittle(t *testing.T) {
 	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
@@ -100,7 +100,7 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 			if cost > 32<<20 {
 				t.Errorf("the message costs %d MiB", cost>>20)
 			}
-			if time2 > 2*time1 {
+			if time2 > 3*time1 {
 				t.Errorf("the message takes %v where encoding/json takes %v", time2, time1)
 			}
 		})
