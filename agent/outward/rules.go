@@ -348,8 +348,14 @@ func (p *passage) seam(i int) bool {
 // find appends to spans what is secret, for the groups that may be there. They may overlap.
 func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 	if groups>>groupBridged&1 == 1 {
-		groups |= 1<<groupBridged - 1 | (1<<groupRest - 1<<groupLabelled) // behind a bridge nothing told them
-		return r.findBridged(r.find(spans, p, groups&^(1<<groupBridged)), p)
+		groups &^= 1 << groupBridged
+		spans = r.find(spans, p, groups)
+		plain := len(spans)
+		if spans = r.findBridged(spans, p); len(spans) > plain {
+			// What is masked is not looked at anew, and behind a bridge nothing told which groups there are.
+			spans = r.find(spans, p, groups|1<<groupBridged-1|(1<<groupRest-1<<groupLabelled))
+		}
+		return spans
 	}
 	w, first, last := p.w, p.first, p.last
 	if groups>>groupValues&1 == 1 {
