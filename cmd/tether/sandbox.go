@@ -118,7 +118,7 @@ func sandboxText(s local.SandboxStatus) string {
 	case s.Wall:
 		return "wall (namespaces)"
 	default:
-		return s.Kind + ": protects files from changes, not from reading; sockets stay open"
+		return "fence (" + s.Kind + "): protects files from changes, not from reading; sockets stay open"
 	}
 }
 
