@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"tether/internal/jsonspan"
 )
 
 // Meta is a _meta object. Receivers ignore the keys they do not know.
@@ -56,4 +58,83 @@ func list[T any](s []T) []T {
 		return []T{}
 	}
 	return s
+}
+
+// members calls f for each member of object, a span that jsonspan.Object has already found to be valid JSON, as Object would.
+// Because nothing is checked again, a long string is skipped by looking for its closing quote only: terminal output is
+// full of escapes, but has few quotes. It returns false, without a call, if the span is not an object.
+func members(object []byte, f func(key, value []byte)) bool {
+	if len(object) == 0 || object[0] != '{' {
+		return false
+	}
+	for i := 1; i < len(object); {
+		if object[i] != '"' { // space, comma, the closing brace
+			i++
+			continue
+		}
+		keyEnd := skipString(object, i)
+		key := object[i+1 : keyEnd-1]
+		if bytes.IndexByte(key, '\\') >= 0 {
+			key, _ = jsonspan.AppendUnquote(nil, object[i:keyEnd])
+		}
+		value := keyEnd
+		for bytes.IndexByte([]byte(" \t\r\n:"), object[value]) >= 0 {
+			value++
+		}
+		i = skipValue(object, value)
+		f(key, object[value:i])
+	}
+	return true
+}
+
+// skipValue returns where the value that begins at i ends.
+func skipValue(valid []byte, i int) int {
+	switch valid[i] {
+	case '"':
+		return skipString(valid, i)
+	case '{', '[':
+		return skipNested(valid, i)
+	}
+	for i < len(valid) && bytes.IndexByte([]byte(",}] \t\r\n"), valid[i]) < 0 {
+		i++
+	}
+	return i
+}
+
+func skipNested(valid []byte, i int) int {
+	for depth := 0; i < len(valid); {
+		switch valid[i] {
+		case '"':
+			i = skipString(valid, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+		i++
+		if depth == 0 {
+			break
+		}
+	}
+	return i
+}
+
+// skipString returns where the string that begins at i ends. A quote with an odd number of backslashes before it is one of
+// the text.
+func skipString(valid []byte, i int) int {
+	for i++; ; i++ {
+		n := bytes.IndexByte(valid[i:], '"')
+		if n < 0 {
+			return len(valid) // cannot be: it is valid
+		}
+		i += n
+		slashes := 0
+		for valid[i-1-slashes] == '\\' {
+			slashes++
+		}
+		if slashes%2 == 0 {
+			return i + 1
+		}
+	}
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"tether/ahp"
 	"tether/jsonrpc"
@@ -81,5 +82,99 @@ func (c *conn) unsubscribe(params []byte) {
 		if of := s.ch.session; of != nil && s.ch == of.channel {
 			of.leaveLocked(c.client, nil) // who does not follow a session takes no part in it
 		}
+	}
+}
+
+// resyncLocked brings back a subscription whose cursor has fallen off the log: the root's catalogue is state anyway; for a
+// terminal, it is sent terminal/cleared, how much it missed, the tail of the recorded text and the rest of the state, and
+// goes on from there. Only the writer calls it, when the socket can take more, so nothing is prepared for who reads nothing.
+func (s *subscription) resyncLocked() {
+	t := s.ch.term
+	if s.ch.session != nil {
+		s.lostLocked()
+		return
+	}
+	if t == nil {
+		s.next, s.seen = s.ch.log.first, 0
+		return
+	}
+	r := resync{h: s.conn.h, t: t}
+	if !t.ownedBy(s.conn) {
+		r.text(s)
+	}
+	r.rest(s)
+	s.own, s.next, s.pos = r.entries, t.log.next, t.content.end
+	s.conn.client.exact = max(s.conn.client.exact, r.h.seq)
+	s.conn.skipped++
+	t.advancedLocked(s)
+}
+
+// resync gathers the envelopes of one resynchronisation.
+type resync struct {
+	h       *Host
+	t       *terminal
+	entries []entry
+}
+
+func (r *resync) act(a ahp.Action) {
+	seq := r.h.nextSeqLocked()
+	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendEnvelope(nil, r.t.uri, seq, nil, "", ahp.AppendAction(nil, a))})
+}
+
+func (r *resync) data(quoted []byte) {
+	seq := r.h.nextSeqLocked()
+	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.t.uri, seq, nil, quoted)})
+}
+
+// text replaces the subscriber's content by the tail of the terminal's.
+func (r *resync) text(s *subscription) {
+	parts, from := r.t.content.view(r.h.opts.LogBytes / 4)
+	r.act(ahp.TerminalCleared{})
+	if skipped := from - max(s.pos, r.t.content.base); skipped > 0 {
+		line := fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
+		seq := r.h.nextSeqLocked()
+		r.entries = append(r.entries, entry{seq: seq, msg: appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped)})
+	}
+	for i := range parts {
+		r.part(&parts[i])
+	}
+}
+
+func (r *resync) part(p *part) {
+	if c := p.command; c != nil {
+		r.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp})
+	}
+	for _, run := range p.runs {
+		quoted := make([]byte, 0, len(run.esc)+2)
+		quoted = append(append(append(quoted, '"'), run.esc...), '"')
+		r.data(quoted)
+	}
+	if c := p.command; c != nil && c.complete {
+		r.act(ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration})
+	}
+}
+
+// rest repeats the state beside the content; what the subscriber knows already changes nothing.
+func (r *resync) rest(s *subscription) {
+	st := r.t.state
+	r.act(ahp.TerminalTitleChanged{Title: st.Title})
+	if st.Cwd != "" {
+		r.act(ahp.TerminalCwdChanged{Cwd: st.Cwd})
+	}
+	if st.Cols > 0 && st.Rows > 0 {
+		r.act(ahp.TerminalResized{Cols: st.Cols, Rows: st.Rows})
+	}
+	if st.SupportsCommandDetection {
+		r.act(ahp.TerminalCommandDetectionAvailable{})
+	}
+	if !r.t.remote() {
+		r.act(ahp.TerminalClaimed{Claim: st.Claim})
+	}
+	if st.Lifecycle.Exited() {
+		code := st.Lifecycle.ExitCode
+		if code == nil && s.conn.client.old() {
+			code = &noCode
+		}
+		r.act(ahp.TerminalExited{ExitCode: code})
 	}
 }

@@ -2,6 +2,7 @@ package term
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -84,5 +85,251 @@ func discard(child PTY, grace time.Duration) {
 	if h, ok := child.(HolderPTY); child.Kill(ctx, grace) == nil && ok {
 		h.Wait()
 		_ = h.Forget(ctx)
+	}
+}
+
+// forgetWithin bounds the end of a holder that is not needed any more.
+const forgetWithin = 5 * time.Second
+
+// maxKept is how many of the terminals that have exited, the newest, their
+// holders keep for the daemon after this one: a process each.
+const maxKept = 20
+
+// dismiss ends the holder of a terminal that has exited when nobody needs it
+// any more: it is not kept, and everyone was told, or nobody will be. Until then
+// a daemon that comes after this one has it, and can still tell them. It returns
+// without having ended it when the terminal is left.
+func (t *Terminal) dismiss() {
+	if t.holder == nil {
+		return
+	}
+	defer t.holder.Close()
+	select {
+	case <-t.ending.reported:
+	case <-t.life.leaving:
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), forgetWithin)
+	defer cancel()
+	_ = t.holder.Forget(ctx) // one that cannot be reached ends by itself, see agent/holder
+}
+
+// tellLocked notes when the exit has been told to everyone it concerns: each
+// host the terminal is lent to, each person at it, and whoever kills it.
+func (t *Terminal) tellLocked() {
+	if t.ownership.attached == 0 && t.ending.knownTo(t.lending.to) {
+		t.ending.tell()
+	}
+}
+
+// stopTelling gives up those who were not told, and does not keep it.
+func (t *Terminal) stopTelling() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending.kept = false
+	t.ending.tell()
+}
+
+// stopKeeping lets the holder go as soon as everyone was told.
+func (t *Terminal) stopKeeping() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending.kept = false
+	t.chargeLocked()
+	t.tellLocked()
+}
+
+// Heard says that the actor, a host, knows of the exit.
+func (h Handle) Heard() {
+	t := h.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ending.hear(h.actor.Name)
+	if t.holder != nil {
+		t.staleLocked() // the next daemon need not tell it
+	}
+	t.tellLocked()
+}
+
+// HasHeard reports whether the actor, a host, knows of the exit, also from the
+// daemon before this one.
+func (h Handle) HasHeard() bool {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.ending.exit != nil && h.t.ending.heard[h.actor.Name]
+}
+
+// What the daemon has taken from a holder, but those for whom it is do not have
+// yet, must be in the holder's log when the daemon is killed. So the holder is
+// told from where on that is, in steps. And after such an end, or when a link
+// is lost, those who are expected back still hold the child, as they would have.
+
+// HolderLogBytes is the bound of a holder's log for terminals of which
+// logBytes are kept, see Options. It is at least large enough for what is on
+// its way to a host.
+func HolderLogBytes(logBytes int) int { return max(logBytes, minHolderLog) }
+
+const (
+	minHolderLog = 1 << 20 // bytes
+
+	// Parts of a holder's log. What a reader has been given may be on its way
+	// still: to a host at most uplink's window, to a person what sockets hold.
+	onItsWay = 8
+	// A checkpoint must lie before it; see notesPerLog.
+	keepStep = 16
+)
+
+// keepNothing is what HolderPTY.Keep is told when nothing is needed.
+const keepNothing = math.MaxInt64
+
+// heldForLocked is the raw offset from where on those who may hold the child do
+// not have the output, or keepNothing: once it is killed nobody may hold it.
+func (t *Terminal) heldForLocked() int64 {
+	if t.life.isKilled() {
+		return keepNothing
+	}
+	return t.readers.needed()
+}
+
+// neededLocked is the raw offset from where on the holder is to keep output, or
+// keepNothing.
+func (t *Terminal) neededLocked() int64 {
+	least := t.heldForLocked()
+	if least == keepNothing {
+		return least
+	}
+	log := HolderLogBytes(t.pool.opts.LogBytes)
+	return max(least-int64(log/onItsWay)-int64(log/notesPerLog), 0)
+}
+
+// needLocked tells the holder from where on output is needed, if that has
+// changed by much.
+func (t *Terminal) needLocked() {
+	if t.holder == nil || t.adoption.underWay() {
+		return
+	}
+	now, told := t.neededLocked(), t.keeper.keep
+	step := int64(HolderLogBytes(t.pool.opts.LogBytes) / keepStep)
+	if now == told || now != keepNothing && told != keepNothing && told >= 0 && now >= told && now-told < step {
+		return
+	}
+	t.keeper.keep, t.keeper.keepStale = now, true
+	t.saveLocked()
+}
+
+// keeper hands to the holder what it is to keep. Its goroutine, saver, exists
+// only while there is something. Guarded by the terminal's mutex.
+type keeper struct {
+	stale   bool          // the record the holder has is not what it should be
+	note    []byte        // the newest checkpoint that it does not have
+	noteOff int64         // where that is
+	running bool          // saver runs
+	kept    chan struct{} // closed when what is stale now was kept; made by who waits
+	later   *time.Timer   // runs keepLater's end
+	noted   int64         // raw offset of the last checkpoint
+
+	keep      int64 // what the holder was told to keep; -1: not known
+	keepStale bool  // it was not told yet
+}
+
+// keepWithin bounds the wait for a holder in calls that have no context: one
+// that was stopped must not stop its terminal's doors.
+const keepWithin = time.Second
+
+// keep has the record kept and returns when it is, or ctx ends.
+func (t *Terminal) keep(ctx context.Context) error {
+	t.mu.Lock()
+	if t.holder == nil {
+		t.mu.Unlock()
+		return nil
+	}
+	t.staleLocked()
+	if t.keeper.kept == nil {
+		t.keeper.kept = make(chan struct{})
+	}
+	kept := t.keeper.kept
+	t.mu.Unlock()
+	select {
+	case <-kept:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// changed has the record kept and tells the pool's watchers.
+func (t *Terminal) changed() {
+	ctx, cancel := context.WithTimeout(context.Background(), keepWithin)
+	defer cancel()
+	_ = t.keep(ctx) // then it is kept a little later
+	t.pool.changed()
+}
+
+// staleLocked begins to keep the record.
+func (t *Terminal) staleLocked() {
+	t.keeper.stale = true
+	t.saveLocked()
+}
+
+// keepAfter is how long commands of a shell gather before they are kept.
+const keepAfter = 200 * time.Millisecond
+
+// keepLaterLocked has the record kept soon.
+func (t *Terminal) keepLaterLocked() {
+	k := &t.keeper
+	switch {
+	case t.holder == nil || k.stale:
+	case k.later == nil:
+		k.later = time.AfterFunc(keepAfter, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.staleLocked()
+		})
+	default:
+		k.later.Reset(keepAfter)
+	}
+}
+
+func (t *Terminal) saveLocked() {
+	if t.holder != nil && !t.keeper.running {
+		t.keeper.running = true
+		go t.saver()
+	}
+}
+
+// saver hands over what there is and ends. What a holder does not take, since
+// it has ended, nobody will ask for.
+func (t *Terminal) saver() {
+	for {
+		t.mu.Lock()
+		k := &t.keeper
+		note, off := k.note, k.noteOff
+		k.note = nil
+		var meta []byte
+		var kept chan struct{}
+		if k.stale {
+			meta, kept = t.recordedLocked(), k.kept
+			k.stale, k.kept = false, nil
+		}
+		keep, tell := k.keep, k.keepStale
+		k.keepStale = false
+		if note == nil && meta == nil && !tell {
+			k.running = false
+			t.mu.Unlock()
+			return
+		}
+		t.mu.Unlock()
+		if note != nil {
+			_ = t.holder.Checkpoint(off, note)
+		}
+		if tell { // after the checkpoint that lies before it
+			_ = t.holder.Keep(keep)
+		}
+		if meta != nil {
+			_ = t.holder.SetMeta(meta)
+		}
+		if kept != nil {
+			close(kept)
+		}
 	}
 }

@@ -1,10 +1,12 @@
 package term
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"tether/agent/outward"
+	"tether/internal/clip"
 )
 
 // Loan is the lending of a terminal to one host.
@@ -196,4 +198,102 @@ func (p *Pool) Expire() {
 	for _, t := range p.all() {
 		t.expire()
 	}
+}
+
+// forbiddenDirectory is the detail of an Act that ends a lending for where the shell has gone.
+const forbiddenDirectory = "a lend rule forbids its directory"
+
+// recheckLendingLocked has recheckLending called if the terminal is lent: its directory is
+// another one now. Not here, as what a rule says may need the disk, but for this
+// directory, also if the shell is in yet another one by then; and not
+// while an adopted terminal scans what there was, which tells where its shell
+// has been: Adopt asks after that.
+func (t *Terminal) recheckLendingLocked() {
+	if t.pool.opts.MayLend != nil && len(t.lending.to) > 0 && !t.adoption.underWay() {
+		go t.recheckLending(t.infoLocked())
+	}
+}
+
+// recheckLending withdraws the terminal from the hosts that it is not to be lent to
+// where i says that it is.
+func (t *Terminal) recheckLending(i Info) {
+	for _, host := range i.LentTo {
+		if t.pool.mayLend(i, host) == nil {
+			continue
+		}
+		if _, was := t.withdraw(host); was {
+			t.observe(Act{Kind: ActUnlend, Host: host, Detail: forbiddenDirectory})
+		}
+	}
+}
+
+// SaveLinkState keeps a text of at most 1 KiB for the actor, a host's door, for as
+// long as the terminal is lent there: also for the daemon after this one, if
+// the terminal outlives this one. It returns when that is certain, or ctx
+// ends; ErrNotFound if the terminal is not lent there.
+func (h Handle) SaveLinkState(ctx context.Context, text string) error {
+	t := h.t
+	text = clip.Text(text, maxLinkState)
+	t.mu.Lock()
+	lent := t.lending.has(h.actor.Name)
+	certain := t.lending.linkStates[h.actor.Name] == text && !t.keeper.running // it may be on its way to the holder
+	if lent && !certain {
+		if t.lending.linkStates == nil {
+			t.lending.linkStates = map[string]string{}
+		}
+		t.lending.linkStates[h.actor.Name] = text
+	}
+	t.mu.Unlock()
+	switch {
+	case !lent:
+		return ErrNotFound
+	case certain:
+		return nil
+	}
+	return t.keep(ctx)
+}
+
+// Ended returns what the actor, a host's door, remembered of adopted terminals
+// that are not lent to it any more: their lending ended while no daemon could
+// tell the host. Each text is returned once, and Changed tells of new ones.
+func (a Access) Ended() []string {
+	a.pool.mu.Lock()
+	defer a.pool.mu.Unlock()
+	texts := a.pool.ended[a.actor.Name]
+	delete(a.pool.ended, a.actor.Name)
+	return texts
+}
+
+// LinkState returns what SaveLinkState kept, "" if there is nothing.
+func (h Handle) LinkState() string {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.lending.linkStates[h.actor.Name]
+}
+
+// OnDispose says what a host's disposal does to the terminal.
+type OnDispose string
+
+// The choices of the configuration key on_dispose.
+const (
+	DisposeAuto   OnDispose = "auto"   // withdraw while a person is attached, else kill
+	DisposeKill   OnDispose = "kill"   // kill it, also while a person is attached
+	DisposeUnlend OnDispose = "unlend" // only withdraw it; it runs on here
+)
+
+// Dispose does what the person chose for a disposal by the actor, a host: the
+// terminal is withdrawn from it in any case and killed unless it is kept.
+// killed tells which.
+func (h Handle) Dispose(ctx context.Context, how OnDispose) (killed bool, err error) {
+	if err := h.allow(OpDispose); err != nil {
+		return false, err
+	}
+	attached, was := h.t.withdraw(h.actor.Name)
+	if !was {
+		return false, ErrNotFound // withdrawn by somebody else meanwhile
+	}
+	if how == DisposeUnlend || how != DisposeKill && attached > 0 {
+		return false, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal runs on here"}, nil)
+	}
+	return true, h.did(Act{Kind: ActDispose, Host: h.actor.Name, Detail: "the terminal was killed"}, h.t.terminate(ctx, ReasonKilled))
 }

@@ -1,5 +1,13 @@
 package term
 
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"tether/shellint"
+)
+
 // ownership is whose the terminal is, and how many people are at it. Guarded by
 // the terminal's mutex.
 type ownership struct {
@@ -28,4 +36,68 @@ func (t *Terminal) attach(by int) {
 	t.needLocked()
 	t.tellLocked()
 	t.mu.Unlock()
+}
+
+// ErrEnding: the terminal is being killed.
+var ErrEnding = errors.New("the terminal is being killed")
+
+// Promote gives an agent's terminal to the person for good: it is theirs and
+// visible from now on. It does nothing to a terminal that is theirs already.
+// Errors: ErrEnding, and what the actor may not do.
+func (h Handle) Promote() error {
+	if err := h.allow(OpPromote); err != nil {
+		return err
+	}
+	if h.Info().Owner == User {
+		return nil
+	}
+	return h.did(Act{Kind: ActPromote}, h.t.promote())
+}
+
+func (t *Terminal) promote() error {
+	t.mu.Lock()
+	switch {
+	case t.ownership.owner == User:
+		t.mu.Unlock()
+		return nil
+	case t.ending.exit == nil && t.ending.reason != "":
+		t.mu.Unlock()
+		return ErrEnding
+	}
+	t.ownership.promote()
+	t.activity.stopIdle()
+	t.mu.Unlock()
+	t.changed()
+	return nil
+}
+
+// origin is what a terminal was started as. It is set before the terminal runs
+// and never changes, so it is read without the lock.
+type origin struct {
+	name      string
+	command   []string
+	cwd       string
+	started   time.Time
+	door      string
+	private   bool
+	leased    bool
+	unsigned  bool
+	onSlow    OnSlow           // never ByOwner
+	idleAfter time.Duration    // how long it may be idle; 0: for ever
+	endAfter  time.Duration    // how long it may run; 0: for ever
+	scanning  shellint.Options // of the scanner
+	secrets   []string         // values that no host may see
+	clipboard bool             // the text has what sets the clipboard
+}
+
+func (p *Pool) originOf(owner Actor, s Spec) origin {
+	o := origin{
+		name: s.Name, command: slices.Clone(s.Command), cwd: s.Cwd, started: time.Now(), door: s.Door,
+		private: s.Private, leased: s.Leased, unsigned: s.Unsigned, onSlow: p.opts.onSlow(s.OnSlow, owner), idleAfter: s.IdleTimeout, endAfter: s.TimeLimit,
+		scanning: shellint.Options{Nonce: s.nonceOf(), Queries: true}, clipboard: p.opts.Outward.Clipboard(),
+	}
+	if p.opts.Secrets != nil && s.Env != nil {
+		o.secrets = p.opts.Secrets(s.Env)
+	}
+	return o
 }

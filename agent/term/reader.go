@@ -216,3 +216,118 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	}
 	return Event{}, false, nil
 }
+
+// Ready returns a channel that receives a value when at least min bytes can
+// be read, or a mark, or the end. It may receive one too many; it is never
+// closed. At most one call is armed at a time, the last.
+func (r *Reader) Ready(min int) <-chan struct{} {
+	r.t.mu.Lock()
+	r.need = int64(max(min, 1))
+	now := r.dueLocked()
+	r.t.mu.Unlock()
+	if now {
+		r.signal()
+	}
+	return r.ready
+}
+
+// Pending is the number of raw bytes between the reader and the newest one.
+func (r *Reader) Pending() int64 {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	return r.t.frontierLocked(r.view) - r.pos
+}
+
+// Offset is where the reader stands, in the view's own counting: the offset
+// of the next byte it returns, unless that is trimmed before.
+func (r *Reader) Offset() int64 {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	return r.off
+}
+
+// dueLocked reports whether an armed reader has what it waits for.
+func (r *Reader) dueLocked() bool {
+	t := r.t
+	if r.need == 0 {
+		return false
+	}
+	end := t.frontierLocked(r.view)
+	i := int(r.mark - t.stream.firstMark)
+	marked := i < 0 || i < t.stream.marks.len() && t.stream.marks.at(i).Off <= end
+	return end-r.pos >= r.need || r.closed || marked || r.ended
+}
+
+func (r *Reader) signal() {
+	select {
+	case r.ready <- struct{}{}:
+	default:
+	}
+}
+
+// wakeLocked signals the readers that have what they wait for.
+func (t *Terminal) wakeLocked() {
+	for r := range t.readers.open {
+		if r.dueLocked() {
+			r.need = 0
+			r.signal()
+		}
+	}
+}
+
+// resyncLocked moves a reader whose place is gone to the oldest line kept. If
+// nothing but marks is gone, it stays where it is.
+func (r *Reader) resyncLocked() error {
+	t, from := r.t, r.off
+	if r.pos < t.stream.log.Start() {
+		r.pos = t.stream.lineStart(t.stream.log.Start(), t.stream.known(r.view))
+		r.off = r.offsetLocked(r.pos)
+		r.mark = t.stream.markAt(r.pos)
+	}
+	r.mark = max(r.mark, t.stream.firstMark)
+	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: t.commands.running(r.pos)}
+}
+
+// SeekText moves the reader to a text offset, as a host that resumes asks for it,
+// before the marks there. Only ViewText and ViewOutward have text offsets.
+//
+// It reports false, and stands at the end, if there is no such offset yet.
+func (r *Reader) SeekText(text int64) bool {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	end := t.stream.known(r.view)
+	known := text <= t.stream.cuts.textAt(end)
+	r.pos = min(max(t.stream.cuts.rawAt(text), 0), end)
+	if r.off = max(text, 0); r.pos >= t.stream.log.Start() {
+		r.off = r.offsetLocked(r.pos) // rounded down, or brought to the end
+	}
+	// Marks at that text offset lie before the bytes that stand for nothing.
+	i := t.stream.marks.len()
+	for i > 0 && t.stream.cuts.textAt(t.stream.marks.at(i-1).Off) >= text {
+		i--
+	}
+	r.mark = t.stream.firstMark + int64(i)
+	r.ended = false
+	if r.holds {
+		t.needLocked()
+		t.readers.makeRoom()
+	}
+	return known
+}
+
+// offsetLocked is the view's own offset of a raw one.
+func (r *Reader) offsetLocked(raw int64) int64 {
+	if r.view.isText() {
+		return r.t.stream.cuts.textAt(raw)
+	}
+	return raw
+}
+
+// frontierLocked is the raw offset up to which the view may be read.
+func (t *Terminal) frontierLocked(v View) int64 {
+	if v == ViewOutward && t.lending.redaction != nil {
+		return t.lending.redaction.frontier
+	}
+	return t.stream.known(v)
+}

@@ -1,5 +1,10 @@
 package term
 
+import (
+	"maps"
+	"time"
+)
+
 // readers are those for whom output is kept: the readers, and those who are
 // expected back and hold the child meanwhile as a reader does. Guarded by the
 // terminal's mutex, but for room.
@@ -59,3 +64,174 @@ func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
 
 // maxPeople bounds the people who are expected back.
 const maxPeople = 9
+
+// A terminal that does not hold its child lets readers slow it only a little:
+// the child waits for them at most lagHold of any lagWindow, and not within
+// lagQuiet after input.
+const (
+	lagHold   = 200 * time.Millisecond
+	lagWindow = 2 * time.Second
+	lagQuiet  = 250 * time.Millisecond
+	lagSlice  = 200 * time.Millisecond
+	lagSlices = int(lagWindow/lagSlice) + 1 // a window touches so many
+)
+
+// lagBudget is how long the child has waited, by the slice of time in which the
+// wait ended. The zero value has waited for nothing.
+type lagBudget struct {
+	epoch time.Time
+	slice int64 // the newest
+	used  [lagSlices]time.Duration
+}
+
+// left is how long the child may wait from now on.
+func (b *lagBudget) left(now time.Time) time.Duration {
+	if b.epoch.IsZero() {
+		b.epoch = now
+	}
+	slice := int64(now.Sub(b.epoch) / lagSlice)
+	for range min(slice-b.slice, int64(lagSlices)) {
+		b.slice++
+		b.used[b.slice%int64(lagSlices)] = 0
+	}
+	b.slice = slice
+	left := lagHold
+	for _, used := range b.used {
+		left -= used
+	}
+	return left
+}
+
+// spend counts a wait that ends now.
+func (b *lagBudget) spend(now time.Time, wait time.Duration) {
+	b.left(now)
+	b.used[b.slice%int64(lagSlices)] += wait
+}
+
+// holdBriefly waits while appending n bytes would drop what a reader has not
+// read yet that may slow the child only a little. When the budget is used, the
+// child does not wait for such a reader until it has caught up.
+func (t *Terminal) holdBriefly(n int) {
+	for {
+		left, waits := t.patience(n)
+		if !waits {
+			return
+		}
+		began := time.Now()
+		timer := time.NewTimer(left)
+		over := false
+		select {
+		case <-t.readers.room:
+		case <-t.life.killed:
+			over = true
+		case <-t.life.leaving:
+			over = true
+		case <-timer.C:
+		}
+		timer.Stop()
+		t.mu.Lock()
+		now := time.Now()
+		t.readers.budget.spend(now, now.Sub(began))
+		t.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// patience is how long the child may wait for readers that may slow it only a
+// little, if it has to.
+func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.adoption.underWay() {
+		return 0, false
+	}
+	now := time.Now()
+	for r := range t.readers.open {
+		if !r.lags || !t.fullLocked(r, n) {
+			continue
+		}
+		if now.Sub(t.activity.typed) < lagQuiet {
+			return 0, false
+		}
+		if left = t.readers.budget.left(now); left <= 0 {
+			r.stalled = true
+			continue
+		}
+		waits = true
+	}
+	return left, waits
+}
+
+// hold waits while appending n bytes would drop what a holding reader has
+// not read yet, at most for the pool's stall time.
+func (t *Terminal) hold(n int) {
+	t.holdLong(n)
+	t.holdBriefly(n)
+}
+
+func (t *Terminal) holdLong(n int) {
+	if !t.blocked(n) {
+		return
+	}
+	stall := time.NewTimer(t.pool.opts.Stall)
+	defer stall.Stop()
+	for t.blocked(n) {
+		select {
+		case <-t.readers.room:
+		case <-t.life.killed:
+			return
+		case <-t.life.leaving: // the next daemon reads it again
+			return
+		case <-stall.C:
+			t.mu.Lock()
+			for r := range t.readers.open {
+				r.stalled = r.stalled || t.blocksLocked(r, n)
+			}
+			maps.DeleteFunc(t.readers.awaited, func(_ string, pos int64) bool { return t.absentLocked(pos, n) })
+			t.needLocked()
+			t.mu.Unlock()
+			return
+		}
+	}
+}
+
+func (t *Terminal) blocked(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.adoption.underWay() {
+		return false // what the holder has is read to its end
+	}
+	for r := range t.readers.open {
+		if t.blocksLocked(r, n) {
+			return true
+		}
+	}
+	for _, pos := range t.readers.awaited {
+		if t.absentLocked(pos, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// blocksLocked reports whether r holds the child back from n more bytes.
+func (t *Terminal) blocksLocked(r *Reader, n int) bool { return r.holds && t.fullLocked(r, n) }
+
+// fullLocked reports whether r, unless it has stalled, loses something when n
+// more bytes are appended.
+func (t *Terminal) fullLocked(r *Reader, n int) bool {
+	limit := t.stream.log.Limit()
+	if r.stalled {
+		r.stalled = t.overfullLocked(r.pos, r.mark, n, limit/2)
+		return false
+	}
+	return t.overfullLocked(r.pos, r.mark, n, limit)
+}
+
+// absentLocked reports whether one who is expected back and stands at the raw
+// offset holds the child back from n more bytes.
+func (t *Terminal) absentLocked(pos int64, n int) bool {
+	return t.overfullLocked(pos, t.stream.markAt(pos), n, t.stream.log.Limit())
+}

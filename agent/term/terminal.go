@@ -3,7 +3,10 @@ package term
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/base32"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -131,3 +134,52 @@ func (t *Terminal) infoLocked() Info {
 
 // Done is closed when the exit was recorded.
 func (t *Terminal) Done() <-chan struct{} { return t.life.done }
+
+// life is the terminal's life as channels, each of which is closed once, for
+// whoever waits. They are made at construction and need no lock. run ends with
+// done or with left, never with both, and pumped comes before either.
+type life struct {
+	killed   chan struct{} // closed by kill: no reader holds any more
+	killOnce sync.Once
+	pumped   chan struct{} // closed by pump at the end of output
+	done     chan struct{} // closed by run after MarkExited
+
+	leaving   chan struct{} // closed by leave
+	leaveOnce sync.Once
+	left      chan struct{} // closed by run, under mu, when the child runs on out of the pool's hands
+}
+
+func newLife() life {
+	return life{
+		killed: make(chan struct{}), pumped: make(chan struct{}), done: make(chan struct{}),
+		leaving: make(chan struct{}), left: make(chan struct{}),
+	}
+}
+
+func (l *life) kill() { l.killOnce.Do(func() { close(l.killed) }) }
+
+func (l *life) leave() { l.leaveOnce.Do(func() { close(l.leaving) }) }
+
+func (l *life) isKilled() bool { return isClosed(l.killed) }
+
+func (l *life) isLeaving() bool { return isClosed(l.leaving) }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// ID names a terminal for its whole life, across daemon restarts: "pty-" and
+// eight random characters of a-z and 2-7.
+type ID string
+
+// NewID mints one.
+func NewID() ID {
+	var b [5]byte
+	rand.Read(b[:]) // never fails, see crypto/rand
+	return ID("pty-" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:])))
+}

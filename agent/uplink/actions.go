@@ -1,7 +1,9 @@
 package uplink
 
 import (
+	"context"
 	"fmt"
+	"time"
 
 	"tether/agent/term"
 	"tether/ahp"
@@ -62,3 +64,54 @@ func finished(c term.Command) ahp.Action {
 
 // commandID names a command within its terminal, as VS Code's host does.
 func commandID(n int) string { return fmt.Sprintf("cmd-%d", n) }
+
+// titlePause is the least time between two titles of a terminal that a host is
+// told: a program that counts in its title, as some do thousands of times in a
+// second, costs host and observers four small actions. The last one always
+// arrives, and before the exit.
+const titlePause = 250 * time.Millisecond
+
+// tellTitle tells the host the terminal's title as it is now, if it has changed
+// and it is time or, if last, without waiting.
+func (p *publisher) tellTitle(ctx context.Context, last bool) error {
+	if !p.retitled || !last && p.titleRest() > 0 {
+		return nil
+	}
+	p.retitled = false
+	title := p.info().Title
+	if title == p.title {
+		return nil
+	}
+	p.title, p.titled = title, time.Now()
+	return p.dispatch(ctx, ahp.TerminalTitleChanged{Title: title})
+}
+
+// titleRest is how long the next title has to wait.
+func (p *publisher) titleRest() time.Duration { return titlePause - time.Since(p.titled) }
+
+// What hosts are told beside the output goes through the same rules: titles,
+// names and directories often hold what was typed, and command lines always do.
+
+// info is what the host may know of the terminal.
+func (p *publisher) info() term.Info {
+	info, rules := p.le.h.Info(), p.le.h.Outward()
+	info.Title, info.Cwd = rules.Title(info.Title), rules.Redact(info.Cwd)
+	return info
+}
+
+// shown is a mark other than a title as the host may see it.
+func shown(h term.Handle, m *term.Mark) *term.Mark {
+	out, rules := *m, h.Outward()
+	switch m.Kind {
+	case term.MarkCwd:
+		out.Text = rules.Redact(m.Text)
+	case term.MarkCommandExecuted, term.MarkCommandFinished:
+		out.Command = shownCommand(h, m.Command)
+	}
+	return &out
+}
+
+func shownCommand(h term.Handle, c term.Command) term.Command {
+	c.Line = h.Outward().Redact(c.Line)
+	return c
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"tether/agent/term"
 	"tether/ahp"
 	"tether/jsonrpc"
 )
@@ -225,4 +226,34 @@ func (p *publisher) disown(ctx context.Context, claimed int64) error {
 	p.s.link.update(p.le, func(le *lending) { le.former = le.uri })
 	p.rename()
 	return errors.Join(fmt.Errorf("the host acknowledged %d bytes, more than were printed; all are sent again", claimed), err)
+}
+
+// noteAnnounced notes that the host has the terminal under its URI.
+func (l *Link) noteAnnounced(le *lending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	le.shown, le.there = true, true
+	close(l.announced)
+	l.announced = make(chan struct{})
+}
+
+// Announced returns the URI under which the host has the terminal, and its title
+// there. It waits until the host has it; false if ctx ends before.
+func (l *Link) Announced(ctx context.Context, id term.ID) (uri, title string, ok bool) {
+	for {
+		l.mu.Lock()
+		le, next := l.lendings[id], l.announced
+		if le != nil && le.shown {
+			uri = le.uri
+		}
+		l.mu.Unlock()
+		if uri != "" {
+			return uri, le.h.Outward().Title(le.h.Info().Title), true
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return "", "", false
+		}
+	}
 }
