@@ -127,6 +127,7 @@ type Agent struct {
 	log     zerolog.Logger
 	leveled leveled // what log writes to
 	held    *ipc.Held
+	door    string // the directory that walls show in place of the runtime directory, "" for none; set by Run
 	started time.Time
 	pool    *term.Pool
 	holders *holders // nil if there are none
@@ -198,6 +199,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	a.door = shareSocket(a.cfg.Dirs)
 	adopting, stopAdopting := context.WithCancel(ctx)
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)

@@ -12,7 +12,9 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/platform/dirs"
 	"tether/platform/sandbox"
+	"tether/platform/secret"
 )
 
 // confine puts what an agent runs into the sandbox that is configured for it,
@@ -104,10 +106,36 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 		Sockets: append(slices.Clone(rule.Sockets), SocketPath(a.cfg.Dirs)), // who connects from there is known by its ancestors
 		Private: filepath.Join(a.cfg.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),
 	}
+	if a.door != "" {
+		p.Door = sandbox.Door{From: a.door, At: a.cfg.Dirs.Runtime}
+	}
 	if argv, err = sandbox.Wrap(sandbox.Kind(rule.Kind), p, self, argv); err != nil {
 		return nil, cannot("%v", err)
 	}
 	return argv, nil
+}
+
+// doorName is the directory below the runtime directory that a wall shows in its place.
+const doorName = "sandbox"
+
+// shareSocket puts the daemon's socket into a directory of its own, where it takes the place of the last daemon's: what runs behind a
+// wall that shows the directory reaches the new daemon. "" where sockets have no names, or a file no second one; then it does not.
+func shareSocket(d dirs.Dirs) (door string) {
+	socket := SocketPath(d)
+	if _, err := os.Lstat(socket); err != nil {
+		return ""
+	}
+	door = filepath.Join(d.Runtime, doorName)
+	at := filepath.Join(door, filepath.Base(socket))
+	next := at + ".next"
+	if secret.Dir(door) != nil {
+		return ""
+	}
+	_ = os.Remove(next) // of a daemon that was killed
+	if os.Link(socket, next) != nil || os.Rename(next, at) != nil {
+		return ""
+	}
+	return door
 }
 
 // sandboxStatus is what status says of sandboxes: nil if no principal has one.

@@ -506,7 +506,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 		}
 	}
 	x := start(`echo "of the first" >/tmp/mark; n=0; until test -e end$n; do test -e go$n && { cat ` + outside +
-		`; cat /tmp/mark; n=$((n+1)); echo "round $n is over"; }; sleep .1; done`)
+		`; cat /tmp/mark; tether whoami; n=$((n+1)); echo "round $n is over"; }; sleep .1; done`)
 	for n, next := range []func(){func() {}, func() { m.start("daemon", "--replace") }, func() { m.kill(); m.start("daemon") }} {
 		next()
 		if now := m.find(x.ID); now.Exit != nil || now.Pid != x.Pid {
@@ -526,7 +526,7 @@ func TestConfinedAgentOutlivesDaemons(t *testing.T) {
 	}
 	defer out.Close()
 	text, err := io.ReadAll(out)
-	for _, want := range []string{"of the first", "No such file"} {
+	for _, want := range []string{"of the first", "No such file", "agent boxed: "} {
 		if got := strings.Count(string(text), want); err != nil || got != 3 {
 			t.Errorf("it has printed %q %d times of 3, %v:\n%s", want, got, err, text)
 		}

@@ -52,7 +52,7 @@ func build(in order) error {
 	b := builder{old: old, new: root}
 	for _, step := range []func() error{
 		b.system, b.devices, b.processes, func() error { return b.private(in.Profile) }, func() error { return b.grants(in) },
-		func() error { return b.hide(in) }, func() error { return b.sockets(in.Sockets) }, b.end,
+		func() error { return b.hide(in) }, func() error { return b.sockets(in.Sockets) }, func() error { return b.door(in.Door) }, b.end,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -265,6 +265,14 @@ func (b *builder) sockets(paths []string) error {
 		}
 	}
 	return nil
+}
+
+// door shows a directory of sockets. A connection needs no right to change the file system.
+func (b *builder) door(d Door) error {
+	if d.From == "" {
+		return nil
+	}
+	return b.bind(d.From, d.At, readOnly)
 }
 
 // show is bind for a path of the system or the person, which may be a link: its target is shown at the path.

@@ -58,6 +58,8 @@ type Profile struct {
 	Hidden []string `json:",omitempty"`
 	// Sockets are unix sockets that a Wall lets be connected to.
 	Sockets []string `json:",omitempty"`
+	// Door is a directory of sockets that a Wall shows at another path, read-only: what takes a socket's place there later is seen, too.
+	Door Door `json:",omitzero"`
 	// Temporary are directories for temporary files that Landlock, which cannot make private ones, lets be changed.
 	Temporary []string `json:",omitempty"`
 	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the
@@ -67,6 +69,12 @@ type Profile struct {
 	Home string `json:",omitempty"`
 	// NoNetwork leaves a Wall's command with a loopback interface of its own.
 	NoNetwork bool `json:",omitempty"`
+}
+
+// Door is a directory with sockets, and where a Wall shows it, in place of what is there.
+type Door struct {
+	From string `json:",omitempty"`
+	At   string `json:",omitempty"`
 }
 
 // Temporary is where programs put temporary files.
@@ -103,6 +111,9 @@ func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
 
 func (p Profile) check(self string) error {
 	granted := slices.Concat(p.Writable, p.Readable)
+	if (p.Door.From == "") != (p.Door.At == "") || p.Door.From != "" && !(filepath.IsAbs(p.Door.From) && filepath.IsAbs(p.Door.At)) {
+		return fmt.Errorf("sandbox: the door %q at %q needs two absolute paths", p.Door.From, p.Door.At)
+	}
 	for _, path := range slices.Concat(granted, p.Hidden, p.Sockets, p.Temporary, []string{self, p.Home}) {
 		if !filepath.IsAbs(path) {
 			return fmt.Errorf("sandbox: %q is not an absolute path", path)
