@@ -24,7 +24,7 @@ func killCommand(a *app) *cobra.Command {
 			done()
 			for i, t := range ended {
 				if errs[i] == nil {
-					fmt.Fprintln(a.stdout, t.ID, exitText(*t.Exit))
+					fmt.Fprintln(a.stdout, calledAs(refs[i], t), exitText(*t.Exit))
 				}
 			}
 			return errors.Join(errs...) // the first decides the exit status
@@ -60,4 +60,12 @@ func about(ref string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", printable(ref, 40), err)
+}
+
+// calledAs is what an answer about a terminal calls it: its name to whoever has used that, its id to whoever has used another reference.
+func calledAs(ref string, t local.Terminal) string {
+	if ref == t.Name {
+		return t.Name
+	}
+	return t.ID
 }

@@ -64,7 +64,7 @@ delete the output that they have. The terminals keep running.`,
 			}
 			ended, err := client.UnlendAll(c.Context(), host)
 			for _, t := range ended.Terminals {
-				fmt.Fprintln(a.stdout, t.ID, lentPhrase(t))
+				fmt.Fprintln(a.stdout, nameOf(t), lentPhrase(t))
 			}
 			if err == nil && len(ended.Terminals) == 0 {
 				a.notice("no terminal was shared")
@@ -90,7 +90,7 @@ func (a *app) each(refs []string, do func(*local.Client, string) (local.Terminal
 			errs = append(errs, about(ref, err))
 			continue
 		}
-		fmt.Fprintln(a.stdout, t.ID, lentPhrase(t))
+		fmt.Fprintln(a.stdout, calledAs(ref, t), lentPhrase(t))
 	}
 	return errors.Join(errs...)
 }
