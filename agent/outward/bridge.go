@@ -144,6 +144,9 @@ type crossing struct {
 func (p *passage) crossings() (all []crossing) {
 	w, begun := p.w, 0 // the line
 	for i := 1; i < p.last; i++ {
+		if c := w[i]; c > ' ' && c != forward {
+			continue
+		}
 		n := bridgeLen(w[i:p.last])
 		if n == 0 {
 			continue

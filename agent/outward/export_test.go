@@ -63,3 +63,18 @@ func Labelled(expr string) bool {
 	}
 	return false
 }
+
+// FirstNamed is the first match of namedValue, from or later, as findNamed looks for it and as the expression alone finds it.
+func FirstNamed(w []byte, from int) (with, without []int) {
+	match := func(begin int) []int {
+		m := namedValue.FindIndex(w[begin:])
+		if m == nil {
+			return nil
+		}
+		return []int{begin + m[0], begin + m[1]}
+	}
+	if begin := nextNamed(w, from); begin >= 0 {
+		with = match(begin)
+	}
+	return with, match(from)
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // A named value is text behind a name that says that it is secret, such as password: or --token=. The automaton suspects whatever such a name
@@ -31,6 +32,11 @@ var namedValue = regexp.MustCompile(`(?i:(` + chosenNames + `)|` + madeNames + `
 // findNamed appends to spans the values of names in w that are secret.
 func findNamed(spans []span, w []byte, first, last int) []span {
 	for from := first; from < last; {
+		begin := nextNamed(w[:last], from)
+		if begin < 0 {
+			break
+		}
+		from = begin
 		m := namedValue.FindSubmatchIndex(w[from:last])
 		if m == nil {
 			break
@@ -52,6 +58,28 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 		}
 	}
 	return spans
+}
+
+// maxName is more than the longest name of namedValue takes, in bytes; a letter may be one that only folds to it.
+const maxName = 48
+
+// nextNamed is an offset, from or later, in front of which namedValue matches nothing that begins at from or later; -1 if it matches
+// nothing at all. The expression is slow: it is asked only where a letter that ends a name stands before a sign.
+func nextNamed(w []byte, from int) int {
+	for at := from; ; at++ {
+		i := bytes.IndexAny(w[at:], ":=>")
+		if i < 0 {
+			return -1
+		}
+		at += i
+		end := at
+		for end > from && strings.IndexByte(" \t\"'\\]", w[end-1]) >= 0 {
+			end--
+		}
+		if end > from && (w[end-1] >= utf8.RuneSelf || strings.IndexByte("dehlnrstwy", w[end-1]|0x20) >= 0) {
+			return max(from, end-maxName)
+		}
+	}
 }
 
 // nameAround is the whole name of which w[start:end] is a part.
