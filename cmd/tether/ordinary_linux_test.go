@@ -51,13 +51,13 @@ var ordinaryWays = []ordinary{
 	}},
 	{"tmux", true, func(t *testing.T, line string) {
 		needs(t, "tmux")
-		socket := filepath.Join(testkit.Home(t), "tmux")
+		socket := filepath.Join(shortDir(t), "tmux")
 		t.Cleanup(func() { _ = exec.Command("tmux", "-S", socket, "kill-server").Run() }) // it ends with its last pane, too
 		begin(t, "tmux", "-S", socket, "-f", "/dev/null", "new-session", "-d", line)
 	}},
 	{"screen", true, func(t *testing.T, line string) {
 		needs(t, "screen")
-		t.Setenv("SCREENDIR", testkit.Home(t))
+		t.Setenv("SCREENDIR", shortDir(t))
 		if err := os.Chmod(os.Getenv("SCREENDIR"), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -78,8 +78,23 @@ var ordinaryWays = []ordinary{
 		if out, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "true").CombinedOutput(); err != nil {
 			t.Skipf("no namespaces here: %v, %s", err, out)
 		}
-		atTerminal(t, "unshare --pid --fork --mount-proc sh -c 'export TETHER_HOME="+testkit.Home(t)+"; tether acp --as bob -- true </dev/null; "+line+"'")
+		atTerminal(t, "unshare --pid --fork --mount-proc sh -c 'export TETHER_HOME="+shortDir(t)+"; tether acp --as bob -- true </dev/null; "+line+"'")
 	}},
+}
+
+// shortDir is a directory for sockets, whose paths must be short.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := testkit.MakeHome()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := testkit.RemoveHome(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // needs skips the test where a program is missing.

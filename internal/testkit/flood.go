@@ -90,8 +90,11 @@ func (c *FloodCheck) Ended(n int64) error {
 
 // Write implements io.Writer. The error tells what came, and from which line it seems to be, instead of what was expected.
 func (c *FloodCheck) Write(p []byte) (int, error) {
-	if c.err == nil && len(p) > 0 {
+	if c.err == nil && len(p) > 0 && !(c.cut != nil && isCut(p)) {
 		c.err = c.cut // it has not ended
+	}
+	if c.err == nil && c.cut != nil {
+		return len(p), nil
 	}
 	for done := 0; c.err == nil && done < len(p); {
 		before := c.want
@@ -105,7 +108,7 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 		c.want.Skip(int64(same))
 		err := fmt.Errorf("at offset %d, in line %d: got %.80q%s, want %.80q",
 			c.Offset(), before.line(), p[done+same:], cameFrom(p[done+same:]), want[same:])
-		if string(p[done+same:]) == string(utf8.RuneError) {
+		if isCut(p[done+same:]) {
 			c.cut = err
 			return len(p), nil
 		}
@@ -115,6 +118,12 @@ func (c *FloodCheck) Write(p []byte) (int, error) {
 		return 0, c.err
 	}
 	return len(p), nil
+}
+
+// isCut reports whether p is what text shows in place of a part of a character: U+FFFD for all of it, or for each byte.
+func isCut(p []byte) bool {
+	n := bytes.Count(p, []byte(string(utf8.RuneError)))
+	return n > 0 && n < utf8.UTFMax && n*utf8.RuneLen(utf8.RuneError) == len(p)
 }
 
 // line is the number of the line that the next byte is part of.

@@ -113,7 +113,7 @@ func TestTheFloodProgram(t *testing.T) {
 // A flood that was cut off in the middle of a character has ended there, however text shows that; nothing else may be wrong.
 func TestTheFloodEndsAnywhere(t *testing.T) {
 	whole := flooded(40)
-	at := strings.Index(whole, "é")
+	at, long := strings.Index(whole, "é"), strings.Index(whole, "🙂")
 	for name, c := range map[string]struct {
 		texts []string
 		ended int
@@ -123,6 +123,9 @@ func TestTheFloodEndsAnywhere(t *testing.T) {
 		"less than it wrote":         {[]string{whole[:at]}, at + 1, false},
 		"cut in a character":         {[]string{whole[:at] + "\uFFFD"}, at + 1, true},
 		"the same in pieces":         {[]string{whole[:at], "\uFFFD"}, at + 1, true},
+		"cut in a long one":          {[]string{whole[:long] + "\uFFFD\uFFFD\uFFFD"}, long + 3, true},
+		"that one in pieces":         {[]string{whole[:long] + "\uFFFD", "\uFFFD\uFFFD"}, long + 3, true},
+		"a long one replaced":        {[]string{whole[:long] + "\uFFFD\uFFFD\uFFFD\uFFFD"}, long + 4, false},
 		"cut where there is none":    {[]string{whole[:at] + "\uFFFD"}, at, false},
 		"a whole character replaced": {[]string{whole[:at] + "\uFFFD"}, at + len("é"), false},
 		"and gone on":                {[]string{whole[:at] + "\uFFFD", whole[at+2:]}, len(whole), false},
