@@ -291,7 +291,7 @@ func putAside(path string) (string, error) {
 
 func asideName(path string, n int) string { return fmt.Sprintf("%s.damaged-%d", path, n) }
 
-// reportAside says in status what was put aside, until the person has removed it.
+// reportAside shows in status the file that was put aside, until the person removes it.
 func (a *Agent) reportAside() {
 	path := hostsPath(a.cfg.Dirs)
 	var kept []string

@@ -88,7 +88,7 @@ func TestKeysStayInOrder(t *testing.T) {
 	eventuallyIn(t, file, want)
 }
 
-// That the daemon has the pty does not keep alive what is in it when the holder is killed, whether or not somebody reads.
+// The daemon has the pty, too, and still the child ends when the holder is killed, whether or not somebody reads.
 func TestKillOfAHolderEndsItsChild(t *testing.T) {
 	h, said, _ := typing(t, `echo $PPID; printf ready; read line`)
 	if !h.HasKeyboard() {

@@ -202,7 +202,7 @@ func connPair(t *testing.T) (theirs *os.File, receive func() net.Conn) {
 	}
 }
 
-// Who has ended is nobody, whoever has its connection now.
+// A caller that has ended is nobody, even if another process has its connection now.
 func TestTCPClientThatIsGone(t *testing.T) {
 	d := listenTCP(t)
 	d.serve()

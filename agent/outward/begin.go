@@ -131,7 +131,7 @@ func (b *builder) beginnings(samples []byte) begin {
 	return out
 }
 
-// early makes a table of what begins with nodes, apart from all that begins later. It returns nil if a pattern may be shorter than quad.
+// early makes a table of the first quad bytes of patterns that begin at the nodes begin. It returns nil if a pattern may be shorter than quad.
 func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
 	known := map[string]uint16{"": 0}
 	sets := [][]int32{begin}

@@ -5,6 +5,7 @@ package ipc_test
 import (
 	"errors"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,30 +15,35 @@ import (
 	"tether/platform/ipc"
 )
 
-// A descriptor arrives with what was written, once, is not for programs that are started, and is closed for good.
-func TestPassed(t *testing.T) {
-	testkit.Leaks(t)
+// connected are both ends of a connection, until the test ends.
+func connected(t *testing.T) (ours, theirs net.Conn) {
+	t.Helper()
 	path := filepath.Join(testkit.Home(t), "x.sock")
 	l, err := ipc.Listen(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	t.Cleanup(func() { l.Close() })
+	if ours, err = ipc.Dial(t.Context(), path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ours.Close() })
+	if theirs, err = l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { theirs.Close() })
+	return ours, theirs
+}
+
+// A descriptor arrives with what was written, once, is not for programs that are started, and is closed for good.
+func TestPassed(t *testing.T) {
+	testkit.Leaks(t)
+	conn, theirs := connected(t)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	conn, err := ipc.Dial(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer theirs.Close()
 	closed, _, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -82,21 +88,7 @@ func TestPassed(t *testing.T) {
 
 // A connection that the other side resets fails to read, and has read nothing.
 func TestReceiverOfAReset(t *testing.T) {
-	path := filepath.Join(testkit.Home(t), "x.sock")
-	l, err := ipc.Listen(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	conn, err := ipc.Dial(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	theirs, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn, theirs := connected(t)
 	if _, err := conn.Write([]byte("never read")); err != nil {
 		t.Fatal(err)
 	}
