@@ -17,8 +17,8 @@ import (
 	"tether/agent/declared"
 	"tether/agent/holder"
 	"tether/agent/local"
-	"tether/agent/outward"
 	"tether/agent/policy"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -113,7 +113,7 @@ type Agent struct {
 	settings config.Config
 	level    zerolog.Level
 	policy   *policy.Engine
-	shown    *outward.Rules      // of what leaves the machine
+	shown    *redact.Rules       // of what leaves the machine
 	login    func() *shell.Cache // of the login environment
 	pairing  chan struct{}       // 1 slot: hosts come and go one at a time
 

@@ -7,7 +7,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/platform/proc"
 )
@@ -63,7 +63,7 @@ func (a *Agent) recovered(s term.Recovery) {
 // openOutward tells the pool what of its terminals hosts are shown.
 func (a *Agent) openOutward(o *term.Options) {
 	o.Outward = a.shown
-	o.Secrets = func(env []string) []string { return outward.Values(env, a.settings.Lend.RedactEnv) }
+	o.Secrets = func(env []string) []string { return redact.Values(env, a.settings.Lend.RedactEnv) }
 	o.Trouble = func(what string) { a.degraded.report(redactCause, what) }
 	o.Recovered = a.recovered
 }

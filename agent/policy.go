@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"tether/agent/local"
-	"tether/agent/outward"
 	"tether/agent/policy"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/platform/dirs"
 )
@@ -35,7 +35,7 @@ func (c *Config) policyOptions(mask func(text string, env []string) string) poli
 // mask masks in a text what hosts are not shown either: credentials of known forms, what the person has configured, and values of
 // variables of the environment that terminals get, and of env. The first call may take a moment.
 func (a *Agent) mask(s string, env []string) string {
-	for _, value := range outward.Values(slices.Concat(env, os.Environ(), a.login().Known()), a.settings.Lend.RedactEnv) {
+	for _, value := range redact.Values(slices.Concat(env, os.Environ(), a.login().Known()), a.settings.Lend.RedactEnv) {
 		s = strings.ReplaceAll(s, value, "***")
 	}
 	return a.shown.Redact(s)

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tether/agent/config"
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 )
 
@@ -24,8 +24,8 @@ func terminalOptions(c config.Terminals, over term.Options) term.Options {
 }
 
 // outwardRules are what of a terminal hosts are shown.
-func outwardRules(c config.Lend) (*outward.Rules, error) {
-	return outward.Compile(outward.Options{
+func outwardRules(c config.Lend) (*redact.Rules, error) {
+	return redact.Compile(redact.Options{
 		Clipboard: c.Clipboard, FileLinks: c.FileLinks, Images: int64(c.Images), Tokens: c.Redact, Patterns: c.RedactPatterns,
 	})
 }

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Records what vim, less, htop, tmux and a Bubble Tea program print at a terminal of 80x24, for agent/outward's TestScreensStayTheSame. The last
+# Records what vim, less, htop, tmux and a Bubble Tea program print at a terminal of 80x24, for agent/redact's TestScreensStayTheSame. The last
 # one is built in a module of its own, so that it is no dependency of the product. What is not installed keeps its recording.
 #   usage: scripts/record-screens.sh
 set -eu
 cd "$(dirname "$0")/.."
-out=$PWD/agent/outward/testdata/screens
+out=$PWD/agent/redact/testdata/screens
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 command -v script >/dev/null || { echo "it takes script, of util-linux"; exit 1; }

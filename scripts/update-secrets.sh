@@ -1,6 +1,6 @@
 #!/bin/bash
-# Takes the token forms of gitleaks' newest release, or of the one that is named, into agent/outward/rules. Look at the difference and run
-# the tests of agent/outward before it is committed.
+# Takes the token forms of gitleaks' newest release, or of the one that is named, into agent/redact/rules. Look at the difference and run
+# the tests of agent/redact before it is committed.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-latest}
@@ -10,6 +10,6 @@ found=$(cd "$work" && go mod init rules >/dev/null 2>&1 && go mod download -json
 field() { sed -n "s/^[[:space:]]*\"$1\": \"\(.*\)\",*\$/\1/p" <<<"$found"; }
 dir=$(field Dir) version=$(field Version)
 go run ./internal/tools/secretrules -version "$version" "$dir/config/gitleaks.toml" >"$work/gitleaks.txt"
-install -m 644 "$work/gitleaks.txt" agent/outward/rules/gitleaks.txt
-install -m 644 "$dir/LICENSE" agent/outward/rules/LICENSE.gitleaks
-echo "agent/outward/rules/gitleaks.txt: $(grep -vc '^#' agent/outward/rules/gitleaks.txt) forms of gitleaks $version"
+install -m 644 "$work/gitleaks.txt" agent/redact/rules/gitleaks.txt
+install -m 644 "$dir/LICENSE" agent/redact/rules/LICENSE.gitleaks
+echo "agent/redact/rules/gitleaks.txt: $(grep -vc '^#' agent/redact/rules/gitleaks.txt) forms of gitleaks $version"

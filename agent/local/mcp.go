@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/outward"
 	"tether/agent/policy"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/mcp"
 	"tether/platform/proc"
@@ -156,7 +156,7 @@ func (s *Server) ToolsAt(host, session, named string) *mcp.Server {
 }
 
 // redactInfo masks in a terminal's description what its output masks, too.
-func redactInfo(i *mcp.Info, rules *outward.Rules) {
+func redactInfo(i *mcp.Info, rules *redact.Rules) {
 	i.Cwd, i.Running = rules.Redact(i.Cwd), rules.Redact(i.Running)
 	i.Name, i.Title = rules.Title(i.Name), rules.Title(i.Title)
 	command := make([]string, len(i.Command))

@@ -10,8 +10,8 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
-	"tether/agent/outward"
 	"tether/agent/policy"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/mcp"
@@ -23,7 +23,7 @@ const secretValue = "hunter2-value"
 // away is a world whose agents at hosts may run what no rule denies.
 func away(t *testing.T) *world {
 	t.Helper()
-	rules, err := outward.Compile(outward.Options{Tokens: true})
+	rules, err := redact.Compile(redact.Options{Tokens: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func away(t *testing.T) *world {
 		s.LendTo, s.Env = []string{a.At()}, []string{"MY_TOKEN=" + secretValue} // as the rest of the daemon does
 		return nil
 	}}
-	return serve(t, o, term.Options{Outward: rules, Secrets: func(env []string) []string { return outward.Values(env, []string{"*TOKEN*"}) }})
+	return serve(t, o, term.Options{Outward: rules, Secrets: func(env []string) []string { return redact.Values(env, []string{"*TOKEN*"}) }})
 }
 
 // at are the tools of an agent in a session of the host "lab".

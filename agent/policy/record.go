@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/internal/clip"
 )
@@ -89,7 +89,7 @@ func (e *Engine) Plain(q Question) bool {
 }
 
 // oneLine is s without line breaks, control characters and what is not seen.
-func oneLine(s string) string { return outward.Clean(strings.Join(strings.Fields(s), " ")) }
+func oneLine(s string) string { return redact.Clean(strings.Join(strings.Fields(s), " ")) }
 
 // event is what the log says of a request.
 func (r Request) event(t EventType, d Decision) Event {

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 )
 
@@ -71,7 +71,7 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			all := bytesOf()
 			synctest.Test(t, func(t *testing.T) {
-				h, child, pool := start(t, redacted(t, outward.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}})
+				h, child, pool := start(t, redacted(t, redact.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}})
 				for rest := all; len(rest) > 0; rest = rest[min(4<<10, len(rest)):] {
 					child.Print(string(rest[:min(4<<10, len(rest))]))
 				}
@@ -100,7 +100,7 @@ func TestHoldingReaderLosesNoBytes(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", view), func(t *testing.T) {
 				all := bytesOf()
 				synctest.Test(t, func(t *testing.T) {
-					o := redacted(t, outward.Options{Tokens: true})
+					o := redacted(t, redact.Options{Tokens: true})
 					o.LogBytes = 64 << 10
 					h, child, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, OnSlow: term.Hold})
 					if view == term.ViewOutward {

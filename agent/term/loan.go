@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/internal/clip"
 )
 
@@ -36,8 +36,8 @@ type lending struct {
 	ended      []recordedLoan    // loans that are over, with the state of a host that may not know it
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
 
-	rules     *outward.Rules // of the redaction; nil before prepare, and if there are none
-	redaction *redaction     // nil while it is lent to nobody, or there are no rules
+	rules     *redact.Rules // of the redaction; nil before prepare, and if there are none
+	redaction *redaction    // nil while it is lent to nobody, or there are no rules
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/platform/pty"
 )
 
@@ -33,7 +33,7 @@ type Options struct {
 	// Outward is what of the text hosts are shown; nil means all. Secrets, if not
 	// nil, chooses from a terminal's environment the values that none of them may
 	// see. Trouble, if not nil, is told when that does not work.
-	Outward *outward.Rules
+	Outward *redact.Rules
 	Secrets func(env []string) []string
 	Trouble func(what string)
 	// Recovered, if not nil, is told of a bug that was survived. It must not block for long.

@@ -11,7 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 )
 
@@ -21,18 +21,18 @@ const value = "hunter2-value"
 var rulesMade sync.Map
 
 // redacted are options of a pool whose hosts do not see value.
-func redacted(t testing.TB, o outward.Options) term.Options {
+func redacted(t testing.TB, o redact.Options) term.Options {
 	t.Helper()
 	made, ok := rulesMade.Load(fmt.Sprint(o))
 	if !ok {
-		rules, err := outward.Compile(o)
+		rules, err := redact.Compile(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		made, _ = rulesMade.LoadOrStore(fmt.Sprint(o), rules)
 	}
-	rules := made.(*outward.Rules)
-	return term.Options{Outward: rules, Secrets: func(env []string) []string { return outward.Values(env, []string{"*TOKEN*"}) }}
+	rules := made.(*redact.Rules)
+	return term.Options{Outward: rules, Secrets: func(env []string) []string { return redact.Values(env, []string{"*TOKEN*"}) }}
 }
 
 var secretEnv = []string{"HOME=/", "MY_TOKEN=" + value}
@@ -75,7 +75,7 @@ func hostOf(t testing.TB, pool *term.Pool, name string) term.Handle {
 // Hosts see neither secrets nor sequences that do something; the person sees everything as it is.
 func TestHostsSeeRedactedOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, redacted(t, outward.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
+		h, f, pool := start(t, redacted(t, redact.Options{Tokens: true}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		in := "a " + value + " b\x1b]8;;file:///x\ac\x1b]8;;\a \x1b[31mred\x1b[0m\r\n"
 		f.Print(in)
 		synctest.Wait()
@@ -94,7 +94,7 @@ func TestHostsSeeRedactedOutput(t *testing.T) {
 // What was printed before a terminal was lent is redacted, too, also when it is more than is looked at in one go.
 func TestWhatWasThereIsRedacted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{Env: secretEnv})
+		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{Env: secretEnv})
 		line := strings.Repeat("x", 60) + value + "\r\n"
 		f.Print(strings.Repeat(line, 3<<20/len(line)))
 		synctest.Wait()
@@ -133,7 +133,7 @@ func TestHeldBack(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
+				h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				host := hostOf(t, pool, "lab")
 				f.Print(c.first)
 				synctest.Wait()
@@ -166,7 +166,7 @@ func TestHeldBack(t *testing.T) {
 // A waiting host is woken when held text leaves, and before its time it is not.
 func TestHeldTextWakesNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
+		h, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		r := reader(t, hostOf(t, pool, "lab"), term.ReaderOptions{View: term.ViewOutward})
 		f.Print("hunter2")
 		synctest.Wait()
@@ -198,7 +198,7 @@ func TestHeldTextWakesNobody(t *testing.T) {
 // The last words leave with the exit, whatever they may be the beginning of.
 func TestNothingIsHeldAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, f, pool := start(t, redacted(t, outward.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
+		_, f, pool := start(t, redacted(t, redact.Options{}), term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		host := hostOf(t, pool, "lab")
 		f.Print("bye hunt")
 		f.End(0)
@@ -215,7 +215,7 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 1))
-				o := redacted(t, outward.Options{Tokens: true})
+				o := redacted(t, redact.Options{Tokens: true})
 				pieces := append([]string{value, value[:5], value[5:], "\x1b]8;;file:x\a", "\x1b]8;;fi", "le:x\a", "\x1bP1;2", "q~~\x1b\\", "-----BEGIN PRIVATE KEY-----\n", "MIIE\n",
 					"-----END PRIVATE KEY-----\n", "sk-" + strings.Repeat("a1", 15)}, pieces...)
 				v := newVault(1 << 20)
@@ -265,7 +265,7 @@ func TestRedactionOutlivesTheDaemon(t *testing.T) {
 func TestTitlesLeaveInNumber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const most = 600
-		o := redacted(t, outward.Options{})
+		o := redacted(t, redact.Options{})
 		v := newVault(1 << 20)
 		pool, h, l := keeping(t, v, o, term.Spec{})
 		flood := strings.Repeat("\x1b]0;t\a", 2*most)
@@ -307,7 +307,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			v := newVault(1 << 20)
-			pool, _, l := keeping(t, v, redacted(t, outward.Options{Clipboard: allowed}), term.Spec{LendTo: []string{"lab"}})
+			pool, _, l := keeping(t, v, redacted(t, redact.Options{Clipboard: allowed}), term.Spec{LendTo: []string{"lab"}})
 			v.print("a\x1b]52;c;aGk=\ab\x1b]52;c;?\ac")
 			synctest.Wait()
 			want := "abc"
@@ -318,7 +318,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 			l.cut()
 			synctest.Wait()
 			pool.Close(context.Background())
-			pool, _, l = adopting(t, v, redacted(t, outward.Options{Clipboard: true}))
+			pool, _, l = adopting(t, v, redacted(t, redact.Options{Clipboard: true}))
 			again := outwardText(t, hostOf(t, pool, "lab"), 0)
 			if strings.Count(got, "-") == 5 {
 				want = strings.Replace(want, "---", "-----", 1)
@@ -336,7 +336,7 @@ func TestClipboardLeavesWhereItMay(t *testing.T) {
 // Masks are bounded with the log: a stream of nothing but what is masked is kept for less bytes.
 func TestMasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		o := redacted(t, outward.Options{})
+		o := redacted(t, redact.Options{})
 		o.LogBytes = 64 << 10
 		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		for range 2000 {

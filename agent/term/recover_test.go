@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 )
 
@@ -21,7 +21,7 @@ func TestABugIsSurvived(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var recoveries []term.Recovery
-				o := redacted(t, outward.Options{})
+				o := redacted(t, redact.Options{})
 				o.Recovered = func(s term.Recovery) { recoveries = append(recoveries, s) }
 				h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 				readers := []*term.Reader{
@@ -66,7 +66,7 @@ func TestABugIsSurvived(t *testing.T) {
 func TestABugAtTheEndIsSurvived(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var recoveries atomic.Int32
-		o := redacted(t, outward.Options{})
+		o := redacted(t, redact.Options{})
 		o.Recovered = func(term.Recovery) { recoveries.Add(1) }
 		h, f, pool := start(t, o, term.Spec{LendTo: []string{"lab"}, Env: secretEnv})
 		f.Print("held back: " + value[:4]) // it may go on: a timer decides

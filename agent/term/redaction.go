@@ -4,11 +4,11 @@ import (
 	"sort"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 )
 
 // How long text may be held back from hosts because a secret or a control
-// string may go on; see outward.Filter.
+// string may go on; see redact.Filter.
 const (
 	holdLong  = 200 * time.Millisecond // docs/SECURITY.md promises it
 	holdBrief = 2 * time.Millisecond   // where it is likely to be nothing
@@ -19,7 +19,7 @@ const maskCost = 24 // bytes of memory of one mask
 // redaction is what hosts do not see of a terminal's text: it exists while the
 // terminal is lent. Guarded by the terminal's mutex.
 type redaction struct {
-	filter   *outward.Filter
+	filter   *redact.Filter
 	fed      int64     // raw offset up to which the filter has the text
 	frontier int64     // raw offset up to which it is known what is shown
 	at       int64     // the same as a text offset
@@ -30,18 +30,18 @@ type redaction struct {
 	timer    *time.Timer
 
 	// Masks in ascending order; those of sequences lie over the others.
-	secrets, sequences queue[outward.Mask]
+	secrets, sequences queue[redact.Mask]
 }
 
 // begin starts the redaction at the oldest text there is.
-func (v *redaction) begin(rules *outward.Rules, s *stream) {
+func (v *redaction) begin(rules *redact.Rules, s *stream) {
 	v.fed = s.log.Start()
 	if v.fed > s.cuts.baseRaw {
 		v.fed = s.lineStart(v.fed, s.texted)
 	}
 	v.frontier, v.at = v.fed, s.cuts.textAt(v.fed)
-	v.filter = outward.NewFilter(rules, v.at)
-	v.secrets, v.sequences = queue[outward.Mask]{}, queue[outward.Mask]{}
+	v.filter = redact.NewFilter(rules, v.at)
+	v.secrets, v.sequences = queue[redact.Mask]{}, queue[redact.Mask]{}
 }
 
 func (v *redaction) renew(now time.Time) {
@@ -81,7 +81,7 @@ func (v *redaction) patience(now time.Time) time.Duration {
 // mask puts the masks over p, the text at the offset off.
 func (v *redaction) mask(p []byte, off int64) {
 	end := off + int64(len(p))
-	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
+	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.len()
 		for i := sort.Search(n, func(i int) bool { return q.at(i).End > off }); i < n && q.at(i).Start < end; i++ {
 			q.at(i).Put(p, off)
@@ -96,7 +96,7 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 		return false
 	}
 	text := s.cuts.textAt(from)
-	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
+	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.len()
 		if n-sort.Search(n, func(i int) bool { return q.at(i).End > text }) > limit/maskCost {
 			return true
@@ -108,7 +108,7 @@ func (v *redaction) overfull(s *stream, from int64, limit int) bool {
 // fits is the raw offset, base or later, from which on the masks fit the bound;
 // what is held back is kept.
 func (v *redaction) fits(base int64, s *stream, limit int) int64 {
-	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
+	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		if over := q.len() - limit/maskCost; over > 0 {
 			base = max(base, s.cuts.rawAt(q.at(over-1).End))
 		}
@@ -118,7 +118,7 @@ func (v *redaction) fits(base int64, s *stream, limit int) int64 {
 
 // trim forgets the masks before a text offset.
 func (v *redaction) trim(text int64) {
-	for _, q := range []*queue[outward.Mask]{&v.secrets, &v.sequences} {
+	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := 0
 		for n < q.len() && q.at(n).End <= text {
 			n++
@@ -150,7 +150,7 @@ func (v *redaction) cost() int {
 const (
 	redactPiece = 1 << 20 // bytes of text that are looked at in one go, under the lock
 	redactAgain = time.Millisecond
-	renewTime   = time.Minute // in which there may be so many images, notifications and titles: see outward.Filter.Renew
+	renewTime   = time.Minute // in which there may be so many images, notifications and titles: see redact.Filter.Renew
 )
 
 // prepare makes the rules for the terminal before it is lent. That may take a
@@ -266,7 +266,7 @@ func (t *Terminal) releaseHeldText() {
 
 // Outward is what applies to texts about the terminal that a host is sent
 // beside its output, such as titles. Nil changes nothing.
-func (h Handle) Outward() *outward.Rules {
+func (h Handle) Outward() *redact.Rules {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
 	return h.t.lending.rules

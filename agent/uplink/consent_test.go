@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/agent/uplink"
 	"tether/ahp"
@@ -280,7 +280,7 @@ func TestObserversInStatus(t *testing.T) {
 func TestWhatIsToldBesideTheOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const value = "hunter2-value"
-		rules, err := outward.Compile(outward.Options{Tokens: true})
+		rules, err := redact.Compile(redact.Options{Tokens: true})
 		if err != nil {
 			t.Fatal(err)
 		}

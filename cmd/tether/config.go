@@ -10,8 +10,8 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/local"
-	"tether/agent/outward"
 	"tether/agent/policy"
+	"tether/agent/redact"
 	"tether/platform/dirs"
 )
 
@@ -145,7 +145,7 @@ func loadConfig(flags ...config.Setting) (path string, c config.Config, err erro
 	if _, err = policy.New(policy.Options{Config: c.Policy}); err != nil {
 		return path, c, configError(fmt.Errorf("%s: %w", path, err))
 	}
-	if _, err = outward.Compile(outward.Options{Tokens: c.Lend.Redact, Patterns: c.Lend.RedactPatterns}); err != nil {
+	if _, err = redact.Compile(redact.Options{Tokens: c.Lend.Redact, Patterns: c.Lend.RedactPatterns}); err != nil {
 		return path, c, configError(fmt.Errorf("%s: lend.redact_patterns: %w", path, err))
 	}
 	return path, c, nil

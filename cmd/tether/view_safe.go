@@ -4,7 +4,7 @@ import (
 	"io"
 	"slices"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 	"tether/shellint"
 )
 
@@ -24,18 +24,18 @@ type safeView struct {
 	raw     []byte // from rawAt on, not decided by the scanner
 	rawAt   int64
 
-	filter *outward.Filter
-	masks  []outward.Mask
+	filter *redact.Filter
+	masks  []redact.Mask
 	text   []byte // from textAt on, not decided by the filter
 	textAt int64
 }
 
 func newSafeView(out io.Writer) *safeView {
-	rules, err := outward.Compile(outward.Options{Images: watchImages})
+	rules, err := redact.Compile(redact.Options{Images: watchImages})
 	if err != nil {
 		panic(err) // only a pattern of the person's could be wrong
 	}
-	return &safeView{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: outward.NewFilter(rules, 0)}
+	return &safeView{out: out, scanner: shellint.NewScanner(shellint.Options{Queries: true}), filter: redact.NewFilter(rules, 0)}
 }
 
 // Write takes whole characters.
@@ -94,7 +94,7 @@ func (v *safeView) pass() error {
 		m.Put(shown, v.textAt)
 	}
 	v.textAt += n
-	v.masks = slices.DeleteFunc(v.masks, func(m outward.Mask) bool { return m.End <= v.textAt })
+	v.masks = slices.DeleteFunc(v.masks, func(m redact.Mask) bool { return m.End <= v.textAt })
 	_, err := v.out.Write(shown)
 	v.text = append(v.text[:0], v.text[n:]...)
 	return err

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"tether/agent/outward"
+	"tether/agent/redact"
 )
 
 // The floors are those of the plan: secrets and sequences of coloured output are looked for at this rate, in GB/s, and a key's echo waits
@@ -22,7 +22,7 @@ var secretsOfSome = []string{"correct-horse-battery-staple", "postgres://app:pas
 
 // redactionPart compares looking for what hosts may not see with copying the same reads, and measures what it adds to the echo of a key.
 func redactionPart(_ context.Context, s settings) ([]row, error) {
-	base, err := outward.Compile(outward.Options{Tokens: true, Images: 2 << 20})
+	base, err := redact.Compile(redact.Options{Tokens: true, Images: 2 << 20})
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func redactionPart(_ context.Context, s settings) ([]row, error) {
 		memcpy := best(s.rounds, data, redactRead, func() func([]byte) { return func(p []byte) { copy(dst, p) } })
 		rate := func(read int) float64 {
 			return best(s.rounds, data, read, func() func([]byte) {
-				f := outward.NewFilter(rules, 0)
+				f := redact.NewFilter(rules, 0)
 				return func(p []byte) { f.Feed(p); f.Take() }
 			})
 		}
@@ -54,8 +54,8 @@ func redactionPart(_ context.Context, s settings) ([]row, error) {
 }
 
 // redactionEcho is how long redaction takes for one key and what a shell prints around it, in ms, where nothing is under suspicion.
-func redactionEcho(rules *outward.Rules, keys int) []float64 {
-	f := outward.NewFilter(rules, 0)
+func redactionEcho(rules *redact.Rules, keys int) []float64 {
+	f := redact.NewFilter(rules, 0)
 	took := make([]float64, 0, keys)
 	for n := range keys {
 		p := []byte("\x1b[1m" + string(rune('0'+n%10)) + "\x1b[0m\x1b[K")

@@ -13,7 +13,7 @@ import (
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
 	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, agent/ring, shellint;
-	internal/clip < jsonrpc/wsconn, agent/outward, agent/config, agent/command;
+	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
 	ahp, jsonrpc/wsconn < ahp/client;
@@ -30,8 +30,8 @@ const layers = `
 	agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
-	NONE < agent/outward;
-	agent/ring, agent/outward, shellint, platform/pty, platform/shell < agent/term;
+	NONE < agent/redact;
+	agent/ring, agent/redact, shellint, platform/pty, platform/shell < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
@@ -46,7 +46,7 @@ const layers = `
 	ahp/client, platform/secret < agent/toolcall;
 
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/integrate, agent/outward, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam, platform/limits, platform/notify < agent;
+	agent/config, agent/declared, agent/integrate, agent/redact, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam, platform/limits, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

@@ -1,4 +1,4 @@
-// Command secretrules turns gitleaks' rules into the list of token forms that package agent/outward reads: one line for each prefix, with
+// Command secretrules turns gitleaks' rules into the list of token forms that package agent/redact reads: one line for each prefix, with
 // the rule's name, the prefix and the expression of what follows it. Rules that need a name near the token are left out, since telling
 // names are found on their own, and so are those whose beginning is not known to a few bytes. scripts/update-secrets.sh calls it.
 package main
@@ -23,7 +23,7 @@ const (
 // rules finds each rule's name and expression in gitleaks' file, which a program of theirs writes always alike.
 var rules = regexp.MustCompile(`(?m)^id = "([^"]+)"\n(?:description = .*\n)?regex = \'\'\'(.*)\'\'\'$`)
 
-// unfit are rules that find what is no secret in output: base64 of zeros, sums, addresses, names; what outward finds by itself; or that begin as much ordinary text does, which costs speed.
+// unfit are rules that find what is no secret in output: base64 of zeros, sums, addresses, names; what redact finds by itself; or that begin as much ordinary text does, which costs speed.
 var unfit = []string{"square-access-token", "sourcegraph-access-token", "authress-service-client-access-key", "sidekiq-sensitive-url", "private-key", "flutterwave-public-key", "jwt-base64",
 	"aws-amazon-bedrock-api-key-short-lived",
 	"openshift-user-token", "settlemint-application-access-token", "settlemint-personal-access-token", "settlemint-service-access-token", "1password-secret-key"}

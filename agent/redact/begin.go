@@ -1,0 +1,229 @@
+package redact
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// quad is how many bytes tell whether a pattern begins with the first of them.
+const quad = 4
+
+// begin finds where a pattern may begin. Nearly all text is passed over here, so this decides how fast a redactor is.
+//
+// Most prefixes begin with a frequent letter, and many with a frequent pair of them; but hardly any text has the first four bytes of one.
+// To look at four bytes everywhere would take long. Three are enough to rule out two places at once: if no prefix has them as its bytes 2 to
+// 4, none begins in front of them, and if none has them as its bytes 1 to 3, none begins with them. So only every second place is looked at,
+// three of them at a time, in a table that stays in the fastest cache. Where it has an entry, the bytes themselves are looked at.
+type begin struct {
+	// triples has an entry for each three bytes of either kind, by their hash.
+	// It is nil if a pattern may be shorter than quad or begin with nearly
+	// anything: then a place is told by its first byte alone.
+	triples *tripleSet
+	factor  uint32 // of the hash
+	lead    [256]bool
+	// early is an automaton for the first quad bytes, by state and class, that
+	// does not begin anew: 0 where what began with the first has ended.
+	early []uint16
+	// others is the same without tokens; nil without triples.
+	others []uint16
+}
+
+// tripleSet has a whole byte for each entry, as to look for a bit takes twice
+// as long. It is small enough for the fastest cache, and so large that it has
+// few entries by chance.
+type tripleSet [1 << 15]uint8
+
+const (
+	maxTriple = 1 << 13 // entries; more of them would be found in any text
+	maxEarly  = 1 << 12 // states; so many begin with nearly anything
+)
+
+// triple is the index of the upper three bytes of v.
+func triple(v, factor uint32) uint32 { return v >> 8 * factor >> (32 - 15) }
+
+// sample is of what terminals print most. The factor is the one with which the fewest of its triples have an entry by chance.
+const sample = "\x1b[0m\x1b[1m\x1b[2m\x1b[22m\x1b[31m\x1b[32m\x1b[33m\x1b[34m\x1b[35m\x1b[36m\x1b[39m\x1b[90m\x1b[38;5;244m\x1b[38;2;100;200;50m\x1b[m\x1b[K 200\x1b 10\x1b 0\r\n)\r\n  \x1b[" +
+	"\r\n    - [ ] (1) 12:34:56 2026-01-02 10 ms 20.5s 100% 0.00 1, 2, 3; a/b/c.ts src/main.go:10: error: and the with that from this for not was are have into over " +
+	"tion ing ment able ness ions ings ed to of in it is at on as by or an be if no do up we http https://localhost:3000/ GET POST index.html node_modules/x package.json " +
+	"test ok PASS FAIL build info warn debug line file name type true false null default return function const import export class public static void int"
+
+// look is how many bytes tell whether a pattern begins.
+func (b *begin) look() int {
+	if b.triples == nil {
+		return 1
+	}
+	return quad
+}
+
+// find is the first place at or behind p[i] where a pattern begins, or one behind which p is too short to tell.
+func (d *dfa) find(p []byte, i int) int {
+	set, factor := d.begin.triples, d.begin.factor
+	if set == nil {
+		for i < len(p) && !d.begin.lead[p[i]] {
+			i++
+		}
+		return i
+	}
+	for i <= len(p)-9 {
+		v := binary.LittleEndian.Uint64(p[i : i+8])
+		a, b, c := triple(uint32(v), factor), triple(uint32(v>>16), factor), triple(uint32(v>>32), factor)
+		if set[a]|set[b]|set[c] == 0 {
+			i += 6
+			continue
+		}
+		switch {
+		case set[a] != 0:
+		case set[b] != 0:
+			i += 2
+		default:
+			i += 4
+		}
+		if d.begins(p[i : i+quad]) {
+			return i
+		}
+		if d.begins(p[i+1 : i+1+quad]) {
+			return i + 1
+		}
+		i += 2
+	}
+	for i <= len(p)-quad && !d.begins(p[i:i+quad]) {
+		i++
+	}
+	return i
+}
+
+// begins says whether a pattern begins with p, of at most quad bytes. That is a property of these bytes alone, and so independent of how
+// the text was divided.
+func (d *dfa) begins(p []byte) bool { return d.run4(d.begin.early, p) }
+
+// run4 says whether something is under way behind p in early or others.
+func (d *dfa) run4(table []uint16, p []byte) bool {
+	s := 0
+	for _, b := range p {
+		s = int(table[s*d.width+int(d.class[b])])
+		if s == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// beginnings makes what finds where patterns begin. samples are one byte of each class.
+func (b *builder) beginnings(samples []byte) begin {
+	out := begin{}
+	for c := range 256 {
+		out.lead[c] = b.d.next[b.d.class[c]] != 0
+	}
+	if out.early = b.early(slices.Concat(b.starts, b.tokens), samples); out.early == nil {
+		return begin{lead: out.lead}
+	}
+	t := triples{d: b.d, samples: samples, members: make([][]byte, len(samples)), all: map[uint32]bool{}}
+	t.d.begin = out
+	for c := range 256 {
+		class := b.d.class[c]
+		t.members[class] = append(t.members[class], byte(c))
+	}
+	if !t.follow(nil) {
+		return begin{lead: out.lead}
+	}
+	out.triples, out.factor = t.fill()
+	out.others = b.early(b.starts, samples)
+	return out
+}
+
+// early makes a table of the first quad bytes of patterns that begin at the nodes begin. It returns nil if a pattern may be shorter than quad.
+func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
+	known := map[string]uint16{"": 0}
+	sets := [][]int32{begin}
+	for depth, from := 0, 0; depth < quad; depth++ {
+		to := len(sets)
+		if to > maxEarly {
+			return nil
+		}
+		for ; from < to; from++ {
+			for _, c := range samples {
+				b.a.run++
+				b.set = b.set[:0]
+				if from > 0 || !isContinuation(c) {
+					b.take(sets[from], c)
+				}
+				slices.Sort(b.set)
+				key := b.keyOf(b.set)
+				id, ok := known[string(key)]
+				if _, groups := b.a.describe(b.set); groups != 0 && depth < quad-1 {
+					return nil
+				}
+				if !ok && depth < quad-1 {
+					id = uint16(len(sets))
+					known[string(key)], sets = id, append(sets, slices.Clone(b.set))
+				} else if !ok {
+					id = 1 // something is under way, and nobody asks what
+				}
+				table = append(table, id)
+			}
+		}
+	}
+	return table
+}
+
+// triples collects the triples of a begin.
+type triples struct {
+	d       *dfa
+	samples []byte   // by class: one of its bytes
+	members [][]byte // by class: all of them
+	all     map[uint32]bool
+}
+
+// follow adds what may follow p, a beginning given by samples. It returns false where a table would not help.
+func (t *triples) follow(p []byte) bool {
+	if !t.d.begins(p) {
+		return true
+	}
+	if n := len(p); n >= 3 && !t.add(p[n-3:]) {
+		return false
+	}
+	if len(p) == quad {
+		return true
+	}
+	for _, c := range t.samples {
+		if !t.follow(append(p[:len(p):len(p)], c)) {
+			return false
+		}
+	}
+	return true
+}
+
+// add adds all triples of the classes of p.
+func (t *triples) add(p []byte) bool {
+	class := &t.d.class
+	for _, x := range t.members[class[p[0]]] {
+		for _, y := range t.members[class[p[1]]] {
+			for _, z := range t.members[class[p[2]]] {
+				if t.all[uint32(x)<<8|uint32(y)<<16|uint32(z)<<24] = true; len(t.all) > maxTriple {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// fill makes the table, with the factor that serves best.
+func (t *triples) fill() (best *tripleSet, factor uint32) {
+	least := len(sample)
+	for i := range uint32(16) {
+		try := 0x9e3779b1 + i*0x3c6ef372 // odd
+		set := new(tripleSet)
+		for v := range t.all {
+			set[triple(v, try)] = 1
+		}
+		hits := 0
+		for at := range len(sample) - 2 {
+			hits += int(set[triple(uint32(sample[at])<<8|uint32(sample[at+1])<<16|uint32(sample[at+2])<<24, try)])
+		}
+		if hits < least {
+			best, factor, least = set, try, hits
+		}
+	}
+	return best, factor
+}

@@ -1,0 +1,318 @@
+package redact
+
+import (
+	"bytes"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+// A secret may go on behind something that is no part of it and that only a wider look tells from its end: a line's end, where a terminal or
+// a line editor wraps, or a move forward over characters that stand there already. Both are bridges. The automaton follows a few of them, and
+// looks for nothing else then; findBridged says whether a secret goes across, and what is behind the first bridge is looked at anew.
+
+const (
+	maxWraps    = 3 // line ends that one secret may have
+	maxForwards = 4 // moves forward
+
+	wideLine = 60 // bytes of a line that are enough for it to be full: then what is complete may go on, too
+	minCross = 12 // bytes of a word that goes across
+)
+
+// bridges links what is under way with bridges, where so much is there that few other texts begin like it: see begin.
+func (a *nfa) bridges() {
+	to := len(a.nodes)
+	early := a.within(openValue)
+	wrap, forward := a.wraps(), a.forwards()
+	for i := range to {
+		at := &a.nodes[i]
+		if at.next >= 0 || !at.hold || at.alone || early[i] {
+			continue
+		}
+		if at.tail || at.masked || at.value {
+			a.link(int32(i), wrap)
+		}
+		a.link(int32(i), forward)
+	}
+}
+
+// within says of each node whether it can be reached with fewer than n bytes.
+func (a *nfa) within(n int) []bool {
+	all, now := make([]bool, len(a.nodes)), slices.Concat(a.starts, a.tokens)
+	for ; n > 0; n-- {
+		var next []int32
+		for at := (map[int32]bool{}); len(now) > 0; {
+			i := now[len(now)-1]
+			if now = now[:len(now)-1]; at[i] {
+				continue
+			}
+			at[i], all[i] = true, true
+			now = append(now, a.nodes[i].out...)
+			if to := a.nodes[i].next; to >= 0 {
+				next = append(next, to)
+			}
+		}
+		now = next
+	}
+	return all
+}
+
+// bridged flags the nodes since first: whoever waits there has followed a bridge.
+func (a *nfa) bridged(first int) {
+	for i := first; i < len(a.nodes); i++ {
+		a.nodes[i].hold, a.nodes[i].alone, a.nodes[i].bridge = true, true, true
+	}
+}
+
+// entry flags the nodes since first, which a bridge begins with: in the first round they stand beside what is under way.
+func (a *nfa) entry(first, round int) {
+	for i := first; i < len(a.nodes); i++ {
+		a.nodes[i].stays = true
+	}
+	if round > 0 {
+		a.bridged(first)
+	}
+}
+
+// wraps adds the way across line ends: CR LF, LF, CR, or a blank and CR, as readline has it.
+func (a *nfa) wraps() (from int32) {
+	var shown byteSet
+	shown.addRange('!', '~')
+	shown.addRange(utf8.RuneSelf, forward-1)
+	from = a.empty()
+	for next, round := from, 0; round < maxWraps; round++ {
+		first := len(a.nodes)
+		cr, lf := a.literal(next, "\r"), a.literal(next, "\n")
+		blank := a.literal(next, " ")
+		waits := len(a.nodes)
+		a.link(a.literal(blank, "\r"), cr)
+		for i := waits; i < len(a.nodes); i++ {
+			a.nodes[i].hold = true
+		}
+		a.entry(first, round)
+		first = len(a.nodes)
+		a.link(a.literal(cr, "\n"), lf)
+		next = a.consume(cr, shown)
+		a.link(a.consume(lf, shown), next)
+		a.link(a.consume(next, shown), next)
+		a.link(next, a.add(node{next: -1, accept: true, group: groupBridged}))
+		a.bridged(first)
+	}
+	return from
+}
+
+// forwards adds the way across moves forward, up to the end of the line.
+func (a *nfa) forwards() (from int32) {
+	var move, shown byteSet
+	move.add(forward)
+	shown.addRange(' ', '~')
+	shown.addRange(utf8.RuneSelf, forward-1)
+	from = a.empty()
+	for next, round := from, 0; round < maxForwards; round++ {
+		first := len(a.nodes)
+		next = a.consume(next, move)
+		a.entry(first, round)
+		first = len(a.nodes)
+		a.link(a.consume(next, move), next)
+		a.link(a.consume(next, shown), next)
+		a.link(next, a.add(node{next: -1, accept: true, group: groupBridged}))
+		a.bridged(first)
+	}
+	return from
+}
+
+// bridge is where in w, a window, the first bridge begins that is followed.
+func (d *dfa) bridge(w []byte) int {
+	at := uint16(0)
+	for i, b := range w {
+		if at = d.after(at, b); d.flags[at]&flagBridge != 0 {
+			return i
+		}
+	}
+	return len(w)
+}
+
+// crossing is a bridge in a passage: p.w[from:to].
+type crossing struct {
+	from, to int
+	moves    bool // forward, and is no line's end
+	wide     bool // behind a line that may be full
+}
+
+// crossings are the bridges of a passage between characters that are seen.
+func (p *passage) crossings() (all []crossing) {
+	w, begun := p.w, 0 // the line
+	for i := 1; i < p.last; i++ {
+		if c := w[i]; c > ' ' && c != forward {
+			continue
+		}
+		n := bridgeLen(w[i:p.last])
+		if n == 0 {
+			continue
+		}
+		if moves := w[i] == forward; w[i-1] > ' ' && (moves || i+n < p.last && w[i+n] > ' ') {
+			all = append(all, crossing{i, i + n, moves, i-begun >= wideLine})
+		}
+		if i += n - 1; w[i] < ' ' {
+			begun = i + 1
+		}
+	}
+	return all
+}
+
+// bridgeLen is the length of the bridge at the start of w, 0 if there is none.
+func bridgeLen(w []byte) int {
+	for _, wrap := range []string{"\r\n", "\n", " \r\n", " \r", "\r"} {
+		if bytes.HasPrefix(w, []byte(wrap)) {
+			return len(wrap)
+		}
+	}
+	n := 0
+	for n < len(w) && w[n] == forward {
+		n++
+	}
+	return n
+}
+
+// findBridged appends to spans what is secret across a bridge; spans has what is without one.
+func (r *Rules) findBridged(spans []span, p *passage) []span {
+	all := p.crossings()
+	if len(all) == 0 {
+		return spans
+	}
+	plain := len(spans)
+	for _, v := range r.values {
+		for at := max(p.first, all[0].from-2*len(v)); at < all[len(all)-1].from; at++ {
+			if w := p.w[at:p.last]; w[0] == v[0] {
+				if end := across(w, v, false); end >= 0 {
+					spans = append(spans, span{at, at + end})
+				}
+			}
+		}
+	}
+	// Of other secrets bridges are left out. What a move forward passes over may be there already, too.
+	likely := slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) })
+	for _, fill := range []bool{false, true} {
+		if likely && (!fill || slices.ContainsFunc(all, func(c crossing) bool { return c.moves })) {
+			spans = r.findJoined(spans, plain, p, all, fill)
+		}
+	}
+	return spans
+}
+
+// unseen stands for a character that nobody printed: nearly all secrets may have it.
+const unseen = '2'
+
+// findJoined appends to spans what is secret where bridges are left out. What was told by its form must be random then, too: the words around
+// a line's end would make anything. The first spans, plain of them, are of what is secret without.
+func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, fill bool) []span {
+	joined := &passage{text: p.text, base: p.base}
+	next := 0
+	upTo := func(end int) {
+		for ; next < end; next++ {
+			joined.w, joined.from = append(joined.w, p.w[next]), append(joined.from, next)
+		}
+	}
+	for _, c := range all {
+		if c.moves && !fill && c.to-c.from > 1 {
+			continue
+		}
+		upTo(c.from)
+		if c.moves && fill {
+			upTo(c.to)
+			for i := range c.to - c.from {
+				joined.w[len(joined.w)-1-i] = unseen
+			}
+		}
+		next = c.to
+		joined.left = append(joined.left, len(joined.w))
+	}
+	upTo(len(p.w))
+	index := func(i int) int { return sort.SearchInts(joined.from, i) }
+	joined.first, joined.last = index(p.first), index(p.last)
+	found := r.find(nil, joined, 1<<groupTokens|1<<groupURLs|(1<<groupRest-1<<groupLabelled))
+	formed := len(found)
+	for i, s := range findNamed(found, joined.w, joined.first, joined.last) {
+		if !random(string(joined.w[s.start:s.end])) {
+			continue
+		}
+		begin := joined.from[s.start]
+		whole := slices.ContainsFunc(spans[:plain], func(t span) bool { return t.start == begin })
+		shown := begin // up to here it is masked
+		for _, c := range all {
+			at := index(c.to)
+			if c.to < begin || at < s.start || at >= s.end && c.from >= joined.from[s.end-1]+1 {
+				continue
+			}
+			// Behind a line's end: the rest of what is not whole without, if its form tells it; of another only where the line is full and
+			// the rest is random, too.
+			if !c.moves && (whole && (!c.wide || !random(string(joined.w[at:s.end]))) || !whole && i >= formed) {
+				break
+			}
+			if shown < c.from {
+				spans = append(spans, span{shown, c.from})
+			}
+			shown = c.to
+			if end := joined.from[s.end-1] + 1; shown < end && !slices.ContainsFunc(all, func(n crossing) bool { return n.from >= c.to && n.from < end }) {
+				spans = append(spans, span{shown, end})
+			}
+		}
+	}
+	return spans
+}
+
+// mayCross says whether the word around a bridge may be a secret.
+func mayCross(w []byte, c crossing) bool {
+	from, to := c.from, c.to
+	for from > 0 && w[from-1] > ' ' && c.from-from < maxValue {
+		from--
+	}
+	for to < len(w) && w[to] > ' ' && to-c.to < maxValue {
+		to++
+	}
+	word := string(w[from:to])
+	return len(word) >= minCross && (strings.ContainsAny(word, "0123456789") || strings.ToLower(word) != word && strings.ToUpper(word) != word)
+}
+
+// across is how many bytes at the start of w are the value v, or the rest of one, with a bridge inside; -1 if it is not there. A move forward
+// stands for any characters that were there before, or for none. Behind a CR the last character may be printed once more, as zsh does.
+func across(w []byte, v string, crossed bool) int {
+	for i := 0; i < len(w); i++ {
+		if i == len(v) {
+			if crossed {
+				return i
+			}
+			return -1
+		}
+		if w[i] == v[i] {
+			continue
+		}
+		n := bridgeLen(w[i:])
+		if n == 0 || i == 0 && !crossed {
+			return -1
+		}
+		rest, most := w[i+n:], 0
+		if w[i] == forward {
+			most = n
+		}
+		if most == 0 && len(rest) > 0 && i > 0 && rest[0] == v[i-1] && rest[0] != v[i] {
+			rest, n = rest[1:], n+1
+		}
+		for skip, tail := 0, v[i:]; skip <= most; skip++ {
+			if end := across(rest, tail, true); end >= 0 {
+				return i + n + end
+			}
+			if tail == "" {
+				break
+			}
+			_, size := utf8.DecodeRuneInString(tail)
+			tail = tail[size:]
+		}
+		return -1
+	}
+	if len(w) == len(v) && crossed {
+		return len(v)
+	}
+	return -1
+}

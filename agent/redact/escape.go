@@ -1,0 +1,78 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+)
+
+const (
+	word  = 8                  // bytes that are looked at together, as one number
+	block = 8 * word           // bytes of which each is one bit of a number
+	ones  = 0x0101010101010101 // times a byte: a word of that byte
+)
+
+// nextEscape is the index of the next ESC that does not begin a harmless sequence, or the length of p.
+//
+// In coloured text there is an ESC every dozen bytes. A search that stops at each, and goes on where its sequence ends, waits for one after
+// the other; here the ESCs of a whole block are found first, and then each is judged on its own. That is done twice as fast.
+func nextEscape(p []byte, i int) int {
+	for {
+		n := bytes.IndexByte(p[i:], esc)
+		if n < 0 {
+			return len(p)
+		}
+		i += n
+		for i <= len(p)-block {
+			found := escapes(p[i : i+block])
+			if found == 0 {
+				break // they are rare here
+			}
+			bad := block
+			for ; found != 0; found &= found - 1 {
+				bit := bits.TrailingZeros64(found)
+				if at := bit%8*word + bit/8; !harmless(p[i+at:]) {
+					bad = min(bad, at)
+				}
+			}
+			if bad < block {
+				return i + bad
+			}
+			i += block
+		}
+		if i < len(p) && p[i] == esc {
+			if !harmless(p[i:]) {
+				return i
+			}
+			i++
+		}
+	}
+}
+
+// escapes has a bit for each ESC in a block: bit 8*i+k for byte i of word k, as they need not be put in order then. It may have one for
+// what follows an ESC that is not harmless, too.
+func escapes(p []byte) (found uint64) {
+	for ; len(p) >= word; p = p[word:] {
+		x := binary.LittleEndian.Uint64(p) ^ esc*ones
+		zero := (x - ones) &^ x & (0x80 * ones) // bit 7 of each byte that is 0
+		found = found>>1 | zero
+	}
+	return found
+}
+
+// harmless says whether p begins with a control sequence that is complete and that the sanitizer lets through whatever its parameters are,
+// as nearly all are: colours and movements.
+func harmless(p []byte) bool {
+	if len(p) < 2 || p[0] != esc || p[1] != '[' {
+		return false
+	}
+	for i := 2; i <= len(p)-word; i += word {
+		// Parameters are 0x30 to 0x3f: what is left of another byte's upper half says where they end.
+		rest := (binary.LittleEndian.Uint64(p[i:i+word]) ^ 0x30*ones) & (0xf0 * ones)
+		if rest == 0 {
+			continue
+		}
+		return controls[prefixIndex(p[2])][p[i+bits.TrailingZeros64(rest)/8]]
+	}
+	return false
+}

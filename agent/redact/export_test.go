@@ -1,0 +1,80 @@
+package redact
+
+var tokenForms = func() (forms [][2]string) {
+	for _, t := range tokens {
+		forms = append(forms, [2]string{t.prefix, t.re})
+	}
+	return forms
+}()
+
+// TokenForms are the prefixes and expressions of known tokens.
+func TokenForms() [][2]string { return tokenForms }
+
+// Contexts are the expressions of what is told by what is around it.
+func Contexts() []string {
+	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, userInURL}
+	for _, l := range labelled {
+		all = append(all, l.re)
+	}
+	return all
+}
+
+// FormsOf are the texts in which a value is looked for.
+func FormsOf(value string) []string { return formsOf(value, formsAll) }
+
+// Beginning is where a pattern first begins in p at or behind p[i]: as it is
+// looked for, and as the bytes say one after the other.
+func (r *Rules) Beginning(p []byte, i int) (found, first int) {
+	d := r.automaton()
+	first = i
+	for first <= len(p)-d.begin.look() && !d.suspects(p[first:]) {
+		first++
+	}
+	return d.find(p, i), first
+}
+
+func (d *dfa) suspects(p []byte) bool {
+	if d.begin.look() == 1 {
+		return d.begin.lead[p[0]]
+	}
+	return d.begins(p[:quad])
+}
+
+// LooksAhead says whether beginnings are told by more than their first byte.
+func (r *Rules) LooksAhead() bool { return r.automaton().begin.look() > 1 }
+
+// FindNamed returns where the secret values of names are in text.
+func FindNamed(text string) (all [][2]int) {
+	for _, s := range findNamed(nil, []byte(text), 0, len(text)) {
+		all = append(all, [2]int{s.start, s.end})
+	}
+	return all
+}
+
+// PrefixLen is the length of the token prefix at the start of text.
+func PrefixLen(text string) int { return prefixLen([]byte(text)) }
+
+// Labelled says whether an expression of Contexts is of what a label tells.
+func Labelled(expr string) bool {
+	for _, l := range labelled {
+		if expr == l.re {
+			return true
+		}
+	}
+	return false
+}
+
+// FirstNamed is the first match of namedValue, from or later, as findNamed looks for it and as the expression alone finds it.
+func FirstNamed(w []byte, from int) (with, without []int) {
+	match := func(begin int) []int {
+		m := namedValue.FindIndex(w[begin:])
+		if m == nil {
+			return nil
+		}
+		return []int{begin + m[0], begin + m[1]}
+	}
+	if begin := nextNamed(w, from); begin >= 0 {
+		with = match(begin)
+	}
+	return with, match(from)
+}

@@ -1,0 +1,123 @@
+package redact_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tether/agent/redact"
+	"tether/internal/testkit"
+)
+
+// An interruption is what stands inside a secret without being part of it.
+type interruption struct {
+	name, bytes string
+	over        int // columns that a move forward passes over, which are not printed
+	wrap        bool
+}
+
+func interruptions(t testing.TB) (all []interruption) {
+	t.Helper()
+	table, err := os.ReadFile("testdata/inside.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range strings.Lines(string(table)) {
+		fields := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
+		if row[0] == '#' {
+			continue
+		}
+		bytes, err := strconv.Unquote(`"` + fields[2] + `"`)
+		if err != nil {
+			t.Fatalf("%q: %v", row, err)
+		}
+		at := interruption{name: fields[0], bytes: bytes, wrap: fields[1] == "wrap"}
+		if n, ok := strings.CutPrefix(fields[1], "forward "); ok {
+			at.over, _ = strconv.Atoi(n)
+		}
+		all = append(all, at)
+	}
+	return all
+}
+
+// put interrupts a text at a place; secret says which bytes of the result are among text[from:to].
+func (i interruption) put(text string, at, from, to int) (out string, secret []bool) {
+	for k := 0; k <= len(text); k++ {
+		if k == at {
+			out += i.bytes
+			secret = append(secret, make([]bool, len(i.bytes))...)
+			k += i.over
+		}
+		if k < len(text) {
+			out += text[k : k+1]
+			secret = append(secret, k >= from && k < to)
+		}
+	}
+	return out, secret
+}
+
+// A secret is found although something stands inside it, at any place behind its first bytes and in any division, and what stands there stays.
+func TestSecretsThroughSequences(t *testing.T) {
+	random := rand.New(rand.NewPCG(51, 1))
+	const value = "hunter2-postgres-password"
+	r := compile(t, redact.Options{Tokens: true}, value)
+	for _, c := range []struct {
+		name, before, prefix, secret, after string
+		wraps, open                         bool // a line's end is bridged; it may be complete before its end
+	}{
+		{"token", "the key ", "ghp_", made(t, `[A-Za-z0-9]{36}`, random), " is set\r\n", true, false},
+		{"token with dashes", "key: ", "glpat-", made(t, `[A-Za-z0-9]{20}`, random), "\r\n$ ", true, false},
+		{"value", "login as ", "", value, " now\r\n", true, false},
+		{"named value", "password: ", "", made(t, `[a-z]{5}[0-9]{4}[a-z]{6}`, random), "\r\n", false, false},
+		{"named value in JSON", `{"secret": "`, "", made(t, `[A-Za-z]{9}[0-9]{4}[a-z]{6}`, random), "\"}\r\n", false, false},
+		{"header", "authorization: bearer ", "", made(t, `[A-Za-z0-9]{30}`, random), "\r\n", true, true},
+		{"password in a URL", "postgres://app:", "", made(t, `[a-z]{5}[0-9]{4}[a-z]{6}`, random), "@db/x\r\n", false, false},
+	} {
+		for _, in := range interruptions(t) {
+			first := len(c.before)
+			switch {
+			case in.wrap && !c.wraps:
+				continue
+			case in.wrap, in.over > 0, strings.HasPrefix(in.name, "forward"):
+				first += max(len(c.prefix), 3)
+			}
+			if in.wrap {
+				c.before, first = strings.Repeat("the line is full ", 4)+c.before, first+4*17
+			}
+			text, to := c.before+c.prefix+c.secret+c.after, len(c.before+c.prefix+c.secret)
+			for at := first; at < to; at += testkit.Load(1, 4) {
+				if in.wrap && c.open && at > to-8 {
+					break // a word of fewer characters may be anything
+				}
+				if in.over > 0 && at+in.over > to {
+					break
+				}
+				whole, secret := in.put(text, at, len(c.before+c.prefix), to)
+				got := shown(r, whole)
+				for i := range whole {
+					if want := whole[i]; secret[i] && got[i] != '*' || !secret[i] && got[i] != want && want != ' ' {
+						t.Errorf("%s, %s at %d: %q is shown as %q", c.name, in.name, at-len(c.before), whole, got)
+						break
+					}
+				}
+				if at%4 > 0 && !testkit.Soaking() {
+					continue
+				}
+				for cut := at % 5; cut < len(whole); cut += 5 {
+					first := cut
+					if again := inPieces(t, r, whole, func(rest string) int { return cutOnce(&first, rest) }); again != got {
+						t.Fatalf("%q\nis shown as    %q\ndivided at %d %q", whole, got, cut, again)
+					}
+				}
+				if again := inPieces(t, r, whole, func(string) int { return 1 }); again != got {
+					t.Fatalf("%q\nis shown as   %q\nbyte by byte  %q", whole, got, again)
+				}
+				if again := inPieces(t, r, whole, randomCut(random)); again != got {
+					t.Fatalf("%q\nis shown as   %q\nin pieces     %q", whole, got, again)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package redact
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"sort"
+)
+
+// forward is the symbol of joined text that stands for a move forward by one column. No character in UTF-8 has this byte.
+const forward = 0xff
+
+const maxForward = 16 // columns; a wider gap is the layout of a table, and ends a secret
+
+const (
+	joinedPiece = 4 << 10  // bytes of joined text that are made at once
+	maxSequence = 1 << 10  // bytes of a control sequence; a longer one is taken for text
+	maxDropped  = 64 << 10 // bytes of sequences between two ends of pieces: see redactor.feed
+)
+
+// joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. What neither prints
+// nor moves the cursor (colours, erasing, modes) leaves nothing, a move forward leaves symbols, and any other sequence its ESC, which is
+// part of no secret. What control strings say stays: a title may have a secret.
+//
+// It is a pure state machine. Offsets of joined text begin as those of the stream, and fall behind with each sequence.
+type joiner struct {
+	off     int64 // of joined text, after what was taken
+	raw     int64 // of the stream, likewise
+	dropped int64 // bytes of sequences that were taken out
+	seams   []seam
+	buf     []byte
+
+	// Of the bytes since clear was called, offsets in the stream: in these there is no sequence but complete ones of plainEnd.
+	plainFrom, plainTo int64
+
+	// Of the sequence that is under way.
+	within joinState
+	begun  int64 // where its ESC is in the stream
+	prefix byte  // of a control sequence, 0: none
+	inter  byte  // the last intermediate byte, 0: none
+	param  int   // the last parameter
+	kept   byte  // its last byte, if that is the only one: a secret may begin with it that was printed behind half a sequence
+}
+
+type joinState uint8
+
+const (
+	joinText    joinState = iota
+	joinEscape            // behind ESC
+	joinInter             // behind its intermediate bytes
+	joinControl           // behind ESC [
+)
+
+// seam says that joined text from off on stands in the stream at raw, up to the next seam.
+type seam struct {
+	off, raw int64
+	fixed    bool // it is never masked, as it ends a sequence
+}
+
+func newJoiner(off int64) joiner {
+	return joiner{off: off, raw: off, seams: []seam{{off: off, raw: off}}}
+}
+
+// next joins the beginning of p, n bytes of it. The result is a part of p, or is overwritten by the next call. It ends where another
+// maxDropped bytes of sequences have been taken out.
+func (j *joiner) next(p []byte) (joined []byte, n int) {
+	if j.within == joinText {
+		n = bytes.IndexByte(p, esc)
+		if n < 0 {
+			n = len(p)
+		}
+		if n == len(p) || n >= joinedPiece/4 { // not worth a copy
+			j.off, j.raw = j.off+int64(n), j.raw+int64(n)
+			return p[:n], n
+		}
+	}
+	if j.buf == nil {
+		j.buf = make([]byte, joinedPiece+word+maxForward+1)
+	}
+	out, base, until := j.buf, j.raw, j.dropped/maxDropped
+	k, n := 0, 0
+	for n < len(p) && k < joinedPiece && j.dropped/maxDropped == until {
+		if j.within != joinText {
+			symbol, ended, again := j.step(p[n], base+int64(n))
+			if !again {
+				n++
+			}
+			if ended {
+				k = j.leave(symbol, k, base+int64(n))
+			}
+			continue
+		}
+		if p[n] != esc {
+			if n > len(p)-word {
+				out[k] = p[n]
+				n, k = n+1, k+1
+				continue
+			}
+			x := binary.LittleEndian.Uint64(p[n : n+word])
+			binary.LittleEndian.PutUint64(out[k:k+word], x)
+			x ^= esc * ones
+			zero := (x - ones) &^ x & (0x80 * ones) // its lowest bit tells where the first ESC is
+			skip := min(bits.TrailingZeros64(zero)/8, word)
+			n, k = n+skip, k+skip
+			continue
+		}
+		end := 0
+		if n <= len(p)-2-word {
+			// Most parameters are short: what is left of another byte's upper half says where they end.
+			v := binary.LittleEndian.Uint64(p[n+1:n+1+word]) ^ ('[' | 0x30*(ones-1))
+			if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[n+1+i]] {
+				end = i + 2
+			} else if end = 0; i > 0 {
+				end = plainEnd(p[n:])
+			}
+		}
+		if end > 0 {
+			n += end
+			j.dropped += int64(end)
+			j.seam(j.off+int64(k), base+int64(n))
+			continue
+		}
+		j.begun = base + int64(n)
+		j.plainTo = min(j.plainTo, j.begun)
+		j.within, j.prefix, j.inter, j.param, j.kept = joinEscape, 0, 0, 0, 0
+		n++
+	}
+	j.raw, j.off = base+int64(n), j.off+int64(k)
+	return out[:k], n
+}
+
+// leave ends a sequence in front of the stream's offset end, and adds what it leaves behind k bytes of joined text. It returns how many these
+// are then.
+func (j *joiner) leave(symbol byte, k int, end int64) int {
+	if symbol != 0 {
+		j.seam(j.off+int64(k), j.begun)
+		columns := 1
+		if symbol == forward {
+			columns = max(j.param, 1)
+		}
+		for range columns {
+			j.buf[k] = symbol
+			k++
+		}
+		if j.kept != 0 {
+			j.seams = append(j.seams, seam{j.off + int64(k), end - 1, true})
+			j.buf[k] = j.kept
+			k++
+		}
+	}
+	j.seam(j.off+int64(k), end)
+	j.dropped += end - j.begun
+	j.within = joinText
+	j.plainFrom = min(j.plainFrom, end)
+	return k
+}
+
+// clear forgets what is plain.
+func (j *joiner) clear() {
+	j.plainFrom, j.plainTo = math.MaxInt64, math.MaxInt64
+	if j.within == joinText {
+		j.plainFrom = j.raw
+	}
+}
+
+// seam notes where joined text from off on stands.
+func (j *joiner) seam(off, raw int64) {
+	if last := &j.seams[len(j.seams)-1]; last.off == off {
+		last.raw = raw
+		return
+	}
+	j.seams = append(j.seams, seam{off: off, raw: raw})
+}
+
+// plainEnd is the length of the control sequence at the start of p if it is a complete one that leaves nothing, as nearly all are, else 0.
+func plainEnd(p []byte) int {
+	if len(p) < 2+word || p[1] != '[' || p[2] >= '<' && p[2] <= '?' {
+		return 0
+	}
+	// Parameters are 0x30 to 0x3f: what is left of another byte's upper half says where they end.
+	rest := (binary.LittleEndian.Uint64(p[2:2+word]) ^ 0x30*ones) & (0xf0 * ones)
+	if i := 2 + bits.TrailingZeros64(rest)/8; rest != 0 {
+		if quiet[p[i]] && (i > 2 || bare[p[i]]) {
+			return i + 1
+		}
+		return 0
+	}
+	for i := 2 + word; i < min(len(p), maxSequence); i++ {
+		if p[i]&0xf0 != 0x30 {
+			if quiet[p[i]] {
+				return i + 1
+			}
+			break
+		}
+	}
+	return 0
+}
+
+// quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
+// what keeps the cursor's place. bare has those that are usual without a parameter, and moves forward; quietPrivate those with a prefix:
+// modes, erasing, keyboards.
+var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXC"), finals("hlmuJK")
+
+// step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0 for
+// none; again means that it had ended before this byte.
+func (j *joiner) step(c byte, at int64) (symbol byte, ended, again bool) {
+	switch {
+	case c == esc, c < 0x20, c >= del, at-j.begun >= maxSequence:
+		return esc, true, true
+	case j.within == joinEscape && c == '[':
+		j.within = joinControl
+		return 0, false, false
+	case j.within == joinControl:
+		return j.control(c, at == j.begun+2)
+	case c < 0x30:
+		j.within, j.inter = joinInter, c
+		return 0, false, false
+	case j.within == joinInter && j.inter >= '(' && j.inter <= '/', j.within == joinEscape && (c == '=' || c == '>' || c == '7'):
+		return 0, true, false // a character set, as terminfo resets colours with one; the keypad; the cursor's place is kept
+	case j.within == joinEscape && isWord(c):
+		j.kept = c
+	}
+	return esc, true, false
+}
+
+// control is step behind ESC [; first, directly behind it.
+func (j *joiner) control(c byte, first bool) (symbol byte, ended, again bool) {
+	switch {
+	case c >= '<' && c <= '?':
+		j.prefix = c
+	case c >= '0' && c <= '9':
+		j.param = min(j.param*10+int(c-'0'), 1<<20)
+	case c == ';' || c == ':':
+		j.param = 0
+	case c < 0x30:
+		j.inter = c
+	case first && isWord(c) && !bare[c]:
+		j.kept = c
+		return esc, true, false
+	case j.inter == 0 && (j.prefix == 0 && quiet[c] || j.prefix != 0 && quietPrivate[c]), j.inter == ' ' && c == 'q':
+		return 0, true, false
+	case j.inter == 0 && j.prefix == 0 && (c == 'C' || c == 'a') && j.param <= maxForward:
+		return forward, true, false
+	default:
+		return esc, true, false
+	}
+	return 0, false, false
+}
+
+// at is the index of the seam behind which joined text at off stands.
+func (j *joiner) at(off int64) int {
+	if n := len(j.seams) - 1; j.seams[n].off <= off {
+		return n
+	}
+	return sort.Search(len(j.seams), func(i int) bool { return j.seams[i].off > off }) - 1
+}
+
+// rawAt is where in the stream joined text at off stands.
+func (j *joiner) rawAt(off int64) int64 {
+	i := j.at(off)
+	s := j.seams[i]
+	raw := s.raw + off - s.off
+	if i+1 < len(j.seams) {
+		raw = min(raw, j.seams[i+1].raw) // symbols may be more than the bytes they stand for
+	}
+	return raw
+}
+
+// isSeam says whether something was taken out in front of joined text at off.
+func (j *joiner) isSeam(off int64) bool { return j.seams[j.at(off)].off == off }
+
+// forget drops the seams that joined text from off on does not need.
+func (j *joiner) forget(off int64) {
+	if n := j.at(off); n > 0 {
+		j.seams = j.seams[:copy(j.seams, j.seams[n:])]
+	}
+}

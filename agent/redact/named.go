@@ -1,0 +1,228 @@
+package redact
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// A named value is text behind a name that says that it is secret, such as password: or --token=. The automaton suspects whatever such a name
+// is in front of; namedValue finds the value, and secretNamed decides.
+
+// Names that say so: of what people choose and type, and of what programs make. What is in front of a name, such as DB_, does not count.
+const (
+	chosenNames = `password|passwd|passphrase|passcode|["'_.-]pass|["'_.-]pwd|[_.-]pw|bindpw|sshpass`
+	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
+		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie`
+	// A name may be in quotes, and the value in an element, in brackets or another member: JSON, YAML, shells, XML, SQL, code.
+	nameSign = `(?:(?:\\?["'])?\]?[ \t]*(?::=|=>|[:=])[ \t]*|>)`
+	// What a value begins with and goes on with, without quotes and in them. One that begins with - is an option, or a key in PEM, which is
+	// found by itself.
+	bareFirst, bareRest     = "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,{\\[(:=\\]\\\\-]", "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,]*"
+	quotedFirst, quotedRest = `["'][^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
+)
+
+// namedLabel is what is in front of a value.
+const namedLabel = `(?i:` + chosenNames + `|` + madeNames + `)(?:` + nameSign + `)\\?`
+
+// namedValue finds a name, its sign, and the value: in quotes (3) or not (4).
+var namedValue = regexp.MustCompile(`(?i:(` + chosenNames + `)|` + madeNames + `)(` + nameSign + `)(?:\\?(` + quotedFirst + quotedRest + `)|(` + bareFirst + bareRest + `))`)
+
+// findNamed appends to spans the values of names in w that are secret.
+func findNamed(spans []span, w []byte, first, last int) []span {
+	for from := first; from < last; {
+		begin := nextNamed(w[:last], from)
+		if begin < 0 {
+			break
+		}
+		from = begin
+		m := namedValue.FindSubmatchIndex(w[from:last])
+		if m == nil {
+			break
+		}
+		sign := string(w[from+m[4] : from+m[5]])
+		v := named{name: nameAround(w, from+m[0], from+m[4]), chosen: m[2] >= 0, quoted: m[6] >= 0, adjacent: sign == "="}
+		at, end := max(m[6], m[8]), max(m[7], m[9])
+		if v.quoted {
+			at++
+			end = at + len(bytes.TrimRight(w[from+at:from+end], `\`))
+		} else {
+			end = at + len(bytes.TrimRight(w[from+at:from+end], ".:)}]"))
+		}
+		if v.value = string(w[from+at : from+end]); v.secret() {
+			spans = append(spans, span{from + at + prefixLen(w[from+at:from+end]), from + end})
+			from += end
+		} else {
+			from += at // a name may be in it
+		}
+	}
+	return spans
+}
+
+// maxName is more than the longest name of namedValue takes, in bytes; a letter may be one that only folds to it.
+const maxName = 48
+
+// nextNamed is an offset, from or later, in front of which namedValue matches nothing that begins at from or later; -1 if it matches
+// nothing at all. The expression is slow: it is asked only where a letter that ends a name stands before a sign.
+func nextNamed(w []byte, from int) int {
+	for at := from; ; at++ {
+		i := bytes.IndexAny(w[at:], ":=>")
+		if i < 0 {
+			return -1
+		}
+		at += i
+		end := at
+		for end > from && strings.IndexByte(" \t\"'\\]", w[end-1]) >= 0 {
+			end--
+		}
+		if end > from && (w[end-1] >= utf8.RuneSelf || strings.IndexByte("dehlnrstwy", w[end-1]|0x20) >= 0) {
+			return max(from, end-maxName)
+		}
+	}
+}
+
+// nameAround is the whole name of which w[start:end] is a part.
+func nameAround(w []byte, start, end int) string {
+	for i := 0; start > 0 && i < maxBefore && (isWord(w[start-1]) || w[start-1] == '-' || w[start-1] == '.'); i++ {
+		start--
+	}
+	return string(bytes.TrimLeft(w[start:end], `"'.`))
+}
+
+// named is a value and how it stands.
+type named struct {
+	name, value string
+	chosen      bool // the name is one of chosenNames
+	quoted      bool
+	adjacent    bool // behind "=", as in a shell
+}
+
+// harmlessNamed are names of values that are no secret, as fits has them.
+var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTTOKEN", "*CONTINUATION_TOKEN", "PUBLIC_*", "*_PUBLIC_*", "*CANCEL*TOKEN", "*CSS_TOKEN", "COLOR_TOKEN",
+	"DESIGN_TOKEN", "*CACHE_KEY", "*HOST_KEY"}
+
+func (v named) secret() bool {
+	s := v.value
+	if len(s) < 4 || fits(v.name, harmlessNamed) || isCode(s, v.quoted) || isFormat(s) {
+		return false
+	}
+	upper := v.name == strings.ToUpper(v.name)
+	switch {
+	case v.chosen && mixture(s), v.chosen && len(s) >= 6 && strings.Trim(s, "0123456789") == "":
+		return true
+	case v.adjacent && upper && !v.quoted || v.quoted && (v.chosen || strings.HasSuffix(strings.ToLower(v.name), "secret")) || v.quoted && v.adjacent && upper:
+		return len(s) >= 6 && (random(s) || words(s))
+	}
+	return random(s)
+}
+
+// isStopWord says whether a text is a word that is said of secrets, or stands for one.
+func isStopWord(s string) bool {
+	return stopWords[strings.ToLower(strings.Trim(s, " *.!?:"))]
+}
+
+var stopWords = func() map[string]bool {
+	t := map[string]bool{}
+	for word := range strings.FieldsSeq(`password passwd passwort passphrase passcode pass secret secrets token tokens key keys apikey string text hidden required optional none null
+		nil undefined true false yes no on off empty missing invalid incorrect wrong expired redacted filtered masked removed sensitive confidential default example sample
+		placeholder unknown unset not-set changed unchanged updated disabled enabled field input number object array boolean value values type name user username
+		login email basic digest bearer oauth oauth2 negotiate auto always never ask prompt env file stdin keyring vault files systemd compat function keyword
+		identifier punctuator literal operator punctuation comment forgot reset confirm change enter new current your the and or is was must`) {
+		t[word] = true
+	}
+	return t
+}()
+
+// words says whether a text is made of words that somebody may have chosen: of few, and not only of such as are said of secrets.
+func words(s string) bool {
+	fields := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '.' })
+	if len(fields) > 8 || strings.ContainsAny(s, "?!:()%/\\{}") || s[0] >= 'A' && s[0] <= 'Z' && strings.Contains(s, " ") {
+		return false
+	}
+	for _, f := range fields {
+		if isStopWord(f) {
+			return false
+		}
+	}
+	return true
+}
+
+// mixture says whether a text has letters and something else, so that it is no word.
+func mixture(s string) bool {
+	letters, others := 0, 0
+	for _, c := range []byte(s) {
+		switch {
+		case c|0x20 >= 'a' && c|0x20 <= 'z':
+			letters++
+		case bytes.IndexByte([]byte(" -_./()[]{}<>|"), c) >= 0:
+		default:
+			others++
+		}
+	}
+	return len(s) >= 6 && letters > 0 && others > 0 && !strings.HasSuffix(s, ":")
+}
+
+// random says whether a text looks as if a program had made it: letters and digits together, and no words with numbers between dashes.
+func random(s string) bool {
+	letters, digits, upper, lower := 0, 0, 0, 0
+	for _, c := range []byte(s) {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z':
+			letters, lower = letters+1, lower+1
+		case c >= 'A' && c <= 'Z':
+			letters, upper = letters+1, upper+1
+		case c == ' ':
+			return false
+		}
+	}
+	if len(s) < 8 || letters == 0 || digits == 0 && (len(s) < 20 || upper < 3 || lower < 3 || strings.ContainsAny(s, "-_./")) {
+		return false
+	}
+	if len(s) >= 16 && digits >= 2 && strings.Count(s, "-")+strings.Count(s, "/")+strings.Count(s, ".") <= len(s)/8 {
+		return longest(s) >= 8
+	}
+	return longest(s) >= 8 || isUUID(s) || len(s) >= 24 && digits >= 4
+}
+
+// longest is the length of the longest part of s without a separator that has both letters and digits.
+func longest(s string) (most int) {
+	for part := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("-_./:,=@#", r) }) {
+		if strings.ContainsAny(part, "0123456789") && strings.Trim(part, "0123456789") != "" && !wordWithNumber.MatchString(part) {
+			most = max(most, len(part))
+		}
+	}
+	return most
+}
+
+// wordWithNumber is a word with a number at an end, such as value123 or 64characters.
+var wordWithNumber = regexp.MustCompile(`^(?:[a-z]+|[A-Z]?[a-z]+(?:[A-Z][a-z]+)*|[A-Z]+)[0-9]{1,3}$|^[0-9]{1,4}[a-z]+$`)
+
+func isUUID(s string) bool { return uuid.MatchString(s) }
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// isCode says whether a value is said in another way: a variable, a call, a path, a URL or a placeholder.
+func isCode(s string, quoted bool) bool {
+	if strings.ContainsAny(s[:1], "{[(<|") || s[0] == '$' && (!quoted || len(s) > 1 && (s[1] == '{' || s[1] == '(' || isWord(s[1]) && strings.ToUpper(s) == s)) || !quoted && strings.ContainsAny(s[:1], "*&@`") {
+		return true
+	}
+	for _, part := range []string{"://", "${", "{{", "<%", "$(", "()", "...", "***", "•••", "xxxx", "XXXX", "=>", "->", "::", "REDACTED", "FILTERED"} {
+		if strings.Contains(s, part) {
+			return true
+		}
+	}
+	return strings.HasPrefix(s, "~/") || strings.HasPrefix(s, "/") && strings.Count(s, "/") > 1 && !strings.HasSuffix(s, "=") || codeValue.MatchString(s) || s[0] == '%' && strings.HasSuffix(s, "%")
+}
+
+// codeValue is a path, a member of an object, a call, or an index.
+var codeValue = regexp.MustCompile(`^(?:~|\.{1,2})?/[\w./-]*$|^[\w./-]+\.(?:pem|key|crt|cer|json|ya?ml|toml|txt|p12|pfx|jks|env|sock|pub|js|ts|tsx|go|rb|py|rs|java|html|css|md|sh|lock)(?::[0-9:]+)?$` +
+	`|^[A-Za-z_$][\w$.]*[(\[]|^[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2}(?:(?:\.|->)[A-Za-z_$][A-Za-z_$]{0,24}[0-9]{0,2})+[!?]?$`)
+
+// isFormat says whether a value is a version, a date, a duration, a size, an address or the name of an algorithm.
+func isFormat(s string) bool { return formatValue.MatchString(s) }
+
+var formatValue = regexp.MustCompile(`^[\^~<>=v]*[0-9]+\.[0-9x]+(?:\.[0-9x]+)*(?:[-+][\w.+-]*)?$|^[0-9:TZ.+_/-]+[:T./-][0-9:TZ.+_/-]*$|^[0-9.]+(?:ns|µs|us|ms|s|m|h|d|min|sec|seconds|minutes|hours|days|[kKMGT]i?B?|%|px|em|rem)$` +
+	`|^0x[0-9a-fA-F]{1,16}$|^(?i:sha|md|aes|hs|rs|es|ps|utf|base|int|uint|float|ed|x|rsa|bcrypt|argon|pbkdf|oauth|http|v|u|i|f|str)-?[0-9]+(?:-[a-z0-9]+)*$`)

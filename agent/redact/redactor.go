@@ -1,0 +1,428 @@
+package redact
+
+import "slices"
+
+// Bounds of what is held back, in bytes.
+const (
+	maxHeld = 4 << 10  // of a secret whose end is not seen; docs/SECURITY.md promises it
+	maxOpen = 64 << 10 // of one that goes on behind that, as a private key may
+)
+
+// redactor finds secrets in a stream. It is a pure state machine: but for flush, any division of the stream into calls gives the same
+// masks.
+//
+//	root --a pattern may begin--> window --none is under way--> root
+//	                              window --full--> open --none is under way--> root
+//
+// At the root the automaton does not run: see begin. Neither does a regular expression unless the automaton suspects something in a
+// window.
+type redactor struct {
+	rules *Rules
+	masks []Mask // found and not taken
+
+	at     uint16 // state of the automaton, 0: at the root
+	off    int64  // text offset after what was fed
+	done   int64  // up to here it is decided
+	text   joiner // without its sequences, and with offsets of its own: all below are in joined text
+	known  int64  // as done
+	masked int64  // the end of the last mask
+	passed int64  // where the last piece ended because of what had been taken out
+
+	// The window is win, bytes of earlier calls, and a part of the present one.
+	// At the root win is the last bytes, less than quad, if a pattern may begin
+	// there. before is at most maxBefore bytes in front of win.
+	win     []byte
+	before  []byte
+	taken   int // how many bytes of the present call are in these two
+	scratch []byte
+	groups  uint64 // that accepted in the window
+	open    int    // bytes behind a full window that are masked as they come; 0: not open
+	spans   []span
+	passage passage // scratch
+}
+
+func newRedactor(rules *Rules, off int64) redactor {
+	return redactor{rules: rules, off: off, done: off, text: newJoiner(off), known: off}
+}
+
+// feed takes the next bytes, whole characters.
+func (r *redactor) feed(p []byte) {
+	d := r.rules.automaton()
+	r.off += int64(len(p))
+	if d == nil {
+		r.done = r.off
+		return
+	}
+	r.text.clear()
+	for len(p) > 0 {
+		at, dropped := r.text.off, r.text.dropped/maxDropped
+		joined, n := r.text.next(p)
+		r.scan(d, joined, at)
+		if p = p[n:]; r.text.dropped/maxDropped != dropped {
+			r.shorten()
+		}
+		r.text.forget(r.text.off - int64(len(r.win)))
+	}
+	r.settle(d)
+}
+
+// shorten ends a window that began before the last time: else sequences without end, inside a secret, would have no bound.
+func (r *redactor) shorten() {
+	if r.text.off-int64(len(r.win)) < r.passed && len(r.win) > 0 {
+		if r.at == 0 {
+			r.remember(r.win)
+			r.win = r.win[:0]
+		} else {
+			r.full(nil, 0, 0, r.text.off)
+		}
+	}
+	r.passed = r.text.off
+}
+
+// scan looks at the joined text that follows, at an offset.
+func (r *redactor) scan(d *dfa, p []byte, base int64) {
+	for again := true; again; {
+		if r.at == 0 && len(r.win) > 0 && !r.resume(d, p, base) {
+			return
+		}
+		again = false
+		from := 0 // the window's part in this call begins there
+		i := 0
+		for i < len(p) && !again {
+			if r.at == 0 {
+				i = d.find(p, i)
+				from = i
+				if len(p)-i < d.begin.look() {
+					break
+				}
+				if !r.opens(d, p, i, base) {
+					i++
+					continue
+				}
+			}
+			i, from, again = r.window(d, p, from, i, base)
+		}
+		switch {
+		case again: // what follows is looked at as in another call
+			p, base = p[i:], base+int64(i)
+		case r.at == 0:
+			r.remember(p[r.taken:i])
+			r.suspend(d, p[i:])
+		case r.open > 0:
+			r.remember(p[r.taken:])
+		default:
+			if len(r.win) == 0 {
+				r.remember(p[r.taken:from])
+			}
+			r.win = append(r.win, p[from:]...)
+		}
+		r.taken = 0
+	}
+}
+
+// settle moves done as far as it is known what is secret.
+func (r *redactor) settle(d *dfa) {
+	at := r.at
+	if at == 0 {
+		at = d.run(r.win)
+	}
+	if r.open > 0 || r.groups == 0 && d.flags[at]&flagHold == 0 {
+		r.known, r.done = r.text.off, r.off
+	} else {
+		r.known = max(r.known, r.text.off-int64(len(r.win)))
+		r.done = max(r.done, r.text.rawAt(r.known))
+	}
+}
+
+// suspend keeps the last bytes of a call, which are too few to tell whether a pattern begins, as far as one may.
+func (r *redactor) suspend(d *dfa, p []byte) {
+	r.win = append(r.win, p...)
+	for len(r.win) > 0 && !d.begins(r.win) {
+		r.pass()
+	}
+}
+
+// pass moves a byte at which nothing begins out of win.
+func (r *redactor) pass() {
+	r.remember(r.win[:1])
+	r.win = r.win[:copy(r.win, r.win[1:])]
+}
+
+// opens says whether a window begins where a pattern may, at p[i], behind what is in before if i is 0. A token alone begins no window inside
+// of a word: "task-" is in any text. The text p is at the offset base.
+func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
+	if d.begin.others == nil {
+		return true
+	}
+	last := byte(' ')
+	if i > 0 {
+		last = p[i-1]
+	} else if n := len(r.before); n > 0 {
+		last = r.before[n-1]
+	}
+	return !isWord(last) || d.run4(d.begin.others, p[i:i+quad]) || r.text.isSeam(base+int64(i))
+}
+
+// resume looks with p at what was kept: a window begins there, or
+// none does. It returns false if p is too short to tell, and then kept too.
+func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
+	for len(r.win) > 0 {
+		var text [quad]byte
+		n := copy(text[:], r.win)
+		if n += copy(text[n:], p); n < quad {
+			r.suspend(d, p)
+			return false
+		}
+		if d.begins(text[:]) && r.opens(d, text[:], 0, base-int64(len(r.win))) {
+			r.at = d.run(r.win)
+			break
+		}
+		r.pass()
+	}
+	return true
+}
+
+// window moves on from p[i] until nothing is under way, the window is full, or p ends. It returns where it stands and where what is not yet
+// in win begins; again means that what follows must be looked at as in another call.
+func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin int, again bool) {
+	room := maxHeld - len(r.win) - (i - from)
+	if r.open > 0 {
+		room = maxOpen - r.open
+	}
+	start, end := i, min(len(p), i+room)
+	state, groups, ended := r.at, r.groups, false
+	for i < end {
+		n := d.next[int(state)*d.width+int(d.class[p[i]])]
+		if ended = n == 0; ended {
+			break // p[i] is looked at anew
+		}
+		state = n
+		groups |= d.groups[state]
+		i++
+	}
+	bridged := d.flags[state]&flagBridge != 0
+	r.at, r.groups = state, groups
+	if ended {
+		r.at = 0
+	}
+	switch {
+	case r.open > 0:
+		r.wide(p[start:i], base+int64(start))
+		from = i
+	case bridged && (ended || i-start == room):
+		r.cross(d, p, from, i, base+int64(i), ended)
+		return i, i, true
+	case ended:
+		r.decide(p, from, i, 1, base+int64(i))
+		if len(r.win) > 0 {
+			r.remember(r.win)
+			r.remember(p[r.taken:i])
+			r.win, r.taken = r.win[:0], i
+		}
+		r.groups = 0
+	case i-start == room:
+		r.full(p, from, i, base+int64(i))
+		from, r.taken = i, i
+	}
+	return i, from, false
+}
+
+// cross ends a window in which a bridge was followed. Behind its beginning nothing else was looked for, so that is done now.
+func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) {
+	ahead := 0
+	if ended {
+		ahead = 1
+	}
+	r.decide(p, from, to, ahead, end)
+	if len(r.win) == 0 {
+		r.remember(p[r.taken:from])
+	}
+	w := slices.Concat(r.win, p[from:to])
+	n := d.bridge(w)
+	r.remember(w[:n])
+	r.win, r.taken, r.groups, r.at = r.win[:0], 0, 0, 0
+	r.scan(d, w[n:], end-int64(len(w)-n))
+}
+
+// maxBefore is how many bytes in front of a secret say whether a word begins there, or a line.
+const maxBefore = 32
+
+// remember keeps the last bytes of p, which follow those that it has kept.
+func (r *redactor) remember(p []byte) {
+	if len(p) < maxBefore {
+		keep := min(len(r.before), maxBefore-len(p))
+		copy(r.before, r.before[len(r.before)-keep:])
+		r.before = append(r.before[:keep], p...)
+		return
+	}
+	r.before = append(r.before[:0], p[len(p)-maxBefore:]...)
+}
+
+// decide masks what is secret in the window, which ends in front of p[to] and at the offset end; its part in p begins at from. It looks at
+// ahead bytes behind the window, for what ends with a word or a line.
+func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64) {
+	if r.groups == 0 {
+		return 0
+	}
+	w, first := r.around(p, from, to+ahead)
+	base := end - int64(len(w)-ahead)
+	r.passage = passage{w: w, first: first, last: len(w) - ahead, text: &r.text, base: base}
+	r.spans = r.rules.find(r.spans[:0], &r.passage, r.groups)
+	slices.SortFunc(r.spans, func(a, b span) int { return a.start - b.start })
+	for _, s := range r.spans {
+		r.mask(w[s.start:s.end], base+int64(s.start))
+		last = max(last, base+int64(s.end))
+	}
+	return last
+}
+
+// around is the window with what is in front of it; the window begins at w[first].
+func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
+	if len(r.win) == 0 && from-r.taken >= maxBefore {
+		return p[from-maxBefore : to], maxBefore
+	}
+	w = append(r.scratch[:0], r.before...)
+	if len(r.win) == 0 {
+		w = append(w, p[r.taken:from]...)
+	}
+	first = len(w)
+	w = append(append(w, r.win...), p[from:to]...)
+	r.scratch = w
+	return w, first
+}
+
+// full deals with a window that holds as much as may be held. A secret that reaches its end goes on behind it; of others that are under way
+// the window keeps what they need, except one that fills it all.
+func (r *redactor) full(p []byte, from, to int, end int64) {
+	last := r.decide(p, from, to, 0, end)
+	if len(r.win) == 0 {
+		r.remember(p[r.taken:from])
+	}
+	w := append(r.win, p[from:to]...)
+	keep := len(w)
+	if last == end {
+		r.open = 1
+	} else if u := r.rules.nfa.underWay(w); u.any > 0 {
+		keep = u.any
+	} else {
+		r.at = 0
+	}
+	r.remember(w[:keep])
+	r.win = append(r.win[:0], w[keep:]...)
+	r.groups = r.rules.automaton().suspect(r.win)
+}
+
+// wide masks the bytes of a secret that is longer than a window.
+func (r *redactor) wide(p []byte, off int64) {
+	r.mask(p, off)
+	if r.open += len(p); r.at == 0 || r.open >= maxOpen {
+		r.open, r.at, r.groups = 0, 0, 0
+	}
+}
+
+// mask has joined text at off replaced, as far as it is not yet, except for control characters.
+func (r *redactor) mask(text []byte, off int64) {
+	if skip := r.masked - off; skip > 0 {
+		text = text[min(skip, int64(len(text))):]
+		off += skip
+	}
+	for i := 0; i < len(text); {
+		if n := controlLen(text[i:]); n > 0 {
+			i += n
+			continue
+		}
+		n := i
+		for n < len(text) && controlLen(text[n:]) == 0 {
+			n++
+		}
+		r.maskRange(off+int64(i), off+int64(n))
+		i = n
+	}
+}
+
+// maskRange makes masks of a range of joined text, one for each part that is in one piece in the stream.
+func (r *redactor) maskRange(from, to int64) {
+	r.masked = to
+	for k := r.text.at(from); from < to; k++ {
+		s, end := r.text.seams[k], to
+		if k+1 < len(r.text.seams) {
+			end = min(end, r.text.seams[k+1].off)
+		}
+		m := Mask{Start: s.raw + from - s.off, End: s.raw + end - s.off, Kind: Secret}
+		if s.fixed {
+			from = end
+			continue
+		}
+		if n := len(r.masks); n > 0 && r.masks[n-1].End == m.Start {
+			r.masks[n-1].End = m.End
+		} else {
+			r.masks = append(r.masks, m)
+		}
+		from = end
+	}
+}
+
+// flush decides what is held back although its end was not seen: of what nobody but a secret has in common with a secret, the bytes that
+// are not its prefix are masked; the rest stays.
+func (r *redactor) flush() {
+	if r.done == r.off {
+		return
+	}
+	r.decide(nil, 0, 0, 0, r.text.off)
+	if at := r.rules.nfa.underWay(r.win).masked; at >= 0 {
+		if begin := r.likely(at); begin >= 0 {
+			begin = max(begin, len(r.win)-int(r.text.off-r.known)) // what has left stays
+			r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
+		}
+	}
+	r.known, r.done = r.text.off, r.off
+}
+
+// likelyTail is how many bytes after its prefix make a token likely that is not complete.
+const likelyTail = 8
+
+// likely says from where on the window is masked if the secret that began at win[at] may still come; -1 if it is not likely to. A value is,
+// for nothing else begins like it; the prefix of a token may be that of a name.
+func (r *redactor) likely(at int) int {
+	n := prefixLen(r.win[at:])
+	if n == 0 {
+		return at
+	}
+	w := slices.Concat(r.before, r.win)
+	if !beginsWord(w, len(r.before)+at) && !r.text.isSeam(r.text.off-int64(len(r.win)-at)) || len(r.win)-at-n < likelyTail {
+		return -1
+	}
+	return at + n
+}
+
+func isWord(b byte) bool {
+	return b == '_' || b >= '0' && b <= '9' || b|0x20 >= 'a' && b|0x20 <= 'z'
+}
+
+// atRest reports whether nothing is under way.
+func (r *redactor) atRest() bool { return r.at == 0 && len(r.win) == 0 && r.text.within == joinText }
+
+// prefixLen is the length of the token prefix at the start of w, 0 if there is none.
+func prefixLen(w []byte) int {
+	longest := 0
+	for _, t := range tokens {
+		if n := len(t.prefix); n > longest && len(w) >= n && string(w[:n]) == t.prefix {
+			longest = n
+		}
+	}
+	return longest
+}
+
+// visible says whether a byte may be replaced by a star: controls stay, so that lines and sequences keep their form.
+func visible(b byte) bool { return b >= 0x20 && b != 0x7f }
+
+// controlLen is the length of the control character at the start of text, or of the symbol of joined text; 0 if there is none.
+func controlLen(text []byte) int {
+	switch {
+	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:
+		return 2
+	case !visible(text[0]), text[0] == forward:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,504 @@
+package redact
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"tether/internal/clip"
+)
+
+// Options say what a filter lets through and what it looks for.
+type Options struct {
+	Clipboard bool  // OSC 52 that sets the clipboard
+	FileLinks bool  // OSC 8 with file:
+	Images    int64 // bytes of images between two calls of Filter.Renew
+	Tokens    bool  // redact credentials of known forms
+	// Patterns are regular expressions of what else is redacted: what their
+	// first group matches if they have one, else what they match. They are
+	// looked for within 4 KiB; ^ and $ are the ends of a line.
+	Patterns []string
+}
+
+// Rules are options made ready. They are safe for concurrent use.
+type Rules struct {
+	opts   Options
+	values []string // to redact, in all their forms, the longest first
+	nfa    *nfa
+	checks []check
+	tokens [256][]tokenCheck // by the tokenSlot of their prefix
+
+	made  sync.Once // of nfa, checks, tokens and table
+	table *dfa      // see automaton
+
+	mu   sync.Mutex
+	with map[string]*Rules // by values: terminals of one login share them
+}
+
+// check finds for sure what the automaton suspects.
+type check struct {
+	group     uint8 // a bit of a dfa's groups
+	re        *regexp.Regexp
+	plausible func(string) bool // nil: always
+}
+
+// tokenCheck is the same for a token. Its prefix stays, and re is for what
+// begins with it. Most are never needed, so each is made when it is.
+type tokenCheck struct {
+	prefix string
+	re     func() *regexp.Regexp
+}
+
+// Groups of patterns: bits of a dfa's groups.
+const (
+	groupValues = iota
+	groupTokens
+	groupNamed
+	groupKeys
+	groupURLs
+	groupEncoded
+	groupBridged                       // any of these, across a line's end or a move forward
+	groupLabelled                      // and as many as there are of labelled
+	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
+)
+
+// Compile makes rules. It returns an error for a pattern that is no regular
+// expression, or if there are too many or too complex ones.
+func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
+
+func compile(o Options, values []string, forms int) (*Rules, error) {
+	r := &Rules{opts: o, nfa: &nfa{}, with: map[string]*Rules{}}
+	if len(values) == 0 && len(o.Patterns) == 0 {
+		return r, nil // a daemon that lends nothing never needs the automaton
+	}
+	for _, v := range values {
+		for _, form := range formsOf(v, forms) {
+			if !slices.Contains(r.values, form) {
+				r.values = append(r.values, form)
+			}
+		}
+	}
+	slices.SortStableFunc(r.values, func(a, b string) int { return len(b) - len(a) })
+	var err error
+	r.made.Do(func() { err = r.assemble() })
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// assemble makes the automaton and the checks.
+func (r *Rules) assemble() (err error) {
+	for _, v := range r.values {
+		r.nfa.value(v)
+	}
+	if r.opts.Tokens {
+		if err := r.addTokens(); err != nil {
+			return err
+		}
+	}
+	for i, p := range r.opts.Patterns {
+		if err := r.addPattern(p, uint8(groupRest+i%(64-groupRest))); err != nil {
+			return fmt.Errorf("pattern %d: %w", i+1, err)
+		}
+	}
+	if len(r.nfa.nodes) > 0 {
+		r.nfa.bridges()
+		r.table, err = build(r.nfa)
+	}
+	return err
+}
+
+// automaton returns what suspects all that is to be redacted; nil if there is nothing.
+func (r *Rules) automaton() *dfa {
+	r.made.Do(func() {
+		if err := r.assemble(); err != nil {
+			panic(err) // these are the known forms of tokens, which tests build
+		}
+	})
+	return r.table
+}
+
+// Clipboard reports whether setting the clipboard is let through. Nil rules do
+// not say so.
+func (r *Rules) Clipboard() bool { return r != nil && r.opts.Clipboard }
+
+// With returns rules that also redact values, as Values returns them. Where
+// there are very many, only their commoner forms are looked for. Where even
+// these are too many, with the patterns that there are, ok is false and none is.
+func (r *Rules) With(values []string) (_ *Rules, ok bool) {
+	if len(values) == 0 {
+		r.automaton() // now, and not when there is text to look at
+		return r, true
+	}
+	key := strings.Join(values, "\x00")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if found := r.with[key]; found != nil {
+		return found, true
+	}
+	made, err := (*Rules)(nil), errComplex
+	for forms := formsAll; err != nil; forms++ {
+		if forms == formsNone {
+			return r, false
+		}
+		made, err = compile(r.opts, values, forms)
+	}
+	const most = 16 // sets of values that are remembered
+	if len(r.with) >= most {
+		clear(r.with)
+	}
+	r.with[key] = made
+	return made, true
+}
+
+// begin adds a pattern's first state.
+func (a *nfa) begin() int32 {
+	n := a.empty()
+	a.starts = append(a.starts, n)
+	return n
+}
+
+// finish lets a pattern end at a state and flags its states since first.
+func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
+	accept := a.add(node{next: -1, accept: true, group: group})
+	a.link(end, accept)
+	for i := first; i < len(a.nodes); i++ {
+		a.nodes[i].hold, a.nodes[i].masked = true, masked
+	}
+}
+
+// openValue is how many bytes of a value may stand for themselves when nothing
+// follows: any text ends with the first of some value.
+const openValue = 3
+
+func (a *nfa) value(v string) {
+	from := a.begin()
+	open := len(a.nodes)
+	from = a.literal(from, v[:openValue])
+	closed := len(a.nodes)
+	a.finish(a.literal(from, v[openValue:]), groupValues, closed, true)
+	for i := open; i < closed; i++ {
+		a.nodes[i].hold = true
+	}
+	a.nodes[closed-2].masked = true // the state behind them
+}
+
+func (r *Rules) addTokens() error {
+	// One tail for all of them: else each that is under way would double the
+	// automaton, as a token may hold the prefix of another.
+	joint := r.nfa.empty()
+	first := len(r.nfa.nodes)
+	end, err := r.nfa.parse(joint, tokenTail)
+	if err != nil {
+		return err
+	}
+	r.nfa.finish(end, groupTokens, first, true)
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].tail = true
+	}
+	for _, t := range tokens {
+		from := r.nfa.empty()
+		r.nfa.tokens = append(r.nfa.tokens, from)
+		r.nfa.link(r.nfa.literal(from, t.prefix), joint)
+		re := sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\A(?:` + t.re + `)`) })
+		slot := tokenSlot(t.prefix[0], t.prefix[1])
+		r.tokens[slot] = append(r.tokens[slot], tokenCheck{t.prefix, re})
+	}
+	for i, l := range labelled {
+		group, err := groupLabelled+uint8(i), error(nil)
+		if l.begin == "" {
+			err = r.suspect(l.re, group)
+		} else if end, err = r.nfa.parse(r.nfa.begin(), l.begin); err == nil {
+			r.nfa.link(end, joint)
+			r.nfa.link(end, r.nfa.add(node{next: -1, accept: true, group: group}))
+		}
+		if err = errors.Join(err, r.check(group, l.re)); err != nil {
+			return err
+		}
+		r.checks[len(r.checks)-1].plausible = l.plausible
+	}
+	if err := r.addNamed(); err != nil {
+		return err
+	}
+	// One expression for all that is in a URL, and one for all labels: each that may be under way beside another doubles the automaton.
+	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
+}
+
+// addNamed adds values behind names. In a value only names are looked for, as find looks for all else there.
+func (r *Rules) addNamed() error {
+	names := len(r.nfa.nodes)
+	r.nfa.names = r.nfa.begin()
+	end, err := r.nfa.parse(r.nfa.names, namedLabel)
+	if err != nil {
+		return err
+	}
+	for i := names; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].stays = true
+	}
+	for _, value := range [][2]string{{bareFirst, bareRest}, {quotedFirst, quotedRest}} {
+		begun, err := r.nfa.parse(end, value[0])
+		if err != nil {
+			return err
+		}
+		rest := r.nfa.empty()
+		r.nfa.link(begun, rest)
+		first := len(r.nfa.nodes)
+		after, err := r.nfa.parse(rest, value[1])
+		if err != nil {
+			return err
+		}
+		r.nfa.finish(after, groupNamed, first, false)
+		for i := first; i < len(r.nfa.nodes); i++ {
+			r.nfa.nodes[i].value, r.nfa.nodes[i].stays = true, true
+		}
+	}
+	return nil
+}
+
+// addKeys adds private keys. Behind their first line nothing else is looked
+// for: all of it is secret.
+func (r *Rules) addKeys(label, secret string, group uint8) error {
+	end, err := r.nfa.parse(r.nfa.begin(), label)
+	if err != nil {
+		return err
+	}
+	body := r.nfa.empty()
+	r.nfa.link(end, body)
+	first := len(r.nfa.nodes)
+	if end, err = r.nfa.parse(body, secret); err != nil {
+		return err
+	}
+	r.nfa.finish(end, group, first, false)
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].alone = true
+	}
+	return r.check(group, label+secret)
+}
+
+// addPattern adds an expression of the person's.
+func (r *Rules) addPattern(p string, group uint8) error { return r.add("(?m:"+p+")", group) }
+
+func (r *Rules) add(p string, group uint8) error {
+	if err := r.suspect(p, group); err != nil {
+		return err
+	}
+	return r.check(group, p)
+}
+
+// suspect has what an expression matches looked at by the checks of a group.
+func (r *Rules) suspect(p string, group uint8) error {
+	from := r.nfa.begin()
+	first := len(r.nfa.nodes)
+	end, err := r.nfa.parse(from, p)
+	if err != nil {
+		return err
+	}
+	r.nfa.finish(end, group, first, false)
+	return nil
+}
+
+func (r *Rules) check(group uint8, p string) error {
+	re, err := regexp.Compile(p)
+	r.checks = append(r.checks, check{group: group, re: re})
+	return err
+}
+
+// parse adds an expression behind the state from and returns the state after
+// it.
+func (a *nfa) parse(from int32, p string) (int32, error) {
+	tree, err := syntax.Parse(p, syntax.Perl)
+	if err != nil {
+		return 0, err
+	}
+	return a.expression(from, tree), nil
+}
+
+// span is a range of bytes.
+type span struct{ start, end int }
+
+// tokenSlot is where tokens are that begin with a and b: so many begin with the same letter that all of these would take long to compare.
+func tokenSlot(a, b byte) byte { return a*31 + b }
+
+// passage is joined text in which something is looked for: what begins at w[first] or later, and in front of w[last]. What is around says
+// whether a word begins or ends there, or a line.
+type passage struct {
+	w           []byte
+	first, last int
+	text        *joiner // what it was joined by, and where w begins
+	base        int64
+	from        []int // by index in w, if bridges were left out: that in the passage that had them
+	left        []int // indexes in w where that was
+}
+
+// seam says whether something was taken out in front of w[i]. Where a bridge was left out no word ends.
+func (p *passage) seam(i int) bool {
+	if p.from == nil {
+		return p.text.isSeam(p.base + int64(i))
+	}
+	return i < len(p.from) && !slices.Contains(p.left, i) && p.text.isSeam(p.base+int64(p.from[i]))
+}
+
+// find appends to spans what is secret, for the groups that may be there. They may overlap.
+func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
+	if groups>>groupBridged&1 == 1 {
+		groups &^= 1 << groupBridged
+		spans = r.find(spans, p, groups)
+		plain := len(spans)
+		if spans = r.findBridged(spans, p); len(spans) > plain {
+			// What is masked is not looked at anew, and behind a bridge nothing told which groups there are.
+			spans = r.find(spans, p, groups|1<<groupBridged-1|(1<<groupRest-1<<groupLabelled))
+		}
+		return spans
+	}
+	w, first, last := p.w, p.first, p.last
+	if groups>>groupValues&1 == 1 {
+		for _, v := range r.values {
+			for at := first; ; {
+				i := bytes.Index(w[at:last], []byte(v))
+				if i < 0 {
+					break
+				}
+				spans = append(spans, span{at + i, at + i + len(v)})
+				at += i + 1
+			}
+		}
+	}
+	if groups>>groupNamed&1 == 1 {
+		spans = findNamed(spans, w, first, last)
+		groups |= 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
+	}
+	if groups>>groupTokens&1 == 1 {
+		spans = r.findTokens(spans, p)
+	}
+	for i := range r.checks {
+		c := &r.checks[i]
+		if groups>>(c.group&63)&1 == 0 {
+			continue
+		}
+		for _, m := range c.re.FindAllSubmatchIndex(w, -1) {
+			if m[0] < first || m[0] >= last {
+				continue
+			}
+			start, end := m[0], m[1]
+			if len(m) > 2 {
+				start, end = m[2], m[3]
+			}
+			if c.plausible != nil && !c.plausible(string(w[start:end])) {
+				continue
+			}
+			if c.group >= groupLabelled && c.group < groupRest {
+				start += prefixLen(w[start:end]) // it says what was there
+			}
+			if end = min(end, last); start < end {
+				spans = append(spans, span{start, end})
+			}
+		}
+	}
+	return spans
+}
+
+// findTokens appends to spans the tokens of a passage, without their prefixes.
+func (r *Rules) findTokens(spans []span, p *passage) []span {
+	d, w := r.table, p.w
+	for at := d.find(w, p.first); at < p.last && at+1 < len(w); at = d.find(w, at+1) {
+		like := r.tokens[tokenSlot(w[at], w[at+1])]
+		for i := range like {
+			c := &like[i]
+			n := len(c.prefix)
+			if len(w)-at <= n || string(w[at:at+n]) != c.prefix || !beginsWord(w, at) && !p.seam(at) {
+				continue
+			}
+			if end := c.end(p, at); end > 0 {
+				spans = append(spans, span{at + n, min(end, p.last)})
+			}
+		}
+	}
+	return spans
+}
+
+// end is where the token ends that begins at p.w[at], 0 if it is none. A word may end where something was taken out.
+func (c *tokenCheck) end(p *passage, at int) int {
+	if m := c.re().FindIndex(p.w[at:]); m != nil {
+		return at + m[1]
+	}
+	for end := at + len(c.prefix) + 1; end < len(p.w) && (isWord(p.w[end-1]) || p.w[end-1] == '-'); end++ {
+		if p.seam(end) && isWord(p.w[end]) && c.re().Match(p.w[at:end]) {
+			return end
+		}
+	}
+	return 0
+}
+
+// beginsWord says whether a word may begin at w[at], behind what is no part of one.
+func beginsWord(w []byte, at int) bool { return at == 0 || !isWord(w[at-1]) }
+
+// Redact returns s, a short text that is not part of a stream, with what is
+// secret in it replaced.
+func (r *Rules) Redact(s string) string {
+	if r == nil || r.automaton() == nil {
+		return s
+	}
+	w, f := []byte(s), newRedactor(r, 0)
+	f.feed(w)
+	f.decide(nil, 0, 0, 0, f.text.off)
+	if len(f.masks) == 0 {
+		return s
+	}
+	for _, m := range f.masks {
+		m.Put(w, 0)
+	}
+	return string(w)
+}
+
+// suspect returns the groups that may be in p.
+func (d *dfa) suspect(p []byte) (groups uint64) {
+	at := uint16(0)
+	for _, b := range p {
+		at = d.after(at, b)
+		groups |= d.groups[at]
+	}
+	return groups
+}
+
+// maxShownTitle bounds a title, in bytes.
+const maxShownTitle = 256
+
+// Title is Redact for a title or name: in addition it is cut to 256 bytes and
+// has nothing that is not printed or changes the direction of text.
+func (r *Rules) Title(s string) string {
+	if r == nil {
+		return s
+	}
+	return clip.Text(r.Redact(Clean(s)), maxShownTitle)
+}
+
+// Clean returns s without control characters and without what changes the
+// direction of text or is not seen.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if hidden(r) {
+			return -1
+		}
+		return r
+	}, s)
+}
+
+// hidden says whether a character does something other than be seen.
+func hidden(r rune) bool {
+	switch {
+	case unicode.IsControl(r):
+		return true
+	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069, r == 0x200e, r == 0x200f, r == 0x061c: // direction
+		return true
+	case r == 0x200b, r == 0x2060, r == 0xfeff, r >= 0xe0000 && r <= 0xe007f: // no width, tags
+		return true
+	}
+	return false
+}

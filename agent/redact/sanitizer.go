@@ -1,0 +1,245 @@
+package redact
+
+import "bytes"
+
+// Bounds of control strings, in bytes.
+const (
+	maxString  = 4 << 10 // what is held of one to judge it; a longer one is blanked
+	maxControl = 1 << 10 // of what tells what an image is
+
+	// Between two calls of renew: see Filter.Renew.
+	maxNotices = 10  // notifications
+	maxTitles  = 600 // titles that are set or taken back: a shell with one for each command and each prompt has room for 300 commands
+)
+
+// sanitizer blanks the control sequences that could do something to who watches. Like redactor it is a pure state machine.
+//
+//	ground --ESC--> escape --[--> control --final--> ground
+//	                escape --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
+//
+// A sequence that is let through is not changed. In a string that is not, the introducer becomes that of an application program command,
+// which terminals ignore, the rest a filler, and the end ESC \.
+type sanitizer struct {
+	opts  *Options
+	masks []Mask
+	off   int64 // after what was fed
+	done  int64 // up to here it is decided
+
+	state state
+	c1    int // index in the present call of the next C1 control, see ground
+	// Between these in the present call only a C1 control can do harm, see feed.
+	plainFrom, plainTo int
+
+	// In a control sequence, and inter in an escape sequence.
+	prefix byte // < = > or ?, 0: none
+	inter  byte // the intermediate byte, 0: none, unlisted: several
+	param  int  // the first one
+	last   int  // the one that is being read
+	fields int  // complete ones
+	odd    bool // one of the complete ones is no listed mode
+
+	// In a string.
+	kind    byte  // the byte after ESC: ] P _ ^ X
+	intro   int64 // offset of its introducer without an ESC
+	payload int64 // offset behind the introducer
+	held    []byte
+	wait    bool  // only its end or its length judges it
+	escape  bool  // the last byte was an ESC
+	fill    int64 // blanked: masks are made up to here
+	images  int64 // bytes that are left for images
+	notices int   // notifications that are left
+	titles  int   // likewise titles
+	cut     int64 // image: from here on it is beyond what is left
+	chunks  bool  // the last image goes on in another string
+}
+
+type state uint8
+
+const (
+	ground state = iota
+	escape
+	inter // an escape sequence with intermediates
+	control
+	held    // a string that is not judged yet
+	passed  // one that is let through
+	image   // likewise, and counted
+	ending  // an image of which nothing is left
+	blanked // one that is not let through
+	nulled  // likewise, one without room for an introducer
+)
+
+func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
+
+func (s *sanitizer) renew() { s.images, s.notices, s.titles = s.opts.Images, maxNotices, maxTitles }
+
+// feed takes the next bytes, whole characters. In p[from:to] there are no sequences but complete ones that are harmless, if it is known.
+func (s *sanitizer) feed(p []byte, from, to int) {
+	base := s.off
+	s.off += int64(len(p))
+	s.c1, s.plainFrom, s.plainTo = -1, from, to
+	for i := 0; i < len(p); {
+		switch s.state {
+		case ground:
+			i = s.ground(p, i, base)
+		case escape, inter:
+			i = s.escaped(p, i, base)
+		case control:
+			i = s.control(p, i, base)
+		default:
+			i = s.string(p, i, base)
+		}
+	}
+	s.settle()
+}
+
+// ground passes over text, and over control sequences that do nothing, to what follows the next introducer.
+func (s *sanitizer) ground(p []byte, i int, base int64) int {
+	at := i
+	if i >= s.plainFrom && i < s.plainTo {
+		at = s.plainTo
+	}
+	at = nextEscape(p, at)
+	if s.c1 < i {
+		s.c1 = nextC1(p, i)
+	}
+	if s.c1 < at {
+		return s.introduced(p, p[s.c1+1]-0x40, base+int64(s.c1), s.c1+2, base)
+	}
+	if at == len(p) {
+		return at
+	}
+	s.state, s.inter = escape, 0
+	return at + 1
+}
+
+// nextC1 is the index of the next C1 control, or the length of p.
+func nextC1(p []byte, i int) int {
+	for {
+		n := bytes.IndexByte(p[i:], 0xc2)
+		if n < 0 || i+n+1 >= len(p) {
+			return len(p)
+		}
+		if i += n; p[i+1] < 0xa0 {
+			return i
+		}
+		i++
+	}
+}
+
+// escaped goes on after an ESC.
+func (s *sanitizer) escaped(p []byte, i int, base int64) int {
+	c := p[i]
+	switch {
+	case c == can || c == sub || c >= 0x80:
+		s.state = ground
+		return i // a C1 control begins anew
+	case c == esc:
+		s.state, s.inter = escape, 0
+	case c < 0x20 || c == del: // done at once, and the sequence goes on
+	case c < 0x30:
+		if s.state = inter; s.inter == 0 {
+			s.inter = c
+		}
+	case s.state == inter:
+		if !allowedEscape(s.inter, c) {
+			s.add(base+int64(i), base+int64(i)+1, Cancel)
+		}
+		s.state = ground
+	default:
+		return s.introduced(p, c, base+int64(i), i+1, base)
+	}
+	return i + 1
+}
+
+// pending is the prefix of a control sequence of which nothing is there yet.
+const pending = 0xff
+
+// introduced begins what the introducer c of the seven-bit code begins, which lies in front of p[i].
+func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64) int {
+	s.state = ground
+	switch c {
+	case '[':
+		s.state, s.prefix, s.inter, s.param, s.last, s.fields, s.odd = control, 0, 0, 0, 0, 0, false
+		if i < len(p) && p[i] >= '<' && p[i] <= '?' {
+			s.prefix = p[i]
+		} else if i == len(p) {
+			s.prefix = pending
+		}
+	case ']', 'P', '_', '^', 'X':
+		s.state, s.kind, s.intro, s.payload, s.held, s.escape = held, c, intro, base+int64(i), s.held[:0], false
+		s.wait = false
+	default:
+		if !allowedEscape(0, c) {
+			s.add(intro, base+int64(i), Cancel)
+		}
+	}
+	return i
+}
+
+// control goes on in a control sequence. One that is not listed is cancelled at its final byte.
+func (s *sanitizer) control(p []byte, i int, base int64) int {
+	if s.prefix == pending {
+		if s.prefix = 0; p[i] >= '<' && p[i] <= '?' {
+			s.prefix = p[i]
+		}
+	}
+	for ; i < len(p); i++ {
+		switch c := p[i]; {
+		case c == esc, c == can, c == sub, c >= 0x80:
+			s.state = ground
+			return i
+		case c >= 0x40 && c < del:
+			if !s.allows(c) {
+				s.add(base+int64(i), base+int64(i)+1, Cancel)
+			}
+			s.state = ground
+			return i + 1
+		case c == ';' || c == ':':
+			s.field()
+		case c >= '0' && c <= '9':
+			s.last = min(s.last*10+int(c-'0'), 1<<20)
+		case c >= 0x20 && c < 0x30 && s.inter == 0:
+			s.inter = c
+		case c >= 0x20 && c < 0x30:
+			s.inter = unlisted
+		}
+	}
+	return i
+}
+
+// field ends a parameter.
+func (s *sanitizer) field() {
+	if s.fields == 0 {
+		s.param = s.last
+	}
+	s.odd = s.odd || !modes[s.last]
+	s.fields++
+	s.last = 0
+}
+
+// allows says whether a control sequence is listed. It is asked once for each.
+func (s *sanitizer) allows(final byte) bool {
+	s.field()
+	switch {
+	case s.inter != 0:
+		return s.prefix == 0 && listed(intermediates, s.inter, final)
+	case s.prefix == '?' && final == 'h':
+		return !s.odd
+	case s.prefix == 0 && final == 't' && s.param == 22: // a title is put on a stack
+		return true
+	case s.prefix == 0 && final == 't' && s.param == 23: // and taken back
+		return spend(&s.titles)
+	}
+	return controls[prefixIndex(s.prefix)][final]
+}
+
+func (s *sanitizer) add(from, to int64, kind Kind) {
+	if from >= to {
+		return
+	}
+	if n := len(s.masks); n > 0 && s.masks[n-1].End == from && s.masks[n-1].Kind == kind && (kind == Blank || kind == Null) {
+		s.masks[n-1].End = to
+		return
+	}
+	s.masks = append(s.masks, Mask{from, to, kind})
+}

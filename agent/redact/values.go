@@ -1,0 +1,158 @@
+package redact
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Bounds of values, in bytes.
+const (
+	MinValue   = 6       // shorter ones are not redacted: they would be everywhere
+	maxValue   = 1 << 10 // longer ones are looked for in pieces
+	maxValues  = 64      // of one terminal
+	maxSecrets = 8 << 10 // of one terminal, together
+)
+
+// Values returns the values of the variables in env, NAME=value, whose names one of the globs fits, where * stands for any text and case
+// counts for nothing. What is too short, a number, a path or a plain word such as true is no secret.
+func Values(env, globs []string) []string {
+	var all []string
+	total := 0
+	for _, e := range env {
+		name, value, _ := strings.Cut(e, "=")
+		if !fits(name, globs) || fits(name, harmlessNames) {
+			continue
+		}
+		for _, value := range inURL(name, value) {
+			if !secretive(value) || slices.Contains(all, value) {
+				continue
+			}
+			if total += len(value); len(all) == maxValues || total > maxSecrets {
+				return all
+			}
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// harmlessNames are variables whose names look as if their values were secret. Authors' names and a dev server's address must not be hidden.
+var harmlessNames = []string{"GIT_AUTHOR_*", "GIT_COMMITTER_*", "XAUTHORITY", "SSH_AUTH_SOCK", "SSH_ASKPASS*", "*_KEY_ID", "*_KEY_FILE", "*_KEY_PATH", "*_KEY_DIR",
+	"*_PUBLIC_KEY", "PUBLIC_KEY", "*_KEY_TYPE", "*_KEY_NAME", "*_FILE", "*_PATH", "*_DIR", "*_SOCK", "*_ENABLED", "*_TYPE", "*_METHOD", "*_MODE", "*_TTL", "*_TIMEOUT",
+	"*_EXPIRY", "*_EXPIRES", "*_EXPIRES_IN", "*_LENGTH", "*_LIMIT", "*_HEADER", "*_HEADER_NAME", "*_COOKIE_NAME", "*_ISSUER", "*_AUDIENCE", "*_ALGORITHM", "*_PROVIDER", "*_CLIENT_ID",
+	"*_PRIMARY_KEY", "*_CACHE_KEY", "*_SORT_KEY", "*_HOST_KEY", "*_COMPOSE_KEY", "KEYMAP", "OLDPWD", "PWD"}
+
+// fits says whether one of the globs has a name. Case does not count, and "-" and "." are "_".
+func fits(name string, globs []string) bool {
+	plain := strings.NewReplacer("-", "_", ".", "_")
+	name = plain.Replace(strings.ToUpper(name))
+	return slices.ContainsFunc(globs, func(glob string) bool {
+		ok, err := path.Match(plain.Replace(strings.ToUpper(glob)), name)
+		return err == nil && ok
+	})
+}
+
+// inURL is what of a value is secret if it is a URL: the password, or a user that stands alone, and values of its query that have a telling
+// name. The path counts for webhooks alone, whose last part is what lets somebody post. What is no URL is secret as a whole.
+func inURL(name, value string) []string {
+	u, err := url.Parse(strings.TrimSpace(value))
+	if err != nil || u.Host == "" || u.Scheme == "" {
+		if fits(name, []string{"*_URL", "*_URI", "*_PROXY"}) || fits(name, wordNames) && strings.Trim(value, "abcdefghijklmnopqrstuvwxyz_-.: ") == "" {
+			return nil
+		}
+		return []string{value}
+	}
+	var all []string
+	if password, ok := u.User.Password(); ok {
+		all = append(all, password)
+	} else if u.User != nil && len(u.User.Username()) >= minUser {
+		all = append(all, u.User.Username())
+	}
+	for key, values := range u.Query() {
+		if fits(key, queryNames) {
+			all = append(all, values...)
+		}
+	}
+	if fits(name, []string{"*WEBHOOK*"}) {
+		if last := path.Base(u.Path); len(last) >= minUser {
+			all = append(all, last)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// wordNames are variables whose values may be a word, such as a column or a way to log in; only what is more than words counts there.
+var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
+
+// minUser is how long a user without a password, or the end of a webhook, has to be to count as a token, in bytes.
+const minUser = 16
+
+// queryNames are the names of secret values in the query of a URL.
+var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", "*KEY", "*SIGNATURE", "SIG", "*_AUTH", "AUTH"}
+
+// secretive reports whether a value can be looked for without hiding what is everywhere: names like SSH_ASKPASS_PASSWORD_FILE have paths.
+func secretive(v string) bool {
+	v = strings.TrimSpace(v)
+	switch {
+	case len(v) < MinValue, strings.Trim(v, "0123456789.") == "", strings.Count(v, v[:1]) == len(v):
+		return false
+	case strings.HasPrefix(v, "/") && !strings.ContainsAny(v, "=+ \n"), strings.HasPrefix(v, "~/"):
+		return false
+	}
+	return true
+}
+
+// How many forms of values are looked for: all, or fewer where there are so many values that the automaton would be too large.
+const (
+	formsAll = iota
+	formsCommon
+	formsPlain
+	formsNone
+)
+
+// formsOf are the texts in which a value may be written: as it is, line by line, in base64 at any of the three alignments, in a URL and
+// in JSON.
+func formsOf(value string, forms int) []string {
+	var all []string
+	add := func(s string) {
+		for len(s) > maxValue {
+			all, s = append(all, s[:maxValue]), s[maxValue:]
+		}
+		if len(s) >= MinValue && !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	for line := range strings.Lines(value) {
+		add(strings.TrimSpace(line))
+	}
+	if forms >= formsPlain {
+		return all
+	}
+	v := strings.TrimSpace(value)
+	encodings := []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding}
+	for shift := range 3 {
+		for _, enc := range encodings[:2-forms] {
+			// The characters at the ends depend on what is around.
+			text := enc.EncodeToString(append(make([]byte, shift), v...))
+			skip, cut := (shift*8+5)/6, (shift+len(v))%3
+			if text = text[skip:]; cut > 0 && len(text) > 0 {
+				text = text[:len(text)-1]
+			}
+			add(text)
+		}
+	}
+	if forms > formsAll {
+		return all
+	}
+	add(url.QueryEscape(v))
+	add(url.PathEscape(v))
+	if quoted, err := json.Marshal(v); err == nil {
+		add(string(quoted[1 : len(quoted)-1]))
+	}
+	return all
+}

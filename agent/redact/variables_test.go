@@ -1,0 +1,71 @@
+package redact_test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/agent/config"
+	"tether/agent/redact"
+)
+
+// Of the variables that people keep secrets in, the values are looked for; of others they are not, and of URLs only what is secret in them.
+func TestVariables(t *testing.T) {
+	table, err := os.ReadFile("testdata/variables.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	globs := config.Default().Lend.RedactEnv
+	rows := map[string]int{}
+	for line := range strings.Lines(string(table)) {
+		if line[0] == '#' {
+			continue
+		}
+		fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		rows[fields[0]]++
+		var want []string
+		if fields[0] == "secret" {
+			_, value, _ := strings.Cut(fields[1], "=")
+			if want = []string{value}; len(fields) > 2 {
+				want = fields[2:]
+			}
+		}
+		if got := redact.Values(fields[1:2], globs); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", fields[1], got, want)
+		}
+	}
+	if rows["secret"] < 41 || rows["open"] < 30 {
+		t.Errorf("the table has %v rows", rows)
+	}
+}
+
+// Values behind telling names are masked, in the forms in which programs write them, and what has no secret stays.
+func TestNamedValues(t *testing.T) {
+	table, err := os.ReadFile("testdata/named.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := compile(t, redact.Options{Tokens: true})
+	rows := map[string]int{}
+	for line := range strings.Lines(string(table)) {
+		if line[0] == '#' {
+			continue
+		}
+		fields := strings.Split(strings.TrimRight(line, "\r\n"), "\t")
+		rows[fields[0]]++
+		text, want := fields[1]+"\r\n", fields[1]+"\r\n"
+		if fields[0] == "secret" {
+			want = strings.Replace(text, fields[2], strings.Repeat("*", len(fields[2])), 1)
+		}
+		if got := shown(r, text); got != want {
+			t.Errorf("%q is shown as %q, want %q", text, got, want)
+		}
+		if got := inPieces(t, r, text, func(string) int { return 1 }); got != want {
+			t.Errorf("byte by byte %q is shown as %q, want %q", text, got, want)
+		}
+	}
+	if rows["secret"] < 35 || rows["open"] < 40 {
+		t.Errorf("the table has %v rows", rows)
+	}
+}
