@@ -15,6 +15,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/toolcall"
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/platform/dirs"
 )
@@ -77,28 +78,28 @@ func definitions(server *local.Server, host string) []ahp.ToolDefinition {
 func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, c toolcall.Call) toolcall.Answer {
 	tools := server.ToolsAt(host, c.Session, c.Agent)
 	defer tools.Close()
-	text, err := tools.Call(ctx, c.Tool, c.Arguments)
+	r, err := tools.Call(ctx, c.Tool, c.Arguments, nil)
+	var text string
+	if err == nil {
+		text, err = r.Text()
+	}
 	if err != nil {
 		return toolcall.Answer{Failed: true, Text: a.shown.Redact(err.Error())}
 	}
-	return toolcall.Answer{Text: text, Terminal: a.links.reference(ctx, host, text)}
+	return toolcall.Answer{Text: text, Terminal: a.links.reference(ctx, host, r.Answer)}
 }
 
 // reference is the terminal that a tool's answer is about, as the host knows it;
 // nil if there is none. One that has just been started may take a moment.
-func (l *links) reference(ctx context.Context, host, answer string) *ahp.TerminalBlock {
-	var about struct {
-		ID, TerminalID string
-		CreatedAt      int64 // of one that was started, and of no other that is answered about alone
-		Exited         bool
-		ExitCode       *int64
-	}
-	if json.Unmarshal([]byte(answer), &about) != nil { // a list
-		return nil
-	}
-	within, id := time.Duration(0), about.TerminalID
-	if about.CreatedAt != 0 {
-		within, id = l.atMost(showWithin), about.ID
+func (l *links) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
+	within, id, exit := time.Duration(0), "", (*agenttools.ExitFields)(nil)
+	switch a := answer.(type) {
+	case agenttools.Spawned:
+		within, id, exit = l.atMost(showWithin), a.ID, a.ExitFields
+	case *agenttools.ReadAnswer:
+		id, exit = a.TerminalID, a.ExitFields
+	case *agenttools.WaitAnswer:
+		id, exit = a.TerminalID, a.ExitFields
 	}
 	r := l.find(host)
 	if r == nil || id == "" {
@@ -111,8 +112,9 @@ func (l *links) reference(ctx context.Context, host, answer string) *ahp.Termina
 		return nil
 	}
 	block := ahp.TerminalContent(uri, title, true).Terminal
-	if about.Exited {
-		block.Result = &ahp.TerminalResult{ExitCode: about.ExitCode}
+	if exit != nil {
+		code := int64(exit.ExitCode)
+		block.Result = &ahp.TerminalResult{ExitCode: &code}
 	}
 	return block
 }

@@ -8,28 +8,28 @@ import (
 	"strings"
 	"time"
 
+	"tether/agenttools"
 	"tether/ahp"
-	"tether/mcp"
 	"tether/mcp/screen"
 )
 
-// catalogue is what agents and people see of all terminals. It implements mcp.Terminals, and nothing more: through it nobody can
+// catalogue is what agents and people see of all terminals. It implements agenttools.Terminals, and nothing more: through it nobody can
 // change anything.
 type catalogue struct{ h *Host }
 
-// List implements mcp.Terminals.
-func (c catalogue) List() []mcp.Info {
+// List implements agenttools.Terminals.
+func (c catalogue) List() []agenttools.Info {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	all := make([]mcp.Info, 0, len(c.h.order))
+	all := make([]agenttools.Info, 0, len(c.h.order))
 	for _, t := range c.h.order {
 		all = append(all, t.infoLocked())
 	}
 	return all
 }
 
-// Open implements mcp.Terminals.
-func (c catalogue) Open(id string) (mcp.Terminal, error) {
+// Open implements agenttools.Terminals.
+func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	for _, t := range c.h.order {
@@ -37,7 +37,7 @@ func (c catalogue) Open(id string) (mcp.Terminal, error) {
 			return lookedAt{c.h, t}, nil
 		}
 	}
-	return nil, mcp.ErrNotFound
+	return nil, agenttools.ErrNotFound
 }
 
 // ownCatalogue is the catalogue of an agent, which is told what its session holds.
@@ -46,8 +46,8 @@ type ownCatalogue struct {
 	agent string // the name of its principal
 }
 
-// List implements mcp.Terminals.
-func (c ownCatalogue) List() []mcp.Info {
+// List implements agenttools.Terminals.
+func (c ownCatalogue) List() []agenttools.Info {
 	all := c.catalogue.List()
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -56,8 +56,8 @@ func (c ownCatalogue) List() []mcp.Info {
 		return all
 	}
 	for _, t := range c.h.heldLocked(s) {
-		if i := slices.IndexFunc(all, func(info mcp.Info) bool { return info.ID == t.id }); i >= 0 {
-			all[i].Owner = mcp.OwnerAgent
+		if i := slices.IndexFunc(all, func(info agenttools.Info) bool { return info.ID == t.id }); i >= 0 {
+			all[i].Owner = agenttools.OwnerAgent
 		}
 	}
 	return all
@@ -69,22 +69,22 @@ type lookedAt struct {
 	t *terminal
 }
 
-// Info implements mcp.Terminal.
-func (l lookedAt) Info() mcp.Info {
+// Info implements agenttools.Terminal.
+func (l lookedAt) Info() agenttools.Info {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	return l.t.infoLocked()
 }
 
-// Commands implements mcp.Terminal.
-func (l lookedAt) Commands() []mcp.Command {
+// Commands implements agenttools.Terminal.
+func (l lookedAt) Commands() []agenttools.Command {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	return l.t.commandsLocked()
 }
 
-// Read implements mcp.Terminal.
-func (l lookedAt) Read(from int64) (mcp.Reader, error) { return l.h.newReader(l.t, from), nil }
+// Read implements agenttools.Terminal.
+func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.h.newReader(l.t, from), nil }
 
 // idOf is a short name for a terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
 func idOf(uri string) string {
@@ -107,20 +107,20 @@ func (c *client) machineLocked() string {
 	return name
 }
 
-func (t *terminal) infoLocked() mcp.Info {
+func (t *terminal) infoLocked() agenttools.Info {
 	i := t.describeLocked()
 	i.Start, i.End = t.startLocked(), t.content.end+t.marks.end()
 	return i
 }
 
 // describeLocked is infoLocked without the offsets, whose beginning takes a look at all that is recorded.
-func (t *terminal) describeLocked() mcp.Info {
+func (t *terminal) describeLocked() agenttools.Info {
 	s := &t.state
 	machine := t.creator.machineLocked()
 	if !t.remote() {
 		machine = hostMachine
 	}
-	i := mcp.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: mcp.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
+	i := agenttools.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: agenttools.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
 		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
 	if n := len(t.content.parts); n > 0 {
@@ -129,7 +129,7 @@ func (t *terminal) describeLocked() mcp.Info {
 		}
 	}
 	if s.Lifecycle.Exited() {
-		i.Exit = &mcp.Exit{Code: -1, Reason: "exited", At: t.exited}
+		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}
 		if s.Lifecycle.ExitCode != nil {
 			i.Exit.Code = int(*s.Lifecycle.ExitCode)
 		}
@@ -159,8 +159,8 @@ func (t *terminal) marksBeforeLocked(pos int64) int64 {
 }
 
 // commandsLocked are the commands that are still recorded, oldest first.
-func (t *terminal) commandsLocked() []mcp.Command {
-	var all []mcp.Command
+func (t *terminal) commandsLocked() []agenttools.Command {
+	var all []agenttools.Command
 	at := t.content.oldest()
 	for i := range t.content.parts {
 		p := &t.content.parts[i]
@@ -173,7 +173,7 @@ func (t *terminal) commandsLocked() []mcp.Command {
 }
 
 // commandLocked is the newest command with an id of its owner's.
-func (t *terminal) commandLocked(id string) (mcp.Command, bool) {
+func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 	at := t.content.end
 	for i := len(t.content.parts) - 1; i >= 0; i-- {
 		p := &t.content.parts[i]
@@ -182,13 +182,13 @@ func (t *terminal) commandLocked(id string) (mcp.Command, bool) {
 			return t.mcpCommandLocked(p, at), true
 		}
 	}
-	return mcp.Command{}, false
+	return agenttools.Command{}, false
 }
 
 // mcpCommandLocked is the command of a part whose text begins at a position.
-func (t *terminal) mcpCommandLocked(p *part, at int64) mcp.Command {
+func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 	c := p.command
-	out := mcp.Command{N: c.n, Line: c.line, Running: !c.complete, Start: at + c.marks, End: at + int64(p.size) + c.within}
+	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Start: at + c.marks, End: at + int64(p.size) + c.within}
 	if out.Running {
 		out.End = at + int64(p.size) + t.marks.end()
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/internal/jsonspan"
 	"tether/jsonrpc"
-	"tether/mcp"
 )
 
 // Content is the recorded text of a terminal, for tests.
@@ -114,7 +114,7 @@ func (x *AuthLimiter) Wrong(remote string) { x.g.wrong(remote) }
 func (x *AuthLimiter) Len() int { return len(x.g.known) }
 
 // Catalogue is what agents see.
-func Catalogue(h *Host) mcp.Terminals { return catalogue{h} }
+func Catalogue(h *Host) agenttools.Terminals { return catalogue{h} }
 
 // Feed is a terminal that tests print into without a connection.
 type Feed struct {

@@ -5,8 +5,8 @@ import (
 	"sort"
 	"time"
 
+	"tether/agenttools"
 	"tether/ahp"
-	"tether/mcp"
 )
 
 // maxMarks and maxMarkBytes bound the marks of a terminal, in number and in bytes of command lines. What lies before the oldest one
@@ -19,8 +19,8 @@ const (
 // mark is something in a terminal's stream that is not text. Each takes one place in the offsets of readers, so that what is before
 // it and what is after it can be told apart.
 type mark struct {
-	pos      int64        // in the stream of all text
-	finished *mcp.Command // a command has ended
+	pos      int64               // in the stream of all text
+	finished *agenttools.Command // a command has ended
 	resized  *[2]int
 	exited   bool
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 
+	"tether/agenttools"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -30,16 +31,17 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		return nil, errNoAgent
 	}
 	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
-		o := mcp.Options{Terminals: catalogue{h}, Version: h.opts.Info.Version, Bug: h.toolBug}
+		o := mcp.Options{Version: h.opts.Info.Version}
+		var terminals agenttools.Terminals = catalogue{h}
 		if h.opts.Sessions && p.may(rightSessions) {
-			o.Terminals = ownCatalogue{catalogue{h}, p.Name}
+			terminals = ownCatalogue{catalogue{h}, p.Name}
 			own := h.shellTools(p)
 			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.machineTools(p)) }, callerGuide
 			if own != nil {
 				o.Guide += "\n" + shellGuide
 			}
 		}
-		o.Terminals = &watched{Terminals: o.Terminals, h: h, p: p}
+		o.Tools = agenttools.New(agenttools.Options{Terminals: &watched{Terminals: terminals, h: h, p: p}, Bug: h.toolBug})
 		return mcp.New(o)
 	})
 	switch {

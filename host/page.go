@@ -11,8 +11,8 @@ import (
 	"path"
 	"strings"
 
+	"tether/agenttools"
 	"tether/host/web"
-	"tether/mcp"
 	"tether/mcp/screen"
 )
 
@@ -265,7 +265,7 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 }
 
 // plainText renders what is recorded of a terminal.
-func plainText(ctx context.Context, t mcp.Terminal) (string, error) {
+func plainText(ctx context.Context, t agenttools.Terminal) (string, error) {
 	i := t.Info()
 	rd, err := t.Read(i.Start)
 	if err != nil {

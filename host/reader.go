@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"tether/agenttools"
 	"tether/internal/jsonspan"
-	"tether/mcp"
 )
 
 // The offsets that readers use count the bytes of text and the marks of a terminal, from its start; they are never reset.
@@ -13,7 +13,7 @@ import (
 // minRead is the least room that a reader must be given, in bytes.
 const minRead = 64
 
-// textReader implements mcp.Reader over the recorded text of one terminal. It keeps nothing: what it has not read when it is trimmed
+// textReader implements agenttools.Reader over the recorded text of one terminal. It keeps nothing: what it has not read when it is trimmed
 // is lost to it, and it says so.
 type textReader struct {
 	h *Host
@@ -47,14 +47,14 @@ func (h *Host) newReader(t *terminal, from int64) *textReader {
 // off is the reader's offset.
 func (r *textReader) off() int64 { return r.pos + r.mark }
 
-// TryNext implements mcp.Reader.
-func (r *textReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+// TryNext implements agenttools.Reader.
+func (r *textReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
 	ev, ok, _, err := r.step(buf, false)
 	return ev, ok, err
 }
 
-// Next implements mcp.Reader.
-func (r *textReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+// Next implements agenttools.Reader.
+func (r *textReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	for {
 		ev, ok, moved, err := r.step(buf, true)
 		if ok || err != nil {
@@ -63,24 +63,24 @@ func (r *textReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return mcp.Event{}, ctx.Err()
+			return agenttools.Event{}, ctx.Err()
 		case <-r.h.ctx.Done():
-			return mcp.Event{}, errClosing
+			return agenttools.Event{}, errClosing
 		}
 	}
 }
 
-// Close implements mcp.Reader.
+// Close implements agenttools.Reader.
 func (r *textReader) Close() {}
 
 // step returns the next event. If there is none, moved is closed when there may be one, if that was asked for. The host's lock is held
 // only to find the text, not to decode it.
-func (r *textReader) step(buf []byte, wait bool) (ev mcp.Event, ok bool, moved <-chan struct{}, err error) {
+func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, moved <-chan struct{}, err error) {
 	if len(buf) < minRead {
-		return mcp.Event{}, false, nil, io.ErrShortBuffer
+		return agenttools.Event{}, false, nil, io.ErrShortBuffer
 	}
 	if r.over {
-		return mcp.Event{}, false, nil, io.EOF
+		return agenttools.Event{}, false, nil, io.EOF
 	}
 	r.h.mu.Lock()
 	ev, ok = r.markLocked()
@@ -97,11 +97,11 @@ func (r *textReader) step(buf []byte, wait bool) (ev mcp.Event, ok bool, moved <
 	if ok || len(r.spans) == 0 {
 		return ev, ok, moved, nil
 	}
-	return mcp.Event{Data: r.decode(buf), Off: r.off()}, true, nil, nil
+	return agenttools.Event{Data: r.decode(buf), Off: r.off()}, true, nil, nil
 }
 
 // markLocked is the event before the next text, if there is one: what was lost, or a mark.
-func (r *textReader) markLocked() (ev mcp.Event, ok bool) {
+func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	m := &r.t.marks
 	if start := r.t.readableLocked(); r.pos < start {
 		from := r.off()
@@ -109,19 +109,19 @@ func (r *textReader) markLocked() (ev mcp.Event, ok bool) {
 		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {
 			r.mark++
 		}
-		return mcp.Event{Lost: max(1, r.off()-from), Off: r.off()}, true
+		return agenttools.Event{Lost: max(1, r.off()-from), Off: r.off()}, true
 	}
 	r.mark = max(r.mark, m.first)
 	if r.mark == m.end() {
-		return mcp.Event{}, false
+		return agenttools.Event{}, false
 	}
 	next := &m.list[r.mark-m.first]
 	if next.pos > r.pos {
-		return mcp.Event{}, false
+		return agenttools.Event{}, false
 	}
 	r.mark++
 	r.over = next.exited
-	return mcp.Event{Off: r.off(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
+	return agenttools.Event{Off: r.off(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
 }
 
 // findLocked finds at most about room bytes of text up to the next mark.

@@ -14,9 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/host"
-	"tether/mcp"
 )
 
 // owned is a host with one machine and one terminal.
@@ -28,7 +28,7 @@ func owned(t testing.TB, o host.Options) (h *host.Host, owner *viewer, uri strin
 }
 
 // only is the one terminal of the catalogue.
-func only(t testing.TB, h *host.Host) mcp.Terminal {
+func only(t testing.TB, h *host.Host) agenttools.Terminal {
 	t.Helper()
 	all := host.Catalogue(h).List()
 	if len(all) != 1 {
@@ -42,7 +42,7 @@ func only(t testing.TB, h *host.Host) mcp.Terminal {
 }
 
 // drain reads what is there from an offset, with rooms of the given sizes in turn, as one line per event.
-func drain(t testing.TB, x mcp.Terminal, from int64, rooms ...int) (events []string, next int64) {
+func drain(t testing.TB, x agenttools.Terminal, from int64, rooms ...int) (events []string, next int64) {
 	t.Helper()
 	r, err := x.Read(from)
 	if err != nil {
@@ -115,7 +115,7 @@ func TestReaderSeesTextAndMarksInOrder(t *testing.T) {
 		t.Errorf("read to %d, info %+v", next, i)
 	}
 	code := 3
-	commands := []mcp.Command{{N: 1, Line: "make", ExitCode: &code, DurationMs: 1500, Start: 18, End: 36}, {N: 2, Line: "npm run dev", Running: true, Start: 38, End: 43}}
+	commands := []agenttools.Command{{N: 1, Line: "make", ExitCode: &code, DurationMs: 1500, Start: 18, End: 36}, {N: 2, Line: "npm run dev", Running: true, Start: 38, End: 43}}
 	if diff := cmp.Diff(commands, x.Commands()); diff != "" {
 		t.Errorf("commands: -want +got\n%s", diff)
 	}
@@ -210,7 +210,7 @@ func TestReaderWaits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events := make(chan mcp.Event)
+		events := make(chan agenttools.Event)
 		go func() {
 			defer close(events)
 			for {
@@ -222,7 +222,7 @@ func TestReaderWaits(t *testing.T) {
 				events <- ev
 			}
 		}()
-		next := func() mcp.Event {
+		next := func() agenttools.Event {
 			time.Sleep(time.Hour)
 			synctest.Wait()
 			select {
@@ -230,7 +230,7 @@ func TestReaderWaits(t *testing.T) {
 				return ev
 			default:
 				t.Fatal("nobody was woken")
-				return mcp.Event{}
+				return agenttools.Event{}
 			}
 		}
 		c.Text("one")

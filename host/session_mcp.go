@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/mcp"
 )
@@ -55,7 +56,7 @@ func (h *Host) extra(s *Session, cl *client, t ahp.ToolDefinition, p Principal) 
 	var hints struct{ ReadOnlyHint bool }
 	_ = json.Unmarshal(t.Annotations, &hints) // hints are no more than that
 	return mcp.Extra{
-		Tool: mcp.Tool{Name: toolName(machine, t.Name), Title: displayName(t) + " at " + machine, ReadOnly: hints.ReadOnlyHint,
+		Tool: agenttools.Tool{Name: toolName(machine, t.Name), Title: displayName(t) + " at " + machine, ReadOnly: hints.ReadOnlyHint,
 			Description: "At the machine " + machine + ": " + t.Description, InputSchema: t.InputSchema},
 		Call: func(ctx context.Context, args json.RawMessage) (string, error) {
 			h.audit(AuditCalled, remote{principal: p}, AuditEvent{Client: cl.id, Detail: t.Name})

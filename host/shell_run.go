@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
-// ran is the answer of run_command. Reason is one of those of mcp.Wait, or one of those below.
+// ran is the answer of run_command. Reason is one of those of agenttools.Wait, or one of those below.
 type ran struct {
 	TerminalID string `json:"terminalId"`
 	Reason     string `json:"reason"`
@@ -25,7 +25,7 @@ type ran struct {
 const (
 	ranBackground = "background" // nobody waits for it
 	ranDetached   = "detached"   // somebody has taken the terminal from the call
-	ranExit       = "exit"       // the shell has ended, which mcp.Wait says
+	ranExit       = "exit"       // the shell has ended, which agenttools.Wait says
 )
 
 // run runs the command.
@@ -56,7 +56,7 @@ func (in *runArgs) run(ctx context.Context, c *Call) (any, error) {
 		r.Reason = ranBackground
 		return r, nil
 	}
-	w := mcp.WaitRequest{Command: reports, Since: r.Cursor, Timeout: max(time.Millisecond, in.patience()-time.Since(began))}
+	w := agenttools.WaitRequest{Command: reports, Since: r.Cursor, Timeout: max(time.Millisecond, in.patience()-time.Since(began))}
 	if !reports {
 		w.Idle = shellQuiet
 	}
@@ -107,7 +107,7 @@ func vacant(look lookedAt) error {
 }
 
 // await waits for the command, for as long as the call uses the terminal.
-func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w mcp.WaitRequest) error {
+func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w agenttools.WaitRequest) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() {
@@ -117,7 +117,7 @@ func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w mcp.WaitReque
 	})
 	defer watch.Wait()
 	defer cancel(nil)
-	got, err := mcp.Wait(ctx, look, nil, w)
+	got, err := agenttools.Wait(ctx, look, nil, w)
 	if err != nil && errors.Is(context.Cause(ctx), ErrDetached) {
 		r.Reason = ranDetached
 		return nil
@@ -125,11 +125,11 @@ func (r *ran) await(ctx context.Context, c *Call, look lookedAt, w mcp.WaitReque
 	if err != nil {
 		return err
 	}
-	r.Reason, r.History, r.Cursor = got.Reason, got.History, got.Cursor
+	r.Reason, r.History, r.Cursor = string(got.Reason), got.History, got.Cursor
 	if got.Command != nil {
 		r.ExitCode, r.DurationMs = got.Command.ExitCode, got.Command.DurationMs
 	}
-	if i := look.Info(); i.Exit != nil && got.Reason == ranExit {
+	if i := look.Info(); i.Exit != nil && got.Reason == agenttools.ReasonExit {
 		r.ExitCode = &i.Exit.Code
 	}
 	return nil
@@ -166,7 +166,7 @@ func (in *shellID) kill(_ context.Context, c *Call) (any, error) {
 	if err == nil {
 		id, err = idOf(uri), c.s.Kill(uri)
 	}
-	if err != nil && !errors.Is(err, mcp.ErrNotFound) {
+	if err != nil && !errors.Is(err, agenttools.ErrNotFound) {
 		return nil, shellError(id, err)
 	}
 	return struct {
@@ -179,7 +179,7 @@ func (in *shellID) kill(_ context.Context, c *Call) (any, error) {
 func (c *Call) take(ref string) (uri string, err error) {
 	uri, used, err := c.s.find(ref)
 	switch {
-	case errors.Is(err, mcp.ErrNotFound):
+	case errors.Is(err, agenttools.ErrNotFound):
 		return "", fmt.Errorf("no terminal %.60q; list_terminals lists them", ref)
 	case err != nil:
 		return "", err
@@ -192,9 +192,9 @@ func (c *Call) take(ref string) (uri string, err error) {
 	return uri, nil
 }
 
-// find returns the terminal of the session's with that id or name, and whether a call uses it; mcp.ErrNotFound if there is none at all.
+// find returns the terminal of the session's with that id or name, and whether a call uses it; agenttools.ErrNotFound if there is none at all.
 func (s *Session) find(ref string) (uri string, used bool, err error) {
-	id, err := mcp.Resolve(catalogue{s.h}.List(), "", ref)
+	id, err := agenttools.Resolve(catalogue{s.h}.List(), "", ref)
 	if err != nil {
 		return "", false, err
 	}
@@ -211,7 +211,7 @@ func (s *Session) find(ref string) (uri string, used bool, err error) {
 			return "", false, fmt.Errorf("terminal %s is not yours: you can only read it", id)
 		}
 	}
-	return "", false, mcp.ErrNotFound
+	return "", false, agenttools.ErrNotFound
 }
 
 // shellError says what has become of a shell that cannot be used.

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/mcp"
 )
@@ -50,7 +51,7 @@ func (h *Host) shellTools(p Principal) (all []mcp.Extra) {
 	}
 	for _, t := range []shellTool{runTool, writeTool, killTool} {
 		all = append(all, mcp.Extra{
-			Tool: mcp.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema)},
+			Tool: agenttools.Tool{Name: t.name, Title: t.title, Description: t.description, InputSchema: json.RawMessage(t.schema)},
 			Call: func(ctx context.Context, args json.RawMessage) (string, error) {
 				return h.callShellTool(ctx, p, t, args)
 			},
@@ -109,7 +110,7 @@ var runTool = shellTool{
 		`"required":["command"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
 		var in runArgs
-		err := mcp.Decode(args, &in)
+		err := agenttools.Decode(args, &in)
 		if err == nil {
 			err = in.check()
 		}
@@ -124,7 +125,7 @@ var writeTool = shellTool{
 		`"enter":{"type":"boolean","description":"press Enter after it; default false"}},"required":["terminalId","input"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
 		var in writeArgs
-		err := mcp.Decode(args, &in)
+		err := agenttools.Decode(args, &in)
 		if in.Enter {
 			in.Input += "\r"
 		}
@@ -141,7 +142,7 @@ var killTool = shellTool{
 	schema:      `{"type":"object","properties":{` + shellIDSchema + `},"required":["terminalId"],"additionalProperties":false}`,
 	prepare: func(args json.RawMessage) (string, shellWork, error) {
 		var in shellID
-		err := mcp.Decode(args, &in)
+		err := agenttools.Decode(args, &in)
 		return "End " + in.TerminalID, in.kill, err
 	},
 }

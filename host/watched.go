@@ -5,13 +5,13 @@ import (
 	"sync"
 	"time"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // watched is a catalogue that keeps a record of what its principal looks at, of each terminal once, not each time; and that counts who
 // waits for what a terminal prints among those who watch it.
 type watched struct {
-	mcp.Terminals
+	agenttools.Terminals
 	h *Host
 	p Principal
 
@@ -19,8 +19,8 @@ type watched struct {
 	looks map[string]bool // by id
 }
 
-// Open implements mcp.Terminals.
-func (w *watched) Open(id string) (mcp.Terminal, error) {
+// Open implements agenttools.Terminals.
+func (w *watched) Open(id string) (agenttools.Terminal, error) {
 	t, err := w.Terminals.Open(id)
 	at, ok := t.(lookedAt)
 	if !ok || err != nil {
@@ -49,8 +49,8 @@ func (w *watched) first(id string) bool {
 // there already is over before anybody could be told.
 type awaited struct{ lookedAt }
 
-// Read implements mcp.Terminal.
-func (a awaited) Read(from int64) (mcp.Reader, error) {
+// Read implements agenttools.Terminal.
+func (a awaited) Read(from int64) (agenttools.Reader, error) {
 	r, err := a.lookedAt.Read(from)
 	if err != nil {
 		return nil, err
@@ -60,13 +60,13 @@ func (a awaited) Read(from int64) (mcp.Reader, error) {
 
 // awaitingReader is used by one goroutine.
 type awaitingReader struct {
-	mcp.Reader
+	agenttools.Reader
 	at      lookedAt
 	counted bool
 }
 
-// Next implements mcp.Reader.
-func (r *awaitingReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+// Next implements agenttools.Reader.
+func (r *awaitingReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	if !r.counted {
 		r.counted = true
 		r.at.agents(1)
@@ -74,7 +74,7 @@ func (r *awaitingReader) Next(ctx context.Context, buf []byte) (mcp.Event, error
 	return r.Reader.Next(ctx, buf)
 }
 
-// Close implements mcp.Reader.
+// Close implements agenttools.Reader.
 func (r *awaitingReader) Close() {
 	if r.counted {
 		r.counted = false

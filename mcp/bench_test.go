@@ -8,14 +8,15 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
 // BenchmarkRead is a read of 64 KB by the SDK's own client over a pipe.
 func BenchmarkRead(b *testing.B) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerUser).print(strings.Repeat("a line of \x1b[32mordinary\x1b[0m output from a build, nearly eighty columns wide\r\n", 2000))
-	s := mcp.New(mcp.Options{Terminals: f})
+	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of \x1b[32mordinary\x1b[0m output from a build, nearly eighty columns wide\r\n", 2000))
+	s := mcp.New(mcp.Options{Tools: toolsOver(f)})
 	defer s.Close()
 	here, there := net.Pipe()
 	go s.Serve(context.Background(), there)

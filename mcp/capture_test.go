@@ -7,14 +7,14 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // What a reader leaves out of the stream counts in offsets and not in text.
 // Reading on, in pages of any size, still gives everything once.
 func TestReadOnOverHiddenParts(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	var want strings.Builder
 	for i := range 300 {
 		x.hide(int64(10 + i%7))
@@ -56,9 +56,9 @@ func TestReadOnOverHiddenParts(t *testing.T) {
 // The size of the terminal decides where lines break; it changes in between.
 func TestReadOverResizes(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.print(strings.Repeat("a", 80) + "b\r\n")
-	x.add(mcp.Event{Resized: &[2]int{40, 10}})
+	x.add(agenttools.Event{Resized: &[2]int{40, 10}})
 	x.print(strings.Repeat("c", 40) + "\rd\r\n")
 	session := one(t, f)
 	want := strings.Repeat("a", 80) + "b\nd" + strings.Repeat("c", 39) + "\n"
@@ -73,7 +73,7 @@ func TestReadOverResizes(t *testing.T) {
 func TestSubscriptionsAreBounded(t *testing.T) {
 	f := &fakeTerminals{}
 	for i := range 300 {
-		f.add(fmt.Sprintf("pty-%d", i), mcp.OwnerUser)
+		f.add(fmt.Sprintf("pty-%d", i), agenttools.OwnerUser)
 	}
 	session := one(t, f)
 	subscribe := func(i int) error {

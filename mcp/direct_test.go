@@ -9,6 +9,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -16,14 +17,14 @@ import (
 // answers.
 func TestCallsWithoutASession(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-aaaaaa", mcp.OwnerUser).print("hello\r\n")
-	s := newServer(t, mcp.Options{Terminals: f})
-	session := connect(t, s, nil)
+	f.add("pty-aaaaaa", agenttools.OwnerUser).print("hello\r\n")
+	s := toolsOver(f)
+	session := connect(t, newServer(t, mcp.Options{Tools: s}), nil)
 	listed, err := session.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := map[string]mcp.Tool{}
+	shown := map[string]agenttools.Tool{}
 	for _, tool := range s.Tools() {
 		shown[tool.Name] = tool
 	}
@@ -58,23 +59,27 @@ func TestCallsWithoutASession(t *testing.T) {
 		{"kill_terminal", `[]`},
 	} {
 		want, isError := answer(t, session, c.tool, json.RawMessage(cmp.Or(c.args, "{}")))
-		got, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args))
+		r, err := s.Call(t.Context(), c.tool, json.RawMessage(c.args), nil)
+		got, encodeErr := r.Text()
+		if encodeErr != nil {
+			t.Fatal(encodeErr)
+		}
 		if isError != (err != nil) || err != nil && err.Error() != want || err == nil && got != want {
 			t.Errorf("%s %s: %s, %v, want %s (error %t)", c.tool, c.args, got, err, want, isError)
 		}
 	}
-	if _, err := s.Call(t.Context(), "rm_rf", nil); err == nil || err.Error() != `no such tool: "rm_rf"` {
+	if _, err := s.Call(t.Context(), "rm_rf", nil, nil); err == nil || err.Error() != `no such tool: "rm_rf"` {
 		t.Errorf("an unknown tool: %v", err)
 	}
 }
 
-// A call ends with its context, and with the server.
+// A call ends with its context, and with the set.
 func TestACallEnds(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-aaaaaa", mcp.OwnerUser)
-	s := mcp.New(mcp.Options{Terminals: f})
+	f.add("pty-aaaaaa", agenttools.OwnerUser)
+	s := toolsOver(f)
 	wait := func(ctx context.Context) error {
-		_, err := s.Call(ctx, "wait_terminal", json.RawMessage(`{"terminalId":"pty-aaaaaa","pattern":"never","timeoutMs":600000}`))
+		_, err := s.Call(ctx, "wait_terminal", json.RawMessage(`{"terminalId":"pty-aaaaaa","pattern":"never","timeoutMs":600000}`), nil)
 		return err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -87,6 +92,6 @@ func TestACallEnds(t *testing.T) {
 	go func() { ended <- wait(t.Context()) }()
 	s.Close()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("after the server: %v", err)
+		t.Errorf("after the set: %v", err)
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/agenttools"
 )
 
-// Extra is a tool that is not this package's: it may come and go, and what it
+// Extra is a tool that is not one of the set: it may come and go, and what it
 // answers comes from elsewhere.
 type Extra struct {
-	Tool
+	agenttools.Tool
 	// Call calls it with arguments that are a JSON object, or nothing. The text, or
 	// the error's, is for the model. It blocks until ctx ends at the most.
 	Call func(ctx context.Context, args json.RawMessage) (string, error)
@@ -29,10 +31,14 @@ func (s *Server) Sync() {
 	}
 	s.extraMu.Lock()
 	defer s.extraMu.Unlock()
+	own := make(map[string]bool)
+	for _, t := range s.tools.Tools() {
+		own[t.Name] = true
+	}
 	now := make(map[string]Extra)
 	for _, e := range s.opts.Extra() {
-		if s.named(e.Name) {
-			continue // this package's own come first
+		if own[e.Name] {
+			continue // the set's own come first
 		}
 		if now[e.Name] = e; !same(s.extra[e.Name].Tool, e.Tool) {
 			s.addExtra(e)
@@ -46,16 +52,7 @@ func (s *Server) Sync() {
 	s.extra = now
 }
 
-func (s *Server) named(name string) bool {
-	for _, t := range s.tools {
-		if t.name == name {
-			return true
-		}
-	}
-	return false
-}
-
-func same(a, b Tool) bool {
+func same(a, b agenttools.Tool) bool {
 	return a.Name == b.Name && a.Title == b.Title && a.Description == b.Description && a.ReadOnly == b.ReadOnly &&
 		string(a.InputSchema) == string(b.InputSchema)
 }
@@ -108,7 +105,7 @@ func (s *Server) callExtra(ctx context.Context, name string, args json.RawMessag
 
 // callSafely is the tool's Call, which ends alone when it meets a bug.
 func (s *Server) callSafely(ctx context.Context, e Extra, args json.RawMessage) (answer string, err error) {
-	defer s.survived(e.Name, func() { answer, err = "", errBug })
+	defer s.tools.Survive(e.Name, func() { answer, err = "", agenttools.ErrBug })
 	return e.Call(ctx, args)
 }
 

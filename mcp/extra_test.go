@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -34,7 +35,7 @@ func (o *offers) list() []mcp.Extra {
 
 // repeats answers with its arguments, and fails without any.
 func repeats(name, schema string) mcp.Extra {
-	return mcp.Extra{Tool: mcp.Tool{Name: name, Title: "Title", Description: "repeats", InputSchema: json.RawMessage(schema), ReadOnly: true},
+	return mcp.Extra{Tool: agenttools.Tool{Name: name, Title: "Title", Description: "repeats", InputSchema: json.RawMessage(schema), ReadOnly: true},
 		Call: func(_ context.Context, args json.RawMessage) (string, error) {
 			if string(args) == "{}" || len(args) == 0 {
 				return "", errors.New("nothing to repeat")
@@ -47,7 +48,7 @@ func TestExtraTools(t *testing.T) {
 	var o offers
 	o.set(repeats("a", `{"type":"object","properties":{"x":{"type":"integer"}}}`))
 	changed := make(chan struct{}, 100)
-	s := newServer(t, mcp.Options{Terminals: readOnly{&fakeTerminals{}}, Extra: o.list, Guide: "Extra words."})
+	s := newServer(t, mcp.Options{Tools: toolsOver(readOnly{&fakeTerminals{}}), Extra: o.list, Guide: "Extra words."})
 	session := connect(t, s, &sdk.ClientOptions{ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { changed <- struct{}{} }})
 	names := func() (all []string) {
 		listed, err := session.ListTools(t.Context(), nil)

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // fakeTerminals is what one principal sees: terminals whose children the test
@@ -21,11 +21,11 @@ type fakeTerminals struct {
 }
 
 // add makes a terminal.
-func (f *fakeTerminals) add(id string, owner mcp.Owner) *fakeTerminal {
+func (f *fakeTerminals) add(id string, owner agenttools.Owner) *fakeTerminal {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := &fakeTerminal{changed: make(chan struct{}), info: mcp.Info{
-		ID: id, Cwd: "/project", Owner: owner, Visible: owner == mcp.OwnerUser, CreatedAt: time.UnixMilli(1706234567890),
+	t := &fakeTerminal{changed: make(chan struct{}), info: agenttools.Info{
+		ID: id, Cwd: "/project", Owner: owner, Visible: owner == agenttools.OwnerUser, CreatedAt: time.UnixMilli(1706234567890),
 		Name: "sh", Title: "sh", Cols: 80, Rows: 24, Pid: 7,
 	}}
 	f.all = append(f.all, t)
@@ -40,55 +40,55 @@ func (f *fakeTerminals) find(id string) (*fakeTerminal, error) {
 			return t, nil
 		}
 	}
-	return nil, mcp.ErrNotFound
+	return nil, agenttools.ErrNotFound
 }
 
 // own finds a terminal that its principal may change.
 func (f *fakeTerminals) own(id string) (*fakeTerminal, error) {
 	t, err := f.find(id)
-	if err == nil && t.Info().Owner != mcp.OwnerAgent {
-		return nil, mcp.ErrDenied
+	if err == nil && t.Info().Owner != agenttools.OwnerAgent {
+		return nil, agenttools.ErrDenied
 	}
 	return t, err
 }
 
-func (f *fakeTerminals) List() []mcp.Info {
+func (f *fakeTerminals) List() []agenttools.Info {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var out []mcp.Info
+	var out []agenttools.Info
 	for _, t := range f.all {
 		out = append(out, t.Info())
 	}
 	return out
 }
 
-func (f *fakeTerminals) Open(id string) (mcp.Terminal, error) { return f.find(id) }
+func (f *fakeTerminals) Open(id string) (agenttools.Terminal, error) { return f.find(id) }
 
 // readOnly is what a host's agents see.
 type readOnly struct{ f *fakeTerminals }
 
-func (r readOnly) List() []mcp.Info                     { return r.f.List() }
-func (r readOnly) Open(id string) (mcp.Terminal, error) { return r.f.Open(id) }
+func (r readOnly) List() []agenttools.Info                     { return r.f.List() }
+func (r readOnly) Open(id string) (agenttools.Terminal, error) { return r.f.Open(id) }
 
-func (f *fakeTerminals) Spawn(_ context.Context, r mcp.SpawnRequest) (mcp.Info, error) {
+func (f *fakeTerminals) Spawn(_ context.Context, r agenttools.SpawnRequest) (agenttools.Info, error) {
 	if f.refuse != nil {
-		return mcp.Info{}, f.refuse
+		return agenttools.Info{}, f.refuse
 	}
-	t := f.add("pty-xyz789", mcp.OwnerAgent)
+	t := f.add("pty-xyz789", agenttools.OwnerAgent)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.info.Cwd, t.info.Command = r.Cwd, r.Command
 	return t.info, nil
 }
 
-func (f *fakeTerminals) Promote(id string) (mcp.Info, error) {
+func (f *fakeTerminals) Promote(id string) (agenttools.Info, error) {
 	t, err := f.own(id)
 	if err != nil {
-		return mcp.Info{}, err
+		return agenttools.Info{}, err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.info.Owner, t.info.Visible = mcp.OwnerUser, true
+	t.info.Owner, t.info.Visible = agenttools.OwnerUser, true
 	return t.info, nil
 }
 
@@ -102,7 +102,7 @@ func (f *fakeTerminals) Kill(ctx context.Context, id string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	t.exit(mcp.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
+	t.exit(agenttools.Exit{Code: 137, Signal: "SIGKILL", Reason: "killed", At: time.UnixMilli(1706234569000)})
 	return nil
 }
 
@@ -118,7 +118,7 @@ func (f *fakeTerminals) Write(ctx context.Context, id string, p []byte) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.info.Exit != nil {
-		return mcp.ErrExited
+		return agenttools.ErrExited
 	}
 	t.typed += string(p)
 	return nil
@@ -138,10 +138,10 @@ func (f *fakeTerminals) Signal(id, name string) error {
 // fakeTerminal keeps its output as a list of events.
 type fakeTerminal struct {
 	mu       sync.Mutex
-	info     mcp.Info
-	events   []mcp.Event // in order; Off is after each
-	base     int         // how many were dropped before them
-	commands []mcp.Command
+	info     agenttools.Info
+	events   []agenttools.Event // in order; Off is after each
+	base     int                // how many were dropped before them
+	commands []agenttools.Command
 	typed    string
 	signal   string
 	changed  chan struct{} // closed and replaced at each event
@@ -151,7 +151,7 @@ type fakeTerminal struct {
 // maxEvents is how many events a terminal keeps.
 const maxEvents = 20_000
 
-func (t *fakeTerminal) add(ev mcp.Event) {
+func (t *fakeTerminal) add(ev agenttools.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.info.End += int64(len(ev.Data))
@@ -171,12 +171,12 @@ func (t *fakeTerminal) hide(n int64) {
 	t.mu.Lock()
 	t.info.End += n
 	t.mu.Unlock()
-	t.add(mcp.Event{})
+	t.add(agenttools.Event{})
 }
 
-func (t *fakeTerminal) print(s string) { t.add(mcp.Event{Data: []byte(s)}) }
+func (t *fakeTerminal) print(s string) { t.add(agenttools.Event{Data: []byte(s)}) }
 
-func (t *fakeTerminal) exit(e mcp.Exit) {
+func (t *fakeTerminal) exit(e agenttools.Exit) {
 	t.mu.Lock()
 	over := t.info.Exit != nil
 	if !over {
@@ -184,7 +184,7 @@ func (t *fakeTerminal) exit(e mcp.Exit) {
 	}
 	t.mu.Unlock()
 	if !over {
-		t.add(mcp.Event{Exited: true})
+		t.add(agenttools.Event{Exited: true})
 	}
 }
 
@@ -195,21 +195,21 @@ func (t *fakeTerminal) drop(before int64) {
 	t.info.Start = before
 }
 
-func (t *fakeTerminal) finish(c mcp.Command) {
+func (t *fakeTerminal) finish(c agenttools.Command) {
 	t.mu.Lock()
 	t.info.Detection, t.info.Running = true, ""
 	t.commands = append(t.commands, c)
 	t.mu.Unlock()
-	t.add(mcp.Event{Finished: &c})
+	t.add(agenttools.Event{Finished: &c})
 }
 
-func (t *fakeTerminal) Info() mcp.Info {
+func (t *fakeTerminal) Info() agenttools.Info {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.info
 }
 
-func (t *fakeTerminal) Commands() []mcp.Command {
+func (t *fakeTerminal) Commands() []agenttools.Command {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.commands)
@@ -221,7 +221,7 @@ func (t *fakeTerminal) open() int {
 	return t.readers
 }
 
-func (t *fakeTerminal) Read(from int64) (mcp.Reader, error) {
+func (t *fakeTerminal) Read(from int64) (agenttools.Reader, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.readers++
@@ -241,15 +241,15 @@ type fakeReader struct {
 	next int
 }
 
-func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+func (r *fakeReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
 	if len(buf) < 64 {
-		return mcp.Event{}, false, io.ErrShortBuffer
+		return agenttools.Event{}, false, io.ErrShortBuffer
 	}
 	t := r.t
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if r.pos < t.info.Start {
-		ev := mcp.Event{Lost: t.info.Start - r.pos, Off: t.info.Start}
+		ev := agenttools.Event{Lost: t.info.Start - r.pos, Off: t.info.Start}
 		r.pos = t.info.Start
 		r.next = max(r.next, t.base)
 		for r.next < t.base+len(t.events) && t.events[r.next-t.base].Off <= r.pos {
@@ -259,9 +259,9 @@ func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
 	}
 	if r.next == t.base+len(t.events) {
 		if t.info.Exit != nil {
-			return mcp.Event{}, false, io.EOF
+			return agenttools.Event{}, false, io.EOF
 		}
-		return mcp.Event{}, false, nil
+		return agenttools.Event{}, false, nil
 	}
 	ev := t.events[r.next-t.base]
 	if len(ev.Data) > 0 {
@@ -271,14 +271,14 @@ func (r *fakeReader) TryNext(buf []byte) (mcp.Event, bool, error) {
 		if n == len(rest) {
 			r.next++
 		}
-		return mcp.Event{Data: buf[:n], Off: r.pos}, true, nil
+		return agenttools.Event{Data: buf[:n], Off: r.pos}, true, nil
 	}
 	r.next++
 	r.pos = ev.Off
 	return ev, true, nil
 }
 
-func (r *fakeReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+func (r *fakeReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	for {
 		r.t.mu.Lock()
 		changed := r.t.changed
@@ -290,7 +290,7 @@ func (r *fakeReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return mcp.Event{}, ctx.Err()
+			return agenttools.Event{}, ctx.Err()
 		}
 	}
 }

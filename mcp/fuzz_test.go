@@ -8,7 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // FuzzRead reads any output in any pieces: the text is safe and within its bound, and the cursor moves on to the end.
@@ -18,7 +18,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, bound uint16, piece uint8) {
 		terminals := &fakeTerminals{}
-		x := terminals.add("pty-a", mcp.OwnerUser)
+		x := terminals.add("pty-a", agenttools.OwnerUser)
 		for rest := data; len(rest) > 0; {
 			n := min(len(rest), int(piece)+1)
 			x.print(string(rest[:n]))
@@ -70,7 +70,7 @@ func FuzzArguments(f *testing.F) {
 			t.Skip("nothing that can be sent, or that may take long")
 		}
 		terminals := &fakeTerminals{}
-		terminals.add("pty-a", mcp.OwnerAgent).print("out\r\n")
+		terminals.add("pty-a", agenttools.OwnerAgent).print("out\r\n")
 		r, err := one(t, terminals).CallTool(t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(args)})
 		if err != nil {
 			t.Fatalf("%s %s: %v", name, args, err)

@@ -8,12 +8,18 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/internal/testkit"
 	"tether/mcp"
 )
 
 // patience is how long a test waits for what must happen soon.
 const patience = testkit.Patience
+
+// toolsOver is the tools over some terminals.
+func toolsOver(terminals agenttools.Terminals) *agenttools.Set {
+	return agenttools.New(agenttools.Options{Terminals: terminals})
+}
 
 // newServer returns a server that ends with the test.
 func newServer(t *testing.T, o mcp.Options) *mcp.Server {
@@ -54,7 +60,7 @@ func dial(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) (*sdk.ClientSession
 // one is a server with the terminals of f, and a session.
 func one(t *testing.T, f *fakeTerminals) *sdk.ClientSession {
 	t.Helper()
-	return connect(t, newServer(t, mcp.Options{Terminals: f, Loopback: true}), nil)
+	return connect(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Loopback: true})}), nil)
 }
 
 // version is that of the protocol in sessions over a pipe, unless a test says
@@ -100,8 +106,8 @@ type readAnswer struct {
 	Listener   string
 	Status     int
 	Detail     string
-	Command    *mcp.Command
-	Commands   []mcp.Command
+	Command    *agenttools.Command
+	Commands   []agenttools.Command
 	Screen     *struct{ Cols, Rows, CursorCol, CursorRow int }
 }
 

@@ -13,6 +13,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -47,8 +48,8 @@ func TestHTTP(t *testing.T) {
 	for _, version := range eras {
 		t.Run(version, func(t *testing.T) {
 			f := &fakeTerminals{}
-			f.add("pty-abc123", mcp.OwnerUser).print("hello\r\n")
-			session := connectHTTP(t, listen(t, newServer(t, mcp.Options{Terminals: f})).URL, version, nil)
+			f.add("pty-abc123", agenttools.OwnerUser).print("hello\r\n")
+			session := connectHTTP(t, listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)})).URL, version, nil)
 			if got := session.InitializeResult().ProtocolVersion; version < "2026" && got != version {
 				t.Errorf("version %s was negotiated", got)
 			}
@@ -111,7 +112,7 @@ const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"pro
 // A session of one principal is none for another, who may have learnt its id.
 func TestSessionsArePrincipals(t *testing.T) {
 	f := &fakeTerminals{}
-	a, b := listen(t, newServer(t, mcp.Options{Terminals: f})), listen(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+	a, b := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)})), listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	status, header, _ := post(t, a.URL, initialize)
 	id := header.Get("Mcp-Session-Id")
 	if status != 200 || id == "" {
@@ -134,7 +135,7 @@ func TestSessionsArePrincipals(t *testing.T) {
 }
 
 func TestBadHTTP(t *testing.T) {
-	srv := listen(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}, Sessions: 3}))
+	srv := listen(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{}), Sessions: 3}))
 	_, header, _ := post(t, srv.URL, initialize)
 	id := header.Get("Mcp-Session-Id")
 	for _, c := range []struct {
@@ -184,8 +185,8 @@ func TestVanishingHTTPClient(t *testing.T) {
 	for _, version := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(version, func(t *testing.T) {
 			f := &fakeTerminals{}
-			x := f.add("pty-a", mcp.OwnerUser)
-			srv := listen(t, newServer(t, mcp.Options{Terminals: f}))
+			x := f.add("pty-a", agenttools.OwnerUser)
+			srv := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f)}))
 			_, header, _ := post(t, srv.URL, initialize)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -233,8 +234,8 @@ func TestVanishingHTTPClient(t *testing.T) {
 // longest, but none with a request or a stream that is open.
 func TestSessionsMakeRoom(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
-	s := newServer(t, mcp.Options{Terminals: f, Sessions: 3})
+	x := f.add("pty-a", agenttools.OwnerUser)
+	s := newServer(t, mcp.Options{Tools: toolsOver(f), Sessions: 3})
 	srv := listen(t, s)
 	open := func() string {
 		t.Helper()
@@ -277,14 +278,14 @@ func TestSessionsMakeRoom(t *testing.T) {
 	if status, _, _ := post(t, srv.URL, initialize); status != http.StatusTooManyRequests {
 		t.Errorf("all are used: status %d", status)
 	}
-	x.exit(mcp.Exit{})
+	x.exit(agenttools.Exit{})
 	eventually(t, "there is room again", func() bool { status, _, _ := post(t, srv.URL, initialize); return status == 200 })
 	cancel()
 }
 
 // A silent session is forgotten in the end.
 func TestSessionIdle(t *testing.T) {
-	s := newServer(t, mcp.Options{Terminals: &fakeTerminals{}, SessionIdle: 50 * time.Millisecond})
+	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{}), SessionIdle: 50 * time.Millisecond})
 	post(t, listen(t, s).URL, initialize)
 	eventually(t, "the session is forgotten", s.Idle)
 }
@@ -293,8 +294,8 @@ func TestSessionIdle(t *testing.T) {
 // while, and counts as watching no more; one that listens stays.
 func TestSilentSubscribersAreForgotten(t *testing.T) {
 	f := &fakeTerminals{}
-	gone, listening := f.add("pty-a", mcp.OwnerUser), f.add("pty-b", mcp.OwnerUser)
-	url := listen(t, newServer(t, mcp.Options{Terminals: f, FollowIdle: 50 * time.Millisecond})).URL
+	gone, listening := f.add("pty-a", agenttools.OwnerUser), f.add("pty-b", agenttools.OwnerUser)
+	url := listen(t, newServer(t, mcp.Options{Tools: toolsOver(f), FollowIdle: 50 * time.Millisecond})).URL
 	subscribe := func(terminal string) (session string) {
 		t.Helper()
 		_, header, _ := post(t, url, initialize)
@@ -328,10 +329,10 @@ func TestSilentSubscribersAreForgotten(t *testing.T) {
 
 func TestResources(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.info.Title = "dev server"
 	x.print("\x1b[31mred\x1b[0m\r\n")
-	f.add("pty-b", mcp.OwnerAgent).exit(mcp.Exit{Code: 3})
+	f.add("pty-b", agenttools.OwnerAgent).exit(agenttools.Exit{Code: 3})
 	session := one(t, f)
 	list, err := session.ListResources(t.Context(), nil)
 	if err != nil {
@@ -366,9 +367,9 @@ func TestSubscribe(t *testing.T) {
 	for _, over := range slices.Concat([]string{"lines"}, eras) {
 		t.Run(over, func(t *testing.T) {
 			f := &fakeTerminals{}
-			x := f.add("pty-a", mcp.OwnerUser)
+			x := f.add("pty-a", agenttools.OwnerUser)
 			x.print("before\r\n")
-			s := newServer(t, mcp.Options{Terminals: f})
+			s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 			told := make(chan string, 100)
 			o := &sdk.ClientOptions{ResourceUpdatedHandler: func(_ context.Context, r *sdk.ResourceUpdatedNotificationRequest) { told <- r.Params.URI }}
 			var session *sdk.ClientSession
@@ -412,7 +413,7 @@ func TestSubscribe(t *testing.T) {
 			for len(told) > 0 {
 				<-told
 			}
-			x.exit(mcp.Exit{Code: 1})
+			x.exit(agenttools.Exit{Code: 1})
 			hears("the exit")
 			eventually(t, "the watch has ended", func() bool { return x.open() == 0 })
 		})
@@ -422,8 +423,8 @@ func TestSubscribe(t *testing.T) {
 // A session that ends leaves no watch behind.
 func TestSubscriptionEndsWithSession(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
-	s := newServer(t, mcp.Options{Terminals: f})
+	x := f.add("pty-a", agenttools.OwnerUser)
+	s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 	a, conn := dial(t, s, nil)
 	b := connect(t, s, nil)
 	for _, session := range []*sdk.ClientSession{a, b} {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -56,7 +57,7 @@ func bare(t *testing.T, s *mcp.Server, method, params string, check func(t *test
 func TestUndeclaredMethods(t *testing.T) {
 	for method, params := range map[string]string{"prompts/list": "", "prompts/get": `"name":"x"`, "logging/setLevel": `"level":"info"`} {
 		t.Run(method, func(t *testing.T) {
-			bare(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}), method, params, func(t *testing.T, answer string) {
+			bare(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}), method, params, func(t *testing.T, answer string) {
 				if !strings.Contains(answer, `"code":-32601`) {
 					t.Errorf("answered %s", answer)
 				}
@@ -68,8 +69,8 @@ func TestUndeclaredMethods(t *testing.T) {
 // A terminal that has printed nothing has an empty text, not none.
 func TestEmptyResource(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerUser)
-	bare(t, newServer(t, mcp.Options{Terminals: f}), "resources/read", `"uri":"terminal:///pty-a"`, func(t *testing.T, answer string) {
+	f.add("pty-a", agenttools.OwnerUser)
+	bare(t, newServer(t, mcp.Options{Tools: toolsOver(f)}), "resources/read", `"uri":"terminal:///pty-a"`, func(t *testing.T, answer string) {
 		for _, want := range []string{`"text":""`, `"uri":"terminal:///pty-a"`, `"mimeType":"text/plain"`, `"tether/cursor":0`, `"tether/untrusted":true`} {
 			if !strings.Contains(answer, want) {
 				t.Errorf("%s is missing in %s", want, answer)
@@ -82,7 +83,7 @@ func TestEmptyResource(t *testing.T) {
 // long say so to Claude Code, which cuts them otherwise.
 func TestLongAnswers(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))
+	f.add("pty-a", agenttools.OwnerUser).print(strings.Repeat("a line of a log\r\n", 10_000))
 	session := one(t, f)
 	for tool, args := range map[string]m{"read_terminal": {}, "wait_terminal": {"pattern": "log"}} {
 		args["terminalId"] = "pty-a"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // lines prints n numbered lines.
@@ -20,7 +20,7 @@ func lines(x *fakeTerminal, n int, format string) {
 
 func TestReadHistoryIsBounded(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	lines(x, 10_000, "line %05d of the output")
 	session := one(t, f)
 	r := read(t, session, m{"terminalId": "pty-a"})
@@ -34,7 +34,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 		t.Errorf("cursor %d, want %d", r.Cursor, x.Info().End)
 	}
 	// A line that is longer than all that may be returned is cut at a character.
-	y := f.add("pty-b", mcp.OwnerUser)
+	y := f.add("pty-b", agenttools.OwnerUser)
 	y.print(strings.Repeat("世", 50_000))
 	r = read(t, session, m{"terminalId": "pty-b"})
 	if len(r.History) > 64<<10 || len(r.History) < 64<<10-4 || !utf8.ValidString(r.History) || !r.Truncated {
@@ -46,7 +46,7 @@ func TestReadHistoryIsBounded(t *testing.T) {
 // where that begins, whatever was left out before the text.
 func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	lines(x, 10_000, "line %05d of the output")
 	end := x.Info().End
 	x.print("\x1b[3")
@@ -64,7 +64,7 @@ func TestCursorBeforeAnUnfinishedSequence(t *testing.T) {
 // Control sequences count for nothing: as much text as may be is returned.
 func TestReadLooksFurtherBackForText(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	noise := strings.Repeat("\x1b[38;2;1;2;3m", 20)
 	for i := range 1500 {
 		x.print(fmt.Sprintf("%sline %04d%s\r\n", noise, i, noise))
@@ -77,7 +77,7 @@ func TestReadLooksFurtherBackForText(t *testing.T) {
 
 func TestReadOptions(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.print("\x1b[1mbuild\x1b[0m started\r\nwarning: a\r\n10%\r50%\r100%\r\nWARNING: b\r\ndone\r\n$ ")
 	session := one(t, f)
 	for _, c := range []struct {
@@ -122,14 +122,14 @@ func TestReadOptions(t *testing.T) {
 
 func TestReadScreen(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.print("shell line\r\n\x1b[?1049h\x1b[2J\x1b[1;1H\x1b[7mtop\x1b[m\x1b[3;5HPID 7\x1b[5;2H")
 	session := one(t, f)
 	r := read(t, session, m{"terminalId": "pty-a", "format": "screen"})
 	if r.History != "top\n\n    PID 7" || r.Screen == nil || r.Screen.Cols != 80 || r.Screen.Rows != 24 || r.Screen.CursorCol != 1 || r.Screen.CursorRow != 4 {
 		t.Errorf("%+v, screen %+v", r, r.Screen)
 	}
-	x.add(mcp.Event{Resized: &[2]int{40, 10}})
+	x.add(agenttools.Event{Resized: &[2]int{40, 10}})
 	x.print("\x1b[1;1H\x1b[2Jsmall")
 	if r = read(t, session, m{"terminalId": "pty-a", "format": "screen"}); r.History != "small" || r.Screen.Cols != 40 || r.Screen.Rows != 10 {
 		t.Errorf("after a resize: %q on %+v", r.History, r.Screen)
@@ -140,7 +140,7 @@ func TestReadScreen(t *testing.T) {
 // half a character or sequence waits for its rest.
 func TestReadOn(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	session := one(t, f)
 	var got strings.Builder
 	cursor := int64(0)
@@ -159,7 +159,7 @@ func TestReadOn(t *testing.T) {
 
 func TestReadOnInPages(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	lines(x, 5000, "\x1b[3%dmline\x1b[0m with some more text\ttab")
 	session := one(t, f)
 	want := read(t, session, m{"terminalId": "pty-a", "maxBytes": 1 << 20}).History
@@ -184,7 +184,7 @@ func TestReadOnInPages(t *testing.T) {
 // A sequence that never ends must not keep a reader in its place for ever.
 func TestReadOnBehindEndlessSequence(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.print("a\r\n\x1b]0;" + strings.Repeat("x", 200_000))
 	session := one(t, f)
 	cursor, pages := int64(0), 0
@@ -199,7 +199,7 @@ func TestReadOnBehindEndlessSequence(t *testing.T) {
 
 func TestReadWhatIsGone(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	lines(x, 100, "line %02d")
 	x.drop(505) // in the middle of a line
 	session := one(t, f)
@@ -218,18 +218,18 @@ func TestReadWhatIsGone(t *testing.T) {
 
 func TestReadCommands(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	code := 1
 	x.print("$ ls\r\n")
 	start := x.Info().End
 	x.print("file\r\n")
-	x.finish(mcp.Command{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: x.Info().End})
+	x.finish(agenttools.Command{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: x.Info().End})
 	x.print("$ false\r\n")
 	middle := x.Info().End
-	x.finish(mcp.Command{N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle})
+	x.finish(agenttools.Command{N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle})
 	session := one(t, f)
 	all := read(t, session, m{"terminalId": "pty-a"})
-	want := []mcp.Command{{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: start + 6}, {N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle}}
+	want := []agenttools.Command{{N: 1, Line: "ls", ExitCode: new(int), Start: start, End: start + 6}, {N: 2, Line: "false", ExitCode: &code, Start: middle, End: middle}}
 	if d := cmp.Diff(want, all.Commands); d != "" {
 		t.Errorf("commands (-want +got):\n%s", d)
 	}
@@ -237,7 +237,7 @@ func TestReadCommands(t *testing.T) {
 		t.Errorf("since the first: %+v", r.Commands)
 	}
 	for i := range 100 {
-		x.finish(mcp.Command{N: 3 + i, Start: middle, End: middle})
+		x.finish(agenttools.Command{N: 3 + i, Start: middle, End: middle})
 	}
 	if r := read(t, session, m{"terminalId": "pty-a"}); len(r.Commands) != 50 || r.Commands[49].N != 102 {
 		t.Errorf("%d commands, the last %+v; want the newest 50", len(r.Commands), r.Commands[len(r.Commands)-1])
@@ -247,9 +247,9 @@ func TestReadCommands(t *testing.T) {
 // Crash text and exit code are there after the end.
 func TestReadAfterCrash(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerAgent)
+	x := f.add("pty-a", agenttools.OwnerAgent)
 	x.print("panic: oh no\r\ngoroutine 1 [running]:\r\n")
-	x.exit(mcp.Exit{Code: 2, Reason: "exited"})
+	x.exit(agenttools.Exit{Code: 2, Reason: "exited"})
 	r := read(t, one(t, f), m{"terminalId": "pty-a"})
 	if r.History != "panic: oh no\ngoroutine 1 [running]:\n" || !r.Exited || r.ExitCode == nil || *r.ExitCode != 2 || r.Reason != "exited" {
 		t.Errorf("%+v", r)

@@ -5,11 +5,12 @@ import (
 	"strings"
 	"testing"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
 // called is a fake terminal with a name, or a machine and a name.
-func (f *fakeTerminals) called(id, machine, name string, owner mcp.Owner) *fakeTerminal {
+func (f *fakeTerminals) called(id, machine, name string, owner agenttools.Owner) *fakeTerminal {
 	t := f.add(id, owner)
 	t.info.Machine, t.info.Name = machine, name
 	if machine != "" {
@@ -35,9 +36,9 @@ func TestToolsTakeNames(t *testing.T) {
 		} {
 			t.Run(c.tool+" "+ref, func(t *testing.T) {
 				f := &fakeTerminals{}
-				f.called("pty-a", "", "dev-server", mcp.OwnerAgent).print("hello\r\n")
-				f.called("pty-b", "", "other", mcp.OwnerAgent)
-				session := connect(t, newServer(t, mcp.Options{Terminals: f, Machine: "laptop"}), nil)
+				f.called("pty-a", "", "dev-server", agenttools.OwnerAgent).print("hello\r\n")
+				f.called("pty-b", "", "other", agenttools.OwnerAgent)
+				session := connect(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Machine: "laptop"})}), nil)
 				c.args["terminalId"] = ref
 				if got, isError := answer(t, session, c.tool, c.args); isError || !strings.Contains(got, c.want) {
 					t.Errorf("answered %s, want %s in it", got, c.want)
@@ -50,8 +51,8 @@ func TestToolsTakeNames(t *testing.T) {
 // A name that fits several terminals does nothing to any of them.
 func TestAmbiguousNames(t *testing.T) {
 	f := &fakeTerminals{}
-	f.called("pty-a", "", "npm", mcp.OwnerAgent)
-	f.called("pty-b", "", "npm", mcp.OwnerAgent)
+	f.called("pty-a", "", "npm", agenttools.OwnerAgent)
+	f.called("pty-b", "", "npm", agenttools.OwnerAgent)
 	session := one(t, f)
 	for tool, args := range map[string]m{"read_terminal": {}, "wait_terminal": {}, "write_terminal": {"input": "x"}, "signal_terminal": {"signal": "SIGINT"}, "promote_terminal": {}, "kill_terminal": {}} {
 		args["terminalId"] = "npm"
@@ -60,19 +61,19 @@ func TestAmbiguousNames(t *testing.T) {
 		}
 	}
 	for _, i := range f.List() {
-		if i.Exit != nil || i.Owner != mcp.OwnerAgent {
+		if i.Exit != nil || i.Owner != agenttools.OwnerAgent {
 			t.Errorf("something became of %+v", i)
 		}
 	}
-	f.all[0].exit(mcp.Exit{})
+	f.all[0].exit(agenttools.Exit{})
 	if got, _ := answer(t, session, "kill_terminal", m{"terminalId": "npm"}); !strings.Contains(got, "pty-b") {
 		t.Errorf("with one of them running: %s", got)
 	}
 }
 
 func TestResolve(t *testing.T) {
-	ended := &mcp.Exit{}
-	all := []mcp.Info{
+	ended := &agenttools.Exit{}
+	all := []agenttools.Info{
 		{ID: "pty-1", Machine: "laptop", Name: "laptop/dev"},
 		{ID: "pty-2", Machine: "box", Name: "box/dev"},
 		{ID: "pty-3", Machine: "box", Name: "box/laptop/dev"}, // another machine's name for its own
@@ -86,22 +87,22 @@ func TestResolve(t *testing.T) {
 		"pty-1": "pty-1", "laptop/dev": "pty-1", "box/dev": "pty-2", "box/laptop/dev": "pty-3", "build": "pty-5", "box/build": "pty-4", "old": "pty-6",
 		"box/pty-1": "pty-7", "[1mbold": "pty-8",
 	} {
-		if got, err := mcp.Resolve(all, "", ref); got != want || err != nil {
+		if got, err := agenttools.Resolve(all, "", ref); got != want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", ref, got, err, want)
 		}
 	}
 	for _, ref := range []string{"", "/", "de", "laptop", "laptop/", "/dev", "pty-", "LAPTOP/dev"} {
-		if got, err := mcp.Resolve(all, "", ref); !errors.Is(err, mcp.ErrNotFound) {
+		if got, err := agenttools.Resolve(all, "", ref); !errors.Is(err, agenttools.ErrNotFound) {
 			t.Errorf("%q: %s, %v", ref, got, err)
 		}
 	}
-	if _, err := mcp.Resolve(all, "", "dev"); err == nil || err.Error() != `"dev" matches 2 terminals: pty-1 (laptop/dev), pty-2 (box/dev); use an id` {
+	if _, err := agenttools.Resolve(all, "", "dev"); err == nil || err.Error() != `"dev" matches 2 terminals: pty-1 (laptop/dev), pty-2 (box/dev); use an id` {
 		t.Errorf("dev: %v", err)
 	}
 	for range 10 {
-		all = append(all, mcp.Info{ID: "pty-x", Machine: "box", Name: "box/dev"})
+		all = append(all, agenttools.Info{ID: "pty-x", Machine: "box", Name: "box/dev"})
 	}
-	if _, err := mcp.Resolve(all, "", "dev"); err == nil || !strings.Contains(err.Error(), "matches 12 terminals") || !strings.HasSuffix(err.Error(), " and 4 more; use an id") {
+	if _, err := agenttools.Resolve(all, "", "dev"); err == nil || !strings.Contains(err.Error(), "matches 12 terminals") || !strings.HasSuffix(err.Error(), " and 4 more; use an id") {
 		t.Errorf("many: %v", err)
 	}
 }

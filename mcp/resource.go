@@ -6,6 +6,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp/screen"
 )
 
@@ -32,7 +33,7 @@ func (s *Server) addResources() {
 func (s *Server) listResources() *sdk.ListResourcesResult {
 	out := &sdk.ListResourcesResult{Resources: []*sdk.Resource{}}
 	out.CacheScope = "private"
-	for _, i := range s.opts.Terminals.List() {
+	for _, i := range s.tools.Terminals().List() {
 		state := "running"
 		if i.Exit != nil {
 			state = "exited"
@@ -54,23 +55,23 @@ func (s *Server) listResources() *sdk.ListResourcesResult {
 
 // readResource is read_terminal without options.
 func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest) (answer *sdk.ReadResourceResult, err error) {
-	defer s.survived("resources/read", func() { answer, err = nil, errBug })
+	defer s.tools.Survive("resources/read", func() { answer, err = nil, agenttools.ErrBug })
 	id, ok := strings.CutPrefix(req.Params.URI, scheme)
 	if !ok {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	}
-	t, err := s.opts.Terminals.Open(id)
+	t, err := s.tools.Terminals().Open(id)
 	if err != nil {
 		return nil, sdk.ResourceNotFoundError(req.Params.URI)
 	}
-	r, err := query{since: -1, bytes: defaultBytes, format: formatText}.read(ctx, t)
+	r, err := agenttools.ReadNewest(ctx, t)
 	if err != nil {
 		return nil, err
 	}
 	contents := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: r.History, Meta: sdk.Meta{
 		metaUntrusted: true, "tether/cursor": r.Cursor, "tether/truncated": r.Truncated, "tether/exited": r.Exited,
 	}}
-	if r.exitFields != nil {
+	if r.ExitFields != nil {
 		contents.Meta["tether/exitCode"] = r.ExitCode
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{contents}}, nil

@@ -7,22 +7,16 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/agenttools"
 )
 
-// Options configures a Server. Terminals is required.
+// Options configures a Server. Tools is required.
 type Options struct {
-	Terminals Terminals
-	Version   string // of this program, shown to clients
-	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or
-	// each terminal has its own.
-	Machine string
-	// Loopback lets agents wait for a port or URL of this machine's loopback
-	// interface. It makes sense where the terminals run on this machine.
-	Loopback bool
-	// Sessions bounds the sessions at the same time, default 64, Waits the
-	// calls that wait, default 64.
+	Tools   *agenttools.Set // the server closes it
+	Version string          // of this program, shown to clients
+	// Sessions bounds the sessions at the same time, default 64.
 	Sessions int
-	Waits    int
 	// SessionIdle is how long a session over HTTP may be without a request under
 	// way before it is forgotten to make room, default 1 h. A client that comes
 	// back notices and begins anew. When there is no other room, it is shorter.
@@ -36,8 +30,6 @@ type Options struct {
 	// goroutines but not at the same time.
 	Extra func() []Extra
 	Guide string
-	// Bug, if not nil, is told of a bug that a call has met. It must not block for long.
-	Bug func(tool string, stack []byte)
 }
 
 // Server serves the sessions of one principal. It is safe for concurrent use.
@@ -46,15 +38,13 @@ type Options struct {
 // watches it; all have ended when Close returns.
 type Server struct {
 	opts     Options
-	control  Controller // nil if the principal may only read
-	tools    []tool
+	tools    *agenttools.Set
 	server   *sdk.Server
 	stateful *sdk.StreamableHTTPHandler // protocol versions with sessions
 	modern   *sdk.StreamableHTTPHandler // those without
 	requests requests
 	uses     uses
 	subs     subscriptions
-	waits    chan struct{} // a slot per wait
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -88,20 +78,16 @@ func New(o Options) *Server {
 	if o.Sessions == 0 {
 		o.Sessions = 64
 	}
-	if o.Waits == 0 {
-		o.Waits = 64
-	}
 	if o.SessionIdle == 0 {
 		o.SessionIdle = time.Hour
 	}
 	if o.FollowIdle == 0 {
 		o.FollowIdle = 5 * time.Minute
 	}
-	s := &Server{opts: o, waits: make(chan struct{}, o.Waits)}
-	s.control, _ = o.Terminals.(Controller)
+	s := &Server{opts: o, tools: o.Tools}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	guide := instructions
-	if s.control == nil {
+	if s.tools.ReadOnly() {
 		guide = readerInstructions
 	}
 	if o.Guide != "" {
@@ -132,6 +118,7 @@ func (s *Server) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
+	s.tools.Close()
 	for session := range s.server.Sessions() {
 		session.Close()
 	}

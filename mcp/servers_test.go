@@ -11,7 +11,7 @@ func TestServers(t *testing.T) {
 	s := mcp.Servers{Max: 2}
 	t.Cleanup(s.Close)
 	of := func(principal string) (*mcp.Server, error) {
-		return s.Of(principal, func() *mcp.Server { return newServer(t, mcp.Options{Terminals: &fakeTerminals{}}) })
+		return s.Of(principal, func() *mcp.Server { return newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}) })
 	}
 	one, err := of("one")
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -105,7 +106,7 @@ func TestBadLines(t *testing.T) {
 		{"10 MiB of nothing", strings.Repeat(" ", 10<<20), -32600, nil, "a message has more than 1048576 bytes"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+			client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 			go func() { // a pipe has no room
 				io.WriteString(client.conn, c.line+"\n\n \r\n"+listCall+"\n")
 			}()
@@ -125,7 +126,7 @@ func TestBadLines(t *testing.T) {
 
 // A notification is never answered, whatever is wrong with it.
 func TestBadNotifications(t *testing.T) {
-	client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	client.send(`{"jsonrpc":"2.0","method":"no/such"}`, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`,
 		`{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}`, `{"jsonrpc":"2.0","id":3,"result":{}}`, `{"jsonrpc":"2.0","id":4}`, listCall)
 	if m := client.receive(); m.ID != 7.0 || m.Error != nil {
@@ -136,7 +137,7 @@ func TestBadNotifications(t *testing.T) {
 // Before the handshake nothing is served but a ping.
 func TestNothingBeforeHandshake(t *testing.T) {
 	here, there := net.Pipe()
-	s := newServer(t, mcp.Options{Terminals: &fakeTerminals{}})
+	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), there) }()
 	c := &rawClient{t: t, conn: here, in: bufio.NewReader(here)}
@@ -162,8 +163,8 @@ func (h halfConn) Close() error { h.close(); return nil }
 // A script that pipes its requests in, and closes its side, gets its answers.
 func TestAnswersAfterEnd(t *testing.T) {
 	f := &fakeTerminals{killing: 100 * time.Millisecond}
-	f.add("pty-a", mcp.OwnerAgent)
-	s := newServer(t, mcp.Options{Terminals: f})
+	f.add("pty-a", agenttools.OwnerAgent)
+	s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 	requests := strings.Join([]string{
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
@@ -185,7 +186,7 @@ func TestAnswersAfterEnd(t *testing.T) {
 }
 
 func TestSessionsAreBounded(t *testing.T) {
-	s := newServer(t, mcp.Options{Terminals: &fakeTerminals{}, Sessions: 2})
+	s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{}), Sessions: 2})
 	connect(t, s, nil)
 	_, conn := dial(t, s, nil)
 	_, there := net.Pipe()
@@ -203,7 +204,7 @@ func TestSessionsAreBounded(t *testing.T) {
 // A client that sends and does not listen is not served without bound, and is
 // served when it listens.
 func TestFloodOfRequests(t *testing.T) {
-	client := raw(t, newServer(t, mcp.Options{Terminals: &fakeTerminals{}}))
+	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})}))
 	const n = 5000
 	var sent atomic.Int32
 	go func() {
@@ -233,8 +234,8 @@ func TestFloodOfRequests(t *testing.T) {
 // Close ends what waits.
 func TestCloseEndsSessions(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
-	s := mcp.New(mcp.Options{Terminals: f})
+	x := f.add("pty-a", agenttools.OwnerUser)
+	s := mcp.New(mcp.Options{Tools: toolsOver(f)})
 	client := raw(t, s)
 	client.send(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"terminal:///pty-a"}}`)
 	client.receive()
@@ -266,8 +267,8 @@ func FuzzLines(f *testing.F) {
 			t.Skip("it may wait for long, or end what follows")
 		}
 		terminals := &fakeTerminals{}
-		terminals.add("pty-a", mcp.OwnerAgent).print("out\r\n")
-		s := mcp.New(mcp.Options{Terminals: terminals})
+		terminals.add("pty-a", agenttools.OwnerAgent).print("out\r\n")
+		s := mcp.New(mcp.Options{Tools: toolsOver(terminals)})
 		defer s.Close()
 		client := raw(t, s)
 		go io.WriteString(client.conn, string(data)+"\n"+`{"jsonrpc":"2.0","id":"last","method":"ping"}`+"\n")

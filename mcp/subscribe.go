@@ -8,6 +8,8 @@ import (
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/agenttools"
 )
 
 const (
@@ -42,7 +44,7 @@ func (s *Server) subscribe(_ context.Context, req *sdk.SubscribeRequest) error {
 	if !ok {
 		return sdk.ResourceNotFoundError(uri)
 	}
-	t, err := s.opts.Terminals.Open(id)
+	t, err := s.tools.Terminals().Open(id)
 	if err != nil {
 		return sdk.ResourceNotFoundError(uri)
 	}
@@ -137,7 +139,7 @@ func (s *Server) endSilent(session *sdk.ServerSession, ended <-chan struct{}) {
 // watch tells the sessions when there is something new to read, and of the
 // exit. What comes while it tells, or before it may tell again, is one
 // notification.
-func (s *Server) watch(ctx context.Context, uri string, rd Reader) {
+func (s *Server) watch(ctx context.Context, uri string, rd agenttools.Reader) {
 	defer rd.Close()
 	buf := make([]byte, 32<<10)
 	for {

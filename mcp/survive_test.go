@@ -8,23 +8,25 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
 // broken panics where a terminal is asked for.
 type broken struct{ *fakeTerminals }
 
-func (broken) Open(string) (mcp.Terminal, error) { panic("canary: what a program printed") }
+func (broken) Open(string) (agenttools.Terminal, error) { panic("canary: what a program printed") }
 
 // A call that meets a bug ends alone: its session goes on, and the model is told no more than that.
 func TestABugIsSurvived(t *testing.T) {
 	var tool, stack string
 	f := &fakeTerminals{}
-	f.add("pty-1", mcp.OwnerAgent)
+	f.add("pty-1", agenttools.OwnerAgent)
 	extra := func() []mcp.Extra {
-		return []mcp.Extra{{Tool: mcp.Tool{Name: "extra"}, Call: func(context.Context, json.RawMessage) (string, error) { panic("canary") }}}
+		return []mcp.Extra{{Tool: agenttools.Tool{Name: "extra"}, Call: func(context.Context, json.RawMessage) (string, error) { panic("canary") }}}
 	}
-	s := newServer(t, mcp.Options{Terminals: broken{f}, Extra: extra, Bug: func(name string, at []byte) { tool, stack = name, string(at) }})
+	tools := agenttools.New(agenttools.Options{Terminals: broken{f}, Bug: func(name string, at []byte) { tool, stack = name, string(at) }})
+	s := newServer(t, mcp.Options{Tools: tools, Extra: extra})
 	session := connect(t, s, nil)
 	args := map[string]any{"terminalId": "pty-1"}
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "read_terminal", Arguments: args})
@@ -37,7 +39,7 @@ func TestABugIsSurvived(t *testing.T) {
 	if r, err = session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"}); err != nil || r.IsError {
 		t.Errorf("afterwards: %+v, %v", r, err)
 	}
-	if _, err := s.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`)); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
+	if _, err := tools.Call(t.Context(), "read_terminal", []byte(`{"terminalId": "pty-1"}`), nil); err == nil || !strings.Contains(err.Error(), "a bug in tether") {
 		t.Errorf("called without a session: %v", err)
 	}
 	if _, err := session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "terminal:///pty-1"}); err == nil || !strings.Contains(err.Error(), "a bug in tether") || tool != "resources/read" {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -23,8 +24,8 @@ func TestContract(t *testing.T) {
 		promoted = `{"id":"pty-xyz789","cwd":"/path/to/project","owner":"user","visible":true,"createdAt":1706234567890,"command":["npm","run","dev"]}`
 	)
 	f := &fakeTerminals{}
-	f.add("pty-abc123", mcp.OwnerUser).print("$ npm run dev\r\nServer started on port 3000\r\n")
-	f.add("pty-quiet", mcp.OwnerUser)
+	f.add("pty-abc123", agenttools.OwnerUser).print("$ npm run dev\r\nServer started on port 3000\r\n")
+	f.add("pty-quiet", agenttools.OwnerUser)
 	session := one(t, f)
 	for _, c := range []struct {
 		name, tool string
@@ -70,7 +71,7 @@ func TestContract(t *testing.T) {
 
 func TestKillOwn(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerAgent).print("out\r\n")
+	f.add("pty-a", agenttools.OwnerAgent).print("out\r\n")
 	session := one(t, f)
 	for range 2 { // idempotent
 		if got, _ := answer(t, session, "kill_terminal", m{"terminalId": "pty-a"}); got != `{"terminated":true,"id":"pty-a"}` {
@@ -89,7 +90,7 @@ func TestKillOwn(t *testing.T) {
 
 func TestWriteAndSignal(t *testing.T) {
 	f := &fakeTerminals{}
-	own := f.add("pty-a", mcp.OwnerAgent)
+	own := f.add("pty-a", agenttools.OwnerAgent)
 	own.print("$ ")
 	session := one(t, f)
 	var wrote struct {
@@ -105,7 +106,7 @@ func TestWriteAndSignal(t *testing.T) {
 	if own.signal != "SIGINT" {
 		t.Errorf("signal %q", own.signal)
 	}
-	own.exit(mcp.Exit{})
+	own.exit(agenttools.Exit{})
 	if got, isError := answer(t, session, "write_terminal", m{"terminalId": "pty-a", "input": "x"}); !isError || !strings.Contains(got, "has exited") {
 		t.Errorf("to one that has exited: %q", got)
 	}
@@ -113,7 +114,7 @@ func TestWriteAndSignal(t *testing.T) {
 
 func TestBadArguments(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerAgent)
+	f.add("pty-a", agenttools.OwnerAgent)
 	session := one(t, f)
 	long := strings.Repeat("x", 70_000)
 	for _, c := range []struct {
@@ -194,11 +195,11 @@ func TestToolsOffered(t *testing.T) {
 	if d := cmp.Diff(want, names(one(t, f))); d != "" {
 		t.Errorf("tools of a controller (-want +got):\n%s", d)
 	}
-	reader := connect(t, newServer(t, mcp.Options{Terminals: readOnly{f}}), nil)
+	reader := connect(t, newServer(t, mcp.Options{Tools: toolsOver(readOnly{f})}), nil)
 	if d := cmp.Diff([]string{"list_terminals", "read_terminal", "wait_terminal"}, names(reader)); d != "" {
 		t.Errorf("tools of a reader (-want +got):\n%s", d)
 	}
-	f.add("pty-a", mcp.OwnerUser)
+	f.add("pty-a", agenttools.OwnerUser)
 	if got, isError := answer(t, reader, "wait_terminal", m{"terminalId": "pty-a", "port": 80}); !isError || got != "port and url are not available here: the terminals run on another machine" {
 		t.Errorf("a port of another machine: %q", got)
 	}
@@ -208,10 +209,10 @@ func TestToolsOffered(t *testing.T) {
 // what they printed is marked.
 func TestMetadataIsClean(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	x.info.Title, x.info.Running, x.info.Cwd = "a\x1b[31m\u202eb\U000e0041", "ls\x07\n", "/tmp/\u200bx"
 	x.print("hi")
-	x.finish(mcp.Command{N: 1, Line: "echo \x1b]0;x\x07\u2066"})
+	x.finish(agenttools.Command{N: 1, Line: "echo \x1b]0;x\x07\u2066"})
 	session := one(t, f)
 	r, err := session.CallTool(t.Context(), &sdk.CallToolParams{Name: "list_terminals"})
 	if err != nil {
@@ -240,7 +241,7 @@ func TestMetadataIsClean(t *testing.T) {
 // changes nothing.
 func TestSessionsShareTerminals(t *testing.T) {
 	f := &fakeTerminals{}
-	s := newServer(t, mcp.Options{Terminals: f})
+	s := newServer(t, mcp.Options{Tools: toolsOver(f)})
 	a, b := connect(t, s, nil), connect(t, s, nil)
 	answer(t, a, "spawn_background_terminal", m{"cwd": "/", "command": []string{"x"}})
 	a.Close()
@@ -254,7 +255,7 @@ func TestSessionsShareTerminals(t *testing.T) {
 
 func TestKillThatTakesLong(t *testing.T) {
 	f := &fakeTerminals{killing: time.Millisecond}
-	f.add("pty-a", mcp.OwnerAgent)
+	f.add("pty-a", agenttools.OwnerAgent)
 	if got, isError := answer(t, one(t, f), "kill_terminal", m{"terminalId": "pty-a"}); isError {
 		t.Error(got)
 	}

@@ -14,6 +14,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"tether/agenttools"
 	"tether/mcp"
 )
 
@@ -93,19 +94,23 @@ func TestWait(t *testing.T) {
 		{"a line before an exit that has happened", func(x *fakeTerminal) { say("ready\r\n")(x); exits(0)(x) }, nil, m{"pattern": "ready"}, "pattern", 0, nil},
 		{"silence", say("old"), nil, m{"idleMs": 1500}, "idle", 1500 * time.Millisecond, nil},
 		{"silence after noise", say("old"), []func(*fakeTerminal){say("a"), say("b")}, m{"idleMs": 1500, "pattern": "never"}, "idle", 3500 * time.Millisecond, nil},
-		{"a command that runs", running("make"), []func(*fakeTerminal){say("cc\r\n"), finishes(mcp.Command{N: 1, Line: "make", ExitCode: &code})}, m{"command": true}, "command", 2 * time.Second,
+		{"a command that runs", running("make"), []func(*fakeTerminal){say("cc\r\n"), finishes(agenttools.Command{N: 1, Line: "make", ExitCode: &code})}, m{"command": true}, "command", 2 * time.Second,
 			func(r readAnswer) bool {
 				return r.Command != nil && r.Command.Line == "make" && *r.Command.ExitCode == 3
 			}},
-		{"no command runs", func(x *fakeTerminal) { say("$ ")(x); finishes(mcp.Command{N: 1, Line: "ls"})(x) }, nil, m{"command": true}, "command", 0,
+		{"no command runs", func(x *fakeTerminal) { say("$ ")(x); finishes(agenttools.Command{N: 1, Line: "ls"})(x) }, nil, m{"command": true}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" && r.Cursor == 2 }},
-		{"one that has finished since", func(x *fakeTerminal) { say("$ ")(x); finishes(mcp.Command{N: 1, Line: "ls"})(x); running("cat")(x) }, nil, m{"command": true, "since": 1}, "command", 0,
+		{"one that has finished since", func(x *fakeTerminal) {
+			say("$ ")(x)
+			finishes(agenttools.Command{N: 1, Line: "ls"})(x)
+			running("cat")(x)
+		}, nil, m{"command": true, "since": 1}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fakeTerminals{}
-				x := f.add("pty-a", mcp.OwnerUser)
+				x := f.add("pty-a", agenttools.OwnerUser)
 				if c.before != nil {
 					c.before(x)
 				}
@@ -139,9 +144,9 @@ func TestWait(t *testing.T) {
 func say(s string) func(*fakeTerminal) { return func(x *fakeTerminal) { x.print(s) } }
 func nop(*fakeTerminal)                {}
 func exits(code int) func(*fakeTerminal) {
-	return func(x *fakeTerminal) { x.exit(mcp.Exit{Code: code, Reason: "exited"}) }
+	return func(x *fakeTerminal) { x.exit(agenttools.Exit{Code: code, Reason: "exited"}) }
 }
-func finishes(c mcp.Command) func(*fakeTerminal) { return func(x *fakeTerminal) { x.finish(c) } }
+func finishes(c agenttools.Command) func(*fakeTerminal) { return func(x *fakeTerminal) { x.finish(c) } }
 func running(line string) func(*fakeTerminal) {
 	return func(x *fakeTerminal) {
 		x.mu.Lock()
@@ -153,7 +158,7 @@ func running(line string) func(*fakeTerminal) {
 // A flood does not make a wait miss its time or its line.
 func TestWaitInFlood(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerUser)
+	x := f.add("pty-a", agenttools.OwnerUser)
 	session := one(t, f)
 	var stop atomic.Bool
 	ended := make(chan struct{})
@@ -184,8 +189,8 @@ func TestWaitIsFreed(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &fakeTerminals{}
-			x := f.add("pty-a", mcp.OwnerUser)
-			session, conn := dial(t, newServer(t, mcp.Options{Terminals: f, Waits: 1}), nil)
+			x := f.add("pty-a", agenttools.OwnerUser)
+			session, conn := dial(t, newServer(t, mcp.Options{Tools: agenttools.New(agenttools.Options{Terminals: f, Waits: 1})}), nil)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)
@@ -207,9 +212,9 @@ func TestWaitIsFreed(t *testing.T) {
 func TestWaitTellsProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fakeTerminals{}
-		f.add("pty-a", mcp.OwnerUser)
+		f.add("pty-a", agenttools.OwnerUser)
 		var told atomic.Int32
-		session := connect(t, newServer(t, mcp.Options{Terminals: f}), &sdk.ClientOptions{
+		session := connect(t, newServer(t, mcp.Options{Tools: toolsOver(f)}), &sdk.ClientOptions{
 			ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 				if r.Params.ProgressToken == "mine" {
 					told.Add(1)
@@ -229,7 +234,7 @@ func TestWaitTellsProgress(t *testing.T) {
 
 func TestWaitForPort(t *testing.T) {
 	f := &fakeTerminals{}
-	x := f.add("pty-a", mcp.OwnerAgent)
+	x := f.add("pty-a", agenttools.OwnerAgent)
 	session := one(t, f)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -256,7 +261,7 @@ func TestWaitForPort(t *testing.T) {
 			t.Errorf("the port of %s: listener %q", owner, r.Listener)
 		}
 	}
-	x.exit(mcp.Exit{Code: 1})
+	x.exit(agenttools.Exit{Code: 1})
 	if r := wait(t, session, m{"port": 1}); r.Reason != "exit" {
 		t.Errorf("a program that exits without: %+v", r)
 	}
@@ -264,7 +269,7 @@ func TestWaitForPort(t *testing.T) {
 
 func TestWaitForURL(t *testing.T) {
 	f := &fakeTerminals{}
-	f.add("pty-a", mcp.OwnerAgent)
+	f.add("pty-a", agenttools.OwnerAgent)
 	session := one(t, f)
 	var status atomic.Int32
 	status.Store(503)

@@ -351,7 +351,7 @@ func TestScriptsAreBoundAtEachDoor(t *testing.T) {
 		policy.DoorAHP: func(w *world, dir string) error {
 			s := w.server.ToolsAt("lab", "s1", "ci")
 			defer s.Close()
-			_, err := s.Call(context.Background(), "spawn_background_terminal", json.RawMessage(`{"cwd":`+strconv.Quote(dir)+`,"command":["sh","x.sh"]}`))
+			_, err := s.Call(context.Background(), "spawn_background_terminal", json.RawMessage(`{"cwd":`+strconv.Quote(dir)+`,"command":["sh","x.sh"]}`), nil)
 			return err
 		},
 	} {

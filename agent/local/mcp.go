@@ -14,6 +14,7 @@ import (
 	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/mcp"
 	"tether/platform/proc"
 )
@@ -47,8 +48,9 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 		return nil, &Error{Code: CodeDenied, Message: fmt.Sprintf("%s is not an agent", actor)}
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
-		return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}, Version: s.opts.Version, Machine: s.opts.Machine, Loopback: true,
-			Bug: s.toolBug})
+		terminals := &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}
+		tools := agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Loopback: true, Bug: s.toolBug})
+		return mcp.New(mcp.Options{Tools: tools, Version: s.opts.Version})
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):
@@ -147,16 +149,17 @@ func (s *Server) toolBug(tool string, stack []byte) {
 // a paired host, under the same policy. What it starts is lent to the host at
 // once, it sees what is lent there and nothing else, and all it is told has
 // passed redaction. Nothing of this machine's loopback interface is offered. The
-// caller must Close the server, which ends what its calls wait for; the calls
-// also end with this one. named is the agent's name as the host says it, for people
+// caller must Close the set, which ends what its calls wait for; the calls
+// also end with this server. named is the agent's name as the host says it, for people
 // to read.
-func (s *Server) ToolsAt(host, session, named string) *mcp.Server {
+func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
-	return mcp.New(mcp.Options{Terminals: &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}, Version: s.opts.Version, Machine: s.opts.Machine, Bug: s.toolBug})
+	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}
+	return agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Bug: s.toolBug})
 }
 
 // redactInfo masks in a terminal's description what its output masks, too.
-func redactInfo(i *mcp.Info, rules *redact.Rules) {
+func redactInfo(i *agenttools.Info, rules *redact.Rules) {
 	i.Cwd, i.Running = rules.Redact(i.Cwd), rules.Redact(i.Running)
 	i.Name, i.Title = rules.Title(i.Name), rules.Title(i.Title)
 	command := make([]string, len(i.Command))

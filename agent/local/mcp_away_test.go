@@ -13,8 +13,8 @@ import (
 	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/internal/testkit"
-	"tether/mcp"
 )
 
 // secretValue is in the environment of every terminal that away's agents start.
@@ -41,7 +41,7 @@ func away(t *testing.T) *world {
 }
 
 // at are the tools of an agent in a session of the host "lab".
-func (w *world) at(session string) *mcp.Server {
+func (w *world) at(session string) *agenttools.Set {
 	w.t.Helper()
 	s := w.server.ToolsAt("lab", session, "")
 	w.t.Cleanup(s.Close)
@@ -49,7 +49,7 @@ func (w *world) at(session string) *mcp.Server {
 }
 
 // call calls a tool and fails the test if it fails.
-func call(t *testing.T, s *mcp.Server, tool string, in args) string {
+func call(t *testing.T, s *agenttools.Set, tool string, in args) string {
 	t.Helper()
 	raw, err := json.Marshal(in)
 	if err != nil {
@@ -57,15 +57,19 @@ func call(t *testing.T, s *mcp.Server, tool string, in args) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	text, err := s.Call(ctx, tool, raw)
+	r, err := s.Call(ctx, tool, raw, nil)
 	if err != nil {
 		t.Fatalf("%s %s: %v", tool, raw, err)
+	}
+	text, err := r.Text()
+	if err != nil {
+		t.Fatal(err)
 	}
 	return text
 }
 
 // spawnAway starts a terminal and returns its id.
-func (w *world) spawnAway(s *mcp.Server, command ...string) (string, *testkit.Child) {
+func (w *world) spawnAway(s *agenttools.Set, command ...string) (string, *testkit.Child) {
 	w.t.Helper()
 	var m meta
 	if err := json.Unmarshal([]byte(call(w.t, s, "spawn_background_terminal", args{"cwd": testkit.Abs("/tmp"), "command": command})), &m); err != nil {
@@ -126,7 +130,7 @@ func TestWhatAnAgentAtAHostDoesNotSee(t *testing.T) {
 			t.Errorf("%s is listed: %s", what, got)
 		}
 		for _, tool := range []string{"read_terminal", "wait_terminal"} {
-			if _, err := s.Call(t.Context(), tool, json.RawMessage(`{"terminalId":"`+hidden+`"}`)); err == nil || !strings.HasPrefix(err.Error(), "Terminal not found") {
+			if _, err := s.Call(t.Context(), tool, json.RawMessage(`{"terminalId":"`+hidden+`"}`), nil); err == nil || !strings.HasPrefix(err.Error(), "Terminal not found") {
 				t.Errorf("%s of %s: %v", tool, what, err)
 			}
 		}
@@ -135,10 +139,10 @@ func TestWhatAnAgentAtAHostDoesNotSee(t *testing.T) {
 			t.Errorf("%s was killed", what)
 		}
 	}
-	if _, err := s.Call(t.Context(), "write_terminal", json.RawMessage(`{"terminalId":"`+id+`","input":"x"}`)); err == nil || child.Typed() != "" {
+	if _, err := s.Call(t.Context(), "write_terminal", json.RawMessage(`{"terminalId":"`+id+`","input":"x"}`), nil); err == nil || child.Typed() != "" {
 		t.Errorf("typing: %v, typed %q", err, child.Typed())
 	}
-	if _, err := s.Call(t.Context(), "wait_terminal", json.RawMessage(`{"terminalId":"`+id+`","port":80}`)); err == nil {
+	if _, err := s.Call(t.Context(), "wait_terminal", json.RawMessage(`{"terminalId":"`+id+`","port":80}`), nil); err == nil {
 		t.Error("it may try ports of this machine")
 	}
 	h, err := w.pool.As(term.User).Find(id)
@@ -161,7 +165,7 @@ func TestWhatAnAgentAtAHostDoesNotSee(t *testing.T) {
 	if got := call(t, s, "list_terminals", nil); !strings.Contains(got, persons.ID) {
 		t.Errorf("what the person lends there is not listed: %s", got)
 	}
-	if _, err := s.Call(t.Context(), "kill_terminal", json.RawMessage(`{"terminalId":"`+persons.ID+`"}`)); err == nil || w.info(persons.ID).Exit != nil {
+	if _, err := s.Call(t.Context(), "kill_terminal", json.RawMessage(`{"terminalId":"`+persons.ID+`"}`), nil); err == nil || w.info(persons.ID).Exit != nil {
 		t.Errorf("kill of the person's: %v", err)
 	}
 }
@@ -178,7 +182,7 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	s := w.at("s1")
 	run := json.RawMessage(rooted(`{"cwd":"/tmp","command":["npm","test"]}`))
 	said := make(chan error, 1)
-	go func() { _, err := s.Call(t.Context(), "spawn_background_terminal", run); said <- err }()
+	go func() { _, err := s.Call(t.Context(), "spawn_background_terminal", run, nil); said <- err }()
 	var asked local.Approval
 	testkit.Eventually(t, patience, "the person is asked", func() bool {
 		all, err := w.client.Approvals(t.Context(), nil)
@@ -198,7 +202,7 @@ func TestAnAgentAtAHostIsAskedAbout(t *testing.T) {
 	if err := <-said; !errors.As(err, &refused) || refused.Code != policy.CodeRejected {
 		t.Errorf("after a no: %v", err)
 	}
-	if _, err := s.Call(t.Context(), "spawn_background_terminal", json.RawMessage(`{"cwd":"/tmp","command":["rm","x"]}`)); err == nil {
+	if _, err := s.Call(t.Context(), "spawn_background_terminal", json.RawMessage(`{"cwd":"/tmp","command":["rm","x"]}`), nil); err == nil {
 		t.Error("what is denied to all is allowed to it")
 	}
 }

@@ -5,17 +5,17 @@ import (
 	"errors"
 
 	"tether/agent/term"
-	"tether/mcp"
+	"tether/agenttools"
 )
 
-func mcpInfo(i term.Info) mcp.Info {
-	out := mcp.Info{
-		ID: string(i.ID), Cwd: i.Cwd, Owner: mcp.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
+func mcpInfo(i term.Info) agenttools.Info {
+	out := agenttools.Info{
+		ID: string(i.ID), Cwd: i.Cwd, Owner: agenttools.OwnerAgent, Visible: i.Visible, CreatedAt: i.Started,
 		Name: i.Name, Title: i.Title, Cols: int(i.Size.Cols), Rows: int(i.Size.Rows), Pid: i.Pid,
 		Detection: i.CommandDetection, Start: i.Bytes - i.Retained, End: i.Bytes,
 	}
 	if i.Owner == term.User {
-		out.Owner = mcp.OwnerUser
+		out.Owner = agenttools.OwnerUser
 	}
 	if i.Owner.Role == term.RoleAgent || i.Promoted {
 		out.Command = i.Command
@@ -24,7 +24,7 @@ func mcpInfo(i term.Info) mcp.Info {
 		out.Running = i.Running.Line
 	}
 	if i.Exit != nil {
-		out.Exit = &mcp.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, Reason: string(i.Exit.Reason), At: i.Exit.At}
+		out.Exit = &agenttools.Exit{Code: i.Exit.Code, Signal: i.Exit.Signal, Reason: string(i.Exit.Reason), At: i.Exit.At}
 	}
 	return out
 }
@@ -35,38 +35,38 @@ type mcpTerminal struct {
 	h  term.Handle
 }
 
-// Info implements mcp.Terminal.
-func (t mcpTerminal) Info() mcp.Info { return t.of.info(t.h) }
+// Info implements agenttools.Terminal.
+func (t mcpTerminal) Info() agenttools.Info { return t.of.info(t.h) }
 
-// Commands implements mcp.Terminal.
-func (t mcpTerminal) Commands() []mcp.Command {
+// Commands implements agenttools.Terminal.
+func (t mcpTerminal) Commands() []agenttools.Command {
 	all, err := t.h.Commands()
 	if err != nil {
 		return nil // it has become somebody else's
 	}
-	out := make([]mcp.Command, len(all))
+	out := make([]agenttools.Command, len(all))
 	for i, c := range all {
 		out[i] = t.command(c)
 	}
 	return out
 }
 
-func (t mcpTerminal) command(c term.Command) mcp.Command {
+func (t mcpTerminal) command(c term.Command) agenttools.Command {
 	if t.of.host != "" {
 		c.Line = t.h.Outward().Redact(c.Line)
 	}
 	return mcpCommand(c)
 }
 
-func mcpCommand(c term.Command) mcp.Command {
-	return mcp.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
+func mcpCommand(c term.Command) agenttools.Command {
+	return agenttools.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
 }
 
-// Read implements mcp.Terminal. The view is the one for screens: all that the
+// Read implements agenttools.Terminal. The view is the one for screens: all that the
 // child wrote except the shell's marks, under raw offsets; for an agent at a
 // host it is what leaves the machine. It never holds the child up: a model reads
 // when it likes.
-func (t mcpTerminal) Read(from int64) (mcp.Reader, error) {
+func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	view := term.ViewScreen
 	if t.of.host != "" {
 		view = term.ViewOutward
@@ -84,31 +84,31 @@ type mcpReader struct {
 	rd *term.Reader
 }
 
-// TryNext implements mcp.Reader.
-func (r mcpReader) TryNext(buf []byte) (mcp.Event, bool, error) {
+// TryNext implements agenttools.Reader.
+func (r mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
 	ev, ok, err := r.rd.TryNext(buf)
 	return r.event(ev, ok, err)
 }
 
-// Next implements mcp.Reader.
-func (r mcpReader) Next(ctx context.Context, buf []byte) (mcp.Event, error) {
+// Next implements agenttools.Reader.
+func (r mcpReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	ev, err := r.rd.Next(ctx, buf)
 	out, _, err := r.event(ev, err == nil, err)
 	return out, err
 }
 
-// Close implements mcp.Reader.
+// Close implements agenttools.Reader.
 func (r mcpReader) Close() { r.rd.Close() }
 
-func (r mcpReader) event(ev term.Event, ok bool, err error) (mcp.Event, bool, error) {
+func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, bool, error) {
 	var lagged *term.LaggedError
 	if errors.As(err, &lagged) {
-		return mcp.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
+		return agenttools.Event{Lost: lagged.Lost, Off: lagged.Raw}, true, nil
 	}
 	if !ok || err != nil {
-		return mcp.Event{}, false, err
+		return agenttools.Event{}, false, err
 	}
-	out := mcp.Event{Data: ev.Data, Off: ev.Raw}
+	out := agenttools.Event{Data: ev.Data, Off: ev.Raw}
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
 		case term.MarkCommandFinished:

@@ -8,7 +8,7 @@ import (
 
 	"tether/agent/policy"
 	"tether/agent/term"
-	"tether/mcp"
+	"tether/agenttools"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -23,17 +23,17 @@ type agentTerminals struct {
 	named  string // what the host calls it, for people to read
 }
 
-// List implements mcp.Terminals.
-func (a *agentTerminals) List() []mcp.Info {
-	var all []mcp.Info
+// List implements agenttools.Terminals.
+func (a *agentTerminals) List() []agenttools.Info {
+	var all []agenttools.Info
 	for _, h := range a.access.List() {
 		all = append(all, a.info(h))
 	}
 	return all
 }
 
-// Open implements mcp.Terminals.
-func (a *agentTerminals) Open(id string) (mcp.Terminal, error) {
+// Open implements agenttools.Terminals.
+func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	h, err := a.find(id)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (a *agentTerminals) Open(id string) (mcp.Terminal, error) {
 }
 
 // info is what the agent is told of a terminal.
-func (a *agentTerminals) info(h term.Handle) mcp.Info {
+func (a *agentTerminals) info(h term.Handle) agenttools.Info {
 	i := mcpInfo(h.Info())
 	if a.host != "" {
 		redactInfo(&i, h.Outward())
@@ -55,7 +55,7 @@ func (a *agentTerminals) info(h term.Handle) mcp.Info {
 func (a *agentTerminals) find(id string) (term.Handle, error) {
 	h, err := a.access.Terminal(term.ID(id))
 	if err != nil {
-		return term.Handle{}, mcp.ErrNotFound
+		return term.Handle{}, agenttools.ErrNotFound
 	}
 	return h, nil
 }
@@ -64,10 +64,10 @@ func (a *agentTerminals) find(id string) (term.Handle, error) {
 // wait for a key.
 var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
 
-// Spawn implements mcp.Controller.
-func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Info, error) {
+// Spawn implements agenttools.Controller.
+func (a *agentTerminals) Spawn(ctx context.Context, r agenttools.SpawnRequest) (agenttools.Info, error) {
 	if !filepath.IsAbs(r.Cwd) {
-		return mcp.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
+		return agenttools.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -88,24 +88,24 @@ func (a *agentTerminals) Spawn(ctx context.Context, r mcp.SpawnRequest) (mcp.Inf
 	}
 	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: a.door, Actor: a.access.Actor(), Named: a.named, Argv: r.Command, Cwd: cwd, Background: true, Again: true}, start)
 	if err != nil {
-		return mcp.Info{}, mcpError(err)
+		return agenttools.Info{}, mcpError(err)
 	}
 	return a.info(h), nil
 }
 
-// Promote implements mcp.Controller.
-func (a *agentTerminals) Promote(id string) (mcp.Info, error) {
+// Promote implements agenttools.Controller.
+func (a *agentTerminals) Promote(id string) (agenttools.Info, error) {
 	h, err := a.find(id)
 	if err == nil {
 		err = h.Promote()
 	}
 	if err != nil {
-		return mcp.Info{}, mcpError(err)
+		return agenttools.Info{}, mcpError(err)
 	}
 	return a.info(h), nil
 }
 
-// Kill implements mcp.Controller.
+// Kill implements agenttools.Controller.
 func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	h, err := a.find(id)
 	if err == nil {
@@ -114,7 +114,7 @@ func (a *agentTerminals) Kill(ctx context.Context, id string) error {
 	return mcpError(err)
 }
 
-// Write implements mcp.Controller.
+// Write implements agenttools.Controller.
 func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 	h, err := a.find(id)
 	if err == nil {
@@ -123,7 +123,7 @@ func (a *agentTerminals) Write(ctx context.Context, id string, p []byte) error {
 	return mcpError(err)
 }
 
-// Signal implements mcp.Controller.
+// Signal implements agenttools.Controller.
 func (a *agentTerminals) Signal(id, name string) error {
 	h, err := a.find(id)
 	if err == nil {
@@ -132,7 +132,7 @@ func (a *agentTerminals) Signal(id, name string) error {
 	return mcpError(err)
 }
 
-// Listens implements mcp.Locator.
+// Listens implements agenttools.Locator.
 func (a *agentTerminals) Listens(id string, port int) (yes, known bool) {
 	h, err := a.find(id)
 	if err != nil {
@@ -153,14 +153,14 @@ func mcpError(err error) error {
 	case errors.As(err, &refused):
 		return refused // its reason is meant for whoever asked
 	case errors.As(err, &denied):
-		return mcp.ErrDenied
+		return agenttools.ErrDenied
 	case errors.As(err, &failed) && failed.What == "directory":
 		return fmt.Errorf("cwd: %w", failed)
 	case errors.Is(err, term.ErrNotFound):
-		return mcp.ErrNotFound
+		return agenttools.ErrNotFound
 	case errors.Is(err, term.ErrExited):
-		return mcp.ErrExited
-	case errors.Is(err, mcp.ErrNotFound), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return agenttools.ErrExited
+	case errors.Is(err, agenttools.ErrNotFound), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	if e := errorFor(err); e.Hint != "" {

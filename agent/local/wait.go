@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tether/agent/term"
-	"tether/mcp"
+	"tether/agenttools"
 )
 
 // WaitOptions is what Wait waits for: the first of what is given. The exit ends
@@ -59,7 +59,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	seen := &agentTerminals{server: s, access: s.access(r)}
-	got, err := mcp.Wait(ctx, mcpTerminal{seen, h}, seen, req)
+	got, err := agenttools.Wait(ctx, mcpTerminal{seen, h}, seen, req)
 	switch {
 	case errors.Is(context.Cause(ctx), term.ErrClosed):
 		return term.ErrClosed // which a client asks the next daemon again
@@ -71,8 +71,8 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	return reply(w, waitedFrom(h.Info(), got))
 }
 
-func parseWait(q url.Values, i term.Info) (mcp.WaitRequest, error) {
-	req := mcp.WaitRequest{Pattern: q.Get("pattern"), URL: q.Get("url"), Command: q.Get("command") == "1", Since: -1}
+func parseWait(q url.Values, i term.Info) (agenttools.WaitRequest, error) {
+	req := agenttools.WaitRequest{Pattern: q.Get("pattern"), URL: q.Get("url"), Command: q.Get("command") == "1", Since: -1}
 	if q.Get("new") == "1" {
 		req.Since = i.Bytes
 	}
@@ -92,9 +92,9 @@ func parseWait(q url.Values, i term.Info) (mcp.WaitRequest, error) {
 	return req, nil
 }
 
-func waitedFrom(i term.Info, got mcp.WaitResult) Waited {
+func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
 	w := Waited{
-		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: got.Reason, ElapsedMs: got.Took.Milliseconds(), Line: got.Line,
+		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: string(got.Reason), ElapsedMs: got.ElapsedMs, Line: got.Line,
 		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor,
 	}
 	if c := got.Command; c != nil {

@@ -38,7 +38,8 @@ const layers = `
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	NONE < mcp/screen;
-	mcp/screen < mcp;
+	mcp/screen < agenttools;
+	agenttools < mcp;
 	agent/term, agent/policy, ahp/client < agent/uplink;
 	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/ring, internal/escape, internal/jsonspan < agent/acp;

@@ -1,21 +1,17 @@
-package mcp
+package agenttools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Bounds of a wait.
 const (
 	defaultWait = 30 * time.Second
 	maxWait     = 10 * time.Minute
-	// progressEvery is how often a client that asked for it hears that the
-	// wait goes on, so that it does not give up.
-	progressEvery = 5 * time.Second
 	// waitText bounds the output that comes with the answer, in bytes.
 	waitText = 8 << 10
 	maxLine  = 4 << 10 // bytes of the line that matched
@@ -38,10 +34,10 @@ type waitArgs struct {
 	TimeoutMs *int64 `json:"timeoutMs"`
 }
 
-// waitResult is the answer. Reason is one of those below.
-type waitResult struct {
+// WaitAnswer is the answer of wait_terminal and of Wait. Reason is one of those below.
+type WaitAnswer struct {
 	TerminalID string   `json:"terminalId"`
-	Reason     reason   `json:"reason"`
+	Reason     Reason   `json:"reason"`
 	ElapsedMs  int64    `json:"elapsedMs"`
 	Line       string   `json:"line,omitempty"`    // that matched the pattern
 	Command    *Command `json:"command,omitempty"` // that finished
@@ -53,36 +49,38 @@ type waitResult struct {
 	Cursor     int64    `json:"cursor"`
 	Exited     bool     `json:"exited"`
 	ExitReason string   `json:"exitReason,omitempty"` // exited, killed or timeout
-	*exitFields
+	*ExitFields
 }
 
-// reason says why a wait is over.
-type reason string
+// Reason says why a wait is over.
+type Reason string
 
+// What ends a wait.
 const (
-	reasonPattern reason = "pattern"
-	reasonExit    reason = "exit"
-	reasonIdle    reason = "idle"
-	reasonCommand reason = "command"
-	reasonPort    reason = "port"
-	reasonURL     reason = "url"
-	reasonTimeout reason = "timeout"
+	ReasonPattern Reason = "pattern"
+	ReasonExit    Reason = "exit"
+	ReasonIdle    Reason = "idle"
+	ReasonCommand Reason = "command"
+	ReasonPort    Reason = "port"
+	ReasonURL     Reason = "url"
+	ReasonTimeout Reason = "timeout"
 )
 
-func (r reason) Error() string { return string(r) }
+// Error implements error: a reason is the cause of the end of a context.
+func (r Reason) Error() string { return string(r) }
 
-func (s *Server) waitTool() tool {
+func (s *Set) waitTool() tool {
 	local, schema := "", ""
 	if s.opts.Loopback {
 		local = ", a TCP port of this machine open (port), an HTTP URL of this machine answered with 2xx (url)"
 		schema = `"port":{"type":"integer","minimum":1,"maximum":65535,"description":"until this TCP port of the loopback interface is open; listener in the answer says whether a program of this terminal has it"},` +
 			`"url":{"type":"string","description":"until this http or https URL of localhost answers with a status of 2xx"},`
 	}
-	return tool{
-		name: "wait_terminal", title: "Wait for a terminal",
-		description: "Wait until the first of these happens: a line of output matches (pattern), nothing is printed for a while (idleMs), the shell's command has finished (command)" + local +
+	return tool{Tool: Tool{
+		Name: "wait_terminal", Title: "Wait for a terminal",
+		Description: "Wait until the first of these happens: a line of output matches (pattern), nothing is printed for a while (idleMs), the shell's command has finished (command)" + local +
 			", or the program exits, which always ends the wait. Returns the reason, which is \"timeout\" after timeoutMs, and the last output. Better than polling read_terminal.",
-		schema: `{"type":"object","properties":{` + terminalSchema + `,` +
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` + terminalSchema + `,` +
 			`"pattern":{"type":"string","description":"regular expression (RE2) that a line must match; (?i) ignores case. A line counts when the program has ended it, or when it has stood unchanged for 200 ms"},` +
 			`"settleMs":{"type":"integer","minimum":0,"maximum":60000,"description":"with pattern: how long a line that may still change must stand, instead of 200 ms; 0 takes any line"},` +
 			`"exit":{"type":"boolean","description":"wait only for the exit; this is the default when nothing else is given"},` +
@@ -90,34 +88,33 @@ func (s *Server) waitTool() tool {
 			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since"},` + schema +
 			`"since":{"type":"integer","minimum":0,"description":"only look at output after this cursor; default: all there is"},` +
 			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most this long, default 30000"}},` +
-			`"required":["terminalId"],"additionalProperties":false}`,
-		hints: sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no()},
-		call: func(ctx context.Context, c call) (result, error) {
-			var in waitArgs
-			if err := c.decode(&in); err != nil {
-				return result{}, err
-			}
-			w, err := s.waitFor(&in)
-			if err != nil {
-				return result{}, err
-			}
-			select {
-			case s.waits <- struct{}{}:
-				defer func() { <-s.waits }()
-			default:
-				return result{}, fmt.Errorf("%d calls of wait_terminal are waiting, the maximum", cap(s.waits))
-			}
-			defer s.progress(ctx, c.req, "waiting")()
-			r, err := w.run(ctx)
-			if err != nil {
-				return result{}, about(in.TerminalID, err)
-			}
-			return result{text: r, untrusted: true}, nil
-		},
-	}
+			`"required":["terminalId"],"additionalProperties":false}`),
+		ReadOnly: true, Idempotent: true,
+	}, call: func(ctx context.Context, c call) (Result, error) {
+		var in waitArgs
+		if err := c.decode(&in); err != nil {
+			return Result{}, err
+		}
+		w, err := s.waitFor(&in)
+		if err != nil {
+			return Result{}, err
+		}
+		select {
+		case s.waits <- struct{}{}:
+			defer func() { <-s.waits }()
+		default:
+			return Result{}, fmt.Errorf("%d calls of wait_terminal are waiting, the maximum", cap(s.waits))
+		}
+		defer c.progress(ctx, "waiting")()
+		r, err := w.run(ctx)
+		if err != nil {
+			return Result{}, about(in.TerminalID, err)
+		}
+		return Result{Answer: r, Untrusted: true}, nil
+	}}
 }
 
-func (s *Server) waitFor(a *waitArgs) (*wait, error) {
+func (s *Set) waitFor(a *waitArgs) (*wait, error) {
 	w := &wait{since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command}
 	if err := s.resolve(&a.target); err != nil {
 		return nil, err
@@ -164,29 +161,4 @@ func optional(name string, v *int64, lo, hi int64, set func(int64)) error {
 	}
 	set(*v)
 	return nil
-}
-
-// progress tells the client from time to time that the call is alive. The
-// function it returns ends that.
-func (s *Server) progress(ctx context.Context, req *sdk.CallToolRequest, what string) func() {
-	token := req.Params.GetProgressToken()
-	if token == nil {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(progressEvery)
-		defer tick.Stop()
-		for n := 1.0; ; n++ {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-			_ = req.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: what})
-		}
-	}()
-	return func() { cancel(); <-ended }
 }

@@ -1,4 +1,4 @@
-package mcp
+package agenttools
 
 import (
 	"context"
@@ -22,14 +22,14 @@ type probe interface {
 	// try returns nil once it can.
 	try(context.Context) error
 	// why is the reason that ends the wait then.
-	why() reason
+	why() Reason
 	// tell adds what is known to the answer. It is called after the last try
 	// has ended.
-	tell(*waitResult)
+	tell(*WaitAnswer)
 }
 
 // addProbes makes what the call asks for.
-func (s *Server) addProbes(w *wait, a *waitArgs) error {
+func (s *Set) addProbes(w *wait, a *waitArgs) error {
 	if (a.Port != nil || a.URL != "") && !s.opts.Loopback {
 		return errors.New("port and url are not available here: the terminals run on another machine")
 	}
@@ -105,7 +105,7 @@ func (p *portProbe) try(ctx context.Context) error {
 	return conn.Close()
 }
 
-func (p *portProbe) why() reason { return reasonPort }
+func (p *portProbe) why() Reason { return ReasonPort }
 
 // Who listens on a port, as wait_terminal tells it: a server that is left over
 // from before may have the port that this one wanted.
@@ -114,7 +114,7 @@ const (
 	listenerOther = "another program"
 )
 
-func (p *portProbe) tell(r *waitResult) {
+func (p *portProbe) tell(r *WaitAnswer) {
 	p.mu.Lock()
 	r.Address = p.addr
 	p.mu.Unlock()
@@ -164,13 +164,13 @@ func (p *urlProbe) try(ctx context.Context) error {
 	return nil
 }
 
-func (p *urlProbe) why() reason { return reasonURL }
+func (p *urlProbe) why() Reason { return ReasonURL }
 
-func (p *urlProbe) tell(r *waitResult) {
+func (p *urlProbe) tell(r *WaitAnswer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	r.Status = p.status
-	if r.Reason == reasonTimeout {
+	if r.Reason == ReasonTimeout {
 		r.Detail = p.failed
 	}
 }

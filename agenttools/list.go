@@ -1,17 +1,16 @@
-package mcp
+package agenttools
 
 import (
 	"context"
+	"encoding/json"
 	"time"
-
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/mcp/screen"
 )
 
-// metadata is a terminal in the words of the tools. A terminal that runs has
+// Metadata is a terminal in the words of the tools. A terminal that runs has
 // the first six fields and no other.
-type metadata struct {
+type Metadata struct {
 	ID        string   `json:"id"`
 	Cwd       string   `json:"cwd"`
 	Owner     Owner    `json:"owner"`
@@ -21,11 +20,11 @@ type metadata struct {
 	Name      string   `json:"name,omitempty"`
 	Command   []string `json:"command,omitempty"`
 	Exited    bool     `json:"exited,omitempty"`
-	*exitFields
+	*ExitFields
 }
 
-// exitFields say how a terminal ended.
-type exitFields struct {
+// ExitFields say how a terminal ended.
+type ExitFields struct {
 	ExitCode int    `json:"exitCode"`
 	Signal   string `json:"signal,omitempty"`
 	Reason   string `json:"reason,omitempty"` // exited, killed or timeout
@@ -34,7 +33,7 @@ type exitFields struct {
 
 // details is what programs get beside.
 type details struct {
-	metadata
+	Metadata
 	Status  string `json:"status"` // running or exited
 	Name    string `json:"name"`
 	Title   string `json:"title"`
@@ -45,8 +44,8 @@ type details struct {
 	Cursor  int64  `json:"cursor"`            // offset of the end of the output
 }
 
-func metadataOf(i Info) metadata {
-	m := metadata{ID: i.ID, Cwd: screen.Clean(i.Cwd), Owner: i.Owner, Visible: i.Visible, CreatedAt: millis(i.CreatedAt), exitFields: exitOf(i)}
+func metadataOf(i Info) Metadata {
+	m := Metadata{ID: i.ID, Cwd: screen.Clean(i.Cwd), Owner: i.Owner, Visible: i.Visible, CreatedAt: millis(i.CreatedAt), ExitFields: exitOf(i)}
 	for _, arg := range i.Command {
 		m.Command = append(m.Command, screen.Clean(arg))
 	}
@@ -57,15 +56,15 @@ func metadataOf(i Info) metadata {
 	return m
 }
 
-func exitOf(i Info) *exitFields {
+func exitOf(i Info) *ExitFields {
 	if i.Exit == nil {
 		return nil
 	}
-	return &exitFields{ExitCode: i.Exit.Code, Signal: i.Exit.Signal, Reason: i.Exit.Reason, ExitedAt: millis(i.Exit.At)}
+	return &ExitFields{ExitCode: i.Exit.Code, Signal: i.Exit.Signal, Reason: i.Exit.Reason, ExitedAt: millis(i.Exit.At)}
 }
 
 func detailsOf(i Info) details {
-	d := details{metadata: metadataOf(i), Status: "running", Name: screen.Clean(i.Name), Title: screen.Clean(i.Title), Cols: i.Cols, Rows: i.Rows,
+	d := details{Metadata: metadataOf(i), Status: "running", Name: screen.Clean(i.Name), Title: screen.Clean(i.Title), Cols: i.Cols, Rows: i.Rows,
 		Pid: i.Pid, Running: screen.Clean(i.Running), Cursor: i.End}
 	if i.Exit != nil {
 		d.Status, d.Pid = "exited", 0
@@ -82,28 +81,27 @@ const (
 	listExit = " Terminals that have exited stay listed and readable for a while."
 )
 
-func (s *Server) listTool() tool {
+func (s *Set) listTool() tool {
 	about := listOwn
 	if s.control == nil {
 		about = listRead
 	}
-	return tool{
-		name: "list_terminals", title: "List terminals",
-		description: about + listExit,
-		schema:      `{"type":"object","properties":{},"additionalProperties":false}`,
-		hints:       sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true, OpenWorldHint: no()},
-		long:        true,
-		call: func(_ context.Context, c call) (result, error) {
-			if err := c.decode(&struct{}{}); err != nil {
-				return result{}, err
-			}
-			plain, all := []metadata{}, []details{}
-			for _, i := range s.opts.Terminals.List() {
-				plain, all = append(plain, metadataOf(i)), append(all, detailsOf(i))
-			}
-			return result{text: plain, structured: map[string]any{"terminals": all}, untrusted: true}, nil
-		},
-	}
+	return tool{Tool: Tool{
+		Name: "list_terminals", Title: "List terminals",
+		Description: about + listExit,
+		InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`),
+		ReadOnly:    true, Idempotent: true,
+		Long: true,
+	}, call: func(_ context.Context, c call) (Result, error) {
+		if err := c.decode(&struct{}{}); err != nil {
+			return Result{}, err
+		}
+		plain, all := []Metadata{}, []details{}
+		for _, i := range s.opts.Terminals.List() {
+			plain, all = append(plain, metadataOf(i)), append(all, detailsOf(i))
+		}
+		return Result{Answer: plain, Structured: map[string]any{"terminals": all}, Untrusted: true}, nil
+	}}
 }
 
 // cleanCommand is a command without what its line should not hold.

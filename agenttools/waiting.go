@@ -1,4 +1,4 @@
-package mcp
+package agenttools
 
 import (
 	"context"
@@ -23,7 +23,7 @@ type wait struct {
 	settle   time.Duration // how long a line that may still change must stand to match
 
 	began    time.Time
-	result   waitResult
+	result   WaitAnswer
 	screen   *screen.Screen
 	standing map[string]time.Time // lines that match and may still change, and since when they stand there
 }
@@ -31,7 +31,7 @@ type wait struct {
 // run waits. What ends it is the cause of its context, so that whoever notices
 // something first ends the one call that blocks. It returns ctx's error when
 // the caller is gone.
-func (w *wait) run(ctx context.Context) (*waitResult, error) {
+func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	w.began = time.Now()
 	i := w.terminal.Info()
 	w.screen = screen.New(i.Cols, i.Rows)
@@ -48,14 +48,14 @@ func (w *wait) run(ctx context.Context) (*waitResult, error) {
 			w.command = true // one without a line
 		} else {
 			w.result.Cursor = i.End
-			return w.done(reasonCommand, lastOf(all)), nil
+			return w.done(ReasonCommand, lastOf(all)), nil
 		}
 	}
 	if w.since < 0 {
 		w.since = i.End // for commands: those that finished before are over
 	}
 	inner, end := context.WithCancelCause(ctx)
-	timer := time.AfterFunc(w.timeout, func() { end(reasonTimeout) })
+	timer := time.AfterFunc(w.timeout, func() { end(ReasonTimeout) })
 	defer timer.Stop()
 	wait := w.startProbes(inner, end)
 	defer wait()
@@ -73,7 +73,7 @@ func lastOf(all []Command) *Command {
 
 // follow reads until something that was waited for is found or the context
 // ends. What was there when the wait began is looked at in any case.
-func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*waitResult, error) {
+func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reader) (*WaitAnswer, error) {
 	buf := make([]byte, 32<<10)
 	there := w.terminal.Info().End
 	var idle *time.Timer
@@ -84,7 +84,7 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 		ev, ok, err := rd.TryNext(buf)
 		if !ok && err == nil {
 			if idle == nil && w.idle > 0 { // all that was there was read
-				idle = time.AfterFunc(w.idle, func() { end(reasonIdle) })
+				idle = time.AfterFunc(w.idle, func() { end(ReasonIdle) })
 				defer idle.Stop()
 			}
 			ev, err = w.next(ctx, rd, buf)
@@ -96,7 +96,7 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 			}
 			continue
 		case errors.Is(err, io.EOF):
-			return w.done(reasonExit, nil), nil
+			return w.done(ReasonExit, nil), nil
 		case err != nil && ctx.Err() != nil:
 			return w.over(ctx)
 		case err != nil:
@@ -138,12 +138,12 @@ func (w *wait) next(ctx context.Context, rd Reader, buf []byte) (Event, error) {
 // over is the end of a wait whose context has ended: because of what was
 // waited for, or because nobody waits any more. Who looks for a shorter time than
 // a line must stand takes it as it is.
-func (w *wait) over(ctx context.Context) (*waitResult, error) {
-	var why reason
+func (w *wait) over(ctx context.Context) (*WaitAnswer, error) {
+	var why Reason
 	if !errors.As(context.Cause(ctx), &why) {
 		return nil, ctx.Err()
 	}
-	if why == reasonTimeout && w.timeout < w.settle && len(w.standing) > 0 {
+	if why == ReasonTimeout && w.timeout < w.settle && len(w.standing) > 0 {
 		if r := w.match(true); r != nil {
 			return r, nil
 		}
@@ -152,12 +152,12 @@ func (w *wait) over(ctx context.Context) (*waitResult, error) {
 }
 
 func isReason(err error) bool {
-	var why reason
+	var why Reason
 	return errors.As(err, &why)
 }
 
 // see looks at one event. The result is nil if it is not what was waited for.
-func (w *wait) see(ev Event) *waitResult {
+func (w *wait) see(ev Event) *WaitAnswer {
 	switch {
 	case ev.Exited:
 		if len(w.standing) > 0 {
@@ -165,12 +165,12 @@ func (w *wait) see(ev Event) *waitResult {
 				return r
 			}
 		}
-		return w.done(reasonExit, nil)
+		return w.done(ReasonExit, nil)
 	case ev.Resized != nil:
 		w.screen.Resize(ev.Resized[0], ev.Resized[1])
 	case ev.Finished != nil && w.command && ev.Off >= w.since:
 		c := cleanCommand(*ev.Finished)
-		return w.done(reasonCommand, &c)
+		return w.done(ReasonCommand, &c)
 	case len(ev.Data) > 0:
 		w.screen.Write(ev.Data)
 		if w.pattern != nil {
@@ -183,7 +183,7 @@ func (w *wait) see(ev Event) *waitResult {
 
 // match looks for the pattern in the lines that are there: in those that are final and those that have stood long enough; or in all,
 // since there will be no others.
-func (w *wait) match(all bool) *waitResult {
+func (w *wait) match(all bool) *WaitAnswer {
 	text, final := w.screen.Lines()
 	now, at := time.Now(), 0
 	standing := map[string]time.Time{}
@@ -200,7 +200,7 @@ func (w *wait) match(all bool) *waitResult {
 		if all || at <= final || now.Sub(since) >= w.settle {
 			w.result.Line = line[:min(len(line), maxLine)]
 			w.result.Line = strings.ToValidUTF8(w.result.Line, "")
-			return w.done(reasonPattern, nil)
+			return w.done(ReasonPattern, nil)
 		}
 		standing[line] = since
 	}
@@ -215,7 +215,7 @@ func (w *wait) bound() {
 }
 
 // done fills in the answer.
-func (w *wait) done(why reason, c *Command) *waitResult {
+func (w *wait) done(why Reason, c *Command) *WaitAnswer {
 	r := &w.result
 	r.Reason, r.Command, r.ElapsedMs = why, c, time.Since(w.began).Milliseconds()
 	r.Cursor -= int64(w.screen.Pending())
@@ -227,7 +227,7 @@ func (w *wait) done(why reason, c *Command) *waitResult {
 		p.tell(r)
 	}
 	i := w.terminal.Info()
-	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
+	r.Exited, r.ExitFields = i.Exit != nil, exitOf(i)
 	if i.Exit != nil {
 		r.ExitReason = i.Exit.Reason // whose own name is taken
 	}

@@ -1,4 +1,4 @@
-package mcp
+package agenttools
 
 import (
 	"bytes"
@@ -63,10 +63,15 @@ func pattern(name, expr string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
+// ReadNewest is read_terminal without options: the newest 64 KB as text.
+func ReadNewest(ctx context.Context, t Terminal) (*ReadAnswer, error) {
+	return query{since: -1, bytes: defaultBytes, format: formatText}.read(ctx, t)
+}
+
 // read answers the query.
-func (q query) read(ctx context.Context, t Terminal) (*readResult, error) {
+func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 	i := t.Info()
-	r := &readResult{TerminalID: i.ID}
+	r := &ReadAnswer{TerminalID: i.ID}
 	var begin int64
 	var err error
 	switch {
@@ -83,7 +88,7 @@ func (q query) read(ctx context.Context, t Terminal) (*readResult, error) {
 		return nil, err
 	}
 	i = t.Info() // the exit, if it was among what was read
-	r.Exited, r.exitFields = i.Exit != nil, exitOf(i)
+	r.Exited, r.ExitFields = i.Exit != nil, exitOf(i)
 	for _, c := range t.Commands() {
 		if c.End >= begin && c.Start <= r.Cursor && !(c.End == begin && c.Start < begin) {
 			r.Commands = append(r.Commands, cleanCommand(c))
@@ -94,7 +99,7 @@ func (q query) read(ctx context.Context, t Terminal) (*readResult, error) {
 }
 
 // readScreen shows what the screen shows.
-func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	from := max(i.Start, i.End-maxWindow)
 	c, err := take(ctx, t, from, maxWindow+minBuffer)
 	if err != nil {
@@ -107,7 +112,7 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *readResult
 	if err != nil {
 		return 0, err
 	}
-	r.Screen = &screenSize{}
+	r.Screen = &ScreenSize{}
 	r.Screen.Cols, r.Screen.Rows = s.Size()
 	r.Screen.CursorCol, r.Screen.CursorRow = s.Cursor()
 	r.History, r.Truncated = q.choose(s.Text())
@@ -116,7 +121,7 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *readResult
 }
 
 // readOn goes on from since.
-func (q query) readOn(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	limit := q.bytes
 	if q.grep != nil || q.tail > 0 {
 		limit = maxWindow
@@ -170,7 +175,7 @@ func (q query) render(ctx context.Context, t Terminal, i Info, c *capture) (stri
 
 // readNewest reads the end of what is there. Control sequences make the output
 // longer than its text, so it looks further back until that is enough.
-func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *readResult) (int64, error) {
+func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
 	window := int64(2 * q.bytes)
 	if q.tail > 0 {
 		window = min(window, int64(q.tail)*256)

@@ -1,4 +1,4 @@
-package mcp
+package agenttools
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ const maxCandidates = 8
 
 // resolve checks the terminal that a call names and replaces a name by its id. What fits none stays as it is: each tool has its own
 // answer to that.
-func (s *Server) resolve(t *target) error {
+func (s *Set) resolve(t *target) error {
 	if err := t.check(); err != nil {
 		return err
 	}

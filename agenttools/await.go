@@ -1,4 +1,4 @@
-package mcp
+package agenttools
 
 import (
 	"cmp"
@@ -19,55 +19,34 @@ type WaitRequest struct {
 	Timeout time.Duration // 0 means none
 }
 
-// WaitResult says what has come.
-type WaitResult struct {
-	Reason   string        // pattern, idle, command, port, url, exit or timeout
-	Took     time.Duration // from the call to the answer
-	Line     string        // that matched
-	Command  *Command      // that finished
-	Address  string        // that the port was open at
-	Listener string        // "this terminal" or "another program", where that is known
-	Status   int           // of HTTP, of the last answer of the URL; 0 if there was none
-	Detail   string        // why the URL did not answer with 2xx, after a timeout
-	History  string        // the last of the output that was looked at, rendered
-	Cursor   int64         // raw offset up to which output was looked at
-}
-
 // never is longer than anybody waits.
 const never = 365 * 24 * time.Hour
 
 // Wait is wait_terminal for a door beside MCP: it waits in the same way. Its
 // own errors are ctx's and those of a request that makes no sense. locator may be
 // nil.
-func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (WaitResult, error) {
+func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
 	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {
 		w.timeout = never
 	}
 	var err error
 	if w.pattern, err = pattern("pattern", r.Pattern); err != nil {
-		return WaitResult{}, err
+		return nil, err
 	}
 	if r.Port != 0 {
 		if err := inRange("port", int64(r.Port), 1, 65535); err != nil {
-			return WaitResult{}, err
+			return nil, err
 		}
 		w.probes = append(w.probes, &portProbe{id: t.Info().ID, port: r.Port, locator: locator})
 	}
 	if r.URL != "" {
 		if err := w.addURL(r.URL); err != nil {
-			return WaitResult{}, err
+			return nil, err
 		}
 	}
 	if err := w.ready(); err != nil {
-		return WaitResult{}, err
+		return nil, err
 	}
-	got, err := w.run(ctx)
-	if err != nil {
-		return WaitResult{}, err
-	}
-	return WaitResult{
-		Reason: string(got.Reason), Took: time.Duration(got.ElapsedMs) * time.Millisecond, Line: got.Line, Command: got.Command,
-		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, History: got.History, Cursor: got.Cursor,
-	}, nil
+	return w.run(ctx)
 }

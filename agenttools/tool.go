@@ -1,0 +1,261 @@
+package agenttools
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// Options configures a Set. Terminals is required.
+type Options struct {
+	Terminals Terminals
+	// Machine is the name of the machine that all terminals are on, for calls that name one as machine/name; "" if it is not known or
+	// each terminal has its own.
+	Machine string
+	// Loopback lets agents wait for a port or URL of this machine's loopback
+	// interface. It makes sense where the terminals run on this machine.
+	Loopback bool
+	// Waits bounds the calls that wait at the same time, default 64.
+	Waits int
+	// Bug, if not nil, is told of a bug that a call has met. It must not block for long.
+	Bug func(tool string, stack []byte)
+}
+
+// Set is the tools of one principal. It is safe for concurrent use.
+type Set struct {
+	opts    Options
+	control Controller // nil if the principal may only read
+	tools   []tool
+	waits   chan struct{} // a slot per wait
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+}
+
+// New returns the tools that a principal may use: those that change something only if Options.Terminals is a Controller.
+func New(o Options) *Set {
+	if o.Waits == 0 {
+		o.Waits = 64
+	}
+	s := &Set{opts: o, waits: make(chan struct{}, o.Waits)}
+	s.control, _ = o.Terminals.(Controller)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool()}
+	if s.control != nil {
+		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
+	}
+	return s
+}
+
+// Close ends the calls under way. It does not wait for them.
+func (s *Set) Close() { s.cancel() }
+
+// Terminals returns Options.Terminals.
+func (s *Set) Terminals() Terminals { return s.opts.Terminals }
+
+// ReadOnly reports whether no tool changes anything.
+func (s *Set) ReadOnly() bool { return s.control == nil }
+
+// Tool is the description of a tool for those who may call it.
+type Tool struct {
+	Name, Title, Description string
+	InputSchema              json.RawMessage // a JSON Schema, of an object
+	ReadOnly                 bool            // it changes nothing
+	Destructive              bool            // it may end or overwrite something; only if it is not ReadOnly
+	Idempotent               bool            // calling it again changes nothing more
+	OpenWorld                bool            // it reaches beyond the terminals
+	Long                     bool            // its answer may have more than 50 KB
+}
+
+// tool is one tool with what a call does. The error's text is for the model.
+type tool struct {
+	Tool
+	call func(ctx context.Context, c call) (Result, error)
+}
+
+// call is one call of a tool.
+type call struct {
+	args     json.RawMessage
+	progress Progress
+}
+
+// Progress tells the caller from time to time that a call is alive, and what it is doing, until stop is called.
+type Progress func(ctx context.Context, what string) (stop func())
+
+// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, Spawned, Promoted, Killed, Written or Signaled, by
+// the tool that was called.
+type Result struct {
+	Answer     any
+	Structured any  // more, for programs; nil if Answer is all there is
+	Untrusted  bool // it holds output of programs
+}
+
+// Text returns the answer as the JSON that models get: <, > and & stay as they are.
+func (r Result) Text() (string, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(r.Answer)
+	return strings.TrimSuffix(b.String(), "\n"), err
+}
+
+// Tools returns the tools that the principal may use.
+func (s *Set) Tools() []Tool {
+	var all []Tool
+	for _, t := range s.tools {
+		all = append(all, t.Tool)
+	}
+	return all
+}
+
+// Call calls a tool. args is a JSON object, or nothing; progress may be nil. It blocks for as long as the tool does, until ctx or the set
+// ends. The error's text is for the model. A call that meets a bug ends alone with ErrBug.
+func (s *Set) Call(ctx context.Context, name string, args json.RawMessage, progress Progress) (r Result, err error) {
+	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.Name == name })
+	if i < 0 {
+		return Result{}, fmt.Errorf("no such tool: %.40q", name)
+	}
+	if progress == nil {
+		progress = func(context.Context, string) func() { return func() {} }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ctx, cancel)()
+	defer s.Survive(name, func() { r, err = Result{}, ErrBug })
+	return s.tools[i].call(ctx, call{args, progress})
+}
+
+// ErrBug is the answer to a call that has met a bug of ours.
+var ErrBug = errors.New("this call ran into a bug in tether and did nothing more; tether's log has the details")
+
+// Survive is to be deferred by a call: if that panics, Survive tells Options.Bug and calls instead, which sets the call's answer. Calls
+// read output of any program, in a process that others depend on.
+func (s *Set) Survive(tool string, instead func()) {
+	if recover() == nil {
+		return
+	}
+	if s.opts.Bug != nil {
+		s.opts.Bug(tool, debug.Stack())
+	}
+	instead()
+}
+
+func (c call) decode(into any) error { return Decode(c.args, into) }
+
+// Decode reads the arguments of a call into a struct and says what is wrong
+// with them in words that a model can act on. No arguments are an empty object.
+func Decode(args json.RawMessage, into any) error {
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return fmt.Errorf("the arguments must be an object, not %s", wrong.Value)
+	case errors.As(err, &wrong):
+		name := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:] // without the embedded struct's
+		return fmt.Errorf("%s must be %s, not %s", name, kindOf(wrong.Type), wrong.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return fmt.Errorf("unknown argument %s; known arguments: %s", name, strings.Join(fields(into), ", "))
+	}
+	return fmt.Errorf("arguments: %w", err)
+}
+
+func kindOf(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list of strings"
+	case reflect.Int, reflect.Int64:
+		return "a whole number"
+	}
+	return "a " + t.Kind().String()
+}
+
+// fields are the arguments that a struct takes.
+func fields(of any) []string {
+	var names []string
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(of).Elem()) {
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return []string{"none"}
+	}
+	return names
+}
+
+// target is the argument that most tools have: an id or a name, and after resolve an id.
+type target struct {
+	TerminalID string `json:"terminalId"`
+}
+
+// terminalSchema describes it.
+const terminalSchema = `"terminalId":{"type":"string","description":"id or name from list_terminals, such as pty-abc123 or dev-server"}`
+
+const targetSchema = `{"type":"object","properties":{` + terminalSchema + `},"required":["terminalId"],"additionalProperties":false}`
+
+func (t target) check() error {
+	if t.TerminalID == "" {
+		return errors.New("terminalId is missing; list_terminals lists the terminals")
+	}
+	return nil
+}
+
+// decodeTarget decodes the arguments of a tool that takes nothing but a terminal.
+func (s *Set) decodeTarget(c call, in *target) error {
+	if err := c.decode(in); err != nil {
+		return err
+	}
+	return s.resolve(in)
+}
+
+// said is an error in the words of the tools' contract, which are sentences.
+type said string
+
+func (s said) Error() string { return string(s) }
+
+// about is an error of a terminal in the tools' words.
+func about(id string, err error) error {
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return said(fmt.Sprintf("Terminal not found: %.60q; list_terminals lists them", id))
+	case errors.Is(err, ErrExited):
+		return fmt.Errorf("terminal %s has exited; read_terminal shows what it printed", id)
+	}
+	return err
+}
+
+// inRange says what is wrong with a number, if anything.
+func inRange(name string, v, lo, hi int64) error {
+	if v < lo || v > hi {
+		return fmt.Errorf("%s %d is out of range, it must be %d to %d", name, v, lo, hi)
+	}
+	return nil
+}
+
+func oneOf(name, v string, words ...string) error {
+	if !slices.Contains(words, v) {
+		return fmt.Errorf("%s %.40q must be one of %s", name, v, strings.Join(words, ", "))
+	}
+	return nil
+}
