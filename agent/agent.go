@@ -56,9 +56,11 @@ type Config struct {
 	// error Notify shows the text instead.
 	AskDesktop func(ctx context.Context, title, body string, buttons []notify.Button, trust func(pid int) error) (string, error)
 	// Holder starts the process that each terminal gets, so that it outlives
-	// this one. The zero value means that terminals run in this process;
-	// NoHolders says then why, for status.
-	Holder    Program
+	// this one. The zero value means that terminals run in this process.
+	Holder Program
+	// NoHolders says why the person's terminals run in this process, for status;
+	// "" if they do not. Agents' get a holder all the same where there is a Holder,
+	// so that what they leave behind stays theirs.
 	NoHolders string
 	// Replace waits for the end of a daemon that was asked to hand over.
 	Replace bool
@@ -248,7 +250,10 @@ func (a *Agent) openPool(ctx context.Context) {
 	opts, err := holderOptions(a.cfg.Dirs)
 	if err != nil {
 		a.log.Error().Err(err).Msg("no holders")
-		a.degraded.report(holderCause, fmt.Sprintf("terminals end with the daemon: %v", err))
+		a.degraded.report(holderCause, fmt.Sprintf("terminals end with the daemon, and agents start none: %v", err))
+		if o.Start == nil {
+			o.Start = startWithout(err)
+		}
 		a.pool = term.NewPool(o)
 		return
 	}
@@ -256,6 +261,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	a.holders = &holders{
 		opts:    opts,
 		scripts: scriptsDir(a.cfg.Dirs), logBytes: o.LogBytes, stall: o.Stall, keepFor: max(o.KeepFor, leastKeep), log: &a.log, report: a.degraded.report, adopted: a.adopted,
+		agentsOnly: a.cfg.NoHolders != "",
 	}
 	if o.Start == nil {
 		o.Start = a.holders.start

@@ -80,18 +80,23 @@ type holders struct {
 	logBytes int
 	stall    time.Duration
 	keepFor  time.Duration // an exit without a daemon
-	log      *zerolog.Logger
-	report   func(cause, text string)
-	adopted  func(term.ID) // called for each terminal that was taken up
+	// agentsOnly leaves the person's terminals in this process.
+	agentsOnly bool
+	log        *zerolog.Logger
+	report     func(cause, text string)
+	adopted    func(term.ID) // called for each terminal that was taken up
 
 	pool *term.Pool      // set before adopt
 	ctx  context.Context // of adopt
 	wg   sync.WaitGroup
 }
 
-// start starts a terminal in a holder, or, when there can be none, in this
-// process.
+// start starts a terminal in a holder, or, when there can be none, the person's
+// in this process.
 func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
+	if s.agentsOnly && !holder.IsAgents(c.Env) {
+		return pty.Start(c)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
 	defer cancel()
 	client, err := holder.Spawn(ctx, s.opts, holder.Spec{
@@ -107,8 +112,20 @@ func (s *holders) start(id term.ID, c pty.Command) (term.PTY, error) {
 		return nil, err
 	}
 	s.log.Warn().Err(err).Str("terminal", string(id)).Msg("no holder; it ends with the daemon")
-	s.report(holderCause, fmt.Sprintf("new terminals end with the daemon, since a holder could not be started: %v", err))
-	return pty.Start(c)
+	s.report(holderCause, fmt.Sprintf("new terminals end with the daemon, and agents start none, since a holder could not be started: %v", err))
+	return startWithout(err)(id, c)
+}
+
+// startWithout starts terminals in this process, since no holder can be started.
+// It refuses agents' where only a holder would know what they leave behind: that
+// would count as the person's.
+func startWithout(why error) func(term.ID, pty.Command) (term.PTY, error) {
+	return func(_ term.ID, c pty.Command) (term.PTY, error) {
+		if proc.KeepsOrphans && holder.IsAgents(c.Env) {
+			return nil, fmt.Errorf("an agent's terminal needs a holder, a process that keeps what it leaves behind, and none could be started: %w; tether doctor says more", why)
+		}
+		return pty.Start(c)
+	}
 }
 
 // held is a terminal's connection to its holder.

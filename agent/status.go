@@ -24,8 +24,9 @@ func (a *Agent) Status() local.Status {
 	if proc.Root() {
 		s.Root = &local.Root{Lends: a.settings.Lend.AsRoot}
 	}
+	s.Holders.Off = a.cfg.NoHolders
 	if a.holders == nil {
-		s.Holders.Off = cmp.Or(a.cfg.NoHolders, "this daemon was started without")
+		s.Holders.Off = cmp.Or(s.Holders.Off, "this daemon was started without")
 	}
 	if address := a.tcp.Load(); address != nil {
 		s.TCP = *address

@@ -95,7 +95,7 @@ func open(o Options, s Spec) (*holder, *ipc.Listener, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	adopts := isAgents(s.Command.Env) && proc.AdoptOrphans() == nil
+	adopts := IsAgents(s.Command.Env) && proc.AdoptOrphans() == nil
 	door := sync.OnceValue(func() error {
 		if adopts {
 			return socket.Leave() // the lock is for EndStaying

@@ -20,8 +20,8 @@ import (
 // with the agent's mark. On Windows nothing leaves the agent's job, and the
 // holder keeps that job's name.
 
-// isAgents reports whether an environment is that of an agent's terminal.
-func isAgents(environ []string) bool {
+// IsAgents reports whether an environment, as NAME=value, is that of an agent's terminal.
+func IsAgents(environ []string) bool {
 	return slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, proc.AgentVar+"=") })
 }
 

@@ -219,7 +219,7 @@ type Degraded struct {
 type Holders struct {
 	Alive    int    `json:"alive"`
 	InDaemon int    `json:"in_daemon"`     // terminals without a holder; they end with the daemon
-	Off      string `json:"off,omitempty"` // why holders are not used
+	Off      string `json:"off,omitempty"` // why the person's terminals have none
 }
 
 // Count is how many terminals there are.

@@ -23,20 +23,20 @@ import (
 const (
 	// holderVerb makes this program the holder of one terminal. People cannot use it: it needs what agent/holder.Spawn passes.
 	holderVerb = "holder"
-	// holdersVar set to "off" makes terminals run in the daemon itself and end with it, for measurements without holders.
+	// holdersVar set to "off" makes the person's terminals run in the daemon itself and end with it, for measurements without holders.
 	holdersVar = "TETHER_HOLDERS"
 )
 
-// holderProgram is the program that the daemon starts as a holder, or the reason for using none.
+// holderProgram is the program that the daemon starts as a holder, and why the person's terminals get none.
 func holderProgram() (p agent.Program, without string) {
 	if os.Getenv(holdersVar) == "off" {
-		return p, holdersVar + " is off"
+		without = holdersVar + " is off"
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return p, fmt.Sprintf("cannot find the path of this program: %v", err)
 	}
-	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, ""
+	return agent.Program{Path: self, Argv: []string{"tether", holderVerb}}, without
 }
 
 // replace asks the running daemon to hand over its terminals, and runs another. Replacements take turns: each ends the daemon that the

@@ -89,7 +89,7 @@ func (a *app) printStatus(s local.Status) {
 	fmt.Fprintf(a.stdout, "terminals  %s\n", countText(s.Terminals))
 	switch {
 	case s.Holders.Off != "":
-		fmt.Fprintf(a.stdout, "holders    off, terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
+		fmt.Fprintf(a.stdout, "holders    off, your terminals end with the daemon: %s\n", printable(s.Holders.Off, 200))
 	case s.Holders.InDaemon > 0:
 		fmt.Fprintf(a.stdout, "holders    %d alive; %s with the daemon\n", s.Holders.Alive, terminals(s.Holders.InDaemon, "ends", "end"))
 	default:

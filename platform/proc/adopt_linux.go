@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// KeepsOrphans says whether a process can know what one that it has started leaves behind, see AdoptOrphans and AgentJob.
+const KeepsOrphans = true
+
 // AdoptOrphans makes this process the parent of all that descends from it and loses its own, also of what has left its session and
 // cleared its environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }

@@ -4,6 +4,9 @@ package proc
 
 import "errors"
 
+// KeepsOrphans says whether a process can know what one that it has started leaves behind.
+const KeepsOrphans = false
+
 // AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents.
 func AdoptOrphans() error { return errors.ErrUnsupported }
 

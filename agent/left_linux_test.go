@@ -1,0 +1,152 @@
+package agent_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"tether/agent"
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+)
+
+func init() { // the programs of TestWhatOutlivesAnAgentsTerminal
+	if len(os.Args) != 4 {
+		return
+	}
+	switch socket, file := os.Args[2], os.Args[3]; os.Args[1] {
+	case "leave":
+		leave(socket, file)
+		os.Exit(0)
+	case "ask":
+		askWhenTold(socket, file)
+	}
+}
+
+// leave starts askWhenTold in a session of its own and without an environment.
+func leave(socket, file string) {
+	cmd := exec.Command(os.Args[0], "ask", socket, file)
+	cmd.Env, cmd.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
+	if cmd.Start() != nil {
+		os.Exit(1)
+	}
+	awaitFile(file + ".pid")
+}
+
+func awaitFile(name string) {
+	for {
+		if _, err := os.Stat(name); err == nil {
+			return
+		}
+		<-time.After(20 * time.Millisecond)
+	}
+}
+
+// askWhenTold writes its number into file.pid, waits for file.go, writes into the file who it is, and stays.
+func askWhenTold(socket, file string) {
+	say := func(name, format string, args ...any) {
+		_ = os.WriteFile(name+".new", fmt.Appendf(nil, format, args...), 0o600)
+		_ = os.Rename(name+".new", name)
+	}
+	say(file+".pid", "%d", os.Getpid())
+	awaitFile(file + ".go")
+	w, err := local.NewClient(socket).Whoami(context.Background())
+	say(file, "%s, %v", w.Actor, err)
+	<-time.After(time.Hour)
+}
+
+// allowing lets agents start a program without a question.
+func allowing(program string) *config.Config {
+	settings := config.Default()
+	settings.Policy.Rules = []config.PolicyRule{{Name: "test", Effect: "allow", Argv: []string{program}}}
+	return &settings
+}
+
+// A program that outlives its agent's terminal in a session of its own and without its environment is the agent to the next daemon, and
+// ends with tether stop, also where the person's terminals have no holders.
+func TestWhatOutlivesAnAgentsTerminal(t *testing.T) {
+	testkit.Leaks(t)
+	for _, off := range []string{"", "the test has switched them off"} {
+		d := home(t)
+		c := withHolders(t, d)
+		c.NoHolders = off
+		c.Settings = allowing(c.Holder.Path)
+		first := start(t, c)
+		mine, err := first.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/", Env: []string{"PATH=/bin:/usr/bin"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "said")
+		tm, err := first.client.As("bob").Spawn(t.Context(), local.SpawnRequest{Command: []string{c.Holder.Path, "leave", agent.SocketPath(d), file}, Cwd: "/"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, patience, "the agent's terminal has exited", func() bool {
+			tm, err = first.client.Find(t.Context(), tm.ID)
+			return err == nil && tm.Exit != nil
+		})
+		inDaemon := 0
+		if off != "" {
+			inDaemon = 1
+		}
+		first.status("the person's terminal is where it was asked for", func(s local.Status) bool { return s.Holders.InDaemon == inDaemon && s.Holders.Off == off })
+		first.end()
+		second := start(t, c)
+		if _, err := second.client.Find(t.Context(), mine.ID); (err == nil) != (off == "") {
+			t.Errorf("holders off %q: the person's terminal: %v", off, err)
+		}
+		if err := os.WriteFile(file+".go", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var said []byte
+		testkit.Eventually(t, patience, "the program has asked", func() bool {
+			said, err = os.ReadFile(file)
+			return err == nil
+		})
+		if string(said) != "agent bob, <nil>" {
+			t.Errorf("holders off %q: it is %s, want agent bob", off, said)
+		}
+		text, err := os.ReadFile(file + ".pid")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pid, err := strconv.Atoi(string(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		second.stop()
+		testkit.Eventually(t, patience, "the program has ended", func() bool {
+			p, err := proc.Lookup(pid)
+			return err != nil || p.Zombie
+		})
+	}
+}
+
+// Where no holder can be started, the person's terminals run in the daemon, and agents get none: nobody would know what they leave behind.
+func TestAgentsNeedHolders(t *testing.T) {
+	testkit.Leaks(t)
+	c := withHolders(t, home(t))
+	c.Holder.Path += " is gone"
+	c.Settings = allowing("cat")
+	d := start(t, c)
+	spawn := func(c *local.Client) error {
+		_, err := c.Spawn(t.Context(), local.SpawnRequest{Command: []string{"cat"}, Cwd: "/"})
+		return err
+	}
+	if err := spawn(d.client); err != nil {
+		t.Errorf("the person's: %v", err)
+	}
+	if err := spawn(d.client.As("bob")); err == nil || !strings.Contains(err.Error(), "an agent's terminal needs a holder") {
+		t.Errorf("an agent's: %v", err)
+	}
+	d.stop()
+}
