@@ -37,6 +37,7 @@ const layers = `
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
+	internal/escape < problems;
 	NONE < mcp/screen;
 	mcp/screen < agenttools;
 	agenttools < mcp;

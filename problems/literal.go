@@ -1,0 +1,211 @@
+package problems
+
+import (
+	"bytes"
+	"regexp/syntax"
+)
+
+// Bounds of what is made of an expression's literals.
+const (
+	maxLiterals = 64 // alternatives
+	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
+)
+
+// literals are what every line has that an expression matches. They are looked for before the expression is tried.
+type literals struct {
+	inside         []string // one of them is in the line; nil if the expression demands none of at least two bytes
+	prefix, suffix []string // the line begins and ends with one of them; nil if it may begin or end with anything
+}
+
+// literalsOf reads them off an expression.
+func literalsOf(expression string) literals {
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return literals{}
+	}
+	re = re.Simplify()
+	d := demand(re)
+	var l literals
+	if shortest(d.best) >= 2 {
+		l.inside = clipped(d.best)
+	}
+	if re.Op != syntax.OpConcat {
+		return l
+	}
+	if re.Sub[0].Op == syntax.OpBeginText && shortest(d.prefix) > 0 {
+		l.prefix = d.prefix
+	}
+	if re.Sub[len(re.Sub)-1].Op == syntax.OpEndText && shortest(d.suffix) > 0 {
+		l.suffix = d.suffix
+	}
+	return l
+}
+
+// allow reports whether a line begins and ends as the expression demands.
+func (l *literals) allow(line []byte) bool {
+	return oneOf(l.prefix, line, bytes.HasPrefix) && oneOf(l.suffix, line, bytes.HasSuffix)
+}
+
+func oneOf(texts []string, line []byte, has func(line, text []byte) bool) bool {
+	for _, text := range texts {
+		if has(line, []byte(text)) {
+			return true
+		}
+	}
+	return texts == nil
+}
+
+// demands is what an expression demands: exact are all texts that it can match, nil if those are too many; one of best is in each, each begins with one of
+// prefix and ends with one of suffix.
+type demands struct{ exact, best, prefix, suffix []string }
+
+// demand walks an expression from its leaves.
+func demand(re *syntax.Regexp) demands {
+	switch re.Op {
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText, syntax.OpWordBoundary,
+		syntax.OpNoWordBoundary:
+		return exactly([]string{""})
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase != 0 {
+			return demands{}
+		}
+		return exactly([]string{string(re.Rune)})
+	case syntax.OpCharClass:
+		return class(re.Rune)
+	case syntax.OpCapture:
+		return demand(re.Sub[0])
+	case syntax.OpPlus:
+		d := demand(re.Sub[0])
+		d.exact = nil
+		return d
+	case syntax.OpQuest:
+		if d := demand(re.Sub[0]); d.exact != nil {
+			return exactly(append([]string{""}, d.exact...))
+		}
+	case syntax.OpConcat:
+		return sequence(re.Sub)
+	case syntax.OpAlternate:
+		return alternatives(re.Sub)
+	}
+	return demands{}
+}
+
+func exactly(texts []string) demands {
+	if len(texts) > maxLiterals {
+		return demands{}
+	}
+	return demands{texts, texts, texts, texts}
+}
+
+func class(ranges []rune) demands {
+	var texts []string
+	for i := 0; i < len(ranges); i += 2 {
+		for r := ranges[i]; r <= ranges[i+1]; r++ {
+			if len(texts) == 8 {
+				return demands{}
+			}
+			texts = append(texts, string(r))
+		}
+	}
+	return exactly(texts)
+}
+
+// sequence joins neighbours that are exact, and keeps the best of what that gives.
+func sequence(subs []*syntax.Regexp) demands {
+	var all demands
+	near := []string{""} // with what the part before ends
+	whole := true
+	for _, sub := range subs {
+		d := demand(sub)
+		if joined := product(near, d.exact); joined != nil {
+			near = joined
+			all.best = better(all.best, near)
+			continue
+		}
+		reached := product(near, d.prefix)
+		if whole {
+			all.prefix = near
+			if reached != nil {
+				all.prefix = reached
+			}
+		}
+		whole = false
+		all.best = better(better(all.best, reached), d.best)
+		near = d.suffix
+		if near == nil {
+			near = []string{""}
+		}
+	}
+	if whole {
+		return demands{near, all.best, near, near}
+	}
+	all.suffix = near
+	return all
+}
+
+func alternatives(subs []*syntax.Regexp) demands {
+	var all demands
+	exact, prefix, suffix := true, true, true
+	for _, sub := range subs {
+		d := demand(sub)
+		if d.best == nil {
+			return demands{}
+		}
+		all.best = append(all.best, d.best...)
+		all.exact = append(all.exact, d.exact...)
+		all.prefix = append(all.prefix, d.prefix...)
+		all.suffix = append(all.suffix, d.suffix...)
+		exact, prefix, suffix = exact && d.exact != nil, prefix && d.prefix != nil, suffix && d.suffix != nil
+	}
+	keep := func(texts *[]string, complete bool) {
+		if !complete || len(*texts) > maxLiterals {
+			*texts = nil
+		}
+	}
+	keep(&all.best, true)
+	keep(&all.exact, exact)
+	keep(&all.prefix, prefix)
+	keep(&all.suffix, suffix)
+	return all
+}
+
+// product is each text of a with each of b after it; nil if b is or if those are too many.
+func product(a, b []string) []string {
+	if b == nil || len(a)*len(b) > maxLiterals {
+		return nil
+	}
+	var all []string
+	for _, x := range a {
+		for _, y := range b {
+			all = append(all, x+y)
+		}
+	}
+	return all
+}
+
+// better is the one whose shortest text is longer; of equals, the one with fewer texts.
+func better(a, b []string) []string {
+	switch x, y := shortest(a), shortest(b); {
+	case y > x, y == x && b != nil && len(b) < len(a):
+		return b
+	}
+	return a
+}
+
+func clipped(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, l := range texts {
+		out[i] = l[:min(len(l), maxLiteral)]
+	}
+	return out
+}
+
+func shortest(texts []string) int {
+	n := 0
+	for i, l := range texts {
+		if i == 0 || len(l) < n {
+			n = len(l)
+		}
+	}
+	return n
+}

@@ -1,0 +1,66 @@
+package problems
+
+import "strings"
+
+// Severity says how bad a problem is.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Info    Severity = "info"
+)
+
+// Problem is one complaint of a tool. Nothing in it comes from outside the lines that its matcher matched.
+type Problem struct {
+	Tool     string   `json:"tool"`                // the matcher's owner
+	File     string   `json:"file,omitempty"`      // absolute where the command's directory is known; "" if the tool named none
+	Line     int      `json:"line,omitempty"`      // from 1; 0 if the tool named none
+	Column   int      `json:"column,omitempty"`    // as the tool counts; 0 if it named none
+	EndLine  int      `json:"endLine,omitempty"`   // 0 if the tool named none
+	EndCol   int      `json:"endColumn,omitempty"` // 0 if the tool named none
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code,omitempty"`
+	Message  string   `json:"message"`
+	First    int64    `json:"first"` // offset of the lines that were matched first
+	Last     int64    `json:"last"`  // offset after those that were matched last
+	Count    int      `json:"count"` // how often the same was printed
+
+	command string // the command line that printed it
+	weak    bool   // see Matcher.Weak
+}
+
+// Bounds of a problem's fields, in bytes.
+const (
+	maxFileName = 1000
+	maxMessage  = 1000
+	maxCode     = 100
+)
+
+// key is what two problems share that are the same.
+type key struct {
+	tool, file, code, message string
+	severity                  Severity
+	line, column              int
+}
+
+func (p *Problem) key() key {
+	return key{p.Tool, p.File, p.Code, p.Message, p.Severity, p.Line, p.Column}
+}
+
+// severities are the words that tools use.
+var severities = map[string]Severity{
+	"error": Error, "err": Error, "e": Error, "f": Error, "fatal": Error, "fatal error": Error, "failure": Error, "panic": Error,
+	"internal compiler error": Error, "parse error": Error,
+	"warning": Warning, "warn": Warning, "w": Warning, "c": Warning, "r": Warning, "deprecated": Warning, "notice": Info,
+	"info": Info, "information": Info, "note": Info, "hint": Info, "help": Info, "i": Info, "n": Info, "suggestion": Info, "message": Info,
+}
+
+// severityOf is the severity that a tool's word stands for, or otherwise.
+func severityOf(word string, otherwise Severity) Severity {
+	if s, ok := severities[strings.ToLower(strings.TrimSpace(word))]; ok {
+		return s
+	}
+	return otherwise
+}

@@ -1,0 +1,227 @@
+package problems
+
+import (
+	"slices"
+	"sort"
+)
+
+// Bounds of what a tracker keeps.
+const (
+	MaxProblems = 1000 // problems; of more, the first and the newest half
+)
+
+// Tracker finds problems in one terminal's output while it comes. What it finds depends on the bytes alone, not on how they are divided. It is not safe for
+// concurrent use.
+type Tracker struct {
+	set      *Set
+	splitter splitter
+	end      int64 // the offset after the last byte that was looked at
+	from     int64 // the offset of the first
+	lost     int64 // bytes in between that were not looked at
+
+	command, dir string
+	open         []*attempt // by matcher; nil where nothing has begun
+	begun        int        // how many of open are not nil
+	added        int        // how many problems matchers have found, with those that were known
+	list         []*Problem // by their last offset, mostly
+	index        map[key]*Problem
+	dropped      int   // problems that there was no room for
+	cleared      int64 // the offset at which problems were last cleared
+
+	scratch []uint16
+}
+
+// NewTracker is before the byte with the offset at.
+func NewTracker(set *Set, at int64) *Tracker {
+	t := &Tracker{set: set, from: at, end: at, open: make([]*attempt, len(set.matchers)), index: map[key]*Problem{}}
+	t.splitter.yield = t.line
+	return t
+}
+
+// Write takes the bytes from the offset at on. Bytes between the last ones and these are taken for none; see Lost for those that are missing. A line
+// counts when it has ended.
+func (t *Tracker) Write(at int64, p []byte) {
+	t.splitter.write(at, p)
+	t.end = max(t.end, at+int64(len(p)))
+}
+
+// Lost says that n bytes are missing here: what had begun does not go on after them.
+func (t *Tracker) Lost(n int64) {
+	t.lost += n
+	t.end += n
+	t.splitter.partial, t.splitter.open, t.splitter.cr = t.splitter.partial[:0], false, false
+	t.abandon("")
+}
+
+// Begin says that a command starts here, in a directory that its files' names are seen from ("": unknown). What the same command line had found before is
+// cleared.
+func (t *Tracker) Begin(command, dir string) {
+	t.End()
+	t.command, t.dir = clip(command, maxMessage), dir
+	if command != "" {
+		t.clear(t.end, func(p *Problem) bool { return p.command == t.command })
+	}
+}
+
+// Dir says that names of files are seen from this directory from here on, without a new command.
+func (t *Tracker) Dir(dir string) { t.dir = dir }
+
+// End says that nothing follows what was printed last, or not soon: a line without an end counts now.
+func (t *Tracker) End() {
+	if t.splitter.open {
+		t.splitter.finish(t.end)
+	}
+	t.abandon("")
+}
+
+// line looks at one line. It goes first to what has begun. Several matchers may begin with the same line; the first that finds a problem has won.
+func (t *Tracker) line(line []byte, start, end int64) {
+	t.scratch = t.set.scan.candidates(t.scratch[:0], line)
+	taken := t.begun > 0 && t.goOn(line, start, end)
+	for _, i := range t.scratch {
+		m := t.set.matchers[i]
+		if m.begins != nil && m.begins.Match(line) {
+			t.newRound(m, end)
+		}
+		if taken {
+			continue
+		}
+		a, matched := m.begin(line, start, end, t.add)
+		switch {
+		case !matched:
+		case a.stage == len(m.patterns):
+			taken = true
+		default:
+			t.setOpen(int(i), a)
+		}
+	}
+}
+
+// goOn offers a line to all that has begun, and reports whether some took it. Who finds a problem ends what others have begun in its lines.
+func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
+	for i := 0; i < len(t.open); i++ {
+		a := t.open[i]
+		if a == nil {
+			continue
+		}
+		n := t.added
+		took, done := a.next(t.set.matchers[i], line, start, end, t.add)
+		taken = taken || took
+		if done {
+			t.setOpen(i, nil)
+		}
+		if t.added > n {
+			t.outdo(i, a.first)
+		}
+	}
+	return taken
+}
+
+// outdo ends what other matchers than the one that found a problem have begun from an offset on.
+func (t *Tracker) outdo(winner int, from int64) {
+	for i, a := range t.open {
+		if i != winner && a != nil && a.first >= from {
+			t.setOpen(i, nil)
+		}
+	}
+}
+
+func (t *Tracker) setOpen(i int, a *attempt) {
+	if t.open[i] != nil {
+		t.begun--
+	}
+	if a != nil {
+		t.begun++
+	}
+	t.open[i] = a
+}
+
+// abandon ends what the owner's matchers have begun; "" is everybody's.
+func (t *Tracker) abandon(owner string) {
+	for i, a := range t.open {
+		if a != nil && (owner == "" || t.set.matchers[i].Owner == owner) {
+			t.setOpen(i, nil)
+		}
+	}
+}
+
+// newRound clears what a tool that watches files said in the round before.
+func (t *Tracker) newRound(m *matcher, at int64) {
+	t.abandon(m.Owner)
+	t.clear(at, func(p *Problem) bool { return p.Tool == m.Owner || slices.Contains(m.Clears, p.Tool) })
+}
+
+// clear forgets problems, at an offset.
+func (t *Tracker) clear(at int64, what func(*Problem) bool) {
+	n := len(t.list)
+	t.list = slices.DeleteFunc(t.list, func(p *Problem) bool {
+		if !what(p) {
+			return false
+		}
+		delete(t.index, p.key())
+		return true
+	})
+	if len(t.list) < n {
+		t.cleared = at
+	}
+	if len(t.list) == 0 {
+		t.dropped = 0
+	}
+}
+
+// add takes a problem, or counts it with its like.
+func (t *Tracker) add(m *matcher, f fields) {
+	p := f.problem(m, t.dir)
+	p.command, p.weak = t.command, m.Weak
+	t.added++
+	if m.Weak && t.knows(&p) {
+		return
+	}
+	if known := t.index[p.key()]; known != nil {
+		known.Count++
+		known.Last, known.command = p.Last, p.command
+		return
+	}
+	t.list = append(t.list, &p)
+	t.index[p.key()] = &p
+	if len(t.list) > MaxProblems {
+		middle := MaxProblems / 2
+		delete(t.index, t.list[middle].key())
+		t.list = slices.Delete(t.list, middle, middle+1)
+		t.dropped++
+	}
+}
+
+// knows reports whether the owner has a problem in the same file.
+func (t *Tracker) knows(p *Problem) bool {
+	return slices.ContainsFunc(t.list, func(q *Problem) bool { return !q.weak && q.Tool == p.Tool && q.File == p.File })
+}
+
+// Problems returns copies of those that were printed, again or for the first time, from the offset since on, in the order of their first lines.
+func (t *Tracker) Problems(since int64) []Problem {
+	all := []Problem{}
+	for _, p := range t.list {
+		if p.Last > since || since <= t.from {
+			all = append(all, *p)
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].First < all[j].First })
+	return all
+}
+
+// Looked returns which output was looked at, from one offset to another, and how many bytes between them were missing.
+func (t *Tracker) Looked() (from, to, lost int64) { return t.from, t.end, t.lost }
+
+// Cursor is what Problems takes next time: the offset after the last line that has ended.
+func (t *Tracker) Cursor() int64 {
+	if t.splitter.open {
+		return t.splitter.start
+	}
+	return t.end
+}
+
+// Cleared is the offset at which problems were last cleared, 0 if never.
+func (t *Tracker) Cleared() int64 { return t.cleared }
+
+// Dropped is how many different problems there was no room for since there were none.
+func (t *Tracker) Dropped() int { return t.dropped }
