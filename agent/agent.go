@@ -19,6 +19,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/redact"
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/ipc"
@@ -126,15 +127,16 @@ type Agent struct {
 	stirred  chan struct{}          // 1 slot: something began or ended, see keepSmall
 
 	// Set by Run before requests are answered.
-	log     zerolog.Logger
-	leveled leveled // what log writes to
-	held    *ipc.Held
-	door    string // the directory that walls show in place of the runtime directory, "" for none; set by Run
-	started time.Time
-	pool    *term.Pool
-	holders *holders // nil if there are none
-	hosts   *hostStore
-	links   *links
+	log      zerolog.Logger
+	leveled  leveled // what log writes to
+	held     *ipc.Held
+	started  time.Time
+	pool     *term.Pool
+	holders  *holders // nil if there are none
+	hosts    *hostStore
+	links    *links
+	starter  *start.Starter
+	confiner *start.Confiner
 	// declared is closed before the terminals end or are left.
 	declared *declared.Set
 	end      context.CancelFunc
@@ -201,10 +203,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.door = shareSocket(a.cfg.Dirs)
+	a.openConfiner()
 	adopting, stopAdopting := context.WithCancel(ctx)
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)
+	a.openStarter()
 	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
 	a.links.up, a.links.atMost = a.auditUp, a.atMost
 	if a.cfg.Watch != nil {
@@ -316,7 +319,7 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
 	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
-		Policy: a.policy, Confine: a.confine, Sandbox: a.sandboxFor, Tokens: tokens, Origins: a.settings.Local.Origins, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout), Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
+		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
 	a.startLinks(server)
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()

@@ -17,8 +17,8 @@ import (
 	"tether/agent/holder"
 	"tether/agent/local"
 	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
-	"tether/platform/shell"
 )
 
 // declaredCause is the cause in status when it is not kept which terminals are
@@ -98,25 +98,19 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func(
 	if err != nil {
 		return "", nil, err
 	}
-	r := local.SpawnRequest{Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend,
-		Door: policy.DoorConfig}
-	spec, err := s.agent.Spec(ctx, r)
+	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{
+		Actor: term.User, Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend,
+	})
 	if err != nil {
 		return "", nil, err
 	}
-	spec.ID = cmp.Or(spec.ID, term.NewID())
-	start := func() (declared.Terminal, error) {
-		asked := policy.Request{Door: policy.DoorConfig, Actor: term.User, Argv: d.Command, Line: d.Line, Cwd: cwd, Env: d.Env}
-		if d.Line != "" {
-			asked.Shell = shell.Line(d.Line)[0]
-		}
-		h, err := s.agent.policy.Spawn(ctx, asked, func() (term.Handle, error) { return s.agent.pool.As(term.User).Spawn(spec) })
+	return string(id), func() (declared.Terminal, error) {
+		h, err := spawn()
 		if err != nil {
 			return nil, err
 		}
-		return &declaredTerminal{starter: s, id: spec.ID, handle: h}, nil
-	}
-	return string(spec.ID), start, nil
+		return &declaredTerminal{starter: s, id: id, handle: h}, nil
+	}, nil
 }
 
 // homeward makes a directory of the configuration absolute.

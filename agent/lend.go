@@ -8,12 +8,13 @@ import (
 	"tether/agent/config"
 	"tether/agent/local"
 	"tether/agent/redact"
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/platform/proc"
 )
 
 // lendTo says which hosts see a terminal that is about to start.
-func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
+func (a *Agent) lendTo(r start.Request) ([]string, error) {
 	if r.LendTo != nil || r.Private {
 		for _, name := range r.LendTo {
 			if _, ok := a.hosts.find(name); !ok {
@@ -27,13 +28,18 @@ func (a *Agent) lendTo(r local.SpawnRequest) ([]string, error) {
 		return nil, nil
 	}
 	q := config.Lending{Door: r.Door, Owner: "user", Host: h.Name, Dirs: pathsOf(r.Cwd), Root: proc.Root()}
-	if r.Agent {
+	if r.ByAgent() {
 		q.Owner = "agent"
 	}
 	if a.settings.Lend.Effect(q, home()) != config.LendYes {
 		return nil, nil
 	}
 	return []string{h.Name}, nil
+}
+
+func notPaired(name string) error {
+	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
+		Hint: "tether status lists the hosts"}
 }
 
 // mayLend is term.Options.MayLend: what the person has configured never to

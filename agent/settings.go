@@ -6,6 +6,7 @@ import (
 
 	"tether/agent/config"
 	"tether/agent/redact"
+	"tether/agent/start"
 	"tether/agent/term"
 )
 
@@ -16,8 +17,8 @@ func terminalOptions(c config.Terminals, over term.Options) term.Options {
 	over.MaxTerminals = cmp.Or(over.MaxTerminals, c.MaxRunning)
 	over.KeepExited = cmp.Or(over.KeepExited, c.KeepExited)
 	over.KeepFor = cmp.Or(over.KeepFor, time.Duration(c.KeepFor))
-	over.OnSlowUser = cmp.Or(over.OnSlowUser, onSlows[c.OnSlowUser])
-	over.OnSlowAgent = cmp.Or(over.OnSlowAgent, onSlows[c.OnSlowAgent])
+	over.OnSlowUser = cmp.Or(over.OnSlowUser, onSlow(c.OnSlowUser))
+	over.OnSlowAgent = cmp.Or(over.OnSlowAgent, onSlow(c.OnSlowAgent))
 	over.Stall = cmp.Or(over.Stall, time.Duration(c.StallTime))
 	over.KillGrace = cmp.Or(over.KillGrace, time.Duration(c.KillGrace))
 	return over
@@ -30,5 +31,8 @@ func outwardRules(c config.Lend) (*redact.Rules, error) {
 	})
 }
 
-// onSlows are the words for it, in requests and in the configuration.
-var onSlows = map[string]term.OnSlow{"": term.ByOwner, "lag": term.Lag, "hold": term.Hold}
+// onSlow is what a word of the configuration means, which has been checked.
+func onSlow(word string) term.OnSlow {
+	o, _ := start.OnSlow(word)
+	return o
+}

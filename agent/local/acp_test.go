@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -133,7 +132,7 @@ func TestSpawnRequestsOfAgents(t *testing.T) {
 	w.daemon.mu.Lock()
 	defer w.daemon.mu.Unlock()
 	for _, r := range w.daemon.specs {
-		if !slices.Contains(r.SetEnv, "PAGER=cat") || r.Door != "acp" {
+		if !r.ByAgent() || r.Door != "acp" {
 			t.Errorf("started %+v", r)
 		}
 	}

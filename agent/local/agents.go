@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 
 	"tether/agent/policy"
-	"tether/agent/term"
+	"tether/agent/start"
 	"tether/platform/proc"
 	"tether/platform/secret"
 )
@@ -147,23 +147,20 @@ func (a *Agents) Used() bool {
 // doors are those through which a program may say that its request came.
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
-// asAgent makes the request an agent's: what is the person's to decide is
-// refused, and the child does not wait for keys, since nobody sits before it. It
-// returns what the policy is to judge.
-func (r *SpawnRequest) asAgent(actor term.Actor) (policy.Request, error) {
-	door := cmp.Or(r.Door, policy.DoorCLI)
+// asAgent makes the request an agent's, at the door that it names: what is the
+// person's to decide is refused.
+func asAgent(r *start.Request, door string) error {
+	r.Door = cmp.Or(door, policy.DoorCLI)
 	switch {
 	case r.Private:
-		return policy.Request{}, &Error{Code: CodeDenied, Message: "an agent's terminal cannot be private"}
+		return &Error{Code: CodeDenied, Message: "an agent's terminal cannot be private"}
 	case len(r.LendTo) > 0:
-		return policy.Request{}, &Error{Code: CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
-	case !slices.Contains(doors, door):
-		return policy.Request{}, &Error{Code: CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
+		return &Error{Code: CodeDenied, Message: "an agent may not choose the hosts that see its terminal", Hint: "leave lend_to out, or let the person lend it"}
+	case !slices.Contains(doors, r.Door):
+		return &Error{Code: CodeBadRequest, Message: "door must be " + strings.Join(doors, " or ")}
 	}
-	asked := r.asked(actor, door)
-	asked.Background = door != policy.DoorACP // its commands end with their tool call, and the editor shows them
-	r.SetEnv, r.Agent = slices.Concat(agentEnv, r.SetEnv), true
-	return asked, nil
+	r.Background = r.Door != policy.DoorACP // its commands end with their tool call, and the editor shows them
+	return nil
 }
 
 // names are those of the variables in env.

@@ -116,8 +116,6 @@ type SpawnRequest struct {
 	// Door says where an agent's request came in, for the policy: "cli" (the
 	// default) or "acp".
 	Door string `json:"door,omitempty"`
-	// Agent says that it is an agent's. The server sets it.
-	Agent bool `json:"-"`
 	// Approved says who has approved exactly this request at that door.
 	Approved string `json:"approved,omitempty"`
 }

@@ -314,13 +314,13 @@ func TestChangedEnvironment(t *testing.T) {
 
 func TestConfine(t *testing.T) {
 	var confined []term.Actor
-	w := serve(t, local.Options{Confine: func(a term.Actor, s *term.Spec) error {
+	w := serveConfined(t, local.Options{}, term.Options{}, func(a term.Actor, s *term.Spec) error {
 		confined = append(confined, a)
 		if s.Command[0] == "no" {
 			return &local.Error{Code: local.CodeCannotStart, Message: "no sandbox"}
 		}
 		return nil
-	}}, term.Options{})
+	})
 	if _, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"no"}, Cwd: testkit.Abs("/")}); err != nil {
 		t.Errorf("the person: %v", err)
 	}

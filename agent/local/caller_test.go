@@ -203,7 +203,9 @@ func openReal(t *testing.T, o local.Options) *real {
 	t.Helper()
 	testkit.Leaks(t)
 	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(term.Options{})}
-	o.Access, o.Daemon = d.pool.As, &fakeDaemon{}
+	daemon := &fakeDaemon{}
+	o.Access, o.Daemon = d.pool.As, daemon
+	addStarter(t, &o, daemon, nil)
 	d.server = local.NewServer(o)
 	l, err := ipc.Listen(d.socket)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/platform/ipc"
 	"tether/platform/pty"
@@ -133,7 +134,8 @@ func errorFor(err error) *Error {
 	var denied *term.DeniedError
 	var ambiguous *term.AmbiguousError
 	var spec *term.SpecError
-	var start *pty.StartError
+	var failed *pty.StartError
+	var unstarted *start.Error
 	var size *http.MaxBytesError
 	switch {
 	case errors.Is(err, term.ErrNotFound):
@@ -148,8 +150,10 @@ func errorFor(err error) *Error {
 		e.Code = CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
 		e.Code, e.Hint = CodeDenied, "it was started with --private, which cannot be changed"
-	case errors.As(err, &start):
-		e.Code, e.Hint = CodeCannotStart, startHint(start)
+	case errors.As(err, &unstarted):
+		e.Code, e.Message, e.Hint = startCodes[unstarted.Kind], unstarted.Message, unstarted.Hint
+	case errors.As(err, &failed):
+		e.Code, e.Hint = CodeCannotStart, startHint(failed)
 	case errors.Is(err, term.ErrExited), errors.Is(err, term.ErrEnding):
 		e.Code = CodeExited
 	case errors.Is(err, term.ErrClosed):
@@ -161,6 +165,9 @@ func errorFor(err error) *Error {
 	}
 	return e
 }
+
+// startCodes are the codes of requests that cannot be started.
+var startCodes = map[start.Kind]Code{start.Invalid: CodeBadRequest, start.Unconfined: CodeCannotStart}
 
 // startHint says what to look at when a command did not start.
 func startHint(e *pty.StartError) string {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/internal/testkit"
 	"tether/platform/ipc"
@@ -26,7 +28,7 @@ const patience = testkit.Patience
 type fakeDaemon struct {
 	mu    sync.Mutex
 	asked []string
-	specs []local.SpawnRequest
+	specs []start.Request
 	hosts []local.HostStatus // of Status
 	err   error              // the answer to Pair and Unpair
 }
@@ -46,7 +48,7 @@ func (d *fakeDaemon) Environment(context.Context, bool) ([]string, error) {
 	return []string{"A=1"}, nil
 }
 
-func (d *fakeDaemon) Spec(_ context.Context, r local.SpawnRequest) (term.Spec, error) {
+func (d *fakeDaemon) Spec(_ context.Context, r start.Request) (term.Spec, error) {
 	d.mu.Lock()
 	d.specs = append(d.specs, r)
 	d.mu.Unlock()
@@ -92,6 +94,24 @@ type world struct {
 // serve starts a server that ends with the test. Zero options mean defaults.
 func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 	t.Helper()
+	return serveConfined(t, o, terminals, nil)
+}
+
+// addStarter gives a server's options what starts terminals, with the daemon's idea of them.
+func addStarter(t *testing.T, o *local.Options, d *fakeDaemon, confine func(term.Actor, *term.Spec) error) {
+	t.Helper()
+	if o.Policy == nil {
+		var err error
+		if o.Policy, err = policy.New(policy.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.Starter = start.New(start.Options{Access: o.Access, Policy: o.Policy, Spec: d.Spec, Environment: d.Environment, Confine: confine})
+}
+
+// serveConfined is serve, with what confines agents' commands.
+func serveConfined(t *testing.T, o local.Options, terminals term.Options, confine func(term.Actor, *term.Spec) error) *world {
+	t.Helper()
 	testkit.Leaks(t)
 	w := &world{t: t, daemon: &fakeDaemon{}, children: make(chan *testkit.Child, 64)}
 	w.socket = filepath.Join(testkit.Home(t), "run", "daemon.sock")
@@ -100,6 +120,7 @@ func serve(t *testing.T, o local.Options, terminals term.Options) *world {
 	}
 	w.pool = term.NewPool(terminals)
 	o.Access, o.Daemon = w.pool.As, w.daemon
+	addStarter(t, &o, w.daemon, confine)
 	w.server = local.NewServer(o)
 	l, err := ipc.Listen(w.socket)
 	if err != nil {

@@ -2,7 +2,6 @@ package local
 
 import (
 	"bufio"
-	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -29,11 +28,7 @@ const (
 	maxAgents = 256
 )
 
-// agentIdle is the time of the tools' contract.
-const agentIdle = 5 * time.Minute
-
 func (o *Options) agentDefaults() {
-	o.AgentIdle = cmp.Or(o.AgentIdle, agentIdle)
 	if o.Policy == nil {
 		o.Policy, _ = policy.New(policy.Options{}) // fails only for files, of which it has none
 	}

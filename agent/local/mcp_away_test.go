@@ -33,11 +33,12 @@ func away(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := local.Options{Policy: engine, Confine: func(a term.Actor, s *term.Spec) error {
+	confine := func(a term.Actor, s *term.Spec) error {
 		s.LendTo, s.Env = []string{a.At()}, []string{"MY_TOKEN=" + secretValue} // as the rest of the daemon does
 		return nil
-	}}
-	return serve(t, o, term.Options{Outward: rules, Secrets: func(env []string) []string { return redact.Values(env, []string{"*TOKEN*"}) }})
+	}
+	secrets := func(env []string) []string { return redact.Values(env, []string{"*TOKEN*"}) }
+	return serveConfined(t, local.Options{Policy: engine}, term.Options{Outward: rules, Secrets: secrets}, confine)
 }
 
 // at are the tools of an agent in a session of the host "lab".
@@ -91,7 +92,7 @@ func TestToolsAtAHost(t *testing.T) {
 	w.daemon.mu.Lock()
 	asked := w.daemon.specs[0]
 	w.daemon.mu.Unlock()
-	if strings.Join(asked.LendTo, ",") != "lab" || !asked.Agent || asked.Door != policy.DoorAHP {
+	if strings.Join(asked.LendTo, ",") != "lab" || !asked.ByAgent() || asked.Door != policy.DoorAHP {
 		t.Errorf("the daemon was asked for %+v", asked)
 	}
 	if got := call(t, s, "list_terminals", nil); !strings.Contains(got, id) || strings.Contains(got, "a1B2a1B2") {

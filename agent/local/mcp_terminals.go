@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/platform/proc"
@@ -60,33 +61,18 @@ func (a *agentTerminals) find(id string) (term.Handle, error) {
 	return h, nil
 }
 
-// agentEnv is what programs must be told that nobody watches: a pager would
-// wait for a key.
-var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
-
 // Spawn implements agenttools.Controller.
 func (a *agentTerminals) Spawn(ctx context.Context, r agenttools.SpawnRequest) (agenttools.Info, error) {
 	if !filepath.IsAbs(r.Cwd) {
 		return agenttools.Info{}, fmt.Errorf("cwd %.60q is not an absolute path", r.Cwd)
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(a.server.draining, func() { cancel(term.ErrClosed) })()
-	opts := &a.server.opts
-	cwd := filepath.Clean(r.Cwd)
-	start := func() (term.Handle, error) {
-		req := SpawnRequest{Command: r.Command, Cwd: cwd, SetEnv: agentEnv, Agent: true, Door: a.door}
-		if a.host != "" {
-			req.LendTo = []string{a.host}
-		}
-		spec, err := opts.Daemon.Spec(ctx, req)
-		if err != nil {
-			return term.Handle{}, err
-		}
-		spec.IdleTimeout = opts.AgentIdle
-		return a.server.launch(a.access, spec)
+	req := start.Request{
+		Actor: a.access.Actor(), Door: a.door, Named: a.named, Command: r.Command, Cwd: filepath.Clean(r.Cwd), Background: true, Idle: true, Again: true,
 	}
-	h, err := opts.Policy.Spawn(ctx, policy.Request{Door: a.door, Actor: a.access.Actor(), Named: a.named, Argv: r.Command, Cwd: cwd, Background: true, Again: true}, start)
+	if a.host != "" {
+		req.LendTo = []string{a.host}
+	}
+	h, err := a.server.start(ctx, req)
 	if err != nil {
 		return agenttools.Info{}, mcpError(err)
 	}

@@ -330,7 +330,9 @@ func bubble(t *testing.T, o local.Options) (*local.Server, chan *testkit.Child) 
 		children <- child
 		return child, nil
 	}})
-	o.Access, o.Daemon = pool.As, &fakeDaemon{}
+	daemon := &fakeDaemon{}
+	o.Access, o.Daemon = pool.As, daemon
+	addStarter(t, &o, daemon, nil)
 	s := local.NewServer(o)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
@@ -474,13 +476,12 @@ func TestExitedStayReadable(t *testing.T) {
 	})
 }
 
-// What an agent starts has no pager, and waits for slow readers as is configured
-// for agents.
+// What an agent starts waits for slow readers as is configured for agents.
 func TestAgentSpec(t *testing.T) {
 	w := serve(t, local.Options{}, term.Options{})
 	w.agent("claude").spawn("git", "log")
 	r := w.daemon.specs[0]
-	if r.OnSlow != "" || r.Cwd != testkit.Abs("/tmp") || !slices.Equal(r.Command, []string{"git", "log"}) || r.Env != nil || r.LendTo != nil || r.Private || !slices.Contains(r.SetEnv, "GIT_PAGER=cat") {
+	if r.OnSlow != "" || r.Cwd != testkit.Abs("/tmp") || !slices.Equal(r.Command, []string{"git", "log"}) || r.Env != nil || r.LendTo != nil || r.Private || !r.ByAgent() {
 		t.Errorf("the daemon was asked for %+v", r)
 	}
 }

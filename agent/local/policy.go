@@ -7,79 +7,27 @@ import (
 
 	"tether/agent/audit"
 	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
-	"tether/platform/shell"
 )
 
 // start starts what the request asks for, if the policy admits it. It may wait
 // for the person's answer, but not longer than the daemon is there.
-func (s *Server) start(ctx context.Context, asked policy.Request, req SpawnRequest) (term.Handle, error) {
+func (s *Server) start(ctx context.Context, r start.Request) (term.Handle, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
-	return s.opts.Policy.Spawn(ctx, asked, func() (term.Handle, error) {
-		req.Door = asked.Door
-		spec, err := s.opts.Daemon.Spec(ctx, req)
-		if err != nil {
-			return term.Handle{}, err
-		}
-		if asked.Actor.Role == term.RoleAgent && !asked.Background {
-			spec.TimeLimit = s.opts.Policy.TimeLimit(asked.Actor)
-		}
-		spec.Unsigned = asked.Actor == term.User && callerIn(ctx).Sign == ""
-		return s.launch(s.opts.Access(asked.Actor), spec)
-	})
+	s.noteAgent(r.Actor) // one at a host does not come through this door
+	return s.opts.Starter.Start(ctx, r)
 }
 
-// launch starts a terminal that the policy has admitted, in the sandbox that is
-// configured for its owner.
-func (s *Server) launch(access term.Access, spec term.Spec) (term.Handle, error) {
-	s.noteAgent(access.Actor()) // one at a host does not come through this door
-	if s.opts.Confine != nil && access.Actor().Role == term.RoleAgent {
-		if err := s.opts.Confine(access.Actor(), &spec); err != nil {
-			if spec.Ended != nil {
-				spec.Ended()
-			}
-			return term.Handle{}, err
-		}
+// request is the request of an actor at a door, not yet looked at.
+func (r *SpawnRequest) request(ctx context.Context, actor term.Actor, door string) start.Request {
+	return start.Request{
+		Actor: actor, Door: door, Approved: r.Approved, Unsigned: actor == term.User && callerIn(ctx).Sign == "",
+		Command: r.Command, Line: r.Line, Shell: r.Shell, NoIntegration: r.NoIntegration, Env: r.Env, SetEnv: r.SetEnv,
+		Name: r.Name, Cwd: r.Cwd, Cols: r.Cols, Rows: r.Rows, OnSlow: r.OnSlow, Private: r.Private, LendTo: r.LendTo, Leased: r.Leased,
 	}
-	return access.Spawn(spec)
-}
-
-// asked is the request in the policy's words.
-func (r *SpawnRequest) asked(actor term.Actor, door string) policy.Request {
-	asked := policy.Request{Door: door, Actor: actor, Argv: r.Command, Line: r.Line, Cwd: r.Cwd,
-		Env: r.SetEnv, Approved: r.Approved}
-	if r.Line != "" {
-		asked.Shell = shell.Line(r.Line)[0] // cmd.exe does not read a line as a POSIX shell does
-	}
-	if r.Shell && len(r.Command) == 0 {
-		asked.Argv = []string{shell.Login()}
-	}
-	return asked
-}
-
-// changedEnv returns what env, if it is not nil, sets otherwise than a login
-// would: all of it if nobody knows that.
-func (s *Server) changedEnv(ctx context.Context, env []string) []string {
-	if env == nil {
-		return nil
-	}
-	login, err := s.opts.Daemon.Environment(ctx, false)
-	if err != nil {
-		return env
-	}
-	known := map[string]bool{}
-	for _, e := range login {
-		known[e] = true
-	}
-	var changed []string
-	for _, e := range env {
-		if !known[e] {
-			changed = append(changed, e)
-		}
-	}
-	return changed
 }
 
 // refusalError gives a refusal its code, nil if err is none.

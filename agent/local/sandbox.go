@@ -29,7 +29,7 @@ func (s *Server) sandbox(w http.ResponseWriter, r *http.Request) error {
 	if actor.Role != term.RoleAgent || s.opts.Sandbox == nil || len(req.Command) == 0 {
 		return &Error{Code: CodeBadRequest, Message: "an agent and a command are required"}
 	}
-	argv, err := s.opts.Sandbox(actor, req)
+	argv, err := s.opts.Sandbox(actor, req.Cwd, req.Command)
 	if err != nil {
 		return err
 	}

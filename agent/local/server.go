@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tether/agent/policy"
+	"tether/agent/start"
 	"tether/agent/term"
 	"tether/mcp"
 )
@@ -28,9 +29,6 @@ import (
 type Daemon interface {
 	// Status answers at once, without asking a host.
 	Status() Status
-	// Spec turns a request into what is run. It may have to ask the login
-	// shell for its environment first, which ends with ctx.
-	Spec(context.Context, SpawnRequest) (term.Spec, error)
 	// Environment is that of an interactive login, asked anew if refresh.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
 	// Pair asks the host once, then keeps it and links to it.
@@ -64,19 +62,15 @@ type Options struct {
 	Origins []string
 	// Policy decides what agents may run; nil means the built-in rules.
 	Policy *policy.Engine
-	// Confine, if not nil, changes what an agent runs so that it runs in the
-	// sandbox that is configured for it.
-	Confine func(term.Actor, *term.Spec) error
+	// Starter starts terminals.
+	Starter *start.Starter
 	// Agents are the processes that are agents; nil means that none is recorded.
 	Agents *Agents
 	// Sandbox, if not nil, returns the command that runs an agent's own program
-	// in its sandbox.
-	Sandbox func(term.Actor, SandboxRequest) ([]string, error)
-	// AgentIdle is how long an agent's background terminal may be without
-	// output and input, default 5 min.
-	AgentIdle time.Duration
-	Version   string // of this program, shown to agents
-	Machine   string // the name of this machine, as hosts are told it
+	// in its sandbox, in a directory.
+	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
+	Version string // of this program, shown to agents
+	Machine string // the name of this machine, as hosts are told it
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.

@@ -72,7 +72,7 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	actor := ActorFrom(r.Context())
-	asked := req.asked(actor, policy.DoorCLI)
+	asked := req.request(r.Context(), actor, policy.DoorCLI)
 	if actor != term.User {
 		if overTCP(r) && (req.Door != "" || req.Approved != "") { // words of our own proxy, which runs as the person
 			return &Error{Code: CodeDenied, Message: "door and approved work only through the local socket"}
@@ -80,19 +80,18 @@ func (s *Server) spawn(w http.ResponseWriter, r *http.Request) error {
 		if origin(r) != term.User && (req.Door == policy.DoorACP || req.Approved != "") {
 			return s.refused(r, &Error{Code: CodeDenied, Message: "a program that an agent started cannot approve anything"})
 		}
-		var err error
-		if asked, err = req.asAgent(actor); err != nil {
+		if err := asAgent(&asked, req.Door); err != nil {
 			return err
 		}
-		asked.Env = slices.Concat(asked.Env, s.changedEnv(r.Context(), req.Env))
 	}
 	if overTCP(r) {
 		asked.Door = policy.DoorWS
 	}
 	if at, ok := r.Context().Value(connKey{}).(peer); ok && asked.Door == policy.DoorACP {
-		defer s.proxied.begin(at.ID, &asked)()
+		toPolicy := asked.Asked()
+		defer s.proxied.begin(at.ID, &toPolicy)()
 	}
-	h, err := s.start(r.Context(), asked, req)
+	h, err := s.start(r.Context(), asked)
 	if err != nil {
 		return err
 	}

@@ -36,13 +36,14 @@ const layers = `
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;
+	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
 	NONE < mcp/screen;
 	mcp/screen < agenttools;
 	agenttools < mcp;
 	agent/term, agent/policy, ahp/client < agent/uplink;
-	agent/term, agent/policy, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/term, agent/policy, agent/start, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/ring, internal/escape, internal/jsonspan < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;

@@ -1,4 +1,4 @@
-package agent
+package start
 
 import (
 	"crypto/sha256"
@@ -9,25 +9,34 @@ import (
 	"slices"
 	"strings"
 
-	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/platform/dirs"
 	"tether/platform/sandbox"
-	"tether/platform/secret"
 )
 
-// confine puts what an agent runs into the sandbox that is configured for it,
-// and gives it its limits. Where there can be no sandbox, nothing is run.
-func (a *Agent) confine(actor term.Actor, spec *term.Spec) error {
-	if err := a.sandboxed(actor, spec); err != nil {
-		return err
-	}
-	return a.bound(actor, spec)
+// Confiner puts agents' commands into their sandboxes and limits. Its fields are set once.
+type Confiner struct {
+	Policy *policy.Engine
+	Dirs   dirs.Dirs
+	Socket string // the daemon's, which stays in reach: who connects from a sandbox is known by its ancestors
+	// SocketDir is the directory that walls show in place of the runtime directory, "" for none.
+	SocketDir string
+	// Report says that a limit is not enforced.
+	Report func(cause, text string)
 }
 
-func (a *Agent) sandboxed(actor term.Actor, spec *term.Spec) error {
-	rule := a.policy.Sandbox(actor)
+// Confine puts what an agent runs into the sandbox that is configured for it,
+// and gives it its limits. Where there can be no sandbox, nothing is run.
+func (c *Confiner) Confine(actor term.Actor, spec *term.Spec) error {
+	if err := c.sandboxed(actor, spec); err != nil {
+		return err
+	}
+	return c.bound(actor, spec)
+}
+
+func (c *Confiner) sandboxed(actor term.Actor, spec *term.Spec) error {
+	rule := c.Policy.Sandbox(actor)
 	if rule.Kind == "" {
 		return nil
 	}
@@ -35,7 +44,7 @@ func (a *Agent) sandboxed(actor term.Actor, spec *term.Spec) error {
 	if argv == nil {
 		argv = spec.Command
 	}
-	argv, err := a.behind(actor, rule, spec.Cwd, argv)
+	argv, err := c.behind(actor, rule, spec.Cwd, argv)
 	if err != nil {
 		return err
 	}
@@ -43,27 +52,27 @@ func (a *Agent) sandboxed(actor term.Actor, spec *term.Spec) error {
 	return nil
 }
 
-// sandboxFor returns the argv that runs an agent's own program in its sandbox. Only the configuration can say what that is: else
-// what the agent has tether start would be out of it.
-func (a *Agent) sandboxFor(actor term.Actor, req local.SandboxRequest) ([]string, error) {
-	rule := a.policy.Sandbox(actor)
+// Command returns the argv that runs an agent's own program in its sandbox, in an absolute directory. Only the configuration can say
+// what that is: else what the agent has tether start would be out of it.
+func (c *Confiner) Command(actor term.Actor, cwd string, argv []string) ([]string, error) {
+	rule := c.Policy.Sandbox(actor)
 	if rule.Kind == "" {
 		return nil, lacks(actor, "sandbox: commands that tether starts for this agent would be unconfined")
 	}
-	return a.behind(actor, rule, req.Cwd, req.Command)
+	return c.behind(actor, rule, cwd, argv)
 }
 
 // lacks is the error of an agent that cannot be confined by its configuration.
 func lacks(actor term.Actor, what string) error {
-	return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("the configuration of %s has no %s", actor, what),
+	return &Error{Kind: Unconfined, Message: fmt.Sprintf("the configuration of %s has no %s", actor, what),
 		Hint: fmt.Sprintf("tether config edit: [[policy.principals]] with name = \"agent:%s\", sandbox = \"auto\", roots = [\"~/src\"]", actor.Name)}
 }
 
 // behind returns the argv that runs argv in the sandbox that the rule describes. The directory is granted to it, so it must be in one that
 // the configuration grants: the agent chooses it.
-func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv []string) ([]string, error) {
+func (c *Confiner) behind(actor term.Actor, rule policy.Sandbox, dir string, argv []string) ([]string, error) {
 	cannot := func(format string, args ...any) error {
-		return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
+		return &Error{Kind: Unconfined, Message: fmt.Sprintf("%s runs in a sandbox, and ", actor) + fmt.Sprintf(format, args...)}
 	}
 	if len(rule.Roots)+len(rule.Writable) == 0 {
 		return nil, lacks(actor, "roots: the agent could start a command in any directory, and change it")
@@ -86,7 +95,7 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	if !slices.ContainsFunc(granted, func(root string) bool { return within(cwd, root) }) {
 		return nil, cannot("%s is not in its roots", cwd)
 	}
-	for _, kept := range a.keptFromAgents() {
+	for _, kept := range c.keptFromAgents() {
 		if within(kept, cwd) {
 			return nil, cannot("%s would be writable from %s; use a directory below", kept, cwd)
 		}
@@ -102,12 +111,12 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	sum := sha256.Sum256([]byte(actor.Name)) // a name may hold anything
 	p := sandbox.Profile{
 		Writable: append([]string{cwd}, writable...), Readable: rule.Readable, NoNetwork: rule.NoNetwork, Temporary: sandbox.Temporary(), Home: home,
-		Hidden:  a.ownDirs(),
-		Sockets: append(slices.Clone(rule.Sockets), SocketPath(a.cfg.Dirs)), // who connects from there is known by its ancestors
-		Private: filepath.Join(a.cfg.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),
+		Hidden:  c.ownDirs(),
+		Sockets: append(slices.Clone(rule.Sockets), c.Socket),
+		Private: filepath.Join(c.Dirs.State, "sandbox", hex.EncodeToString(sum[:6])),
 	}
-	if a.door != "" {
-		p.Door = sandbox.Door{From: a.door, At: a.cfg.Dirs.Runtime}
+	if c.SocketDir != "" {
+		p.Door = sandbox.Door{From: c.SocketDir, At: c.Dirs.Runtime}
 	}
 	if argv, err = sandbox.Wrap(sandbox.Kind(rule.Kind), p, self, argv); err != nil {
 		return nil, cannot("%v", err)
@@ -115,55 +124,16 @@ func (a *Agent) behind(actor term.Actor, rule policy.Sandbox, dir string, argv [
 	return argv, nil
 }
 
-// doorName is the directory below the runtime directory that a wall shows in its place.
-const doorName = "sandbox"
-
-// shareSocket puts the daemon's socket into a directory of its own, where it takes the place of the last daemon's: what runs behind a
-// wall that shows the directory reaches the new daemon. "" where sockets have no names, or a file no second one; then it does not.
-func shareSocket(d dirs.Dirs) (door string) {
-	socket := SocketPath(d)
-	if _, err := os.Lstat(socket); err != nil {
-		return ""
-	}
-	door = filepath.Join(d.Runtime, doorName)
-	at := filepath.Join(door, filepath.Base(socket))
-	next := at + ".next"
-	if secret.Dir(door) != nil {
-		return ""
-	}
-	_ = os.Remove(next) // of a daemon that was killed
-	if os.Link(socket, next) != nil || os.Rename(next, at) != nil {
-		return ""
-	}
-	return door
-}
-
-// sandboxStatus is what status says of sandboxes: nil if no principal has one.
-func (a *Agent) sandboxStatus() *local.SandboxStatus {
-	if !a.policy.Sandboxed() {
-		return nil
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return &local.SandboxStatus{Error: err.Error()}
-	}
-	best, err := sandbox.Best(self)
-	if err != nil {
-		return &local.SandboxStatus{Error: err.Error()}
-	}
-	return &local.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
-}
-
 // ownDirs are tether's directories, which no sandbox shows.
-func (a *Agent) ownDirs() []string {
-	d := a.cfg.Dirs
+func (c *Confiner) ownDirs() []string {
+	d := c.Dirs
 	return []string{d.Config, d.State, d.Runtime, d.Cache}
 }
 
 // keptFromAgents are directories that a sandbox must not leave open, or the
 // agent could choose its own rules.
-func (a *Agent) keptFromAgents() []string {
-	all := a.ownDirs()
+func (c *Confiner) keptFromAgents() []string {
+	all := c.ownDirs()
 	if home, err := os.UserHomeDir(); err == nil {
 		all = append(all, home)
 	}

@@ -1,4 +1,4 @@
-package agent
+package start
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"tether/agent/local"
 	"tether/agent/term"
 	"tether/platform/limits"
 )
@@ -15,8 +14,8 @@ import (
 // bound gives what an agent runs the limits that are configured: all that it
 // runs together where the system can do that, and the processor's time of each
 // process.
-func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
-	r := a.policy.Resources(actor)
+func (c *Confiner) bound(actor term.Actor, spec *term.Spec) error {
+	r := c.Policy.Resources(actor)
 	argv := spec.Argv
 	if argv == nil {
 		argv = spec.Command
@@ -28,7 +27,7 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 		case err == nil:
 			argv = bounded
 		case errors.Is(err, limits.ErrUnsupported):
-			a.degraded.report("limits", "policy.limits.cpu_time is not enforced on this system")
+			c.Report("limits", "policy.limits.cpu_time is not enforced on this system")
 		default:
 			return err
 		}
@@ -39,9 +38,9 @@ func (a *Agent) bound(actor term.Actor, spec *term.Spec) error {
 		case err == nil:
 			argv, spec.Env = bounded, env
 		case !errors.Is(err, limits.ErrUnsupported):
-			return &local.Error{Code: local.CodeCannotStart, Message: fmt.Sprintf("cannot limit the commands of %s: %v", actor, err)}
+			return &Error{Kind: Unconfined, Message: fmt.Sprintf("cannot limit the commands of %s: %v", actor, err)}
 		case r.Memory > 0:
-			a.degraded.report("limits", "policy.limits.memory is not enforced: the user has no systemd with cgroup v2")
+			c.Report("limits", "policy.limits.memory is not enforced: the user has no systemd with cgroup v2")
 		}
 	}
 	if argv[0] == program || present(program, spec) {

@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/start"
+	"tether/platform/dirs"
+	"tether/platform/sandbox"
+	"tether/platform/secret"
+	"tether/platform/shell"
+)
+
+// openConfiner makes what confines agents' commands, and the socket that they reach from there.
+func (a *Agent) openConfiner() {
+	a.confiner = &start.Confiner{Policy: a.policy, Dirs: a.cfg.Dirs, Socket: SocketPath(a.cfg.Dirs), SocketDir: shareSocket(a.cfg.Dirs), Report: a.degraded.report}
+}
+
+// openStarter makes what starts terminals, for all doors. The pool is there.
+func (a *Agent) openStarter() {
+	specs := &start.Specs{
+		Environment: a.Environment, HideEnv: a.settings.Policy.HideEnv, LendTo: a.lendTo, Scripts: scriptsDir(a.cfg.Dirs), Report: a.degraded.report, Logger: &a.log,
+	}
+	a.starter = start.New(start.Options{
+		Access: a.pool.As, Policy: a.policy, Spec: specs.Spec, Environment: a.Environment, Confine: a.confiner.Confine, AgentIdle: time.Duration(a.settings.MCP.IdleTimeout),
+	})
+}
+
+// scriptsDir holds, per terminal, what its shell reads at its start.
+func scriptsDir(d dirs.Dirs) string { return filepath.Join(d.Runtime, "sh") }
+
+// Environment returns the environment of an interactive login of the person,
+// asking the login shell the first time and, if refresh, again.
+func (a *Agent) Environment(ctx context.Context, refresh bool) ([]string, error) {
+	if refresh {
+		return a.login().Refresh(ctx)
+	}
+	return a.login().Get(ctx)
+}
+
+// loginCache finds the login shell, which may take a moment.
+func loginCache() *shell.Cache {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0] // the shell then finds it, or says that it does not
+	}
+	return &shell.Cache{Path: shell.Login(), Self: self}
+}
+
+// doorName is the directory below the runtime directory that a wall shows in its place.
+const doorName = "sandbox"
+
+// shareSocket puts the daemon's socket into a directory of its own, where it takes the place of the last daemon's: what runs behind a
+// wall that shows the directory reaches the new daemon. "" where sockets have no names, or a file no second one; then it does not.
+func shareSocket(d dirs.Dirs) (door string) {
+	socket := SocketPath(d)
+	if _, err := os.Lstat(socket); err != nil {
+		return ""
+	}
+	door = filepath.Join(d.Runtime, doorName)
+	at := filepath.Join(door, filepath.Base(socket))
+	next := at + ".next"
+	if secret.Dir(door) != nil {
+		return ""
+	}
+	_ = os.Remove(next) // of a daemon that was killed
+	if os.Link(socket, next) != nil || os.Rename(next, at) != nil {
+		return ""
+	}
+	return door
+}
+
+// sandboxStatus is what status says of sandboxes: nil if no principal has one.
+func (a *Agent) sandboxStatus() *local.SandboxStatus {
+	if !a.policy.Sandboxed() {
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return &local.SandboxStatus{Error: err.Error()}
+	}
+	best, err := sandbox.Best(self)
+	if err != nil {
+		return &local.SandboxStatus{Error: err.Error()}
+	}
+	return &local.SandboxStatus{Kind: string(best), Wall: best == sandbox.Wall, Abstract: !sandbox.ClosesAbstractSockets()}
+}
+
+func bad(format string, args ...any) error {
+	return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
+}

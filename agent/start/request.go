@@ -1,0 +1,99 @@
+package start
+
+import (
+	"slices"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/platform/shell"
+)
+
+// Request says who wants to start what. A door fills it in; it has refused what the actor may not ask for there.
+type Request struct {
+	Actor    term.Actor
+	Door     string // one of policy's constants
+	Named    string // what a host calls an agent of its own, for people to read
+	Approved string // who has approved exactly this request at the door
+	// Background says that the terminal is the agent's own. It then ends after Options.AgentIdle if Idle is set, and not after the
+	// policy's time limit.
+	Background bool
+	Idle       bool
+	Again      bool // the caller repeats the request when told so, see policy.Request
+	Unsigned   bool // a person asks who has given no sign of being one
+
+	// One of Command, Line and Shell says what is run. Shell alone is the person's login shell; with Command it is that shell.
+	Command       []string
+	Line          string // a line for the system's shell
+	Shell         bool   // start it as a login shell
+	NoIntegration bool   // start a shell without the scripts that report commands
+
+	Env    []string // the whole environment, NAME=value; nil means that of an interactive login of the person
+	SetEnv []string // is added to that; the last of a name wins
+	Name   string
+	Cwd    string // absolute
+	Cols   uint16
+	Rows   uint16
+	OnSlow string // "lag" or "hold"; "" means what is configured for the owner
+
+	Private bool
+	LendTo  []string // names of hosts; nil means the default host, if there is one and the rules let it
+	Leased  bool     // see term.Spec
+}
+
+// agentEnv tells programs that nobody watches: a pager would wait for a key.
+var agentEnv = []string{"PAGER=cat", "GIT_PAGER=cat", "GH_PAGER=cat", "MANPAGER=cat", "AWS_PAGER=", "SYSTEMD_PAGER=", "GIT_TERMINAL_PROMPT=0"}
+
+// ByAgent reports whether an agent asks.
+func (r *Request) ByAgent() bool { return r.Actor.Role == term.RoleAgent }
+
+// setEnv is what the child's environment gets beside Env.
+func (r *Request) setEnv() []string {
+	if r.ByAgent() {
+		return slices.Concat(agentEnv, r.SetEnv)
+	}
+	return r.SetEnv
+}
+
+// Asked is the request in the policy's words. Its Env lacks what Env changes of a login's environment, which Start adds.
+func (r *Request) Asked() policy.Request {
+	asked := policy.Request{
+		Door: r.Door, Actor: r.Actor, Named: r.Named, Argv: r.Command, Line: r.Line, Cwd: r.Cwd, Env: r.SetEnv,
+		Background: r.Background, Approved: r.Approved, Again: r.Again,
+	}
+	if r.Line != "" {
+		asked.Shell = shell.Line(r.Line)[0] // cmd.exe does not read a line as a POSIX shell does
+	}
+	if r.Shell && len(r.Command) == 0 {
+		asked.Argv = []string{shell.Login()}
+	}
+	return asked
+}
+
+// onSlows are the words for it, in requests and in the configuration.
+var onSlows = map[string]term.OnSlow{"": term.ByOwner, "lag": term.Lag, "hold": term.Hold}
+
+// OnSlow returns what a word of a request or of the configuration means.
+func OnSlow(word string) (_ term.OnSlow, ok bool) {
+	o, ok := onSlows[word]
+	return o, ok
+}
+
+// Error is a request that cannot be carried out, for the person or the model that made it.
+type Error struct {
+	Kind    Kind
+	Message string
+	Hint    string // what to do about it, or ""
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Message }
+
+// Kind says which Error it is.
+type Kind int
+
+const (
+	// Invalid: the request makes no sense, or is out of range.
+	Invalid Kind = iota
+	// Unconfined: an agent's command cannot be put into the sandbox or the limits that are configured for it, so it does not run.
+	Unconfined
+)

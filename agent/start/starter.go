@@ -1,0 +1,109 @@
+package start
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+)
+
+// Options configures a Starter. Access, Policy, Spec and Environment are required.
+type Options struct {
+	// Access returns the pool as an actor sees it.
+	Access func(term.Actor) term.Access
+	Policy *policy.Engine
+	// Spec works out what is run. It may have to ask the login shell for its environment first, which ends with ctx.
+	Spec func(ctx context.Context, r Request) (term.Spec, error)
+	// Environment is that of an interactive login, asked anew if refresh.
+	Environment func(ctx context.Context, refresh bool) ([]string, error)
+	// Confine, if not nil, changes what an agent runs so that it runs in the sandbox and the limits that are configured for it.
+	Confine func(term.Actor, *term.Spec) error
+	// AgentIdle is how long an agent's terminal may be without output and input if Request.Idle is set, default 5 min.
+	AgentIdle time.Duration
+}
+
+// agentIdle is the time of the tools' contract.
+const agentIdle = 5 * time.Minute
+
+// Starter starts terminals. It is safe for concurrent use.
+type Starter struct{ opts Options }
+
+// New returns a Starter.
+func New(o Options) *Starter {
+	o.AgentIdle = cmp.Or(o.AgentIdle, agentIdle)
+	return &Starter{o}
+}
+
+// Start starts what the request asks for, if the policy admits it. It may wait for the person's answer, until ctx ends. Errors: a
+// *policy.Refusal, an *Error, a *pty.StartError, or ctx's.
+func (s *Starter) Start(ctx context.Context, r Request) (term.Handle, error) {
+	return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) {
+		spec, err := s.opts.Spec(ctx, r)
+		if err != nil {
+			return term.Handle{}, err
+		}
+		return s.launch(r, spec)
+	})
+}
+
+// Prepare is Start in two steps, for a caller that has to know the terminal's id before it is there: the policy is asked when start is
+// called, which must be at most once.
+func (s *Starter) Prepare(ctx context.Context, r Request) (id term.ID, start func() (term.Handle, error), err error) {
+	spec, err := s.opts.Spec(ctx, r)
+	if err != nil {
+		return "", nil, err
+	}
+	spec.ID = cmp.Or(spec.ID, term.NewID())
+	return spec.ID, func() (term.Handle, error) {
+		return s.opts.Policy.Spawn(ctx, s.asked(ctx, r), func() (term.Handle, error) { return s.launch(r, spec) })
+	}, nil
+}
+
+// asked is what the policy decides about. Of an agent it sees all variables that are not a login's.
+func (s *Starter) asked(ctx context.Context, r Request) policy.Request {
+	asked := r.Asked()
+	if r.ByAgent() {
+		asked.Env = slices.Concat(asked.Env, s.changedEnv(ctx, r.Env))
+	}
+	return asked
+}
+
+// changedEnv returns what env, if it is not nil, sets otherwise than a login
+// would: all of it if nobody knows that.
+func (s *Starter) changedEnv(ctx context.Context, env []string) []string {
+	if env == nil {
+		return nil
+	}
+	login, err := s.opts.Environment(ctx, false)
+	if err != nil {
+		return env
+	}
+	known := map[string]bool{}
+	for _, e := range login {
+		known[e] = true
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(e string) bool { return known[e] })
+}
+
+// launch spawns what the policy has admitted.
+func (s *Starter) launch(r Request, spec term.Spec) (term.Handle, error) {
+	spec.Unsigned = r.Unsigned
+	switch {
+	case r.ByAgent() && r.Idle:
+		spec.IdleTimeout = s.opts.AgentIdle
+	case r.ByAgent() && !r.Background:
+		spec.TimeLimit = s.opts.Policy.TimeLimit(r.Actor)
+	}
+	if s.opts.Confine != nil && r.ByAgent() {
+		if err := s.opts.Confine(r.Actor, &spec); err != nil {
+			if spec.Ended != nil {
+				spec.Ended()
+			}
+			return term.Handle{}, err
+		}
+	}
+	return s.opts.Access(r.Actor).Spawn(spec)
+}

@@ -1,0 +1,145 @@
+package start_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/config"
+	"tether/agent/policy"
+	"tether/agent/start"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/pty"
+)
+
+// world starts terminals whose children the test plays, and notes what was spawned.
+type world struct {
+	*start.Starter
+	spec     term.Spec // the newest, as it was spawned
+	confined int
+	refuse   error // of the sandbox
+}
+
+func open(t *testing.T, rules func(*config.Policy)) *world {
+	t.Helper()
+	c := config.Default().Policy
+	rules(&c)
+	engine, err := policy.New(policy.Options{Config: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := term.NewPool(term.Options{Start: func(term.ID, pty.Command) (term.PTY, error) { return testkit.NewChild(), nil }})
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+		defer cancel()
+		if err := pool.Close(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	login := func(context.Context, bool) ([]string, error) { return []string{"A=1", "SECRET=s", "PATH=/bin"}, nil }
+	log := zerolog.Nop()
+	specs := &start.Specs{Environment: login, HideEnv: []string{"SECRET"}, Scripts: t.TempDir(), Report: func(string, string) {}, Logger: &log,
+		LendTo: func(r start.Request) ([]string, error) { return r.LendTo, nil }}
+	w := &world{}
+	w.Starter = start.New(start.Options{Access: pool.As, Policy: engine, Environment: login,
+		Spec: func(ctx context.Context, r start.Request) (term.Spec, error) {
+			s, err := specs.Spec(ctx, r)
+			w.spec = s
+			return s, err
+		},
+		Confine: func(_ term.Actor, s *term.Spec) error { w.confined++; w.spec = *s; return w.refuse }})
+	return w
+}
+
+// Whoever asks, through whichever door, is served in one way: the person's terminals are theirs alone, an agent's have no pager, no hidden
+// variables, a sandbox and a bound.
+func TestStart(t *testing.T) {
+	agent := term.Agent("bob")
+	for _, c := range []struct {
+		name        string
+		r           start.Request
+		idle, limit bool
+	}{
+		{"the person", start.Request{Actor: term.User, Door: policy.DoorCLI}, false, false},
+		{"an agent's tool", start.Request{Actor: agent, Door: policy.DoorMCP, Background: true, Idle: true, Again: true}, true, false},
+		{"an agent's command line", start.Request{Actor: agent, Door: policy.DoorCLI, Background: true}, false, false},
+		{"an agent's editor", start.Request{Actor: agent, Door: policy.DoorACP}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := open(t, func(p *config.Policy) { p.Limits.CommandTime = config.Duration(time.Hour) })
+			c.r.Command, c.r.Cwd, c.r.SetEnv = []string{"true"}, testkit.Abs("/"), []string{"B=2"}
+			h, err := w.Start(t.Context(), c.r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			byAgent := c.r.Actor == agent
+			env := w.spec.Env
+			if slices.Contains(env, "SECRET=s") == byAgent || slices.Contains(env, "PAGER=cat") != byAgent || !slices.Contains(env, "A=1") || !slices.Contains(env, "B=2") {
+				t.Errorf("the environment is %q", env)
+			}
+			if (w.confined == 1) != byAgent {
+				t.Errorf("confined %d times", w.confined)
+			}
+			if i := h.Info(); i.Owner != c.r.Actor || byAgent && ((w.spec.IdleTimeout > 0) != c.idle || (w.spec.TimeLimit > 0) != c.limit) {
+				t.Errorf("%s: idle %v, at most %v", i.Owner, w.spec.IdleTimeout, w.spec.TimeLimit)
+			}
+		})
+	}
+}
+
+// What the policy denies, what makes no sense and what cannot be confined does not run.
+func TestRefused(t *testing.T) {
+	agent := term.Agent("bob")
+	for _, c := range []struct {
+		name string
+		r    start.Request
+		is   func(error) bool
+	}{
+		{"denied", start.Request{Actor: term.Agent("mallory"), Command: []string{"true"}}, func(err error) bool { return errorAs[*policy.Refusal](err) != nil }},
+		{"a line and a command", start.Request{Command: []string{"true"}, Line: "true"}, invalid},
+		{"a NUL", start.Request{Command: []string{"a\x00"}}, invalid},
+		{"a variable without a name", start.Request{Command: []string{"true"}, SetEnv: []string{"=1"}}, invalid},
+		{"a policy that is none", start.Request{Command: []string{"true"}, OnSlow: "stop"}, invalid},
+		{"no sandbox", start.Request{Actor: agent, Command: []string{"true"}}, func(err error) bool { return err != nil && strings.Contains(err.Error(), "no sandbox") }},
+	} {
+		w := open(t, func(p *config.Policy) {
+			p.Principals = []config.PolicyIdentity{{Name: "agent:mallory", Default: "deny"}}
+		})
+		w.refuse = errors.New("no sandbox")
+		c.r.Cwd = testkit.Abs("/")
+		if c.r.Actor == (term.Actor{}) {
+			c.r.Actor = term.User
+		}
+		if _, err := w.Start(t.Context(), c.r); !c.is(err) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// A prepared start has its id before, and asks the policy when it begins.
+func TestPrepare(t *testing.T) {
+	w := open(t, func(*config.Policy) {})
+	id, begin, err := w.Prepare(t.Context(), start.Request{Actor: term.User, Door: policy.DoorConfig, Line: "true", Cwd: testkit.Abs("/")})
+	if err != nil || id == "" {
+		t.Fatal(id, err)
+	}
+	if h, err := begin(); err != nil || h.ID() != id {
+		t.Errorf("started %s, %v; want %s", h.ID(), err, id)
+	}
+}
+
+func invalid(err error) bool {
+	e := errorAs[*start.Error](err)
+	return e != nil && e.Kind == start.Invalid
+}
+
+func errorAs[E error](err error) E {
+	e, _ := errors.AsType[E](err)
+	return e
+}
