@@ -16,6 +16,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/declared"
 	"tether/agent/holder"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/redact"
@@ -44,7 +45,7 @@ type Config struct {
 	Over []config.Setting
 	// Secrets says where tokens and this machine's key may be kept. The zero
 	// value is a file that only the user can read.
-	Secrets Secrets
+	Secrets hosts.Secrets
 	// LogLevel, if not "", comes before that of Settings.
 	LogLevel string
 	// Ready, if not nil, is called once when requests are answered.
@@ -118,11 +119,9 @@ type Agent struct {
 	policy   *policy.Engine
 	shown    *redact.Rules       // of what leaves the machine
 	login    func() *shell.Cache // of the login environment
-	pairing  chan struct{}       // 1 slot: hosts come and go one at a time
 
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
-	attempts attempts               // to pair by a code
 	killing  atomic.Bool            // the end is that of the terminals, too
 	stirred  chan struct{}          // 1 slot: something began or ended, see keepSmall
 
@@ -133,8 +132,7 @@ type Agent struct {
 	started  time.Time
 	pool     *term.Pool
 	holders  *holders // nil if there are none
-	hosts    *hostStore
-	links    *links
+	hosts    *hosts.Paired
 	starter  *start.Starter
 	confiner *start.Confiner
 	// declared is closed before the terminals end or are left.
@@ -161,7 +159,7 @@ func New(c Config) (*Agent, error) {
 		return nil, fmt.Errorf("what to redact: %w", err)
 	}
 	a := &Agent{cfg: c, settings: settings, level: level, shown: shown, login: sync.OnceValue(loginCache),
-		pairing: make(chan struct{}, 1), stirred: make(chan struct{}, 1)}
+		stirred: make(chan struct{}, 1)}
 	a.policy, err = policy.New(c.policyOptions(a.mask))
 	return a, err
 }
@@ -196,7 +194,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log = zerolog.New(&a.leveled).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	a.auditStart()
 	defer a.auditEnd()
-	if err = a.openHosts(); err != nil {
+	a.hosts, err = hosts.Open(hosts.Options{
+		Dirs: a.cfg.Dirs, Secrets: a.cfg.Secrets, Uplink: a.settings.Uplink, Version: a.cfg.Version, Machine: machineName(), Logger: &a.log,
+		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Patience: a.cfg.Patience, Watch: a.cfg.Watch,
+	})
+	if err != nil {
 		return err
 	}
 	listener, err := ipc.Listen(SocketPath(a.cfg.Dirs))
@@ -208,11 +210,6 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer a.holdersEnd(stopAdopting)
 	a.openPool(adopting)
 	a.openStarter()
-	a.links = newLinks(a.pool, a.cfg.Version, a.settings.Uplink, &a.log)
-	a.links.up, a.links.atMost = a.auditUp, a.atMost
-	if a.cfg.Watch != nil {
-		a.links.watch = a.cfg.Watch
-	}
 	a.openDeclared()
 	return a.serve(ctx, listener)
 }
@@ -242,10 +239,7 @@ func (a *Agent) openPool(ctx context.Context) {
 	o := a.cfg.Terminals
 	o.Observe, o.MayLend = a.acted, a.mayLend
 	a.openOutward(&o)
-	o.Lendable = func(name string) bool {
-		_, paired := a.hosts.find(name)
-		return paired
-	}
+	o.Lendable = a.hosts.Has
 	if a.cfg.Holder.Path == "" {
 		a.pool = term.NewPool(o)
 		return
@@ -286,6 +280,9 @@ func (a *Agent) holdersEnd(stop context.CancelFunc) {
 // answer: it is about to, or it is ending and will give the lock up.
 const lockPatience = time.Second
 
+// lockEvery is how often the lock is tried meanwhile.
+const lockEvery = 5 * time.Millisecond
+
 // replacePatience is the same for one that was asked to hand over: its end
 // may take 5 s.
 const replacePatience = 8 * time.Second
@@ -302,11 +299,13 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 	if a.cfg.Replace {
 		patience = replacePatience
 	}
-	wait(patience, func() bool {
+	for end := time.Now().Add(patience); ; time.Sleep(lockEvery) {
 		lock, err = lockDaemon(a.cfg.Dirs)
 		_, running := errors.AsType[*RunningError](err)
-		return !running || ctx.Err() != nil || !a.cfg.Replace && listens(ctx, a.cfg.Dirs)
-	})
+		if !running || ctx.Err() != nil || !a.cfg.Replace && listens(ctx, a.cfg.Dirs) || time.Now().After(end) {
+			break
+		}
+	}
 	if running, ok := errors.AsType[*RunningError](err); ok && !listens(ctx, a.cfg.Dirs) {
 		if held := lockError(&ipc.LockedError{Path: lockPath(a.cfg.Dirs), Pid: running.Pid}); !held.isDaemon(running.Pid) {
 			return nil, held
@@ -318,9 +317,9 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
-	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
-	a.startLinks(server)
+	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
 	go func() { failed <- server.Serve(listener) }()
 	defer a.serveTCP(server, tokens)() // ends when the server is closed
@@ -358,7 +357,7 @@ func (a *Agent) closeTerminals() {
 	if n, err := holder.EndStaying(ctx, holdersDir(a.cfg.Dirs)); n > 0 {
 		a.log.Info().Err(err).Int("terminals", n).Msg("ended what agents had left running")
 	}
-	a.links.close(a.atMost(hearWithin), func(term.ID) bool { return true })
+	a.hosts.Close(a.atMost(hearWithin), func(term.ID) bool { return true })
 }
 
 // leaveTerminals leaves to the next daemon what outlives this one. First the
@@ -375,7 +374,7 @@ func (a *Agent) leaveTerminals() {
 	if err := a.pool.KillFragile(ctx); err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")
 	}
-	a.links.close(a.atMost(hearWithin), func(id term.ID) bool { return fragile[id] })
+	a.hosts.Close(a.atMost(hearWithin), func(id term.ID) bool { return fragile[id] })
 	kept, err := a.pool.Detach(ctx)
 	if err != nil {
 		a.log.Error().Err(err).Msg("terminals left behind")

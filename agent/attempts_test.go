@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/ahp/client"
 	"tether/host"
@@ -110,7 +111,7 @@ func TestOffersAtOnceShareAKey(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	ring := &fakeRing{items: map[string]string{}, locked: make(chan struct{})}
 	defer time.AfterFunc(300*time.Millisecond, func() { close(ring.locked) }).Stop() // so that all are there before one has found a place for it
-	a := start(t, agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}})
+	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
 	keys := make([]string, 3)
 	var all sync.WaitGroup
 	for i := range keys {
@@ -157,7 +158,7 @@ func TestPairingByKeys(t *testing.T) {
 	// The next daemon gets in by the same key, and whoever needs no daemon, too.
 	a = start(t, agent.Config{Dirs: d})
 	a.state("it is online again", "online")
-	e, found, err := agent.PairedEndpoint(d, "work")
+	e, found, err := hosts.Endpoint(d, "work")
 	if err != nil || !found || e.Token != "" {
 		t.Fatalf("endpoint: %+v, %v, %v", e, found, err)
 	}

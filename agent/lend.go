@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"tether/agent/config"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/agent/redact"
 	"tether/agent/start"
@@ -17,29 +18,24 @@ import (
 func (a *Agent) lendTo(r start.Request) ([]string, error) {
 	if r.LendTo != nil || r.Private {
 		for _, name := range r.LendTo {
-			if _, ok := a.hosts.find(name); !ok {
-				return nil, notPaired(name)
+			if !a.hosts.Has(name) {
+				return nil, hosts.NotPaired(name)
 			}
 		}
 		return r.LendTo, nil
 	}
-	h, ok := a.hosts.byDefault()
+	host, ok := a.hosts.Default()
 	if !ok {
 		return nil, nil
 	}
-	q := config.Lending{Door: r.Door, Owner: "user", Host: h.Name, Dirs: pathsOf(r.Cwd), Root: proc.Root()}
+	q := config.Lending{Door: r.Door, Owner: "user", Host: host, Dirs: pathsOf(r.Cwd), Root: proc.Root()}
 	if r.ByAgent() {
 		q.Owner = "agent"
 	}
 	if a.settings.Lend.Effect(q, home()) != config.LendYes {
 		return nil, nil
 	}
-	return []string{h.Name}, nil
-}
-
-func notPaired(name string) error {
-	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
-		Hint: "tether status lists the hosts"}
+	return []string{host}, nil
 }
 
 // mayLend is term.Options.MayLend: what the person has configured never to

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/agent/term"
 	"tether/ahp"
@@ -109,7 +110,7 @@ func TestWhatIsAURL(t *testing.T) {
 		"ws://[::1]:9187":             "ws://[::1]:9187",
 		"ws://localhost:1/?a=b":       "ws://localhost:1/?a=b",
 	} {
-		got, err := agent.HostURL(given)
+		got, err := hosts.URL(given)
 		if want = strings.Replace(want, "/?", "?", 1); err != nil || strings.Replace(got, "/?", "?", 1) != want {
 			t.Errorf("%q: %q, %v; want %q", given, got, err, want)
 		}
@@ -121,7 +122,7 @@ func TestWhatIsAURL(t *testing.T) {
 		"ws://host.example": local.CodeInsecure, "http://10.0.0.1": local.CodeInsecure, "ws://localhost.example": local.CodeInsecure,
 		"ws://127.0.0.1.example": local.CodeInsecure,
 	} {
-		_, err := agent.HostURL(given)
+		_, err := hosts.URL(given)
 		var e *local.Error
 		if !errors.As(err, &e) || e.Code != want || strings.Contains(e.Message+e.Hint, "canary") {
 			t.Errorf("%q: %v, want %s without a secret", given, err, want)
@@ -172,7 +173,7 @@ func TestNothingIsSentInTheClear(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "clear text") {
 		t.Errorf("a daemon that finds such a host in the file: %v", err)
 	}
-	if _, _, err := agent.PairedEndpoint(d, "x"); err == nil || !strings.Contains(err.Error(), "clear text") {
+	if _, _, err := hosts.Endpoint(d, "x"); err == nil || !strings.Contains(err.Error(), "clear text") {
 		t.Errorf("whoever needs no daemon: %v", err)
 	}
 	mine, err := net.Dial("tcp", l.Addr().String())
@@ -252,10 +253,10 @@ func TestPairedHostsAreKept(t *testing.T) {
 	if s.Hosts[0].Default || !s.Hosts[1].Default || s.Hosts[0].URL != one {
 		t.Errorf("after a restart: %+v", s.Hosts)
 	}
-	if e, found, err := agent.PairedEndpoint(d, "local"); err != nil || !found || e.Token != "1" {
+	if e, found, err := hosts.Endpoint(d, "local"); err != nil || !found || e.Token != "1" {
 		t.Errorf("endpoint by name: %+v, %t, %v", e, found, err)
 	}
-	if _, found, err := agent.PairedEndpoint(d, "other"); err != nil || found {
+	if _, found, err := hosts.Endpoint(d, "other"); err != nil || found {
 		t.Errorf("endpoint of nobody: %t, %v", found, err)
 	}
 	if _, err := a.client.Unpair(t.Context(), "local-2"); err != nil {

@@ -91,11 +91,6 @@ func (a *Agent) adopted(id term.ID) {
 	}
 }
 
-// auditHost notes that a host came or went.
-func (a *Agent) auditHost(t policy.EventType, name, url string) {
-	a.policy.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
-}
-
 // auditUp notes that a host has let this machine in, which may be watched there from then on.
 func (a *Agent) auditUp(name string, more int) {
 	ev := policy.Event{Type: policy.EventConnect, Host: name}

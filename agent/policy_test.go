@@ -3,14 +3,12 @@ package agent_test
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -172,23 +170,6 @@ func TestAuditOfLending(t *testing.T) {
 	if d := cmp.Diff([]string{"unlend user h", "lend user h", "refusal agent:bob", "unlend user h"}, got); d != "" {
 		t.Errorf("-want +log:\n%s", d)
 	}
-}
-
-// A link that comes and goes all the time is written down once a minute, and how often that was.
-func TestALinkThatFlapsFillsNoLog(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var told []string
-		came := agent.CameUp("h", func(name string, more int) { told = append(told, fmt.Sprintf("%s and %d", name, more)) })
-		for range 150 {
-			came()
-			time.Sleep(time.Second)
-		}
-		time.Sleep(time.Hour)
-		came()
-		if d := cmp.Diff([]string{"h and 0", "h and 59", "h and 59", "h and 29"}, told); d != "" {
-			t.Errorf("-want +told:\n%s", d)
-		}
-	})
 }
 
 // Who was given a token, and who lost it, is in the log, and no token is.

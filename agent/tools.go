@@ -3,21 +3,17 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/agent/toolcall"
 	"tether/agenttools"
 	"tether/ahp"
-	"tether/platform/dirs"
 )
 
 // offered are the tools that agents at hosts get, of those that agents here have:
@@ -28,35 +24,17 @@ var offered = []string{"list_terminals", "read_terminal", "wait_terminal", "spaw
 // aboutTools begins each description.
 const aboutTools = "Of a person's machine; only terminals that it lends to this host are there. "
 
-const (
-	// showWithin is how long the answer to a call that has started a terminal
-	// waits for the host to know it.
-	showWithin = 5 * time.Second
-	// partWithin is how long the end of a link waits for its tools to be
-	// withdrawn.
-	partWithin = time.Second
-)
+// showWithin is how long the answer to a call that has started a terminal
+// waits for the host to know it.
+const showWithin = 5 * time.Second
 
-// startLinks links to all hosts. The calls of their sessions are the server's to
-// carry out.
-func (a *Agent) startLinks(server *local.Server) {
-	a.links.desk = func(h host) *toolcall.Desk { return a.newDesk(server, h) }
-	for _, h := range a.hosts.list() {
-		a.links.start(h, a.hosts.endpoint(h))
+// toolsFor are this machine's tools as the sessions of a host get them. Their calls are the server's to carry out.
+func (a *Agent) toolsFor(server *local.Server, host string) hosts.Tools {
+	return hosts.Tools{
+		Definitions: definitions(server, host),
+		Run:         func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, host, c) },
+		Ended:       func(r toolcall.Record) { a.auditCall(host, r) },
 	}
-}
-
-// newDesk returns the desk for the calls that come from a host.
-func (a *Agent) newDesk(server *local.Server, h host) *toolcall.Desk {
-	d := toolcall.New(toolcall.Options{
-		ClientID: h.ClientID, Machine: machineName(), Tools: definitions(server, h.Name), Book: callsPath(a.cfg.Dirs, h), Logger: &a.log, Parting: a.cfg.Patience,
-		Run:   func(ctx context.Context, c toolcall.Call) toolcall.Answer { return a.runTool(ctx, server, h.Name, c) },
-		Ended: func(r toolcall.Record) { a.auditCall(h.Name, r) },
-	})
-	if h.ClientTools && a.settings.Uplink.ClientTools {
-		d.On()
-	}
-	return d
 }
 
 // definitions are what a host's sessions are told of the tools.
@@ -86,28 +64,27 @@ func (a *Agent) runTool(ctx context.Context, server *local.Server, host string, 
 	if err != nil {
 		return toolcall.Answer{Failed: true, Text: a.shown.Redact(err.Error())}
 	}
-	return toolcall.Answer{Text: text, Terminal: a.links.reference(ctx, host, r.Answer)}
+	return toolcall.Answer{Text: text, Terminal: a.reference(ctx, host, r.Answer)}
 }
 
 // reference is the terminal that a tool's answer is about, as the host knows it;
 // nil if there is none. One that has just been started may take a moment.
-func (l *links) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
+func (a *Agent) reference(ctx context.Context, host string, answer any) *ahp.TerminalBlock {
 	within, id, exit := time.Duration(0), "", (*agenttools.ExitFields)(nil)
-	switch a := answer.(type) {
+	switch about := answer.(type) {
 	case agenttools.Spawned:
-		within, id, exit = l.atMost(showWithin), a.ID, a.ExitFields
+		within, id, exit = a.atMost(showWithin), about.ID, about.ExitFields
 	case *agenttools.ReadAnswer:
-		id, exit = a.TerminalID, a.ExitFields
+		id, exit = about.TerminalID, about.ExitFields
 	case *agenttools.WaitAnswer:
-		id, exit = a.TerminalID, a.ExitFields
+		id, exit = about.TerminalID, about.ExitFields
 	}
-	r := l.find(host)
-	if r == nil || id == "" {
+	if id == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	uri, title, ok := r.link.Announced(ctx, term.ID(id))
+	uri, title, ok := a.hosts.Announced(ctx, host, term.ID(id))
 	if !ok {
 		return nil
 	}
@@ -117,48 +94,6 @@ func (l *links) reference(ctx context.Context, host string, answer any) *ahp.Ter
 		block.Result = &ahp.TerminalResult{ExitCode: &code}
 	}
 	return block
-}
-
-// switchTools does what has been decided of a host's tools.
-func (a *Agent) switchTools(h host) {
-	r := a.links.find(h.Name)
-	what := "off"
-	if h.ClientTools {
-		what = "on"
-	}
-	switch {
-	case r == nil:
-	case h.ClientTools:
-		r.desk.On()
-	default:
-		r.toolsOff(a.atMost(partWithin))
-	}
-	a.policy.Audit(policy.Event{Type: policy.EventTools, Actor: term.User, Host: h.Name, Detail: what})
-	a.log.Info().Str("host", h.Name).Str("tools", what).Msg("tools for sessions at a host")
-}
-
-// toolsOff withdraws what the sessions of the host of that name were offered.
-func (l *links) toolsOff(name string) {
-	if r := l.find(name); r != nil {
-		r.toolsOff(l.atMost(partWithin))
-	}
-}
-
-// toolsOff withdraws the tools, as far as the host can be told within that time.
-func (r *running) toolsOff(within time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), within)
-	defer cancel()
-	r.desk.Off(ctx)
-}
-
-// toolsStatus is what becomes of a host's tools now.
-func (a *Agent) toolsStatus(h host) local.HostTools {
-	r := a.links.find(h.Name)
-	if r == nil {
-		return local.HostTools{On: h.ClientTools}
-	}
-	s := r.desk.Status()
-	return local.HostTools{On: s.On, Sessions: s.Sessions, Running: s.Running, Calls: s.Ended, Refused: s.Refused, Problem: s.Problem}
 }
 
 // auditCall notes what became of a call. What it was called with is not noted,
@@ -177,16 +112,4 @@ func (a *Agent) auditCall(host string, r toolcall.Record) {
 	}
 	ev.Detail = fmt.Sprintf("%s %s after %s", r.Tool, how, r.Took.Round(time.Millisecond))
 	a.policy.Audit(ev)
-}
-
-// callsPath is where it is noted which calls of a host have begun.
-func callsPath(d dirs.Dirs, h host) string {
-	return filepath.Join(d.State, "calls", h.ClientID+".json")
-}
-
-// forgetCalls removes what was noted of a host's calls.
-func (a *Agent) forgetCalls(h host) {
-	if err := os.Remove(callsPath(a.cfg.Dirs, h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		a.log.Warn().Err(err).Str("host", h.Name).Msg("what was noted of its calls stays")
-	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/internal/testkit"
 	"tether/platform/keyring"
@@ -18,7 +19,7 @@ import (
 func TestAKeyThatStaysIsNoticed(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	ring := &fakeRing{items: map[string]string{}}
-	a := start(t, agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}})
+	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
 	k.pair(a, local.PairRequest{Name: "keys"}, "laptop")
 	ring.mu.Lock()
 	ring.broken = errors.New("the ring is stuck")

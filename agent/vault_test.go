@@ -11,6 +11,7 @@ import (
 	library "github.com/zalando/go-keyring"
 
 	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/platform/keyring"
 )
@@ -79,7 +80,7 @@ func (f *fakeRing) values() (all []string) {
 func TestSecretsInTheKeyring(t *testing.T) {
 	d, k := home(t), startKeyHost(t)
 	ring := &fakeRing{items: map[string]string{}}
-	config := agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}}
+	config := agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}}
 	a := start(t, config)
 	if h, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil || h.Credential != "token" {
 		t.Fatalf("%+v, %v", h, err)
@@ -135,7 +136,7 @@ func TestSecretsInTheKeyring(t *testing.T) {
 func TestAHostThatStaysKeepsItsToken(t *testing.T) {
 	d := home(t)
 	ring := &fakeRing{items: map[string]string{}}
-	a := start(t, agent.Config{Dirs: d, Secrets: agent.Secrets{Keyring: keyring.New(ring)}})
+	a := start(t, agent.Config{Dirs: d, Secrets: hosts.Secrets{Keyring: keyring.New(ring)}})
 	if _, err := a.client.Pair(t.Context(), local.PairRequest{URL: startHost(t, "canary-token"), Token: "canary-token", Name: "plain"}); err != nil {
 		t.Fatal(err)
 	}
@@ -156,21 +157,21 @@ func TestWhereSecretsAreKept(t *testing.T) {
 	broken := errors.New("no such bus")
 	for _, c := range []struct {
 		name    string
-		secrets agent.Secrets
+		secrets hosts.Secrets
 		want    string // of the person
 		store   string
 		why     string
 		code    local.Code
 	}{
-		{"none", agent.Secrets{}, "", "file", "not supported on this system", ""},
-		{"no desktop", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
-		{"locked", agent.Secrets{Keyring: keyring.New(&fakeRing{locked: make(chan struct{})})}, "", "file", "locked", ""},
-		{"a keyring", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "", "keyring", "", ""},
-		{"the person wants a file", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "--store file was given", ""},
-		{"a home of its own", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "", "file", "a home", ""},
-		{"but the keyring is wanted", agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "keyring", "keyring", "", ""},
-		{"wanted, and broken", agent.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", local.CodeCannotStart},
-		{"nonsense", agent.Secrets{}, "cloud", "", "", local.CodeBadRequest},
+		{"none", hosts.Secrets{}, "", "file", "not supported on this system", ""},
+		{"no desktop", hosts.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "", "file", "no such bus", ""},
+		{"locked", hosts.Secrets{Keyring: keyring.New(&fakeRing{locked: make(chan struct{})})}, "", "file", "locked", ""},
+		{"a keyring", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "", "keyring", "", ""},
+		{"the person wants a file", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}, "file", "file", "--store file was given", ""},
+		{"a home of its own", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "", "file", "a home", ""},
+		{"but the keyring is wanted", hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}}), File: "a home"}, "keyring", "keyring", "", ""},
+		{"wanted, and broken", hosts.Secrets{Keyring: keyring.New(&fakeRing{broken: broken})}, "keyring", "", "", local.CodeCannotStart},
+		{"nonsense", hosts.Secrets{}, "cloud", "", "", local.CodeBadRequest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := home(t)
@@ -201,7 +202,7 @@ func TestWhereSecretsAreKept(t *testing.T) {
 
 			// With another keyring it stays where it was.
 			if c.store == "file" {
-				c.secrets = agent.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}
+				c.secrets = hosts.Secrets{Keyring: keyring.New(&fakeRing{items: map[string]string{}})}
 			}
 			a = start(t, agent.Config{Dirs: d, Secrets: c.secrets})
 			check(a.status("it is online", func(s local.Status) bool { return len(s.Hosts) == 1 && s.Hosts[0].State == "online" }))

@@ -119,7 +119,7 @@ func serveConfined(t *testing.T, o local.Options, terminals term.Options, confin
 		terminals.Start = w.start
 	}
 	w.pool = term.NewPool(terminals)
-	o.Access, o.Daemon = w.pool.As, w.daemon
+	o.Access, o.Daemon, o.Hosts = w.pool.As, w.daemon, w.daemon
 	addStarter(t, &o, w.daemon, confine)
 	w.server = local.NewServer(o)
 	l, err := ipc.Listen(w.socket)

@@ -32,7 +32,7 @@ func (s *Server) changeHost(w http.ResponseWriter, r *http.Request) error {
 	if req == (HostChange{}) {
 		return &Error{Code: CodeBadRequest, Message: "nothing to change", Hint: "give name, default, tools or retry"}
 	}
-	h, err := s.opts.Daemon.ChangeHost(r.Context(), r.PathValue("name"), req)
+	h, err := s.opts.Hosts.ChangeHost(r.Context(), r.PathValue("name"), req)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (s *Server) offer(w http.ResponseWriter, r *http.Request) error {
 	if req.Token != "" {
 		return &Error{Code: CodeBadRequest, Message: "pairing by a code needs no token", Hint: "POST /v1/hosts pairs with a token"}
 	}
-	o, err := s.opts.Daemon.Offer(r.Context(), req)
+	o, err := s.opts.Hosts.Offer(r.Context(), req)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Server) finish(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &struct{}{}); err != nil {
 		return err
 	}
-	h, err := s.opts.Daemon.Finish(r.Context(), r.PathValue("id"))
+	h, err := s.opts.Hosts.Finish(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,16 @@ type Daemon interface {
 	Status() Status
 	// Environment is that of an interactive login, asked anew if refresh.
 	Environment(ctx context.Context, refresh bool) ([]string, error)
+	// HandOver makes the daemon end soon and leave the terminals to the next
+	// one; it does not wait.
+	HandOver(HandOverRequest) (HandOver, error)
+	// Shutdown makes the daemon end soon; it does not wait.
+	Shutdown()
+}
+
+// Hosts are the hosts that this machine is paired with. All methods are safe
+// for concurrent use; errors that are an *Error keep their code.
+type Hosts interface {
 	// Pair asks the host once, then keeps it and links to it.
 	Pair(context.Context, PairRequest) (HostStatus, error)
 	// Offer begins to pair by a code, if the host does so; Finish waits for it
@@ -41,19 +51,15 @@ type Daemon interface {
 	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) (Unpaired, error)
-	// HandOver makes the daemon end soon and leave the terminals to the next
-	// one; it does not wait.
-	HandOver(HandOverRequest) (HandOver, error)
-	// Shutdown makes the daemon end soon; it does not wait.
-	Shutdown()
 }
 
-// Options configures a Server. Access and Daemon are required.
+// Options configures a Server. Access, Daemon and Hosts are required.
 type Options struct {
 	// Access is the terminals as an actor may see them: Pool.As. Who reaches
 	// the socket is the local user, or an agent if it says so.
 	Access func(term.Actor) term.Access
 	Daemon Daemon
+	Hosts  Hosts
 	// Declared are the terminals that the configuration declares; nil means none.
 	Declared Declarer
 	// Tokens are what ServeTCP lets in; nil if it is not used. Origins are the

@@ -169,7 +169,7 @@ func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &req); err != nil {
 		return err
 	}
-	host, err := s.opts.Daemon.Pair(r.Context(), req)
+	host, err := s.opts.Hosts.Pair(r.Context(), req)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (s *Server) pair(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) unpair(w http.ResponseWriter, r *http.Request) error {
-	u, err := s.opts.Daemon.Unpair(r.Context(), r.PathValue("name"))
+	u, err := s.opts.Hosts.Unpair(r.Context(), r.PathValue("name"))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"tether/agent"
 	"tether/agent/config"
+	"tether/agent/hosts"
 	"tether/installer"
 	"tether/internal/version"
 	"tether/platform/dirs"
@@ -95,8 +96,8 @@ func (a *app) daemon(ctx context.Context, f daemonFlags) error {
 }
 
 // secrets returns the places where the daemon may keep secrets.
-func secrets() agent.Secrets {
-	s := agent.Secrets{Keyring: keyring.System()}
+func secrets() hosts.Secrets {
+	s := hosts.Secrets{Keyring: keyring.System()}
 	if os.Getenv(dirs.HomeVar) != "" {
 		s.File = dirs.HomeVar + " is set"
 	}

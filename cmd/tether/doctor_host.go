@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -158,7 +158,7 @@ func hostTLS(h *local.HostStatus, name string) *tls.Config {
 
 // enter opens a WebSocket with the host's token, as the daemon does.
 func (r *route) enter(ctx context.Context, p *patient, h *local.HostStatus) {
-	e, found, err := agent.PairedEndpoint(p.dirs, h.Name)
+	e, found, err := hosts.Endpoint(p.dirs, h.Name)
 	if err != nil || !found {
 		r.add("token", checkSkip, "the host's token cannot be read here", "")
 		return

@@ -124,7 +124,7 @@ func TestScripts(t *testing.T) {
 
 // runScripts runs those in the folder, for a person with that shell.
 func runScripts(t *testing.T, folder, shell string, env ...string) {
-	all := &hosts{all: map[string]*testHost{}}
+	all := &testHosts{all: map[string]*testHost{}}
 	t.Setenv("GOTMPDIR", t.TempDir()) // testscript leaves a directory there when -run chooses among the scripts
 	testscript.Run(t, testscript.Params{
 		Dir: folder, RequireExplicitExec: true, RequireUniqueNames: true,
@@ -255,8 +255,8 @@ func (h *testHost) stop() {
 	h.host.Close()
 }
 
-// hosts holds those of all scripts, which run side by side, by home and name.
-type hosts struct {
+// testHosts holds those of all scripts, which run side by side, by home and name.
+type testHosts struct {
 	mu  sync.Mutex
 	all map[string]*testHost
 }
@@ -266,7 +266,7 @@ func hostKey(ts *testscript.TestScript, name string) string {
 }
 
 // start: starthost NAME [TOKEN] starts a host and sets $NAME to its URL; a stopped one comes back at the same.
-func (h *hosts) start(ts *testscript.TestScript, neg bool, args []string) {
+func (h *testHosts) start(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 1 || len(args) > 2 {
 		ts.Fatalf("usage: starthost NAME [TOKEN]")
 	}
@@ -283,14 +283,14 @@ func (h *hosts) start(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // stop: stophost NAME
-func (h *hosts) stop(ts *testscript.TestScript, neg bool, args []string) {
+func (h *testHosts) stop(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: stophost NAME")
 	}
 	h.end(ts, args[0])
 }
 
-func (h *hosts) end(ts *testscript.TestScript, name string) {
+func (h *testHosts) end(ts *testscript.TestScript, name string) {
 	h.mu.Lock()
 	one := h.all[hostKey(ts, name)]
 	delete(h.all, hostKey(ts, name))

@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent"
 	"tether/agent/config"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/installer"
 	"tether/platform/tty"
@@ -85,7 +85,7 @@ func (a *app) look(ctx context.Context) (*glance, error) {
 			g.paired = append(g.paired, h.Name)
 		}
 	case errors.Is(err, local.ErrNotRunning):
-		if g.paired, err = agent.PairedNames(d); err != nil {
+		if g.paired, err = hosts.Names(d); err != nil {
 			return nil, err
 		}
 	default:

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"tether/agent"
+	"tether/agent/hosts"
 	"tether/agent/local"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -71,9 +71,9 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	if err != nil {
 		return client.Endpoint{}, err
 	}
-	e, found, err := agent.PairedEndpoint(d, where)
+	e, found, err := hosts.Endpoint(d, where)
 	if err != nil || found && token == (tokenSource{}) {
-		if found && err == nil && agent.PairedByKey(d, where) {
+		if found && err == nil && hosts.ByKey(d, where) {
 			a.notice("showing only this machine's terminals; to see those of other machines, give an observer's token with --token-file")
 		}
 		return e, err
@@ -87,7 +87,7 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 		return client.Endpoint{}, &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", where),
 			Hint: "give a URL, or pair with the host first"}
 	}
-	u, err := agent.HostURL(where)
+	u, err := hosts.URL(where)
 	if err != nil {
 		return client.Endpoint{}, err
 	}

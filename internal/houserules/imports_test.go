@@ -48,8 +48,10 @@ const layers = `
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 
+	agent/local, agent/uplink, agent/device, agent/toolcall, platform/keyring, platform/roam < agent/hosts;
+
 	# Composition of the daemon.
-	agent/config, agent/declared, agent/integrate, agent/redact, agent/holder, agent/uplink, agent/local, agent/acp, agent/device, agent/toolcall, platform/dirs, platform/keyring, platform/secret, platform/sandbox, platform/roam, platform/limits, platform/notify < agent;
+	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
 	ahp, jsonrpc/wsconn, mcp < host;

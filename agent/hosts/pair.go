@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"bytes"
@@ -42,46 +42,46 @@ var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // said before; if the host refuses, that stays as it was. With another token the
 // machine gets another clientId, since the host knows the former as the other
 // token's, and everything is lent anew.
-func (a *Agent) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
-	if err := a.takeTurn(ctx); err != nil {
+func (p *Paired) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
+	if err := p.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer a.giveTurn()
-	h, err := a.newHost(r)
+	defer p.giveTurn()
+	h, err := p.newHost(r)
 	if err != nil {
 		return local.HostStatus{}, err
 	}
 	if strings.HasPrefix(r.Token, pairing.TokenPrefix) {
-		if h, err = a.redeem(ctx, h, r); err != nil {
+		if h, err = p.redeem(ctx, h, r); err != nil {
 			return local.HostStatus{}, err
 		}
 	}
-	if err := a.hosts.settle(r.Store); err != nil {
+	if err := p.store.settle(r.Store); err != nil {
 		return local.HostStatus{}, err
 	}
-	return a.keep(ctx, h)
+	return p.keep(ctx, h)
 }
 
 // keep makes sure that the host lets us in, keeps it and links to it.
-func (a *Agent) keep(ctx context.Context, h host) (local.HostStatus, error) {
-	if err := a.verify(ctx, h); err != nil {
+func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
+	if err := p.verify(ctx, h); err != nil {
 		return local.HostStatus{}, err
 	}
-	old, _ := a.hosts.find(h.Name)
+	old, _ := p.store.find(h.Name)
 	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // another host has not been given them
-	if err := a.hosts.put(h); err != nil {
+	if err := p.store.put(h); err != nil {
 		return local.HostStatus{}, err
 	}
-	h, _ = a.hosts.find(h.Name) // without what is in the keyring
-	if link, _ := a.links.status(h.Name); link.State != uplink.StateOnline || !h.linksAs(old) {
-		a.links.start(h, a.hosts.endpoint(h))
+	h, _ = p.store.find(h.Name) // without what is in the keyring
+	if link, _ := p.links.status(h.Name); link.State != uplink.StateOnline || !h.linksAs(old) {
+		p.links.start(h, p.store.endpoint(h))
 	}
 	if old.ClientID != "" && old.ClientID != h.ClientID {
-		a.forgetCalls(old)
+		p.forgetCalls(old)
 	}
-	a.auditHost(policy.EventPair, h.Name, h.URL)
-	a.log.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
-	return a.hostStatus(h), nil
+	p.auditHost(policy.EventPair, h.Name, h.URL)
+	p.opts.Logger.Info().Str("host", h.Name).Str("url", h.URL).Msg("paired")
+	return p.hostStatus(h), nil
 }
 
 // linksAs reports whether the link that was made for old serves h, too. With the clientId, the credential is the same.
@@ -91,19 +91,19 @@ func (h host) linksAs(old host) bool {
 }
 
 // takeTurn waits until nobody else pairs or unpairs. Who has it gives it back.
-func (a *Agent) takeTurn(ctx context.Context) error {
+func (p *Paired) takeTurn(ctx context.Context) error {
 	select {
-	case a.pairing <- struct{}{}:
+	case p.turn <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (a *Agent) giveTurn() { <-a.pairing }
+func (p *Paired) giveTurn() { <-p.turn }
 
 // newHost checks the request.
-func (a *Agent) newHost(r local.PairRequest) (host, error) {
+func (p *Paired) newHost(r local.PairRequest) (host, error) {
 	address, err := hostURL(r.URL)
 	if err != nil {
 		return host{}, err
@@ -124,23 +124,23 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 	}
 	h := host{
 		Name: r.Name, URL: address.String(), Token: r.Token, Pin: pin.String(), ClientID: client.NewID(),
-		Default: r.Default || len(a.hosts.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
+		Default: r.Default || len(p.store.list()) == 0, AssumeClientTerminals: r.AssumeClientTerminals, OnDispose: how,
 	}
-	known := a.pairedAt(h.URL, r.Name)
+	known := p.pairedAt(h.URL, r.Name)
 	if known.Name != "" {
 		h.Name, h.Default = known.Name, known.Default || r.Default
-		if a.sameClient(known, r.Token) {
+		if p.sameClient(known, r.Token) {
 			h.ClientID = known.ClientID
 		}
 		return h, nil
 	}
 	if h.Name == "" {
-		h.Name = a.freeName(address)
+		h.Name = p.freeName(address)
 	}
 	if !hostName().MatchString(h.Name) {
 		return host{}, badName(h.Name)
 	}
-	if other, ok := a.hosts.find(h.Name); ok {
+	if other, ok := p.store.find(h.Name); ok {
 		return host{}, &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", h.Name, other.URL),
 			Hint: "choose another with --name, or first: tether unpair " + h.Name}
 	}
@@ -148,20 +148,20 @@ func (a *Agent) newHost(r local.PairRequest) (host, error) {
 }
 
 // sameClient reports whether the host knows the clientId it was paired with as that of who has this token.
-func (a *Agent) sameClient(known host, token string) bool {
-	if s, ok := a.links.status(known.Name); known.HostKey != nil || ok && errors.Is(s.Err, uplink.ErrTaken) {
+func (p *Paired) sameClient(known host, token string) bool {
+	if s, ok := p.links.status(known.Name); known.HostKey != nil || ok && errors.Is(s.Err, uplink.ErrTaken) {
 		return false
 	}
 	kept := known.Token
 	if known.Sealed {
-		kept, _ = a.hosts.secret(known.ClientID) // without the keyring nobody knows: it counts as another
+		kept, _ = p.store.secret(known.ClientID) // without the keyring nobody knows: it counts as another
 	}
 	return kept == token
 }
 
 // pairedAt returns the host with this URL, and this name unless it is "".
-func (a *Agent) pairedAt(address, name string) host {
-	for _, h := range a.hosts.list() {
+func (p *Paired) pairedAt(address, name string) host {
+	for _, h := range p.store.list() {
 		if h.URL == address && (name == "" || name == h.Name) {
 			return h
 		}
@@ -170,7 +170,7 @@ func (a *Agent) pairedAt(address, name string) host {
 }
 
 // freeName makes a name of the URL that no other host has.
-func (a *Agent) freeName(u *url.URL) string {
+func (p *Paired) freeName(u *url.URL) string {
 	name := u.Hostname()
 	if loopback(name) {
 		name = "local"
@@ -183,7 +183,7 @@ func (a *Agent) freeName(u *url.URL) string {
 		if n > 1 {
 			try = fmt.Sprintf("%s-%d", name, n)
 		}
-		if _, taken := a.hosts.find(try); !taken {
+		if _, taken := p.store.find(try); !taken {
 			return try
 		}
 	}
@@ -215,9 +215,9 @@ func hostURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// HostURL checks what a person gave as a host's URL and returns it in the form
+// URL checks what a person gave as a host's URL and returns it in the form
 // in which it is kept. Errors are *local.Error.
-func HostURL(text string) (string, error) {
+func URL(text string) (string, error) {
 	u, err := hostURL(text)
 	if err != nil {
 		return "", err
@@ -231,11 +231,11 @@ func loopback(name string) bool {
 }
 
 // verify connects once, with a clientId of its own: a second connection with that of the link would close the link's.
-func (a *Agent) verify(ctx context.Context, h host) error {
+func (p *Paired) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
-	conn, err := client.Connect(ctx, a.hosts.endpoint(h), client.Options{
-		ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: a.cfg.Version}, Meta: ahp.NewClientMeta(),
+	conn, err := client.Connect(ctx, p.store.endpoint(h), client.Options{
+		ClientID: client.NewID(), Info: ahp.Implementation{Name: "tether", Version: p.opts.Version}, Meta: ahp.NewClientMeta(),
 		ReadLimit: client.LenderReadLimit, MaxValues: client.LenderMaxValues,
 	})
 	if err != nil {
@@ -289,37 +289,37 @@ func certificateTrouble(err error) string {
 
 // Unpair withdraws what is lent to the host, ends the link and forgets it. It
 // works without the host.
-func (a *Agent) Unpair(ctx context.Context, name string) (local.Unpaired, error) {
+func (p *Paired) Unpair(ctx context.Context, name string) (local.Unpaired, error) {
 	u := local.Unpaired{SchemaVersion: local.SchemaVersion}
-	if err := a.takeTurn(ctx); err != nil {
+	if err := p.takeTurn(ctx); err != nil {
 		return u, err
 	}
-	defer a.giveTurn()
-	h, ok := a.hosts.find(name)
+	defer p.giveTurn()
+	h, ok := p.store.find(name)
 	if !ok {
-		return u, notPaired(name)
+		return u, NotPaired(name)
 	}
-	if err := a.hosts.remove(name); err != nil {
+	if err := p.store.remove(name); err != nil {
 		return u, err
 	}
-	for _, lent := range a.pool.As(term.User).List() {
+	for _, lent := range p.pool.As(term.User).List() {
 		if lent.Info().LentToHost(name) {
 			_ = lent.Unlend(name) // the person may, and it cannot fail otherwise
 		}
 	}
-	a.links.withdrawn(name)
-	a.links.stop(name)
-	a.forgetCalls(h)
-	if err := a.leave(h); err != nil && !errors.Is(err, device.ErrRevoked) {
+	p.links.withdrawn(name)
+	p.links.stop(name)
+	p.forgetCalls(h)
+	if err := p.leave(h); err != nil && !errors.Is(err, device.ErrRevoked) {
 		u.Keeps = err.Error()
-		a.log.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
+		p.opts.Logger.Warn().Str("host", name).Err(err).Msg("the host still knows this machine's key")
 	}
-	if !a.attempts.waiting() {
-		if err := a.hosts.dropDeviceKey(); err != nil {
-			a.log.Warn().Err(err).Msg("this machine's key is kept although no host knows it")
+	if !p.attempts.waiting() {
+		if err := p.store.dropDeviceKey(); err != nil {
+			p.opts.Logger.Warn().Err(err).Msg("this machine's key is kept although no host knows it")
 		}
 	}
-	a.auditHost(policy.EventUnpair, name, "")
-	a.log.Info().Str("host", name).Msg("unpaired")
+	p.auditHost(policy.EventUnpair, name, "")
+	p.opts.Logger.Info().Str("host", name).Msg("unpaired")
 	return u, nil
 }

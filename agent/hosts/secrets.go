@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"crypto/ed25519"
@@ -40,7 +40,7 @@ type keeping struct {
 const deviceItem = "device"
 
 // settle decides where secrets are kept: want is what the person says, "" what is best. It asks the keyring for at most a second.
-func (s *hostStore) settle(want string) error {
+func (s *store) settle(want string) error {
 	if want != "" && want != inFile && want != inKeyring {
 		return bad("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
 	}
@@ -67,7 +67,7 @@ func (s *hostStore) settle(want string) error {
 // bare is what is wrong with the keyring, without the package's prefix.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
 
-func (s *hostStore) choose(want string) (keeping, error) {
+func (s *store) choose(want string) (keeping, error) {
 	if want == inFile {
 		return keeping{Store: inFile, Why: "--store file was given"}, nil
 	}
@@ -89,7 +89,7 @@ func (s *hostStore) choose(want string) (keeping, error) {
 }
 
 // place says where secrets are kept, for the person.
-func (s *hostStore) place() *local.SecretStore {
+func (s *store) place() *local.SecretStore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept.Store == "" {
@@ -103,7 +103,7 @@ func (s *hostStore) place() *local.SecretStore {
 }
 
 // secret returns the item of that name in the keyring. It is asked once.
-func (s *hostStore) secret(name string) (string, error) {
+func (s *store) secret(name string) (string, error) {
 	s.mu.Lock()
 	text, ok := s.known[name]
 	id := s.kept.ID
@@ -122,7 +122,7 @@ func (s *hostStore) secret(name string) (string, error) {
 	return text, nil
 }
 
-func (s *hostStore) remember(name, text string) {
+func (s *store) remember(name, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
@@ -132,7 +132,7 @@ func (s *hostStore) remember(name, text string) {
 }
 
 // setSecret puts an item into the keyring.
-func (s *hostStore) setSecret(name, text string) error {
+func (s *store) setSecret(name, text string) error {
 	s.mu.Lock()
 	id := s.kept.ID
 	s.mu.Unlock()
@@ -147,7 +147,7 @@ func (s *hostStore) setSecret(name, text string) error {
 }
 
 // dropSecret forgets an item.
-func (s *hostStore) dropSecret(name string) error {
+func (s *store) dropSecret(name string) error {
 	s.mu.Lock()
 	delete(s.known, name)
 	id := s.kept.ID
@@ -162,7 +162,7 @@ func (s *hostStore) dropSecret(name string) error {
 }
 
 // sealed moves the host's token into the keyring, if secrets are kept there.
-func (s *hostStore) sealed(h host) (host, error) {
+func (s *store) sealed(h host) (host, error) {
 	s.mu.Lock()
 	store := s.kept.Store
 	s.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *hostStore) sealed(h host) (host, error) {
 var errNoDeviceKey = errors.New("this machine's key is missing; pair again")
 
 // deviceKey returns this machine's key. Before the first pairing it is made.
-func (s *hostStore) deviceKey(make bool) (ed25519.PrivateKey, error) {
+func (s *store) deviceKey(make bool) (ed25519.PrivateKey, error) {
 	s.mu.Lock()
 	kept := s.kept
 	s.mu.Unlock()
@@ -214,7 +214,7 @@ func (s *hostStore) deviceKey(make bool) (ed25519.PrivateKey, error) {
 }
 
 // dropDeviceKey forgets this machine's key if no host is paired by it: a host that could not be told would still let it in.
-func (s *hostStore) dropDeviceKey() error {
+func (s *store) dropDeviceKey() error {
 	if slices.ContainsFunc(s.list(), func(h host) bool { return h.HostKey != nil }) {
 		return nil
 	}

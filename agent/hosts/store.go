@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"context"
@@ -35,18 +35,18 @@ type host struct {
 	ClientTools           bool           `json:"client_tools,omitempty"` // sessions there are offered this machine's tools
 }
 
-// hostFile is the store's file.
-type hostFile struct {
+// file is the store's file.
+type file struct {
 	Version int     `json:"version"`
 	Secrets keeping `json:"secrets,omitzero"`
 	Hosts   []host  `json:"hosts"`
 }
 
-const hostFileVersion = 1
+const fileVersion = 1
 
 // endpoint says how to reach a host, with the credential that is kept for it.
-func (s *hostStore) endpoint(h host) client.Endpoint {
-	pin, _ := client.ParsePin(h.Pin) // openHosts has checked it
+func (s *store) endpoint(h host) client.Endpoint {
+	pin, _ := client.ParsePin(h.Pin) // openStore has checked it
 	e := client.Endpoint{URL: h.URL, Token: h.Token, Pin: pin}
 	switch {
 	case h.HostKey != nil:
@@ -58,7 +58,7 @@ func (s *hostStore) endpoint(h host) client.Endpoint {
 }
 
 // session proves to the host that this is the machine it was paired with.
-func (s *hostStore) session(ctx context.Context, h host, pin client.Pin) (token string, err error) {
+func (s *store) session(ctx context.Context, h host, pin client.Pin) (token string, err error) {
 	key, err := s.deviceKey(false)
 	if err != nil {
 		return "", err
@@ -71,8 +71,8 @@ func (s *hostStore) session(ctx context.Context, h host, pin client.Pin) (token 
 	return c.Session(ctx, h.HostKey)
 }
 
-// hostStore is the list of paired hosts. It is safe for concurrent use.
-type hostStore struct {
+// store is the list of paired hosts. It is safe for concurrent use.
+type store struct {
 	path    string
 	secrets Secrets
 	writing sync.Mutex // held by update: two changes must not overtake each other
@@ -83,11 +83,11 @@ type hostStore struct {
 	known map[string]string // what the keyring has said
 }
 
-func openHosts(path string, secrets Secrets) (*hostStore, error) {
-	var f hostFile
-	err := secret.ReadJSON(path, hostFileVersion, &f)
+func openStore(path string, secrets Secrets) (*store, error) {
+	var f file
+	err := secret.ReadJSON(path, fileVersion, &f)
 	if errors.Is(err, fs.ErrNotExist) {
-		return &hostStore{path: path, secrets: secrets}, nil
+		return &store{path: path, secrets: secrets}, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("paired hosts: %w", err)
@@ -104,12 +104,12 @@ func openHosts(path string, secrets Secrets) (*hostStore, error) {
 	if f.Secrets.Store == "" && len(f.Hosts) > 0 {
 		f.Secrets = keeping{Store: inFile, Why: "hosts were paired before there was a choice"}
 	}
-	return &hostStore{path: path, secrets: secrets, all: f.Hosts, kept: f.Secrets}, nil
+	return &store{path: path, secrets: secrets, all: f.Hosts, kept: f.Secrets}, nil
 }
 
-// PairedEndpoint returns how to reach the paired host that where names: its name
+// Endpoint returns how to reach the paired host that where names: its name
 // or its URL. found is false if there is none. It needs no daemon.
-func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
+func Endpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, err error) {
 	s, h, found, err := paired(d, where)
 	if !found || err != nil {
 		return e, false, err
@@ -117,17 +117,17 @@ func PairedEndpoint(d dirs.Dirs, where string) (e client.Endpoint, found bool, e
 	return s.endpoint(h), true, nil
 }
 
-// PairedByKey reports whether the host that where names is paired by this
+// ByKey reports whether the host that where names is paired by this
 // machine's key, which sees there only what the daemon's own connection lends.
-func PairedByKey(d dirs.Dirs, where string) bool {
+func ByKey(d dirs.Dirs, where string) bool {
 	_, h, found, err := paired(d, where)
 	return err == nil && found && h.HostKey != nil
 }
 
-// PairedNames returns the names of the paired hosts, in the order of pairing. It
+// Names returns the names of the paired hosts, in the order of pairing. It
 // needs no daemon, and asks no keyring.
-func PairedNames(d dirs.Dirs) ([]string, error) {
-	s, err := openHosts(hostsPath(d), Secrets{})
+func Names(d dirs.Dirs) ([]string, error) {
+	s, err := openStore(path(d), Secrets{})
 	if _, ok := errors.AsType[*secret.DamagedError](err); ok {
 		return nil, nil // the daemon puts it aside, and says so
 	}
@@ -142,12 +142,12 @@ func PairedNames(d dirs.Dirs) ([]string, error) {
 }
 
 // paired looks for the host in the file.
-func paired(d dirs.Dirs, where string) (s *hostStore, h host, found bool, err error) {
-	s, err = openHosts(hostsPath(d), Secrets{Keyring: keyring.System()})
+func paired(d dirs.Dirs, where string) (s *store, h host, found bool, err error) {
+	s, err = openStore(path(d), Secrets{Keyring: keyring.System()})
 	if err != nil {
 		return nil, h, false, err
 	}
-	address, _ := HostURL(where) // a name gives "", which is no host's
+	address, _ := URL(where) // a name gives "", which is no host's
 	for _, h := range s.all {
 		if h.Name == where || h.URL == address {
 			return s, h, true, nil
@@ -156,17 +156,17 @@ func paired(d dirs.Dirs, where string) (s *hostStore, h host, found bool, err er
 	return nil, h, false, nil
 }
 
-func hostsPath(d dirs.Dirs) string { return filepath.Join(d.State, "hosts.json") }
+func path(d dirs.Dirs) string { return filepath.Join(d.State, "hosts.json") }
 
 // list returns the hosts in the order of pairing; it is not to be changed.
-func (s *hostStore) list() []host {
+func (s *store) list() []host {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all
 }
 
 // find returns the host of that name.
-func (s *hostStore) find(name string) (host, bool) {
+func (s *store) find(name string) (host, bool) {
 	all := s.list()
 	i := slices.IndexFunc(all, func(h host) bool { return h.Name == name })
 	if i < 0 {
@@ -177,7 +177,7 @@ func (s *hostStore) find(name string) (host, bool) {
 
 // byDefault returns the host that terminals are lent to when nothing is said:
 // the one marked so, or the only one.
-func (s *hostStore) byDefault() (host, bool) {
+func (s *store) byDefault() (host, bool) {
 	all := s.list()
 	if len(all) == 1 {
 		return all[0], true
@@ -191,10 +191,10 @@ func (s *hostStore) byDefault() (host, bool) {
 
 // put adds a host or replaces the one of that name. A default takes that from
 // all others.
-func (s *hostStore) put(h host) error { return s.replace(h.Name, h) }
+func (s *store) put(h host) error { return s.replace(h.Name, h) }
 
 // replace is put for a host that was called name before.
-func (s *hostStore) replace(name string, h host) error {
+func (s *store) replace(name string, h host) error {
 	h, err := s.sealed(h)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (s *hostStore) replace(name string, h host) error {
 }
 
 // remove forgets the host of that name.
-func (s *hostStore) remove(name string) error {
+func (s *store) remove(name string) error {
 	old, _ := s.find(name)
 	err := s.update(func(all []host) []host {
 		return slices.DeleteFunc(all, func(h host) bool { return h.Name == name })
@@ -232,14 +232,14 @@ func (s *hostStore) remove(name string) error {
 
 // update writes what change makes of a copy of the list, and puts it in the
 // place of the list.
-func (s *hostStore) update(change func([]host) []host) error {
+func (s *store) update(change func([]host) []host) error {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	all := change(slices.Clone(s.list()))
 	s.mu.Lock()
 	kept := s.kept
 	s.mu.Unlock()
-	data, err := json.MarshalIndent(hostFile{Version: hostFileVersion, Secrets: kept, Hosts: all}, "", "\t")
+	data, err := json.MarshalIndent(file{Version: fileVersion, Secrets: kept, Hosts: all}, "", "\t")
 	if err == nil {
 		err = secret.WriteFile(s.path, append(data, '\n'))
 	}
@@ -261,49 +261,49 @@ const hostsCause = "paired hosts"
 // mostAside is how many of them are kept; no more are put aside.
 const mostAside = 9
 
-// openHosts reads the paired hosts. One that is damaged is put aside; one that others may read or that is a link is an error, and so is one
+// open reads the paired hosts. One that is damaged is put aside; one that others may read or that is a link is an error, and so is one
 // of another release, which is whole.
-func (a *Agent) openHosts() (err error) {
-	path := hostsPath(a.cfg.Dirs)
-	a.hosts, err = openHosts(path, a.cfg.Secrets)
+func (p *Paired) open() (err error) {
+	at := path(p.opts.Dirs)
+	p.store, err = openStore(at, p.opts.Secrets)
 	if damaged, ok := errors.AsType[*secret.DamagedError](err); ok {
-		aside, failed := putAside(path)
+		aside, failed := putAside(at)
 		if failed != nil {
 			return fmt.Errorf("%w; it cannot be put aside: %w", err, failed)
 		}
-		a.log.Error().Err(damaged.Err).Str("kept", aside).Msg("the list of paired hosts is damaged")
-		a.hosts, err = openHosts(path, a.cfg.Secrets)
+		p.opts.Logger.Error().Err(damaged.Err).Str("kept", aside).Msg("the list of paired hosts is damaged")
+		p.store, err = openStore(at, p.opts.Secrets)
 	}
-	a.reportAside()
+	p.reportAside()
 	return err
 }
 
 // putAside renames a file to a name that is free, and returns that.
-func putAside(path string) (string, error) {
+func putAside(at string) (string, error) {
 	for n := 1; n <= mostAside; n++ {
-		aside := asideName(path, n)
+		aside := asideName(at, n)
 		if _, err := os.Lstat(aside); errors.Is(err, fs.ErrNotExist) {
-			return aside, os.Rename(path, aside)
+			return aside, os.Rename(at, aside)
 		}
 	}
-	return "", fmt.Errorf("%s to %s are there already: repair or remove them", asideName(path, 1), asideName(path, mostAside))
+	return "", fmt.Errorf("%s to %s are there already: repair or remove them", asideName(at, 1), asideName(at, mostAside))
 }
 
-func asideName(path string, n int) string { return fmt.Sprintf("%s.damaged-%d", path, n) }
+func asideName(at string, n int) string { return fmt.Sprintf("%s.damaged-%d", at, n) }
 
 // reportAside shows in status the file that was put aside, until the person removes it.
-func (a *Agent) reportAside() {
-	path := hostsPath(a.cfg.Dirs)
+func (p *Paired) reportAside() {
+	at := path(p.opts.Dirs)
 	var kept []string
 	for n := 1; n <= mostAside; n++ {
-		if _, err := os.Lstat(asideName(path, n)); err == nil {
-			kept = append(kept, asideName(path, n))
+		if _, err := os.Lstat(asideName(at, n)); err == nil {
+			kept = append(kept, asideName(at, n))
 		}
 	}
 	text := ""
 	if len(kept) > 0 {
 		text = fmt.Sprintf("the list was damaged and is kept as %s; nothing is lent to the hosts in it. Pair with them again, or stop the daemon, repair the file and name it %s; then remove it",
-			strings.Join(kept, ", "), path)
+			strings.Join(kept, ", "), at)
 	}
-	a.degraded.report(hostsCause, text)
+	p.opts.Report(hostsCause, text)
 }

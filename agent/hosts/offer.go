@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"cmp"
@@ -89,59 +89,59 @@ func (s *attempts) done() {
 
 // Offer begins to pair by a code with a host that does so. Nothing is kept yet but this machine's key. Where there is nothing to do it only
 // says so: nobody at the host has to come again.
-func (a *Agent) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
-	if err := a.takeTurn(ctx); err != nil { // two at once would each make a key
+func (p *Paired) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
+	if err := p.takeTurn(ctx); err != nil { // two at once would each make a key
 		return local.PairOffer{}, err
 	}
-	defer a.giveTurn()
-	h, err := a.newHost(r)
+	defer p.giveTurn()
+	h, err := p.newHost(r)
 	if err != nil {
 		return local.PairOffer{}, err
 	}
-	hostKey, err := a.offers(ctx, h)
+	hostKey, err := p.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
 		return local.PairOffer{SchemaVersion: local.SchemaVersion}, nil
 	}
 	if err != nil {
 		return local.PairOffer{}, refusal(err)
 	}
-	if known, ok := a.already(ctx, h, hostKey, r.Store); ok {
-		s := a.hostStatus(known)
+	if known, ok := p.already(ctx, h, hostKey, r.Store); ok {
+		s := p.hostStatus(known)
 		return local.PairOffer{SchemaVersion: local.SchemaVersion, Paired: &s}, nil
 	}
-	c, key, err := a.deviceClient(h, r.Store)
+	c, key, err := p.deviceClient(h, r.Store)
 	if err != nil {
 		return local.PairOffer{}, err
 	}
-	p, err := c.Begin(ctx, plainName(machineName()))
+	begun, err := c.Begin(ctx, plainName(p.opts.Machine))
 	if err != nil {
 		c.Close()
 		return local.PairOffer{}, refusal(err)
 	}
-	id, err := a.attempts.add(&attempt{request: r, client: c, pairing: p, expires: time.Now().Add(pairing.PairingTime)})
+	id, err := p.attempts.add(&attempt{request: r, client: c, pairing: begun, expires: time.Now().Add(pairing.PairingTime)})
 	if err != nil {
 		c.Close()
 		return local.PairOffer{}, err
 	}
-	return local.PairOffer{SchemaVersion: local.SchemaVersion, ID: id, Code: p.Code, HostKey: pairing.Fingerprint(p.HostKey),
+	return local.PairOffer{SchemaVersion: local.SchemaVersion, ID: id, Code: begun.Code, HostKey: pairing.Fingerprint(begun.HostKey),
 		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
 }
 
 // already returns the host as it is kept, if this machine is paired with it by keys, in all that can be said of it as wanted, and is let in.
-func (a *Agent) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
-	known = a.pairedAt(want.URL, want.Name)
+func (p *Paired) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
+	known = p.pairedAt(want.URL, want.Name)
 	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || known.Default != want.Default ||
 		known.AssumeClientTerminals != want.AssumeClientTerminals || cmp.Or(known.OnDispose, term.DisposeAuto) != want.OnDispose {
 		return host{}, false
 	}
-	if a.hosts.settle(store) != nil {
+	if p.store.settle(store) != nil {
 		return host{}, false
 	}
-	return known, a.verify(ctx, known) == nil
+	return known, p.verify(ctx, known) == nil
 }
 
 // offers asks the host for its key.
-func (a *Agent) offers(ctx context.Context, h host) (ed25519.PublicKey, error) {
+func (p *Paired) offers(ctx context.Context, h host) (ed25519.PublicKey, error) {
 	pin, _ := client.ParsePin(h.Pin) // newHost has checked it
 	c, err := device.New(client.Endpoint{URL: h.URL, Pin: pin}, nil)
 	if err != nil {
@@ -152,11 +152,11 @@ func (a *Agent) offers(ctx context.Context, h host) (ed25519.PublicKey, error) {
 }
 
 // deviceClient is a client with this machine's key, which is made if there is none. The caller closes it.
-func (a *Agent) deviceClient(h host, store string) (*device.Client, ed25519.PrivateKey, error) {
-	if err := a.hosts.settle(store); err != nil {
+func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.PrivateKey, error) {
+	if err := p.store.settle(store); err != nil {
 		return nil, nil, err
 	}
-	key, err := a.hosts.deviceKey(true)
+	key, err := p.store.deviceKey(true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -167,34 +167,34 @@ func (a *Agent) deviceClient(h host, store string) (*device.Client, ed25519.Priv
 
 // Finish waits until the offered pairing was approved at the host, then keeps the host and links to it. A pairing whose Finish has
 // ended is over.
-func (a *Agent) Finish(ctx context.Context, id string) (local.HostStatus, error) {
-	t := a.attempts.take(id)
+func (p *Paired) Finish(ctx context.Context, id string) (local.HostStatus, error) {
+	t := p.attempts.take(id)
 	if t == nil {
 		return local.HostStatus{}, &local.Error{Code: local.CodeNotPaired, Message: "no such pairing", Hint: "pair again: tether pair URL"}
 	}
 	defer t.client.Close()
-	defer a.attempts.done()
+	defer p.attempts.done()
 	if _, err := t.pairing.Wait(ctx); err != nil {
 		if errors.Is(err, device.ErrExpired) {
 			err = &local.Error{Code: local.CodeTimeout, Message: "nobody approved the code at the host in time", Hint: "pair again: tether pair URL"}
 		}
 		return local.HostStatus{}, err
 	}
-	if err := a.takeTurn(ctx); err != nil {
+	if err := p.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer a.giveTurn()
-	h, err := a.newHost(t.request)
+	defer p.giveTurn()
+	h, err := p.newHost(t.request)
 	if err != nil {
 		return local.HostStatus{}, err
 	}
 	h.withKey(t.pairing.HostKey)
-	return a.keep(ctx, h)
+	return p.keep(ctx, h)
 }
 
 // redeem pairs by a pairing token.
-func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, error) {
-	hostKey, err := a.offers(ctx, h)
+func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host, error) {
+	hostKey, err := p.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
 		return h, &local.Error{Code: local.CodeUnsupportedHost, Message: "this is a pairing token, and the host does not pair by keys",
 			Hint: "check the URL; or use a machine token: tether-host token create NAME --role machine"}
@@ -202,13 +202,13 @@ func (a *Agent) redeem(ctx context.Context, h host, r local.PairRequest) (host, 
 	if err != nil {
 		return h, refusal(err)
 	}
-	c, _, err := a.deviceClient(h, r.Store)
+	c, _, err := p.deviceClient(h, r.Store)
 	if err != nil {
 		return h, err
 	}
 	defer c.Close()
 	if _, err := c.Redeem(ctx, hostKey, r.Token); err != nil {
-		if known, ok := a.already(ctx, h, hostKey, r.Store); ok && errors.Is(err, device.ErrToken) {
+		if known, ok := p.already(ctx, h, hostKey, r.Store); ok && errors.Is(err, device.ErrToken) {
 			return known, nil // it was this machine that has used it up
 		}
 		return h, refusal(err)
@@ -237,13 +237,13 @@ func (h host) credential() string {
 const leaveTimeout = 3 * time.Second
 
 // leave has the host forget this machine's key. A host that cannot be reached keeps it; it may be revoked there.
-func (a *Agent) leave(h host) error {
+func (p *Paired) leave(h host) error {
 	if h.HostKey == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	key, err := a.hosts.deviceKey(false)
+	key, err := p.store.deviceKey(false)
 	if err != nil {
 		return err
 	}

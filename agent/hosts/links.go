@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 type links struct {
 	pool     *term.Pool
 	version  string
+	machine  string
 	settings config.Uplink
 	log      *zerolog.Logger
 	watch    func(context.Context, func(roam.Change)) error // roam.Watch
@@ -40,10 +41,6 @@ type running struct {
 	desk     *toolcall.Desk
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when Run has returned
-}
-
-func newLinks(pool *term.Pool, version string, settings config.Uplink, log *zerolog.Logger) *links {
-	return &links{pool: pool, version: version, settings: settings, log: log, watch: roam.Watch, all: map[string]*running{}}
 }
 
 // watchMovesLocked begins to tell the links that the machine has slept or its
@@ -103,7 +100,7 @@ func (l *links) start(h host, e client.Endpoint) {
 	desk := l.desk(h)
 	r := &running{clientID: h.ClientID, desk: desk, cancel: cancel, done: make(chan struct{}), link: uplink.New(uplink.Options{
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
-		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: machineName(), OnDispose: h.OnDispose,
+		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
 		Anew: anew, Tools: desk, Up: l.cameUp(h.Name),
 	})}

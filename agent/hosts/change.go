@@ -1,4 +1,4 @@
-package agent
+package hosts
 
 import (
 	"cmp"
@@ -12,58 +12,58 @@ import (
 
 // ChangeHost renames a paired host, makes it the default one or switches its tools. A host that terminals are lent to keeps its name: they are lent to
 // that name.
-func (a *Agent) ChangeHost(ctx context.Context, name string, c local.HostChange) (local.HostStatus, error) {
-	if err := a.takeTurn(ctx); err != nil {
+func (p *Paired) ChangeHost(ctx context.Context, name string, c local.HostChange) (local.HostStatus, error) {
+	if err := p.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
 	}
-	defer a.giveTurn()
-	h, ok := a.hosts.find(name)
+	defer p.giveTurn()
+	h, ok := p.store.find(name)
 	if !ok {
-		return local.HostStatus{}, notPaired(name)
+		return local.HostStatus{}, NotPaired(name)
 	}
 	if c.Retry {
-		a.links.retry(name)
+		p.links.retry(name)
 		if c == (local.HostChange{Retry: true}) {
-			return a.hostStatus(h), nil
+			return p.hostStatus(h), nil
 		}
 	}
 	h.Default = h.Default || c.Default
 	if c.Tools != nil {
-		if h.ClientTools = *c.Tools; h.ClientTools && !a.settings.Uplink.ClientTools {
+		if h.ClientTools = *c.Tools; h.ClientTools && !p.opts.Uplink.ClientTools {
 			return local.HostStatus{}, errToolsOff
 		}
 	}
 	h.Name = cmp.Or(c.Name, name)
 	if h.Name != name {
-		if err := a.mayRename(name, h.Name); err != nil {
+		if err := p.mayRename(name, h.Name); err != nil {
 			return local.HostStatus{}, err
 		}
 	}
-	if err := a.hosts.replace(name, h); err != nil {
+	if err := p.store.replace(name, h); err != nil {
 		return local.HostStatus{}, err
 	}
 	if h.Name != name {
-		a.links.stop(name)
-		a.links.start(h, a.hosts.endpoint(h))
-		a.log.Info().Str("host", name).Str("now", h.Name).Msg("renamed")
+		p.links.stop(name)
+		p.links.start(h, p.store.endpoint(h))
+		p.opts.Logger.Info().Str("host", name).Str("now", h.Name).Msg("renamed")
 	}
 	if c.Tools != nil {
-		a.switchTools(h)
+		p.switchTools(h)
 	}
-	return a.hostStatus(h), nil
+	return p.hostStatus(h), nil
 }
 
 var errToolsOff = &local.Error{Code: local.CodeDenied, Message: "the configuration keeps tools from being offered to hosts",
 	Hint: "see uplink.client_tools in the file that tether config path names"}
 
-func (a *Agent) mayRename(from, to string) error {
+func (p *Paired) mayRename(from, to string) error {
 	if !hostName().MatchString(to) {
 		return badName(to)
 	}
-	if other, ok := a.hosts.find(to); ok {
+	if other, ok := p.store.find(to); ok {
 		return &local.Error{Code: local.CodePaired, Message: fmt.Sprintf("%q is the name of %s", to, other.URL), Hint: "tether host ls shows all names"}
 	}
-	lent := slices.ContainsFunc(a.pool.As(term.User).List(), func(h term.Handle) bool { return h.Info().LentToHost(from) })
+	lent := slices.ContainsFunc(p.pool.As(term.User).List(), func(h term.Handle) bool { return h.Info().LentToHost(from) })
 	if lent {
 		return &local.Error{Code: local.CodeExists, Message: fmt.Sprintf("terminals are lent to %q under that name", from),
 			Hint: "first: tether unlend --all --host " + from}
@@ -73,4 +73,14 @@ func (a *Agent) mayRename(from, to string) error {
 
 func badName(name string) error {
 	return bad("host name %.70q must be 1 to 64 letters, digits, dots, dashes or underscores", name)
+}
+
+// NotPaired is the error for a host that is not paired.
+func NotPaired(name string) error {
+	return &local.Error{Code: local.CodeNotPaired, Message: fmt.Sprintf("no host %q is paired", name),
+		Hint: "tether status lists the hosts"}
+}
+
+func bad(format string, args ...any) error {
+	return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,0 +1,145 @@
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/agent/config"
+	"tether/agent/local"
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/pairing"
+	"tether/platform/dirs"
+	"tether/platform/roam"
+)
+
+// Options configures Paired. All but Patience, Secrets and Watch are required.
+type Options struct {
+	Dirs    dirs.Dirs
+	Secrets Secrets
+	Uplink  config.Uplink
+	Version string // of this program
+	Machine string // the name of this machine, as hosts are told it
+	Logger  *zerolog.Logger
+	Audit   func(policy.Event)
+	// Report says that something does not work, or with an empty text that it works again.
+	Report func(cause, text string)
+	// Up is told that a host has let this machine in, and how often more since it was told before.
+	Up func(host string, more int)
+	// Patience, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
+	Patience time.Duration
+	// Watch replaces roam.Watch in tests.
+	Watch func(context.Context, func(roam.Change)) error
+}
+
+// Paired is the hosts that this machine is paired with, and the links to them. It is safe for concurrent use once Link has returned.
+//
+// Goroutines: one per link, and one that watches for moves of the machine; Close waits for them.
+type Paired struct {
+	opts     Options
+	store    *store
+	turn     chan struct{} // 1 slot: hosts come and go one at a time
+	attempts attempts      // to pair by a code
+
+	// Set by Link.
+	pool  *term.Pool
+	tools func(host string) Tools
+	links *links
+}
+
+// Open reads the paired hosts. A list that is damaged is put aside, which is reported; one that others may read is an error.
+func Open(o Options) (*Paired, error) {
+	if o.Watch == nil {
+		o.Watch = roam.Watch
+	}
+	p := &Paired{opts: o, turn: make(chan struct{}, 1)}
+	return p, p.open()
+}
+
+// Link begins to link to all hosts, and lends them terminals of the pool. tools are those that the sessions of a host are offered.
+func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
+	p.pool, p.tools = pool, tools
+	p.links = &links{
+		pool: pool, version: p.opts.Version, machine: p.opts.Machine, settings: p.opts.Uplink, log: p.opts.Logger, watch: p.opts.Watch,
+		desk: p.newDesk, up: p.opts.Up, atMost: p.atMost, all: map[string]*running{},
+	}
+	for _, h := range p.store.list() {
+		p.links.start(h, p.store.endpoint(h))
+	}
+}
+
+// Close ends all links after their hosts have heard of the exits of those terminals that have ended, or after the time within.
+func (p *Paired) Close(within time.Duration, ended func(term.ID) bool) { p.links.close(within, ended) }
+
+func (p *Paired) atMost(d time.Duration) time.Duration { return cmp.Or(p.opts.Patience, d) }
+
+// Has reports whether a host of that name is paired.
+func (p *Paired) Has(name string) bool {
+	_, ok := p.store.find(name)
+	return ok
+}
+
+// Default returns the name of the host that terminals are lent to when nothing is said.
+func (p *Paired) Default() (name string, ok bool) {
+	h, ok := p.store.byDefault()
+	return h.Name, ok
+}
+
+// Announced returns how the host knows a terminal, see uplink.Link.Announced. It waits for that until ctx ends.
+func (p *Paired) Announced(ctx context.Context, host string, id term.ID) (uri, title string, ok bool) {
+	r := p.links.find(host)
+	if r == nil {
+		return "", "", false
+	}
+	return r.link.Announced(ctx, id)
+}
+
+// SecretStore says where secrets are kept, for the person; nil while that is not settled.
+func (p *Paired) SecretStore() *local.SecretStore { return p.store.place() }
+
+// auditHost notes that a host came or went.
+func (p *Paired) auditHost(t policy.EventType, name, url string) {
+	p.opts.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
+}
+
+// Status is what is known of the hosts at this moment, in the order of pairing; nobody is asked.
+func (p *Paired) Status() []local.HostStatus {
+	p.reportAside()
+	all := []local.HostStatus{}
+	for _, h := range p.store.list() {
+		all = append(all, p.hostStatus(h))
+	}
+	return all
+}
+
+func (p *Paired) hostStatus(h host) local.HostStatus {
+	first, ok := p.store.byDefault()
+	s := local.HostStatus{Name: h.Name, URL: h.URL, Pin: h.Pin, Credential: h.credential(), Default: ok && first.Name == h.Name, Lent: []local.Lent{}}
+	if h.HostKey != nil {
+		s.HostKey = pairing.Fingerprint(h.HostKey)
+	}
+	link, ok := p.links.status(h.Name)
+	if !ok {
+		return s // being paired or unpaired just now
+	}
+	s.State, s.Since, s.DownSince = string(link.State), link.Since, link.DownSince
+	s.Unacked, s.Gaps, s.GapBytes = link.Unacked, link.Gaps, link.GapBytes
+	if !link.NextRetry.IsZero() {
+		s.NextRetry = time.Now().Add(time.Until(link.NextRetry)) // also when the wall clock was set meanwhile
+	}
+	s.Tools = p.toolsStatus(h)
+	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
+	if link.ClockSkew.Abs() > time.Second { // which is what Date and the way here cannot tell
+		s.ClockSkew = int64(link.ClockSkew / time.Second)
+	}
+	if link.Err != nil {
+		s.Error = link.Err.Error()
+	}
+	for _, t := range link.Terminals {
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, Observers: t.Observers})
+	}
+	return s
+}
