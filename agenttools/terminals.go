@@ -136,5 +136,6 @@ type Event struct {
 	Lost     int64    // bytes that were dropped before they could be read
 	Finished *Command // a command of the shell has ended
 	Resized  *[2]int  // columns and rows from here on
+	Dir      string   // the directory from here on, where that is known
 	Exited   bool     // the last event
 }

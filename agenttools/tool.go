@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"tether/problems"
 )
 
 // Options configures a Set. Terminals is required.
@@ -23,16 +25,19 @@ type Options struct {
 	Loopback bool
 	// Waits bounds the calls that wait at the same time, default 64.
 	Waits int
+	// Matchers finds problems; nil are the matchers of known tools.
+	Matchers *problems.Set
 	// Bug, if not nil, is told of a bug that a call has met. It must not block for long.
 	Bug func(tool string, stack []byte)
 }
 
 // Set is the tools of one principal. It is safe for concurrent use.
 type Set struct {
-	opts    Options
-	control Controller // nil if the principal may only read
-	tools   []tool
-	waits   chan struct{} // a slot per wait
+	opts     Options
+	control  Controller // nil if the principal may only read
+	tools    []tool
+	waits    chan struct{} // a slot per wait
+	matching *Matching
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -43,18 +48,21 @@ func New(o Options) *Set {
 	if o.Waits == 0 {
 		o.Waits = 64
 	}
-	s := &Set{opts: o, waits: make(chan struct{}, o.Waits)}
+	s := &Set{opts: o, waits: make(chan struct{}, o.Waits), matching: NewMatching(o.Matchers, o.Bug)}
 	s.control, _ = o.Terminals.(Controller)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool()}
+	s.tools = []tool{s.listTool(), s.readTool(), s.waitTool(), s.problemsTool()}
 	if s.control != nil {
 		s.tools = append(s.tools, s.spawnTool(), s.promoteTool(), s.killTool(), s.writeTool(), s.signalTool())
 	}
 	return s
 }
 
-// Close ends the calls under way. It does not wait for them.
-func (s *Set) Close() { s.cancel() }
+// Close ends the calls under way, without waiting for them, and what they have left behind.
+func (s *Set) Close() {
+	s.cancel()
+	s.matching.Close()
+}
 
 // Terminals returns Options.Terminals.
 func (s *Set) Terminals() Terminals { return s.opts.Terminals }
@@ -88,7 +96,7 @@ type call struct {
 // Progress tells the caller from time to time that a call is alive, and what it is doing, until stop is called.
 type Progress func(ctx context.Context, what string) (stop func())
 
-// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, Spawned, Promoted, Killed, Written or Signaled, by
+// Result is the outcome of a call. Answer is a []Metadata, *ReadAnswer, *WaitAnswer, *ProblemsAnswer, Spawned, Promoted, Killed, Written or Signaled, by
 // the tool that was called.
 type Result struct {
 	Answer     any

@@ -43,7 +43,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if names := toolNames(t, agent); len(names) != 3 {
+			if names := toolNames(t, agent); len(names) != 4 {
 				t.Errorf("before a machine is there: %v", names)
 			}
 			laptop := as(t, url, "machine-lap.top", "laptop", viewOptions{resume: true})
@@ -57,7 +57,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 				laptop.join(uri, "run", "list_terminals")
 				return len(changed) > 0
 			})
-			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "read_terminal", "wait_terminal"}
+			want := []string{"lap-top__list_terminals", "lap-top__run", "list_terminals", "problems", "read_terminal", "wait_terminal"}
 			if diff := cmp.Diff(want, toolNames(t, agent)); diff != "" {
 				t.Errorf("tools (-want +got)\n%s", diff)
 			}
@@ -90,7 +90,7 @@ func TestOperatorCallsAMachine(t *testing.T) {
 			}
 			laptop.dispatch(uri, ahp.SessionActiveClientRemoved{ClientID: "laptop"})
 			<-changed
-			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 3 })
+			testkit.Eventually(t, patience, "its tools are gone", func() bool { return len(toolNames(t, agent)) == 4 })
 		})
 	}
 }
@@ -102,8 +102,8 @@ func TestWhoIsOfferedMachinesTools(t *testing.T) {
 		sessions bool
 		want     int
 	}{
-		{"operator-bot", true, 4}, {"admin-root", true, 4}, {"agent-bot", true, 3}, {"observer-ann", true, 3},
-		{"operator-bot", false, 3}, {"admin-root", false, 3},
+		{"operator-bot", true, 5}, {"admin-root", true, 5}, {"agent-bot", true, 4}, {"observer-ann", true, 4},
+		{"operator-bot", false, 4}, {"admin-root", false, 4},
 	} {
 		t.Run(fmt.Sprintf("%s, sessions %v", tt.token, tt.sessions), func(t *testing.T) {
 			_, url := serve(t, host.Options{Sessions: tt.sessions, Access: newUsers("machine-laptop", tt.token)})
@@ -189,7 +189,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 			person := as(t, url, "admin-ann", "person", viewOptions{})
 			first := listSessions(t, person)[0].Resource
 			laptop.join(first, "run")
-			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 4 })
+			testkit.Eventually(t, patience, "the machine's tool", func() bool { return len(toolNames(t, agent)) == 5 })
 			dispose := func(uri string) {
 				t.Helper()
 				if err := person.call(ahp.MethodDisposeSession, ahp.DisposeSessionParams{Channel: uri}, nil); err != nil {
@@ -208,7 +208,7 @@ func TestADisposedSessionStaysAway(t *testing.T) {
 				t.Fatalf("after the agent has asked for something: %+v, before it was %s", all, first)
 			}
 			laptop.join(all[0].Resource, "run")
-			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 4 })
+			testkit.Eventually(t, patience, "the machine's tool again", func() bool { return len(toolNames(t, agent)) == 5 })
 			dispose(all[0].Resource)
 			agent.Close() // over HTTP, a request
 			if left := listSessions(t, person); len(left) != 0 {

@@ -61,7 +61,7 @@ func TestExtraTools(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	own := []string{"list_terminals", "read_terminal", "wait_terminal"}
+	own := []string{"list_terminals", "problems", "read_terminal", "wait_terminal"}
 	if diff := cmp.Diff(append([]string{"a"}, own...), names()); diff != "" {
 		t.Errorf("tools (-want +got)\n%s", diff)
 	}

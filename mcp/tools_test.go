@@ -191,12 +191,12 @@ func TestToolsOffered(t *testing.T) {
 		return all
 	}
 	f := &fakeTerminals{}
-	want := []string{"kill_terminal", "list_terminals", "promote_terminal", "read_terminal", "signal_terminal", "spawn_background_terminal", "wait_terminal", "write_terminal"}
+	want := []string{"kill_terminal", "list_terminals", "problems", "promote_terminal", "read_terminal", "signal_terminal", "spawn_background_terminal", "wait_terminal", "write_terminal"}
 	if d := cmp.Diff(want, names(one(t, f))); d != "" {
 		t.Errorf("tools of a controller (-want +got):\n%s", d)
 	}
 	reader := connect(t, newServer(t, mcp.Options{Tools: toolsOver(readOnly{f})}), nil)
-	if d := cmp.Diff([]string{"list_terminals", "read_terminal", "wait_terminal"}, names(reader)); d != "" {
+	if d := cmp.Diff([]string{"list_terminals", "problems", "read_terminal", "wait_terminal"}, names(reader)); d != "" {
 		t.Errorf("tools of a reader (-want +got):\n%s", d)
 	}
 	f.add("pty-a", agenttools.OwnerUser)

@@ -53,11 +53,14 @@ func (t *Tracker) Lost(n int64) {
 	t.abandon("")
 }
 
-// Begin says that a command starts here, in a directory that its files' names are seen from ("": unknown). What the same command line had found before is
-// cleared.
+// Begin says that a command starts here. Names of files are seen from dir, or if that is "", from the directory before. What the same command line had found
+// before is cleared.
 func (t *Tracker) Begin(command, dir string) {
 	t.End()
-	t.command, t.dir = clip(command, maxMessage), dir
+	t.command = clip(command, maxMessage)
+	if dir != "" {
+		t.dir = dir
+	}
 	if command != "" {
 		t.clear(t.end, func(p *Problem) bool { return p.command == t.command })
 	}

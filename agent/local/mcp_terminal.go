@@ -114,6 +114,11 @@ func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, b
 		case term.MarkCommandFinished:
 			c := r.of.command(m.Command)
 			out.Finished = &c
+		case term.MarkCwd:
+			out.Dir = m.Text
+			if r.of.of.host != "" {
+				out.Dir = r.of.h.Outward().Redact(m.Text)
+			}
 		case term.MarkResized:
 			out.Resized = &[2]int{int(m.Size.Cols), int(m.Size.Rows)}
 		case term.MarkExited:

@@ -61,7 +61,7 @@ tether host tools lab on
 	op, bot := connect("op.token"), connect("bot.token")
 	const spawn = "laptop__spawn_background_terminal"
 	testkit.Eventually(t, testkit.Patience, "the machine offers its tools", func() bool { return slices.Contains(offered(op), spawn) })
-	if names := offered(bot); len(names) != 3 {
+	if names := offered(bot); len(names) != 4 {
 		t.Errorf("an agent that only watches is offered %v", names)
 	}
 	answered := make(chan string, 1)

@@ -39,6 +39,7 @@ const layers = `
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
+	problems < agenttools;
 	NONE < mcp/screen;
 	mcp/screen < agenttools;
 	agenttools < mcp;

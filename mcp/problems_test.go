@@ -1,0 +1,131 @@
+package mcp_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/agenttools"
+)
+
+// problemsOf asks for the problems of a terminal.
+func problemsOf(t *testing.T, session *sdk.ClientSession, args any) agenttools.ProblemsAnswer {
+	t.Helper()
+	text, isError := answer(t, session, "problems", args)
+	if isError {
+		t.Fatalf("problems %v: %s", args, text)
+	}
+	var a agenttools.ProblemsAnswer
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func files(a agenttools.ProblemsAnswer) string {
+	var all []string
+	for _, p := range a.Problems {
+		all = append(all, fmt.Sprintf("%s:%d", p.File, p.Line))
+	}
+	return strings.Join(all, " ")
+}
+
+func TestProblems(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", agenttools.OwnerAgent)
+	session := one(t, f)
+	x.print("cc main.c\r\nmain.c:3:5: \x1b[31merror:\x1b[m no\r\nb.c:1: warn")
+	first := problemsOf(t, session, m{"terminalId": "pty-a"})
+	if files(first) != "/project/main.c:3" || first.Errors != 1 || first.Unseen != 0 || first.Cleared {
+		t.Errorf("at first: %+v", first)
+	}
+	x.print("ing: y\r\n")
+	x.exit(agenttools.Exit{Code: 2, Reason: "exited"})
+	second := problemsOf(t, session, m{"terminalId": "pty-a", "since": first.Cursor})
+	if files(second) != "/project/b.c:1" || second.Errors != 1 || second.Warnings != 1 || !second.Exited || second.ExitCode != 2 {
+		t.Errorf("since then: %+v", second)
+	}
+	one := problemsOf(t, session, m{"terminalId": "pty-a", "max": 1})
+	if files(one) != "/project/main.c:3" || !one.More {
+		t.Errorf("one at a time: %+v", one)
+	}
+	if rest := problemsOf(t, session, m{"terminalId": "pty-a", "since": one.Cursor}); files(rest) != "/project/b.c:1" || rest.More {
+		t.Errorf("the rest: %+v", rest)
+	}
+	if text, isError := answer(t, session, "problems", m{"terminalId": "pty-a", "max": 0}); !isError {
+		t.Errorf("max 0: %s", text)
+	}
+}
+
+// The same command line again clears what it said; the directory is that of the command.
+func TestProblemsOfCommands(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", agenttools.OwnerAgent)
+	session := one(t, f)
+	run := func(line, output string) {
+		start := x.Info().End
+		x.print(output)
+		x.finish(agenttools.Command{N: 1, Line: line, Start: start, End: x.Info().End})
+	}
+	run("make", "a.c:1: error: x\n")
+	x.add(agenttools.Event{Dir: "/other"})
+	run("ls", "b.c:2: error: x\n")
+	if a := problemsOf(t, session, m{"terminalId": "pty-a"}); files(a) != "/project/a.c:1 /other/b.c:2" {
+		t.Errorf("two commands: %+v", a)
+	}
+	cursor := x.Info().End
+	run("make", "all is well\n")
+	if a := problemsOf(t, session, m{"terminalId": "pty-a", "since": cursor}); !a.Cleared || a.Errors != 1 {
+		t.Errorf("after make ran again: %+v", a)
+	}
+}
+
+// What was gone before somebody asked is said; what comes later is remembered when it is gone.
+func TestProblemsOutliveOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakeTerminals{}
+		x := f.add("pty-a", agenttools.OwnerAgent)
+		tools := toolsOver(f)
+		defer tools.Close()
+		ask := func() *agenttools.ProblemsAnswer {
+			r, err := tools.Call(t.Context(), "problems", json.RawMessage(`{"terminalId":"pty-a"}`), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Answer.(*agenttools.ProblemsAnswer)
+		}
+		if x.print("a.c:1: error: x\n"); x.open() != 0 {
+			t.Error("somebody reads before anybody has asked")
+		}
+		x.drop(16)
+		x.print("b.c:2: error: x\n")
+		if a := ask(); files(*a) != "/project/b.c:2" || a.Unseen != 16 {
+			t.Errorf("after the beginning was gone: %+v", a)
+		}
+		x.print("c.c:3: error: x\n")
+		synctest.Wait()
+		x.drop(48)
+		if a := ask(); files(*a) != "/project/b.c:2 /project/c.c:3" || a.Unseen != 16 {
+			t.Errorf("after all of it was gone: %+v", a)
+		}
+		time.Sleep(9 * time.Minute)
+		synctest.Wait()
+		if x.open() != 1 {
+			t.Error("nobody reads nine minutes after the last question")
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if x.open() != 0 {
+			t.Error("somebody reads ten minutes after the last question")
+		}
+		x.print("d.c:4: error: x\n")
+		if a := ask(); files(*a) != "/project/b.c:2 /project/c.c:3 /project/d.c:4" {
+			t.Errorf("asked again later: %+v", a)
+		}
+	})
+}
