@@ -123,6 +123,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 	for name, p := range map[string][]byte{
 		"signal": frame(0x0a, "\x00\x00\x00\x01INT"),
 		"keep":   frame(0x0b, strings.Repeat("\x00", 8)),
+		"until":  frame(0x0d, strings.Repeat("\x00", 8)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,6 +161,9 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 		}
 		if err := c.Keep(5); err != nil {
 			t.Errorf("keep: %v", err)
+		}
+		if c.Paces() {
+			t.Error("it is thought to pace")
 		}
 		c.Close()
 		tasks.Wait()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tether/agent/lag"
 	"tether/agent/ring"
 	"tether/platform/pty"
 )
@@ -69,6 +70,7 @@ type holder struct {
 	lastByte time.Time // when output came last
 	flood    int       // bytes read without a pause
 	awake    time.Time // when the last of them was read, or the rest after it was over
+	budget   lag.Budget
 	since    time.Time // from when on pump's patience counts
 }
 

@@ -144,6 +144,11 @@ func appendKeep(dst []byte, off int64) []byte {
 	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindKeep), uint64(off)), at)
 }
 
+func appendUntil(dst []byte, off int64) []byte {
+	at := len(dst)
+	return endFrame(binary.BigEndian.AppendUint64(beginFrame(dst, kindUntil), uint64(off)), at)
+}
+
 func appendStream(dst []byte, off int64, window int) []byte {
 	at := len(dst)
 	dst = binary.BigEndian.AppendUint64(beginFrame(dst, kindStream), uint64(off))

@@ -56,7 +56,16 @@ func (c *Client) Keep(off int64) error {
 	return c.send(appendKeep(nil, off))
 }
 
-// KeepNothing is for Keep.
+// Until says up to which offset the child may print without waiting for readers
+// that may slow it only a little; beyond it the child waits within the bounds of
+// package lag. KeepNothing means that it waits for none. It ends with the
+// connection. It does not wait for the holder; only one that Paces may be told.
+func (c *Client) Until(off int64) error { return c.send(appendUntil(nil, off)) }
+
+// Paces reports whether the holder knows Until.
+func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
+
+// KeepNothing is for Keep and Until.
 const KeepNothing int64 = keepNothing
 
 // Signal sends a signal, by its name with or without SIG, to the process group

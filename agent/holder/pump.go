@@ -78,6 +78,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.inRead = false
+	h.holdBrieflyLocked(len(p))
 	h.since = time.Now()
 	for !h.free && !h.fitsLocked(len(p)) {
 		left := h.patienceLocked()
@@ -105,6 +106,31 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 		}
 	}
 	return rest
+}
+
+// holdBrieflyLocked waits while n more bytes would be beyond what the daemon has
+// room for on behalf of readers that may slow the child only a little. When the
+// budget is used, the child does not wait for them until they have caught up.
+func (h *holder) holdBrieflyLocked(n int) {
+	for !h.free && !h.killed {
+		s := h.session
+		if s == nil || s.spent || h.log.End()+int64(n) <= s.until {
+			return
+		}
+		began := time.Now()
+		left := h.budget.Left(began)
+		if left <= 0 {
+			s.spent = true
+			return
+		}
+		h.holding = true
+		h.mu.Unlock()
+		h.await(left)
+		h.mu.Lock()
+		h.holding = false
+		now := time.Now()
+		h.budget.Spend(now, now.Sub(began))
+	}
 }
 
 func (h *holder) fitsLocked(n int) bool {
@@ -160,6 +186,11 @@ func (h *holder) await(d time.Duration) {
 // counts anew.
 func (h *holder) movedLocked() {
 	h.since = time.Now()
+	h.lookLocked()
+}
+
+// lookLocked has a waiting pump look again.
+func (h *holder) lookLocked() {
 	select {
 	case h.room <- struct{}{}:
 	default:

@@ -32,7 +32,9 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.cancel(f.u32(), f.err)
 	case k == kindKeep && s.features&featureKeep != 0:
 		return s.keep(f.offset(), f.err)
-	case k == kindKeep, k == kindSignal && s.features&featureSignal == 0:
+	case k == kindUntil && s.features&featureUntil != 0:
+		return s.paceUntil(f.offset(), f.err)
+	case k == kindKeep, k == kindUntil, k == kindSignal && s.features&featureSignal == 0:
 		return errFrame
 	}
 	request := f.u32()
@@ -150,6 +152,22 @@ func (s *session) keep(off int64, check func() error) error {
 		h.keep, h.free = off, false
 		h.movedLocked()
 	}
+	return nil
+}
+
+// paceUntil moves the offset beyond which the child waits a little.
+func (s *session) paceUntil(off int64, check func() error) error {
+	if err := check(); err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.until = off
+	if off-h.log.End() >= int64(h.log.Limit()/2) {
+		s.spent = false
+	}
+	h.lookLocked()
 	return nil
 }
 

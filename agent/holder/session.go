@@ -43,6 +43,8 @@ type session struct {
 	taken     int64         // offset up to which the daemon has taken; before it streams, the log's start as it was told
 	window    int64         // bytes that may be under way
 	rest      time.Duration // between bursts of a flood; 0 for none
+	until     int64         // offset beyond which the child waits a little, see holdBrieflyLocked
+	spent     bool          // it has waited too long, and does not until until is far ahead again
 	burst     int64         // bytes sent without a pause
 	sentAt    time.Time
 	resting   bool // publish looks again by itself when the rest is over
@@ -59,12 +61,12 @@ func (h *holder) serve(conn net.Conn) {
 	}
 	s := &session{
 		h: h, conn: conn, features: agreed, wake: make(chan struct{}, 1), gone: make(chan struct{}),
-		kills: map[uint32]func(){},
+		until: keepNothing, kills: map[uint32]func(){},
 	}
 	h.adopt(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep }})
+	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep || k == kindUntil }})
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()

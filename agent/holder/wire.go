@@ -11,10 +11,11 @@ const (
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program
 	// has. A side uses one only when both have it.
-	features = featureSignal | featureKeep
+	features = featureSignal | featureKeep | featureUntil
 
 	featureSignal uint64 = 1 << 0 // kindSignal
 	featureKeep   uint64 = 1 << 1 // kindKeep
+	featureUntil  uint64 = 1 << 2 // kindUntil
 
 	helloHead = len(magic) + 2         // bytes before the part that may grow
 	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
@@ -47,6 +48,7 @@ const (
 	kindSignal     kind = 0x0a // request u32, name; with featureSignal
 	kindKeep       kind = 0x0b // offset u64; with featureKeep
 	kindProof      kind = 0x0c // HMAC; once, after the hellos
+	kindUntil      kind = 0x0d // offset u64; with featureUntil
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 

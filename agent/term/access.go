@@ -3,6 +3,9 @@ package term
 import (
 	"context"
 	"strings"
+	"time"
+
+	"tether/agent/lag"
 )
 
 // Access is the pool as one actor sees it.
@@ -16,6 +19,13 @@ func (p *Pool) As(a Actor) Access { return Access{p, a} }
 
 // Actor is whose access it is.
 func (a Access) Actor() Actor { return a.actor }
+
+// Typing reports whether something was typed at any terminal of the pool within
+// lag.Quiet: whoever did waits for the echo, which floods are not to delay.
+func (a Access) Typing() bool {
+	last := a.pool.typed.Load()
+	return last != nil && time.Since(*last) < lag.Quiet
+}
 
 // Changed is Pool.Changed.
 func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"tether/agent/lag"
 )
 
 // HolderPTY is a PTY in a process of its own, the holder, that outlives this one
@@ -217,6 +219,59 @@ func (t *Terminal) needLocked() {
 	t.saveLocked()
 }
 
+// pacer is a HolderPTY that has the child wait itself for readers that may slow
+// it only a little. So the time counts in which the child waits, not that in which
+// its output waits in between, and the daemon has all output at once.
+type pacer interface {
+	// Paces reports whether the holder can. It never changes.
+	Paces() bool
+	// Until says up to which raw offset the child may print without waiting;
+	// no bound if it is the largest there is. It does not wait for the holder.
+	Until(off int64) error
+}
+
+// pacerOf is the holder of child as a pacer, nil if there is none.
+func pacerOf(child HolderPTY) pacer {
+	if p, ok := child.(pacer); ok && p.Paces() {
+		return p
+	}
+	return nil
+}
+
+// Parts of the log: how far a reader has to be behind for the holder to be told
+// of it, in which steps, and what is left free for cuts in output that is on its way.
+const (
+	paceBehind = 4
+	paceStep   = 16
+)
+
+// untilLocked is the raw offset up to which the child may print without waiting
+// for readers that may slow it only a little, or keepNothing.
+func (t *Terminal) untilLocked() int64 {
+	if t.adoption.underWay() || t.life.isKilled() || t.ending.exit != nil {
+		return keepNothing
+	}
+	limit, most := int64(t.stream.log.Limit()), t.laggingLocked()
+	if most <= limit/paceBehind || time.Since(t.activity.typed) < lag.Quiet {
+		return keepNothing
+	}
+	return t.stream.log.End() + max(limit-limit/paceStep-most, 0)
+}
+
+// paceLocked tells the holder how far the child may go, if that has changed by much.
+func (t *Terminal) paceLocked() {
+	if t.pacer == nil {
+		return
+	}
+	now, told := t.untilLocked(), t.keeper.until
+	step := int64(t.stream.log.Limit() / paceStep)
+	if now == told || now != keepNothing && told != keepNothing && now > told-step && now < told+step {
+		return
+	}
+	t.keeper.until, t.keeper.untilStale = now, true
+	t.saveLocked()
+}
+
 // keeper hands to the holder what it is to keep. Its goroutine, saver, exists
 // only while there is something. Guarded by the terminal's mutex.
 type keeper struct {
@@ -230,6 +285,9 @@ type keeper struct {
 
 	keep      int64 // what the holder was told to keep; -1: not known
 	keepStale bool  // it was not told yet
+
+	until      int64 // the holder was told that the child may print so far
+	untilStale bool
 }
 
 // keepWithin bounds the wait for a holder in calls that have no context: one
@@ -312,13 +370,17 @@ func (t *Terminal) saver() {
 			k.stale, k.kept = false, nil
 		}
 		keep, tell := k.keep, k.keepStale
-		k.keepStale = false
-		if note == nil && meta == nil && !tell {
+		until, pace := k.until, k.untilStale
+		k.keepStale, k.untilStale = false, false
+		if note == nil && meta == nil && !tell && !pace {
 			k.running = false
 			t.mu.Unlock()
 			return
 		}
 		t.mu.Unlock()
+		if pace {
+			_ = t.pacer.Until(until)
+		}
 		if note != nil {
 			_ = t.holder.Checkpoint(off, note)
 		}

@@ -53,6 +53,7 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.recordLocked(now, false)
 	t.noteIfDueLocked()
 	t.needLocked()
+	t.paceLocked()
 	t.caughtLocked()
 	return t.chargeLocked()
 }

@@ -38,8 +38,11 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		}
 		n := min(len(p), maxInput-len(q.waiting))
 		q.waiting = append(q.waiting, p[:n]...)
-		t.activity.typed = time.Now()
+		now := time.Now()
+		t.activity.typed = now
+		t.pool.typed.Store(&now)
 		t.readers.makeRoom() // who types does not wait for slow readers
+		t.paceLocked()
 		t.commands.tracker.Input(p[:n])
 		p = p[n:]
 		types := !q.typing && len(q.waiting) > 0

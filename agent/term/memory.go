@@ -113,8 +113,46 @@ func (p *Pool) relax() {
 	}
 	_, running := p.holdings()
 	for _, h := range running {
-		h.t.setLimit(p.opts.LogBytes)
+		h.t.relax()
 	}
+}
+
+func (t *Terminal) relax() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stream.log.Limit() < t.pool.opts.LogBytes {
+		t.setLimitLocked(t.pool.opts.LogBytes)
+	}
+}
+
+// lagStretch is how many times what the options allow a terminal keeps for readers
+// that may slow the child only a little, and read.
+const lagStretch = 4
+
+// stretchLocked lets the log grow when such a reader has moved and is behind by half
+// of it, and gives that back when all have caught up. One that does not read makes it no
+// larger, nor is it stretched when half of the pool's memory is in use.
+func (t *Terminal) stretchLocked() {
+	limit, kept := t.stream.log.Limit(), t.pool.opts.LogBytes
+	behind := t.laggingLocked()
+	switch m := &t.pool.memory; {
+	case limit >= kept && limit < lagStretch*kept && behind > int64(limit/2) && t.ending.exit == nil && m.used.Load() < m.bound/2:
+		t.stream.log.SetLimit(2 * limit)
+	case limit >= 2*kept && behind < int64(kept/paceStep):
+		t.setLimitLocked(kept)
+	}
+}
+
+// laggingLocked is how far the readers are behind that may slow the child only a
+// little, as weight in the log.
+func (t *Terminal) laggingLocked() int64 {
+	most := int64(0)
+	for r := range t.readers.open {
+		if r.lags {
+			most = max(most, t.stream.weight(max(r.pos, t.stream.log.Start())), (t.stream.firstMark+int64(t.stream.marks.len())-r.mark)*markCost)
+		}
+	}
+	return most
 }
 
 // setLimit sets the bound of the log and of what hangs on it, in bytes, and
@@ -122,7 +160,11 @@ func (p *Pool) relax() {
 func (t *Terminal) setLimit(limit int) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.stream.log.SetLimit(min(limit, t.pool.opts.LogBytes))
+	return t.setLimitLocked(min(limit, t.pool.opts.LogBytes))
+}
+
+func (t *Terminal) setLimitLocked(limit int) int64 {
+	t.stream.log.SetLimit(limit)
 	t.boundLocked(keepNothing)
 	t.commands.bound(t.stream.log.Limit())
 	t.stream.shrink()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tether/platform/proc"
@@ -17,6 +18,8 @@ import (
 type Pool struct {
 	opts   Options
 	memory memory
+
+	typed atomic.Pointer[time.Time] // when something was typed last, at any of the terminals
 
 	mu        sync.Mutex
 	terminals map[ID]*Terminal

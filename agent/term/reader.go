@@ -45,7 +45,7 @@ type Reader struct {
 	t     *Terminal
 	view  View
 	holds bool
-	lags  bool          // it may slow the child only a little, see lagHold
+	lags  bool          // it may slow the child only a little, see agent/lag
 	ready chan struct{} // 1 slot; the terminal sends without blocking
 	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
 	link  bool          // it is the host's own link, which the child may be held for when it is lost
@@ -137,6 +137,7 @@ func (r *Reader) closeLocked() {
 		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
 	}
 	t.needLocked()
+	t.paceLocked()
 	r.closed = true
 	r.signal()
 	r.t.readers.makeRoom()
@@ -168,8 +169,13 @@ func (r *Reader) TryNext(buf []byte) (ev Event, ok bool, err error) {
 	before := r.pos
 	ev, ok, err = r.nextLocked(buf)
 	moved := r.pos > before // also over what its view does not show
-	if r.holds && moved {
+	switch {
+	case !moved:
+	case r.holds:
 		r.t.needLocked()
+	case r.lags:
+		r.t.stretchLocked()
+		r.t.paceLocked()
 	}
 	r.t.mu.Unlock()
 	if (r.holds || r.lags) && moved {

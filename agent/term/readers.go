@@ -3,6 +3,8 @@ package term
 import (
 	"maps"
 	"time"
+
+	"tether/agent/lag"
 )
 
 // readers are those for whom output is kept: the readers, and those who are
@@ -12,7 +14,7 @@ type readers struct {
 	open    map[*Reader]struct{}
 	awaited map[string]int64 // where those who are expected back were, as raw offsets
 	room    chan struct{}    // 1 slot, made at construction; one who holds the child moved on, or something was typed
-	budget  lagBudget        // of the readers that may slow the child only a little
+	budget  lag.Budget       // of the readers that may slow the child only a little, unless its holder counts
 }
 
 // await has who was at raw offset pos hold the child until it is back under
@@ -65,51 +67,9 @@ func awaitedPerson(n int) string { return "person " + string(rune('0'+n)) }
 // maxPeople bounds the people who are expected back.
 const maxPeople = 9
 
-// A terminal that does not hold its child lets readers slow it only a little:
-// the child waits for them at most lagHold of any lagWindow, and not within
-// lagQuiet after input.
-const (
-	lagHold   = 200 * time.Millisecond
-	lagWindow = 2 * time.Second
-	lagQuiet  = 250 * time.Millisecond
-	lagSlice  = 200 * time.Millisecond
-	lagSlices = int(lagWindow/lagSlice) + 1 // a window touches so many
-)
-
-// lagBudget is how long the child has waited, by the slice of time in which the
-// wait ended. The zero value has waited for nothing.
-type lagBudget struct {
-	epoch time.Time
-	slice int64 // the newest
-	used  [lagSlices]time.Duration
-}
-
-// left is how long the child may wait from now on.
-func (b *lagBudget) left(now time.Time) time.Duration {
-	if b.epoch.IsZero() {
-		b.epoch = now
-	}
-	slice := int64(now.Sub(b.epoch) / lagSlice)
-	for range min(slice-b.slice, int64(lagSlices)) {
-		b.slice++
-		b.used[b.slice%int64(lagSlices)] = 0
-	}
-	b.slice = slice
-	left := lagHold
-	for _, used := range b.used {
-		left -= used
-	}
-	return left
-}
-
-// spend counts a wait that ends now.
-func (b *lagBudget) spend(now time.Time, wait time.Duration) {
-	b.left(now)
-	b.used[b.slice%int64(lagSlices)] += wait
-}
-
 // holdBriefly waits while appending n bytes would drop what a reader has not
-// read yet that may slow the child only a little. When the budget is used, the
+// read yet that may slow the child only a little; where the holder does it, see
+// paceLocked, it does not wait. When the budget is used, the
 // child does not wait for such a reader until it has caught up.
 func (t *Terminal) holdBriefly(n int) {
 	for {
@@ -131,7 +91,7 @@ func (t *Terminal) holdBriefly(n int) {
 		timer.Stop()
 		t.mu.Lock()
 		now := time.Now()
-		t.readers.budget.spend(now, now.Sub(began))
+		t.readers.budget.Spend(now, now.Sub(began))
 		t.mu.Unlock()
 		if over {
 			return
@@ -144,7 +104,7 @@ func (t *Terminal) holdBriefly(n int) {
 func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.adoption.underWay() {
+	if t.adoption.underWay() || t.pacer != nil {
 		return 0, false
 	}
 	now := time.Now()
@@ -152,10 +112,10 @@ func (t *Terminal) patience(n int) (left time.Duration, waits bool) {
 		if !r.lags || !t.fullLocked(r, n) {
 			continue
 		}
-		if now.Sub(t.activity.typed) < lagQuiet {
+		if now.Sub(t.activity.typed) < lag.Quiet {
 			return 0, false
 		}
-		if left = t.readers.budget.left(now); left <= 0 {
+		if left = t.readers.budget.Left(now); left <= 0 {
 			r.stalled = true
 			continue
 		}

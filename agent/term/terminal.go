@@ -66,6 +66,7 @@ type Terminal struct {
 	id     ID
 	pty    PTY
 	holder HolderPTY // pty, if the child outlives this process
+	pacer  pacer     // holder, if that has the child wait for readers that may slow it only a little
 	pool   *Pool
 
 	origin origin // what it was started as
@@ -95,9 +96,10 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
 		ending:    ending{reported: make(chan struct{})},
-		keeper:    keeper{keep: keepNothing},
+		keeper:    keeper{keep: keepNothing, until: keepNothing},
 	}
 	t.holder, _ = child.(HolderPTY)
+	t.pacer = pacerOf(t.holder)
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
 	if len(s.LendTo) > 0 {
 		t.prepare()

@@ -7,18 +7,24 @@ import (
 )
 
 const (
-	// window is how much text of one terminal may be on its way, in bytes.
-	// It decides how long another terminal's echo waits behind a flood.
-	window = 64 << 10
-	// frame is the most text in one action, in bytes.
-	frame = 32 << 10
+	// How much text of one terminal may be on its way, in bytes. It decides how long
+	// another terminal's echo waits behind a flood, so it is the least while somebody
+	// types. Else it is as much as the host acknowledges within windowTime, measured
+	// over measureTime: where daemon and host share processors with the child, they
+	// wait for each other with less, while the child prints on.
+	windowLeast = 64 << 10
+	windowMost  = 256 << 10
+	windowTime  = 8 * time.Millisecond
+	measureTime = 20 * time.Millisecond
+	// frame is the most text in one action, in bytes, and typedFrame while somebody types.
+	frame      = 64 << 10
+	typedFrame = 32 << 10
 	// little is what may be on its way, or have been sent within the last
 	// pause, for the next text to go out at once, in bytes: echo and prompts.
-	// Beyond it text gathers to gather bytes until an acknowledgement comes
+	// Beyond it text gathers to a whole frame until an acknowledgement comes
 	// and the pause is over: a near host answers each read of the pty before
 	// the next one, and tiny frames cost a flood twice the CPU.
 	little = 2 << 10
-	gather = 32 << 10
 	pause  = 2 * time.Millisecond
 )
 
@@ -42,24 +48,49 @@ func (p *publisher) inflight() (int64, string) {
 	return p.le.sent - p.le.acked, p.le.problem
 }
 
-func (p *publisher) maxData() int64 {
-	if n := p.s.marker.MaxDataBytes; n > 0 {
-		return n
+// measure makes the window what the host has acknowledged within windowTime.
+// Only a host that acknowledges by itself is measured.
+func (p *publisher) measure() {
+	now := time.Now()
+	took := now.Sub(p.measured)
+	if took < measureTime || !p.s.marker.Resume {
+		return
 	}
-	return frame
+	rate := float64(p.acked-p.measuredAt) / float64(took)
+	p.window = min(max(int64(rate*float64(windowTime)), windowLeast), windowMost)
+	p.measured, p.measuredAt = now, p.acked
+}
+
+// bounds are the size of the next frame and of the window at this moment.
+func (p *publisher) bounds() (piece, most int64) {
+	piece, most = frame, p.window
+	if p.s.link.opts.Terminals.Typing() {
+		piece, most = typedFrame, windowLeast
+	}
+	return piece, most
+}
+
+// room is how much text may go in the next action, beside what is on its way.
+func (p *publisher) room(inflight int64) int64 {
+	piece, most := p.bounds()
+	if n := p.s.marker.MaxDataBytes; n > 0 {
+		piece = min(piece, n)
+	}
+	return min(piece, most-inflight)
 }
 
 // least is how many bytes are worth a frame now. If that changes by itself,
 // it does so after rest.
 func (p *publisher) least(inflight int64) (n int64, rest time.Duration) {
+	piece, _ := p.bounds()
 	if inflight > little {
-		return gather, 0
+		return piece, 0
 	}
 	if p.burst <= little {
 		return 1, 0
 	}
 	if rest = pause - time.Since(p.sentAt); rest > 0 {
-		return gather, rest
+		return piece, rest
 	}
 	return 1, 0
 }
@@ -81,7 +112,7 @@ func (p *publisher) wait(ctx context.Context, inflight, least int64, rest time.D
 		rest = sooner(rest, p.titleRest())
 	}
 	var ready <-chan struct{}
-	if inflight < window {
+	if p.room(inflight) > 0 {
 		ready = p.reader.Ready(int(least))
 	}
 	var rested <-chan time.Time

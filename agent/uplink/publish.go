@@ -25,6 +25,10 @@ type publisher struct {
 	acked  int64     // what the host had acknowledged last
 	heard  time.Time // when that changed, or text was sent with none on its way
 
+	window     int64     // see measure
+	measured   time.Time // when it was measured last,
+	measuredAt int64     // and what was acknowledged then
+
 	// What the host shows, to send only changes after an interruption.
 	open  int  // number of the command that is open there, 0 for none
 	told  bool // that there are command boundaries
@@ -38,7 +42,7 @@ type publisher struct {
 }
 
 func newPublisher(s *session, le *lending) *publisher {
-	return &publisher{s: s, le: le}
+	return &publisher{s: s, le: le, window: windowLeast}
 }
 
 // run announces the terminal and streams it until its exit has arrived, ctx
@@ -104,7 +108,8 @@ func (p *publisher) step(ctx context.Context) error {
 	if err := p.tellTitle(ctx, false); err != nil {
 		return err
 	}
-	room := min(window-inflight, frame, p.maxData())
+	p.measure()
+	room := p.room(inflight)
 	least, rest := p.least(inflight)
 	if room <= 0 || least > 1 && !p.due && p.reader.Pending() < least {
 		return p.wait(ctx, inflight, least, rest)

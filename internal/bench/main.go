@@ -55,6 +55,7 @@ var parts = []part{
 	{"capped", cappedPart},
 	{"echo", echoPart},
 	{"throughput", throughputPart},
+	{"lag", lagPart},
 	{"resume", resumePart},
 	{"holders", holdersPart},
 	{"viewers", viewersPart},

@@ -218,7 +218,12 @@ func (r *rig) pair(ctx context.Context, p programs) (err error) {
 // start runs argv in a lent terminal that waits for its readers, and returns its id and its URI at the host, where it exists when
 // start returns.
 func (r *rig) start(ctx context.Context, argv ...string) (id, uri string, err error) {
-	t, err := r.door.Spawn(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
+	return r.startSpec(ctx, local.SpawnRequest{Command: argv, Env: r.env, Cwd: r.home, OnSlow: "hold"})
+}
+
+// startSpec is start for any terminal that is lent.
+func (r *rig) startSpec(ctx context.Context, spec local.SpawnRequest) (id, uri string, err error) {
+	t, err := r.door.Spawn(ctx, spec)
 	if err != nil {
 		return "", "", err
 	}

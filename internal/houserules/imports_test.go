@@ -12,7 +12,7 @@ import (
 // element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, agent/ring, shellint;
+	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, agent/ring, shellint, agent/lag;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
@@ -31,13 +31,13 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	agent/ring, agent/redact, shellint, platform/pty, platform/shell < agent/term;
+	agent/lag, agent/ring, agent/redact, shellint, platform/pty, platform/shell < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
 	agent/term, agent/config, agent/command, agent/audit < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
-	agent/ring, platform/pty, platform/ipc < agent/holder;
+	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
 	problems < agenttools;
 	NONE < mcp/screen;

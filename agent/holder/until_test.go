@@ -1,0 +1,115 @@
+package holder_test
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/holder"
+	"tether/agent/lag"
+)
+
+// flooded is a holder whose daemon takes what comes at once, and has said that the child may print so far.
+func flooded(t *testing.T, until int64) (*bench, *holder.Client) {
+	b := newBench(t, holder.Spec{LogBytes: 8 * logBytes})
+	c := b.stream(0)
+	b.tasks.Go(func() { _, _ = io.Copy(io.Discard, c) })
+	if !c.Paces() {
+		t.Fatal("the holder does not pace")
+	}
+	if err := c.Until(until); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+	return b, c
+}
+
+// after is how long it takes until done is closed.
+func after(done <-chan struct{}) time.Duration {
+	began := time.Now()
+	<-done
+	return time.Since(began)
+}
+
+func TestUntilHoldsTheChildOnlyALittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c := flooded(t, 2*logBytes)
+		defer b.end()
+		defer c.Close()
+		if took := after(b.print(0, 2*logBytes)); took != 0 {
+			t.Errorf("the child waited %v before the offset", took)
+		}
+		if took := after(b.print(2*logBytes, logBytes)); took != lag.Hold {
+			t.Errorf("it waited %v beyond it, want %v", took, lag.Hold)
+		}
+		time.Sleep(2 * lag.Window)
+		if took := after(b.print(3*logBytes, logBytes)); took != 0 {
+			t.Errorf("it waited %v more for readers that have not caught up", took)
+		}
+		if err := c.Until(9 * logBytes); err != nil { // they have
+			t.Fatal(err)
+		}
+		if err := c.Until(4 * logBytes); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if took := after(b.print(4*logBytes, logBytes)); took != lag.Hold {
+			t.Errorf("it waited %v for those that have caught up before, want %v", took, lag.Hold)
+		}
+	})
+}
+
+// A reader that moves lets the child go on at once; what it waited is all that was used.
+func TestUntilMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, c := flooded(t, logBytes)
+		defer b.end()
+		defer c.Close()
+		done := b.print(0, 2*logBytes)
+		for step, next := range []int64{logBytes + logBytes/2, holder.KeepNothing} {
+			time.Sleep(50 * time.Millisecond)
+			if isDone(done) {
+				t.Fatalf("step %d: the child did not wait", step)
+			}
+			if err := c.Until(next); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !isDone(done) {
+			t.Error("the child waits for nobody")
+		}
+		if err := c.Until(2 * logBytes); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if took, want := after(b.print(2*logBytes, logBytes)), lag.Hold-100*time.Millisecond; took != want {
+			t.Errorf("the child waited %v more, want %v", took, want)
+		}
+	})
+}
+
+// Nobody waits for the readers of a daemon that is gone, nor does who is being killed.
+func TestUntilEnds(t *testing.T) {
+	for name, end := range map[string]func(*bench, *holder.Client){
+		"daemon": func(_ *bench, c *holder.Client) { c.Close() },
+		"kill": func(b *bench, c *holder.Client) {
+			b.child.tough = true
+			_ = c.Kill(b.t.Context(), 0)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b, c := flooded(t, logBytes)
+				defer b.end()
+				defer c.Close()
+				done := b.print(0, 2*logBytes)
+				time.Sleep(50 * time.Millisecond)
+				end(b, c)
+				if !isDone(done) {
+					t.Error("the child still waits")
+				}
+			})
+		})
+	}
+}

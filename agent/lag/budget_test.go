@@ -1,0 +1,56 @@
+package lag_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"tether/agent/lag"
+)
+
+// Whoever waits no longer than what is left never waits for more than Hold in any Window.
+func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		var b lag.Budget
+		now := time.Unix(0, 0)
+		type wait struct{ from, to time.Time }
+		var waits []wait
+		for range rapid.IntRange(1, 50).Draw(r, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 3000).Draw(r, "pause in ms")) * time.Millisecond)
+			left := b.Left(now)
+			if left <= 0 {
+				continue
+			}
+			w := wait{now, now.Add(min(left, time.Duration(rapid.IntRange(1, 300).Draw(r, "wait in ms"))*time.Millisecond))}
+			now = w.to
+			b.Spend(now, w.to.Sub(w.from))
+			waits = append(waits, w)
+			sum := time.Duration(0)
+			for _, o := range waits {
+				if begin := now.Add(-lag.Window); o.to.After(begin) {
+					if o.from.Before(begin) {
+						o.from = begin
+					}
+					sum += o.to.Sub(o.from)
+				}
+			}
+			if sum > lag.Hold {
+				r.Fatalf("%v of the last %v were waited", sum, lag.Window)
+			}
+		}
+	})
+}
+
+// What was used comes back.
+func TestBudgetRecovers(t *testing.T) {
+	var b lag.Budget
+	now := time.Unix(0, 0)
+	b.Spend(now, lag.Hold)
+	if left := b.Left(now); left != 0 {
+		t.Errorf("%v are left of a budget that was used", left)
+	}
+	if left := b.Left(now.Add(lag.Window + lag.Hold)); left != lag.Hold {
+		t.Errorf("%v are left after a window without a wait", left)
+	}
+}
