@@ -73,7 +73,7 @@ func (s *Server) caller(p peer) Caller {
 }
 
 func (s *Server) identify(p peer) Caller {
-	e := evidence{daemon: os.Getpid(), line: proc.Lineage(p.Pid), agents: s.opts.Agents.List()}
+	e := evidence{daemon: os.Getpid(), line: proc.Lineage(p.Pid), agents: s.opts.Agents.List(), masters: systemMasters}
 	if now, err := proc.Lookup(p.Pid); err != nil || now.ID != p.ID || now.Zombie || len(e.line) == 0 || e.line[0].ID != p.ID {
 		return nobody(errPeerGone.Error())
 	}

@@ -59,6 +59,9 @@ func TestMain(m *testing.M) {
 		case "return":
 			beReturner(c)
 			return
+		case "leave-pty":
+			leavePTY()
+			return
 		case "mcp":
 			beAgentsServer(c)
 			return

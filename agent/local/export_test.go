@@ -3,6 +3,7 @@ package local
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -151,7 +152,25 @@ type FakeTerminal struct {
 
 // Identify is identify, for a daemon that is process 2.
 func Identify(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord) Caller {
-	e := evidence{line: line, daemon: 2, agents: agents}
+	return IdentifyWith(line, terminals, agents, nil, nil)
+}
+
+// IdentifyWith is Identify where the other ends of terminals, by their numbers, are open in these processes, of which these are the lineages. Process 75 may not
+// be looked at, and is privileged. Of nil the system does not tell.
+func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []AgentRecord, holders map[int][]int, lines map[int][]proc.Ancestor) Caller {
+	e := evidence{line: line, daemon: 2, agents: agents, masters: masters{
+		holders: func(of proc.Info, first int) ([]int, error) {
+			if holders == nil {
+				return nil, errors.ErrUnsupported
+			}
+			if of.TTY == 4 {
+				return nil, proc.ErrNoPty
+			}
+			return holders[of.TTY], nil
+		},
+		line:       func(pid int) []proc.Ancestor { return lines[pid] },
+		privileged: func(a proc.Ancestor) bool { return a.Pid == 75 },
+	}}
 	for _, t := range terminals {
 		e.terminals = append(e.terminals, started{id: t.ID, pid: t.Pid, by: t.By, unsigned: t.Unsigned})
 	}

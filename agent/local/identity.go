@@ -60,6 +60,7 @@ type evidence struct {
 	daemon    int             // our own number
 	terminals []started
 	agents    []AgentRecord
+	masters   masters
 }
 
 // identify says for whom the program counts with which the lineage begins: for
@@ -69,25 +70,32 @@ func identify(e evidence) Caller {
 	if len(e.line) == 0 {
 		return nobody("the calling program has ended or cannot be inspected")
 	}
-	caller := e.line[0]
-	// What the daemon knows by itself comes before marks in environments: an agent in a sandbox can change its marks, and would be
-	// another agent, without that sandbox.
+	if c, ok := e.agentIn(e.line); ok {
+		return c
+	}
+	c := Caller{Actor: term.User, Why: fmt.Sprintf("no agent has started %s", processName(e.line[0]))}
+	c.Sign, c.NoSign = e.sign()
+	return c
+}
+
+// agentIn looks for the nearest agent in a lineage. What the daemon knows by
+// itself comes before marks in environments: an agent in a sandbox can change
+// its marks, and would be another agent, without that sandbox.
+func (e *evidence) agentIn(line []proc.Ancestor) (Caller, bool) {
 	for _, look := range []func(proc.Ancestor) (Caller, bool){e.known, e.marked} {
-		for _, p := range e.line {
+		for _, p := range line {
 			if p.Pid == e.daemon {
 				break // what was started by who has started the daemon is not
 			}
 			if c, ok := look(p); ok {
-				return c
+				return c, true
 			}
 			if e.personsTerminal(p) {
 				break // and not what the terminal's holder happens to descend from
 			}
 		}
 	}
-	c := Caller{Actor: term.User, Why: fmt.Sprintf("no agent has started %s", processName(caller))}
-	c.Sign, c.NoSign = e.sign()
-	return c
+	return Caller{}, false
 }
 
 // nobody is who may do nothing.
@@ -153,44 +161,11 @@ func (e *evidence) sign() (sign, why string) {
 			break
 		}
 	}
-	if why := e.made(); why != "" {
+	if why := e.made(p, e.line, maxMade); why != "" {
 		return "", why
 	}
 	return fmt.Sprintf("%s is in the foreground of a terminal", processName(p)), ""
 }
-
-// made says why the caller's terminal is no sign of a person: a program such as
-// script(1) has made it that shows no sign itself. What has made a terminal is
-// above the leader of its session. Of programs that no table has it is assumed
-// that a person sits before their terminals: they may be emulators.
-func (e *evidence) made() string {
-	p, line := e.line[0], e.line
-	for range maxMade {
-		i := leaderIn(line, p.Session)
-		if i < 0 && p.Pid == e.line[0].Pid {
-			line = e.leader
-			i = leaderIn(line, p.Session)
-		}
-		if i < 0 || i+1 >= len(line) {
-			return ""
-		}
-		leader, maker := line[i], line[i+1]
-		ours := slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
-		switch {
-		case ours, maker.Pid <= 1, maker.Pid == e.daemon, !makesTerminals(maker):
-			return ""
-		case maker.TTY == 0:
-			return fmt.Sprintf("%s has made its terminal, and has no controlling terminal", processName(maker))
-		case maker.Front != maker.Group:
-			return fmt.Sprintf("%s has made its terminal, and runs in the background of its own", processName(maker))
-		}
-		p, line = maker, line[i+1:]
-	}
-	return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
-}
-
-// maxMade bounds how many terminals within each other made looks through.
-const maxMade = 16
 
 // leaderIn is where in the line the leader of the session is, -1 if it is not there.
 func leaderIn(line []proc.Ancestor, session int) int {

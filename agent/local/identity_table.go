@@ -16,7 +16,7 @@ var (
 		"stdbuf", "time", "ionice", "chrt", "taskset", "direnv", "mise", "asdf", "volta", "nix", "nix-shell", "devbox", "dotenv", "dotenvx", "op", "xargs",
 		"unshare", "bwrap", "firejail", "catchsegv", "strace", "script"}
 	// scripted are interpreters whose first argument tells what they are.
-	scripted = []string{"node", "nodejs", "bun", "deno", "python*", "ruby*", "perl*"}
+	scripted = []string{"node", "nodejs", "bun", "deno", "python*", "ruby*", "perl*", "tclsh*", "wish*", "php*", "lua*"}
 	// shells are wrappers unless they lead their session: then a person types there.
 	shells = []string{"sh", "bash", "dash", "zsh", "fish", "ash", "ksh*", "mksh", "busybox", "csh", "tcsh", "nu", "elvish", "xonsh", "pwsh*", "powershell", "cmd"}
 	// never are programs that start what the person does, so that they are no
@@ -32,9 +32,12 @@ var (
 		"terminator", "tilix", "guake", "tilda", "st", "foot*", "alacritty", "kitty", "wezterm*", "ghostty", "rio", "contour", "cool-retro-term", "hyper", "tabby", "warp*", "terminal", "iterm*",
 		"windowsterminal", "openconsole", "conhost", "mintty", "conemu*", "ttyd", "gotty"}
 	multiplexers = []string{"tmux*", "screen", "zellij", "byobu*", "dtach", "abduco", "dvtm", "mprocs", "tether-host"}
+	// batch are services that run programs for nobody who sits before them.
+	batch = []string{"cron", "crond", "atd", "anacron", "fcron", "systemd*", "init", "supervise*", "runsv*", "s6-*"}
 	// makers make terminals for programs, not for people. Interpreters and shells
 	// can, too, see makesTerminals.
-	makers = []string{"script", "scriptlive", "expect", "autoexpect", "unbuffer", "empty", "faketty", "socat", "rlwrap", "sexpect", "goexpect", "pexpect"}
+	makers = []string{"script", "scriptlive", "expect", "autoexpect", "unbuffer", "empty", "faketty", "socat*", "rlwrap", "sexpect", "goexpect", "pexpect",
+		"ld-*", "ld.so*"} // the system's loader runs any of them
 	// served are scripts of interpreters whose terminals a person sees, in a browser or on a screen.
 	served = []string{"jupyter*", "ipython*", "notebook*", "theia*", "wetty*", "butterfly*", "webssh*", "gateone*", "terminado*", "cockpit*"}
 	// editors have terminals of their own, in which the person types.
@@ -92,13 +95,17 @@ func programKind(p proc.Ancestor, daemon int) kind {
 }
 
 // makesTerminals reports whether a program that starts a session at a terminal is
-// known not to do so for a person.
+// known not to do so for a person. Where the system tells which file it runs, the
+// name that it gives itself does not count.
 func makesTerminals(p proc.Ancestor) bool {
 	name := program(p.Argv)
+	if p.Exe != "" {
+		name = program([]string{p.Exe})
+	}
 	if !oneOf(scripted, name) {
 		return oneOf(makers, name) || oneOf(shells, name)
 	}
-	return !slices.ContainsFunc(p.Argv[1:], func(arg string) bool {
+	return !slices.ContainsFunc(p.Argv[min(1, len(p.Argv)):], func(arg string) bool {
 		script := program([]string{strings.TrimSuffix(strings.TrimSuffix(arg, ".js"), ".py")})
 		return oneOf(never, script) || oneOf(editors, script) || oneOf(served, script) || editorScript(arg)
 	})

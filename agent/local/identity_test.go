@@ -16,16 +16,17 @@ import (
 // fake is a process of a lineage: a number, a session, a group, a terminal in
 // whose foreground is a group, marks, and arguments.
 type fake struct {
+	parent                          int
 	pid, session, group, tty, front int
 	terminal, agent                 string
-	argv                            string
+	argv, exe                       string
 }
 
 // lineOf is the lineage of the first of all.
 func lineOf(all []fake) []proc.Ancestor {
 	var line []proc.Ancestor
 	for _, f := range all {
-		a := proc.Ancestor{Info: proc.Info{ID: proc.ID{Pid: f.pid, Start: uint64(f.pid)}, Session: f.session, Group: f.group, TTY: f.tty, Front: f.front}}
+		a := proc.Ancestor{Info: proc.Info{ID: proc.ID{Pid: f.pid, Start: uint64(f.pid)}, Parent: f.parent, Session: f.session, Group: f.group, TTY: f.tty, Front: f.front}, Exe: f.exe}
 		if f.argv != "" {
 			a.Argv = strings.Split(f.argv, "|")
 		}
@@ -113,6 +114,56 @@ func TestIdentify(t *testing.T) {
 		got := local.Identify(lineOf(c.line), c.terminals, c.agents)
 		if got.Actor != c.want || !strings.Contains(got.Why, c.why) || (got.Sign != "") != c.sign || got.Actor == term.User && (got.Sign == "") == (got.NoSign == "") {
 			t.Errorf("%s: %+v; want %s because %q, sign %t", c.name, got, c.want, c.why, c.sign)
+		}
+	}
+}
+
+// Who has made a terminal, where the system tells which processes have its other end open.
+func TestWhoHasMadeATerminal(t *testing.T) {
+	in := func(tty int) fake { return fake{pid: 90, session: 80, group: 90, tty: tty, front: 90, argv: "tether"} }
+	sh := fake{pid: 80, session: 80, group: 80, argv: "sh"}
+	system := fake{pid: 1}
+	front := func(f fake) fake { f.session, f.group, f.tty, f.front = 50, f.pid, 7, f.pid; return f }
+	shell := front(fake{pid: 50, argv: "-zsh"})
+	shell.group, shell.front = 50, 75
+	for _, c := range []struct {
+		name    string
+		line    []fake
+		holders map[int][]int
+		lines   map[int][]fake
+		noSign  string // part of why there is none; "" if there is one
+	}{
+		{"a console", []fake{in(4), sh, system}, map[int][]int{}, nil, ""},
+		{"an emulator that is the parent", []fake{in(8), sh, {pid: 70, argv: "xterm", exe: "/usr/bin/xterm"}}, map[int][]int{8: {70}}, nil, ""},
+		{"an emulator that is not", []fake{in(8), sh, {pid: 60, argv: "ptyxis-agent"}}, map[int][]int{8: {70}}, map[int][]fake{70: {{pid: 70, exe: "/usr/bin/ptyxis"}}}, ""},
+		{"a server of tmux", []fake{in(8), sh, {pid: 70, argv: "tmux: server", exe: "/usr/bin/tmux"}, system}, map[int][]int{8: {70}}, nil, ""},
+		{"VS Code's server", []fake{in(8), sh, {pid: 70, argv: "/home/me/.vscode-server/bin/node|/home/me/.vscode-server/bin/out/bootstrap-fork|--type=ptyHost", exe: "/home/me/.vscode-server/bin/node"}}, map[int][]int{8: {70}}, nil, ""},
+		{"sshd, which may not be looked at", []fake{in(8), sh, {pid: 74, argv: "sshd: me@pts/8"}, {pid: 75, argv: "sshd: me [priv]"}, system}, map[int][]int{}, nil, ""},
+		{"sshd's name, which anybody may have", []fake{in(8), sh, {pid: 74, argv: "sshd: me@pts/8"}, system}, map[int][]int{}, nil, "no program is found"},
+		{"a privileged service for jobs", []fake{in(8), sh, {pid: 74}, {pid: 75, argv: "/usr/sbin/cron"}, system}, map[int][]int{}, nil, "no program is found"},
+		{"docker exec", []fake{in(8), sh}, map[int][]int{}, nil, ""},
+		{"one that has ended", []fake{in(8), sh, system}, map[int][]int{}, nil, "no program is found"},
+		{"one that has ended and left it to another", []fake{in(8), sh, system}, map[int][]int{8: {70}}, map[int][]fake{70: {{pid: 70, argv: "script", exe: "/usr/bin/script"}, system}}, "has no controlling terminal"},
+		{"left to an interpreter", []fake{in(8), sh, system}, map[int][]int{8: {70}}, map[int][]fake{70: {{pid: 70, argv: "xterm", exe: "/usr/bin/python3.12"}, system}}, "has no controlling terminal"},
+		{"one with an emulator's name", []fake{in(8), sh, {pid: 70, argv: "xterm", exe: "/usr/bin/script"}}, map[int][]int{8: {70}}, nil, "has no controlling terminal"},
+		{"one behind the system's loader", []fake{in(8), sh, {pid: 70, argv: "xterm", exe: "/usr/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2"}}, map[int][]int{8: {70}}, nil, "has no controlling terminal"},
+		{"an agent's", []fake{in(8), sh, system}, map[int][]int{8: {70}}, map[int][]fake{70: {{pid: 70, agent: "bob", exe: "/usr/bin/newterm"}, system}}, "TETHER_AGENT=bob"},
+		{"one that the parent has, which is none that is expected", []fake{in(8), sh, {pid: 60, argv: "xterm", exe: "/usr/bin/xterm"}}, map[int][]int{8: {70}}, map[int][]fake{70: {{pid: 70, exe: "/usr/bin/perl"}, system}}, "has no controlling terminal"},
+		{"script at a terminal", []fake{in(8), sh, front(fake{pid: 75, argv: "script", exe: "/usr/bin/script"}), shell, {pid: 40, exe: "/usr/bin/xterm"}}, map[int][]int{8: {75}, 7: {40}}, nil, ""},
+		{"script at a terminal that nobody has made", []fake{in(8), sh, front(fake{pid: 75, argv: "script", exe: "/usr/bin/script"}), shell, system}, map[int][]int{8: {75}}, nil, "no program is found"},
+		{"what has it from an emulator", []fake{in(8), sh, {pid: 70, exe: "/usr/bin/dvtm"}}, map[int][]int{8: {70, 71}}, map[int][]fake{71: {{pid: 71, exe: "/bin/sh"}, {pid: 70}}}, ""},
+		{"one of several", []fake{in(8), sh, {pid: 70, exe: "/usr/bin/dvtm"}}, map[int][]int{8: {70, 71}}, map[int][]fake{71: {{pid: 71, exe: "/usr/bin/script"}, system}}, "has no controlling terminal"},
+	} {
+		for i := range c.line[:len(c.line)-1] {
+			c.line[i].parent = c.line[i+1].pid
+		}
+		lines := map[int][]proc.Ancestor{}
+		for pid, all := range c.lines {
+			lines[pid] = lineOf(all)
+		}
+		got := local.IdentifyWith(lineOf(c.line), nil, nil, c.holders, lines)
+		if got.Actor != term.User || (got.Sign != "") != (c.noSign == "") || !strings.Contains(got.NoSign, c.noSign) {
+			t.Errorf("%s: %+v; want no sign because %q", c.name, got, c.noSign)
 		}
 	}
 }

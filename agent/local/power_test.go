@@ -18,6 +18,8 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/platform/proc"
+	"tether/platform/pty"
 )
 
 // What powersOf tries, and whether it needs a sign of a person.
@@ -180,6 +182,33 @@ func beCaller(c *local.Client) {
 	}
 }
 
+// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends.
+func leavePTY() {
+	env := slices.DeleteFunc(proc.WithoutTag(os.Environ()), func(e string) bool { return strings.HasPrefix(e, sayVar+"=") })
+	env = append(env, sayVar+"=powers")
+	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", askAndTell}, Env: env})
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	conn, err := p.SyscallConn()
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	_ = conn.Control(func(fd uintptr) {
+		keeper := exec.Command("sh", "-c", "while read -r line <&3; do :; done")
+		if err := syscall.SetNonblock(int(fd), false); err != nil {
+			fmt.Println(err)
+		}
+		keeper.ExtraFiles = []*os.File{os.NewFile(fd, "ptmx")}
+		if err := keeper.Start(); err != nil {
+			fmt.Println(err)
+		}
+		os.Exit(0)
+	})
+}
+
 // tokenTestVar is the token that the test's program shows.
 const tokenTestVar = "TETHER_TEST_TOKEN"
 
@@ -211,6 +240,8 @@ func TestPowersOfThePerson(t *testing.T) {
 		{"in a terminal of script's at a terminal", false, term.User, true, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", all, "in the foreground of a terminal"},
 		{"in a terminal of script's without one", false, term.User, true, `setsid -w script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "has made its terminal, and has no controlling terminal"},
 		{"in one whose caller has left its parents", false, term.User, true, `setsid -w script -qec '(sh -c "\$SELF > out.tmp; mv out.tmp out" &); until test -e out; do sleep 0.01; done' /dev/null`, "", none, "has made its terminal, and has no controlling terminal"},
+		{"in one made under an emulator's name", false, term.User, true, `ln -s "$(command -v script)" xterm; setsid -w ./xterm -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "has made its terminal, and has no controlling terminal"},
+		{"in one whose maker has ended", false, term.User, true, sayVar + `=leave-pty setsid -w "$SELF"; until test -e out; do sleep 0.01; done`, "", none, "has made its terminal, and has no controlling terminal"},
 		{"there, with a token", false, term.User, false, askAndTell, "good", all, "your token scripts"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -65,10 +65,22 @@ var ordinaryWays = []ordinary{
 	}},
 	{"ssh with a terminal", true, func(t *testing.T, line string) { bySSH(t, "-tt", line) }},
 	{"ssh without a terminal", false, func(t *testing.T, line string) { bySSH(t, "-T", line) }},
-	// No editor is installed for tests: this is what VS Code's processes look like to others.
+	// No editor is installed for tests: this is what VS Code's processes look like to others, whose file has that name.
 	{"an editor's terminal", true, func(t *testing.T, line string) {
-		needs(t, "bash", "script")
-		begin(t, "bash", "-c", `exec -a code script -qec "$0" /dev/null`, line)
+		needs(t, "script")
+		script, err := exec.LookPath("script")
+		if err != nil {
+			t.Fatal(err)
+		}
+		program, err := os.ReadFile(script)
+		if err != nil {
+			t.Fatal(err)
+		}
+		editor := filepath.Join(t.TempDir(), "code")
+		if err := os.WriteFile(editor, program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, editor, "-qec", line, "/dev/null")
 	}},
 	{"an editor's task", false, func(t *testing.T, line string) {
 		needs(t, "bash")

@@ -13,6 +13,8 @@ type Ancestor struct {
 	Terminals, Agents []string
 	// Argv is its arguments, or its program alone where they cannot be read; nil where neither can.
 	Argv []string
+	// Exe is the file that it runs, "" where that cannot be read, and on systems other than Linux.
+	Exe string
 }
 
 // Lineage returns the process with this number and its ancestors, nearest first, as far as they can be seen: one that cannot be read
@@ -25,7 +27,7 @@ func Lineage(pid int) []Ancestor {
 		if err != nil || slices.ContainsFunc(all, func(a Ancestor) bool { return a.Pid == p.Pid }) {
 			break
 		}
-		a := Ancestor{Info: p, Argv: argvOf(pid)}
+		a := Ancestor{Info: p, Argv: argvOf(pid), Exe: exeOf(pid)}
 		a.Terminals, a.Agents = marks(pid)
 		all = append(all, a)
 		pid = p.Parent

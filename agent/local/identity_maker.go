@@ -1,0 +1,135 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"tether/agent/term"
+	"tether/platform/proc"
+)
+
+// masters is what the system tells of who has made a terminal. Tests replace it.
+type masters struct {
+	holders    func(of proc.Info, first int) ([]int, error) // see proc.MasterHolders
+	line       func(pid int) []proc.Ancestor                // see proc.Lineage
+	privileged func(proc.Ancestor) bool                     // see proc.Privileged
+	root       bool                                         // this process is, so that privileged tells little
+}
+
+var systemMasters = masters{holders: proc.MasterHolders, line: proc.Lineage, privileged: proc.Privileged, root: proc.Root()}
+
+// maxMade bounds how many terminals within each other made looks through.
+const maxMade = 16
+
+// made says why the terminal of a process with this lineage is no sign of a
+// person, "" if it is one: a program such as script(1) has made it that shows no
+// sign itself, an agent has, or nobody can tell who has. Of programs that no
+// table has it is assumed that a person sits before their terminals: they may be
+// emulators.
+func (e *evidence) made(p proc.Ancestor, line []proc.Ancestor, within int) string {
+	if within == 0 {
+		return fmt.Sprintf("%s is in more than %d terminals within each other", processName(e.line[0]), maxMade)
+	}
+	i := leaderIn(line, p.Session)
+	if i < 0 {
+		line = e.leader
+		if p.Pid != e.line[0].Pid {
+			line = e.masters.line(p.Session)
+		}
+		i = leaderIn(line, p.Session)
+	}
+	if i < 0 || line[i].Pid <= 1 || e.isTethers(line[i]) {
+		return "" // it comes from outside of what can be seen here, such as docker run -it, or is one of ours
+	}
+	all, why := e.makers(p, line[i], line[i+1:])
+	if why != "" {
+		return why
+	}
+	for _, maker := range all {
+		if why := e.shows(maker, within); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+// isTethers reports whether the leader of a session is the child of a terminal of
+// tether's.
+func (e *evidence) isTethers(leader proc.Ancestor) bool {
+	return slices.ContainsFunc(e.terminals, func(t started) bool { return t.pid > 1 && t.pid == leader.Pid })
+}
+
+// makers returns the lineages of the processes that have the other end of a
+// terminal open, without those that have it from another of them; none if the
+// system has made it. why says that nobody can be found. Where the system does
+// not tell, the process above the session's leader has made it.
+func (e *evidence) makers(p, leader proc.Ancestor, above []proc.Ancestor) (all [][]proc.Ancestor, why string) {
+	first := 0
+	if len(above) > 0 {
+		first = above[0].Pid
+	}
+	holders, err := e.masters.holders(p.Info, first)
+	switch {
+	case errors.Is(err, proc.ErrNoPty):
+		return nil, ""
+	case errors.Is(err, errors.ErrUnsupported):
+		if first > 1 {
+			all = append(all, above)
+		}
+		return all, ""
+	case len(holders) == 0 && (leader.Parent == 0 || e.isService(above)):
+		return nil, ""
+	case len(holders) == 0:
+		return nil, fmt.Sprintf("no program is found that has made the terminal of %s", processName(p))
+	}
+	for _, pid := range holders {
+		line := above
+		if pid != first {
+			line = e.masters.line(pid)
+		}
+		if !slices.ContainsFunc(line[min(1, len(line)):], func(a proc.Ancestor) bool { return slices.Contains(holders, a.Pid) }) {
+			all = append(all, line)
+		}
+	}
+	return all, ""
+}
+
+// isService reports whether a service of the system has started a session for
+// somebody who has logged in. The process that has such a terminal, as that of
+// sshd, may not be looked at.
+func (e *evidence) isService(above []proc.Ancestor) bool {
+	for _, a := range above {
+		name := program(a.Argv)
+		switch {
+		case a.Pid <= 1, oneOf(batch, name):
+			return false
+		case e.masters.privileged(a), e.masters.root && oneOf(managers, name):
+			return true
+		}
+	}
+	return false
+}
+
+// shows says why who has made a terminal does not do so for a person.
+func (e *evidence) shows(line []proc.Ancestor, within int) string {
+	if len(line) == 0 {
+		return "the program that has made its terminal has just ended"
+	}
+	maker := line[0]
+	if maker.Pid == e.daemon {
+		return ""
+	}
+	if c, ok := e.agentIn(line); ok && c.Actor.Role == term.RoleAgent {
+		return fmt.Sprintf("%s has made its terminal, and %s", processName(maker), c.Why)
+	}
+	switch {
+	case !makesTerminals(maker):
+		return ""
+	case maker.TTY == 0:
+		return fmt.Sprintf("%s has made its terminal, and has no controlling terminal", processName(maker))
+	case maker.Front != maker.Group:
+		return fmt.Sprintf("%s has made its terminal, and runs in the background of its own", processName(maker))
+	}
+	return e.made(maker, line, within-1)
+}

@@ -1,0 +1,53 @@
+package proc_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// Who has the other end of a terminal open, and not who has that of another, or is in the terminal itself.
+func TestMasterHolders(t *testing.T) {
+	for range 2 {
+		p, err := pty.Start(pty.Command{Path: "cat", Env: os.Environ()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := p.Kill(t.Context(), 0); err != nil {
+				t.Error(err)
+			}
+			p.Close()
+		}()
+		in, err := proc.Lookup(p.Pid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, first := range []int{os.Getpid(), 0, in.Pid, 1 << 30} {
+			if all, err := proc.MasterHolders(in, first); err != nil || !slices.Contains(all, os.Getpid()) || slices.Contains(all, in.Pid) { // others are children that are just being started
+				t.Errorf("looking at %d first: %v, %v; want %d", first, all, err, os.Getpid())
+			}
+		}
+		in.TTY += 1 << 7 // another terminal
+		if all, err := proc.MasterHolders(in, os.Getpid()); err != nil || slices.Contains(all, os.Getpid()) {
+			t.Errorf("of another terminal: %v, %v", all, err)
+		}
+	}
+	if _, err := proc.MasterHolders(proc.Info{ID: proc.ID{Pid: os.Getpid()}, TTY: 4<<8 | 1}, 0); err != proc.ErrNoPty {
+		t.Errorf("of a console: %v", err)
+	}
+}
+
+// The file that a process runs, whatever it calls itself.
+func TestExe(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := proc.Lineage(os.Getpid()); len(line) == 0 || line[0].Exe != self {
+		t.Errorf("%+v, want %s", line, self)
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package proc
+
+import "errors"
+
+func masterHolders(Info, int) ([]int, error) { return nil, errors.ErrUnsupported }
+
+func exeOf(int) string { return "" }
+
+// Privileged reports false: it is asked where MasterHolders tells.
+func Privileged(Ancestor) bool { return false }
