@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"tether/ahp"
 	"tether/ahp/client"
@@ -52,6 +54,38 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 			}
 			if _, err := answered(t, c.method, with(client.LenderMaxValues+1)); !errors.Is(err, jsonrpc.ErrTooMany) {
 				t.Errorf("an answer with too many values: %v, want %v", err, jsonrpc.ErrTooMany)
+			}
+		})
+	}
+}
+
+// The largest answer takes so little time that other terminals need not wait for it. As a machine that tests many things may stand still, the time is
+// compared with what encoding/json needs for a message with as many values, which is about 16 ms where a terminal is to wait for 50 ms at most.
+func TestHostileAnswersCostLittleTime(t *testing.T) {
+	var members strings.Builder
+	for n := range client.LenderMaxValues - 100 { // as many values, in as long a message
+		fmt.Fprintf(&members, `,"%0*x":{}`, client.LenderReadLimit/client.LenderMaxValues-8, n)
+	}
+	yardstick := json.RawMessage(`{"x":1` + members.String() + `}`)
+	for name, c := range hostileLists {
+		t.Run(name, func(t *testing.T) {
+			per := strings.Count(c.element, "{") + strings.Count(c.element, `""`)
+			most := (client.LenderMaxValues - 100) / per
+			answer := json.RawMessage(c.head + strings.TrimSuffix(strings.Repeat(c.element+",", most), ",") + c.tail)
+			decode, take := time.Hour, time.Hour
+			for range 5 { // the best of them: something else may run
+				began := time.Now()
+				var v any
+				_ = json.Unmarshal(yardstick, &v)
+				decode = min(decode, time.Since(began))
+				began = time.Now()
+				if s, _ := answered(t, c.method, answer); s != nil {
+					decodeState(s)
+				}
+				take = min(take, time.Since(began))
+			}
+			if take > 3*decode {
+				t.Errorf("the largest answer takes %v where encoding/json takes %v", take, decode)
 			}
 		})
 	}
