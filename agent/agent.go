@@ -153,7 +153,7 @@ func New(c Config) (*Agent, error) {
 	if err != nil || level < zerolog.DebugLevel || level > zerolog.ErrorLevel {
 		return nil, fmt.Errorf("log level %q must be debug, info, warn or error", name)
 	}
-	c.Terminals = terminalOptions(settings.Terminals, c.Terminals)
+	c.Terminals = terminalOptions(settings, c.Terminals)
 	shown, err := outwardRules(settings.Lend)
 	if err != nil {
 		return nil, fmt.Errorf("what to redact: %w", err)

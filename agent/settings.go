@@ -11,7 +11,8 @@ import (
 )
 
 // terminalOptions are those of the configuration, except what over has.
-func terminalOptions(c config.Terminals, over term.Options) term.Options {
+func terminalOptions(settings config.Config, over term.Options) term.Options {
+	c := settings.Terminals
 	over.LogBytes = cmp.Or(over.LogBytes, int(c.LogBytes))
 	over.TotalLogBytes = cmp.Or(over.TotalLogBytes, int64(c.TotalLogBytes))
 	over.MaxTerminals = cmp.Or(over.MaxTerminals, c.MaxRunning)
@@ -21,6 +22,7 @@ func terminalOptions(c config.Terminals, over term.Options) term.Options {
 	over.OnSlowAgent = cmp.Or(over.OnSlowAgent, onSlow(c.OnSlowAgent))
 	over.Stall = cmp.Or(over.Stall, time.Duration(c.StallTime))
 	over.KillGrace = cmp.Or(over.KillGrace, time.Duration(c.KillGrace))
+	over.IgnoreUnsigned = over.IgnoreUnsigned || settings.ShellIntegration.Unsigned == config.UnsignedIgnore
 	return over
 }
 

@@ -12,11 +12,13 @@ type WaitRequest struct {
 	Pattern string        // RE2, that a line must match; "" for none
 	Idle    time.Duration // no output for so long; 0 for none
 	Command bool          // the shell runs no command, or one has finished after Since
-	Port    int           // of the loopback interface, open; 0 for none
-	URL     string        // http or https, of the loopback interface, that answers with 2xx; "" for none
-	Settle  time.Duration // how long a line that may still change must stand to match; 0 for 200 ms, negative for any line
-	Since   int64         // raw offset after which output counts; negative means all that is kept
-	Timeout time.Duration // 0 means none
+	// Verified makes Command mean only commands whose marks carried the terminal's nonce.
+	Verified bool
+	Port     int           // of the loopback interface, open; 0 for none
+	URL      string        // http or https, of the loopback interface, that answers with 2xx; "" for none
+	Settle   time.Duration // how long a line that may still change must stand to match; 0 for 200 ms, negative for any line
+	Since    int64         // raw offset after which output counts; negative means all that is kept
+	Timeout  time.Duration // 0 means none
 }
 
 // never is longer than anybody waits.
@@ -26,7 +28,7 @@ const never = 365 * 24 * time.Hour
 // own errors are ctx's and those of a request that makes no sense. locator may be
 // nil.
 func Wait(ctx context.Context, t Terminal, locator Locator, r WaitRequest) (*WaitAnswer, error) {
-	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
+	w := &wait{terminal: t, since: r.Since, idle: r.Idle, command: r.Command, verified: r.Verified, timeout: r.Timeout, settle: max(0, cmp.Or(r.Settle, defaultSettle))}
 	if w.timeout <= 0 {
 		w.timeout = never
 	}

@@ -100,6 +100,8 @@ type Command struct {
 	Line       string `json:"line,omitempty"` // "" when the shell did not say
 	ExitCode   *int   `json:"exitCode,omitempty"`
 	Running    bool   `json:"running,omitempty"`
+	Verified   bool   `json:"verified"`         // false: marks of a foreign shell integration, which any program can print
+	Within     int    `json:"within,omitempty"` // N of the verified command that it ran in, as of a shell inside ssh
 	DurationMs int64  `json:"durationMs,omitempty"`
 	Start      int64  `json:"start"` // offset of its output
 	End        int64  `json:"end"`

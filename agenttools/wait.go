@@ -27,6 +27,7 @@ type waitArgs struct {
 	Exit      bool   `json:"exit"`
 	IdleMs    *int64 `json:"idleMs"`
 	Command   bool   `json:"command"`
+	Verified  bool   `json:"verified"`
 	Port      *int64 `json:"port"`
 	URL       string `json:"url"`
 	Since     *int64 `json:"since"`
@@ -85,7 +86,8 @@ func (s *Set) waitTool() tool {
 			`"settleMs":{"type":"integer","minimum":0,"maximum":60000,"description":"with pattern: how long a line that may still change must stand, instead of 200 ms; 0 takes any line"},` +
 			`"exit":{"type":"boolean","description":"wait only for the exit; this is the default when nothing else is given"},` +
 			`"idleMs":{"type":"integer","minimum":1,"maximum":600000,"description":"until nothing was printed for this many milliseconds"},` +
-			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since"},` + schema +
+			`"command":{"type":"boolean","description":"until the shell in the terminal runs no command, or one has finished after since; a command inside another one, as in ssh, does not count"},` +
+			`"verified":{"type":"boolean","description":"as command, but ignores commands of shells that tether did not start: any program can print their marks"},` + schema +
 			`"since":{"type":"integer","minimum":0,"description":"only look at output after this cursor; default: all there is"},` +
 			`"timeoutMs":{"type":"integer","minimum":0,"maximum":600000,"description":"at most this long, default 30000"}},` +
 			`"required":["terminalId"],"additionalProperties":false}`),
@@ -115,7 +117,7 @@ func (s *Set) waitTool() tool {
 }
 
 func (s *Set) waitFor(a *waitArgs) (*wait, error) {
-	w := &wait{since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command}
+	w := &wait{since: -1, timeout: defaultWait, settle: defaultSettle, command: a.Command || a.Verified, verified: a.Verified}
 	if err := s.resolve(&a.target); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ type wait struct {
 	pattern  *regexp.Regexp
 	idle     time.Duration // 0: not waited for
 	command  bool
+	verified bool // commands that are not verified do not count
 	probes   []probe
 	since    int64 // -1: not given
 	timeout  time.Duration
@@ -42,13 +44,10 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	}
 	defer rd.Close()
 	w.result.Cursor = from
-	if w.command && w.since < 0 && i.Running == "" {
-		w.command = false
-		if all := w.terminal.Commands(); len(all) > 0 && all[len(all)-1].Running {
-			w.command = true // one without a line
-		} else {
+	if w.command && w.since < 0 {
+		if last := w.lastCommand(); last == nil || !last.Running {
 			w.result.Cursor = i.End
-			return w.done(ReasonCommand, lastOf(all)), nil
+			return w.done(ReasonCommand, last), nil
 		}
 	}
 	if w.since < 0 {
@@ -63,12 +62,19 @@ func (w *wait) run(ctx context.Context) (*WaitAnswer, error) {
 	return w.follow(inner, end, rd)
 }
 
-func lastOf(all []Command) *Command {
-	if len(all) == 0 {
-		return nil
+// counts reports whether the end of c is waited for. A command within another one is not: that one ends the wait.
+func (w *wait) counts(c Command) bool {
+	return w.command && c.Within == 0 && (c.Verified || !w.verified)
+}
+
+// lastCommand is the newest command that counts, nil if there is none.
+func (w *wait) lastCommand() *Command {
+	for _, c := range slices.Backward(w.terminal.Commands()) {
+		if w.counts(c) {
+			return new(cleanCommand(c))
+		}
 	}
-	c := cleanCommand(all[len(all)-1])
-	return &c
+	return nil
 }
 
 // follow reads until something that was waited for is found or the context
@@ -168,7 +174,7 @@ func (w *wait) see(ev Event) *WaitAnswer {
 		return w.done(ReasonExit, nil)
 	case ev.Resized != nil:
 		w.screen.Resize(ev.Resized[0], ev.Resized[1])
-	case ev.Finished != nil && w.command && ev.Off >= w.since:
+	case ev.Finished != nil && w.counts(*ev.Finished) && ev.Off >= w.since:
 		c := cleanCommand(*ev.Finished)
 		return w.done(ReasonCommand, &c)
 	case len(ev.Data) > 0:

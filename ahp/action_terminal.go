@@ -61,6 +61,8 @@ type TerminalCommandExecuted struct {
 	CommandID   string `json:"commandId"` // unique in the terminal
 	CommandLine string `json:"commandLine"`
 	Timestamp   int64  `json:"timestamp"` // Unix milliseconds
+
+	Meta *CommandMeta `json:"_meta,omitempty"`
 }
 
 // TerminalCommandFinished completes the command part of that id.

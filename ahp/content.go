@@ -21,6 +21,7 @@ type ContentPart struct {
 	IsComplete  bool     // false while it runs
 	ExitCode    *int64   // nil = unknown
 	DurationMs  *float64 // milliseconds; nil = unknown
+	Meta        *CommandMeta
 
 	Raw json.RawMessage // a part of another type, verbatim
 }
@@ -47,6 +48,8 @@ type commandWire struct {
 	IsComplete  bool     `json:"isComplete"`
 	ExitCode    *int64   `json:"exitCode,omitempty"`
 	DurationMs  *float64 `json:"durationMs,omitempty"`
+
+	Meta *CommandMeta `json:"_meta,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -54,7 +57,7 @@ func (p ContentPart) MarshalJSON() ([]byte, error) {
 	switch {
 	case p.Type == PartCommand:
 		return marshal(commandWire{p.Type, p.CommandID, p.CommandLine, p.Output, p.Timestamp, p.IsComplete, p.ExitCode,
-			finite(p.DurationMs)}), nil
+			finite(p.DurationMs), p.Meta}), nil
 	case p.Type != PartUnclassified && p.Raw != nil:
 		return p.Raw, nil
 	}
@@ -79,7 +82,7 @@ func (p *ContentPart) UnmarshalJSON(raw []byte) error {
 			return err
 		}
 		*p = ContentPart{Type: w.Type, Value: w.Value, CommandID: w.CommandID, CommandLine: w.CommandLine, Output: w.Output,
-			Timestamp: w.Timestamp, IsComplete: w.IsComplete, ExitCode: w.ExitCode, DurationMs: w.DurationMs}
+			Timestamp: w.Timestamp, IsComplete: w.IsComplete, ExitCode: w.ExitCode, DurationMs: w.DurationMs, Meta: w.Meta}
 	default:
 		*p = ContentPart{Type: head.Type, Raw: append(json.RawMessage(nil), raw...)}
 	}

@@ -206,3 +206,16 @@ func (p ObserversParams) Validate() error {
 const maxObservers = 1 << 20 // far beyond what any host serves
 
 func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }
+
+// CommandMeta is the _meta of a command's start and of its content part: how its boundaries are known.
+type CommandMeta struct {
+	// Unverified says that marks without the terminal's nonce made the command: those of a shell that marks by itself, or of any program that
+	// prints them.
+	Unverified bool `json:"tether/unverified,omitempty"`
+}
+
+// IsUnverified says whether m marks a command as unverified. It may be called on nil.
+func (m *CommandMeta) IsUnverified() bool { return m != nil && m.Unverified }
+
+// Unverified is the _meta of an unverified command.
+func Unverified() *CommandMeta { return &CommandMeta{Unverified: true} }

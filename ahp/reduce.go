@@ -60,7 +60,7 @@ func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	case TerminalCommandExecuted:
 		s.SupportsCommandDetection = true
 		s.Content = append(slices.Clip(s.Content), ContentPart{Type: PartCommand, CommandID: a.CommandID,
-			CommandLine: a.CommandLine, Timestamp: a.Timestamp})
+			CommandLine: a.CommandLine, Timestamp: a.Timestamp, Meta: a.Meta})
 	case TerminalCommandFinished:
 		s.Content = finishCommand(s.Content, a)
 	}

@@ -123,10 +123,8 @@ func (t *terminal) describeLocked() agenttools.Info {
 	i := agenttools.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: agenttools.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
 		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
-	if n := len(t.content.parts); n > 0 {
-		if c := t.content.parts[n-1].command; c != nil && !c.complete {
-			i.Running = c.line
-		}
+	if c := t.content.running(); c != nil {
+		i.Running = c.line
 	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}
@@ -188,9 +186,9 @@ func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 // mcpCommandLocked is the command of a part whose text begins at a position.
 func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 	c := p.command
-	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Start: at + c.marks, End: at + int64(p.size) + c.within}
+	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Verified: c.verified, Within: c.outer, Start: at + c.marks, End: at + int64(p.size) + c.within}
 	if out.Running {
-		out.End = at + int64(p.size) + t.marks.end()
+		out.End = t.content.end + t.marks.end()
 	}
 	if c.exitCode != nil {
 		code := int(*c.exitCode)

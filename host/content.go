@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tether/ahp"
 	"tether/internal/jsonspan"
 )
 
@@ -33,13 +34,22 @@ type part struct {
 // command is what is known of one command beside its output. It is replaced, never changed, because views share it.
 type command struct {
 	n         int   // counted from 1 since the terminal's start
+	outer     int   // n of the command that ran when it started, 0 for none
 	marks     int64 // how many marks of the terminal came before its output
 	within    int64 // and up to its end
 	id, line  string
 	timestamp int64 // Unix milliseconds, the owner's clock
 	complete  bool
+	verified  bool
 	exitCode  *int64
 	duration  *float64 // milliseconds
+}
+
+func (c *command) meta() *ahp.CommandMeta {
+	if c.verified {
+		return nil
+	}
+	return ahp.Unverified()
 }
 
 // cost is what p counts against the scrollback.
@@ -60,6 +70,7 @@ type content struct {
 	end   int64 // position after the last byte in the stream of all text ever appended; never reset
 	base  int64 // position at which the terminal was last cleared
 	count int   // commands ever started
+	open  int   // commands among parts that are not complete
 }
 
 // appendText adds text, given between the quotes of a JSON string and size bytes long when decoded. shared says that
@@ -112,6 +123,10 @@ func (p *part) appendRun(esc []byte, size int, shared bool) {
 func (c *content) start(cmd command) {
 	c.count++
 	cmd.n = c.count
+	if around := c.running(); around != nil {
+		cmd.outer = around.n
+	}
+	c.open++
 	c.push(part{command: &cmd})
 	c.trim()
 }
@@ -120,6 +135,9 @@ func (c *content) start(cmd command) {
 func (c *content) finish(id string, exitCode *int64, duration *float64, marks int64) {
 	for i := range c.parts {
 		if old := c.parts[i].command; old != nil && old.id == id {
+			if !old.complete {
+				c.open--
+			}
 			done := *old
 			done.complete, done.exitCode, done.duration, done.within = true, exitCode, duration, marks
 			c.parts[i].command = &done
@@ -127,9 +145,21 @@ func (c *content) finish(id string, exitCode *int64, duration *float64, marks in
 	}
 }
 
+// running is the command that started last and is not complete, nil if there is none.
+func (c *content) running() *command {
+	if c.open == 0 {
+		return nil
+	}
+	for i := len(c.parts) - 1; ; i-- {
+		if one := c.parts[i].command; one != nil && !one.complete {
+			return one
+		}
+	}
+}
+
 // clear drops the recorded text; the position in the stream goes on.
 func (c *content) clear() {
-	c.parts, c.cost, c.over, c.base = nil, 0, 0, c.end
+	c.parts, c.cost, c.over, c.base, c.open = nil, 0, 0, c.end, 0
 }
 
 // trim brings the content back under its limit, with some room so that not every append has to cut.
@@ -143,8 +173,11 @@ func (c *content) trim() {
 // keep drops from the front until about want bytes of cost are left.
 func (c *content) keep(want int) {
 	c.parts, c.cost = trimParts(c.parts, c.cost, want)
-	c.over = 0
+	c.over, c.open = 0, 0
 	for i := range c.parts {
+		if one := c.parts[i].command; one != nil && !one.complete {
+			c.open++
+		}
 		for _, r := range c.parts[i].runs {
 			c.over += len(r.esc) - r.size
 		}
@@ -304,6 +337,9 @@ func (p *part) appendJSON(dst []byte) []byte {
 	if c.duration != nil {
 		dst = append(dst, `,"durationMs":`...)
 		dst = strconv.AppendFloat(dst, *c.duration, 'f', -1, 64)
+	}
+	if !c.verified {
+		dst = append(dst, `,"_meta":{"tether/unverified":true}`...)
 	}
 	return append(dst, '}')
 }

@@ -22,7 +22,8 @@ type terminal struct {
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
 	ack     ackState
-	holds   bool // the child waits for slow readers, so the slowest subscriber paces it
+	strip   *stripper // nil while the owner's text cannot be within a mark
+	holds   bool      // the child waits for slow readers, so the slowest subscriber paces it
 	watch   watchState
 
 	unwatched time.Time // when who watches last changed by an agent, or by the end of a subscription
@@ -97,6 +98,9 @@ var noCode int64 = -1
 
 // applyLocked changes t by an action that carries no text of the terminal and tells the subscribers.
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
+	if _, ok := a.(ahp.TerminalExited); ok {
+		h.endStripLocked(t)
+	}
 	before := t.state
 	t.reduceLocked(a)
 	t.markLocked(a)
@@ -118,7 +122,7 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	case ahp.TerminalCleared:
 		t.content.clear()
 	case ahp.TerminalCommandExecuted:
-		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, marks: t.marks.end()})
+		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), marks: t.marks.end()})
 	case ahp.TerminalCommandFinished:
 		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs, t.marks.end())
 	}

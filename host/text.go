@@ -66,6 +66,7 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		offset = t.applied
 	}
 	if gap := offset - t.applied; gap > 0 {
+		h.endStripLocked(t)
 		t.applied = offset
 		h.missingLocked(t, gap)
 	}
@@ -76,6 +77,7 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 	if overlap > 0 {
 		quoted, size = dropText(quoted, int(overlap))
 	}
+	quoted, size = t.stripLocked(quoted, size)
 	h.textLocked(t, buf, quoted, size, t.creator)
 	t.applied = end
 }

@@ -198,6 +198,7 @@ func (t *fakeTerminal) drop(before int64) {
 func (t *fakeTerminal) finish(c agenttools.Command) {
 	t.mu.Lock()
 	t.info.Detection, t.info.Running = true, ""
+	t.commands = slices.DeleteFunc(t.commands, func(old agenttools.Command) bool { return old.Running && old.N == c.N })
 	t.commands = append(t.commands, c)
 	t.mu.Unlock()
 	t.add(agenttools.Event{Finished: &c})

@@ -106,6 +106,12 @@ func TestWait(t *testing.T) {
 			running("cat")(x)
 		}, nil, m{"command": true, "since": 1}, "command", 0,
 			func(r readAnswer) bool { return r.Command.Line == "ls" }},
+		{"one within it does not end it", running("ssh box"), []func(*fakeTerminal){finishes(agenttools.Command{N: 2, Line: "ls", Within: 1}), finishes(agenttools.Command{N: 1, Line: "ssh box", Verified: true})},
+			m{"command": true}, "command", 2 * time.Second, func(r readAnswer) bool { return r.Command.Line == "ssh box" }},
+		{"one that is not verified", running("make"), []func(*fakeTerminal){finishes(agenttools.Command{N: 2, Line: "forged"}), finishes(agenttools.Command{N: 1, Line: "make", Verified: true})},
+			m{"verified": true}, "command", 2 * time.Second, func(r readAnswer) bool { return r.Command.Line == "make" && r.Command.Verified }},
+		{"one that is not verified is enough", running("make"), []func(*fakeTerminal){finishes(agenttools.Command{N: 1, Line: "make"})}, m{"command": true}, "command", time.Second,
+			func(r readAnswer) bool { return !r.Command.Verified }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -152,6 +158,7 @@ func running(line string) func(*fakeTerminal) {
 		x.mu.Lock()
 		defer x.mu.Unlock()
 		x.info.Detection, x.info.Running = true, line
+		x.commands = append(x.commands, agenttools.Command{N: len(x.commands) + 1, Line: line, Running: true, Verified: true})
 	}
 }
 

@@ -9,6 +9,11 @@ type CommandEvent struct {
 	Source LineSource // where Line came from; SourceNone if unknown
 	Exit   Exit       // for CommandClosed
 	Reason CloseReason
+
+	// Verified says that trusted marks made the command. Any program that prints can make the others.
+	Verified bool
+	// Within is the ID of the trusted command that runs the shell of this one, as ssh does; 0 for none.
+	Within int64
 }
 
 // EventKind says what happened to a command.
@@ -38,8 +43,9 @@ type CloseReason uint8
 
 // The reasons for CommandClosed.
 const (
-	ClosedByEnd    CloseReason = iota + 1 // its D
-	ClosedByPrompt                        // the next prompt, without a D
-	ClosedByOutput                        // another C
-	ClosedByEOF                           // the end of the stream
+	ClosedByEnd     CloseReason = iota + 1 // its D
+	ClosedByPrompt                         // the next prompt, without a D
+	ClosedByOutput                         // another C
+	ClosedByEOF                            // the end of the stream
+	ClosedByOutside                        // a trusted mark of the shell outside
 )

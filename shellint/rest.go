@@ -1,5 +1,7 @@
 package shellint
 
+import "strings"
+
 // NewScannerAt returns a Scanner that goes on at a raw offset where another one was at rest, see [Scanner.AtRest]: in another process,
 // after the first one is gone.
 func NewScannerAt(o Options, off int64) *Scanner {
@@ -16,13 +18,21 @@ func (s *Scanner) AtRest() bool {
 // TrackerState is what a [Tracker] knows, in a form that can be kept as JSON. It does not hold what was written to the terminal, which
 // is never kept: the line of the command that is being typed may be unknown after a restore.
 type TrackerState struct {
-	Detected bool          `json:"detected,omitempty"`
-	Use633   bool          `json:"use633,omitempty"`
-	Seen     int64         `json:"seen"`
-	IDs      int64         `json:"ids,omitempty"`
-	Pending  *StateLine    `json:"pending,omitempty"`
-	Open     *StateCommand `json:"open,omitempty"`
-	Last     *StateCommand `json:"last,omitempty"`
+	Trusted  bool  `json:"trusted,omitempty"`
+	Detected bool  `json:"detected,omitempty"`
+	Inside   bool  `json:"inside,omitempty"`
+	Seen     int64 `json:"seen"`
+	IDs      int64 `json:"ids,omitempty"`
+	StateLane
+	Unsigned StateLane `json:"unsigned,omitzero"`
+}
+
+// StateLane is what the marks of one trust have said.
+type StateLane struct {
+	Use633  bool          `json:"use633,omitempty"`
+	Pending *StateLine    `json:"pending,omitempty"`
+	Open    *StateCommand `json:"open,omitempty"`
+	Last    *StateCommand `json:"last,omitempty"`
 }
 
 // StateLine is a command line within a [TrackerState], at most [MaxStateLine] bytes of it.
@@ -38,6 +48,7 @@ type StateCommand struct {
 	Start     int64     `json:"start"`
 	Line      StateLine `json:"line"`
 	AID       string    `json:"aid,omitempty"`
+	Within    int64     `json:"within,omitempty"`
 }
 
 // MaxStateLine bounds each text in a TrackerState, in bytes.
@@ -45,43 +56,54 @@ const MaxStateLine = 2 << 10
 
 // State returns what t knows.
 func (t *Tracker) State() TrackerState {
-	s := TrackerState{Detected: t.detected, Use633: t.use633, Seen: t.seen, IDs: t.ids}
-	if t.pending.source != SourceNone {
-		l := t.pending.state()
-		s.Pending = &l
+	return TrackerState{Trusted: t.trusted, Detected: t.detected, Inside: t.inside, Seen: t.seen, IDs: t.ids,
+		StateLane: t.signed.state(), Unsigned: t.unsigned.state()}
+}
+
+// Restore makes t go on from a state. Eager and Unsigned stay as they are.
+func (t *Tracker) Restore(s TrackerState) {
+	*t = Tracker{Eager: t.Eager, Unsigned: t.Unsigned, trusted: s.Trusted, detected: s.Detected, inside: s.Inside, seen: s.Seen, ids: s.IDs,
+		signed: s.StateLane.lane(true), unsigned: s.Unsigned.lane(false)}
+}
+
+func (l *lane) state() StateLane {
+	s := StateLane{Use633: l.use633}
+	if l.pending.source != SourceNone {
+		text := l.pending.state()
+		s.Pending = &text
 	}
-	if t.cur.open {
-		s.Open = t.cur.state()
+	if l.cur.open {
+		s.Open = l.cur.state()
 	}
-	if t.last.announced {
-		s.Last = t.last.state()
+	if l.last.announced {
+		s.Last = l.last.state()
 	}
 	return s
 }
 
-// Restore makes t go on from a state. Eager stays as it is.
-func (t *Tracker) Restore(s TrackerState) {
-	*t = Tracker{Eager: t.Eager, detected: s.Detected, use633: s.Use633, seen: s.Seen, ids: s.IDs}
+func (s StateLane) lane(verified bool) lane {
+	l := lane{use633: s.Use633}
 	if s.Pending != nil {
-		t.pending = line{text: s.Pending.Text, source: s.Pending.Source}
+		l.pending = line{text: s.Pending.Text, source: s.Pending.Source}
 	}
 	if s.Open != nil {
-		t.cur = s.Open.command()
-		t.cur.open = true
+		l.cur = s.Open.command(verified)
+		l.cur.open = true
 	}
 	if s.Last != nil {
-		t.last = s.Last.command()
+		l.last = s.Last.command(verified)
 	}
+	return l
 }
 
 func (l line) state() StateLine {
-	return StateLine{Text: l.text[:min(len(l.text), MaxStateLine)], Source: l.source}
+	return StateLine{Text: strings.ToValidUTF8(l.text[:min(len(l.text), MaxStateLine)], "\uFFFD"), Source: l.source}
 }
 
 func (c command) state() *StateCommand {
-	return &StateCommand{ID: c.id, Announced: c.announced, Start: c.start, Line: c.line.state(), AID: c.aid[:min(len(c.aid), MaxStateLine)]}
+	return &StateCommand{ID: c.id, Announced: c.announced, Start: c.start, Line: c.line.state(), AID: strings.ToValidUTF8(c.aid[:min(len(c.aid), MaxStateLine)], "\uFFFD"), Within: c.within}
 }
 
-func (c *StateCommand) command() command {
-	return command{id: c.ID, announced: c.Announced, start: c.Start, line: line{text: c.Line.Text, source: c.Line.Source}, aid: c.AID}
+func (c *StateCommand) command(verified bool) command {
+	return command{id: c.ID, announced: c.Announced, start: c.Start, line: line{text: c.Line.Text, source: c.Line.Source}, aid: c.AID, verified: verified, within: c.Within}
 }

@@ -46,7 +46,14 @@ func (b *both) take(r *shellint.Result) {
 		m := &r.Marks[i]
 		b.found.marks = append(b.found.marks, fmt.Sprint(m.Off, m.End, m.Kind, m.Text, m.Trusted, m.Exit))
 	}
-	b.found.events = append(b.found.events, b.tracker.Feed(r)...)
+	b.tell(b.tracker.Feed(r))
+}
+
+func (b *both) tell(events []shellint.CommandEvent) {
+	for _, e := range events {
+		e.Line = strings.ToValidUTF8(e.Line, "\uFFFD") // as a state has it
+		b.found.events = append(b.found.events, e)
+	}
 }
 
 // again is another process that goes on with what this one left as JSON, if the scanner is at rest.
@@ -71,10 +78,11 @@ func (b *both) again(t *testing.T) {
 func TestGoOnElsewhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	pieces := append([]string{"\x1b]633;A;n\a", "\x1b]633;B;n\a", "\x1b]633;E;make all;n\a", "\x1b]633;C;n\a", "\x1b]633;D;3;n\a", "\x1b]633;D;n\a",
-		"\x1b]133;A;aid=1\a", "\x1b]133;C;aid=1\a", "\x1b]133;D;0;aid=1\a", "output\r\n"}, hostile...)
+		"\x1b]133;A;aid=1\a", "\x1b]133;C;aid=1\a", "\x1b]133;D;0;aid=1\a", "\x1b]633;A\a", "\x1b]633;C\a", "\x1b]633;D;1\a", "output\r\n"}, hostile...)
 	anew := 0
 	for range 3000 {
 		one, many := &both{scanner: shellint.NewScanner(restOptions)}, &both{scanner: shellint.NewScanner(restOptions)}
+		one.tracker.Unsigned, many.tracker.Unsigned = true, true
 		var stream strings.Builder
 		for range 1 + random.IntN(25) {
 			p := pieces[random.IntN(len(pieces))]
@@ -90,7 +98,7 @@ func TestGoOnElsewhere(t *testing.T) {
 			var r shellint.Result
 			b.scanner.Close(&r)
 			b.take(&r)
-			b.found.events = append(b.found.events, b.tracker.Close(b.scanner.Offset(), shellint.Exit{Code: 1, Known: true})...)
+			b.tell(b.tracker.Close(b.scanner.Offset(), shellint.Exit{Code: 1, Known: true}))
 		}
 		if diff := cmp.Diff(one.found, many.found, cmp.AllowUnexported(finding{})); diff != "" {
 			t.Fatalf("%q (-one +many):\n%s", stream.String(), diff)

@@ -7,22 +7,35 @@ package shellint
 // when it is certain that it is a command: at C if its line is known and not empty, else at the first byte of output, at D,
 // or at the end of the stream. So Enter on an empty line, which some shells report as C and prompt, is never seen.
 //
-// Only trusted marks of OSC 133 and 633 count, and those of 133 only until the first command mark of 633. While a command
+// Only marks of OSC 133 and 633 count, and those of 133 only until the first command mark of 633. While a command
 // is open whose C had an aid, marks of 133 with another aid are those of a shell inside it and do not count.
+//
+// Trusted marks always count. Others count only with Unsigned, and never touch a command of trusted marks: before the first trusted
+// mark, or while a trusted command is open and a prompt of theirs was seen in it, as of a shell in ssh or a container. Without
+// that prompt they are a second report of the same shell, as of fish 4. The end of a trusted command, or the start of one, ends theirs.
 type Tracker struct {
 	// Eager announces every command at its C.
 	Eager bool
+	// Unsigned makes commands of marks that are not trusted, too. They are not Verified.
+	Unsigned bool
 
-	detected bool
-	use633   bool  // a command mark of OSC 633 was seen
+	trusted  bool  // a trusted mark was seen
+	detected bool  // a mark that counts was seen
+	inside   bool  // an unsigned prompt was seen since the trusted command opened
 	seen     int64 // raw offset up to which Feed has looked
 	ids      int64
 
+	signed, unsigned lane
+	events           []CommandEvent
+}
+
+// lane is what the marks of one trust have said.
+type lane struct {
+	use633  bool    // a command mark of OSC 633 was seen
 	pending line    // the last E that no C and no prompt followed
 	cur     command // the open command
 	last    command // the command that closed last, until the next prompt
-	input   typed   // what was written to the terminal
-	events  []CommandEvent
+	input   typed   // what was written to the terminal, as its prompts divide it
 }
 
 // line is a command line from one source.
@@ -35,6 +48,8 @@ type line struct {
 type command struct {
 	open      bool
 	announced bool
+	verified  bool
+	within    int64 // id of the trusted command that was open, 0 for none
 	id        int64
 	start     int64
 	line      line
@@ -85,132 +100,179 @@ func (t *Tracker) Announce() []CommandEvent {
 
 // Input tells what is written to the terminal, the source of last resort for a command line. No byte of it is kept once
 // a command opens.
-func (t *Tracker) Input(p []byte) { t.input.write(p) }
+func (t *Tracker) Input(p []byte) {
+	t.signed.input.write(p)
+	if t.Unsigned {
+		t.unsigned.input.write(p)
+	}
+}
 
-// Close closes an open command at the end of the stream, off, with the exit status of the process.
+// Close closes what is open at the end of the stream, off, with the exit status of the process. A command inside another one ends
+// without: the status is not its own.
 func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 	t.events = t.events[:0]
 	t.announce()
-	t.close(off, exit, ClosedByEOF)
+	if t.signed.cur.open {
+		t.close(&t.unsigned, off, Exit{}, ClosedByEOF)
+	}
+	t.close(&t.unsigned, off, exit, ClosedByEOF)
+	t.close(&t.signed, off, exit, ClosedByEOF)
 	return t.events
 }
 
-// Detected says whether a trusted OSC 133 or 633 was seen, so that commands can be expected.
+// Detected says whether an OSC 133 or 633 that counts was seen, so that commands can be expected.
 func (t *Tracker) Detected() bool { return t.detected }
 
 func (t *Tracker) mark(m *Mark) {
-	if !m.integration() || !m.Trusted {
+	if !m.integration() || !t.counts(m) {
 		return
 	}
 	t.detected = true
-	if t.superseded(m) || t.inner(m) {
+	l := &t.unsigned
+	if m.Trusted {
+		l, t.trusted = &t.signed, true
+	}
+	if l.superseded(m) || l.inner(m) {
 		return
+	}
+	if m.Trusted {
+		t.endInside(m)
 	}
 	switch m.Kind {
 	case KindPromptStart:
-		t.close(m.Off, Exit{}, ClosedByPrompt)
-		t.forget()
-		t.input.prompt()
+		t.close(l, m.Off, Exit{}, ClosedByPrompt)
+		l.forget()
+		l.input.prompt()
 	case KindPromptEnd:
-		t.forget()
-		t.input.ready()
+		l.forget()
+		l.input.ready()
 	case KindLine:
-		t.lineMark(m)
+		t.lineMark(l, m)
 	case KindOutputStart:
-		t.outputStart(m)
+		t.outputStart(l, m)
 	case KindCommandEnd:
-		if t.cur.open {
-			t.announce()
-			t.close(m.Off, m.Exit, ClosedByEnd)
-		}
-		t.input.prompt()
+		t.announceIn(l)
+		t.close(l, m.Off, m.Exit, ClosedByEnd)
+		l.input.prompt()
+	}
+}
+
+// counts says whether m may make commands.
+func (t *Tracker) counts(m *Mark) bool {
+	switch {
+	case m.Trusted:
+		return true
+	case !t.Unsigned || t.trusted && !t.signed.cur.open:
+		return false
+	case !t.trusted:
+		return true
+	}
+	t.inside = t.inside || m.Kind == KindPromptStart || m.Kind == KindPromptEnd
+	return t.inside
+}
+
+// endInside ends what unsigned marks began, where a trusted mark says that its shell is at work again.
+func (t *Tracker) endInside(m *Mark) {
+	switch m.Kind {
+	case KindPromptStart, KindOutputStart, KindCommandEnd:
+		t.close(&t.unsigned, m.Off, Exit{}, ClosedByOutside)
+		t.unsigned.input.restart()
+		t.unsigned, t.inside = lane{input: t.unsigned.input}, false
 	}
 }
 
 // superseded notes that OSC 633 is in use and says whether m is an OSC 133 beside it.
-func (t *Tracker) superseded(m *Mark) bool {
+func (l *lane) superseded(m *Mark) bool {
 	if m.PS == 133 {
-		return t.use633
+		return l.use633
 	}
 	switch m.Kind {
 	case KindPromptStart, KindPromptEnd, KindLine, KindOutputStart, KindCommandEnd:
-		t.use633 = true
+		l.use633 = true
 	}
 	return false
 }
 
 // inner says whether m comes from a shell inside the open command.
-func (t *Tracker) inner(m *Mark) bool {
-	if !t.cur.open || t.cur.aid == "" || m.PS != 133 {
+func (l *lane) inner(m *Mark) bool {
+	if !l.cur.open || l.cur.aid == "" || m.PS != 133 {
 		return false
 	}
 	aid, ok := m.Opt("aid")
-	return ok && aid != t.cur.aid
+	return ok && aid != l.cur.aid
 }
 
 // forget drops what a prompt makes stale.
-func (t *Tracker) forget() {
-	t.pending = line{}
-	t.last = command{}
+func (l *lane) forget() {
+	l.pending = line{}
+	l.last = command{}
 }
 
 // lineMark keeps the line for the next C, and gives it to the command that just closed without one.
-func (t *Tracker) lineMark(m *Mark) {
-	t.pending = line{text: m.Text, source: SourceLine}
-	if t.last.announced && t.last.line.source == SourceNone && m.Text != "" {
-		t.last.line = line{text: m.Text, source: SourceLate}
-		t.events = append(t.events, CommandEvent{
-			Kind: CommandNamed, ID: t.last.id, Off: m.Off, Line: m.Text, Source: SourceLate,
-		})
+func (t *Tracker) lineMark(l *lane, m *Mark) {
+	l.pending = line{text: m.Text, source: SourceLine}
+	if l.last.announced && l.last.line.source == SourceNone && m.Text != "" {
+		l.last.line = line{text: m.Text, source: SourceLate}
+		t.events = append(t.events, l.last.event(CommandNamed, m.Off))
 	}
 }
 
-func (t *Tracker) outputStart(m *Mark) {
-	t.close(m.Off, Exit{}, ClosedByOutput)
-	l := t.pending
-	typed, ok := t.input.take()
+func (t *Tracker) outputStart(l *lane, m *Mark) {
+	t.close(l, m.Off, Exit{}, ClosedByOutput)
+	text := l.pending
+	typed, ok := l.input.take()
 	switch {
-	case l.source != SourceNone:
+	case text.source != SourceNone:
 	case m.HasText:
-		l = line{text: m.Text, source: SourceOption}
+		text = line{text: m.Text, source: SourceOption}
 	case ok:
-		l = line{text: typed, source: SourceInput}
+		text = line{text: typed, source: SourceInput}
 	}
-	t.forget()
-	if l.source == SourceLine && l.text == "" {
+	l.forget()
+	if text.source == SourceLine && text.text == "" {
 		return // Enter on an empty line
 	}
 	aid, _ := m.Opt("aid")
-	t.cur = command{open: true, start: m.End, line: l, aid: aid}
-	if t.Eager || l.text != "" {
-		t.announce()
+	l.cur = command{open: true, verified: m.Trusted, start: m.End, line: text, aid: aid}
+	if t.Eager || text.text != "" {
+		t.announceIn(l)
 	}
 }
 
-// announce reports the open command if that was not done.
+// announce reports the open commands for which that was not done.
 func (t *Tracker) announce() {
-	if !t.cur.open || t.cur.announced {
+	t.announceIn(&t.signed)
+	t.announceIn(&t.unsigned)
+}
+
+// announceIn reports the open command of l if that was not done. One inside a command that nothing proves yet has to wait.
+func (t *Tracker) announceIn(l *lane) {
+	c, outer := &l.cur, &t.signed.cur
+	if !c.open || c.announced || c != outer && outer.open && !outer.announced {
 		return
 	}
 	t.ids++
-	t.cur.announced, t.cur.id = true, t.ids
-	t.events = append(t.events, t.cur.event(CommandOpened, t.cur.start))
+	c.announced, c.id = true, t.ids
+	if c != outer && outer.open {
+		c.within = outer.id
+	}
+	t.events = append(t.events, c.event(CommandOpened, c.start))
 }
 
-// close ends the open command, if any; one that was never announced goes without a word.
-func (t *Tracker) close(off int64, exit Exit, why CloseReason) {
-	if !t.cur.open {
+// close ends the open command of l, if any; one that was never announced goes without a word.
+func (t *Tracker) close(l *lane, off int64, exit Exit, why CloseReason) {
+	if !l.cur.open {
 		return
 	}
-	t.last, t.cur = t.cur, command{}
-	if !t.last.announced {
+	l.last, l.cur = l.cur, command{}
+	if !l.last.announced {
 		return
 	}
-	e := t.last.event(CommandClosed, off)
+	e := l.last.event(CommandClosed, off)
 	e.Exit, e.Reason = exit, why
 	t.events = append(t.events, e)
 }
 
 func (c *command) event(kind EventKind, off int64) CommandEvent {
-	return CommandEvent{Kind: kind, ID: c.id, Off: off, Line: c.line.text, Source: c.line.source}
+	return CommandEvent{Kind: kind, ID: c.id, Off: off, Line: c.line.text, Source: c.line.source, Verified: c.verified, Within: c.within}
 }

@@ -21,8 +21,11 @@ func story(t *testing.T, raw string, nonce string) string {
 }
 
 func storyIn(raw, nonce string, size int) string {
+	return storyOf(new(shellint.Tracker), raw, nonce, size)
+}
+
+func storyOf(tr *shellint.Tracker, raw, nonce string, size int) string {
 	s := shellint.NewScanner(shellint.Options{Nonce: nonce})
-	tr := new(shellint.Tracker)
 	var r shellint.Result
 	var events []string
 	tell := func(list []shellint.CommandEvent) {
@@ -51,7 +54,11 @@ func storyIn(raw, nonce string, size int) string {
 func eventString(e shellint.CommandEvent) string {
 	switch e.Kind {
 	case shellint.CommandOpened:
-		return fmt.Sprintf("open#%d%q%d", e.ID, e.Line, e.Source)
+		within := ""
+		if e.Within > 0 {
+			within = fmt.Sprintf("in#%d", e.Within)
+		}
+		return fmt.Sprintf("open#%d%q%d%s", e.ID, e.Line, e.Source, within)
 	case shellint.CommandNamed:
 		return fmt.Sprintf("name#%d%q", e.ID, e.Line)
 	}
@@ -142,6 +149,105 @@ func TestTrackerTrust(t *testing.T) {
 	if got, want := story(t, real, "secret"), `open#1"cat f"1 close#1(3,1)`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// signed writes a stream as marks does; words that begin with + are marks with the nonce "n".
+func signed(words string) string {
+	var b strings.Builder
+	for _, w := range strings.Fields(words) {
+		if mark, ok := strings.CutPrefix(w, "+"); ok {
+			b.WriteString(strings.Replace(marks(mark), "\a", ";n\a", 1))
+			continue
+		}
+		b.WriteString(marks(w))
+	}
+	return b.String()
+}
+
+// Marks without the nonce make commands where no signed integration speaks, and inside a signed command once their shell has shown a
+// prompt. They never change a signed command.
+func TestTrackerUnsigned(t *testing.T) {
+	tests := []struct{ name, words, want string }{
+		{"no signed marks", "A $ B E:ls C out D0 A", `open#1"ls"1 close#1(0,1)`},
+		{"signed marks take over", "E:x C out +A $ +B +E:y +C +D0", `open#1"x"1 close#1(?,5) open#2"y"1 close#2(0,1)`},
+		{"between two signed prompts and their commands", "+A $ +B E:x C out D0 +E:y +C +D0", `open#1"y"1 close#1(0,1)`},
+		{"the same shell's own, around", "+A a1 $ b1 +B c1 +E:x +C out d1:0 +D0 a1", `open#1"x"1 close#1(0,1)`},
+		{"the same shell's own, inside", "+A a1 $ b1 +B +E:x +C c1 out +D0 d1:0 a1", `open#1"x"1 close#1(0,1)`},
+		{"a shell inside", "+E:ssh_h +C A $ B E:ls C out D3 A $ B D +D0 +A", `open#1"ssh_h"1 open#2"ls"1in#1 close#2(3,1) close#1(0,1)`},
+		{"two commands inside", "+E:su +C A $ B E:a C D0 A $ B E:b C D1 A $ B +D0", `open#1"su"1 open#2"a"1in#1 close#2(0,1) open#3"b"1in#1 close#3(1,1) close#1(0,1)`},
+		{"the connection is cut", "+E:ssh +C A $ B E:x C out +D255 +A", `open#1"ssh"1 open#2"x"1in#1 close#2(?,5) close#1(255,1)`},
+		{"the next one starts at its own prompt", "+E:ssh +C A $ B +D0 +A +B +E:y +C C out +D0", `open#1"ssh"1 close#1(0,1) open#2"y"1 close#2(0,1)`},
+		{"a file that ends the command", "+E:cat +C out D0 more +D3", `open#1"cat"1 close#1(3,1)`},
+		{"a file that names the command", "+A +B E:nice +C out +D0", `open#1""0 close#1(0,1)`},
+		{"a file with a prompt that names the next", "+C out A $ B E:nice +D0 +A +B +C out +D0", `open#1""0 close#1(0,1) open#2""0 close#2(0,1)`},
+		{"typed inside", "+E:ssh +C A $ B <ls^M> C out D0 A +D0 +A +B <pwd^M> +C x +D0",
+			`open#1"ssh"1 open#2"ls"4in#1 close#2(0,1) close#1(0,1) open#3""0 close#3(0,1)`},
+		{"the end of the stream", "+E:ssh +C A $ B E:x C out", `open#1"ssh"1 open#2"x"1in#1 close#2(?,4) close#1(9,4)`},
+		{"the end of the stream, unsigned", "E:x C out", `open#1"x"1 close#1(9,4)`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, size := range []int{1, 7, 1 << 20} {
+				tr := &shellint.Tracker{Unsigned: true}
+				if got := storyOf(tr, signed(tt.words), "n", size); got != tt.want {
+					t.Errorf("%s, in pieces of %d:\n got %s\nwant %s", tt.words, size, got, tt.want)
+				}
+			}
+		})
+	}
+}
+
+// The signed commands of a stream are the same whatever unsigned marks stand between.
+func FuzzUnsignedMarks(f *testing.F) {
+	f.Add([]byte("+A+B+e+CABeCoD+DA"))
+	f.Add([]byte("+CAB+C+DC+D+A"))
+	f.Add([]byte("+CBC+A"))
+	f.Fuzz(func(t *testing.T, letters []byte) {
+		var all, trusted strings.Builder
+		plus := false
+		for _, c := range letters[:min(len(letters), 200)] {
+			word := map[byte]string{'A': "A", 'B': "B", 'C': "C", 'D': "D0", 'e': "E:x"}[c]
+			switch {
+			case c == '+':
+				plus = true
+				continue
+			case word == "":
+				all.WriteString("out")
+				trusted.WriteString("out")
+			case plus:
+				all.WriteString(signed("+" + word))
+				trusted.WriteString(signed("+" + word))
+			default:
+				all.WriteString(marks(word))
+			}
+			plus = false
+		}
+		if got, want := verified(all.String()), verified(trusted.String()); got != want {
+			t.Fatalf("%q: %s, without the others %s", letters, got, want)
+		}
+	})
+}
+
+// verified tells the commands of trusted marks, without their numbers and places.
+func verified(raw string) string {
+	s := shellint.NewScanner(shellint.Options{Nonce: "n"})
+	tr := &shellint.Tracker{Unsigned: true}
+	var r shellint.Result
+	var out []string
+	tell := func(events []shellint.CommandEvent) {
+		for _, e := range events {
+			if e.Verified {
+				e.ID = 0
+				out = append(out, eventString(e))
+			}
+		}
+	}
+	s.Scan([]byte(raw), &r)
+	tell(tr.Feed(&r))
+	s.Close(&r)
+	tell(tr.Feed(&r))
+	tell(tr.Close(s.Offset(), shellint.Exit{}))
+	return strings.Join(out, " ")
 }
 
 // TestTrackerSpansAreNoOutput checks that a title between C and the prompt does not make Enter on nothing a command.

@@ -72,3 +72,9 @@ func (t *typed) reset() {
 	clear(t.text)
 	*t = typed{text: t.text[:0], ahead: t.ahead, partial: t.partial}
 }
+
+// restart forgets everything.
+func (t *typed) restart() {
+	t.ahead, t.partial = 0, false
+	t.reset()
+}

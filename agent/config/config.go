@@ -6,11 +6,13 @@ import "time"
 type Config struct {
 	Daemon    Daemon    `toml:"daemon"`
 	Terminals Terminals `toml:"terminals"`
-	Uplink    Uplink    `toml:"uplink"`
-	Local     Local     `toml:"local"`
-	MCP       MCP       `toml:"mcp"`
-	Policy    Policy    `toml:"policy"`
-	Lend      Lend      `toml:"lend"`
+	// ShellIntegration says which marks of shells make commands.
+	ShellIntegration ShellIntegration `toml:"shell_integration"`
+	Uplink           Uplink           `toml:"uplink"`
+	Local            Local            `toml:"local"`
+	MCP              MCP              `toml:"mcp"`
+	Policy           Policy           `toml:"policy"`
+	Lend             Lend             `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
 	Terminal []Declared `toml:"terminal"`
 }
@@ -42,6 +44,20 @@ type Terminals struct {
 	KillGrace Duration `toml:"kill_grace" range:"100ms..1m"`
 }
 
+// ShellIntegration is about the marks that shells print around prompts and
+// commands.
+type ShellIntegration struct {
+	// Unsigned is what marks without the terminal's nonce do, as those of a
+	// shell in ssh: mark makes unverified commands of them, ignore does not.
+	Unsigned string `toml:"unsigned" oneof:"mark ignore"`
+}
+
+// The words of ShellIntegration.Unsigned.
+const (
+	UnsignedMark   = "mark"
+	UnsignedIgnore = "ignore"
+)
+
 // Uplink is about the links to hosts.
 type Uplink struct {
 	// Heartbeat is the time between two pings; a link whose ping is not
@@ -60,11 +76,12 @@ func Default() Config {
 			LogBytes: 4 << 20, TotalLogBytes: 256 << 20, MaxRunning: 200, KeepExited: 50, KeepFor: Duration(time.Hour),
 			OnSlowUser: "lag", OnSlowAgent: "hold", StallTime: Duration(10 * time.Second), KillGrace: Duration(3 * time.Second),
 		},
-		Uplink: Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},
-		Local:  Local{Origins: []string{}},
-		MCP:    MCP{IdleTimeout: Duration(5 * time.Minute)},
-		Policy: defaultPolicy(),
-		Lend:   defaultLend(),
+		ShellIntegration: ShellIntegration{Unsigned: UnsignedMark},
+		Uplink:           Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},
+		Local:            Local{Origins: []string{}},
+		MCP:              MCP{IdleTimeout: Duration(5 * time.Minute)},
+		Policy:           defaultPolicy(),
+		Lend:             defaultLend(),
 	}
 }
 

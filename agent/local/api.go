@@ -75,8 +75,10 @@ type Command struct {
 	DurationMs *float64  `json:"duration_ms,omitempty"` // absent while it runs
 	Exit       *int      `json:"exit,omitempty"`        // absent while it runs, or when the shell did not say
 	Running    bool      `json:"running"`
-	Start      int64     `json:"start"` // raw offset of its output
-	End        int64     `json:"end"`   // raw offset after it
+	Verified   bool      `json:"verified"`         // false for marks of a foreign shell integration, which any program can print
+	Within     int       `json:"within,omitempty"` // n of the verified command that it ran in, as of a shell inside ssh
+	Start      int64     `json:"start"`            // raw offset of its output
+	End        int64     `json:"end"`              // raw offset after it
 }
 
 // CommandList is the answer to a list of commands, oldest first.
@@ -302,7 +304,7 @@ func terminalFrom(i term.Info) Terminal {
 
 // commandFrom likewise.
 func commandFrom(c term.Command) Command {
-	out := Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Start: c.Start, End: c.End}
+	out := Command{N: c.N, Started: c.Started, Exit: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, Start: c.Start, End: c.End}
 	if c.HasLine {
 		out.Line = &c.Line
 	}

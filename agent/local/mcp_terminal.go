@@ -59,7 +59,7 @@ func (t mcpTerminal) command(c term.Command) agenttools.Command {
 }
 
 func mcpCommand(c term.Command) agenttools.Command {
-	return agenttools.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
+	return agenttools.Command{N: c.N, Line: c.Line, ExitCode: c.Exit, Running: !c.Done, Verified: c.Verified, Within: c.Within, DurationMs: c.Duration.Milliseconds(), Start: c.Start, End: c.End}
 }
 
 // Read implements agenttools.Terminal. The view is the one for screens: all that the

@@ -18,11 +18,13 @@ type WaitOptions struct {
 	Pattern string        // RE2, that a line of output must match
 	Idle    time.Duration // no output for so long
 	Command bool          // the shell in it runs no command
-	Port    int           // of the loopback interface, open
-	URL     string        // http or https, of the loopback interface, that answers with 2xx
-	Settle  time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
-	New     bool          // only what is printed or run from now on counts
-	Timeout time.Duration // 0 means none
+	// Verified lets only commands end a wait for Command whose marks carried the terminal's nonce.
+	Verified bool
+	Port     int           // of the loopback interface, open
+	URL      string        // http or https, of the loopback interface, that answers with 2xx
+	Settle   time.Duration // how long a line that may still change must stand to match; 0 means 200 ms, negative any line
+	New      bool          // only what is printed or run from now on counts
+	Timeout  time.Duration // 0 means none
 }
 
 // Waited is the result of a wait.
@@ -99,7 +101,7 @@ func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
 	}
 	if c := got.Command; c != nil {
 		ms := float64(c.DurationMs)
-		w.Command = &Command{N: c.N, Exit: c.ExitCode, Running: c.Running, DurationMs: &ms, Start: c.Start, End: c.End}
+		w.Command = &Command{N: c.N, Exit: c.ExitCode, Running: c.Running, Verified: c.Verified, Within: c.Within, DurationMs: &ms, Start: c.Start, End: c.End}
 		if c.Line != "" {
 			w.Command.Line = &c.Line
 		}
@@ -120,6 +122,7 @@ func (c *Client) Wait(ctx context.Context, ref string, o WaitOptions) (Waited, e
 	set("url", o.URL, o.URL != "")
 	set("settle_ms", strconv.FormatInt(max(o.Settle.Milliseconds(), 0), 10), o.Settle != 0)
 	set("command", "1", o.Command)
+	set("verified", "1", o.Verified)
 	set("new", "1", o.New)
 	set("idle_ms", strconv.FormatInt(max(o.Idle.Milliseconds(), 1), 10), o.Idle > 0)
 	set("timeout_ms", strconv.FormatInt(max(o.Timeout.Milliseconds(), 1), 10), o.Timeout > 0)

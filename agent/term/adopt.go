@@ -138,7 +138,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	r := parseRecord(past.Meta)
 	t := p.newTerminal(r.owner(), Spec{
 		ID: past.ID, Name: cmp.Or(r.Name, string(past.ID)), Command: r.Command, Cwd: r.Cwd, Size: past.Size, Private: r.Private,
-		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Door: clip.Text(r.Door, 16), Nonce: r.Nonce, AnyMarks: r.AnyMarks,
+		OnSlow: r.onSlow(), IdleTimeout: time.Duration(r.IdleMs) * time.Millisecond, TimeLimit: time.Duration(r.LimitMs) * time.Millisecond, Leased: r.Leased, Unsigned: r.Unsigned, Door: clip.Text(r.Door, 16), Nonce: r.Nonce,
 	}, h)
 	t.origin.started = past.Started
 	t.ownership.visible, t.ownership.promoted, t.ownership.starter = r.Visible || r.owner() == User, r.Promoted, r.starter()
@@ -245,9 +245,12 @@ func (p *Past) place() (raw, text int64, n note) {
 // recall remembers the commands that began before the log, and for those that
 // are to be scanned again when they were.
 func (t *Terminal) recall(all []recordedOutput, n *note) {
-	if n.Open != nil && !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == n.Open.N }) {
-		all = append(all, *n.Open)
+	for _, c := range n.Open {
+		if !slices.ContainsFunc(all, func(o recordedOutput) bool { return o.N == c.N }) {
+			all = append(all, c)
+		}
 	}
+	slices.SortFunc(all, func(a, b recordedOutput) int { return a.N - b.N })
 	for i := range all {
 		c := all[i].command()
 		t.adoption.recalled[c.N] = c

@@ -16,8 +16,8 @@ type note struct {
 	Title   string                `json:"title,omitempty"`
 	Cwd     string                `json:"cwd,omitempty"`
 	Tracker shellint.TrackerState `json:"tracker"`
-	Open    *recordedOutput       `json:"open,omitempty"` // the command that runs
-	Lost    int64                 `json:"lost,omitempty"` // raw bytes that are missing before it
+	Open    []recordedOutput      `json:"running,omitempty"` // the commands that run
+	Lost    int64                 `json:"lost,omitempty"`    // raw bytes that are missing before it
 }
 
 const noteVersion = 1
@@ -42,9 +42,8 @@ func (t *Terminal) noteLocked() {
 		return
 	}
 	n := note{Version: noteVersion, Text: t.stream.cuts.textAt(off), Title: t.display.title, Cwd: t.display.cwd, Tracker: t.commands.tracker.State(), Lost: t.stream.lost}
-	if c := t.commands.running(off); c != nil {
-		open := outputOf(c)
-		n.Open = &open
+	for _, c := range t.commands.openAt(off) {
+		n.Open = append(n.Open, outputOf(&c))
 	}
 	data, err := json.Marshal(n)
 	if err != nil {

@@ -1,6 +1,7 @@
 package term
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 // to it, and announce. Guarded by the terminal's mutex.
 type commands struct {
 	tracker   shellint.Tracker
-	detected  bool           // a trusted mark was seen
-	list      queue[Command] // the newest, by ascending number; the last one may run
+	detected  bool           // a mark that counts was seen
+	outer     *Command       // open, and no longer in the list; nil if there is none
+	list      queue[Command] // the newest, by ascending number; the last one may run, and the one that it ran in
 	lineBytes int            // sum of their lines
 	doubt     *time.Timer    // runs announce; nil before the first doubt
 }
@@ -29,7 +31,11 @@ func (c *commands) remember(one Command, logLimit int) {
 func (c *commands) bound(logLimit int) {
 	drop, lines := 0, min(maxLines, logLimit)
 	for n := c.list.len(); n-drop > 1 && (n-drop > maxCommands || c.lineBytes > lines); drop++ {
-		c.lineBytes -= len(c.list.at(drop).Line)
+		one := c.list.at(drop)
+		c.lineBytes -= len(one.Line)
+		if !one.Done {
+			c.outer = new(*one)
+		}
 	}
 	c.list.drop(drop)
 }
@@ -42,23 +48,41 @@ func (c *commands) find(n int) *Command {
 			return one
 		}
 	}
+	if c.outer != nil && c.outer.N == n {
+		return c.outer
+	}
 	return nil
 }
 
-// running is a copy of the command that is open at the raw offset, nil if there
-// is none.
+// running is a copy of the innermost command that is open at the raw offset,
+// nil if there is none.
 func (c *commands) running(raw int64) *Command {
-	for i := c.list.len() - 1; i >= 0; i-- {
-		one := *c.list.at(i)
-		switch {
-		case one.Start > raw:
-		case one.Done && one.End <= raw:
-			return nil
-		default:
-			return &one
-		}
+	if open := c.openAt(raw); len(open) > 0 {
+		return &open[len(open)-1]
 	}
 	return nil
+}
+
+// openAt returns copies of the commands that are open at the raw offset: none,
+// one, or one and another within it.
+func (c *commands) openAt(raw int64) []Command {
+	var one *Command
+	for i := c.list.len() - 1; i >= 0; i-- {
+		if one = c.list.at(i); one.Start <= raw {
+			break
+		}
+	}
+	var open []Command
+	for one != nil && one.Start <= raw {
+		if !one.Done || one.End > raw {
+			open = slices.Insert(open, 0, *one)
+		}
+		if one.Within == 0 {
+			break
+		}
+		one = c.find(one.Within)
+	}
+	return open
 }
 
 // name gives a command without a line the one that e reports late.
@@ -72,9 +96,14 @@ func (c *commands) name(e shellint.CommandEvent) {
 // copies returns what is remembered, oldest first; one that runs ends at end so
 // far.
 func (c *commands) copies(end int64) []Command {
-	out := make([]Command, c.list.len())
+	out := make([]Command, 0, c.list.len()+1)
+	if c.outer != nil && !c.outer.Done {
+		out = append(out, *c.outer)
+	}
+	for i := range c.list.len() {
+		out = append(out, *c.list.at(i))
+	}
 	for i := range out {
-		out[i] = *c.list.at(i)
 		if !out[i].Done {
 			out[i].End = end
 		}
@@ -97,7 +126,7 @@ func (t *Terminal) putCommandsLocked(events []shellint.CommandEvent, now time.Ti
 	for _, e := range events {
 		switch e.Kind {
 		case shellint.CommandOpened:
-			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off}
+			c := Command{N: int(e.ID), Line: lineOf(e), HasLine: e.Source != shellint.SourceNone, Started: now, Start: e.Off, Verified: e.Verified, Within: int(e.Within)}
 			t.adoption.recallTimes(&c)
 			t.putMarkLocked(Mark{Kind: MarkCommandExecuted, Off: e.Off, Command: c})
 		case shellint.CommandClosed:

@@ -35,7 +35,7 @@ type Info struct {
 	Started  time.Time
 	Exit     *Exit // nil while running
 
-	CommandDetection bool // a trusted mark was seen, so Commands is meaningful
+	CommandDetection bool // a mark that counts was seen, so Commands is meaningful
 	Running          *Command
 	Bytes            int64 // raw bytes the child has written
 	Retained         int64 // of which the log still holds the newest this many
@@ -76,6 +76,11 @@ type Command struct {
 	Duration time.Duration // 0 while it runs
 	Exit     *int          // nil while it runs, or when the shell did not say
 	Done     bool
-	Start    int64 // raw offset of the first byte of its output
-	End      int64 // raw offset after the last one; the current end while it runs
+	// Verified says that marks with the terminal's nonce made the command. Marks without one may come from a shell that marks by itself,
+	// or from any program that prints: such a command lifts nobody's rights.
+	Verified bool
+	// Within is the N of the verified command that this one ran in, as of a shell inside ssh; 0 for none.
+	Within int
+	Start  int64 // raw offset of the first byte of its output
+	End    int64 // raw offset after the last one; the current end while it runs
 }

@@ -208,7 +208,7 @@ func TestMarksCountToo(t *testing.T) {
 		const bound = 2 << 20
 		c := newCrowd(t, term.Options{TotalLogBytes: bound})
 		for range 4 {
-			_, child := c.spawn(term.User, term.Spec{AnyMarks: true})
+			_, child := c.spawn(term.User, term.Spec{})
 			marks := strings.Repeat("\x1b]0;a\a\x1b]0;b\a\xff\x1b[c", 1500)
 			for range 20 {
 				child.Print(marks)

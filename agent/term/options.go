@@ -38,6 +38,8 @@ type Options struct {
 	Trouble func(what string)
 	// Recovered, if not nil, is told of a bug that was survived. It must not block for long.
 	Recovered func(Recovery)
+	// IgnoreUnsigned makes no commands of marks without the terminal's nonce.
+	IgnoreUnsigned bool
 	// LogBytes is how much of each terminal's output is kept, 64 KiB to
 	// 1 GiB, default 4 MiB. Memory is taken as it fills.
 	LogBytes int

@@ -77,7 +77,7 @@ func TestALateCommandIsBehindWhatWasReadBefore(t *testing.T) {
 		"by output": func(print func(string)) { print("out") },
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+			h, f, _ := start(t, term.Options{}, term.Spec{})
 			r := reader(t, h, term.ReaderOptions{})
 			f.Print("\x1b]133;A\a$ \x1b]133;B\a\x1b]133;C\a\x1b]0;make\a") // the title is no output
 			synctest.Wait()
@@ -124,7 +124,7 @@ func TestDroppedMarksCostNoText(t *testing.T) {
 // A moment of doubt is that of one command, not of the one before.
 func TestEnterTwiceInAMomentIsNoCommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+		h, f, _ := start(t, term.Options{}, term.Spec{})
 		f.Print("\x1b]133;A\a\x1b]133;B\a")
 		for range 3 { // a shell that takes 12 ms for its prompt
 			f.Print("\x1b]133;C\a")

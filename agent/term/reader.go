@@ -28,10 +28,10 @@ type Event struct {
 // reader stands at At already, at the start of a line where there is one, and
 // the next call goes on from there.
 type LaggedError struct {
-	Lost int64    // bytes of the view that this reader will never see
-	At   int64    // offset in the view's own counting
-	Raw  int64    // the same as a raw offset
-	Open *Command // the command that runs at At, nil if none
+	Lost int64     // bytes of the view that this reader will never see
+	At   int64     // offset in the view's own counting
+	Raw  int64     // the same as a raw offset
+	Open []Command // those that run at At: none, one, or one and another within it
 }
 
 func (e *LaggedError) Error() string {
@@ -291,7 +291,7 @@ func (r *Reader) resyncLocked() error {
 		r.mark = t.stream.markAt(r.pos)
 	}
 	r.mark = max(r.mark, t.stream.firstMark)
-	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: t.commands.running(r.pos)}
+	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: t.commands.openAt(r.pos)}
 }
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,

@@ -31,7 +31,6 @@ type record struct {
 	Leased   bool          `json:"leased,omitempty"`
 	Unsigned bool          `json:"unsigned,omitempty"`
 	Nonce    string        `json:"nonce,omitempty"` // of the shell's marks
-	AnyMarks bool          `json:"any_marks,omitempty"`
 	Door     string        `json:"door,omitempty"`
 	// Secrets are values that no host may see. A holder keeps them in its memory,
 	// as it does the environment that they are from.
@@ -90,15 +89,17 @@ func (r *recordedLoan) loan(began time.Time) Loan {
 
 // recordedOutput is a command of a shell: what its marks do not say.
 type recordedOutput struct {
-	N       int    `json:"n"`
-	Line    string `json:"line,omitempty"`
-	HasLine bool   `json:"has_line,omitempty"`
-	Start   int64  `json:"start"`
-	End     int64  `json:"end,omitempty"`
-	Began   int64  `json:"began"`        // Unix µs
-	Took    int64  `json:"us,omitempty"` // µs
-	Exit    *int   `json:"exit,omitempty"`
-	Done    bool   `json:"done,omitempty"`
+	N        int    `json:"n"`
+	Line     string `json:"line,omitempty"`
+	HasLine  bool   `json:"has_line,omitempty"`
+	Start    int64  `json:"start"`
+	End      int64  `json:"end,omitempty"`
+	Began    int64  `json:"began"`        // Unix µs
+	Took     int64  `json:"us,omitempty"` // µs
+	Exit     *int   `json:"exit,omitempty"`
+	Done     bool   `json:"done,omitempty"`
+	Verified bool   `json:"verified,omitempty"`
+	Within   int    `json:"within,omitempty"`
 }
 
 // Bounds of a record, in bytes. A holder takes 64 KiB.
@@ -120,7 +121,7 @@ func (t *Terminal) recordedLocked() []byte {
 		Version: recordVersion, Name: t.origin.name, Command: t.origin.command, Cwd: t.origin.cwd, Started: t.origin.started.UnixNano(),
 		Owner: recordedActor{roleNames[t.ownership.owner.Role], t.ownership.owner.Name}, Visible: t.ownership.visible, Promoted: t.ownership.promoted, Starter: t.ownership.starter.Name, Private: t.origin.private,
 		OnSlow: onSlowNames[t.origin.onSlow], IdleMs: t.origin.idleAfter.Milliseconds(), LimitMs: t.origin.endAfter.Milliseconds(), Leased: t.origin.leased, Unsigned: t.origin.unsigned,
-		Nonce: t.origin.scanning.Nonce, AnyMarks: t.origin.scanning.Nonce == "", Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
+		Nonce: t.origin.scanning.Nonce, Attached: t.ownership.attached, Door: t.origin.door, Secrets: t.origin.secrets, Clipboard: t.origin.clipboard,
 	}
 	for i := range t.lending.loans {
 		loan := &t.lending.loans[i]
@@ -152,14 +153,14 @@ func (t *Terminal) recordedLocked() []byte {
 func outputOf(c *Command) recordedOutput {
 	return recordedOutput{
 		N: c.N, Line: clip.Text(c.Line, maxRecordedLine), HasLine: c.HasLine, Start: c.Start, End: c.End,
-		Began: c.Started.UnixMicro(), Took: c.Duration.Microseconds(), Exit: c.Exit, Done: c.Done,
+		Began: c.Started.UnixMicro(), Took: c.Duration.Microseconds(), Exit: c.Exit, Done: c.Done, Verified: c.Verified, Within: c.Within,
 	}
 }
 
 func (o *recordedOutput) command() Command {
 	return Command{
 		N: o.N, Line: o.Line, HasLine: o.HasLine, Start: o.Start, End: o.End,
-		Started: time.UnixMicro(o.Began), Duration: time.Duration(o.Took) * time.Microsecond, Exit: o.Exit, Done: o.Done,
+		Started: time.UnixMicro(o.Began), Duration: time.Duration(o.Took) * time.Microsecond, Exit: o.Exit, Done: o.Done, Verified: o.Verified, Within: o.Within,
 	}
 }
 

@@ -19,15 +19,13 @@ type Spec struct {
 	// changes it. Argv nil means Command. Env is the whole environment.
 	Argv []string
 	Env  []string
-	// Nonce makes marks that carry it trusted, and no others. "" trusts none,
-	// unless AnyMarks trusts all, as for a shell that marks by itself.
-	Nonce    string
-	AnyMarks bool
-	Name     string // at most 256 bytes; "" means the base name of the command
-	Cwd      string // absolute directory
-	Size     Size   // zero means 80x24
-	Private  bool
-	OnSlow   OnSlow
+	// Nonce makes marks that carry it trusted, and no others. "" trusts none.
+	Nonce   string
+	Name    string // at most 256 bytes; "" means the base name of the command
+	Cwd     string // absolute directory
+	Size    Size   // zero means 80x24
+	Private bool
+	OnSlow  OnSlow
 	// IdleTimeout, if not 0, is how long an agent's terminal may neither print
 	// nor be typed into before it is killed. It ends with its promotion.
 	IdleTimeout time.Duration
@@ -82,9 +80,6 @@ func (s *Spec) check() error {
 // nonceOf is what the scanner is told: an unguessable nonce where nothing is
 // to be trusted.
 func (s *Spec) nonceOf() string {
-	if s.AnyMarks {
-		return ""
-	}
 	return cmp.Or(s.Nonce, string(NewID())+string(NewID()))
 }
 

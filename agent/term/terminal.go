@@ -101,6 +101,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t.holder, _ = child.(HolderPTY)
 	t.pacer = pacerOf(t.holder)
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
+	t.commands.tracker.Unsigned = !p.opts.IgnoreUnsigned
 	if len(s.LendTo) > 0 {
 		t.prepare()
 	}

@@ -114,7 +114,7 @@ func TestShellThatDiesClosesItsCommand(t *testing.T) {
 // its end, Enter on nothing must not be seen at all.
 func TestCommandsWithoutALineAreAnnouncedAfterAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, f, _ := start(t, term.Options{}, term.Spec{AnyMarks: true})
+		h, f, _ := start(t, term.Options{}, term.Spec{})
 		r := reader(t, h, term.ReaderOptions{})
 		f.Print("\x1b]133;A\a\x1b]133;B\a\x1b]133;C\a\x1b]133;A\a\x1b]133;B\a") // Enter on nothing
 		time.Sleep(time.Second)

@@ -46,7 +46,11 @@ func resized(s term.Size) ahp.Action {
 }
 
 func executed(c term.Command) ahp.Action {
-	return ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Line, Timestamp: c.Started.UnixMilli()}
+	e := ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Line, Timestamp: c.Started.UnixMilli()}
+	if !c.Verified {
+		e.Meta = ahp.Unverified()
+	}
+	return e
 }
 
 func finished(c term.Command) ahp.Action {

@@ -69,7 +69,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		if err := p.dispatch(ctx, ahp.TerminalCleared{}); err != nil {
 			return err
 		}
-		p.open, p.known, p.told = 0, nil, false
+		p.open, p.known, p.told = nil, nil, false
 	}
 	return nil
 }
@@ -165,14 +165,16 @@ func (p *publisher) guard(ctx context.Context, seen *ahp.TerminalState) (ahp.Ter
 
 // adopt learns from the snapshot what the host shows already.
 func (p *publisher) adopt(state ahp.TerminalState) {
-	p.known, p.told = map[string]bool{}, state.SupportsCommandDetection
+	p.open, p.known, p.told = nil, map[string]bool{}, state.SupportsCommandDetection
 	for _, part := range state.Content {
 		if part.Type != ahp.PartCommand {
 			continue
 		}
 		p.known[part.CommandID] = part.IsComplete
 		if !part.IsComplete {
-			fmt.Sscanf(part.CommandID, "cmd-%d", &p.open)
+			var n int
+			fmt.Sscanf(part.CommandID, "cmd-%d", &n)
+			p.open = append(p.open, n)
 		}
 	}
 	if state.Title != "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,8 @@ type publisher struct {
 	measuredAt int64     // and what was acknowledged then
 
 	// What the host shows, to send only changes after an interruption.
-	open  int  // number of the command that is open there, 0 for none
-	told  bool // that there are command boundaries
+	open  []int // numbers of the commands that are open there, the outer one first
+	told  bool  // that there are command boundaries
 	title string
 	cwd   string
 	size  term.Size
@@ -171,15 +172,15 @@ func (p *publisher) mark(ctx context.Context, m *term.Mark) error {
 	m = shown(p.le.h, m)
 	switch m.Kind {
 	case term.MarkCommandExecuted:
-		if _, has := p.known[commandID(m.Command.N)]; has || m.Command.N == p.open {
+		if _, has := p.known[commandID(m.Command.N)]; has || slices.Contains(p.open, m.Command.N) {
 			return nil
 		}
-		p.open = m.Command.N
+		p.open = append(p.open, m.Command.N)
 	case term.MarkCommandFinished:
 		if p.known[commandID(m.Command.N)] {
 			return nil
 		}
-		p.open = 0
+		p.open = slices.DeleteFunc(p.open, func(n int) bool { return n == m.Command.N })
 	case term.MarkDetection:
 		p.told = true
 	case term.MarkExited:

@@ -3,6 +3,7 @@ package uplink
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"tether/agent/term"
 	"tether/ahp"
@@ -27,13 +28,7 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		p.told = true
 		actions = append(actions, ahp.TerminalCommandDetectionAvailable{})
 	}
-	if p.open != 0 && (e.Open == nil || e.Open.N != p.open) {
-		actions = append(actions, p.closing())
-	}
-	if e.Open != nil && e.Open.N != p.open {
-		p.open = e.Open.N
-		actions = append(actions, executed(shownCommand(p.le.h, *e.Open)))
-	}
+	actions = append(actions, p.reopened(e.Open)...)
 	if !p.s.marker.CommandActions {
 		actions = nil
 	}
@@ -61,14 +56,34 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
 }
 
-// closing finishes the command that is open at the host but ended in the
-// part that was lost.
-func (p *publisher) closing() ahp.Action {
-	last := term.Command{N: p.open}
-	p.open = 0
+// reopened is what makes of the commands that are open at the host those that
+// are open behind a part that was lost.
+func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
+	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c term.Command) bool { return c.N == n }) }
+	for _, n := range slices.Backward(p.open) {
+		if !isOpen(n) {
+			actions = append(actions, p.closing(n))
+		}
+	}
+	for _, c := range open {
+		if !slices.Contains(p.open, c.N) {
+			actions = append(actions, executed(shownCommand(p.le.h, c)))
+		}
+	}
+	p.open = p.open[:0]
+	for _, c := range open {
+		p.open = append(p.open, c.N)
+	}
+	return actions
+}
+
+// closing finishes a command that is open at the host but ended in the part
+// that was lost.
+func (p *publisher) closing(n int) ahp.Action {
+	last := term.Command{N: n}
 	if commands, err := p.le.h.Commands(); err == nil {
 		for _, c := range commands {
-			if c.N == last.N {
+			if c.N == n {
 				last = c
 			}
 		}

@@ -83,7 +83,7 @@ func (p *part) write(text []byte) {
 
 // start begins a command.
 func (h *history) start(a ahp.TerminalCommandExecuted) {
-	h.push(part{head: ahp.ContentPart{Type: ahp.PartCommand, CommandID: a.CommandID, CommandLine: a.CommandLine, Timestamp: a.Timestamp}})
+	h.push(part{head: ahp.ContentPart{Type: ahp.PartCommand, CommandID: a.CommandID, CommandLine: a.CommandLine, Timestamp: a.Timestamp, Meta: a.Meta}})
 }
 
 // finish completes the command of that id, if it is still there.

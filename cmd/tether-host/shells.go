@@ -189,7 +189,11 @@ func action(m *term.Mark) ahp.Action {
 	case term.MarkDetection:
 		return ahp.TerminalCommandDetectionAvailable{}
 	case term.MarkCommandExecuted:
-		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli()}
+		e := ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli()}
+		if !m.Command.Verified {
+			e.Meta = ahp.Unverified()
+		}
+		return e
 	case term.MarkCommandFinished:
 		ms := float64(m.Command.Duration.Microseconds()) / 1000
 		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: &ms}

@@ -57,6 +57,12 @@ func (a *app) printCommands(all local.CommandList) error {
 		if c.Line != nil {
 			line = printable(*c.Line, 80)
 		}
+		if c.Within > 0 {
+			line = "  " + line
+		}
+		if !c.Verified {
+			line += " (unverified)"
+		}
 		fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%d\t%s\n", c.N, exit, c.Started.Local().Format(time.TimeOnly), took, c.End-c.Start, line)
 	}
 	return w.Flush()

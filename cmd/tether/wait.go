@@ -58,6 +58,7 @@ of the terminal or command. It is 1 if the terminal exited before a condition he
 	f.StringVar(&o.Pattern, "pattern", "", "until a line matches this `REGEXP` (RE2); (?i) ignores case")
 	f.DurationVar(&o.Idle, "idle", 0, "until there was no output for this `TIME`, such as 2s")
 	f.BoolVar(&o.Command, "command", false, "until the shell runs no command")
+	f.BoolVar(&o.Verified, "verified", false, "with --command: ignore commands of foreign shell integrations")
 	f.IntVar(&o.Port, "port", 0, "until this TCP `PORT` of this machine is open")
 	f.StringVar(&o.URL, "url", "", "until this http or https `URL` of localhost answers with 2xx")
 	f.DurationVar(&o.Settle, "settle", defaultSettle, "with --pattern: how long an incomplete line must not change; 0 accepts any line")
@@ -87,6 +88,9 @@ func checkWait(c *cobra.Command, o *local.WaitOptions) error {
 	}
 	if o.Settle == 0 {
 		o.Settle = -1 // none; 0 is the daemon's default
+	}
+	if o.Verified && !o.Command {
+		return usage(c, "--verified needs --command")
 	}
 	if c.Flags().Changed("port") && (o.Port < 1 || o.Port > 65535) {
 		return usage(c, "--port must be 1 to 65535")

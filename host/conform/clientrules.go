@@ -130,6 +130,7 @@ var clientRules = []rule{
 	{"clearing by the owner removes the text, and offsets continue", (*run).clears},
 	{"a client receives nothing after it unsubscribes", (*run).unsubscribes},
 	{"the owner's commands are in the state, with output and exit code", (*run).commands},
+	{"OSC 133 and 633 in terminal/output never reach observers, also when they are divided", (*run).marks},
 	{"offsets: repeated text is dropped, and positions are acknowledged", (*run).overlap},
 	{"offsets: missing text is shown as missing", (*run).gap},
 	{"a terminal survives the loss of its owner's connection for graceMs", (*run).comesBack},
@@ -252,6 +253,28 @@ func (r *run) commands() error {
 		}
 	}
 	return fmt.Errorf("the content is %+v", st.Content)
+}
+
+// marks prints what owners have to take out, whole and in two parts.
+func (r *run) marks() error {
+	for _, text := range []string{"\x1b]133;A\a$ \x1b]6", "33;C\aran\r\n"} {
+		if err := r.print(text); err != nil {
+			return err
+		}
+	}
+	st, err := r.state(r.other)
+	if err != nil {
+		return err
+	}
+	for _, mark := range []string{"\x1b]133", "\x1b]6", "33;C"} {
+		if strings.Contains(st.Text(), mark) {
+			return fmt.Errorf("the text has %q", mark)
+		}
+	}
+	if !strings.Contains(st.Text(), "$ ") || !strings.HasSuffix(st.Text(), "ran\r\n") {
+		return fmt.Errorf("the text is %.60q without the text around the marks", st.Text())
+	}
+	return nil
 }
 
 func (r *run) overlap() error {

@@ -391,6 +391,8 @@ var clientWrongs = map[string][]wrong{
 				delete(part.(message), "exitCode")
 			}
 		})},
+	"OSC 133 and 633 in terminal/output never reach observers, also when they are divided": {
+		rewrites("$ ", "\x1b]133;A\a$ "), rewrites("ran\r\n", "\x1b]633;C\aran\r\n"), rewrites("ran\r\n", "")},
 	"offsets: repeated text is dropped, and positions are acknowledged": {
 		dispatches(owner, ahp.ActionTerminalOutput, func(_ *twist, a message) bool { delete(a, "_meta"); return true }),
 		{say: func(_ *twist, m message) bool { return m["method"] != ahp.MethodAck }}},
@@ -446,6 +448,19 @@ func repeats() wrong {
 		}
 		return true
 	}}
+}
+
+// rewrites is a host whose snapshots have other text.
+func rewrites(text, by string) wrong {
+	return snapshots(false, func(_ *twist, s message) {
+		for _, part := range s["content"].([]any) {
+			for _, key := range []string{"value", "output"} {
+				if old, ok := part.(message)[key].(string); ok {
+					part.(message)[key] = strings.ReplaceAll(old, text, by)
+				}
+			}
+		}
+	})
 }
 
 // keeps is a host that tells others of a clearing and keeps the text.

@@ -55,7 +55,7 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
-	ahp, jsonrpc/wsconn, mcp < host;
+	ahp, jsonrpc/wsconn, mcp, shellint < host;
 	NONE < host/web;
 	host/web < host;
 	host, pairing, platform/ipc, platform/secret < host/access;

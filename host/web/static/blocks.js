@@ -26,15 +26,15 @@ export class Blocks {
     this.reset(supported);
     for (const p of content ?? []) {
       if (p.type !== "command") continue;
-      this.start(p.commandId, p.commandLine, p.timestamp);
+      this.start(p.commandId, p.commandLine, p.timestamp, p._meta);
       this.data(p.output);
       if (p.isComplete) this.finish(p.commandId, p.exitCode, p.durationMs);
     }
   }
 
-  start(id, line, at) {
+  start(id, line, at, meta) {
     this.supported = true;
-    this.all.push({id, line: clean(line), at, out: [], size: 0, cut: false, done: false, changed: true});
+    this.all.push({id, line: clean(line), at, unverified: !!meta?.["tether/unverified"], out: [], size: 0, cut: false, done: false, changed: true});
     if (this.all.length > maxCommands) {
       const first = this.all.shift();
       this.total -= first.size;
@@ -135,11 +135,13 @@ export class Blocks {
     const [line, meta] = c.block.firstChild.children;
     line.textContent = c.line || "(no command line)";
     line.title = c.line;
+    c.block.dataset.unverified = c.unverified;
     c.block.dataset.state = !c.done ? "running" : c.code == null ? "unknown" : c.code === 0 ? "good" : "bad";
     const what = document.createElement("b");
     what.textContent = !c.done ? "running" : c.code == null ? "finished" : c.code === 0 ? "✓ 0" : "✗ " + c.code;
     const when = c.at ? new Date(c.at).toLocaleTimeString() : "";
-    meta.replaceChildren(what, [duration(c.ms), when].filter(Boolean).map(s => "  " + s).join(""));
+    meta.replaceChildren(what, [c.unverified && "○ unverified", duration(c.ms), when].filter(Boolean).map(s => "  " + s).join(""));
+    meta.title = c.unverified ? "Marks of a shell integration that is not tether's. Any program can print them." : "";
     const open = c.block.open || this.search;
     if (this.search) {
       const hit = c.line.toLowerCase().includes(this.search) || plain(c).toLowerCase().includes(this.search);

@@ -129,7 +129,7 @@ export class View {
       s.supportsCommandDetection = this.blocks.supported = true;
       break;
     case "terminal/commandExecuted":
-      this.blocks.start(a.commandId, a.commandLine, a.timestamp);
+      this.blocks.start(a.commandId, a.commandLine, a.timestamp, a._meta);
       break;
     case "terminal/commandFinished":
       this.blocks.finish(a.commandId, a.exitCode, a.durationMs);

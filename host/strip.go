@@ -1,0 +1,125 @@
+package host
+
+import (
+	"bytes"
+
+	"tether/internal/jsonspan"
+	"tether/shellint"
+)
+
+// AHP wants OSC 133 and 633 never to reach clients as data: their terminals would act on them. Owners have to take them out. Since an
+// observer cannot tell which owner does, the host takes out what is left. Positions in the owner's stream count what it sent.
+
+// stripper takes OSC 133 and 633 out of one terminal's output, also where they are divided between actions. It belongs to the terminal
+// from the first text that may hold one until nothing is open any more. Not safe for concurrent use.
+type stripper struct {
+	scanner *shellint.Scanner
+	result  shellint.Result
+	pending []byte // not decided yet; at most shellint.MaxUndecided
+	any     bool   // a mark was taken out
+}
+
+// strip appends text, decoded, without the marks in it to dst. What may begin a mark is kept back.
+func (s *stripper) strip(dst, text []byte) []byte {
+	s.scanner.Scan(text, &s.result)
+	return s.take(dst, text)
+}
+
+// rest appends what was kept back, at the end of the stream.
+func (s *stripper) rest(dst []byte) []byte {
+	s.scanner.Close(&s.result)
+	return s.take(dst, nil)
+}
+
+func (s *stripper) take(dst, text []byte) []byte {
+	at := s.scanner.Offset() - int64(len(s.pending)+len(text))
+	raw := append(s.pending, text...)
+	for _, span := range s.result.Spans {
+		if span.Class != shellint.ClassMark {
+			continue
+		}
+		dst = append(dst, raw[:span.Start-at]...)
+		if span.Splice || !s.any { // what came before the scanner may have begun a sequence, which the mark ended
+			dst = append(dst, shellint.Splice...)
+		}
+		s.any = true
+		raw, at = raw[span.End-at:], span.End
+	}
+	decided := s.result.Decided - at
+	dst = append(dst, raw[:decided]...)
+	s.pending = append(s.pending[:0], raw[decided:]...)
+	return dst
+}
+
+// stripLocked is checked text as it came from the owner, without marks. What is returned may be what came in.
+func (t *terminal) stripLocked(quoted []byte, size int) ([]byte, int) {
+	if t.strip == nil && !mayHoldMark(quoted[1:len(quoted)-1]) {
+		return quoted, size
+	}
+	if t.strip == nil {
+		t.strip = &stripper{scanner: shellint.NewScanner(shellint.Options{})}
+	}
+	text, _ := jsonspan.AppendUnquote(nil, quoted)
+	out := t.strip.strip(make([]byte, 0, len(text)), text)
+	if t.strip.scanner.AtRest() {
+		t.strip = nil
+	}
+	return jsonspan.AppendQuote(nil, out), len(out)
+}
+
+// endStripLocked appends what was kept back, before something else than the next text of the owner.
+func (h *Host) endStripLocked(t *terminal) {
+	if t.strip == nil {
+		return
+	}
+	out := t.strip.rest(nil)
+	t.strip = nil
+	h.textLocked(t, nil, jsonspan.AppendQuote(nil, out), len(out), t.creator)
+}
+
+// mayHoldMark reports whether an OSC may begin in the text between the quotes of a checked JSON string. It may say so of text without
+// one, which costs time. An introducer is ESC with a "]" after it, and C0 controls may stand between; or U+009D.
+func mayHoldMark(esc []byte) bool {
+	if bytes.Contains(esc, []byte("\u009d")) || hasAny(esc, `\u009`, `\u005`) {
+		return true
+	}
+	for rest := esc; ; {
+		i := bytes.IndexByte(rest, ']')
+		if i < 0 {
+			return endsInEscape(esc)
+		}
+		if endsInEscape(rest[:i]) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+}
+
+func hasAny(esc []byte, all ...string) bool {
+	for _, s := range all {
+		if bytes.Contains(esc, []byte(s)) {
+			return true
+		}
+	}
+	return false
+}
+
+// endsInEscape reports whether the text ends with an ESC, or with one and controls behind it.
+func endsInEscape(esc []byte) bool {
+	for {
+		n := len(esc)
+		switch {
+		case n >= 6 && esc[n-6] == '\\' && esc[n-5] == 'u' && esc[n-4] == '0' && esc[n-3] == '0' && (esc[n-2] == '0' || esc[n-2] == '1'):
+			if esc[n-2] == '1' && (esc[n-1] == 'b' || esc[n-1] == 'B') {
+				return true
+			}
+			esc = esc[:n-6]
+		case n >= 2 && esc[n-2] == '\\' && bytes.IndexByte([]byte("bfnrt"), esc[n-1]) >= 0:
+			esc = esc[:n-2]
+		case n >= 1 && esc[n-1] == 0x7f, n >= 6 && string(esc[n-6:]) == `\u007f`:
+			return true // DEL is ignored, and seldom
+		default:
+			return false
+		}
+	}
+}
