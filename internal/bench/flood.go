@@ -13,7 +13,7 @@ import (
 // flood is a lent terminal that prints for ever to an observer in a process of its own.
 type flood struct {
 	rig      *rig
-	id       string
+	id, uri  string
 	observer *exec.Cmd
 	bytes    int64 // printed when it began
 	began    time.Time
@@ -28,7 +28,7 @@ func startFlood(ctx context.Context, r *rig) (*flood, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &flood{rig: r, id: id, observer: r.command([]string{self, childArg, "observe", r.host.URL, uri})}
+	f := &flood{rig: r, id: id, uri: uri, observer: r.command([]string{self, childArg, "observe", r.host.URL, uri})}
 	out, err := f.observer.StdoutPipe()
 	if err == nil {
 		err = f.observer.Start()

@@ -18,6 +18,8 @@ var hostParts = []part{
 	{"pings", pingsPart},
 	{"peer", peerPart},
 	{"path", pathPart},
+	{"observers", observersPart},
+	{"key", keyBesidePart},
 }
 
 // dialsAtOnce bounds how many connections are being made at once.

@@ -82,6 +82,7 @@ func run(args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	isQuick := flags.Bool("quick", false, "measure less exactly, within a minute")
 	strict := flags.Bool("strict", false, "fail when a floor is missed")
+	rounds := flags.Int("rounds", 0, "`number` of rounds of each comparison; 0 means 5, or 3 with -quick")
 	asJSON := flags.Bool("json", false, "print JSON")
 	bin := flags.String("bin", "bin", "`directory` of the built programs")
 	only := flags.String("only", "", "`parts` to measure, separated by commas: "+partNames(parts)+"; of a host: "+partNames(hostParts))
@@ -100,6 +101,9 @@ func run(args []string, out io.Writer) error {
 	s := thorough
 	if *isQuick {
 		s = quick
+	}
+	if *rounds > 0 {
+		s.rounds = *rounds
 	}
 	var err error
 	if s.programs, err = choose(*bin, *profiles); err != nil {

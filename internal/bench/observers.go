@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tether/ahp"
+	"tether/ahp/client"
+	"tether/internal/jsonspan"
+)
+
+// What many observers of a terminal that holds must have: in all, times the bare drain; beside one that never reads, of that without it; and
+// a key that is typed elsewhere meanwhile.
+const (
+	floorTenObservers   = 2.6
+	floorFiftyObservers = 5.2
+	floorBesideStalled  = 0.9
+	floorKeyBeside      = 10.0 // ms, p99
+)
+
+// observersPart has a terminal as installed, which holds its child, flood to many observers, all of which must get every byte.
+func observersPart(ctx context.Context, s settings) ([]row, error) {
+	const part = "observers of a terminal that holds"
+	c, err := findCorpus("coloured")
+	if err != nil {
+		return nil, err
+	}
+	short, long := newWork(c, max(1, s.megabytes/10)), newWork(c, s.megabytes/2)
+	bare, err := drain(long)
+	if err != nil {
+		return nil, err
+	}
+	drained := float64(long.want.bytes) / 1e6 / bare.took.Seconds()
+	rows := []row{{Part: part, Name: "bare drain", Value: drained, Unit: "MB/s"}}
+	watched := func(w work, watchers int, stalled bool) (whole int, rate float64, err error) {
+		r, err := newRig(ctx, s.programs)
+		if err != nil {
+			return 0, 0, err
+		}
+		defer r.close()
+		return r.showAll(ctx, w, watchers, stalled)
+	}
+	for _, of := range []struct {
+		watchers int
+		floor    float64
+	}{{10, floorTenObservers}, {50, floorFiftyObservers}} {
+		whole, rate, err := watched(short, of.watchers, false)
+		if err != nil {
+			return rows, err
+		}
+		name := fmt.Sprintf("%d observers", of.watchers)
+		rows = append(rows, row{Part: part, Name: name + ": with every byte", Value: float64(whole)}.least(float64(of.watchers)),
+			row{Part: part, Name: name + ": in all, times the bare drain", Value: rate / drained, Note: digits(rate) + " MB/s"}.least(of.floor))
+	}
+	const watchers = 50
+	_, without, err := watched(long, watchers, false)
+	if err != nil {
+		return rows, err
+	}
+	whole, beside, err := watched(long, watchers, true)
+	if err != nil {
+		return rows, err
+	}
+	return append(rows, row{Part: part, Name: "50 observers beside one that never reads: with every byte", Value: float64(whole)}.least(watchers),
+		row{Part: part, Name: "the same: in all, of that without it", Value: beside / without,
+			Note: fmt.Sprintf("%s and %s MB/s, %d MB", digits(beside), digits(without), s.megabytes/2)}.least(floorBesideStalled)), nil
+}
+
+// keyBesidePart types at a terminal while another one floods 50 observers.
+func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
+	r, err := newRig(ctx, s.programs)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	k, err := newBareKeyboard()
+	if err != nil {
+		return nil, err
+	}
+	var bare []float64
+	for n := range s.keys / 2 {
+		took, err := k.press(key(n))
+		if err != nil {
+			return nil, err
+		}
+		bare = append(bare, millis(took))
+	}
+	k.close()
+	f, err := startFlood(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	defer f.stop()
+	var g gallery
+	defer g.close()
+	for n := range 49 { // and the flood's own
+		if err := g.join(ctx, r.host, n, f.uri, false); err != nil {
+			return nil, err
+		}
+	}
+	took, err := typeAt(ctx, tetherPath{r}, s.keys/2)
+	if err != nil {
+		return nil, err
+	}
+	const part = "observers of a terminal that holds"
+	rows := quantiles(part, "a key at another terminal beside 50 observers of a flood", took)
+	rows[len(rows)-1] = rows[len(rows)-1].slower(floorKeyBeside, quantile(bare, 0.5), referenceEcho)
+	return rows, nil
+}
+
+// showAll runs w in a terminal that holds, for observers that count, and perhaps one that never reads. It returns how many observers got all,
+// and what all of them but that one got each second until the last had it, in MB.
+func (r *rig) showAll(ctx context.Context, w work, watchers int, stalled bool) (whole int, rate float64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	argv, err := w.argv()
+	if err != nil {
+		return 0, 0, err
+	}
+	id, uri, err := r.start(ctx, argv...)
+	if err != nil {
+		return 0, 0, err
+	}
+	var shown atomic.Int64
+	o, err := r.watch(ctx, uri, func(p []byte) { shown.Add(int64(len(p))) })
+	if err != nil {
+		return 0, 0, err
+	}
+	err = until(ctx, func() bool { return shown.Load() >= int64(len(onTerminal([]byte(childReady)))) })
+	o.close()
+	if err != nil {
+		return 0, 0, err
+	}
+	line := onTerminal([]byte("\n"))
+	want := int64(w.blocks*quotedLen(onTerminal(w.corpus.block())) + quotedLen(line)) // after the first line, which is in the snapshot
+	all := make([]counted, watchers)
+	var left sync.WaitGroup
+	left.Add(watchers)
+	for n := range all {
+		conn, err := all[n].observe(ctx, r.host, n, uri, want, left.Done)
+		if err != nil {
+			return 0, 0, err
+		}
+		defer conn.Close()
+	}
+	if stalled {
+		end := make(chan struct{})
+		defer close(end)
+		conn, err := client.Connect(ctx, r.host, client.Options{ClientID: "bench-stalled", OnEnvelope: func(ahp.EnvelopeView) { <-end }})
+		if err == nil {
+			defer func() { go conn.Close() }()
+			_, err = conn.Subscribe(ctx, uri)
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+	}
+	began := time.Now()
+	if err := r.typeLine(ctx, id); err != nil {
+		return 0, 0, err
+	}
+	done := make(chan struct{})
+	go func() { left.Wait(); close(done) }()
+	if err := wait(ctx, done, "what all observers are shown"); err != nil {
+		return 0, 0, err
+	}
+	took := time.Since(began)
+	sum := int64(0)
+	for n := range all {
+		sum += all[n].bytes.Load()
+		if all[n].bytes.Load() == want && !all[n].skipped.Load() {
+			whole++
+		}
+	}
+	text := float64(w.want.bytes) * float64(sum) / float64(want) // as it was printed, not as JSON
+	return whole, text / 1e6 / took.Seconds(), nil
+}
+
+// quotedLen is how long text is in JSON, without the quotes. It does not depend on where frames end, as long as no character is cut.
+func quotedLen(text []byte) int { return len(jsonspan.AppendQuote(nil, text)) - 2 }
+
+// counted is what an observer was shown.
+type counted struct {
+	bytes   atomic.Int64 // of JSON
+	skipped atomic.Bool
+}
+
+// observe connects; over is called once, when all has come or the terminal has ended.
+func (o *counted) observe(ctx context.Context, e client.Endpoint, n int, uri string, want int64, over func()) (*client.Conn, error) {
+	over = sync.OnceFunc(over)
+	conn, err := client.Connect(ctx, e, client.Options{ClientID: fmt.Sprintf("bench-observer-%d", n), OnEnvelope: func(v ahp.EnvelopeView) {
+		if v.Channel != uri {
+			return
+		}
+		switch v.Kind {
+		case ahp.ActionTerminalData:
+			if o.bytes.Add(int64(len(v.Data))-2) >= want {
+				over()
+			}
+		case ahp.ActionTerminalCleared:
+			o.skipped.Store(true)
+		case ahp.ActionTerminalExited:
+			over()
+		}
+	}})
+	if err != nil {
+		return nil, err
+	}
+	_, err = conn.Subscribe(ctx, uri)
+	return conn, err
+}
