@@ -2,6 +2,7 @@ package houserules
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,11 +32,11 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	agent/lag, agent/ring, agent/redact, shellint, platform/pty, platform/shell < agent/term;
+	agent/lag, agent/ring, agent/redact, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
-	agent/term, agent/config, agent/command, agent/audit < agent/policy;
+	agent/term, agent/config, agent/command, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
@@ -43,8 +44,8 @@ const layers = `
 	NONE < mcp/screen;
 	mcp/screen < agenttools;
 	agenttools < mcp;
-	agent/term, agent/policy, ahp/client < agent/uplink;
-	agent/term, agent/policy, agent/start, jsonrpc, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
+	agent/term, ahp/client < agent/uplink;
+	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/ring, internal/escape, internal/jsonspan < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
@@ -73,8 +74,9 @@ var free = []string{"cmd/tether", "cmd/tether-host", "internal/bench", "internal
 // rules maps a package to those of ours it may import.
 type rules map[string]map[string]bool
 
-func parseRules(text string) (rules, error) {
-	direct := rules{}
+// parseRules returns what the rules say themselves, and what follows from them.
+func parseRules(text string) (direct, full rules, err error) {
+	direct = rules{}
 	var lines []string
 	for line := range strings.Lines(text) {
 		code, _, _ := strings.Cut(line, "#")
@@ -86,7 +88,7 @@ func parseRules(text string) (rules, error) {
 		}
 		low, high, ok := strings.Cut(rule, "<")
 		if !ok || strings.Contains(high, "<") {
-			return nil, fmt.Errorf("rule %q is not of the form a, b < c, d", strings.TrimSpace(rule))
+			return nil, nil, fmt.Errorf("rule %q is not of the form a, b < c, d", strings.TrimSpace(rule))
 		}
 		for _, above := range names(high) {
 			if direct[above] == nil {
@@ -99,7 +101,8 @@ func parseRules(text string) (rules, error) {
 			}
 		}
 	}
-	return direct.closed()
+	full, err = direct.closed()
+	return direct, full, err
 }
 
 func names(list string) []string {
@@ -132,14 +135,7 @@ func (r rules) closed() (rules, error) {
 	return full, nil
 }
 
-func keys(set map[string]bool) []string {
-	var all []string
-	for k := range set {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
-}
+func keys[V any](set map[string]V) []string { return slices.Sorted(maps.Keys(set)) }
 
 // check returns what is wrong with the imports of one file. Tests may import what they like, but only tests the test kit.
 func (r rules) check(f *file) []string {
@@ -160,18 +156,60 @@ func (r rules) check(f *file) []string {
 	return bad
 }
 
-func TestImportDirections(t *testing.T) {
-	r, err := parseRules(layers)
+// unused returns the rules that no file needs, directly or through others: somebody would take such a rule for how things are.
+func (r rules) unused(t *testing.T, tree []*file) []string {
+	used := map[string]bool{}
+	for _, f := range tree {
+		f.imports(func(importPath string, _ node) {
+			if pkg, ours := strings.CutPrefix(importPath, modulePath+"/"); ours && !f.isTest() {
+				used[pkg+" < "+f.dir()] = true
+			}
+		})
+	}
+	var idle []string
+	for _, above := range keys(r) {
+		for _, below := range keys(r[above]) {
+			rule := below + " < " + above
+			if !used[rule] && !r.without(t, below, above).refuses(tree) {
+				idle = append(idle, rule+": nothing needs it")
+			}
+		}
+	}
+	return idle
+}
+
+// without is what follows from the rules but for one.
+func (r rules) without(t *testing.T, below, above string) rules {
+	t.Helper()
+	fewer := maps.Clone(r)
+	fewer[above] = maps.Clone(r[above])
+	delete(fewer[above], below)
+	full, err := fewer.closed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range parseTree(t) {
-		report(t, r.check(f))
+	return full
+}
+
+// refuses reports whether a file imports what it may not.
+func (r rules) refuses(tree []*file) bool {
+	return slices.ContainsFunc(tree, func(f *file) bool { return len(r.check(f)) > 0 })
+}
+
+func TestImportDirections(t *testing.T) {
+	direct, full, err := parseRules(layers)
+	if err != nil {
+		t.Fatal(err)
 	}
+	tree := parseTree(t)
+	for _, f := range tree {
+		report(t, full.check(f))
+	}
+	report(t, direct.unused(t, tree))
 }
 
 func TestImportRulesCanFail(t *testing.T) {
-	r, err := parseRules(`NONE < low; low < mid; # comment
+	direct, r, err := parseRules(`NONE < low; low < mid; # comment
 		mid < high, other;`)
 	if err != nil {
 		t.Fatal(err)
@@ -192,8 +230,13 @@ func TestImportRulesCanFail(t *testing.T) {
 			t.Errorf("%s with %s: complaints %q, want %d", c.name, c.src, bad, c.bad)
 		}
 	}
+	used := []*file{mustParse(t, "mid/a.go", `package mid; import "tether/low"`), mustParse(t, "high/a.go", `package high; import "tether/mid"`),
+		mustParse(t, "other/a_test.go", `package other; import "tether/mid"`)}
+	if idle := direct.unused(t, used); !slices.Equal(idle, []string{"mid < other: nothing needs it"}) {
+		t.Errorf("not used: %q", idle)
+	}
 	for _, text := range []string{"a", "NONE < a; a < b; b < a;", "a < b;", "a < b < c;"} {
-		if r, err := parseRules(text); err == nil {
+		if _, r, err := parseRules(text); err == nil {
 			t.Errorf("rules %q were accepted as %v", text, r)
 		}
 	}
