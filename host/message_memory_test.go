@@ -82,6 +82,7 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 		_ = json.Unmarshal(yardstick, &v)
 		return time.Since(began)
 	}
+	const most = 32 << 20 // bytes
 	for name, c := range costly {
 		t.Run(name, func(t *testing.T) {
 			early := c.method == ahp.MethodInitialize || c.method == ahp.MethodReconnect
@@ -92,12 +93,15 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 			}
 			params := largest(c.head, c.element, c.tail)
 			time1, time2, cost := time.Hour, time.Hour, uint64(1<<40)
-			for range 5 { // the best of them: something else may run
+			for range 5 { // the best of them, until one is good enough: something else may run
 				time1 = min(time1, decode())
 				took, size := v.costOf(c.method, params)
 				time2, cost = min(time2, took), min(cost, size)
+				if cost <= most && time2 <= 3*time1 {
+					break
+				}
 			}
-			if cost > 32<<20 {
+			if cost > most {
 				t.Errorf("the message costs %d MiB", cost>>20)
 			}
 			if time2 > 3*time1 {

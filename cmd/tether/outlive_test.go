@@ -297,7 +297,7 @@ func TestKilledUnderFlood(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d", seed)
-	for round := range testkit.Rounds(t, 10, 200) {
+	for round := range testkit.Rounds(t, 4, 200) {
 		if round%3 > 0 { // else at once: while it takes the terminals up, or connects
 			before, _, _ := w.state()
 			more := int64(random.IntN(64 << 10))

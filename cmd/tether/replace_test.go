@@ -48,7 +48,7 @@ func TestReplacedUnderFlood(t *testing.T) {
 			c.Close()
 		}
 	})
-	for range testkit.Rounds(t, 5, 100) {
+	for range testkit.Rounds(t, 2, 100) {
 		old := m.daemon
 		m.start("daemon", "--replace")
 		if !old.ProcessState.Success() {
@@ -91,7 +91,7 @@ func TestScriptOutlivesDaemons(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range testkit.Rounds(t, 5, 50) {
+	for range testkit.Rounds(t, 2, 50) {
 		before, _ := seen.state()
 		testkit.Eventually(t, patience, "more is printed", func() bool { now, err := seen.state(); return now > before || err != nil })
 		m.kill()
