@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -13,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/internal/lines"
 )
 
 // maxMessage bounds one message of a client, in bytes.
@@ -99,39 +100,27 @@ type lineConn struct {
 // read hands over lines until the end of the stream.
 func (c *lineConn) read() {
 	defer close(c.lines)
-	r := bufio.NewReaderSize(c.conn, 64<<10)
+	in := lines.NewReader(c.conn, maxMessage+1)
+	long := false // a piece of a long line came last
 	for {
-		line, long, err := readLine(r, maxMessage)
-		switch {
-		case long:
+		line, whole, err := in.Next()
+		piece := err == nil && !whole && line[len(line)-1] != '\n' // of a line that goes on
+		if !piece && (long || len(line) > maxMessage+1) {
 			c.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has more than %d bytes", maxMessage))
+			line = nil
+		}
+		long = piece
+		switch {
+		case err != nil:
+			c.settle()
+			return
+		case piece:
 		case len(bytes.TrimSpace(line)) > 0:
 			select {
-			case c.lines <- line:
+			case c.lines <- bytes.Clone(line):
 			case <-c.ended:
 				return
 			}
-		}
-		if err != nil {
-			c.settle()
-			return
-		}
-	}
-}
-
-// readLine reads to the end of the line or stream. Of a line of more than max
-// bytes nothing is kept.
-func readLine(r *bufio.Reader, max int) (line []byte, long bool, err error) {
-	for {
-		var part []byte
-		part, err = r.ReadSlice('\n')
-		if long = long || len(line)+len(part) > max+1; long {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, long, err
 		}
 	}
 }

@@ -1,32 +1,5 @@
 package acp
 
-import (
-	"errors"
-	"io"
-)
-
-// Piece is what a lineReader hands out.
-type Piece struct {
-	Data  string
-	Whole bool
-}
-
-// Pieces reads everything there is, with lines of up to limit bytes in one
-// piece.
-func Pieces(r io.Reader, limit int) (all []Piece, err error) {
-	l := &lineReader{r: r, limit: limit}
-	for {
-		p, err := l.next()
-		if errors.Is(err, io.EOF) {
-			return all, nil
-		}
-		if err != nil {
-			return all, err
-		}
-		all = append(all, Piece{string(p.data), p.whole})
-	}
-}
-
 // Plain is what a model reads of the pieces: the finished lines, and the last.
 func Plain(pieces ...string) (lines, last string) {
 	var p plain

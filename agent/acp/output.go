@@ -11,6 +11,7 @@ import (
 
 const (
 	defaultLimit = 1 << 20 // bytes of output when the agent names no limit
+	keepScratch  = 4 << 20 // bytes of scratch space that are kept between writes
 	maxLimit     = 8 << 20 // bytes; what the agent asks for beyond is not kept
 )
 
@@ -45,7 +46,7 @@ func (o *output) write(p []byte) {
 		o.scratch = o.plain.write(o.scratch[:0], p)
 	}
 	o.log.Append(o.scratch)
-	if cap(o.scratch) > keepSize {
+	if cap(o.scratch) > keepScratch {
 		o.scratch = nil
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tether/internal/jsonspan"
+	"tether/internal/lines"
 )
 
 // Options configures a Proxy. Terminals is required.
@@ -111,11 +112,15 @@ func (p *Proxy) Run(ctx context.Context, editor, agent Pipe) error {
 	return err
 }
 
+// maxInspect bounds the lines that are looked at, in bytes; the largest message of the official SDK is half of it. A longer one passes in
+// pieces, unseen.
+const maxInspect = 64 << 20
+
 // pass moves lines until the stream ends or to cannot take any more. see
 // decides about each line: what to pass on, nil for nothing, and what to do
 // when that was written.
 func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []byte, then func())) error {
-	lines := &lineReader{r: from, limit: maxInspect}
+	in := lines.NewReader(from, maxInspect)
 	held := false // within a line: no other may come between, or after a half one
 	defer func() {
 		if held {
@@ -123,15 +128,15 @@ func (p *Proxy) pass(from io.Reader, to *writer, see func(line []byte) (pass []b
 		}
 	}()
 	for {
-		next, err := lines.next()
+		data, whole, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		line, then := next.data, func() {}
-		if next.whole {
+		line, then := data, func() {}
+		if whole {
 			if line, then = see(line); line == nil {
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 
 	"tether/agent/local"
 	"tether/internal/jsonspan"
+	"tether/internal/lines"
 )
 
 // mcpPipe passes lines between an MCP client and the daemon, and outlives the daemon: when that is killed or replaced, the next one gets
@@ -243,29 +244,17 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 
 // send passes on what the client says until it has said all or nobody hears it any more.
 func (p *mcpPipe) send() {
-	r := bufio.NewReaderSize(p.in, 64<<10)
+	in := lines.NewReader(p.in, maxMCPLine)
 	for {
-		line, whole, err := readMCPLine(r)
-		if len(line) > 0 && !p.say(line, whole) {
-			return
-		}
+		line, whole, err := in.Next()
 		if err != nil {
 			p.finish()
 			return
 		}
-	}
-}
-
-// readMCPLine reads a line with its end, or the first or next piece of one that is too long; whole tells which.
-func readMCPLine(r *bufio.Reader) (line []byte, whole bool, err error) {
-	for len(line) <= maxMCPLine {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, true, err
+		if !p.say(line, whole) {
+			return
 		}
 	}
-	return line, false, nil
 }
 
 // say sends a line to the daemon that is there, or the next one. It returns false when there will be none.

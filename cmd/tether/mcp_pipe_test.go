@@ -1,9 +1,6 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"strings"
 	"testing"
 )
 
@@ -26,30 +23,6 @@ func TestPeekMCP(t *testing.T) {
 		if got := peekMCP([]byte(line + "\n")); got != want {
 			t.Errorf("%s: %+v, want %+v", line, got, want)
 		}
-	}
-}
-
-func TestReadMCPLine(t *testing.T) {
-	long := strings.Repeat("x", 3*maxMCPLine)
-	r := bufio.NewReaderSize(strings.NewReader("a\n\n"+long+"\nb"), 64<<10)
-	var all bytes.Buffer
-	var wholes []bool
-	for {
-		line, whole, err := readMCPLine(r)
-		all.Write(line)
-		wholes = append(wholes, whole)
-		if len(line) > maxMCPLine+64<<10 {
-			t.Fatalf("a piece of %d bytes", len(line))
-		}
-		if err != nil {
-			break
-		}
-	}
-	if all.String() != "a\n\n"+long+"\nb" {
-		t.Errorf("%d bytes of %d came through", all.Len(), len(long)+5)
-	}
-	if n := len(wholes); !wholes[0] || !wholes[1] || wholes[2] || !wholes[n-1] {
-		t.Errorf("whole: %v", wholes)
 	}
 }
 

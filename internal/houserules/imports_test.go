@@ -13,7 +13,7 @@ import (
 // element.
 const layers = `
 	# Vocabulary and pure parts: no I/O, nothing below them.
-	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, agent/ring, shellint, agent/lag;
+	NONE < internal/acpschema, internal/asciicast, internal/clip, internal/escape, internal/jsonspan, internal/lines, agent/ring, shellint, agent/lag;
 	internal/clip < jsonrpc/wsconn, agent/redact, agent/config, agent/command;
 	internal/jsonspan < ahp, jsonrpc;
 	jsonrpc < jsonrpc/wsconn;
@@ -43,10 +43,10 @@ const layers = `
 	problems < agenttools;
 	NONE < mcp/screen;
 	mcp/screen < agenttools;
-	agenttools < mcp;
+	agenttools, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
-	agent/ring, internal/escape, internal/jsonspan < agent/acp;
+	agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;
 	pairing, ahp/client < agent/device;
 	ahp/client, platform/secret < agent/toolcall;
 

@@ -1,4 +1,4 @@
-package acp_test
+package lines_test
 
 import (
 	"bytes"
@@ -10,25 +10,46 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tether/agent/acp"
+	"tether/internal/lines"
 )
+
+// piece is what a Reader hands out.
+type piece struct {
+	Data  string
+	Whole bool
+}
+
+// pieces reads everything there is, with lines of up to limit bytes in one piece.
+func pieces(r io.Reader, limit int) (all []piece, err error) {
+	l := lines.NewReader(r, limit)
+	for {
+		data, whole, err := l.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, piece{string(data), whole})
+	}
+}
 
 func TestLines(t *testing.T) {
 	long := strings.Repeat("x", 300_000)
 	for _, c := range []struct {
 		name, in string
 		limit    int
-		want     []acp.Piece
+		want     []piece
 	}{
 		{"nothing", "", 100, nil},
-		{"lines", "a\nb\r\n\nc\n", 100, []acp.Piece{{"a\n", true}, {"b\r\n", true}, {"\n", true}, {"c\n", true}}},
-		{"half a line at the end", "a\nb", 100, []acp.Piece{{"a\n", true}, {"b", true}}},
-		{"longer than a read", long + "\nb\n", 1 << 20, []acp.Piece{{long + "\n", true}, {"b\n", true}}},
+		{"lines", "a\nb\r\n\nc\n", 100, []piece{{"a\n", true}, {"b\r\n", true}, {"\n", true}, {"c\n", true}}},
+		{"half a line at the end", "a\nb", 100, []piece{{"a\n", true}, {"b", true}}},
+		{"longer than a read", long + "\nb\n", 1 << 20, []piece{{long + "\n", true}, {"b\n", true}}},
 	} {
 		for name, r := range map[string]io.Reader{
 			"at once": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in)), "with EOF": iotest.DataErrReader(strings.NewReader(c.in)),
 		} {
-			got, err := acp.Pieces(r, c.limit)
+			got, err := pieces(r, c.limit)
 			if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 				t.Errorf("%s, read %s: %v (-want +got):\n%.500s", c.name, name, err, diff)
 			}
@@ -40,7 +61,7 @@ func TestLines(t *testing.T) {
 // of it and after it.
 func TestLongLinesPassInPieces(t *testing.T) {
 	in := "short\n" + strings.Repeat("y", 1<<20) + "\nnext\n"
-	got, err := acp.Pieces(strings.NewReader(in), 128<<10)
+	got, err := pieces(strings.NewReader(in), 128<<10)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +79,11 @@ func TestLongLinesPassInPieces(t *testing.T) {
 
 func TestReadErrors(t *testing.T) {
 	broken := errors.New("broken")
-	got, err := acp.Pieces(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 100)
-	if diff := cmp.Diff([]acp.Piece{{"a\n", true}, {"b", true}}, got); diff != "" || !errors.Is(err, broken) {
+	got, err := pieces(io.MultiReader(strings.NewReader("a\nb"), iotest.ErrReader(broken)), 100)
+	if diff := cmp.Diff([]piece{{"a\n", true}, {"b", true}}, got); diff != "" || !errors.Is(err, broken) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	if _, err := acp.Pieces(emptyReader{}, 100); !errors.Is(err, io.ErrNoProgress) {
+	if _, err := pieces(emptyReader{}, 100); !errors.Is(err, io.ErrNoProgress) {
 		t.Errorf("a reader that gives nothing: %v", err)
 	}
 }
@@ -76,7 +97,7 @@ func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nb\n\nccc"), uint8(2), uint16(4))
 	f.Add([]byte(strings.Repeat("z", 1000)+"\n"), uint8(100), uint16(10))
 	f.Fuzz(func(t *testing.T, in []byte, chunk uint8, limit uint16) {
-		got, err := acp.Pieces(&chunks{bytes.NewReader(in), int(chunk) + 1}, int(limit)+1)
+		got, err := pieces(&chunks{bytes.NewReader(in), int(chunk) + 1}, int(limit)+1)
 		if err != nil {
 			t.Fatal(err)
 		}
