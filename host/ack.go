@@ -5,28 +5,29 @@ import (
 )
 
 const (
-	// promptAck is how much text is acknowledged at once, in bytes; less waits for ackDelay: the echo of a key has to reach its observers
-	// first, who may share this machine's processors with the owner. Owners send 2 KiB without asking.
+	// promptAck is the amount of text, in bytes, that is acknowledged at once. Less waits for ackDelay, so that the echo of a key reaches
+	// its observers first: they may share this machine's processors with the owner. Owners send 2 KiB without waiting for an
+	// acknowledgement.
 	promptAck = 1 << 10
 	ackDelay  = time.Millisecond
 )
 
-// ackState is what is owed to the owner of a terminal. Guarded by the host's mutex.
+// ackState says which acknowledgement the owner of a terminal is still to get. Guarded by the host's mutex.
 type ackState struct {
 	due   bool        // the terminal is in bound.acks
 	held  bool        // the owner waits for subscribers: no acknowledgement is sent
-	slow  int         // of a terminal that holds: how many subscribers hold it
-	timer *time.Timer // looks again at held after pacePeriod
+	slow  int         // the number of subscribers that hold up the child, where the terminal lets them
+	timer *time.Timer // checks held again after pacePeriod
 
-	owed  int64       // the position to acknowledge next: what came after the owner was held is not in it
-	told  int64       // the position in the last acknowledgement
-	late  bool        // delay runs
-	delay *time.Timer // ends late
+	owed  int64       // the position to acknowledge next, without text that came after the owner was held
+	told  int64       // the last position that was acknowledged
+	late  bool        // the delay timer runs
+	delay *time.Timer // fires after ackDelay and clears late
 
-	wait chan struct{} // server-executed terminals: closed when the subscribers have caught up, instead of an acknowledgement
+	wait chan struct{} // for server-executed terminals, in place of an acknowledgement: closed when the subscribers have caught up
 }
 
-// ackLocked owes the owner the present position, at once or when the subscribers that pace it have caught up.
+// ackLocked schedules an acknowledgement of the current position: now, or when the subscribers that pace the terminal have caught up.
 func (h *Host) ackLocked(t *terminal) {
 	switch {
 	case t.bound == nil || !t.creator.resume || t.ack.held:
@@ -39,7 +40,7 @@ func (h *Host) ackLocked(t *terminal) {
 	}
 }
 
-// ackLateLocked owes an acknowledgement after ackDelay, unless one goes before, or is held back by then.
+// ackLateLocked schedules an acknowledgement after ackDelay. Nothing is sent then if another one was sent before, or if the owner is held.
 func (h *Host) ackLateLocked(t *terminal) {
 	if t.ack.late {
 		return
@@ -59,7 +60,7 @@ func (h *Host) ackLateLocked(t *terminal) {
 	})
 }
 
-// releaseAckLocked lets a held owner go on.
+// releaseAckLocked ends the hold of an owner, which gets its acknowledgement.
 func (t *terminal) releaseAckLocked() {
 	if !t.ack.held {
 		return
@@ -74,7 +75,7 @@ func (t *terminal) releaseAckLocked() {
 	t.oweAckLocked()
 }
 
-// oweAckNowLocked owes an acknowledgement whether subscribers have caught up or not.
+// oweAckNowLocked schedules an acknowledgement even if subscribers have not caught up.
 func (t *terminal) oweAckNowLocked() {
 	t.releaseAckLocked()
 	t.watchedLocked()
@@ -83,7 +84,8 @@ func (t *terminal) oweAckNowLocked() {
 	}
 }
 
-// oweAckLocked lets the owner's writer send the position that t has now: one at a time, never a queue of them.
+// oweAckLocked tells the owner's writer to acknowledge the current position of t. There is at most one acknowledgement per terminal, never
+// a queue.
 func (t *terminal) oweAckLocked() {
 	t.ack.owed = t.applied
 	if c := t.bound; c != nil && !t.ack.due {
@@ -93,7 +95,7 @@ func (t *terminal) oweAckLocked() {
 	}
 }
 
-// nextAckLocked is the next acknowledgement for this connection, nil if it is owed none.
+// nextAckLocked returns the next acknowledgement to send on this connection, or nil.
 func (c *conn) nextAckLocked() []byte {
 	for len(c.acks) > 0 {
 		t := c.acks[0]

@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	runBytes     = 16 << 10 // bytes; small appends are gathered in runs of at most this size
-	shareBytes   = 1 << 10  // bytes; text at least this long is kept where it is instead of being copied
-	lineLookout  = 4 << 10  // bytes; how far a cut moves forward to begin at the start of a line
-	partOverhead = 64       // bytes; what a part counts beside its text, so that empty commands are bounded too
+	runBytes     = 16 << 10 // bytes; short appends are collected in runs of at most this size
+	shareBytes   = 1 << 10  // bytes; text of at least this length is referenced, not copied
+	lineLookout  = 4 << 10  // bytes; how far forward a cut looks for the start of a line
+	partOverhead = 64       // bytes that each part costs beside its text, so that empty commands are bounded too
 )
 
-// run is a piece of recorded text as it stands between the quotes of a JSON string: checked when it came in, never
-// decoded unless somebody must cut it, and written into snapshots as it is.
+// run is a piece of recorded text in the form that it has between the quotes of a JSON string. It is checked on arrival and written into
+// snapshots unchanged. It is decoded only to be cut.
 type run struct {
-	esc  []byte // immutable; only a run that owns its bytes grows, behind what others have seen of it
+	esc  []byte // existing bytes never change; a run that owns its bytes may grow at the end
 	size int    // length of the text in UTF-8 bytes
-	own  bool   // the bytes belong to this run alone; otherwise they lie in an envelope of the log
+	own  bool   // this run alone has the bytes; otherwise they are part of an envelope of the log
 }
 
-// part is one content part of a terminal: text that belongs to no command, or one command with its output.
+// part is one content part of a terminal: one command with its output, or text that belongs to no command.
 type part struct {
 	command *command // nil: unclassified
 	runs    []run
 	size    int // UTF-8 bytes of text
 }
 
-// command is what is known of one command beside its output. It is replaced, never changed, because views share it.
+// command describes one command, without its output. It is immutable, since views share it; changes replace it.
 type command struct {
-	n         int   // counted from 1 since the terminal's start
+	n         int   // number of the command, from 1 since the terminal's start
 	outer     int   // n of the command that ran when it started, 0 for none
-	marks     int64 // how many marks of the terminal came before its output
-	within    int64 // and up to its end
+	marks     int64 // number of marks of the terminal before its output
+	within    int64 // number of marks from there to the end of its output
 	id, line  string
 	timestamp int64 // Unix milliseconds, the owner's clock
 	complete  bool
@@ -52,7 +52,7 @@ func (c *command) meta() *ahp.CommandMeta {
 	return ahp.Unverified()
 }
 
-// cost is what p counts against the scrollback.
+// cost returns the bytes that p counts against the limit of the scrollback.
 func (p *part) cost() int {
 	if p.command == nil {
 		return p.size + partOverhead
@@ -60,21 +60,21 @@ func (p *part) cost() int {
 	return p.size + partOverhead + len(p.command.id) + len(p.command.line)
 }
 
-// content is the recorded text of one terminal, bounded by limit. The text beyond it is dropped from the front: whole
-// parts first, then the head of the first one up to the start of a line. Not safe for concurrent use.
+// content is the recorded text of one terminal, bounded by limit. Beyond that it drops the oldest text: first whole parts, then the head
+// of the first remaining part, up to the start of a line. Not safe for concurrent use.
 type content struct {
 	limit int // bytes of cost
 	parts []part
 	cost  int   // of all parts
-	over  int   // bytes by which the text of all parts is longer as it is kept, between quotes, than decoded
-	end   int64 // position after the last byte in the stream of all text ever appended; never reset
-	base  int64 // position at which the terminal was last cleared
+	over  int   // bytes by which the text of all parts is longer in its escaped form than decoded
+	end   int64 // position after the last byte, counted over all text ever appended; never reset
+	base  int64 // position of the last clear
 	count int   // commands ever started
 	open  int   // commands among parts that are not complete
 }
 
-// appendText adds text, given between the quotes of a JSON string and size bytes long when decoded. shared says that
-// esc will never change and may be kept. Empty text changes nothing.
+// appendText adds text in the escaped form of a JSON string; size is its length when decoded. shared says that esc will never change and
+// may be referenced. Empty text changes nothing.
 func (c *content) appendText(esc []byte, size int, shared bool) {
 	if size == 0 {
 		return
@@ -88,7 +88,7 @@ func (c *content) appendText(esc []byte, size int, shared bool) {
 	c.trim()
 }
 
-// openPart is the part that text goes into now: the tail, unless that is a finished command.
+// openPart returns the part to which text is appended: the last one, or a new one if that is a finished command.
 func (c *content) openPart() *part {
 	if n := len(c.parts); n > 0 {
 		if p := &c.parts[n-1]; p.command == nil || !p.command.complete {
@@ -119,7 +119,7 @@ func (p *part) appendRun(esc []byte, size int, shared bool) {
 	p.runs = append(p.runs, run{esc: bytes.Clone(esc), size: size, own: true})
 }
 
-// start opens a command part.
+// start adds a part for a command.
 func (c *content) start(cmd command) {
 	c.count++
 	cmd.n = c.count
@@ -131,7 +131,7 @@ func (c *content) start(cmd command) {
 	c.trim()
 }
 
-// finish completes every command part with that id. marks is how many marks the terminal has had.
+// finish completes all command parts with that id. marks is the number of marks so far.
 func (c *content) finish(id string, exitCode *int64, duration *float64, marks int64) {
 	for i := range c.parts {
 		if old := c.parts[i].command; old != nil && old.id == id {
@@ -157,12 +157,12 @@ func (c *content) running() *command {
 	}
 }
 
-// clear drops the recorded text; the position in the stream goes on.
+// clear drops the recorded text. Positions continue.
 func (c *content) clear() {
 	c.parts, c.cost, c.over, c.base, c.open = nil, 0, 0, c.end, 0
 }
 
-// trim brings the content back under its limit, with some room so that not every append has to cut.
+// trim drops text until the content is within its limit, and some more, so that not every append has to cut.
 func (c *content) trim() {
 	if c.cost <= c.limit {
 		return
@@ -170,7 +170,7 @@ func (c *content) trim() {
 	c.keep(c.limit - c.limit/8)
 }
 
-// keep drops from the front until about want bytes of cost are left.
+// keep drops the oldest text until the cost is about want.
 func (c *content) keep(want int) {
 	c.parts, c.cost = trimParts(c.parts, c.cost, want)
 	c.over, c.open = 0, 0
@@ -184,11 +184,11 @@ func (c *content) keep(want int) {
 	}
 }
 
-// held is how many bytes the content takes.
+// held returns the memory of the content, in bytes.
 func (c *content) held() int { return c.cost + c.over }
 
-// view is a copy of the content's headers, safe to read while the content goes on: whole, or its tail of about max
-// bytes from the start of a line. from is the stream position of its first byte.
+// view returns a copy of the parts that may be read while the content changes: all of them, or the last max bytes or so, from the start of
+// a line. from is the position of the first byte.
 func (c *content) view(max int) (parts []part, from int64) {
 	parts = make([]part, len(c.parts))
 	for i, p := range c.parts {
@@ -205,8 +205,8 @@ func (c *content) view(max int) (parts []part, from int64) {
 	return parts, from
 }
 
-// trimParts drops from the front of parts, which count cost together, until about want is left, and returns what is
-// left and its cost. The arguments are reused.
+// trimParts drops the oldest text of parts until their cost, which is given, is about want. It returns the remaining parts, which reuse
+// the slice, and their cost.
 func trimParts(parts []part, cost, want int) ([]part, int) {
 	drop := 0
 	for drop < len(parts) && cost-parts[drop].cost() >= want {
@@ -220,7 +220,7 @@ func trimParts(parts []part, cost, want int) ([]part, int) {
 	return parts, cost
 }
 
-// cutHead drops at least n bytes of text from the front of p, or all there is, and returns how many it dropped.
+// cutHead drops at least n bytes from the front of p, or all its text, and returns how many bytes it dropped.
 func (p *part) cutHead(n int) int {
 	dropped, whole := 0, 0
 	for whole < len(p.runs) && dropped+p.runs[whole].size <= n {
@@ -231,7 +231,7 @@ func (p *part) cutHead(n int) int {
 	if dropped < n && len(p.runs) > 0 {
 		r := &p.runs[0]
 		at, size := cutPoint(r.esc, n-dropped)
-		r.esc, r.size, r.own = bytes.Clone(r.esc[at:]), r.size-size, false // a slice of it would keep all of an envelope
+		r.esc, r.size, r.own = bytes.Clone(r.esc[at:]), r.size-size, false // a slice would keep the whole envelope in memory
 		dropped += size
 		if r.size == 0 {
 			p.runs = slices.Delete(p.runs, 0, 1)
@@ -241,8 +241,8 @@ func (p *part) cutHead(n int) int {
 	return dropped
 }
 
-// cutPoint finds where escaped text can be cut so that at least n bytes of it, decoded, are dropped: at the next start
-// of a line if one is near, else at the next rune. It returns the index in esc and the decoded bytes before it.
+// cutPoint returns where to cut escaped text so that at least n decoded bytes are dropped: at the next start of a line within lineLookout,
+// else at the next rune. at is the index in esc, size the number of decoded bytes before it.
 func cutPoint(esc []byte, n int) (at, size int) {
 	for at < len(esc) && size < n {
 		w, s := escapedRune(esc[at:])
@@ -259,8 +259,7 @@ func cutPoint(esc []byte, n int) (at, size int) {
 	return at, size
 }
 
-// escapedRune measures the first unit of checked escaped text: its width as it stands and its UTF-8 length decoded. A
-// raw byte counts as itself except that the bytes of one code point stay together.
+// escapedRune measures the first code point of valid escaped text: its width in the escaped form and its length in UTF-8 when decoded.
 func escapedRune(esc []byte) (width, size int) {
 	if esc[0] != '\\' {
 		width = 1
@@ -282,27 +281,27 @@ func escapedRune(esc []byte) (width, size int) {
 			return 12, 4
 		}
 	}
-	return 6, 3 // a lone surrogate decodes to U+FFFD, which is three bytes too
+	return 6, 3 // a lone surrogate decodes to U+FFFD, which also takes three bytes
 }
 
-// hex4 reads four hexadecimal digits that are known to be such.
+// hex4 reads four hexadecimal digits, which have been validated.
 func hex4(b []byte) uint64 {
 	v, _ := strconv.ParseUint(string(b), 16, 32)
 	return v
 }
 
-// joinable reports whether the escaped text may stand beside other text without changing its meaning: it neither begins
-// nor ends with half of a surrogate pair, which beside its other half would decode to one character instead of two U+FFFD.
+// joinable reports whether escaped text may be joined with other text without a change of meaning. Text that begins or ends with half of a
+// surrogate pair may not: joined with the other half it would decode to one character instead of two U+FFFD.
 func joinable(esc []byte) bool {
 	if len(esc) >= 6 && esc[0] == '\\' && esc[1] == 'u' && hex4(esc[2:6])>>10 == 0xDC00>>10 {
 		return false
 	}
 	end := esc[max(0, len(esc)-6):]
-	// The backslash may itself be escaped; then the text is needlessly taken for unsafe, which only costs a decoding.
+	// The backslash may itself be escaped. Then this is a false alarm, which costs one decoding.
 	return len(end) < 6 || end[0] != '\\' || end[1] != 'u' || hex4(end[2:6])>>10 != 0xD800>>10
 }
 
-// appendContent writes the parts as the JSON array of a terminal state's content.
+// appendContent appends the parts to b as JSON: the content array of a terminal state.
 func appendContent(dst []byte, parts []part) []byte {
 	dst = append(dst, '[')
 	for i := range parts {

@@ -8,9 +8,10 @@ import (
 	"tether/ahp"
 )
 
-// Who may dispatch what is decided here and nowhere else.
+// This file alone decides who may dispatch which action.
 
-// ownerActions are what the owner of a client-executed terminal may dispatch, and whether it still may after the exit.
+// ownerActions are the actions that the owner of a client-executed terminal may dispatch. The value says whether it may do so after the
+// exit, too.
 var ownerActions = map[string]bool{
 	ahp.ActionTerminalOutput:                    false,
 	ahp.ActionTerminalExited:                    false,
@@ -23,8 +24,8 @@ var ownerActions = map[string]bool{
 	ahp.ActionTerminalCwdChanged:                true,
 }
 
-// serverActions are what clients may dispatch for a server-executed terminal, and whether only the holder of the claim
-// may. AHP gives a claim rule for terminal/claimed alone; typing into somebody else's terminal is refused as well.
+// serverActions are the actions that clients may dispatch for a server-executed terminal. The value says whether only the holder of the
+// claim may. AHP states a claim rule for terminal/claimed alone; this host also refuses input from clients that do not hold the claim.
 var serverActions = map[string]bool{
 	ahp.ActionTerminalInput:        true,
 	ahp.ActionTerminalClaimed:      true,
@@ -33,7 +34,7 @@ var serverActions = map[string]bool{
 	ahp.ActionTerminalCleared:      false,
 }
 
-// forbidsLocked is why the client of c may not dispatch an action of this kind for t; "" if it may.
+// forbidsLocked returns the reason why the client of c may not dispatch an action of this kind for t, or "" if it may.
 func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case c.closing:
@@ -72,7 +73,7 @@ func (c *conn) ownerForbidsLocked(t *terminal, kind string) string {
 	return ""
 }
 
-// dispatch takes a dispatchAction. There is no answer to one that cannot be read.
+// dispatch handles a dispatchAction notification. One that cannot be decoded is dropped without an answer.
 func (c *conn) dispatch(params []byte) {
 	d := &c.dispatched
 	err := d.Decode(params)
@@ -91,7 +92,7 @@ func (c *conn) dispatch(params []byte) {
 	}
 }
 
-// refuseInvalid refuses an action without the text that it needs.
+// refuseInvalid refuses an action that lacks its text.
 func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -99,7 +100,7 @@ func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 	if reason == "" {
 		reason = err.Error()
 	}
-	d.Data = []byte(`""`) // repeated like that it can be read
+	d.Data = []byte(`""`) // so that the echo is a valid action
 	c.refuseLocked(d, reason)
 }
 
@@ -119,7 +120,7 @@ func (c *conn) dispatchRoot(d *ahp.Dispatch) {
 	}
 }
 
-// act takes every other action on a terminal.
+// act handles all other actions on a terminal.
 func (c *conn) act(d *ahp.Dispatch) {
 	h := c.h
 	a, err := decodeAction(d)
@@ -148,8 +149,8 @@ func (c *conn) act(d *ahp.Dispatch) {
 	}
 }
 
-// decodeAction decodes and checks the action. That of the root's is left as it is: clients may not dispatch it on another channel, and
-// decoded its list of terminals could take much more memory than any other message.
+// decodeAction decodes and checks the action. Actions of the root are not decoded: clients may not dispatch them on other channels, and
+// their list of terminals could take far more memory when decoded than any other message.
 func decodeAction(d *ahp.Dispatch) (ahp.Action, error) {
 	if strings.HasPrefix(d.Kind, "root/") {
 		return ahp.UnknownAction{Kind: d.Kind}, nil
@@ -161,7 +162,7 @@ func decodeAction(d *ahp.Dispatch) (ahp.Action, error) {
 	return a, err
 }
 
-// origin names d in the envelope that answers it.
+// origin identifies d in the envelope that answers it.
 func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 	if !d.HasClientSeq {
 		return nil
@@ -169,8 +170,8 @@ func (c *conn) origin(d *ahp.Dispatch) *ahp.Origin {
 	return &ahp.Origin{ClientID: c.client.id, ClientSeq: d.ClientSeq}
 }
 
-// refuseLocked answers d with an envelope that carries the reason: to all subscribers, as AHP has it, and to the sender in
-// any case.
+// refuseLocked answers d with an envelope that carries the reason. All subscribers get it, as AHP requires, and the sender gets it even if
+// it has not subscribed.
 func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	if ahp.CheckURI(d.Channel) != nil || !c.echoes.Allow() {
 		c.unanswered++
@@ -194,7 +195,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	}
 }
 
-// channelLocked is the channel with that URI, or nil.
+// channelLocked returns the channel with that URI, or nil.
 func (h *Host) channelLocked(uri string) *channel {
 	if uri == ahp.RootURI {
 		return h.root
@@ -208,7 +209,7 @@ func (h *Host) channelLocked(uri string) *channel {
 	return nil
 }
 
-// visibleLocked is the channel with that URI if the connection may know of it, or nil.
+// visibleLocked returns the channel with that URI, or nil if there is none that this connection may see.
 func (c *conn) visibleLocked(uri string) *channel {
 	ch := c.h.channelLocked(uri)
 	if ch == nil || ch.term != nil && !c.seesLocked(ch.term) || ch.session != nil && !c.seesChannelLocked(ch) {
@@ -217,14 +218,13 @@ func (c *conn) visibleLocked(uri string) *channel {
 	return ch
 }
 
-// Bounds of the refusals and other echoes without effect that one connection can have broadcast: each costs every subscriber of the
-// channel.
+// A rate limit, per connection, of refusals and other broadcasts that change nothing: each one costs every subscriber of the channel.
 const (
 	echoBurst = 64 // envelopes
 	echoRate  = 16 // envelopes per second
 )
 
-// printable is a without control characters in what is shown in lists.
+// printable returns a without control characters in the texts that lists show.
 func printable(a ahp.Action) ahp.Action {
 	if t, ok := a.(ahp.TerminalTitleChanged); ok {
 		t.Title = cleanTitle(t.Title)

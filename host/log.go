@@ -2,18 +2,18 @@ package host
 
 import "sort"
 
-// entry is one encoded envelope of a channel. It is immutable: any number of connections send the same bytes.
+// entry is one encoded envelope of a channel. It is immutable, and all connections send the same bytes.
 type entry struct {
 	seq   int64
 	msg   []byte  // the whole notification, ready for the wire
-	old   []byte  // the same for clients up to 0.8 where they take it otherwise; nil = msg
-	pos   int64   // stream position of the terminal's text after it
-	from  *client // set on text that its owner sent: the owner does not get it back
-	only  *client // set on what of a session is between the host and this client: nobody else gets it but who may see all
+	old   []byte  // the encoding for clients up to 0.8 where that differs; nil means msg
+	pos   int64   // position in the terminal's text after this entry
+	from  *client // the owner that sent this text, and does not get it back; nil for other entries
+	only  *client // the one client of a session that gets this entry, beside those that may see everything; nil means all
 	start int64   // bytes of all entries of this log before it; set by add
 }
 
-// to is the notification as a client takes it.
+// to returns the notification in the encoding that a client understands.
 func (e *entry) to(c *client) []byte {
 	if e.old != nil && c.old() {
 		return e.old
@@ -21,19 +21,19 @@ func (e *entry) to(c *client) []byte {
 	return e.msg
 }
 
-// chanLog keeps the newest envelopes of one channel, bounded in bytes and in number. Subscribers are cursors into it:
-// an index counts entries from the channel's start and never goes back. Guarded by the host's mutex.
+// chanLog keeps the newest envelopes of one channel, bounded in bytes and in number. Subscribers are cursors into it. An index counts
+// entries since the channel was created, and only grows. Guarded by the host's mutex.
 type chanLog struct {
 	maxBytes, maxCount int
 
 	ring  []entry // length is a power of two, or 0
 	first int64   // index of the oldest entry kept
-	next  int64   // index of the entry to come
+	next  int64   // index that the next entry will get
 	total int64   // bytes of all entries ever added
-	lost  int64   // serverSeq up to which envelopes may be missing here: of the newest dropped, or of the creation
+	lost  int64   // all envelopes after this serverSeq are here: that of the newest dropped one, or of the creation
 }
 
-// add appends e and drops from the front what no longer fits.
+// add appends e and drops the oldest entries that no longer fit.
 func (l *chanLog) add(e entry) {
 	e.start = l.total
 	l.total += int64(len(e.msg))
@@ -54,7 +54,7 @@ func (l *chanLog) dropFirst() {
 	l.first++
 }
 
-// resize gives the ring another size, a power of two with room for what is kept.
+// resize changes the capacity of the ring to size: a power of two with room for all entries that are kept.
 func (l *chanLog) resize(size int) {
 	ring := make([]entry, size)
 	for i := l.first; i < l.next; i++ {
@@ -68,7 +68,7 @@ func (l *chanLog) slot(i int64) *entry { return &l.ring[int(i)&(len(l.ring)-1)] 
 // at returns the entry with index i, which must be in [first, next).
 func (l *chanLog) at(i int64) *entry { return l.slot(i) }
 
-// behind is how many bytes a cursor at index i has still to deliver.
+// behind returns the number of bytes that a cursor at index i has not delivered yet.
 func (l *chanLog) behind(i int64) int64 {
 	if i = max(i, l.first); i >= l.next {
 		return 0
@@ -76,14 +76,13 @@ func (l *chanLog) behind(i int64) int64 {
 	return l.total - l.slot(i).start
 }
 
-// after is the index of the first kept entry whose serverSeq is greater than seq. whole says whether nothing after seq
-// has been dropped.
+// after returns the index of the first kept entry whose serverSeq is greater than seq. whole says that no entry after seq was dropped.
 func (l *chanLog) after(seq int64) (i int64, whole bool) {
 	n := sort.Search(int(l.next-l.first), func(i int) bool { return l.slot(l.first+int64(i)).seq > seq })
 	return l.first + int64(n), seq >= l.lost
 }
 
-// channel is the root, one terminal, a session or its chat: a log of envelopes and who subscribes to it. Guarded by the host's mutex.
+// channel is the root, one terminal, a session or its chat. It has a log of envelopes and its subscribers. Guarded by the host's mutex.
 type channel struct {
 	host *Host // set once
 	uri  string
@@ -92,14 +91,14 @@ type channel struct {
 	subs []*subscription
 
 	session *Session // nil for the others
-	ended   bool     // nothing will be added; subscriptions end when they have delivered what there is
+	ended   bool     // no entry will be added; a subscription ends when it has delivered the rest
 }
 
 func (h *Host) newChannel(uri string) *channel {
 	return &channel{host: h, uri: uri, log: chanLog{maxBytes: h.opts.LogBytes, maxCount: h.opts.LogCount, lost: h.seq}}
 }
 
-// addLocked logs an envelope and lets the subscribers know.
+// addLocked appends an envelope to the log and wakes the subscribers.
 func (ch *channel) addLocked(e entry) {
 	ch.log.add(e)
 	if t := ch.term; t != nil {
@@ -114,7 +113,7 @@ func (ch *channel) addLocked(e entry) {
 	}
 }
 
-// endLocked says that nothing more will come.
+// endLocked ends the channel: no entry will be added.
 func (ch *channel) endLocked() {
 	ch.ended = true
 	if ch.term != nil {

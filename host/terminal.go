@@ -7,7 +7,7 @@ import (
 	"tether/ahp"
 )
 
-// terminal is one terminal and the channel it is shown on. Guarded by the host's mutex.
+// terminal is one terminal and its channel. Guarded by the host's mutex.
 //
 //	client-executed:  served (bound) ⇄ orphaned (the owner is away, grace runs) → removed
 //	server-executed:  running → exited → removed, by disposal
@@ -20,32 +20,32 @@ type terminal struct {
 	// Client-executed terminals.
 	bound   *conn       // the connection through which the owner serves it; nil while orphaned
 	grace   *time.Timer // ends the orphan; nil when none runs
-	applied int64       // position in the owner's stream up to which the host has its text, in UTF-8 bytes
+	applied int64       // bytes of the owner's text, in UTF-8, that the host has
 	ack     ackState
 	strip   *stripper // nil while the owner's text cannot be within a mark
-	holds   bool      // the child waits for slow readers, so the slowest subscriber paces it
+	holds   bool      // the child waits for slow readers: the slowest subscriber determines its pace
 	watch   watchState
 
-	unwatched time.Time // when who watches last changed by an agent, or by the end of a subscription
+	unwatched time.Time // when an agent began or ended watching, or a subscription ended, most recently
 
 	proc ServerProcess // of a server-executed terminal, once started
 
 	// For readers.
 	id              string // see idOf; never changes
-	name            string // that it was announced with
+	name            string // with which it was announced
 	created, exited time.Time
 	marks           marks
-	moved           chan struct{} // closed when something was added; nil when nobody waits
-	agents          int           // that wait for that, or follow it as a resource
+	moved           chan struct{} // closed when text or a mark is added; nil when nobody waits
+	agents          int           // number of agents that wait for output or have subscribed to the terminal as a resource
 
-	// For pages: when what they list last changed, and as of when it is encoded.
+	// For web pages: when the listed data last changed, and which state is encoded.
 	rowVersion, rowEncoded int64
 	row                    []byte
 
-	weight int64 // what it takes of the host's memory; see recordLocked
+	weight int64 // its share of the host's memory; see recordLocked
 }
 
-// remote reports whether the pty is at the client.
+// remote reports whether the pty is on the client's machine.
 func (t *terminal) remote() bool { return t.state.ExecutionTarget == ahp.TargetClient }
 
 // ownedBy reports whether c speaks for the owner of the client-executed terminal t.
@@ -53,7 +53,7 @@ func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.cr
 
 // addTerminalLocked puts a new terminal into the catalogue.
 func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState) *terminal {
-	h.nextSeqLocked() // so that no snapshot of an earlier terminal with this URI passes for one of this
+	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now()}
 	t.channel.term = t
@@ -66,7 +66,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	return t
 }
 
-// removeLocked takes t out of the catalogue. What its subscribers have not been sent yet still reaches them.
+// removeLocked removes t from the catalogue. Its subscribers still get everything that is in its log.
 func (h *Host) removeLocked(t *terminal) {
 	if t.ended {
 		return
@@ -93,10 +93,11 @@ func (t *terminal) stopTimersLocked() {
 	t.grace = nil
 }
 
-// noCode is the exit code for clients up to 0.8 where none is known: without one a terminal looks to them as if it ran. It never changes.
+// noCode is the exit code that clients up to 0.8 get if none is known: without a code they take the terminal for a running one. It is
+// never modified.
 var noCode int64 = -1
 
-// applyLocked changes t by an action that carries no text of the terminal and tells the subscribers.
+// applyLocked applies an action without terminal text to t and broadcasts it to the subscribers.
 func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	if _, ok := a.(ahp.TerminalExited); ok {
 		h.endStripLocked(t)
@@ -130,28 +131,28 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	t.state.Content = nil
 }
 
-// exitLocked ends t with a code of the host's making, unless it has exited.
+// exitLocked records the exit of t with a code that the host chooses, unless t has exited.
 func (h *Host) exitLocked(t *terminal, code int64) {
 	if !t.state.Lifecycle.Exited() {
 		h.applyLocked(t, ahp.TerminalExited{ExitCode: &code}, nil)
 	}
 }
 
-// bindLocked makes c the connection through which the owner serves t.
+// bindLocked makes c the connection on which the owner serves t.
 func (t *terminal) bindLocked(c *conn) {
 	if t.grace != nil {
 		t.grace.Stop()
 		t.grace = nil
 	}
 	if t.bound != c {
-		t.ack.due = false // what a connection before was still owed is owed no more
+		t.ack.due = false // the former connection gets no acknowledgement any more
 		c.h.rowChangedLocked(t)
 	}
 	t.bound = c
 }
 
-// orphanLocked is called when the connection that served t is gone. The terminal of an owner that negotiated resume waits
-// for it; any other has exited.
+// orphanLocked handles the end of the connection that served t. If the owner negotiated resume, the terminal waits for it; otherwise it
+// counts as exited.
 func (h *Host) orphanLocked(t *terminal) {
 	t.bound = nil
 	h.rowChangedLocked(t)
@@ -173,17 +174,17 @@ func (h *Host) orphanLocked(t *terminal) {
 	t.grace = timer
 }
 
-// abandonLocked ends and removes a terminal whose owner is gone.
+// abandonLocked ends and removes a terminal whose owner did not come back.
 func (h *Host) abandonLocked(t *terminal) {
 	h.exitLocked(t, -1)
 	h.removeLocked(t)
 }
 
-// maxPast bounds how long ago an owner may say that its terminal was started or has ended.
+// maxPast is the greatest age of a start or exit time that an owner may report.
 const maxPast = 366 * 24 * time.Hour
 
-// plausible is the time that an owner says, if it may be true: not before earliest, not in the future, and no longer ago than
-// maxPast. Otherwise its clock is wrong, or it says nothing, and the time is now.
+// plausible returns the time that an owner reports if it is not before earliest, not in the future and not older than maxPast. Otherwise,
+// and without a report, it returns the current time: the owner's clock is wrong.
 func plausible(said, earliest time.Time) time.Time {
 	now := time.Now()
 	if said.After(now) || said.Before(earliest) || now.Sub(said) > maxPast {
@@ -192,7 +193,7 @@ func plausible(said, earliest time.Time) time.Time {
 	return said
 }
 
-// timed is an action of a terminal's owner with a time that is plausible, and without anything else in _meta.
+// timed returns an owner's action with a plausible time, and with nothing else in _meta.
 func (t *terminal) timed(a ahp.Action) ahp.Action {
 	if x, ok := a.(ahp.TerminalExited); ok {
 		x.Meta = ahp.AddTime(nil, ahp.ExitedKey, plausible(ahp.FindTime(x.Meta, ahp.ExitedKey), t.created))

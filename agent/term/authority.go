@@ -5,40 +5,37 @@ import (
 	"strings"
 )
 
-// Role is the kind of principal behind a request.
+// Role is the kind of a principal.
 type Role uint8
 
-// The roles, each with rows of its own in rights.
+// The roles. Each has its own rows in the table rights.
 const (
 	RoleUser  Role = iota + 1 // the person at this machine
-	RoleAgent                 // an agent, told apart by its principal; see AgentAt for those of a host
-	RoleHost                  // a paired agent host and everyone who observes there
+	RoleAgent                 // an agent, known by its name; see AgentAt for agents at a host
+	RoleHost                  // a paired host, and everybody who observes there
 )
 
-// Actor is who comes through a door.
+// Actor is the principal of a request: who came through a door.
 type Actor struct {
 	Role Role
-	// Name tells principals of one role apart: the agent's principal or the
-	// host's name. It is empty for the local user.
+	// Name identifies one agent or one host. It is empty for the local user.
 	Name string
 }
 
 // User is the local user.
 var User = Actor{Role: RoleUser}
 
-// Host is the actor for everything that comes from the host called name.
+// Host is the actor of all requests from the host with that name.
 func Host(name string) Actor { return Actor{Role: RoleHost, Name: name} }
 
-// Agent is the actor for the local agent authenticated as principal.
+// Agent is the actor of the local agent with that name.
 func Agent(principal string) Actor { return Actor{Role: RoleAgent, Name: principal} }
 
-// AgentAt is the actor for an agent that works in a session of the host called
-// host and calls this machine's tools. What is not lent to that host does not
-// exist for it, not even what it has started itself. The slash in its name
-// keeps it apart from all local agents.
+// AgentAt is the actor of an agent in a session of a host that calls this machine's tools. It sees only terminals that are lent to that
+// host, even of those that it has started. The slash in its name makes it different from all local agents.
 func AgentAt(host, session string) Actor { return Agent(host + "/" + session) }
 
-// At is the host where an agent works, "" for all that are here.
+// At returns the host at which the agent works, or "" for actors on this machine.
 func (a Actor) At() string {
 	host, _, ok := strings.Cut(a.Name, "/")
 	if a.Role != RoleAgent || !ok {
@@ -47,7 +44,7 @@ func (a Actor) At() string {
 	return host
 }
 
-// away is the host through which the actor sees what it sees, "" if it is here.
+// away returns the host through which the actor sees terminals, or "" for actors on this machine.
 func (a Actor) away() string {
 	if a.Role == RoleHost {
 		return a.Name
@@ -67,7 +64,7 @@ func (a Actor) String() string {
 	return "nobody"
 }
 
-// Op is something an actor may want to do with a terminal.
+// Op is an operation on a terminal.
 type Op uint8
 
 // The operations that the table knows.
@@ -87,19 +84,19 @@ var opNames = [...]string{OpSee: "see", OpRead: "read", OpType: "type into", OpR
 
 func (o Op) String() string { return opNames[o] }
 
-// relation is what an actor is to a terminal; each has one row in the table.
+// relation says how an actor is related to a terminal. Each has one row in the table rights.
 type relation uint8
 
 const (
-	stranger       relation = iota // sees nothing: another agent's, a private or unlent one
-	localUser                      // the person, whosever the terminal is
+	stranger       relation = iota // sees nothing: the terminal is another agent's, private or not lent
+	localUser                      // the person, with any terminal
 	ownBackground                  // an agent and its own terminal, not promoted
 	personsForeign                 // an agent and a terminal of the person's
 	ownAway                        // an agent at a host and its own terminal, lent there
 	lentHost                       // a host and a terminal lent to it
 )
 
-// rights is the one table of who may do what. It has no row for a stranger.
+// rights says who may do what. It is the only such table, and has no row for strangers.
 var rights = map[relation][]Op{
 	localUser:      {OpSee, OpRead, OpType, OpResize, OpPromote, OpKill, OpLend},
 	ownBackground:  {OpSee, OpRead, OpType, OpPromote, OpKill},
@@ -126,8 +123,8 @@ func relate(a Actor, t Info) relation {
 	return stranger
 }
 
-// A DeniedError says that the actor sees the terminal but may not do what it
-// asked. What an actor may not even see is answered with ErrNotFound.
+// DeniedError says that the actor may see the terminal but not perform the operation. If the actor may not see it either, the error is
+// ErrNotFound.
 type DeniedError struct {
 	Actor Actor
 	Op    Op
@@ -138,8 +135,7 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("%s may not %s terminal %s", e.Actor, e.Op, e.ID)
 }
 
-// Allow decides whether a may do op with the terminal described by t: nil,
-// ErrNotFound or a *DeniedError.
+// Allow returns nil if a may perform op on the terminal that t describes, else ErrNotFound or a *DeniedError.
 func Allow(a Actor, op Op, t Info) error {
 	allowed := rights[relate(a, t)]
 	sees := false

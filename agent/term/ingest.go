@@ -9,17 +9,15 @@ import (
 	"tether/shellint"
 )
 
-// intake is what reads the child's output. It belongs to the pump, and to run
-// after it, and needs no lock.
+// intake is the state of reading the child's output. The pump owns it, and after the pump's end run does, so it needs no lock.
 type intake struct {
 	scanner  *shellint.Scanner
-	result   shellint.Result // of the newest scan
-	appended bool            // what is being read is in the log
-	moved    int             // bytes since the last look
+	result   shellint.Result // of the last scan
+	appended bool            // the bytes of the current read are in the log
+	moved    int             // bytes since look was started last
 }
 
-// uncertain reports whether the newest scan began a command that the tracker
-// does not dare to announce.
+// uncertain reports whether the last scan saw the output of a command begin that the tracker did not announce, since it is not sure of it.
 func (in *intake) uncertain(events []shellint.CommandEvent) bool {
 	for _, e := range events {
 		if e.Kind == shellint.CommandOpened {
@@ -34,7 +32,7 @@ func (in *intake) uncertain(events []shellint.CommandEvent) bool {
 	return false
 }
 
-// ingest records p, which the child has just written. Only take calls it.
+// ingest records p, new output of the child. Only take calls it.
 func (t *Terminal) ingest(p []byte) {
 	t.intake.scanner.Scan(p, &t.intake.result)
 	if t.record(p, time.Now()) {
@@ -42,7 +40,7 @@ func (t *Terminal) ingest(p []byte) {
 	}
 }
 
-// record appends p, as the scanner has read it, and reports whether the pool keeps too much.
+// record appends p with the result of the scan. It reports whether the pool exceeds its memory bound.
 func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,7 +56,7 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	return t.chargeLocked()
 }
 
-// endOutput records that nothing follows: what was held back is decided.
+// endOutput records the end of output. Bytes that the scanner held back are decided now.
 func (t *Terminal) endOutput() {
 	t.intake.scanner.Close(&t.intake.result)
 	t.mu.Lock()
@@ -66,8 +64,7 @@ func (t *Terminal) endOutput() {
 	t.recordLocked(time.Now(), true)
 }
 
-// recordLocked turns what the scanner found in the newest bytes into cuts and
-// marks, moves the frontiers and wakes the readers.
+// recordLocked turns the scanner's findings into cuts and marks, advances the frontiers and wakes the readers.
 func (t *Terminal) recordLocked(now time.Time, final bool) {
 	t.stream.decide(&t.intake.result, t.origin.clipboard, final)
 	events := t.commands.tracker.Feed(&t.intake.result)
@@ -81,8 +78,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	t.wakeLocked()
 }
 
-// putScannedLocked appends the marks of the newest scan in stream order:
-// command events and reports are two ascending lists.
+// putScannedLocked appends the marks of the last scan in stream order. It merges two ascending lists: command events and reports.
 func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Time) {
 	if !t.commands.detected && t.commands.tracker.Detected() && len(t.intake.result.Marks) > 0 {
 		t.putMarkLocked(Mark{Kind: MarkDetection, Off: t.intake.result.Marks[0].Off})
@@ -100,7 +96,7 @@ func (t *Terminal) putScannedLocked(events []shellint.CommandEvent, now time.Tim
 	t.putCommandsLocked(events, now)
 }
 
-// putReportLocked records a title or a trusted directory of this machine.
+// putReportLocked records a title, or a directory that the shell reports in a trusted way and that is on this machine.
 func (t *Terminal) putReportLocked(m *shellint.Mark) {
 	switch m.Kind {
 	case shellint.KindTitle:
@@ -108,7 +104,7 @@ func (t *Terminal) putReportLocked(m *shellint.Mark) {
 			t.putMarkLocked(Mark{Kind: MarkTitle, Off: m.Off, Text: title})
 		}
 	case shellint.KindCwd:
-		// One that is cut, or has bytes that no text has, still is where it begins: a rule may forbid to lend there.
+		// A directory that is cut off or has bytes that are not text still lies in its first part, and a rule may forbid lending there.
 		dir := clip.Text(strings.ToValidUTF8(m.Text, "\uFFFD"), maxCwd)
 		if m.Trusted && dir != "" && t.pool.opts.localHost(m.Host) && dir != t.display.cwd {
 			t.putMarkLocked(Mark{Kind: MarkCwd, Off: m.Off, Text: dir})

@@ -5,25 +5,21 @@ import (
 	"time"
 )
 
-// maxInput bounds the input that waits for a child which does not read, in
-// bytes: a large paste.
+// maxInput bounds the queued input of a child that does not read, in bytes: a large paste.
 const maxInput = 1 << 20
 
-// inputQueue is what was typed and not yet written to the pty. Its own queue,
-// and a goroutine that exists only while the child does not take it, keep input
-// from ever waiting for output or the other way round. Guarded by the terminal's
-// mutex.
+// inputQueue is the input that is not written to the pty yet. It has a goroutine, which exists only while the child does not take the
+// input, so that input never waits for output or the other way round. Guarded by the terminal's mutex.
 type inputQueue struct {
 	waiting []byte
-	typing  bool          // writeInput runs
-	closed  bool          // the pty takes no more
-	space   chan struct{} // closed when the queue was emptied; made by who waits
+	typing  bool          // writeInput is running
+	closed  bool          // the pty takes no more input
+	space   chan struct{} // closed when the queue is emptied; a writer that waits makes it
 }
 
-// write queues p, typed by a, for the child and returns when it is queued, which
-// may wait while maxInput bytes are queued already. It returns ErrExited when the
-// child is gone; what was queued then is dropped. A promotion meanwhile ends it:
-// what an agent has not queued by then is not typed into what is the person's.
+// write queues p, which a types, and returns when all of it is queued. It blocks while maxInput bytes are queued. It returns ErrExited if
+// the child is gone, and queued input is dropped then. If the terminal is promoted meanwhile, write of an agent ends: the rest is not
+// typed into a terminal that is the person's now.
 func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 	for len(p) > 0 {
 		t.mu.Lock()
@@ -41,7 +37,7 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		now := time.Now()
 		t.activity.typed = now
 		t.pool.typed.Store(&now)
-		t.readers.makeRoom() // who types does not wait for slow readers
+		t.readers.makeRoom() // input does not wait for slow readers
 		t.paceLocked()
 		t.commands.tracker.Input(p[:n])
 		p = p[n:]
@@ -73,9 +69,8 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 	return nil
 }
 
-// typeNow writes what the child has room for, which is nearly always
-// everything that is queued, and leaves the rest to writeInput. A goroutine that is
-// started for a key costs its echo more time than the write does.
+// typeNow writes as much as the child takes at once, nearly always everything, and leaves the rest to writeInput. It runs in the caller's
+// goroutine: starting another one would delay the echo by more than the write takes.
 func (t *Terminal) typeNow() {
 	w, ok := t.pty.(interface{ TryWrite(p []byte) (int, error) })
 	if !ok {
@@ -101,7 +96,7 @@ func (t *Terminal) typeNow() {
 	}
 }
 
-// writeInput writes what is queued and ends when there is nothing left.
+// writeInput writes the queue and ends when that is empty.
 func (t *Terminal) writeInput() {
 	for {
 		t.mu.Lock()
@@ -123,7 +118,7 @@ func (t *Terminal) writeInput() {
 	}
 }
 
-// empty takes what is queued out and lets whoever waits for that go on.
+// empty takes everything out of the queue and wakes writers that wait for room.
 func (q *inputQueue) empty() {
 	q.waiting = nil
 	if q.space != nil {

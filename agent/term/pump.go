@@ -7,16 +7,14 @@ import (
 	"tether/shellint"
 )
 
-// drain bounds, after the leader's end. Output of background processes that
-// keep the pty open must not keep the terminal alive for ever.
+// Bounds of drain, after the end of the child. Background processes that keep the pty open must not keep the terminal alive forever.
 const (
-	drainQuiet = 250 * time.Millisecond // end after this long without a byte
-	drainMax   = 5 * time.Second        // end in any case, but see drain
+	drainQuiet = 250 * time.Millisecond // drain ends after this long without output
+	drainMax   = 5 * time.Second        // drain ends after this long in any case; but see there
 )
 
-// run waits for the child and its last output, then reports the exit once. It
-// returns false, and has reported nothing, when the child runs on out of the
-// pool's hands.
+// run waits for the child and its last output, then reports the exit, once. It returns false, without a report, if the child runs on
+// without the pool.
 func (t *Terminal) run() bool {
 	if t.holder != nil {
 		if d, ok := t.holder.(interface {
@@ -70,10 +68,8 @@ func (t *Terminal) run() bool {
 	return true
 }
 
-// drain returns at the end of output, or when the pty has been quiet for a
-// while although somebody still holds it open. While a reader holds the pump,
-// what the child wrote last is still in the pty; so that gets its stall time,
-// once.
+// drain returns at the end of output, or when the pty was quiet for a while although a process keeps it open. While a reader holds up the
+// pump, the child's last output is still in the pty; so the reader gets its stall time here, once.
 func (t *Terminal) drain() {
 	limit := time.NewTimer(drainMax)
 	defer limit.Stop()
@@ -97,11 +93,11 @@ func (t *Terminal) drain() {
 	}
 }
 
-// readBuffers are shared by all pumps and taken only when there is something
-// to read. A Linux pty gives at most 4,095 bytes a read, a holder more.
+// readBuffers are shared by all pumps. A pump takes one only when there is output to read. A Linux pty returns at most 4,095 bytes per
+// read, a holder more.
 var readBuffers = sync.Pool{New: func() any { return new([32 << 10]byte) }}
 
-// pump moves output from the pty into the log until its end.
+// pump moves output from the pty into the log until the output ends.
 func (t *Terminal) pump() {
 	defer close(t.life.pumped)
 	for {
@@ -125,9 +121,8 @@ func (t *Terminal) pump() {
 	}
 }
 
-// takeNow moves p into the log in place of the pump, which waits for output
-// meanwhile. It reports false, and does nothing, if the child is to wait for
-// readers first: that is the pump's.
+// takeNow appends p to the log in place of the pump, which is waiting for output. It returns false, without effect, if the child must wait
+// for readers first: only the pump waits.
 func (t *Terminal) takeNow(p []byte) bool {
 	if t.blocked(len(p)) {
 		return false
@@ -140,29 +135,24 @@ func (t *Terminal) takeNow(p []byte) bool {
 	return true
 }
 
-// reading reports whether the pump waits for the child, and how long ago the
-// last byte came.
+// reading reports whether the pump waits for output, and how long ago the last byte came.
 func (t *Terminal) reading() (bool, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.activity.inRead, time.Since(t.activity.printed)
 }
 
-// lookBytes is how much a pump moves before it makes the scheduler look for
-// others that are ready, in bytes: 0.3 ms of a fast child.
+// lookBytes is the number of bytes after which a pump has the scheduler look for other goroutines that are ready: 0.3 ms of a fast child.
 const lookBytes = 16 << 10
 
-// look does nothing but be started. Go 1.26 looks for ready descriptors when
-// a goroutine waits and none else can run, and otherwise only every 10 ms
-// (sysmon). A pump that always finds output never waits, and may run on the
-// very thread that did the looking while the others sleep: then input, the
-// output of other terminals and acknowledgements stay unseen that long.
-// Starting a goroutine wakes a thread, which looks when it has run that. With
-// it the 99th percentile of an echo beside a flood is 3 ms, without 13. See
+// look is empty: starting it as a goroutine is the point. Go 1.26 polls the network when a goroutine blocks and no other can run, and
+// otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may occupy the very thread that would poll while
+// the others sleep. Input, acknowledgements and the output of other terminals then wait for 10 ms. Starting a goroutine wakes a thread,
+// which polls after it has run that. The 99th percentile of an echo beside a flood is 3 ms with it and 13 ms without. See
 // https://github.com/golang/go/pull/51651.
 func look() {}
 
-// lookAround starts look each time lookBytes were moved.
+// lookAround starts look after every lookBytes bytes.
 func (t *Terminal) lookAround(n int) {
 	if t.intake.moved += n; t.intake.moved >= lookBytes {
 		t.intake.moved = 0
