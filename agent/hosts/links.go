@@ -25,13 +25,13 @@ type links struct {
 	settings config.Uplink
 	log      *zerolog.Logger
 	watch    func(context.Context, func(roam.Change)) error // roam.Watch
-	desk     func(host) *toolcall.Desk                      // set before the first start
-	up       func(name string, more int)                    // hears that a host has let us in, and how often more since it heard before; likewise
-	atMost   func(time.Duration) time.Duration              // how long something is waited for; likewise
+	desk     func(host) *toolcall.Desk                      // set before the first link
+	up       func(name string, more int)                    // is told that a host has accepted this machine, and how often since it was told last; set before the first link
+	atMost   func(time.Duration) time.Duration              // bounds a wait; set before the first link
 
 	mu      sync.Mutex
 	all     map[string]*running // by the host's name
-	watcher *running            // tells all links of moves; nil before the first link
+	watcher *running            // watches for moves of the machine; nil before the first link
 }
 
 // running is a link with the goroutine that keeps it up.
@@ -43,8 +43,8 @@ type running struct {
 	done     chan struct{} // closed when Run has returned
 }
 
-// watchMovesLocked begins to tell the links that the machine has slept or its
-// network has changed. Without links nobody wants to know.
+// watchMovesLocked begins to watch whether the machine has slept or its network has changed, for all links. Without links nothing is
+// watched.
 func (l *links) watchMovesLocked() {
 	if l.watcher != nil {
 		return
@@ -66,13 +66,14 @@ func (l *links) moved(why roam.Change) {
 	for _, r := range all {
 		r.link.Moved()
 	}
-	l.pool.Expire() // it may have slept
+	l.pool.Expire() // the machine may have slept
 }
 
-// upEvery bounds how often it is told that one host has let us in: a link may come and go every second.
+// upEvery is the shortest time between two reports that one host is up: a link may come and go every second.
 const upEvery = time.Minute
 
-// cameUp tells that the host of that name has let us in.
+// cameUp returns a function for the link's goroutine to call whenever the host accepts this machine. It reports that, at most once per
+// upEvery.
 func (l *links) cameUp(name string) func() {
 	var told time.Time // this and more are the link's goroutine's
 	var more int
@@ -86,8 +87,8 @@ func (l *links) cameUp(name string) func() {
 	}
 }
 
-// start links to a host, in place of a link of that name. If that one had another clientId, what it lent is withdrawn first, for at
-// most withdrawTimeout, and lent anew.
+// start links to a host and replaces a link of that name. If that had another clientId, its terminals are withdrawn first, which takes at
+// most withdrawTimeout, and lent again.
 func (l *links) start(h host, e client.Endpoint) {
 	anew := false
 	if old := l.find(h.Name); old != nil && old.clientID != h.ClientID {
@@ -115,8 +116,7 @@ func (l *links) start(h host, e client.Endpoint) {
 	}()
 }
 
-// stop ends the link of that name, if there is one, and waits for its end. What
-// its sessions were offered is withdrawn before.
+// stop ends the link of that name, if there is one, and waits for its end. Before, it withdraws the tools that sessions were offered.
 func (l *links) stop(name string) {
 	l.mu.Lock()
 	r := l.all[name]
@@ -129,7 +129,7 @@ func (l *links) stop(name string) {
 	}
 }
 
-// withdrawn waits, for at most withdrawTimeout, until the host of that name has disposed of what is withdrawn from it.
+// withdrawn waits until the host of that name has disposed of the terminals that were withdrawn from it, for at most withdrawTimeout.
 func (l *links) withdrawn(name string) {
 	wait(l.atMost(withdrawTimeout), func() bool {
 		s, ok := l.status(name)
@@ -144,7 +144,7 @@ func (l *links) find(name string) *running {
 	return l.all[name]
 }
 
-// retry lets the link of that name try now to reach its host.
+// retry makes the link of that name try to connect now.
 func (l *links) retry(name string) {
 	if r := l.find(name); r != nil {
 		r.link.Nudge()
@@ -187,8 +187,7 @@ func (l *links) close(within time.Duration, ended func(term.ID) bool) {
 	}
 }
 
-// owes reports whether the host can be told, and has not heard yet, of an
-// exit.
+// owes reports whether the host is connected and has not been told yet of the exit of an ended terminal.
 func (l *links) owes(name string, ended func(term.ID) bool) bool {
 	s, ok := l.status(name)
 	return ok && s.State == uplink.StateOnline && slices.ContainsFunc(s.Terminals, func(t uplink.TerminalStatus) bool {
@@ -196,8 +195,8 @@ func (l *links) owes(name string, ended func(term.ID) bool) bool {
 	})
 }
 
-// wait returns when cond is true or the time is up. Links do not announce
-// what they have done; the end of a daemon is no place for another mechanism.
+// wait returns when cond is true or the time is up. It polls: links do not announce their progress, and the end of a daemon does not
+// justify a mechanism for that.
 func wait(within time.Duration, cond func() bool) {
 	const look = 5 * time.Millisecond
 	for end := time.Now().Add(within); !cond() && time.Now().Before(end); {

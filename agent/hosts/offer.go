@@ -17,14 +17,14 @@ import (
 	"tether/pairing"
 )
 
-// maxAttempts bounds how many pairings by a code are under way.
+// maxAttempts bounds the pairings by a code that are under way at a time.
 const maxAttempts = 4
 
 // attempts are the pairings by a code that are under way. The zero value is ready to use.
 type attempts struct {
 	mu        sync.Mutex
 	all       map[string]*attempt
-	finishing int // taken, and not done
+	finishing int // attempts that Finish has taken and not ended
 }
 
 // attempt is one of them.
@@ -35,7 +35,7 @@ type attempt struct {
 	expires time.Time
 }
 
-// add keeps an attempt, and returns how to name it.
+// add keeps an attempt and returns its id.
 func (s *attempts) add(a *attempt) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *attempts) add(a *attempt) (id string, err error) {
 	return id, nil
 }
 
-// waiting reports whether a pairing is under way: it needs this machine's key.
+// waiting reports whether a pairing is under way, which needs this machine's key.
 func (s *attempts) waiting() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *attempts) waiting() bool {
 	return s.finishing > 0
 }
 
-// take returns the attempt, which is over with that.
+// take removes the attempt and returns it, nil if there is none. The caller calls done when it has ended.
 func (s *attempts) take(id string) *attempt {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,17 +80,17 @@ func (s *attempts) take(id string) *attempt {
 	return a
 }
 
-// done says that an attempt which was taken has ended.
+// done ends an attempt that take has returned.
 func (s *attempts) done() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.finishing--
 }
 
-// Offer begins to pair by a code with a host that does so. Nothing is kept yet but this machine's key. Where there is nothing to do it only
-// says so: nobody at the host has to come again.
+// Offer begins to pair by a code, if the host supports that. Only this machine's key is kept yet. If this machine is paired with the host
+// already, the offer says so, and nobody at the host has to approve anything.
 func (p *Paired) Offer(ctx context.Context, r local.PairRequest) (local.PairOffer, error) {
-	if err := p.takeTurn(ctx); err != nil { // two at once would each make a key
+	if err := p.takeTurn(ctx); err != nil { // two at a time would both create a key
 		return local.PairOffer{}, err
 	}
 	defer p.giveTurn()
@@ -127,7 +127,7 @@ func (p *Paired) Offer(ctx context.Context, r local.PairRequest) (local.PairOffe
 		DeviceKey: pairing.Fingerprint(key.Public().(ed25519.PublicKey)), ExpiresMs: pairing.PairingTime.Milliseconds()}, nil
 }
 
-// already returns the host as it is kept, if this machine is paired with it by keys, in all that can be said of it as wanted, and is let in.
+// already returns the paired host if it is paired by the given key, with all options as wanted, and still accepts this machine.
 func (p *Paired) already(ctx context.Context, want host, hostKey ed25519.PublicKey, store string) (known host, ok bool) {
 	known = p.pairedAt(want.URL, want.Name)
 	if !hostKey.Equal(ed25519.PublicKey(known.HostKey)) || known.Pin != want.Pin || known.Default != want.Default ||
@@ -151,7 +151,7 @@ func (p *Paired) offers(ctx context.Context, h host) (ed25519.PublicKey, error) 
 	return c.HostKey(ctx)
 }
 
-// deviceClient is a client with this machine's key, which is made if there is none. The caller closes it.
+// deviceClient returns a client with this machine's key, which it creates if there is none. The caller closes the client.
 func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.PrivateKey, error) {
 	if err := p.store.settle(store); err != nil {
 		return nil, nil, err
@@ -165,8 +165,8 @@ func (p *Paired) deviceClient(h host, store string) (*device.Client, ed25519.Pri
 	return c, key, err
 }
 
-// Finish waits until the offered pairing was approved at the host, then keeps the host and links to it. A pairing whose Finish has
-// ended is over.
+// Finish waits until the offered pairing is approved at the host, then keeps the host and links to it. The attempt is over when Finish
+// returns, with whatever result.
 func (p *Paired) Finish(ctx context.Context, id string) (local.HostStatus, error) {
 	t := p.attempts.take(id)
 	if t == nil {
@@ -192,7 +192,7 @@ func (p *Paired) Finish(ctx context.Context, id string) (local.HostStatus, error
 	return p.keep(ctx, h)
 }
 
-// redeem pairs by a pairing token.
+// redeem pairs with a pairing token.
 func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host, error) {
 	hostKey, err := p.offers(ctx, h)
 	if errors.Is(err, device.ErrNotOffered) {
@@ -209,7 +209,7 @@ func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host,
 	defer c.Close()
 	if _, err := c.Redeem(ctx, hostKey, r.Token); err != nil {
 		if known, ok := p.already(ctx, h, hostKey, r.Store); ok && errors.Is(err, device.ErrToken) {
-			return known, nil // it was this machine that has used it up
+			return known, nil // this machine has used the token before
 		}
 		return h, refusal(err)
 	}
@@ -217,12 +217,12 @@ func (p *Paired) redeem(ctx context.Context, h host, r local.PairRequest) (host,
 	return h, nil
 }
 
-// withKey makes it a host that is paired by keys. It gets another clientId: the former may be somebody else's at the host.
+// withKey makes h a host that is paired by keys. It gets a new clientId, since the host may know the former one as somebody else's.
 func (h *host) withKey(hostKey ed25519.PublicKey) {
 	h.Token, h.HostKey, h.ClientID = "", hostKey, client.NewID()
 }
 
-// credential says how this machine gets in.
+// credential names the kind of credential that this machine uses.
 func (h host) credential() string {
 	switch {
 	case h.HostKey != nil:
@@ -233,10 +233,10 @@ func (h host) credential() string {
 	return "none"
 }
 
-// leaveTimeout is how long Unpair waits for the host to forget this machine's key.
+// leaveTimeout bounds the wait of Unpair for the host to forget this machine's key.
 const leaveTimeout = 3 * time.Second
 
-// leave has the host forget this machine's key. A host that cannot be reached keeps it; it may be revoked there.
+// leave asks the host to forget this machine's key. A host that cannot be reached keeps it, until somebody revokes it there.
 func (p *Paired) leave(h host) error {
 	if h.HostKey == nil {
 		return nil
@@ -256,7 +256,7 @@ func (p *Paired) leave(h host) error {
 	return c.Leave(ctx, h.HostKey)
 }
 
-// plainName is a name that hosts take.
+// plainName turns a machine's name into one that hosts accept.
 func plainName(name string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r < 0x80 && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r)) {

@@ -27,21 +27,17 @@ import (
 const (
 	// verifyTimeout bounds the one connection that Pair makes.
 	verifyTimeout = 15 * time.Second
-	// withdrawTimeout is how long Unpair waits for the host to hear that
-	// nothing is lent to it any more.
+	// withdrawTimeout bounds the wait of Unpair until the host has disposed of the withdrawn terminals.
 	withdrawTimeout = 2 * time.Second
 	maxToken        = 4 << 10 // bytes
 )
 
-// hostName is what a host may be called. It is made when it is needed first:
-// a holder is this program, too, and never does.
+// hostName matches valid names of hosts. It is compiled on first use: holders run this program too, and never need it.
 var hostName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`) })
 
-// Pair asks the host once whether it lets us in and takes our terminals, then
-// keeps it and links to it. Pairing again with the same URL replaces what was
-// said before; if the host refuses, that stays as it was. With another token the
-// machine gets another clientId, since the host knows the former as the other
-// token's, and everything is lent anew.
+// Pair connects to the host once, to see whether it accepts this machine and its terminals, then keeps it and links to it. Pairing again
+// with the same URL replaces the former settings, or leaves them if the host refuses. With another token the machine gets a new clientId,
+// since the host knows the former one as the other token's, and all terminals are lent again.
 func (p *Paired) Pair(ctx context.Context, r local.PairRequest) (local.HostStatus, error) {
 	if err := p.takeTurn(ctx); err != nil {
 		return local.HostStatus{}, err
@@ -62,17 +58,17 @@ func (p *Paired) Pair(ctx context.Context, r local.PairRequest) (local.HostStatu
 	return p.keep(ctx, h)
 }
 
-// keep makes sure that the host lets us in, keeps it and links to it.
+// keep verifies that the host accepts this machine, then stores the host and links to it.
 func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	if err := p.verify(ctx, h); err != nil {
 		return local.HostStatus{}, err
 	}
 	old, _ := p.store.find(h.Name)
-	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // another host has not been given them
+	h.ClientTools = old.ClientTools && (old.HostKey == nil || bytes.Equal(old.HostKey, h.HostKey)) // tools that were given to one host are not another's
 	if err := p.store.put(h); err != nil {
 		return local.HostStatus{}, err
 	}
-	h, _ = p.store.find(h.Name) // without what is in the keyring
+	h, _ = p.store.find(h.Name) // without secrets that are in the keyring
 	if link, _ := p.links.status(h.Name); link.State != uplink.StateOnline || !h.linksAs(old) {
 		p.links.start(h, p.store.endpoint(h))
 	}
@@ -84,13 +80,13 @@ func (p *Paired) keep(ctx context.Context, h host) (local.HostStatus, error) {
 	return p.hostStatus(h), nil
 }
 
-// linksAs reports whether the link that was made for old serves h, too. With the clientId, the credential is the same.
+// linksAs reports whether a link made for old serves h, too. The same clientId implies the same credential.
 func (h host) linksAs(old host) bool {
 	return h.ClientID == old.ClientID && h.URL == old.URL && h.Pin == old.Pin && h.OnDispose == old.OnDispose &&
 		h.AssumeClientTerminals == old.AssumeClientTerminals && h.ClientTools == old.ClientTools
 }
 
-// takeTurn waits until nobody else pairs or unpairs. Who has it gives it back.
+// takeTurn waits until no other call pairs or unpairs. The caller must call giveTurn.
 func (p *Paired) takeTurn(ctx context.Context) error {
 	select {
 	case p.turn <- struct{}{}:
@@ -102,7 +98,7 @@ func (p *Paired) takeTurn(ctx context.Context) error {
 
 func (p *Paired) giveTurn() { <-p.turn }
 
-// newHost checks the request.
+// newHost validates the request and returns the host that it describes.
 func (p *Paired) newHost(r local.PairRequest) (host, error) {
 	address, err := hostURL(r.URL)
 	if err != nil {
@@ -147,19 +143,19 @@ func (p *Paired) newHost(r local.PairRequest) (host, error) {
 	return h, nil
 }
 
-// sameClient reports whether the host knows the clientId it was paired with as that of who has this token.
+// sameClient reports whether the known clientId goes with this token at the host, and so may be used again.
 func (p *Paired) sameClient(known host, token string) bool {
 	if s, ok := p.links.status(known.Name); known.HostKey != nil || ok && errors.Is(s.Err, uplink.ErrTaken) {
 		return false
 	}
 	kept := known.Token
 	if known.Sealed {
-		kept, _ = p.store.secret(known.ClientID) // without the keyring nobody knows: it counts as another
+		kept, _ = p.store.secret(known.ClientID) // without the keyring this cannot be known, and the token counts as another one
 	}
 	return kept == token
 }
 
-// pairedAt returns the host with this URL, and this name unless it is "".
+// pairedAt returns the host with this URL and, unless it is "", this name.
 func (p *Paired) pairedAt(address, name string) host {
 	for _, h := range p.store.list() {
 		if h.URL == address && (name == "" || name == h.Name) {
@@ -169,7 +165,7 @@ func (p *Paired) pairedAt(address, name string) host {
 	return host{}
 }
 
-// freeName makes a name of the URL that no other host has.
+// freeName derives a name from the URL that no other host has.
 func (p *Paired) freeName(u *url.URL) string {
 	name := u.Hostname()
 	if loopback(name) {
@@ -189,8 +185,7 @@ func (p *Paired) freeName(u *url.URL) string {
 	}
 }
 
-// hostURL checks that a credential sent there is sent to one place and not in
-// clear text across a network.
+// hostURL parses and checks the URL of a host: no credential may go to an ambiguous place, or across a network in clear text.
 func hostURL(text string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSpace(text))
 	if err != nil {
@@ -215,8 +210,7 @@ func hostURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// URL checks what a person gave as a host's URL and returns it in the form
-// in which it is kept. Errors are *local.Error.
+// URL checks a host's URL that a person has entered and returns it in its canonical form. Errors are *local.Error.
 func URL(text string) (string, error) {
 	u, err := hostURL(text)
 	if err != nil {
@@ -230,7 +224,7 @@ func loopback(name string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// verify connects once, with a clientId of its own: a second connection with that of the link would close the link's.
+// verify connects once. It uses a new clientId: a second connection with the link's would make the host close the link.
 func (p *Paired) verify(ctx context.Context, h host) error {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -254,7 +248,7 @@ func (p *Paired) verify(ctx context.Context, h host) error {
 	return nil
 }
 
-// refusal gives what Connect returned its code.
+// refusal turns an error of Connect into one with a code and a hint.
 func refusal(err error) error {
 	e := &local.Error{Code: local.CodeUnreachable, Message: err.Error(), Hint: "check that the host runs and the URL is right"}
 	var version *ahp.VersionError
@@ -279,7 +273,7 @@ func refusal(err error) error {
 	return e
 }
 
-// certificateTrouble is why a certificate is not believed, without the road there.
+// certificateTrouble says why a certificate is not trusted, without the wrapping errors.
 func certificateTrouble(err error) string {
 	if v, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return v.Err.Error()
@@ -287,8 +281,7 @@ func certificateTrouble(err error) string {
 	return err.Error()
 }
 
-// Unpair withdraws what is lent to the host, ends the link and forgets it. It
-// works without the host.
+// Unpair withdraws the terminals that are lent to the host, ends the link and forgets the host. It works if the host cannot be reached.
 func (p *Paired) Unpair(ctx context.Context, name string) (local.Unpaired, error) {
 	u := local.Unpaired{SchemaVersion: local.SchemaVersion}
 	if err := p.takeTurn(ctx); err != nil {
@@ -304,7 +297,7 @@ func (p *Paired) Unpair(ctx context.Context, name string) (local.Unpaired, error
 	}
 	for _, lent := range p.pool.As(term.User).List() {
 		if lent.Info().LentToHost(name) {
-			_ = lent.Unlend(name) // the person may, and it cannot fail otherwise
+			_ = lent.Unlend(name) // cannot fail: the person may end any lending
 		}
 	}
 	p.links.withdrawn(name)

@@ -27,8 +27,8 @@ const (
 	inKeyring = local.StoreKeyring
 )
 
-// keeping says where secrets are kept. Once settled it stays: a keyring that is locked one morning is no reason to ask for tokens
-// again, nor one that has come back to leave them in two places.
+// keeping says where secrets are kept. It is settled once and stays: if the keyring is locked one day, tokens are not asked for again, and
+// if it comes back, they are not spread over two places.
 type keeping struct {
 	Store     string `json:"store,omitempty"`      // inFile or inKeyring; "" is not settled
 	Why       string `json:"why,omitempty"`        // it is not the keyring
@@ -39,7 +39,8 @@ type keeping struct {
 // deviceItem names the machine's key in the keyring.
 const deviceItem = "device"
 
-// settle decides where secrets are kept: want is what the person says, "" what is best. It asks the keyring for at most a second.
+// settle decides where secrets are kept: where the person wants them, or with "" in the best available place. It waits for the keyring for
+// at most a second.
 func (s *store) settle(want string) error {
 	if want != "" && want != inFile && want != inKeyring {
 		return bad("secrets are kept in the %s or in a %s, not in %.20q", inKeyring, inFile, want)
@@ -64,7 +65,7 @@ func (s *store) settle(want string) error {
 	return nil
 }
 
-// bare is what is wrong with the keyring, without the package's prefix.
+// bare returns the text of an error of the keyring without the package's prefix.
 func bare(err error) string { return strings.TrimPrefix(err.Error(), "keyring: ") }
 
 func (s *store) choose(want string) (keeping, error) {
