@@ -12,7 +12,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// WebSocket close codes of the host: the first two are RFC 6455's (section 7.4.1), the others private ones.
+// WebSocket close codes that the host uses. The first two are from RFC 6455, section 7.4.1; the others are private.
 const (
 	closeGoingAway = 1001
 	closePolicy    = 1008
@@ -21,30 +21,31 @@ const (
 	closeSilent    = 4002
 )
 
-// maxMessage bounds what the host sends in one message, against mistakes: snapshots are bounded by their text.
+// maxMessage bounds one message from the host. It guards against mistakes: the text in snapshots has bounds of its own.
 const maxMessage = 128 << 20 // bytes
 
-// maxValues bounds the JSON values in a message of a client's: they take memory by their number once they are decoded. A title takes a
-// dozen, a session's tools some thousand.
+// maxValues bounds the JSON values in one message from a client, since each takes memory when decoded. A change of title has a dozen, the
+// tools of a session have some thousand.
 const maxValues = 32 << 10
 
-// maxReplies bounds the replies that wait for a client, with a request's answer on top: while there are more, it is not read from.
+// maxReplies bounds the replies that wait for a client, beside the reply to the current request. While more wait, nothing is read from the
+// client.
 const maxReplies = 16 << 10 // bytes
 
-// maxDirect bounds the envelopes that wait for one connection alone.
+// maxDirect bounds the queued envelopes that are for one connection alone.
 const maxDirect = 64
 
 var errTooManyConnections = errors.New("host: too many connections")
 
-// remote is what is known of the other end of a connection before it has said anything.
+// remote describes the other end of a connection, as known before its first message.
 type remote struct {
 	name       string      // for the log
-	principal  Principal   // who was authenticated
-	taken      *uptake     // of its socket; nil if unknown
-	recvMemory *recvMemory // what it has of the receive buffers; nil if those are not its own
+	principal  Principal   // the authenticated principal
+	taken      *uptake     // how fast its socket takes data; nil if unknown
+	recvMemory *recvMemory // its share of the receive buffers; nil if it has none of its own
 }
 
-// conn is one connection. Its peer's read goroutine handles requests; its write goroutine pulls what is to be sent.
+// conn is one connection. The peer's read goroutine handles requests. Its write goroutine pulls the messages to send.
 //
 //	opened → (initialize or reconnect) served → closing → gone
 type conn struct {
@@ -56,27 +57,27 @@ type conn struct {
 
 	dispatched ahp.Dispatch // owned by the read goroutine
 
-	// Guarded by the host's mutex. client is written by the read goroutine alone, which may read it without.
+	// Guarded by the host's mutex. Only the read goroutine writes client, so it may read client without the mutex.
 	client   *client // nil before the handshake
 	closing  bool
 	subs     map[string]*subscription // by URI
-	ready    []*subscription          // those with something to deliver
-	later    []func()                 // replies that are made when they can be sent: those with snapshots
-	acks     []*terminal              // whose owner is to be told a position
-	counts   []*terminal              // and how many watch
+	ready    []*subscription          // subscriptions with entries to deliver
+	later    []func()                 // replies with snapshots, which are built when they can be sent
+	acks     []*terminal              // terminals whose owner is to get an acknowledgement
+	counts   []*terminal              // terminals whose owner is to get the number of observers
 	direct   []entry                  // envelopes for this connection alone
-	catching *subscription            // that was brought back last
-	echoes   *rate.Limiter            // of refusals and the like
+	catching *subscription            // the last one that was resynchronised
+	echoes   *rate.Limiter            // limits refusals and other echoes without effect
 
-	told        map[*Session]bool     // sessions that its client knows of
-	dueSessions map[*Session]struct{} // and those of which it is to be told something
+	told        map[*Session]bool     // sessions that its client has been told of
+	dueSessions map[*Session]struct{} // sessions with news for its client
 
-	looks      map[string]bool // terminals that it has watched; see firstLook
-	denials    *rate.Limiter   // of records of what the role does not allow
-	unanswered int             // refusals that were not sent: there were too many
-	skipped    int             // times a subscription fell behind
+	looks      map[string]bool // terminals that it has watched before; see firstLook
+	denials    *rate.Limiter   // limits audit records of requests that the role does not allow
+	unanswered int             // number of refusals that were dropped: there were too many
+	skipped    int             // number of times that a subscription fell behind
 
-	idle chan struct{} // closed when nothing is left to be sent; nil while nobody waits for that
+	idle chan struct{} // closed when nothing is left to send; nil if nobody waits for that
 }
 
 // serve runs one connection to its end.
@@ -96,7 +97,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 		defer r.recvMemory.Release()
 	}
 	if err := h.open(c); err != nil {
-		_ = c.peer.CloseReason(closePolicy, err.Error()) // it ends either way
+		_ = c.peer.CloseReason(closePolicy, err.Error()) // the connection ends even if this fails
 		return err
 	}
 	defer h.work.Done()
@@ -112,7 +113,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	return err
 }
 
-// full says why there is no place for another connection of a principal; nil if there is.
+// full returns an error if the principal may not open another connection now, else nil.
 func (h *Host) full(p Principal) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +144,7 @@ func (h *Host) open(c *conn) error {
 	return nil
 }
 
-// leave forgets a connection that has ended. The terminals it served are orphans now.
+// leave cleans up after a connection that has ended. The terminals that it served become orphans.
 func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
 	c.closing = true
@@ -153,7 +154,7 @@ func (h *Host) leave(c *conn, cause error) {
 		s.endLocked()
 	}
 	for _, s := range slices.Clone(c.ready) {
-		s.endLocked() // of terminals that are gone
+		s.endLocked() // subscriptions to terminals that are gone
 	}
 	for _, t := range h.servedLocked(c) {
 		h.orphanLocked(t)
@@ -172,7 +173,7 @@ func (h *Host) leave(c *conn, cause error) {
 	h.audit(AuditEnded, c.remote, AuditEvent{Client: id})
 }
 
-// servedLocked are the terminals that c serves.
+// servedLocked returns the terminals that c serves.
 func (h *Host) servedLocked(c *conn) []*terminal {
 	var served []*terminal
 	for _, t := range h.order {
@@ -197,13 +198,13 @@ func (c *conn) close(code int, reason string) {
 	c.closeLocked(code, reason)
 }
 
-// closeLocked ends the connection. What its client still sends changes nothing.
+// closeLocked ends the connection. Later messages of the client have no effect.
 func (c *conn) closeLocked(code int, reason string) {
 	if c.closing {
 		return
 	}
 	c.closing = true
-	c.h.work.Go(func() { // it may take seconds
+	c.h.work.Go(func() { // closing may take seconds
 		c.h.log.Info().Str("remote", c.remote.name).Str("reason", reason).Msg("closing")
 		_ = c.peer.CloseReason(code, reason) // serve reports how it ended
 	})
@@ -216,11 +217,11 @@ func (c *conn) over() bool {
 	return c.closing
 }
 
-// wake lets the write goroutine pull.
+// wake makes the write goroutine pull.
 func (c *conn) wake() { c.peer.Wake() }
 
-// pull is what the write goroutine sends next when no small reply waits: nil and false if there is nothing now, nil and
-// true if it should look again.
+// pull returns the next message for the write goroutine when no short reply waits. It returns nil and false if there is none now, nil and
+// true if the caller should pull again.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	if len(c.later) > 0 {
@@ -247,7 +248,7 @@ func (c *conn) pull() (msg []byte, more bool) {
 	return msg, more
 }
 
-// laterLocked queues a reply that is made when it can be sent.
+// laterLocked queues a reply that is built when it can be sent.
 func (c *conn) laterLocked(reply func()) {
 	c.later = append(c.later, reply)
 	c.wake()
@@ -265,11 +266,11 @@ func (c *conn) directLocked(e entry) {
 
 // A method is a request that the host knows.
 type method struct {
-	serve func(c *conn, r *jsonrpc.Request) error // an error is the reply
-	early bool                                    // it may come before the handshake
+	serve func(c *conn, r *jsonrpc.Request) error // a returned error is sent as the reply
+	early bool                                    // allowed before the handshake
 }
 
-// methods is never changed.
+// methods is never modified.
 var methods = map[string]method{
 	ahp.MethodPing:            {serve: (*conn).ping, early: true},
 	ahp.MethodInitialize:      {serve: (*conn).initialize, early: true},
@@ -299,7 +300,7 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 	case c.h.refuses(r):
 		err = errGoingAway
 	case c.over():
-		err = errClosing // also of a client that does not hear: its token may have been revoked
+		err = errClosing // also for a client that ignores the close: its token may have been revoked
 	case ok && c.client == nil && !m.early:
 		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "%s: initialize first", r.Method)
 	case ok:
@@ -310,7 +311,7 @@ func (c *conn) Handle(ctx context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// notified takes a notification; there is no answer to one that makes no sense.
+// notified handles a notification. Invalid ones are ignored, since notifications have no reply.
 func (c *conn) notified(r *jsonrpc.Request) {
 	if c.client == nil || c.h.draining.Load() {
 		return
@@ -325,7 +326,7 @@ func (c *conn) notified(r *jsonrpc.Request) {
 
 func (c *conn) ping(r *jsonrpc.Request) error { return r.Reply(nil) }
 
-// denied answers what the role of the connection does not allow, and keeps a record, though not of a flood.
+// denied returns the error for a request that the role of the connection does not allow. It writes an audit record, at a limited rate.
 func (c *conn) denied(what string) error {
 	c.h.mu.Lock()
 	tell := c.denials.Allow()

@@ -10,10 +10,10 @@ import (
 	"tether/jsonrpc"
 )
 
-// defaultTitle is that of a terminal whose creator gave it no name.
+// defaultTitle is the title of a terminal that was created without a name.
 const defaultTitle = "terminal"
 
-// Size of a server-executed terminal whose creator gave none, as VS Code's host has it.
+// The default size of a server-executed terminal, the same as with VS Code's host.
 const (
 	defaultCols = 80
 	defaultRows = 24
@@ -27,7 +27,7 @@ var (
 		`this host runs no terminals of its own: create them with executionTarget "client"`)
 )
 
-// createTerminal makes a terminal, whose pty is at the client or at this host.
+// createTerminal creates a terminal with its pty on the client's machine or on this host.
 func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	var p ahp.CreateTerminalParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -62,8 +62,8 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// announce makes a client-executed terminal, or gives one that waits for its owner back to it. An owner that negotiated
-// resume is told at once what the host has of it.
+// announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
+// which position the host has.
 func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	h := c.h
 	h.mu.Lock()
@@ -95,7 +95,7 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 	return nil
 }
 
-// stateOf is the first state of a terminal that was asked for.
+// stateOf returns the initial state of a requested terminal.
 func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	isPty := true
 	s := ahp.TerminalState{Title: p.Name, Cwd: p.Cwd, Claim: p.Claim, IsPty: &isPty, ExecutionTarget: ahp.TargetServer,
@@ -117,7 +117,7 @@ func stateOf(p *ahp.CreateTerminalParams) ahp.TerminalState {
 	return s
 }
 
-// updateLocked brings a terminal that is announced again to what its owner says of it now.
+// updateLocked updates a terminal to the state in its owner's new announcement.
 func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	if now.Title != t.state.Title && now.Title != defaultTitle {
 		h.applyLocked(t, ahp.TerminalTitleChanged{Title: now.Title}, nil)
@@ -130,13 +130,13 @@ func (h *Host) updateLocked(t *terminal, now ahp.TerminalState) {
 	case cols == t.state.Cols && rows == t.state.Rows:
 	case cols > 0 && rows > 0:
 		h.applyLocked(t, ahp.TerminalResized{Cols: cols, Rows: rows}, nil)
-	default: // no action can tell one without the other
+	default: // no action changes one of them alone
 		t.state.Cols, t.state.Rows = cols, rows
 	}
 }
 
-// disposeTerminal removes a terminal for who created it, and for every administrator: a terminal whose holder is gone must not be
-// immortal. The owner is told by terminal/exited.
+// disposeTerminal removes a terminal for its creator or for any administrator: otherwise a terminal whose holder is gone would stay
+// forever. The owner is told with terminal/exited.
 func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	var p ahp.DisposeTerminalParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -164,8 +164,8 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	return r.Reply(nil)
 }
 
-// disposeLocked ends and removes t. Its owner learns of it even if it has not subscribed, unless it asked for it itself, and
-// also if t has exited already: that everybody knows, but not that it is gone.
+// disposeLocked ends and removes t. Unless the owner itself asked for that, it is told even if it has not subscribed, and even if t had
+// exited before: it knows of the exit, but not of the removal.
 func (h *Host) disposeLocked(t *terminal, by *conn) {
 	before, owner := t.log.next, t.bound
 	h.exitLocked(t, -1)
@@ -182,8 +182,7 @@ func (h *Host) disposeLocked(t *terminal, by *conn) {
 	h.removeLocked(t)
 }
 
-// cleanTitle is s without what could disturb whoever shows it in a list: control characters and changes of the direction
-// of writing.
+// cleanTitle returns s without characters that would disturb a list: control characters and changes of the writing direction.
 func cleanTitle(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r >= 0x2028 && r <= 0x202E || r >= 0x2066 && r <= 0x2069 {

@@ -26,13 +26,8 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.serveDoors(w, r)
 		return
 	}
-	p, refusal := h.admit(r)
-	if refusal != nil {
-		h.refuse(w, r, refusal)
-		return
-	}
-	if r.URL.Path == mcpPath {
-		h.asking(w, r, p, h.mcpLines)
+	p, ok := h.enter(w, r, h.mcpLines)
+	if !ok {
 		return
 	}
 	if why := h.full(p); why != nil {
@@ -62,18 +57,26 @@ func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
 		h.serveShells(w, r)
 		return
 	}
-	p, refusal := h.admit(r)
-	if refusal != nil {
-		h.refuse(w, r, refusal)
-		return
-	}
-	if r.URL.Path == mcpPath {
-		h.asking(w, r, p, h.mcpHTTP)
+	if _, ok := h.enter(w, r, h.mcpHTTP); !ok {
 		return
 	}
 	w.Header().Set("Upgrade", "websocket")
 	w.Header().Set("Connection", "Upgrade")
 	http.Error(w, "this is an agent host; connect with a WebSocket", http.StatusUpgradeRequired)
+}
+
+// enter authenticates the request. It returns false if the request has been answered: refused, or served by agents at the door for agents.
+func (h *Host) enter(w http.ResponseWriter, r *http.Request, agents func(http.ResponseWriter, *http.Request, Principal)) (p Principal, ok bool) {
+	p, refusal := h.admit(r)
+	switch {
+	case refusal != nil:
+		h.refuse(w, r, refusal)
+	case r.URL.Path == mcpPath:
+		h.asking(w, r, p, agents)
+	default:
+		return p, true
+	}
+	return p, false
 }
 
 // asking serves a request that may last, unless its principal has as many as one name may have.

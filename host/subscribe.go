@@ -10,8 +10,7 @@ import (
 
 var errUnknownChannel = jsonrpc.Errorf(ahp.CodeNotFound, "no such channel")
 
-// subscribe begins deliveries of a channel. The snapshot is taken when it can be sent, so that any number of requests
-// cost no memory.
+// subscribe begins to deliver a channel. The snapshot is taken when it can be sent, so that waiting requests cost no memory.
 func (c *conn) subscribe(r *jsonrpc.Request) error {
 	var p ahp.SubscribeParams
 	if err := ahp.DecodeParams(r.Params, &p); err != nil {
@@ -36,14 +35,14 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 	snapshots := c.startAllLocked([]*subscription{s})
 	c.h.mu.Unlock()
 	if len(snapshots) == 0 {
-		_ = r.ReplyError(errUnknownChannel) // the terminal has gone meanwhile; fails only with the connection
+		_ = r.ReplyError(errUnknownChannel) // the terminal is gone by now; fails only with the connection
 		return
 	}
 	c.watches(s)
 	_ = r.Reply(json.RawMessage(append(snapshots[0].append([]byte(`{"snapshot":`)), '}'))) // likewise
 }
 
-// watches keeps a record of which terminals of others the client watches.
+// watches writes an audit record that the client watches a terminal of somebody else's.
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
 		if s.ch.term != nil && s.ch.term.creator != c.client && c.firstLook(s.ch.uri) {
@@ -52,10 +51,11 @@ func (c *conn) watches(all ...*subscription) {
 	}
 }
 
-// maxLooks bounds the terminals that are remembered of a connection as watched.
+// maxLooks bounds the watched terminals that a connection remembers.
 const maxLooks = 4096
 
-// firstLook reports whether the connection has not watched a terminal before: the record has that once, not each time of a loop.
+// firstLook reports whether the connection watches a terminal for the first time: the audit log has that once, even if a client subscribes
+// in a loop.
 func (c *conn) firstLook(uri string) bool {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
@@ -69,7 +69,7 @@ func (c *conn) firstLook(uri string) bool {
 	return true
 }
 
-// unsubscribe ends deliveries of a channel.
+// unsubscribe ends the delivery of a channel.
 func (c *conn) unsubscribe(params []byte) {
 	var p ahp.UnsubscribeParams
 	if ahp.DecodeParams(params, &p) != nil {
@@ -80,14 +80,15 @@ func (c *conn) unsubscribe(params []byte) {
 	if s := c.subs[p.Channel]; s != nil {
 		s.endLocked()
 		if of := s.ch.session; of != nil && s.ch == of.channel {
-			of.leaveLocked(c.client, nil) // who does not follow a session takes no part in it
+			of.leaveLocked(c.client, nil) // a client without a subscription is no member of the session
 		}
 	}
 }
 
-// resyncLocked brings back a subscription whose cursor has fallen off the log: the root's catalogue is state anyway; for a
-// terminal, it is sent terminal/cleared, how much it missed, the tail of the recorded text and the rest of the state, and
-// goes on from there. Only the writer calls it, when the socket can take more, so nothing is prepared for who reads nothing.
+// resyncLocked resynchronises a subscription whose cursor has fallen off the log. For a terminal it sends terminal/cleared, the number of
+// missed bytes, the tail of the recorded text and the rest of the state, and delivery continues from there. For the root, delivery continues
+// with the oldest entry: each is state. A session says that entries were lost. Only the writer calls it, when the socket can take more, so
+// nothing is built for a client that does not read.
 func (s *subscription) resyncLocked() {
 	t := s.ch.term
 	if s.ch.session != nil {
@@ -109,7 +110,7 @@ func (s *subscription) resyncLocked() {
 	t.advancedLocked(s)
 }
 
-// resync gathers the envelopes of one resynchronisation.
+// resync collects the envelopes of one resynchronisation.
 type resync struct {
 	h       *Host
 	t       *terminal
@@ -126,7 +127,7 @@ func (r *resync) data(quoted []byte) {
 	r.entries = append(r.entries, entry{seq: seq, msg: ahp.AppendData(nil, r.t.uri, seq, nil, quoted)})
 }
 
-// text replaces the subscriber's content by the tail of the terminal's.
+// text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
 	parts, from := r.t.content.view(r.h.opts.LogBytes / 4)
 	r.act(ahp.TerminalCleared{})
@@ -154,7 +155,7 @@ func (r *resync) part(p *part) {
 	}
 }
 
-// rest repeats the state beside the content; what the subscriber knows already changes nothing.
+// rest sends the state without the content. Actions that the subscriber has seen already have no effect.
 func (r *resync) rest(s *subscription) {
 	st := r.t.state
 	r.act(ahp.TerminalTitleChanged{Title: st.Title})
