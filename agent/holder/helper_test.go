@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -290,4 +291,18 @@ func lastDaemon(t *testing.T, o holder.Options, file string) {
 	if out, err := daemonCommand(t, o, file).CombinedOutput(); err != nil || string(out) != "<nil>\n" {
 		t.Fatalf("the last daemon: %v %s", err, out)
 	}
+}
+
+// pidIn is the number of a process that wrote it into a file.
+func pidIn(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
 }

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -140,22 +139,6 @@ func TestChildClosesOutput(t *testing.T) {
 	}
 }
 
-// kill ends the process whose number a file holds.
-func kill(t *testing.T, file string) {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p, err := os.FindProcess(pid); err != nil || p.Kill() != nil {
-		t.Errorf("process %d is not there", pid)
-	}
-}
-
 // What keeps the terminal open in the background does not keep it alive.
 func TestBackgroundKeepsOutputOpen(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
@@ -165,7 +148,11 @@ func TestBackgroundKeepsOutputOpen(t *testing.T) {
 	command := sh(`trap '' HUP; sleep 1000 & echo $! >"$0"; printf last; exit 3`)
 	command.Args = append(command.Args, sleeps)
 	h := spawn(t, o, holder.Spec{ID: "x", Command: command})
-	t.Cleanup(func() { kill(t, sleeps) })
+	t.Cleanup(func() {
+		if p, err := os.FindProcess(pidIn(t, sleeps)); err != nil || p.Kill() != nil {
+			t.Error("what it left in the background is not there")
+		}
+	})
 	stream(t, h, 0)
 	if out := all(t, h); out != "last" {
 		t.Errorf("output %q", out)

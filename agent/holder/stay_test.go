@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"tether/agent/holder"
@@ -22,19 +21,6 @@ func leaving(file string) pty.Command {
 	c := sh("(env -i setsid sh -c 'trap \"\" HUP; echo $$ >" + file + ".new; mv " + file + ".new " + file + "; exec sleep 999' &); until test -e " + file + "; do sleep .02; done")
 	c.Env = append(c.Env, proc.Tag("x"), proc.AgentTag("claude"))
 	return c
-}
-
-func pidIn(t *testing.T, file string) int {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pid
 }
 
 // agentOf is the nearest agent in the lineage of a process, "" for none.
