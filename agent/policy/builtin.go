@@ -175,6 +175,9 @@ func (b builtin) onSettings(sets []command.Setting, r Request) []Decision {
 		if s.Name == "SHELL" && s.Value.Fixed && shell.Usual(s.Value.Text) {
 			continue
 		}
+		if loadsFromHere(s, r.Cwd) {
+			continue
+		}
 		if loads(s.Name) || opens(s.Name) && !(s.Value.Fixed && slices.Contains(harmlessPagers, s.Value.Text)) {
 			add(s.Name)
 		}
@@ -202,6 +205,18 @@ func loads(name string) bool {
 		"PYTHONPATH", "PYTHONHOME", "PERL5OPT", "PERL5LIB", "PERL5DB", "RUBYOPT", "RUBYLIB", "NODE_OPTIONS", "NODE_PATH", "GIT_EXTERNAL_DIFF",
 		"GIT_EXEC_PATH", "GIT_ASKPASS", "GIT_PROXY_COMMAND", "LESSOPEN", "LESSCLOSE", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS",
 		"SSH_ASKPASS", "SUDO_ASKPASS", "SHELL", "COMSPEC", "ZDOTDIR"}, name)
+}
+
+// loadsFromHere reports whether the variable makes an interpreter look for modules
+// in directories of the command's own alone: it looks into that of a script anyway,
+// which needs no question.
+func loadsFromHere(s command.Setting, cwd string) bool {
+	if s.Name != "PYTHONPATH" && s.Name != "NODE_PATH" || !s.Value.Fixed || cwd == "" {
+		return false
+	}
+	return !slices.ContainsFunc(strings.Split(s.Value.Text, ":"), func(dir string) bool {
+		return strings.HasPrefix(dir, "~") || strings.Contains(dir, `\`) || !within(absolute(dir, cwd), cwd)
+	})
 }
 
 // opens reports whether the variable names a program that others start.

@@ -60,6 +60,37 @@ func (e element) is(s string) bool {
 	return slices.ContainsFunc(e, func(p string) bool { return glob(p, s) })
 }
 
+// mayBe reports whether a word with this source, whose value is not known, can be
+// one of the alternatives. Names of files that a shell finds begin as their
+// pattern does, so that src/*.go is no device.
+func (e element) mayBe(source string) bool {
+	begin, ok := beginOfNames(source)
+	if !ok {
+		return true
+	}
+	return slices.ContainsFunc(e, func(p string) bool {
+		first, _, _ := strings.Cut(p, "*")
+		switch {
+		case !strings.HasPrefix(first, "/"):
+			return true
+		case begin == "":
+			return false // a path that does not begin with a slash
+		}
+		return strings.HasPrefix(first, begin) || strings.HasPrefix(begin, first)
+	})
+}
+
+// beginOfNames returns the text that each name begins with that a shell finds for
+// a pattern of file names. It is not ok if the word is anything else, too: what
+// stands for a variable may be several words.
+func beginOfNames(source string) (begin string, ok bool) {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-+,:@%"
+	if source == "" || strings.ContainsFunc(source, func(r rune) bool { return !strings.ContainsRune(plain+"*?", r) }) {
+		return "", false
+	}
+	return source[:min(len(source), strings.IndexFunc(source+"*", func(r rune) bool { return r == '*' || r == '?' }))], true
+}
+
 // fit is how a command compares with a pattern.
 type fit uint8
 
@@ -130,8 +161,9 @@ func (p *pattern) contains(words []command.Word) fit {
 		found := unlike
 		for _, w := range words {
 			switch {
-			case !w.Fixed:
+			case !w.Fixed && e.mayBe(w.Text):
 				found = max(found, perhaps)
+			case !w.Fixed:
 			case e.is(w.Text):
 				found = alike
 			}
