@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // maxWindow bounds the output that is looked at for one answer, in bytes.

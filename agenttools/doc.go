@@ -11,7 +11,7 @@
 // tools to MCP clients, and the daemon carries out calls of hosts' sessions.
 // [Wait] is also the wait of the command line.
 //
-// Output that reaches a model is rendered as text ([tether/mcp/screen]) and
+// Output that reaches a model is rendered as text ([tether/screen]) and
 // marked as untrusted. Nothing is kept between calls: reading and waiting go by
 // offsets that the caller brings along.
 package agenttools

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // Metadata is a terminal in the words of the tools. A terminal that runs has

@@ -100,15 +100,7 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 
 // readScreen shows what the screen shows.
 func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
-	from := max(i.Start, i.End-maxWindow)
-	c, err := take(ctx, t, from, maxWindow+minBuffer)
-	if err != nil {
-		return 0, err
-	}
-	if from > 0 {
-		c.trimStart()
-	}
-	s, err := c.render(ctx, i)
+	s, err := followScreen(ctx, t, i, &r.Cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -116,8 +108,8 @@ func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 	r.Screen.Cols, r.Screen.Rows = s.Size()
 	r.Screen.CursorCol, r.Screen.CursorRow = s.Cursor()
 	r.History, r.Truncated = q.choose(s.Text())
-	r.Cursor = c.next
-	return from, nil
+	r.Truncated = r.Truncated || s.Doubtful()
+	return max(i.Start, i.End-maxWindow), nil
 }
 
 // readOn goes on from since.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // maxCandidates bounds the terminals that an ambiguous name is answered with.

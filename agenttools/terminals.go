@@ -118,6 +118,20 @@ type Terminal interface {
 	Read(from int64) (Reader, error)
 }
 
+// ScreenTerminal is a Terminal that knows what its screen showed before the oldest output that it keeps.
+type ScreenTerminal interface {
+	Terminal
+	// ReadScreen returns that screen, and a cursor at that output. The caller must Close it.
+	ReadScreen() (OldScreen, Reader, error)
+}
+
+// OldScreen is a screen as bytes.
+type OldScreen struct {
+	Cols, Rows int
+	Replay     []byte // makes a fresh terminal of that size the same
+	Exact      bool   // nothing of it is unknown
+}
+
 // Reader is a cursor into a terminal's output, for one goroutine.
 type Reader interface {
 	// TryNext returns the next event without waiting; ok is false if there is

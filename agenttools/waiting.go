@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // wait is one wait under way.

@@ -10,7 +10,7 @@ import (
 
 	"tether/agenttools"
 	"tether/ahp"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // catalogue is what agents and people see of all terminals. It implements agenttools.Terminals, and nothing more: through it nobody can

@@ -13,7 +13,7 @@ import (
 
 	"tether/agenttools"
 	"tether/host/web"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // Paths of the page.

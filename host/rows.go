@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tether/ahp"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tether/ahp"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // shellsPath is where administrators see the shells of the host, and end one.

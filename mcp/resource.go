@@ -7,7 +7,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // scheme begins the URI of a terminal: terminal:///pty-abc123.

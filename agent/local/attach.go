@@ -33,6 +33,16 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	var first []byte
+	if r.URL.Query().Get("screen") == "1" && start.Tail > 0 {
+		var at int64
+		if first, at, err = redraw(h, start.Tail); err != nil {
+			return err
+		}
+		if first != nil {
+			start.Tail, start.From = 0, at
+		}
+	}
 	rd, err := h.Reader(start)
 	if err != nil {
 		return err
@@ -59,7 +69,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	s.stirred()
 	defer s.stirred()
 	conn.SetReadLimit(maxFrame)
-	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, offsets: offsets, lent: lent}
+	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, offsets: offsets, lent: lent, first: first}
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
@@ -100,6 +110,7 @@ type attachment struct {
 	hands    hands    // input's
 	offsets  bool     // messages begin with them
 	lent     []string // to these hosts, as the client knows; of lendings
+	first    []byte   // sent before all output; output's
 }
 
 // run returns when the terminal has exited, the client has gone, the server
@@ -142,6 +153,9 @@ func (a *attachment) run(request context.Context) {
 // for the client; ok is false when the client is not there to hear it.
 func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Control, ok bool) {
 	buf := make([]byte, offsetBytes+attachChunk)
+	if !a.sendFirst(buf) {
+		return Control{}, false
+	}
 	for {
 		select {
 		case c := <-beside: // also where output never pauses
@@ -185,6 +199,24 @@ func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Co
 			return a.dropped()
 		}
 	}
+}
+
+// sendFirst sends the screen as it is, which counts in no offset.
+func (a *attachment) sendFirst(buf []byte) bool {
+	binary.BigEndian.PutUint64(buf, uint64(a.reader.Offset()))
+	for rest := a.first; len(rest) > 0; {
+		n := copy(buf[offsetBytes:], rest)
+		data := buf[:offsetBytes+n]
+		if !a.offsets {
+			data = data[offsetBytes:]
+		}
+		if a.send(websocket.MessageBinary, data) != nil {
+			return false
+		}
+		rest = rest[n:]
+	}
+	a.first = nil
+	return true
 }
 
 // dropped tells a client that the daemon ends, if that is why it is let go.

@@ -20,6 +20,7 @@ var ErrDropped = errors.New("the daemon closed the connection")
 type AttachOptions struct {
 	FromStart bool  // with all that is kept
 	Tail      int64 // with at most this many bytes before now, from the start of a line
+	Screen    bool  // with Tail: where those bytes alone would not show it, the screen as it is instead of them, after a clear
 	From      int64 // if not 0: from this raw offset on, such as Message.Raw
 }
 
@@ -41,6 +42,9 @@ func (c *Client) Attach(ctx context.Context, ref string, o AttachOptions) (*Atta
 		q.Set("from", "0")
 	case o.Tail > 0:
 		q.Set("tail", strconv.FormatInt(o.Tail, 10))
+		if o.Screen {
+			q.Set("screen", "1")
+		}
 	}
 	conn, resp, err := websocket.Dial(ctx, "ws://"+Host+terminalPath(ref, "/attach")+"?"+q.Encode(),
 		&websocket.DialOptions{HTTPClient: &c.http, HTTPHeader: c.header})

@@ -78,6 +78,20 @@ func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	return mcpReader{t, rd}, nil
 }
 
+// ReadScreen implements agenttools.ScreenTerminal.
+func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
+	rd, err := t.Read(0)
+	if err != nil {
+		return agenttools.OldScreen{}, nil, err
+	}
+	old, err := rd.(mcpReader).rd.Oldest()
+	if err != nil {
+		rd.Close()
+		return agenttools.OldScreen{}, nil, mcpError(err)
+	}
+	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact}, rd, nil
+}
+
 // mcpReader is a term.Reader in the words of an MCP server.
 type mcpReader struct {
 	of mcpTerminal

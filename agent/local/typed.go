@@ -12,8 +12,8 @@ import (
 	"tether/agent/policy"
 	"tether/agent/term"
 	"tether/internal/clip"
-	"tether/mcp/screen"
 	"tether/platform/proc"
+	"tether/screen"
 )
 
 const (

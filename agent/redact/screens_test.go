@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"tether/agent/redact"
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 // screenPrograms are those whose output scripts/record-screens.sh has recorded, and what of each does not leave: sequences that a terminal

@@ -164,7 +164,7 @@ func (t *Terminal) setLimit(limit int) int64 {
 }
 
 func (t *Terminal) setLimitLocked(limit int) int64 {
-	t.stream.log.SetLimit(limit)
+	t.stream.setLimit(limit)
 	t.boundLocked(keepNothing)
 	t.commands.bound(t.stream.log.Limit())
 	t.stream.shrink()

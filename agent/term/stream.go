@@ -29,6 +29,7 @@ type stream struct {
 	atRest    bool   // the scanner is, at the end of the log
 	lost      int64  // raw bytes that nobody could record
 	joined    []byte // scratch for text that wraps in the log
+	oldest    oldest // the screen at the log's oldest byte
 }
 
 // begin makes the stream begin anew at a raw and a text offset: nothing before
@@ -37,6 +38,7 @@ func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
 	s.decided, s.texted, s.seen, s.atRest = raw, raw, raw, true
+	s.oldest.lose(raw)
 }
 
 // decide turns what the scanner found in the newest bytes into cuts, and moves
@@ -226,6 +228,7 @@ func (s *stream) fits(limit int) int64 {
 
 // trim forgets what is before a raw offset, and marks beyond the bound.
 func (s *stream) trim(base int64, limit int) {
+	s.leave(base)
 	s.log.Trim(base)
 	s.cuts.trim(base)
 	n := 0
@@ -244,7 +247,7 @@ func (s *stream) shrink() {
 
 // cost is the memory of the stream, in bytes.
 func (s *stream) cost() int {
-	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost
+	return s.log.Cap() + s.cuts.cost() + s.marks.cap()*markCost + s.oldest.cost()
 }
 
 // queue is a slice that is appended to at the back and dropped from the

@@ -91,7 +91,7 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true},
+		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, oldest: oldest{size: s.Size}},
 		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},

@@ -29,7 +29,7 @@ the attach failed.`,
 			if err != nil {
 				return &cannotAttach{about(args[0], err)}
 			}
-			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay}, false)
+			return a.attachTo(c.Context(), client, t.ID, local.AttachOptions{Tail: replay, Screen: true}, false)
 		},
 	}
 }

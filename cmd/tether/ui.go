@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tether/agent/local"
-	"tether/mcp/screen"
 	"tether/platform/tty"
+	"tether/screen"
 )
 
 func uiCommand(a *app) *cobra.Command {

@@ -1,5 +1,5 @@
 // Package escape tells text from escape sequences in what a terminal prints, for those that show only the text. It is the grammar of ECMA-48
-// and nothing of what sequences mean; package shellint finds those of shells, mcp/screen obeys those that move the cursor.
+// and nothing of what sequences mean; package shellint finds those of shells, screen obeys those that move the cursor.
 //
 //	var s escape.Scanner
 //	for _, c := range output {

@@ -32,7 +32,7 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	agent/lag, agent/ring, agent/redact, shellint, platform/pty < agent/term;
+	agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
@@ -41,8 +41,8 @@ const layers = `
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
 	problems < agenttools;
-	NONE < mcp/screen;
-	mcp/screen < agenttools;
+	NONE < screen;
+	screen < agenttools;
 	agenttools, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"tether/mcp/screen"
+	"tether/screen"
 )
 
 func TestRender(t *testing.T) {

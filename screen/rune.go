@@ -23,8 +23,10 @@ func hidden(r rune) bool {
 	return unicode.Is(unicode.Cf, r)
 }
 
-// combines reports whether r stands on the character before it.
-func combines(r rune) bool { return r >= 0x300 && unicode.In(r, unicode.Mn, unicode.Me) }
+// combines reports whether r stands on the character before it, or shows nothing there.
+func combines(r rune) bool {
+	return r >= 0x300 && (r >= 0x1160 && r <= 0x11ff || r != 0x180e && unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf))
+}
 
 // wide holds the ranges of characters two cells wide: those with the East
 // Asian width W or F, https://www.unicode.org/reports/tr11/ of Unicode 16.
@@ -47,9 +49,14 @@ var wide = [...][2]rune{
 	{0x1f947, 0x1f9ff}, {0x1fa70, 0x1faff}, {0x20000, 0x2fffd}, {0x30000, 0x3fffd},
 }
 
-// width is the number of cells of a character that is neither hidden nor
-// combining.
+// width is the number of cells of a character, 0 of one that combines.
 func width(r rune) int {
+	if r < 0x300 {
+		return 1
+	}
+	if combines(r) {
+		return 0
+	}
 	if r < wide[0][0] {
 		return 1
 	}

@@ -1,0 +1,166 @@
+package term
+
+import (
+	"io"
+
+	"tether/agent/ring"
+	"tether/screen"
+)
+
+// advancePart is the part of a log's bound that dropped output may take while it waits until the screen is advanced over it: the more at
+// once, the more of lines that scroll away costs nothing.
+const advancePart = 32
+
+// oldest is the screen at the oldest byte of a log: what the output that was dropped has left. Nothing is kept before anything was
+// dropped. Guarded by the terminal's mutex.
+type oldest struct {
+	size   Size           // the first
+	pos    int64          // raw offset of the screen with waits behind it
+	screen *screen.Screen // nil: blank, of that size
+	waits  []byte         // dropped output that the screen has not got yet, in the form of ViewScreen
+	marks  int64          // number of the first mark that it has not got
+}
+
+// begun returns the screen, which exists from now on.
+func (o *oldest) begun() *screen.Screen {
+	if o.screen == nil {
+		o.screen = screen.NewState(int(o.size.Cols), int(o.size.Rows))
+	}
+	return o.screen
+}
+
+// flush gives the screen what waits.
+func (o *oldest) flush() {
+	if len(o.waits) > 0 {
+		o.begun().Advance(o.waits)
+		o.waits = o.waits[:0]
+	}
+}
+
+// lose says that the output before a raw offset is not there.
+func (o *oldest) lose(raw int64) {
+	size := o.size
+	if o.screen != nil {
+		cols, rows := o.screen.Size()
+		size = Size{Cols: uint16(cols), Rows: uint16(rows)}
+	}
+	*o = oldest{size: size, pos: raw, marks: o.marks}
+	o.begun().Doubt()
+}
+
+// resize gives the screen another size.
+func (o *oldest) resize(z Size) {
+	o.flush()
+	o.begun().Resize(int(z.Cols), int(z.Rows))
+}
+
+// cost is the memory that it takes, in bytes.
+func (o *oldest) cost() int {
+	if o.screen == nil {
+		return cap(o.waits)
+	}
+	return cap(o.waits) + o.screen.Cost()
+}
+
+// leave takes up the output before a raw offset, which the log is about to drop. What the scanner has not judged yet is lost: a log is
+// larger than what it holds back.
+func (s *stream) leave(to int64) {
+	o := &s.oldest
+	if to <= o.pos {
+		return
+	}
+	known := min(to, s.decided)
+	for o.pos < known {
+		limit := known
+		i := int(s.markAt(o.pos) - s.firstMark)
+		for i < s.marks.len() && s.marks.at(i).Off == o.pos {
+			if m := s.marks.at(i); m.Kind == MarkResized && s.firstMark+int64(i) >= o.marks {
+				o.resize(m.Size)
+			}
+			i++
+			o.marks = s.firstMark + int64(i)
+		}
+		if i < s.marks.len() {
+			limit = min(limit, s.marks.at(i).Off)
+		}
+		s.leavePiece(limit)
+	}
+	if o.pos < to {
+		o.lose(to)
+	}
+}
+
+// leavePiece takes up the output to a raw offset, in which there is no mark.
+func (s *stream) leavePiece(to int64) {
+	o := &s.oldest
+	for o.pos < to {
+		if cap(o.waits)-len(o.waits) < minReadBuffer {
+			if most := s.log.Limit() / advancePart; cap(o.waits) >= most {
+				o.flush()
+			} else {
+				o.waits = append(make([]byte, 0, min(max(2*cap(o.waits), 2<<10), most)), o.waits...)
+			}
+		}
+		n := len(o.waits)
+		end, k := s.fill(o.waits[n:cap(o.waits)], ViewScreen, o.pos, to)
+		if end == o.pos {
+			o.lose(to) // cannot be: there is room
+			return
+		}
+		o.pos, o.waits = end, o.waits[:n+k]
+	}
+}
+
+// setLimit changes the bound of the log.
+func (s *stream) setLimit(limit int) {
+	if low := s.log.End() - int64(ring.New(limit).Limit()); low > s.log.Start() {
+		s.leave(low)
+	}
+	s.log.SetLimit(limit)
+	if o := &s.oldest; cap(o.waits) > s.log.Limit()/advancePart {
+		o.flush()
+		o.waits = nil
+	}
+}
+
+// Screen is what the screen showed before a raw offset.
+type Screen struct {
+	Raw    int64  // the offset
+	Size   Size   // before the marks that stand there
+	Replay []byte // makes a fresh terminal of that size the same; counts in no offset
+	Exact  bool   // nothing of it is unknown
+}
+
+// Oldest moves the reader to the oldest output that is kept, and returns the screen there: with it and what the reader returns from then
+// on somebody sees what they had seen from the start. It is for views of the person's own screen; of others the screen is exact only
+// where nothing was dropped.
+func (r *Reader) Oldest() (Screen, error) {
+	t := r.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.closed {
+		return Screen{}, io.ErrClosedPipe
+	}
+	s := &t.stream
+	start := s.log.Start()
+	s.leave(start)
+	r.pos, r.ended = start, false
+	r.off = r.offsetLocked(start)
+	r.mark = s.markAt(start)
+	if r.holds {
+		t.needLocked()
+		t.readers.makeRoom()
+	}
+	o := &s.oldest
+	if start == 0 && o.screen == nil && len(o.waits) == 0 {
+		return Screen{Size: o.size, Exact: true}, nil
+	}
+	if r.view == ViewOutward {
+		return Screen{Raw: start, Size: t.display.size}, nil
+	}
+	o.flush()
+	at := o.begun()
+	cols, rows := at.Size()
+	replay := at.Replay()
+	return Screen{Raw: start, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}, nil
+}

@@ -1,0 +1,140 @@
+package screen
+
+// modes are what a program has switched. The zero value is a terminal's at its start, but for wrap.
+type modes struct {
+	insert, newline, origin, wrap, reverseWrap bool // CSI 4, 20, ? 6, 7, 45
+	cursorKeys, keypad, focus, paste, hidden   bool // ? 1, 66, 1004, 2004, and 25 switched off
+	blink                                      bool // ? 12
+	mouse                                      int  // 9, 1000, 1002, 1003; 0: off
+	mouseForm                                  int  // 1006, 1016; 0: the old one
+	shape                                      int  // of the cursor, as in CSI Ps SP q; 0: the viewer's own
+}
+
+// setModes does CSI h and l.
+func (s *Screen) setModes(on bool) {
+	for i := range s.parser.n {
+		switch s.parser.params[i] {
+		case 4:
+			s.modes.insert = on
+		case 20:
+			s.modes.newline = on
+		}
+	}
+}
+
+// setPrivateModes does CSI ? h and l.
+func (s *Screen) setPrivateModes(on bool) {
+	for i := range s.parser.n {
+		p := s.parser.params[i]
+		if flag := s.modes.flag(p); flag != nil {
+			*flag = on
+			continue
+		}
+		switch p {
+		case 2:
+			if on {
+				s.sets.designated, s.sets.used = [4]byte{}, 0
+			}
+		case 6:
+			s.modes.origin = on
+			s.goTo(0, 0)
+		case 9, 1000, 1002, 1003:
+			s.modes.mouse = 0
+			if on {
+				s.modes.mouse = p
+			}
+		case 1006, 1016:
+			s.modes.mouseForm = 0
+			if on {
+				s.modes.mouseForm = p
+			}
+		case 25:
+			s.modes.hidden = !on
+		default:
+			s.switchScreen(p, on)
+		}
+	}
+}
+
+// flag is the switch of a private mode that is nothing else.
+func (m *modes) flag(p int) *bool {
+	switch p {
+	case 1:
+		return &m.cursorKeys
+	case 7:
+		return &m.wrap
+	case 12:
+		return &m.blink
+	case 45:
+		return &m.reverseWrap
+	case 66:
+		return &m.keypad
+	case 1004:
+		return &m.focus
+	case 2004:
+		return &m.paste
+	}
+	return nil
+}
+
+// switchScreen does the private modes that switch between the screens or save the cursor.
+func (s *Screen) switchScreen(p int, on bool) {
+	switch p {
+	case 47, 1047:
+		s.alternate(on)
+	case 1048:
+		if on {
+			s.save()
+		} else {
+			s.restore()
+		}
+	case 1049:
+		if on {
+			s.save()
+		}
+		s.alternate(on)
+		if !on {
+			s.restore()
+		}
+	}
+}
+
+// alternate switches between the two screens. The alternate one is blank at
+// first; what was on it leaves no trace.
+func (s *Screen) alternate(on bool) {
+	if on == (s.on == &s.alt) {
+		return
+	}
+	x, y := s.on.x, s.on.y
+	if on {
+		s.alt.lines = make([]line, s.rows)
+		for i := range s.alt.lines {
+			s.alt.lines[i].fill = s.erased()
+		}
+		s.on = &s.alt
+	} else {
+		s.alt.begin(s.cols, s.rows)
+		s.on = &s.main
+	}
+	s.on.x, s.on.y = x, y
+}
+
+func (s *Screen) save() {
+	s.on.saved = saved{s.on.x, s.on.y, s.pen.fg, s.pen.bg, s.sets.used}
+}
+
+func (s *Screen) restore() {
+	v := &s.on.saved
+	s.on.x, s.on.y, s.pen.fg, s.pen.bg, s.sets.used = v.x, v.y, v.fg, v.bg, v.charset
+	s.dip()
+	s.restrict(s.cols - 1)
+}
+
+// softReset does DECSTR.
+func (s *Screen) softReset() {
+	s.on.top, s.on.bottom = 0, s.rows-1
+	m := &s.modes
+	*m = modes{wrap: true, newline: m.newline, blink: m.blink, mouse: m.mouse, mouseForm: m.mouseForm}
+	s.pen, s.sets, s.on.saved = attrs{}, charsets{}, saved{}
+	s.dip()
+}

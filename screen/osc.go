@@ -1,0 +1,41 @@
+package screen
+
+import "strings"
+
+// maxTitle bounds a title, in bytes.
+const maxTitle = 1 << 10
+
+// endOSC does what the string between OSC and its end means: a title or a link.
+func (s *Screen) endOSC() {
+	k := &s.parser
+	s.last = 0
+	if len(k.raw) >= maxRaw {
+		return
+	}
+	what, text, _ := strings.Cut(string(k.raw[k.body:]), ";")
+	switch what {
+	case "0", "2":
+		s.title = strings.ToValidUTF8(text[:min(len(text), maxTitle)], "")
+	case "8":
+		s.setLink(text)
+	}
+}
+
+// setLink begins or ends a hyperlink.
+func (s *Screen) setLink(text string) {
+	id, uri, ok := strings.Cut(text, ";")
+	switch {
+	case !ok, uri == "" && strings.TrimSpace(id) != "":
+		return
+	case uri == "":
+		s.pen.ext.link = 0
+	default:
+		s.tidy()
+		s.pen.ext.link = s.tables.link(text)
+	}
+	s.extend()
+	s.dip()
+}
+
+// Title is the window's title that the program has set last, at most 1 KiB.
+func (s *Screen) Title() string { return s.title }

@@ -1,0 +1,76 @@
+package screen
+
+// MaxHistory bounds what is kept of the lines that have left the screen, in
+// bytes of text; the oldest go first.
+const MaxHistory = 1 << 20
+
+// maxSide bounds both dimensions in cells, as terminals of ours are bounded.
+const maxSide = 1000
+
+// Screen is one terminal. Use [New] or [NewState].
+type Screen struct {
+	cols, rows int
+	main, alt  grid
+	on         *grid // main or alt
+	tables     tables
+
+	pen   attrs
+	ink   cell // a cell without character as the pen draws it
+	modes modes
+	sets  charsets
+	title string
+	last  uint32 // the cell content just printed, which REP repeats and marks combine with; 0: none
+
+	parser parser
+	text   history
+	scan   []int // scratch of leap
+}
+
+// New returns an empty screen that keeps the text that leaves it; sizes are brought into 1 to 1000.
+func New(cols, rows int) *Screen {
+	s := NewState(cols, rows)
+	s.text.kept = true
+	return s
+}
+
+// NewState returns an empty screen that keeps nothing but what it shows.
+func NewState(cols, rows int) *Screen {
+	s := &Screen{cols: side(cols), rows: side(rows)}
+	s.reset()
+	return s
+}
+
+func side(n int) int { return min(max(n, 1), maxSide) }
+
+func (s *Screen) reset() {
+	s.tables = tables{}
+	s.main.saved, s.alt.saved = saved{}, saved{}
+	s.main.begin(s.cols, s.rows)
+	s.alt.begin(s.cols, s.rows)
+	s.main.lines = make([]line, s.rows)
+	s.on = &s.main
+	s.pen, s.sets, s.last = attrs{}, charsets{}, 0
+	s.modes = modes{wrap: true, newline: s.modes.newline, blink: s.modes.blink, hidden: s.modes.hidden} // xterm.js keeps these
+	s.dip()
+}
+
+// Cursor returns where the next character goes, counted from 0.
+func (s *Screen) Cursor() (col, row int) { return min(s.on.x, s.cols-1), s.on.y }
+
+// Size returns the size in cells.
+func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
+
+// Cost is about how much memory the screen takes, in bytes.
+func (s *Screen) Cost() int {
+	n := cap(s.text.lines) + cap(s.parser.raw) + 8*cap(s.scan) + 2<<10
+	for _, g := range []*grid{&s.main, &s.alt} {
+		for i := range g.lines {
+			n += 16*cap(g.lines[i].cells) + 40
+		}
+	}
+	n += len(s.tables.clusters)*(maxCluster+64) + len(s.tables.extras)*64
+	for _, l := range s.tables.links {
+		n += len(l) + 64
+	}
+	return n
+}

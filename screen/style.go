@@ -1,0 +1,143 @@
+package screen
+
+// style does SGR.
+func (s *Screen) style() {
+	k := &s.parser
+	for i := 0; i < k.n; i++ {
+		p := k.params[i]
+		switch {
+		case p == 38 || p == 48 || p == 58:
+			i += s.colour(i)
+		case p >= 30:
+			s.styleColour(p)
+		default:
+			s.styleFlag(p, i)
+		}
+	}
+	if len(s.tables.extras) >= maxEntries {
+		s.tidy()
+	}
+	s.dip()
+}
+
+// styleFlags are the parameters of SGR that switch flags of the pen on, and off.
+var styleFlags = [30]struct{ fg, bg, notFg, notBg uint32 }{
+	1: {fg: bold}, 2: {bg: dim}, 3: {bg: italic}, 5: {fg: blink}, 7: {fg: inverse}, 8: {fg: invisible}, 9: {fg: strikethrough},
+	22: {notFg: bold, notBg: dim}, 23: {notBg: italic}, 25: {notFg: blink}, 27: {notFg: inverse}, 28: {notFg: invisible}, 29: {notFg: strikethrough},
+}
+
+// styleFlag does a parameter below 30, the i-th.
+func (s *Screen) styleFlag(p, i int) {
+	k := &s.parser
+	switch p {
+	case 0:
+		s.pen.fg, s.pen.bg = 0, 0
+		s.pen.ext.style, s.pen.ext.colour = 0, 0
+		s.extend()
+	case 4:
+		style := 1
+		if k.past[i] > k.from[i] {
+			style = k.subs[k.from[i]]
+		}
+		s.underline(style)
+	case 21:
+		s.underline(2)
+	case 24:
+		s.underline(0)
+	default:
+		f := styleFlags[p]
+		s.pen.fg = s.pen.fg&^f.notFg | f.fg
+		s.pen.bg = s.pen.bg&^f.notBg | f.bg
+	}
+}
+
+// styleColour does a parameter from 30 on that is whole by itself.
+func (s *Screen) styleColour(p int) {
+	p16 := func(at *uint32, n int) { *at = *at&^colourMask | palette16 | uint32(n) }
+	switch {
+	case p <= 37:
+		p16(&s.pen.fg, p-30)
+	case p == 39:
+		s.pen.fg &^= colourMask
+	case p >= 40 && p <= 47:
+		p16(&s.pen.bg, p-40)
+	case p == 49:
+		s.pen.bg &^= colourMask
+	case p == 53:
+		s.pen.bg |= overline
+	case p == 55:
+		s.pen.bg &^= overline
+	case p == 59:
+		s.pen.ext.colour = colourMask // none, as xterm.js writes it
+		s.extend()
+	case p >= 90 && p <= 97:
+		p16(&s.pen.fg, p-90|8)
+	case p >= 100 && p <= 107:
+		p16(&s.pen.bg, p-100|8)
+	}
+}
+
+func (s *Screen) underline(style int) {
+	if style < 0 || style > 5 {
+		style = 1
+	}
+	s.pen.ext.style = uint8(style)
+	if s.pen.fg |= underline; style == 0 {
+		s.pen.fg &^= underline
+	}
+	s.extend()
+}
+
+// extend says in the pen whether its extra counts.
+func (s *Screen) extend() {
+	if s.pen.bg |= hasExtra; s.pen.ext.style == 0 && s.pen.ext.link == 0 {
+		s.pen.bg &^= hasExtra
+	}
+}
+
+// colour does the parameters 38, 48 and 58, of which the i-th is one, with semicolons or colons. It returns how many more it took.
+func (s *Screen) colour(i int) (advance int) {
+	k := &s.parser
+	got := [6]int{0, 0, -1, 0, 0, 0} // 38, mode, nothing, and up to three values
+	space := 0
+	for {
+		got[advance+space] = k.params[i+advance]
+		if from, past := int(k.from[i+advance]), int(k.past[i+advance]); past > from {
+			for j := from; j < past && j-from+advance+1+space < len(got); j++ {
+				if got[1] == 5 {
+					space = 1
+				}
+				if at := advance + j - from + 1 + space; at < len(got) {
+					got[at] = k.subs[j]
+				}
+			}
+			break
+		}
+		if got[1] == 5 && advance+space >= 2 || got[1] == 2 && advance+space >= 5 {
+			break
+		}
+		if got[1] != 0 {
+			space = 1
+		}
+		if advance++; advance+i >= k.n || advance+space >= len(got) {
+			break
+		}
+	}
+	for j := 2; j < len(got); j++ {
+		got[j] = max(got[j], 0)
+	}
+	at := &s.pen.fg
+	switch got[0] {
+	case 48:
+		at = &s.pen.bg
+	case 58:
+		at = &s.pen.ext.colour
+	}
+	switch got[1] {
+	case 2:
+		*at = *at&^colourMask | rgb | uint32(got[3]&255)<<16 | uint32(got[4]&255)<<8 | uint32(got[5]&255)
+	case 5:
+		*at = *at&^colourMask | palette256 | uint32(got[3]&255)
+	}
+	return advance
+}

@@ -1,0 +1,200 @@
+package screen
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// history is the text that has left the main screen.
+type history struct {
+	kept    bool // there is one
+	lines   []byte
+	dropped bool // it has lost its beginning
+	redrawn bool // the program has moved the cursor back or erased something: what the screen shows may still change
+}
+
+// appendTo appends the text of the first n columns; trim leaves out the blanks at the end.
+func (s *Screen) appendTo(b []byte, l *line, n int, trim bool) []byte {
+	end := len(b)
+	for i := range min(n, len(l.cells)) {
+		c := &l.cells[i]
+		code := c.ch & content
+		switch {
+		case code > ' ' && code < utf8.RuneSelf:
+			b = append(b, byte(code))
+			end = len(b)
+		case code == 0 && c.width() == 0:
+		case code == 0 || code == ' ':
+			b = append(b, ' ')
+		default:
+			for _, r := range s.string(c.ch) {
+				if !hidden(r) {
+					b = utf8.AppendRune(b, r)
+					end = len(b)
+				}
+			}
+		}
+	}
+	if trim {
+		return b[:end]
+	}
+	return b
+}
+
+// textWidth is the number of columns up to the last that is not blank.
+func (l *line) textWidth() int {
+	n := len(l.cells)
+	for n > 0 && (l.cells[n-1].empty() && l.cells[n-1].width() > 0 || l.cells[n-1].ch&content == ' ') {
+		n--
+	}
+	return n
+}
+
+// blank reports whether no character can be seen in the line.
+func (l *line) blank() bool { return l.textWidth() == 0 }
+
+// Text returns the rows of the screen without the blanks at their ends and
+// without the empty rows at the bottom, joined by newlines.
+func (s *Screen) Text() string {
+	var b []byte
+	for i := range s.on.filled() {
+		if i > 0 {
+			b = append(b, '\n')
+		}
+		b = s.appendTo(b, &s.on.lines[i], s.cols, true)
+	}
+	return string(bytes.TrimRight(b, "\n"))
+}
+
+// History returns all text since the beginning, oldest first: lines that have
+// left the screen, what was erased from it as a whole, and what it shows. Lines
+// that were broken at the right margin are whole again. trimmed tells that
+// more than MaxHistory had left and the beginning is missing.
+func (s *Screen) History() (text string, trimmed bool) {
+	b := slices.Clone(s.text.lines)
+	b = s.appendGrid(b, &s.main)
+	if s.on == &s.alt {
+		if len(b) > 0 && b[len(b)-1] != '\n' {
+			b = append(b, '\n')
+		}
+		b = s.appendGrid(b, &s.alt)
+	}
+	return string(b), s.text.dropped
+}
+
+// Lines returns History's text, and the length of its beginning that is final: lines that have left the screen and, as long as the
+// program has only printed one line after the other, those that it has ended.
+func (s *Screen) Lines() (text string, final int) {
+	text, _ = s.History()
+	if s.text.redrawn || s.on == &s.alt {
+		return text, len(s.text.lines)
+	}
+	return text, strings.LastIndexByte(text, '\n') + 1
+}
+
+// Keep drops all but the newest lines, at most n bytes, of those that have left
+// the screen.
+func (s *Screen) Keep(n int) {
+	lines := s.text.lines
+	cut := len(lines) - n
+	if cut <= 0 {
+		return
+	}
+	if lines[cut-1] != '\n' {
+		i := bytes.IndexByte(lines[cut:], '\n')
+		if i < 0 {
+			i = len(lines) - cut - 1
+		}
+		cut += i + 1
+	}
+	s.text.lines = append(lines[:0], lines[cut:]...)
+	s.text.dropped = true
+}
+
+// textCells is how many cells of a row are text: a column that was left free for a wide character in the next row is not.
+func (s *Screen) textCells(g *grid, i int) int {
+	n := len(g.lines[i].cells)
+	if g.goesOn(i) && n == s.cols && g.length(i, false, n) == n-1 {
+		n--
+	}
+	return n
+}
+
+// goesOn reports whether a row continues in the next one.
+func (g *grid) goesOn(i int) bool { return i+1 < len(g.lines) && g.lines[i+1].wrapped }
+
+// appendGrid appends the lines of g. The one that the cursor stands on, if it
+// is the last, has no newline, but the blanks before the cursor: what comes
+// next may be a part of it.
+func (s *Screen) appendGrid(b []byte, g *grid) []byte {
+	n := g.filled()
+	here := -1 // the cursor's row
+	if g == s.on {
+		here = g.y
+	}
+	for i := range n {
+		l := &g.lines[i]
+		on := g.goesOn(i) && i < n-1
+		b = s.appendTo(b, l, s.textCells(g, i), !on)
+		switch {
+		case i == n-1 && i == here:
+			b = pad(b, g.x-l.textWidth())
+		case !on:
+			b = append(b, '\n')
+		}
+	}
+	switch {
+	case here == n: // a blank line
+		b = pad(b, g.x)
+	case n == 0 && here > 0:
+		b = append(b, '\n')
+	}
+	return b
+}
+
+// pad appends n blanks, if any.
+func pad(b []byte, n int) []byte {
+	for ; n > 0; n-- {
+		b = append(b, ' ')
+	}
+	return b
+}
+
+// archive appends the first n rows of g to the history. wrapped: a row that is still to come continues the last.
+func (s *Screen) archive(g *grid, n int, wrapped bool) {
+	if !s.text.kept {
+		return
+	}
+	b := s.text.lines
+	for i := range n {
+		l := &g.lines[i]
+		on := g.goesOn(i) || i == len(g.lines)-1 && wrapped
+		if b = s.appendTo(b, l, s.textCells(g, i), !on); !on {
+			b = append(b, '\n')
+		}
+	}
+	s.text.lines = b
+	if len(b) > 2*MaxHistory {
+		s.Keep(MaxHistory)
+	}
+}
+
+// archiveAll keeps what the main screen shows before it is erased as a whole.
+func (s *Screen) archiveAll() {
+	if s.on == &s.main && s.text.kept {
+		s.archive(&s.main, s.main.filled(), false)
+	}
+}
+
+// Clean returns s without what text of one line should not hold: controls, and
+// what the screen leaves out. It is for titles and the like.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r >= 0x7f && r < 0xa0 || hidden(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "\uFFFD"))
+}
