@@ -207,7 +207,7 @@ func openReal(t *testing.T, o local.Options) *real {
 	testkit.Leaks(t)
 	d := &real{socket: filepath.Join(testkit.Home(t), "run", "daemon.sock"), pool: term.NewPool(term.Options{})}
 	daemon := &fakeDaemon{}
-	o.Access, o.Daemon = d.pool.As, daemon
+	o.Access, o.Daemon, o.Hosts = d.pool.As, daemon, daemon
 	addStarter(t, &o, daemon, nil)
 	d.server = local.NewServer(o)
 	l, err := ipc.Listen(d.socket)

@@ -331,7 +331,7 @@ func bubble(t *testing.T, o local.Options) (*local.Server, chan *testkit.Child) 
 		return child, nil
 	}})
 	daemon := &fakeDaemon{}
-	o.Access, o.Daemon = pool.As, daemon
+	o.Access, o.Daemon, o.Hosts = pool.As, daemon, daemon
 	addStarter(t, &o, daemon, nil)
 	s := local.NewServer(o)
 	t.Cleanup(func() {
