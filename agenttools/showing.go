@@ -10,7 +10,7 @@ import (
 
 // followScreen is the screen of a terminal after all the output that it had when i was taken; next is the offset after it.
 func followScreen(ctx context.Context, t Terminal, i Info, next *int64) (*screen.Screen, error) {
-	s, rd, err := oldScreen(t, i)
+	s, gap, rd, err := oldScreen(t, i)
 	if err != nil {
 		return nil, err
 	}
@@ -30,30 +30,36 @@ func followScreen(ctx context.Context, t Terminal, i Info, next *int64) (*screen
 		case ev.Resized != nil:
 			s.Resize(ev.Resized[0], ev.Resized[1])
 		}
+		if gap > 0 && ev.Off >= gap {
+			n := max(int64(len(ev.Data))-(ev.Off-gap), 0)
+			s.Advance(ev.Data[:n])
+			s.Doubt()
+			ev.Data, gap = ev.Data[n:], 0
+		}
 		s.Advance(ev.Data)
 		*next = ev.Off
 	}
 	return s, ctx.Err()
 }
 
-// oldScreen is the screen before the oldest output, and a reader of that.
-func oldScreen(t Terminal, i Info) (*screen.Screen, Reader, error) {
+// oldScreen is the screen before the oldest output, where output is missing after that, and a reader of it.
+func oldScreen(t Terminal, i Info) (s *screen.Screen, gap int64, rd Reader, err error) {
 	if knows, ok := t.(ScreenTerminal); ok {
 		old, rd, err := knows.ReadScreen()
 		if err != nil {
-			return nil, nil, err
+			return nil, 0, nil, err
 		}
-		s := screen.NewState(old.Cols, old.Rows)
+		s = screen.NewState(old.Cols, old.Rows)
 		s.Write(old.Replay)
 		if !old.Exact {
 			s.Doubt()
 		}
-		return s, rd, nil
+		return s, old.Gap, rd, nil
 	}
-	rd, err := t.Read(i.Start)
-	s := screen.NewState(i.Cols, i.Rows)
+	rd, err = t.Read(i.Start)
+	s = screen.NewState(i.Cols, i.Rows)
 	if i.Start > 0 {
 		s.Doubt()
 	}
-	return s, rd, err
+	return s, 0, rd, err
 }

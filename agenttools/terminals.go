@@ -130,6 +130,7 @@ type OldScreen struct {
 	Cols, Rows int
 	Replay     []byte // makes a fresh terminal of that size the same
 	Exact      bool   // nothing of it is unknown
+	Gap        int64  // an offset at which output is missing, the newest; 0: none
 }
 
 // Reader is a cursor into a terminal's output, for one goroutine.

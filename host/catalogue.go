@@ -86,6 +86,14 @@ func (l lookedAt) Commands() []agenttools.Command {
 // Read implements agenttools.Terminal.
 func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.h.newReader(l.t, from), nil }
 
+// ReadScreen implements agenttools.ScreenTerminal.
+func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
+	l.h.mu.Lock()
+	old, from := l.t.oldScreenLocked(), l.t.startLocked()
+	l.h.mu.Unlock()
+	return old, l.h.newReader(l.t, from), nil
+}
+
 // idOf is a short name for a terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
 func idOf(uri string) string {
 	hash := sha256.Sum256([]byte(uri))

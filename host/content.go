@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"math"
 	"slices"
 	"strconv"
 
@@ -71,6 +72,8 @@ type content struct {
 	base  int64 // position of the last clear
 	count int   // commands ever started
 	open  int   // commands among parts that are not complete
+	// left, if not nil, is given what was dropped: the first n bytes of the text of parts.
+	left func(parts []part, n int64)
 }
 
 // appendText adds text in the escaped form of a JSON string; size is its length when decoded. shared says that esc will never change and
@@ -172,7 +175,11 @@ func (c *content) trim() {
 
 // keep drops the oldest text until the cost is about want.
 func (c *content) keep(want int) {
+	before, from := c.view(math.MaxInt)
 	c.parts, c.cost = trimParts(c.parts, c.cost, want)
+	if n := c.oldest() - from; n > 0 && c.left != nil {
+		c.left(before, n)
+	}
 	c.over, c.open = 0, 0
 	for i := range c.parts {
 		if one := c.parts[i].command; one != nil && !one.complete {

@@ -29,7 +29,7 @@ func (h *Host) Memory() (counted, real, least int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for i, t := range h.order {
-		n := int64(t.content.held()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
+		n := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 		if real += n; i == 0 || n < least {
 			least = n
 		}

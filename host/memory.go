@@ -34,7 +34,7 @@ func (h *Host) recordLocked(t *terminal) {
 func (m *memory) step() int64 { return m.most / 16 }
 
 func (h *Host) weighLocked(t *terminal) {
-	now := int64(t.content.held()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
+	now := int64(t.content.held()+t.oldest.cost()) + t.log.behind(t.log.first) + int64(t.marks.bytes)
 	if t.ended {
 		now = 0
 	}
@@ -55,6 +55,9 @@ func (h *Host) squeezeLocked() {
 		t.log.shrink(level / 3)
 		t.marks.shrink(int(level / 3))
 		t.content.shrink(int(level - t.log.behind(t.log.first) - int64(t.marks.bytes)))
+		if int64(t.oldest.cost()) > level/oldestPart {
+			t.oldest.lose()
+		}
 		h.weighLocked(t)
 	}
 }

@@ -16,6 +16,7 @@ type terminal struct {
 	creator *client           // never changes; for a client-executed terminal, its owner
 	state   ahp.TerminalState // without Content
 	content content
+	oldest  oldest
 
 	// Client-executed terminals.
 	bound   *conn       // the connection through which the owner serves it; nil while orphaned
@@ -57,6 +58,8 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now()}
 	t.channel.term = t
+	t.content.left = t.leaveLocked
+	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)
 	creator.terminals++
@@ -122,6 +125,7 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 	switch a := a.(type) {
 	case ahp.TerminalCleared:
 		t.content.clear()
+		t.clearOldestLocked()
 	case ahp.TerminalCommandExecuted:
 		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), marks: t.marks.end()})
 	case ahp.TerminalCommandFinished:

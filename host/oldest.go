@@ -1,0 +1,117 @@
+package host
+
+import (
+	"cmp"
+
+	"tether/agenttools"
+	"tether/internal/jsonspan"
+	"tether/screen"
+)
+
+// oldest is the screen of a terminal at its oldest text: what the text that was dropped has left. Nothing is kept before anything was
+// dropped. Guarded by the host's mutex.
+type oldest struct {
+	cols, rows   int            // the first size
+	pos          int64          // position in the stream of all text
+	screen       *screen.Screen // nil: blank, of that size
+	unknown      bool           // it was not blank
+	gap          int64          // position of the newest text that is missing; 0: none
+	text, quoted []byte         // scratch
+}
+
+// begun returns the screen, which exists from now on.
+func (o *oldest) begun() *screen.Screen {
+	if o.screen == nil {
+		if o.screen = screen.NewState(o.cols, o.rows); o.unknown {
+			o.screen.Doubt()
+		}
+	}
+	return o.screen
+}
+
+// oldestPart is the part of what a terminal may keep that this screen may take where memory is short.
+const oldestPart = 8
+
+// lose gives the screen up: what it shows is not known any more.
+func (o *oldest) lose() {
+	if o.screen != nil {
+		o.cols, o.rows = o.screen.Size()
+	}
+	o.screen, o.unknown = nil, true
+}
+
+// cost is the memory that it takes, in bytes.
+func (o *oldest) cost() int {
+	if o.screen == nil {
+		return 0
+	}
+	return o.screen.Cost()
+}
+
+// leaveLocked takes up n bytes of text that were dropped: the first of parts.
+func (t *terminal) leaveLocked(parts []part, n int64) {
+	o := &t.oldest
+	end := o.pos + n
+	at := o.begun()
+	for i := range parts {
+		for _, r := range parts[i].runs {
+			if o.pos >= end {
+				break
+			}
+			o.quoted = append(append(append(o.quoted[:0], '"'), r.esc...), '"')
+			text, err := jsonspan.AppendUnquote(o.text[:0], o.quoted)
+			if err != nil {
+				return // cannot be: it was checked when it came in
+			}
+			o.text = text
+			t.leaveTextLocked(at, text[:min(int64(len(text)), end-o.pos)])
+		}
+	}
+	o.text, o.quoted = nil, nil
+}
+
+// leaveTextLocked takes up text with the sizes that the terminal got in it.
+func (t *terminal) leaveTextLocked(at *screen.Screen, text []byte) {
+	o, m := &t.oldest, &t.marks
+	for len(text) > 0 {
+		next := o.pos + int64(len(text))
+		for i := range m.list {
+			switch x := &m.list[i]; {
+			case x.pos == o.pos && x.resized != nil:
+				at.Resize(x.resized[0], x.resized[1])
+			case x.pos > o.pos:
+				next = min(next, x.pos)
+			}
+		}
+		if o.gap > 0 && o.pos <= o.gap && o.gap < next {
+			at.Doubt()
+		}
+		n := next - o.pos
+		at.Advance(text[:n])
+		text, o.pos = text[n:], next
+	}
+}
+
+// clearOldestLocked begins anew where the recorded text was cleared.
+func (t *terminal) clearOldestLocked() {
+	cols, rows := cmp.Or(int(t.state.Cols), defaultCols), cmp.Or(int(t.state.Rows), defaultRows)
+	t.oldest = oldest{cols: cols, rows: rows, pos: t.content.end}
+}
+
+// oldScreenLocked is the screen before the oldest text that readers get.
+func (t *terminal) oldScreenLocked() agenttools.OldScreen {
+	o := &t.oldest
+	s := agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}
+	if o.gap >= o.pos && o.gap > 0 {
+		s.Gap = o.gap + t.marksBeforeLocked(o.gap)
+	}
+	if o.screen != nil {
+		s.Cols, s.Rows = o.screen.Size()
+		s.Replay = o.screen.Replay()
+		s.Exact = !o.screen.Doubtful() && s.Replay != nil
+	}
+	if t.readableLocked() > o.pos {
+		s.Exact = false // sizes are forgotten that stood before some of the text
+	}
+	return s
+}
