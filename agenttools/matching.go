@@ -57,9 +57,10 @@ type matched struct {
 	from    int64 // the offset to go on from
 	unseen  int64 // bytes that were gone before the first question, and later
 	asked   time.Time
-	begun   int64 // offset of the command that was begun last
-	running bool  // a goroutine has the reader
-	started int   // rounds of reading all that is there
+	begun   int64  // offset of the command that was begun last
+	head    []byte // the first bytes of what was printed since
+	running bool   // a goroutine has the reader
+	started int    // rounds of reading all that is there
 	ended   int
 	moved   chan struct{}      // closed at the end of a round
 	wake    context.CancelFunc // ends the waiting of the goroutine, nil if it does not wait
@@ -286,6 +287,8 @@ func (e *matched) write(t Terminal, at int64, p []byte, commands []Command) {
 			at, p = c.Start, p[n:]
 		}
 		e.tracker.Begin(c.Line, "")
+		e.head = nil
 	}
+	e.head = append(e.head, p[:min(len(p), 2*digestHead-len(e.head))]...)
 	e.tracker.Write(at, p)
 }

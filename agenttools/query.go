@@ -3,6 +3,7 @@ package agenttools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -40,8 +41,11 @@ func (a *readArgs) query() (query, error) {
 	if a.Format != "" {
 		q.format = a.Format
 	}
-	if err := oneOf("format", q.format, formatText, formatRaw, formatScreen); err != nil {
+	if err := oneOf("format", q.format, formatText, formatRaw, formatScreen, formatDigest); err != nil {
 		return q, err
+	}
+	if q.format == formatDigest && (a.Since != nil || a.Tail != nil || a.Grep != "" || a.MaxBytes != nil) {
+		return q, errors.New("format digest is of all output: it takes no since, tail, grep or maxBytes")
 	}
 	var err error
 	q.grep, err = pattern("grep", a.Grep)
@@ -197,6 +201,20 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 		}
 		r.History, r.Cursor = text, c.next
 		r.Truncated = cut || part && (q.tail == 0 || !enough)
+		if r.Truncated && q.tail == 0 && q.grep == nil {
+			r.leftOut(i, int64(len(text)))
+		}
 		return from, nil
+	}
+}
+
+// leftOut says how much there is before what is returned, and how to get it.
+func (r *ReadAnswer) leftOut(i Info, returned int64) {
+	if r.LeftOut = max(r.Cursor-returned, 0); r.LeftOut == 0 {
+		return
+	}
+	r.Hint = fmt.Sprintf("about %d bytes before this were left out; problems lists errors, format digest sums up", r.LeftOut)
+	if i.Start < r.LeftOut {
+		r.Hint += fmt.Sprintf(", since %d reads from the oldest output that is still there", i.Start)
 	}
 }

@@ -24,6 +24,7 @@ const (
 	formatText   = "text"   // rendered, all of it
 	formatRaw    = "raw"    // with control sequences
 	formatScreen = "screen" // rendered, what the screen shows now
+	formatDigest = "digest" // summed up
 )
 
 type readArgs struct {
@@ -46,6 +47,9 @@ type ReadAnswer struct {
 	*ExitFields
 	Commands []Command   `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
+	// LeftOut is about how many bytes there were before the newest text, and Hint says how to get them or what matters of them.
+	LeftOut int64  `json:"leftOutBytes,omitempty"`
+	Hint    string `json:"hint,omitempty"`
 }
 
 // ScreenSize is what a rendered screen is without its text; counted from 0.
@@ -65,7 +69,7 @@ func (s *Set) readTool() tool {
 			`"tail":{"type":"integer","minimum":1,"description":"only this many lines from the end"},` +
 			`"grep":{"type":"string","description":"only lines that match this regular expression (RE2); (?i) ignores case"},` +
 			`"maxBytes":{"type":"integer","minimum":1,"maximum":1048576,"description":"at most this much text, default 65536"},` +
-			`"format":{"type":"string","enum":["text","raw","screen"],"description":"text (default): without control sequences, as a person would read it. screen: what a full-screen program shows now. raw: with control sequences"}},` +
+			`"format":{"type":"string","enum":["text","raw","screen","digest"],"description":"text (default): without control sequences, as a person would read it. digest: at most 8 KB: command, exit, beginning, every problem, end. screen: what a full-screen program shows now. raw: with control sequences"}},` +
 			`"required":["terminalId"],"additionalProperties":false}`),
 		ReadOnly: true, Idempotent: true,
 		Long: true,
@@ -85,7 +89,13 @@ func (s *Set) readTool() tool {
 		if err != nil {
 			return Result{}, about(in.TerminalID, err)
 		}
-		r, err := q.read(ctx, t)
+		read := q.read
+		if q.format == formatDigest {
+			read = func(ctx context.Context, t Terminal) (*ReadAnswer, error) {
+				return s.matching.Digest(ctx, in.TerminalID, t)
+			}
+		}
+		r, err := read(ctx, t)
 		if err != nil {
 			return Result{}, about(in.TerminalID, err)
 		}

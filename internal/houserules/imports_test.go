@@ -40,7 +40,7 @@ const layers = `
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
-	problems < agenttools;
+	problems, internal/clip < agenttools;
 	NONE < screen;
 	screen < agenttools;
 	agenttools, internal/lines < mcp;
