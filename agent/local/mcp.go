@@ -44,7 +44,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	}
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
 		terminals := &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}
-		tools := agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Loopback: true, Bug: s.toolBug})
+		tools := agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Loopback: true, Bug: s.toolBug, Matchers: s.opts.Matchers})
 		return mcp.New(mcp.Options{Tools: tools, Version: s.opts.Version})
 	})
 	switch {
@@ -150,7 +150,7 @@ func (s *Server) toolBug(tool string, stack []byte) {
 func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
 	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}
-	return agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Bug: s.toolBug})
+	return agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Bug: s.toolBug, Matchers: s.opts.Matchers})
 }
 
 // redactInfo masks in a terminal's description what its output masks, too.

@@ -20,7 +20,9 @@ import (
 	"tether/agent/policy"
 	"tether/agent/start"
 	"tether/agent/term"
+	"tether/agenttools"
 	"tether/mcp"
+	"tether/problems"
 )
 
 // Daemon is what this door needs of the daemon beside its terminals. All
@@ -75,8 +77,10 @@ type Options struct {
 	// Sandbox, if not nil, returns the command that runs an agent's own program
 	// in its sandbox, in a directory.
 	Sandbox func(actor term.Actor, cwd string, argv []string) ([]string, error)
-	Version string // of this program, shown to agents
-	Machine string // the name of this machine, as hosts are told it
+	// Matchers find problems; nil are the matchers of known tools.
+	Matchers *problems.Set
+	Version  string // of this program, shown to agents
+	Machine  string // the name of this machine, as hosts are told it
 	// WriteTimeout is how long a client may not read before it is dropped,
 	// default 5 min. A slow client slows its terminal at most for the pool's
 	// stall time and nothing else.
@@ -115,13 +119,14 @@ type Server struct {
 	entering sync.Mutex     // held while somebody is counted, or draining begins
 	attached sync.WaitGroup // those with a connection that HTTP has left to us
 
-	viewers chan struct{} // a slot for each WebSocket of a user interface
-	bulk    bulk          // what those are sent
-	leases  leases
-	sizes   sizes
-	typing  typing
-	proxied proxied
-	agents  mcp.Servers // for each agent that came
+	viewers  chan struct{} // a slot for each WebSocket of a user interface
+	bulk     bulk          // what those are sent
+	leases   leases
+	sizes    sizes
+	typing   typing
+	proxied  proxied
+	agents   mcp.Servers          // for each agent that came
+	matching *agenttools.Matching // problems, for who asks over HTTP
 }
 
 // NewServer returns a server that does nothing until Serve.
@@ -137,6 +142,7 @@ func NewServer(o Options) *Server {
 	if o.Logger != nil {
 		s.log = *o.Logger
 	}
+	s.matching = s.newMatching()
 	s.draining, s.drain = context.WithCancel(context.Background())
 	routes := s.unlessDraining(s.routes())
 	s.http.Handler, s.tcp.Handler = s.guard(s.onSocket(routes)), s.guard(s.onTCP(routes))
@@ -165,6 +171,7 @@ func (s *Server) Drain() {
 	s.drain()
 	s.entering.Unlock()
 	s.agents.Close()
+	s.matching.Close()
 	s.leases.close()
 	s.attached.Wait()
 }
@@ -241,6 +248,8 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals/{ref}/promote": s.person(s.promote),
 		"GET /v1/terminals/{ref}/output":   s.output,
 		"GET /v1/terminals/{ref}/commands": s.commands,
+		"GET /v1/terminals/{ref}/problems": s.problems,
+		"GET /v1/terminals/{ref}/digest":   s.digest,
 		"POST /v1/terminals/{ref}/lend":    s.person(s.lend),
 		"POST /v1/terminals/{ref}/unlend":  s.person(s.unlend),
 		"POST /v1/unlend":                  s.person(s.unlendAll),

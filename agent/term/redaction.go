@@ -271,3 +271,9 @@ func (h Handle) Outward() *redact.Rules {
 	defer h.t.mu.Unlock()
 	return h.t.lending.rules
 }
+
+// Redaction is what applies to a terminal's output for hosts, also if it is lent to none. Nil changes nothing.
+func (h Handle) Redaction() *redact.Rules {
+	h.t.prepare()
+	return h.Outward()
+}

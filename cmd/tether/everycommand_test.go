@@ -42,6 +42,7 @@ var sittings = []sitting{
 	{line: "read web", do: []string{"ready"}},
 	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"no commands reported"}},
+	{line: "problems web", do: []string{"no problems found"}},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
 	{line: "unlend web", do: []string{"is not shared"}},
 	{line: "lend web --for 1h", do: []string{"shared with lab until"}},

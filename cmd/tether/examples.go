@@ -14,6 +14,7 @@ var examples = map[string]string{
 	"sandbox":           "tether sandbox -- claude\ntether sandbox --as gemini -- npx gemini",
 	"ls":                "tether ls\ntether ls --json | jq -r '.terminals[] | select(.exit == null) | .id'",
 	"read":              "tether read web --tail 50\ntether read --follow web\ntether read --command 3 shell",
+	"problems":          "tether problems web\ntether problems --json web | jq '.problems[] | select(.severity == \"error\")'",
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
 	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",
 	"unpair":            "tether unpair work",
@@ -73,6 +74,10 @@ and shows only the last few exited terminals; --all shows all.`,
 its colours. To a pipe or a file, or with NO_COLOR or TERM=dumb, it is plain text with
 a line feed after each line. --color always keeps escape sequences, --raw prints every
 byte unchanged. --follow continues until the terminal exits.`,
+	"problems": `list what compilers, linters, test runners and interpreters complain about in a terminal,
+with file and line, each once. Problems go away when a tool that watches files begins
+anew, or the same command runs again. Secrets are masked unless --raw. From the first
+question on, output is looked at as it comes, for ten minutes after the last question.`,
 	"commands": `list the commands that a shell in a terminal ran, with their exit statuses. Only
 shells with integration report commands; docs/SHELL-INTEGRATION.md lists them.`,
 	"kill": `end terminals and all their processes: first with a request to terminate, then, after

@@ -14,7 +14,7 @@ import (
 
 func readCommand(a *app) *cobra.Command {
 	var o local.ReadOptions
-	var raw bool
+	var raw, digest bool
 	color := colorAuto
 	c := &cobra.Command{
 		Use: "read ID", Short: "print the output of a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
@@ -31,8 +31,19 @@ func readCommand(a *app) *cobra.Command {
 			if raw {
 				o.View = "raw"
 			}
+			if digest && (o.Follow || o.Lines > 0 || o.Command > 0) {
+				return usage(c, "--digest is of all output: it cannot be combined with --tail, --command and --follow")
+			}
 			client, _, err := a.client()
 			if err != nil {
+				return err
+			}
+			if digest {
+				d, err := client.Digest(c.Context(), args[0], raw)
+				if err != nil {
+					return about(args[0], err)
+				}
+				_, err = io.WriteString(a.stdout, d.Text)
 				return err
 			}
 			if o.Follow {
@@ -55,6 +66,7 @@ func readCommand(a *app) *cobra.Command {
 	c.Flags().IntVar(&o.Lines, "tail", 0, "only the last `N` lines")
 	c.Flags().IntVar(&o.Command, "command", 0, "only the output of command `N`; tether commands lists them")
 	c.Flags().BoolVarP(&o.Follow, "follow", "f", false, "follow the output until the terminal exits")
+	c.Flags().BoolVar(&digest, "digest", false, "sum all output up in 8 KB: the command, how it ended, every problem, the end; masks secrets unless --raw")
 	c.Flags().BoolVar(&raw, "raw", false, "print every byte unchanged, also if the output is no terminal")
 	c.Flags().StringVar(&color, "color", color, "`WHEN` to keep colours and other escape sequences: auto (if the output is a terminal), always or never")
 	_ = c.RegisterFlagCompletionFunc("color", cobra.FixedCompletions(colorChoices, cobra.ShellCompDirectiveNoFileComp)) // the flag is there

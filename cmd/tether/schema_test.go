@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "write docs/CLI.md anew")
 
 // printed are the types that commands print with --json, by command. logs prints lines of its own.
 var printed = map[string]string{
-	"ls": "local.TerminalList", "commands": "local.CommandList", "wait": "local.Waited", "ports": "local.Ports", "up": "local.DeclaredList",
+	"ls": "local.TerminalList", "commands": "local.CommandList", "problems": "local.ProblemList", "wait": "local.Waited", "ports": "local.Ports", "up": "local.DeclaredList",
 	"down": "local.DeclaredList", "restart": "local.DeclaredList", "status": "local.Status", "host ls": "main.pairedList", "watch": "main.hostList",
 	"approvals": "local.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "local.NewToken", "token create": "local.NewToken",
 	"token ls": "local.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "local.Environment",

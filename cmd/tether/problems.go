@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func problemsCommand(a *app) *cobra.Command {
+	var o local.ProblemOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "problems ID", Short: "list what compilers, linters and tests complain about in a terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if o.Since < 0 || o.Max < 0 || o.Max > 1000 {
+				return usage(c, "--since must not be negative, and --max must be 0 to 1000")
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			list, err := client.Problems(c.Context(), args[0], o)
+			if err != nil {
+				return about(args[0], err)
+			}
+			if asJSON {
+				return a.printJSON(list)
+			}
+			return a.printProblems(list)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().Int64Var(&o.Since, "since", 0, "only what was printed after the `CURSOR` of an earlier answer (--json)")
+	c.Flags().IntVar(&o.Max, "max", 0, "at most `N` problems")
+	c.Flags().BoolVar(&o.Raw, "raw", false, "do not mask secrets")
+	return c
+}
+
+func (a *app) printProblems(list local.ProblemList) error {
+	for _, p := range list.Problems {
+		line := p.Severity + ": " + p.Message
+		if p.File != "" {
+			at := p.File
+			if p.Line > 0 {
+				at += fmt.Sprintf(":%d", p.Line)
+			}
+			if p.Line > 0 && p.Column > 0 {
+				at += fmt.Sprintf(":%d", p.Column)
+			}
+			line = at + ": " + line
+		}
+		if p.Code != "" {
+			line += " [" + p.Code + "]"
+		}
+		if p.Count > 1 {
+			line += fmt.Sprintf(" (%d times)", p.Count)
+		}
+		if _, err := fmt.Fprintln(a.stdout, printable(line, 2000)); err != nil {
+			return err
+		}
+	}
+	if len(list.Problems) == 0 {
+		a.notice("no problems found")
+	}
+	if list.Unseen > 0 {
+		a.notice("the first %d bytes of output were gone before anybody looked at them", list.Unseen)
+	}
+	return nil
+}
