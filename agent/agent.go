@@ -317,7 +317,11 @@ func (a *Agent) lock(ctx context.Context) (*ipc.Held, error) {
 // serve answers requests until ctx ends, then ends everything in order.
 func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	tokens := a.openTokens()
-	server := local.NewServer(local.Options{Access: a.pool.As, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
+	matchers, err := a.settings.Matchers()
+	if err != nil {
+		return err // loading has checked them
+	}
+	server := local.NewServer(local.Options{Matchers: matchers, Access: a.pool.As, Daemon: a, Hosts: a.hosts, Declared: a, Logger: &a.log, Version: a.cfg.Version, Machine: machineName(),
 		Policy: a.policy, Starter: a.starter, Sandbox: a.confiner.Command, Tokens: tokens, Origins: a.settings.Local.Origins, Agents: local.OpenAgents(a.cfg.Dirs.State), Stirred: a.stir})
 	a.hosts.Link(a.pool, func(host string) hosts.Tools { return a.toolsFor(server, host) })
 	failed := make(chan error, 1) // 1: Serve's end is heard or not
@@ -329,7 +333,6 @@ func (a *Agent) serve(ctx context.Context, listener *ipc.Listener) error {
 	if a.cfg.Ready != nil {
 		a.cfg.Ready()
 	}
-	var err error
 	select {
 	case <-ctx.Done():
 	case err = <-failed:

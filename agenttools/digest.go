@@ -90,7 +90,9 @@ func (c *capture) lines(ctx context.Context, i Info) ([]string, error) {
 	for line := range strings.Lines(strings.TrimRight(text, " \n")) {
 		line = strings.TrimRight(line, " \n")
 		if len(all) > 0 && line == last {
-			count++
+			if line != "" {
+				count++
+			}
 			continue
 		}
 		flush()
@@ -171,8 +173,13 @@ func (d *digest) text(i Info, whole bool) string {
 	}
 	b.WriteString("]\n")
 	tail := strings.Join(tailLines(d.tail, digestTail), "\n")
-	if head := strings.Join(headLines(d.head, digestHead), "\n"); head != "" && !(whole && len(d.tail) <= len(headLines(d.head, digestHead))) {
-		fmt.Fprintf(&b, "--- beginning\n%s\n", head)
+	if head := headLines(d.head, digestHead); len(head) > 0 {
+		if whole { // the end goes on where the beginning ends, or has it, too
+			head = head[:min(len(head), len(d.tail)-len(tailLines(d.tail, digestTail)))]
+		}
+		if len(head) > 0 {
+			fmt.Fprintf(&b, "--- beginning\n%s\n", strings.Join(head, "\n"))
+		}
 	}
 	d.problems(&b, maxDigest-b.Len()-len(tail)-100)
 	if tail != "" {

@@ -15,6 +15,8 @@ type Config struct {
 	Lend             Lend             `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
 	Terminal []Declared `toml:"terminal"`
+	// ProblemMatcher are further matchers of problems, in the order in which they are tried.
+	ProblemMatcher []Matcher `toml:"problem_matcher"`
 }
 
 // Daemon is about the process itself.
@@ -88,6 +90,7 @@ func Default() Config {
 // relations returns what is wrong between keys that are right by themselves.
 func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
+	all = append(all, c.matcherProblems()...)
 	all = append(all, c.Lend.problems()...)
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {

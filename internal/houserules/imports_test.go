@@ -41,6 +41,7 @@ const layers = `
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
 	problems, internal/clip < agenttools;
+	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;
 	agenttools, internal/lines < mcp;
