@@ -68,6 +68,7 @@ type tables struct {
 	clusterOf map[string]uint32
 	extraOf   map[extra]uint32
 	linkOf    map[string]uint32
+	wait      int // so many tries to tidy are left out
 }
 
 // Bounds of the tables: entries of each, and bytes.
@@ -130,11 +131,11 @@ func (t *tables) link(text string) uint32 {
 // tidy drops entries of the tables that no cell uses any more, when they are full.
 func (s *Screen) tidy() {
 	t := &s.tables
-	if len(t.clusters) < maxEntries && len(t.extras) < maxEntries && len(t.links) < maxLinks {
+	if t.wait--; t.wait > 0 || len(t.clusters) < maxEntries && len(t.extras) < maxEntries && len(t.links) < maxLinks {
 		return
 	}
 	old := *t
-	s.tables = tables{}
+	s.tables = tables{wait: maxEntries} // where all are used, it is not tried each time
 	renew := func(c *cell) {
 		if c.ch&clustered != 0 {
 			n, _ := s.tables.cluster(old.clusters[c.ch&codeMask])

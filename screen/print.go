@@ -150,19 +150,11 @@ func (s *Screen) string(ch uint32) string {
 	return ""
 }
 
-// repeat prints the last character again.
+// repeat prints the last character again, at most as often as fills two rows: that bounds what eight bytes can make a screen do.
 func (s *Screen) repeat(n int) {
-	if s.last == 0 {
-		return
-	}
-	text := s.string(s.last)
-	for range min(n, maxSide) { // what eight bytes can make a screen do
-		for _, r := range text {
-			if w := width(r); w == 0 {
-				s.combine(r)
-			} else {
-				s.put(uint32(r)|uint32(w)<<widthShift, w)
-			}
+	if ch := s.last; ch != 0 {
+		for range min(n, 2*s.cols) {
+			s.put(ch, max(int(ch>>widthShift), 1))
 		}
 	}
 }

@@ -205,6 +205,11 @@ func FuzzScreen(f *testing.F) {
 		if a != b || one.Text() != two.Text() || ac != bc || ar != br || one.Pending() != two.Pending() {
 			t.Fatalf("%q cut at %d: %q, %q; %d,%d, %d,%d; pending %d, %d", data, cut, a, b, ac, ar, bc, br, one.Pending(), two.Pending())
 		}
+		late := screen.NewState(one.Size())
+		late.Write(one.Replay())
+		if c, r := late.Cursor(); !bytes.Equal(one.Replay(), two.Replay()) || late.Text() != one.Text() || c != ac || r != ar {
+			t.Fatalf("%q cut at %d: replayed as %q, %q, which shows %q at %d,%d; want %q at %d,%d", data, cut, one.Replay(), two.Replay(), late.Text(), c, r, one.Text(), ac, ar)
+		}
 		if p := one.Pending(); p > len(data) || p < 0 {
 			t.Fatalf("%q: %d bytes pending", data, p)
 		}
@@ -216,6 +221,10 @@ func FuzzScreen(f *testing.F) {
 		checkSafe(t, one.Text())
 		one.Resize(int(rows), int(cols))
 		one.Write(data)
+		one.Replay()
+		one.Resize(int(cols), int(rows))
+		one.Advance(data)
+		one.Replay()
 		one.History()
 	})
 }
