@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"os"
@@ -48,10 +49,10 @@ func peerOf(conn net.Conn) peer {
 	defer at.Close()
 	p, err := proc.Lookup(at.Pid)
 	switch {
+	case p.Zombie || at.Gone() || errors.Is(err, fs.ErrNotExist): // it may end at any moment
+		return peer{err: errPeerGone}
 	case err != nil:
 		return peer{err: err}
-	case p.Zombie || at.Gone():
-		return peer{err: errPeerGone}
 	}
 	return peer{ID: p.ID}
 }
