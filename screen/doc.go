@@ -15,9 +15,9 @@
 // It shows what xterm.js shows, with the widths of Unicode 16; tests compare cells, cursor and modes. It never answers, and ignores the
 // palette, images, sounds and the keyboard protocols of single terminals.
 //
-// It is a package of our own because the kept-up emulators for Go draw for a program that shows them: none of them writes its state as
-// bytes, or has its parser's state in the middle of a sequence, and they bring styles, images and input.
+// It is a package of our own because no kept-up emulator for Go tells all of its state. charmbracelet/x/vt (0.1.0) tells the cells and the
+// cursor of the screen that is shown, but neither the other screen, saved cursors, scroll region, tab stops and modes, nor the sequence
+// that is not complete, so that nothing could be replayed. hinshun/vt10x knows no wide characters.
 //
-// Memory is bounded by the size of the screen and by [MaxHistory]; a Screen is
-// not safe for concurrent use.
+// Memory is bounded by the size of the screen and by [MaxHistory]; a Screen is not safe for concurrent use.
 package screen
