@@ -8,12 +8,14 @@ import (
 	"testing/synctest"
 
 	"tether/agenttools"
+	"tether/internal/testkit"
 )
 
-// build prints a failing build of 20 MB into a terminal whose log keeps the last megabyte of it.
+// build prints a failing build of 20 MB, of 4 with the race detector, into a terminal whose log keeps the last megabyte of it.
 func build(t *testing.T, x *fakeTerminal, errors int) {
 	t.Helper()
-	const lines, size = 200_000, 100
+	const size = 100
+	lines := testkit.Load(200_000, 40_000)
 	var b strings.Builder
 	b.WriteString("the very first line\n")
 	for n := range lines {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit"
 	"tether/screen"
 )
 
@@ -33,7 +34,7 @@ func lines(rng *rand.Rand, n int, coloured bool) []byte {
 
 // Advance leaves the same screen as Write, whatever is printed and however it is cut.
 func TestAdvance(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(testkit.Load(300, 40)) {
 		rng := rand.New(rand.NewPCG(seed, 7))
 		cols, rows := 1+rng.IntN(100), 1+rng.IntN(40)
 		one, two := screen.NewState(cols, rows), screen.NewState(cols, rows)

@@ -72,17 +72,18 @@ func (s *stream) leave(to int64) {
 	known := min(to, s.decided)
 	for o.pos < known {
 		limit := known
-		i := int(s.markAt(o.pos) - s.firstMark)
-		for i < s.marks.len() && s.marks.at(i).Off == o.pos {
-			if m := s.marks.at(i); m.Kind == MarkResized && s.firstMark+int64(i) >= o.marks {
+		i := int(max(s.markAt(o.pos), o.marks) - s.firstMark)
+		for ; i < s.marks.len(); i++ {
+			m := s.marks.at(i)
+			if m.Off >= known || m.Kind == MarkResized && m.Off > o.pos {
+				limit = min(limit, m.Off)
+				break
+			}
+			if m.Kind == MarkResized {
 				o.resize(m.Size)
 			}
-			i++
-			o.marks = s.firstMark + int64(i)
 		}
-		if i < s.marks.len() {
-			limit = min(limit, s.marks.at(i).Off)
-		}
+		o.marks = s.firstMark + int64(i)
 		s.leavePiece(limit)
 	}
 	if o.pos < to {
@@ -90,7 +91,7 @@ func (s *stream) leave(to int64) {
 	}
 }
 
-// leavePiece takes up the output to a raw offset, in which there is no mark.
+// leavePiece takes up the output to a raw offset, in which there is no other size.
 func (s *stream) leavePiece(to int64) {
 	o := &s.oldest
 	for o.pos < to {

@@ -137,7 +137,7 @@ func TestJSONIsAsDocumented(t *testing.T) {
 		return strings.Contains(out, "server")
 	})
 	lines := map[string]string{ // where a command takes more than itself
-		"commands": "commands server", "wait": "wait over --exit", "ports": "ports server", "up": "up web", "restart": "restart web", "watch": "watch --list lab",
+		"commands": "commands server", "problems": "problems server", "wait": "wait over --exit", "ports": "ports server", "up": "up web", "restart": "restart web", "watch": "watch --list lab",
 		"policy check": "policy check --line", "token create": "token create helper",
 	}
 	tables := documented(t)

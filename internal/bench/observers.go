@@ -46,7 +46,7 @@ func observersPart(ctx context.Context, s settings) ([]row, error) {
 	for _, of := range []struct {
 		watchers int
 		floor    float64
-	}{{10, floorTenObservers}, {50, floorFiftyObservers}} {
+	}{{min(10, s.viewers), floorTenObservers}, {s.viewers, floorFiftyObservers}} {
 		whole, rate, err := watched(short, of.watchers, false)
 		if err != nil {
 			return rows, err
@@ -55,21 +55,20 @@ func observersPart(ctx context.Context, s settings) ([]row, error) {
 		rows = append(rows, row{Part: part, Name: name + ": with every byte", Value: float64(whole)}.least(float64(of.watchers)),
 			row{Part: part, Name: name + ": in all, times the bare drain", Value: rate / drained, Note: digits(rate) + " MB/s"}.least(of.floor))
 	}
-	const watchers = 50
-	_, without, err := watched(long, watchers, false)
+	_, without, err := watched(long, s.viewers, false)
 	if err != nil {
 		return rows, err
 	}
-	whole, beside, err := watched(long, watchers, true)
+	whole, beside, err := watched(long, s.viewers, true)
 	if err != nil {
 		return rows, err
 	}
-	return append(rows, row{Part: part, Name: "50 observers beside one that never reads: with every byte", Value: float64(whole)}.least(watchers),
+	return append(rows, row{Part: part, Name: fmt.Sprintf("%d observers beside one that never reads: with every byte", s.viewers), Value: float64(whole)}.least(float64(s.viewers)),
 		row{Part: part, Name: "the same: in all, of that without it", Value: beside / without,
 			Note: fmt.Sprintf("%s and %s MB/s, %d MB", digits(beside), digits(without), s.megabytes/2)}.least(floorBesideStalled)), nil
 }
 
-// keyBesidePart types at a terminal while another one floods 50 observers.
+// keyBesidePart types at a terminal while another one floods many observers.
 func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	r, err := newRig(ctx, s.programs)
 	if err != nil {
@@ -96,7 +95,7 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 	defer f.stop()
 	var g gallery
 	defer g.close()
-	for n := range 49 { // and the flood's own
+	for n := range s.viewers - 1 { // and the flood's own
 		if err := g.join(ctx, r.host, n, f.uri, false); err != nil {
 			return nil, err
 		}
@@ -106,7 +105,7 @@ func keyBesidePart(ctx context.Context, s settings) ([]row, error) {
 		return nil, err
 	}
 	const part = "observers of a terminal that holds"
-	rows := quantiles(part, "a key at another terminal beside 50 observers of a flood", took)
+	rows := quantiles(part, fmt.Sprintf("a key at another terminal beside %d observers of a flood", s.viewers), took)
 	rows[len(rows)-1] = rows[len(rows)-1].slower(floorKeyBeside, quantile(bare, 0.5), referenceEcho)
 	return rows, nil
 }

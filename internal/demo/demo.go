@@ -27,8 +27,9 @@ func Serve(ctx context.Context, dir string, out io.Writer) error {
 	}
 	defer context.AfterFunc(ctx, func() { l.Close() })()
 	page := filepath.Join(dir, Page)
+	last, _ := os.ReadFile(page) // before anybody can know that it is served, and change it
 	fmt.Fprintf(out, "\x1b[1mdev server\x1b[0m listening on http://%s\n", l.Addr())
-	go watch(ctx, page, out)
+	go watch(ctx, page, last, out)
 	server := &http.Server{Handler: logged(out, serving(page)), ReadHeaderTimeout: 5 * time.Second}
 	err = server.Serve(l)
 	if ctx.Err() != nil {
@@ -50,11 +51,10 @@ func serving(page string) http.Handler {
 	})
 }
 
-// watch says when the file has changed, until ctx ends.
-func watch(ctx context.Context, page string, out io.Writer) {
+// watch says when the file differs from what it was last, until ctx ends.
+func watch(ctx context.Context, page string, last []byte, out io.Writer) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
-	last, _ := os.ReadFile(page)
 	for {
 		select {
 		case <-tick.C:
