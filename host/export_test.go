@@ -144,6 +144,9 @@ func (f *Feed) Act(a ahp.Action) {
 	f.h.applyLocked(f.t, a, nil)
 }
 
+// Vacant is why no command can be run there, nil if one can.
+func (f *Feed) Vacant() error { return vacant(lookedAt{f.h, f.t}) }
+
 // LoginTable is logins, for tests.
 type LoginTable struct{ s logins }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -100,7 +101,7 @@ func vacant(look lookedAt) error {
 	if i.Exit != nil {
 		return fmt.Errorf("terminal %s has exited; leave out terminalId to start another shell", i.ID)
 	}
-	if all := look.Commands(); len(all) > 0 && all[len(all)-1].Running {
+	if slices.ContainsFunc(look.Commands(), func(c agenttools.Command) bool { return c.Running }) { // one within it may have ended
 		return fmt.Errorf("terminal %s still runs %q: wait for it with wait_terminal, interrupt it with write_terminal, or leave out terminalId to start another shell", i.ID, i.Running)
 	}
 	return nil

@@ -3,6 +3,7 @@ package host_test
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,5 +158,20 @@ func TestListOfShells(t *testing.T) {
 	}
 	if !runner.procs[uri].ended() || len(list()) != 0 {
 		t.Errorf("it is still there: %+v", list())
+	}
+}
+
+// A shell whose command runs is not vacant, though a command within that one, as in ssh, has ended.
+func TestACommandWithinAnotherLeavesNoVacancy(t *testing.T) {
+	f := host.NewFeed(testHost(t, host.Options{}), uri)
+	f.Act(ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "ssh box"})
+	f.Act(ahp.TerminalCommandExecuted{CommandID: "2", CommandLine: "ls", Meta: ahp.Unverified()})
+	f.Act(ahp.TerminalCommandFinished{CommandID: "2"})
+	if err := f.Vacant(); err == nil || !strings.Contains(err.Error(), `"ssh box"`) {
+		t.Errorf("while ssh runs: %v", err)
+	}
+	f.Act(ahp.TerminalCommandFinished{CommandID: "1"})
+	if err := f.Vacant(); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }

@@ -134,7 +134,7 @@ func TestBadArguments(t *testing.T) {
 		{"read_terminal", m{"terminalId": "pty-a", "since": 1.5}, "since must be a whole number, not number 1.5"},
 		{"read_terminal", m{"terminalId": "pty-a", "tail": 0}, "tail 0 is out of range, it must be 1 to 100000"},
 		{"read_terminal", m{"terminalId": "pty-a", "maxBytes": 1 << 21}, "maxBytes 2097152 is out of range, it must be 1 to 1048576"},
-		{"read_terminal", m{"terminalId": "pty-a", "format": "html"}, `format "html" must be one of text, raw, screen`},
+		{"read_terminal", m{"terminalId": "pty-a", "format": "html"}, `format "html" must be one of text, raw, screen, digest`},
 		{"read_terminal", m{"terminalId": "pty-a", "grep": "("}, "grep: error parsing regexp: missing closing ): `(` (the syntax is RE2: no look-around, no back-references)"},
 		{"read_terminal", m{"terminalId": "pty-a", "grep": strings.Repeat("a", 1001)}, "grep has 1001 bytes, at most 1000 are allowed"},
 		{"read_terminal", m{"terminalId": "pty-\x1b[31m" + long}, `Terminal not found: "pty-\x1b[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"; list_terminals lists them`},

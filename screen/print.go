@@ -150,10 +150,10 @@ func (s *Screen) string(ch uint32) string {
 	return ""
 }
 
-// repeat prints the last character again, at most as often as fills two rows: that bounds what eight bytes can make a screen do.
+// repeat prints the last character again, as a whole. Its bound is that of what eight bytes can make a screen do.
 func (s *Screen) repeat(n int) {
 	if ch := s.last; ch != 0 {
-		for range min(n, 2*s.cols) {
+		for range min(n, maxSide) {
 			s.put(ch, max(int(ch>>widthShift), 1))
 		}
 	}
