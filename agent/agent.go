@@ -117,7 +117,7 @@ type Agent struct {
 	settings config.Config
 	level    zerolog.Level
 	policy   *policy.Engine
-	shown    *redact.Rules       // of what leaves the machine
+	shown    *redact.Rules       // for text that leaves the machine
 	login    func() *shell.Cache // of the login environment
 
 	degraded degraded               // each part reports its own causes

@@ -217,5 +217,10 @@ type CommandMeta struct {
 // IsUnverified says whether m marks a command as unverified. It may be called on nil.
 func (m *CommandMeta) IsUnverified() bool { return m != nil && m.Unverified }
 
-// Unverified is the _meta of an unverified command.
-func Unverified() *CommandMeta { return &CommandMeta{Unverified: true} }
+// NewCommandMeta returns the _meta of a command, nil for a verified one, which needs none.
+func NewCommandMeta(verified bool) *CommandMeta {
+	if verified {
+		return nil
+	}
+	return &CommandMeta{Unverified: true}
+}

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"tether/ahp"
 	"tether/internal/jsonspan"
 )
 
@@ -44,13 +43,6 @@ type command struct {
 	verified  bool
 	exitCode  *int64
 	duration  *float64 // milliseconds
-}
-
-func (c *command) meta() *ahp.CommandMeta {
-	if c.verified {
-		return nil
-	}
-	return ahp.Unverified()
 }
 
 // cost returns the bytes that p counts against the limit of the scrollback.

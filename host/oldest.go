@@ -76,11 +76,16 @@ func (t *terminal) leaveTextLocked(at *screen.Screen, text []byte) {
 	for len(text) > 0 {
 		next := o.pos + int64(len(text))
 		for i := range m.list {
-			switch x := &m.list[i]; {
-			case x.pos == o.pos && x.resized != nil:
+			x := &m.list[i]
+			if x.pos >= next {
+				break
+			}
+			switch {
+			case x.resized == nil:
+			case x.pos == o.pos:
 				at.Resize(x.resized[0], x.resized[1])
 			case x.pos > o.pos:
-				next = min(next, x.pos)
+				next = x.pos
 			}
 		}
 		if o.gap > 0 && o.pos <= o.gap && o.gap < next {

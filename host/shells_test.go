@@ -165,7 +165,7 @@ func TestListOfShells(t *testing.T) {
 func TestACommandWithinAnotherLeavesNoVacancy(t *testing.T) {
 	f := host.NewFeed(testHost(t, host.Options{}), uri)
 	f.Act(ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "ssh box"})
-	f.Act(ahp.TerminalCommandExecuted{CommandID: "2", CommandLine: "ls", Meta: ahp.Unverified()})
+	f.Act(ahp.TerminalCommandExecuted{CommandID: "2", CommandLine: "ls", Meta: ahp.NewCommandMeta(false)})
 	f.Act(ahp.TerminalCommandFinished{CommandID: "2"})
 	if err := f.Vacant(); err == nil || !strings.Contains(err.Error(), `"ssh box"`) {
 		t.Errorf("while ssh runs: %v", err)

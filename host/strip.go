@@ -51,9 +51,9 @@ func (s *stripper) take(dst, text []byte) []byte {
 	return dst
 }
 
-// stripLocked is checked text as it came from the owner, without marks. What is returned may be what came in.
-func (t *terminal) stripLocked(quoted []byte, size int) ([]byte, int) {
-	if t.strip == nil && !mayHoldMark(quoted[1:len(quoted)-1]) {
+// stripLocked returns checked text of the owner without marks. marks is what mayHoldMark says of it. The result may be the argument.
+func (t *terminal) stripLocked(quoted []byte, size int, marks bool) ([]byte, int) {
+	if t.strip == nil && !marks {
 		return quoted, size
 	}
 	if t.strip == nil {
@@ -67,7 +67,7 @@ func (t *terminal) stripLocked(quoted []byte, size int) ([]byte, int) {
 	return jsonspan.AppendQuote(nil, out), len(out)
 }
 
-// endStripLocked appends what was kept back, before something else than the next text of the owner.
+// endStripLocked appends what was kept back where the owner's text does not go on: at a gap and at the exit.
 func (h *Host) endStripLocked(t *terminal) {
 	if t.strip == nil {
 		return
@@ -80,7 +80,7 @@ func (h *Host) endStripLocked(t *terminal) {
 // mayHoldMark reports whether an OSC may begin in the text between the quotes of a checked JSON string. It may say so of text without
 // one, which costs time. An introducer is ESC with a "]" after it, and C0 controls may stand between; or U+009D.
 func mayHoldMark(esc []byte) bool {
-	if bytes.Contains(esc, []byte("\u009d")) || hasAny(esc, `\u009`, `\u005`) {
+	if bytes.Contains(esc, []byte("\u009d")) || bytes.Contains(esc, []byte(`\u009`)) || bytes.Contains(esc, []byte(`\u005`)) {
 		return true
 	}
 	for rest := esc; ; {
@@ -93,15 +93,6 @@ func mayHoldMark(esc []byte) bool {
 		}
 		rest = rest[i+1:]
 	}
-}
-
-func hasAny(esc []byte, all ...string) bool {
-	for _, s := range all {
-		if bytes.Contains(esc, []byte(s)) {
-			return true
-		}
-	}
-	return false
 }
 
 // endsInEscape reports whether the text ends with an ESC, or with one and controls behind it.

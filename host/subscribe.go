@@ -143,7 +143,7 @@ func (r *resync) text(s *subscription) {
 
 func (r *resync) part(p *part) {
 	if c := p.command; c != nil {
-		r.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: c.meta()})
+		r.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)})
 	}
 	for _, run := range p.runs {
 		quoted := make([]byte, 0, len(run.esc)+2)

@@ -37,6 +37,7 @@ func cleanText(quoted []byte) (clean []byte, size int, err error) {
 func (c *conn) output(d *ahp.Dispatch) {
 	h := c.h
 	quoted, size, err := cleanText(d.Data)
+	marks := err == nil && mayHoldMark(quoted[1:len(quoted)-1])
 	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -51,7 +52,7 @@ func (c *conn) output(d *ahp.Dispatch) {
 	case max(d.Offset, t.applied) > maxPosition-int64(size):
 		reason = "the offset is out of range"
 	default:
-		h.placeLocked(t, buf, d.Offset, quoted, size)
+		h.placeLocked(t, buf, d.Offset, quoted, size, marks)
 		t.bindLocked(c)
 		h.ackLocked(t)
 		return
@@ -60,8 +61,8 @@ func (c *conn) output(d *ahp.Dispatch) {
 }
 
 // placeLocked appends output of the owner where it belongs: what the host has already is dropped, and what is missing
-// before it is made visible. A negative offset means that it follows what came last.
-func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, size int) {
+// before it is made visible. marks says that it may hold marks of a shell integration. A negative offset means that it follows what came last.
+func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, size int, marks bool) {
 	if offset < 0 {
 		offset = t.applied
 	}
@@ -77,7 +78,7 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 	if overlap > 0 {
 		quoted, size = dropText(quoted, int(overlap))
 	}
-	quoted, size = t.stripLocked(quoted, size)
+	quoted, size = t.stripLocked(quoted, size, marks)
 	h.textLocked(t, buf, quoted, size, t.creator)
 	t.applied = end
 }

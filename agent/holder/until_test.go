@@ -10,7 +10,7 @@ import (
 	"tether/agent/lag"
 )
 
-// flooded is a holder whose daemon takes what comes at once, and has said that the child may print so far.
+// flooded returns a holder whose daemon reads all output at once and lets the child print up to the offset until.
 func flooded(t *testing.T, until int64) (*bench, *holder.Client) {
 	b := newBench(t, holder.Spec{LogBytes: 8 * logBytes})
 	c := b.stream(0)

@@ -105,7 +105,7 @@ func (p *Paired) auditHost(t policy.EventType, name, url string) {
 	p.opts.Audit(policy.Event{Type: t, Actor: term.User, Host: name, Detail: url})
 }
 
-// Status is what is known of the hosts at this moment, in the order of pairing; nobody is asked.
+// Status returns the known state of each host in the order of pairing. It sends no request to a host.
 func (p *Paired) Status() []local.HostStatus {
 	p.reportAside()
 	all := []local.HostStatus{}

@@ -39,7 +39,7 @@ func (p *Paired) newDesk(h host) *toolcall.Desk {
 	return d
 }
 
-// switchTools does what has been decided of a host's tools.
+// switchTools switches a host's tools on or off, as the stored pairing says.
 func (p *Paired) switchTools(h host) {
 	r := p.links.find(h.Name)
 	what := "off"
@@ -86,7 +86,7 @@ func callsPath(d dirs.Dirs, h host) string {
 	return filepath.Join(d.State, "calls", h.ClientID+".json")
 }
 
-// forgetCalls removes what was noted of a host's calls.
+// forgetCalls deletes the record of a host's tool calls.
 func (p *Paired) forgetCalls(h host) {
 	if err := os.Remove(callsPath(p.opts.Dirs, h)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		p.opts.Logger.Warn().Err(err).Str("host", h.Name).Msg("what was noted of its calls stays")

@@ -9,7 +9,7 @@ import (
 	"tether/agent/lag"
 )
 
-// Whoever waits no longer than what is left never waits for more than Hold in any Window.
+// A caller that waits at most Left each time waits at most Hold in any Window.
 func TestBudgetIsABoundOfAnyWindow(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var b lag.Budget

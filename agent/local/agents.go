@@ -147,8 +147,8 @@ func (a *Agents) Used() bool {
 // doors are those through which a program may say that its request came.
 var doors = []string{policy.DoorCLI, policy.DoorACP}
 
-// asAgent makes the request an agent's, at the door that it names: what is the
-// person's to decide is refused.
+// asAgent turns the request into an agent's at the given door. It refuses options
+// that only the person may choose.
 func asAgent(r *start.Request, door string) error {
 	r.Door = cmp.Or(door, policy.DoorCLI)
 	switch {

@@ -14,7 +14,7 @@ import (
 type commands struct {
 	tracker   shellint.Tracker
 	detected  bool           // a mark that counts was seen
-	outer     *Command       // open, and no longer in the list; nil if there is none
+	outer     *Command       // was open when the list dropped it, with shorter ones within it; nil if there was none
 	list      queue[Command] // the newest, by ascending number; the last one may run, and the one that it ran in
 	lineBytes int            // sum of their lines
 	doubt     *time.Timer    // runs announce; nil before the first doubt
@@ -89,7 +89,9 @@ func (c *commands) openAt(raw int64) []Command {
 func (c *commands) name(e shellint.CommandEvent) {
 	if one := c.find(int(e.ID)); one != nil && !one.HasLine {
 		one.Line, one.HasLine = lineOf(e), true
-		c.lineBytes += len(one.Line)
+		if one != c.outer { // whose line is not counted
+			c.lineBytes += len(one.Line)
+		}
 	}
 }
 

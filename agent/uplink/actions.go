@@ -46,11 +46,7 @@ func resized(s term.Size) ahp.Action {
 }
 
 func executed(c term.Command) ahp.Action {
-	e := ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Line, Timestamp: c.Started.UnixMilli()}
-	if !c.Verified {
-		e.Meta = ahp.Unverified()
-	}
-	return e
+	return ahp.TerminalCommandExecuted{CommandID: commandID(c.N), CommandLine: c.Line, Timestamp: c.Started.UnixMilli(), Meta: ahp.NewCommandMeta(c.Verified)}
 }
 
 func finished(c term.Command) ahp.Action {

@@ -56,8 +56,8 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
 }
 
-// reopened is what makes of the commands that are open at the host those that
-// are open behind a part that was lost.
+// reopened returns the actions that finish the commands that ended in a lost
+// part, and start those that began in it and still run.
 func (p *publisher) reopened(open []term.Command) (actions []ahp.Action) {
 	isOpen := func(n int) bool { return slices.ContainsFunc(open, func(c term.Command) bool { return c.N == n }) }
 	for _, n := range slices.Backward(p.open) {

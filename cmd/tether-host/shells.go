@@ -189,11 +189,8 @@ func action(m *term.Mark) ahp.Action {
 	case term.MarkDetection:
 		return ahp.TerminalCommandDetectionAvailable{}
 	case term.MarkCommandExecuted:
-		e := ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli()}
-		if !m.Command.Verified {
-			e.Meta = ahp.Unverified()
-		}
-		return e
+		return ahp.TerminalCommandExecuted{CommandID: commandID(m), CommandLine: m.Command.Line, Timestamp: m.Command.Started.UnixMilli(),
+			Meta: ahp.NewCommandMeta(m.Command.Verified)}
 	case term.MarkCommandFinished:
 		ms := float64(m.Command.Duration.Microseconds()) / 1000
 		return ahp.TerminalCommandFinished{CommandID: commandID(m), ExitCode: code(m.Command.Exit), DurationMs: &ms}

@@ -1,0 +1,48 @@
+package term_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"tether/agent/term"
+)
+
+// A command outlives more commands within it than are remembered: it stays listed and running, and its end has its code.
+func TestTheOuterCommandIsNotForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{Nonce: "n"})
+		f.Print("\x1b]633;A;n\a$ \x1b]633;B;n\a\x1b]633;E;ssh box;n\a\x1b]633;C;n\ahello\r\n")
+		const within = 1500
+		for i := range within {
+			f.Print(fmt.Sprintf("\x1b]633;A\a> \x1b]633;B\a\x1b]633;E;ls %d\a\x1b]633;C\ax\x1b]633;D;0\a", i))
+		}
+		synctest.Wait()
+		all, err := h.Commands()
+		if err != nil || len(all) > 1001 || all[0].Line != "ssh box" || all[0].Done || all[len(all)-1].Within != all[0].N || all[len(all)-1].Verified {
+			t.Fatalf("%d commands, %v: %+v … %+v", len(all), err, all[0], all[len(all)-1])
+		}
+		if i := h.Info(); i.Running == nil || i.Running.Line != "ssh box" {
+			t.Errorf("running: %+v", i.Running)
+		}
+		r := reader(t, h, term.ReaderOptions{View: term.ViewText, From: h.Info().Bytes})
+		f.Print("\x1b]633;D;3;n\a\x1b]633;A;n\a")
+		synctest.Wait()
+		for buf := make([]byte, 1<<10); ; {
+			ev, ok, err := r.TryNext(buf)
+			if !ok || err != nil {
+				t.Fatalf("its end is not told: %v", err)
+			}
+			if m := ev.Mark; m != nil && m.Kind == term.MarkCommandFinished {
+				if m.Command.N != all[0].N || m.Command.Exit == nil || *m.Command.Exit != 3 || strings.TrimSpace(m.Command.Line) != "ssh box" {
+					t.Errorf("what ended is %+v", m.Command)
+				}
+				break
+			}
+		}
+		if i := h.Info(); i.Running != nil {
+			t.Errorf("running in the end: %+v", i.Running)
+		}
+	})
+}
