@@ -240,6 +240,9 @@ func (s *holders) attempt(id string) error {
 	for _, c := range client.Checkpoints() {
 		past.Notes = append(past.Notes, term.Note{Off: c.Off, Text: c.Blob})
 	}
+	for _, c := range client.Screens() {
+		past.Screens = append(past.Screens, term.Note{Off: c.Off, Text: c.Blob})
+	}
 	if err := s.pool.Adopt(s.ctx, held{client, term.ID(id)}, past); err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ const (
 	maxCheckpointBytes = 1 << 20 // of all blobs together
 )
 
-// checkpoints are a daemon's notes, ascending by offset. The oldest in the log
+// checkpoints are a daemon's notes, or screens, ascending by offset. The oldest in the log
 // and the newest always stay; in between they are thinned out.
 type checkpoints struct {
 	all   []Checkpoint
@@ -53,6 +53,13 @@ func (s *checkpoints) remove(i int) {
 // more. The newest stays even then: it says the most of what is gone.
 func (s *checkpoints) trim(base int64) {
 	for len(s.all) > 1 && s.all[0].Off < base {
+		s.remove(0)
+	}
+}
+
+// forget drops those before base, the newest, too.
+func (s *checkpoints) forget(base int64) {
+	for len(s.all) > 0 && s.all[0].Off < base {
 		s.remove(0)
 	}
 }

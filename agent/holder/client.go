@@ -33,6 +33,7 @@ type Client struct {
 	state    state               // when connected
 	direct   func(p []byte) bool // set before the stream begins, see Direct
 	notes    []Checkpoint
+	screens  []Checkpoint
 	over     chan struct{} // closed by readLoop when the connection has ended
 	reaped   chan struct{} // closed when process was waited for, if there is one
 	typing   chan struct{} // 1 slot: one piece of input at a time
@@ -90,7 +91,7 @@ func (c *Client) handshake(key []byte) (*frames, error) {
 		return nil, err
 	}
 	conn := &ipc.Receiver{Conn: c.conn, To: &c.keyboard}
-	in := &frames{r: bufio.NewReaderSize(conn, 4<<10), known: func(k kind) bool { return k >= kindState && k <= kindReplaced }}
+	in := &frames{r: bufio.NewReaderSize(conn, 4<<10), known: func(k kind) bool { return k >= kindState && k <= kindReplaced || k == kindShown }}
 	var err error
 	if c.features, err = introduce(c.conn, in.r, key, c.id); err != nil {
 		return nil, err
@@ -121,8 +122,12 @@ func (c *Client) readFirst(in *frames) (ready bool, err error) {
 		c.meta = slices.Clone(p)
 	case kindNote:
 		var note Checkpoint
-		note, err = decodeCheckpoint(&fields{b: p})
+		note, err = decodeCheckpoint(&fields{b: p}, maxBlob)
 		c.notes = append(c.notes, note)
+	case kindShown:
+		var screen Checkpoint
+		screen, err = decodeCheckpoint(&fields{b: p}, maxShown)
+		c.screens = append(c.screens, screen)
 	case kindReady:
 		return true, nil
 	case kindExit:

@@ -23,7 +23,7 @@ func FuzzMessages(f *testing.F) {
 		state{1, 3, 2, when, 4, pty.Size{Cols: 80, Rows: 24}, 1 << 20}.append(nil),
 		exitRecord{5, when, pty.Exit{Code: -1, Signal: "SIGKILL"}}.append(nil),
 		reply{7, statusError, "why"}.append(nil),
-		Checkpoint{9, []byte("note")}.append(nil),
+		Checkpoint{9, []byte("note")}.append(nil, kindNote),
 	} {
 		f.Add(p[frameHead:])
 	}
@@ -42,8 +42,8 @@ func FuzzMessages(f *testing.F) {
 		check("exit", e.append(nil), err)
 		r, err := decodeReply(p)
 		check("reply", r.append(nil), err)
-		c, err := decodeCheckpoint(&fields{b: p})
-		check("checkpoint", c.append(nil), err)
+		c, err := decodeCheckpoint(&fields{b: p}, maxBlob)
+		check("checkpoint", c.append(nil, kindNote), err)
 		h, err := readHello(bytes.NewReader(append([]byte(magic), p...)))
 		if err == nil && !bytes.Equal(h.append(nil)[helloHead:], p[2:][:helloBody]) {
 			t.Errorf("hello %x became %x", p, h.append(nil))

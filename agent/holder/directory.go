@@ -134,3 +134,7 @@ func (c *Client) Meta() []byte {
 	defer c.mu.Unlock()
 	return slices.Clone(c.meta)
 }
+
+// Screens returns what Screen has left, as Checkpoints returns notes; none of it
+// is before Base.
+func (c *Client) Screens() []Checkpoint { return c.screens }

@@ -124,6 +124,7 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 		"signal": frame(0x0a, "\x00\x00\x00\x01INT"),
 		"keep":   frame(0x0b, strings.Repeat("\x00", 8)),
 		"until":  frame(0x0d, strings.Repeat("\x00", 8)),
+		"screen": frame(0x0e, strings.Repeat("\x00", 9)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestFeaturesMustBeAgreed(t *testing.T) {
 		if err := c.Keep(5); err != nil {
 			t.Errorf("keep: %v", err)
 		}
-		if c.Paces() {
-			t.Error("it is thought to pace")
+		if c.Paces() || c.KeepsScreens() {
+			t.Error("it is thought to pace, or to keep screens")
 		}
 		c.Close()
 		tasks.Wait()

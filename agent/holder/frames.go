@@ -32,10 +32,14 @@ func (f *frames) next() (k kind, size int, err error) {
 			return 0, 0, err
 		}
 		k, n := kind(head[0]), binary.BigEndian.Uint32(head[1:])
-		if n > maxFrame {
+		known, most := f.known(k), uint32(maxFrame)
+		if known && (k == kindScreen || k == kindShown) {
+			most = maxShown + 256
+		}
+		if n > most {
 			return 0, 0, errSize
 		}
-		if f.known(k) {
+		if known {
 			return k, int(n), nil
 		}
 		if k&optional == 0 {

@@ -50,6 +50,7 @@ func unhex(f *testing.F, text string) []byte {
 func FuzzHolder(f *testing.F) {
 	seeds(f, false)
 	f.Add(frame(0x01, strings.Repeat("\x00", 11)+"\xff"))
+	f.Add(frame(0x0e, strings.Repeat("\x00", 9)))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &bench{t: t, child: fake{Child: testkit.NewChild(), tough: true}}

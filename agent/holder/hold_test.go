@@ -674,3 +674,51 @@ func TestCheckpointsAreBounded(t *testing.T) {
 		}
 	})
 }
+
+// Screens are larger than notes, go with the output that follows them, and are not told to a daemon that does not know them.
+func TestScreensAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, holder.Spec{})
+		defer b.end()
+		c := b.stream(0)
+		<-b.print(0, logBytes)
+		b.take(c, 0, logBytes)
+		large := bytes.Repeat([]byte("screen"), 100_000)
+		for off := int64(0); off <= logBytes; off += 256 {
+			if err := c.Screen(off, large[:max(len(large)*int(off/logBytes), 9)]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := c.Screen(logBytes+1, large); err != nil { // is left out
+			t.Fatal(err)
+		}
+		if err := c.Screen(0, make([]byte, 2<<20)); err == nil || !strings.Contains(err.Error(), "at most 1048576") {
+			t.Errorf("2 MiB: %v", err)
+		}
+		synctest.Wait()
+		c.Close()
+		c = b.stream(logBytes)
+		all := c.Screens()
+		if n := len(all); n < 20 || n > 64 || all[0].Off != 0 || all[n-1].Off != logBytes || !bytes.Equal(all[n-1].Blob, large) {
+			t.Fatalf("%d screens", n)
+		}
+		<-b.print(logBytes, logBytes/2)
+		b.take(c, logBytes, logBytes/2)
+		c.Close()
+		c = b.dial()
+		if all := c.Screens(); len(all) == 0 || all[0].Off < c.Base() {
+			t.Errorf("%d screens, the log from %d", len(all), c.Base())
+		}
+		c.Close()
+		conn := b.conn()
+		defer conn.Close()
+		if _, err := greet(conn, plainHello()); err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+		said, _ := io.ReadAll(conn)
+		if bytes.Contains(said, []byte("screenscreen")) || !bytes.Contains(said, []byte{0x44, 0, 0, 0, 0}) {
+			t.Errorf("an older daemon is told %d bytes", len(said))
+		}
+	})
+}

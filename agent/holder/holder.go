@@ -57,6 +57,7 @@ type holder struct {
 	mu       sync.Mutex
 	log      *ring.Log
 	notes    checkpoints
+	screens  checkpoints // none before the log
 	meta     []byte
 	size     pty.Size
 	taken    int64    // the furthest any daemon has taken

@@ -98,24 +98,24 @@ func decodeReply(p []byte) (reply, error) {
 	return r, f.err()
 }
 
-// Checkpoint is a daemon's note about the stream at an offset. The holder
-// does not look into it.
+// Checkpoint is a daemon's note about the stream at an offset, or the screen
+// there. The holder does not look into it.
 type Checkpoint struct {
 	Off  int64
-	Blob []byte // at most 64 KiB
+	Blob []byte // at most 64 KiB of a note, 1 MiB of a screen
 }
 
-func (c Checkpoint) append(dst []byte) []byte {
+func (c Checkpoint) append(dst []byte, k kind) []byte {
 	at := len(dst)
-	dst = beginFrame(dst, kindNote)
+	dst = beginFrame(dst, k)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(c.Off))
 	dst = append(dst, c.Blob...)
 	return endFrame(dst, at)
 }
 
-func decodeCheckpoint(f *fields) (Checkpoint, error) {
+func decodeCheckpoint(f *fields, limit int) (Checkpoint, error) {
 	c := Checkpoint{Off: f.offset()}
-	c.Blob = append([]byte(nil), f.rest(maxBlob)...)
+	c.Blob = append([]byte(nil), f.rest(limit)...)
 	return c, f.err()
 }
 

@@ -15,7 +15,7 @@ import (
 // it.
 func (c *Client) SetMeta(p []byte) error {
 	if len(p) > maxBlob {
-		return tooLarge("meta", len(p))
+		return tooLarge("meta", len(p), maxBlob)
 	}
 	err := c.askSoon(kindSetMeta, func(frame []byte) []byte { return append(frame, p...) })
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Client) SetMeta(p []byte) error {
 // in between it keeps, evenly spread, as many as make 64, or 1 MiB, in all.
 func (c *Client) Checkpoint(off int64, blob []byte) error {
 	if len(blob) > maxBlob {
-		return tooLarge("checkpoint", len(blob))
+		return tooLarge("checkpoint", len(blob), maxBlob)
 	}
 	err := c.askSoon(kindCheckpoint, func(frame []byte) []byte {
 		return append(binary.BigEndian.AppendUint64(frame, uint64(off)), blob...)
@@ -67,6 +67,20 @@ func (c *Client) Paces() bool { return c.features&featureUntil != 0 }
 
 // KeepNothing is for Keep and Until.
 const KeepNothing int64 = keepNothing
+
+// Screen leaves the screen at an offset, at most 1 MiB, for the daemon after this
+// one. The holder keeps those whose offset is in its log, the oldest and the newest
+// of them and, evenly spread, as many in between as make 1 MiB in all. It does not wait; only one that
+// KeepsScreens may be told.
+func (c *Client) Screen(off int64, blob []byte) error {
+	if len(blob) > maxShown {
+		return tooLarge("screen", len(blob), maxShown)
+	}
+	return c.send(Checkpoint{off, blob}.append(nil, kindScreen))
+}
+
+// KeepsScreens reports whether the holder knows Screen.
+func (c *Client) KeepsScreens() bool { return c.features&featureScreen != 0 }
 
 // Signal sends a signal, by its name with or without SIG, to the process group
 // in the foreground, as pty.PTY.Signal does. ErrNoSignal is returned when the

@@ -99,6 +99,7 @@ func (h *holder) put(p []byte) (rest time.Duration) {
 	}
 	h.flood, h.awake = h.flood+len(p), h.lastByte
 	h.notes.trim(h.log.Start())
+	h.screens.forget(h.log.Start())
 	if s := h.session; s != nil && s.streaming {
 		s.grownLocked()
 		if h.flood >= floodBytes {

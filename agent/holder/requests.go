@@ -34,7 +34,9 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.keep(f.offset(), f.err)
 	case k == kindUntil && s.features&featureUntil != 0:
 		return s.paceUntil(f.offset(), f.err)
-	case k == kindKeep, k == kindUntil, k == kindSignal && s.features&featureSignal == 0:
+	case k == kindScreen && s.features&featureScreen != 0:
+		return s.screen(&f)
+	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0:
 		return errFrame
 	}
 	request := f.u32()
@@ -77,7 +79,7 @@ func (s *session) change(k kind, request uint32, f *fields) error {
 			s.h.setMeta(meta)
 		}
 	case kindCheckpoint:
-		c, bad := decodeCheckpoint(f)
+		c, bad := decodeCheckpoint(f, maxBlob)
 		if bad == nil {
 			err = s.h.checkpoint(c)
 		}
@@ -151,6 +153,21 @@ func (s *session) keep(off int64, check func() error) error {
 	if h.session == s && off != h.keep {
 		h.keep, h.free = off, false
 		h.movedLocked()
+	}
+	return nil
+}
+
+// screen keeps a screen, if its offset is in the log.
+func (s *session) screen(f *fields) error {
+	c, err := decodeCheckpoint(f, maxShown)
+	if err != nil {
+		return err
+	}
+	h := s.h
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.session == s && c.Off >= h.log.Start() && c.Off <= h.log.End() {
+		h.screens.put(c)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (h *holder) serve(conn net.Conn) {
 	h.adopt(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep || k == kindUntil }})
+	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep || k == kindUntil || k == kindScreen }})
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()
@@ -92,7 +92,12 @@ func (h *holder) adopt(s *session) {
 	}.append(nil))
 	s.controlLocked(appendBytesFrame(nil, kindMeta, h.meta))
 	for _, c := range h.notes.all {
-		s.controlLocked(c.append(nil))
+		s.controlLocked(c.append(nil, kindNote))
+	}
+	if s.features&featureScreen != 0 {
+		for _, c := range h.screens.all {
+			s.controlLocked(c.append(nil, kindShown))
+		}
 	}
 	if h.exit != nil {
 		s.controlLocked(h.exit.append(nil))

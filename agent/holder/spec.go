@@ -52,7 +52,7 @@ func (s Spec) withDefaults() (Spec, error) {
 	case !validID(s.ID):
 		return s, fmt.Errorf("holder id %.80q: must be 1 to %d letters, digits, '-' or '_'", s.ID, maxID)
 	case len(s.Meta) > maxBlob:
-		return s, tooLarge("meta", len(s.Meta))
+		return s, tooLarge("meta", len(s.Meta), maxBlob)
 	}
 	dir, err := filepath.Abs(s.Command.Dir)
 	if err != nil {
@@ -68,6 +68,6 @@ func (s Spec) withDefaults() (Spec, error) {
 	return s, nil
 }
 
-func tooLarge(what string, n int) error {
-	return fmt.Errorf("%s of %d bytes: at most %d are allowed", what, n, maxBlob)
+func tooLarge(what string, n, most int) error {
+	return fmt.Errorf("%s of %d bytes: at most %d are allowed", what, n, most)
 }

@@ -11,11 +11,12 @@ const (
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program
 	// has. A side uses one only when both have it.
-	features = featureSignal | featureKeep | featureUntil
+	features = featureSignal | featureKeep | featureUntil | featureScreen
 
 	featureSignal uint64 = 1 << 0 // kindSignal
 	featureKeep   uint64 = 1 << 1 // kindKeep
 	featureUntil  uint64 = 1 << 2 // kindUntil
+	featureScreen uint64 = 1 << 3 // kindScreen, kindShown
 
 	helloHead = len(magic) + 2         // bytes before the part that may grow
 	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
@@ -49,6 +50,7 @@ const (
 	kindKeep       kind = 0x0b // offset u64; with featureKeep
 	kindProof      kind = 0x0c // HMAC; once, after the hellos
 	kindUntil      kind = 0x0d // offset u64; with featureUntil
+	kindScreen     kind = 0x0e // offset u64, bytes; with featureScreen
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 
@@ -64,6 +66,7 @@ const (
 	kindReplaced kind = 0x48 // nothing
 	kindProven   kind = 0x49 // HMAC; once, before all others
 	kindRefused  kind = 0x4a // text; instead of kindProven
+	kindShown    kind = 0x4b // offset u64, bytes: a screen; with featureScreen
 	kindStarted  kind = 0x61 // nothing; only on the pipe of a start
 	kindFailed   kind = 0x62 // fields; only on the pipe of a start
 )
@@ -75,8 +78,9 @@ const (
 	maxData  = 64 << 10      // bytes of output in one frame
 	maxInput = 32 << 10      // bytes of input in one frame
 	maxBlob  = 64 << 10      // bytes of meta or of a checkpoint
-	maxFrame = maxBlob + 256 // bytes after the head of any frame but kindSpawn
+	maxFrame = maxBlob + 256 // bytes after the head of any frame but kindSpawn and screens
 	maxText  = 4 << 10       // bytes of an error's text
+	maxShown = 1 << 20       // bytes of a screen
 	maxSpawn = 8 << 20       // bytes of what is to run; Linux allows 6 MiB of arguments and environment
 	maxField = 4 << 20       // bytes of one of its fields
 )

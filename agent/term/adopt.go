@@ -20,6 +20,7 @@ type Past struct {
 	// up to Taken, or up to Window bytes more.
 	Base, End, Taken, Window int64
 	Notes                    []Note // by ascending offset
+	Screens                  []Note // what the terminal gave to a holder that keeps them, by ascending offset
 	// Exited says that the child has ended: Adopt returns when that was recorded.
 	Exited bool
 	// Ended is that of the Spec.
@@ -39,6 +40,7 @@ type adoption struct {
 	caught   chan struct{}   // closed and nil when the log reaches target
 	target   int64           // the end of all that was there
 	recalled map[int]Command // those of before, by number, until caught
+	sizes    []recordedSize  // those of before that were not scanned yet
 }
 
 func (a *adoption) underWay() bool { return a.caught != nil }
@@ -161,6 +163,7 @@ func (p *Pool) adopted(h HolderPTY, past Past) *Terminal {
 	if raw > 0 {
 		t.restore(raw, text, &n)
 	}
+	t.takeScreens(past.Screens, raw, t.expectSizes(r.Sizes, raw, &past))
 	t.recall(r.Commands, &n)
 	t.expect(&r, raw)
 	return t
@@ -267,6 +270,7 @@ func (t *Terminal) recall(all []recordedOutput, n *note) {
 // caughtLocked notes that an adopted terminal has scanned all there was.
 func (t *Terminal) caughtLocked() {
 	if t.adoption.underWay() && t.stream.log.End() >= t.adoption.target {
+		t.putSizesLocked(math.MaxInt64)
 		t.adoption.end()
 		t.needLocked()
 	}

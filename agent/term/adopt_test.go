@@ -495,6 +495,7 @@ func TestNeededIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 1 << 20
 		v := newVault(64 << 20)
+		v.blind = true // screens need output, too
 		o := term.Options{LogBytes: limit}
 		pool, _, l := keeping(t, v, o, term.Spec{LendTo: []string{"a"}, OnSlow: term.Hold})
 		host, err := pool.As(term.Host("a")).Find("pty-held")

@@ -50,6 +50,7 @@ func (t *Terminal) noteLocked() {
 		return // cannot be: strings and numbers
 	}
 	t.keeper.note, t.keeper.noteOff, t.keeper.noted = data, off, off
+	t.stream.oldest.stopAt(off)
 	t.saveLocked()
 }
 

@@ -45,6 +45,9 @@ func (t *Terminal) resize(s Size) error {
 	}
 	t.putMarkLocked(Mark{Kind: MarkResized, Off: t.stream.texted, Size: s})
 	t.boundLocked(t.heldForLocked())
+	if t.holder != nil {
+		t.staleLocked()
+	}
 	t.wakeLocked()
 	return nil
 }

@@ -196,12 +196,15 @@ func (t *Terminal) heldForLocked() int64 {
 // neededLocked is the raw offset from where on the holder is to keep output, or
 // keepNothing.
 func (t *Terminal) neededLocked() int64 {
-	least := t.heldForLocked()
-	if least == keepNothing {
-		return least
+	if t.life.isKilled() {
+		return keepNothing
 	}
-	log := HolderLogBytes(t.pool.opts.LogBytes)
-	return max(least-int64(log/onItsWay)-int64(log/notesPerLog), 0)
+	least := t.heldForLocked()
+	if least != keepNothing {
+		log := HolderLogBytes(t.pool.opts.LogBytes)
+		least = max(least-int64(log/onItsWay)-int64(log/notesPerLog), 0)
+	}
+	return min(least, t.screenNeededLocked())
 }
 
 // needLocked tells the holder from where on output is needed, if that has
@@ -283,6 +286,9 @@ type keeper struct {
 	later   *time.Timer   // runs keepLater's end
 	noted   int64         // raw offset of the last checkpoint
 
+	screens  []Note // that the holder does not have
+	screened int64  // raw offset of the newest that it was given
+
 	keep      int64 // what the holder was told to keep; -1: not known
 	keepStale bool  // it was not told yet
 
@@ -361,8 +367,8 @@ func (t *Terminal) saver() {
 	for {
 		t.mu.Lock()
 		k := &t.keeper
-		note, off := k.note, k.noteOff
-		k.note = nil
+		note, off, screens := k.note, k.noteOff, k.screens
+		k.note, k.screens = nil, nil
 		var meta []byte
 		var kept chan struct{}
 		if k.stale {
@@ -372,7 +378,7 @@ func (t *Terminal) saver() {
 		keep, tell := k.keep, k.keepStale
 		until, pace := k.until, k.untilStale
 		k.keepStale, k.untilStale = false, false
-		if note == nil && meta == nil && !tell && !pace {
+		if note == nil && meta == nil && len(screens) == 0 && !tell && !pace {
 			k.running = false
 			t.mu.Unlock()
 			return
@@ -384,7 +390,10 @@ func (t *Terminal) saver() {
 		if note != nil {
 			_ = t.holder.Checkpoint(off, note)
 		}
-		if tell { // after the checkpoint that lies before it
+		for _, s := range screens {
+			_ = t.screens.Screen(s.Off, s.Text)
+		}
+		if tell { // after the checkpoint and the screen that lie before it
 			_ = t.holder.Keep(keep)
 		}
 		if meta != nil {

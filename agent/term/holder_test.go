@@ -23,6 +23,8 @@ type vault struct {
 	keep    int64 // what the pool told, -1 if nothing
 	meta    []byte
 	notes   []term.Note
+	screens []term.Note
+	blind   bool // it is of a program that knows no screens
 	exit    *pty.Exit
 	exitAt  time.Time
 	size    pty.Size
@@ -61,6 +63,7 @@ func (v *vault) connect() (*wire, term.Past) {
 		Exited: v.exit != nil,
 	}
 	p.Notes = append(p.Notes, v.notes...)
+	p.Screens = append(p.Screens, v.screens...)
 	return v.current, p
 }
 
@@ -77,6 +80,9 @@ func (v *vault) print(p string) {
 	}
 	for len(v.notes) > 1 && v.notes[0].Off < v.base {
 		v.notes = v.notes[1:]
+	}
+	for len(v.screens) > 0 && v.screens[0].Off < v.base {
+		v.screens = v.screens[1:]
 	}
 	v.moved.Broadcast()
 }
@@ -123,6 +129,16 @@ func (l *wire) Forget(ctx context.Context) error { return l.do(func(v *vault) { 
 
 func (l *wire) Checkpoint(off int64, note []byte) error {
 	return l.do(func(v *vault) { v.notes = append(v.notes, term.Note{Off: off, Text: note}) })
+}
+
+func (l *wire) KeepsScreens() bool { return !l.v.blind }
+
+func (l *wire) Screen(off int64, p []byte) error {
+	return l.do(func(v *vault) {
+		if off >= v.base {
+			v.screens = append(v.screens, term.Note{Off: off, Text: p})
+		}
+	})
 }
 
 func (l *wire) Write(p []byte) (int, error) {

@@ -51,6 +51,7 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.stream.atRest = t.intake.scanner.AtRest()
 	t.recordLocked(now, false)
 	t.noteIfDueLocked()
+	t.handScreensLocked()
 	t.needLocked()
 	t.paceLocked()
 	t.caughtLocked()
@@ -70,6 +71,7 @@ func (t *Terminal) recordLocked(now time.Time, final bool) {
 	t.stream.decide(&t.intake.result, t.origin.clipboard, final)
 	events := t.commands.tracker.Feed(&t.intake.result)
 	t.putScannedLocked(events, now)
+	t.putSizesLocked(t.stream.texted)
 	if t.intake.uncertain(events) {
 		t.doubtLocked()
 	}

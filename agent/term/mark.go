@@ -46,6 +46,7 @@ const (
 // would miss them. For the same reason a mark whose sequence leaves something in
 // its place stands behind that, however the sequence was read.
 func (t *Terminal) putMarkLocked(m Mark) {
+	t.putSizesLocked(m.Off)
 	m.Off = t.stream.markOffset(m.Off)
 	if !t.resizedAgainLocked(m) {
 		t.stream.marks.push(m)

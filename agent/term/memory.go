@@ -47,7 +47,11 @@ func (t *Terminal) keptLocked() int {
 	if t.ending.exit == nil || !t.ending.kept {
 		return 0
 	}
-	return int(min(t.stream.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
+	n := int(min(t.stream.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
+	for _, k := range t.stream.oldest.kept {
+		n += len(k.Replay)
+	}
+	return n
 }
 
 // trim makes the terminals keep less until all fit, or each has the least.

@@ -11,14 +11,18 @@ import (
 // once, the more of lines that scroll away costs nothing.
 const advancePart = 32
 
-// oldest is the screen at the oldest byte of a log: what the output that was dropped has left. Nothing is kept before anything was
-// dropped. Guarded by the terminal's mutex.
+// oldest is the screen at the oldest byte of a log, or a little behind it: what the output that was dropped has left. Nothing is kept before
+// anything was dropped. Guarded by the terminal's mutex.
 type oldest struct {
 	size   Size           // the first
 	pos    int64          // raw offset of the screen with waits behind it
 	screen *screen.Screen // nil: blank, of that size
 	waits  []byte         // dropped output that the screen has not got yet, in the form of ViewScreen
 	marks  int64          // number of the first mark that it has not got
+
+	ahead bool     // see foresee
+	stops []int64  // raw offsets where it is to be kept, ascending
+	kept  []Screen // those up to pos and in the log, ascending
 }
 
 // begun returns the screen, which exists from now on.
@@ -44,7 +48,7 @@ func (o *oldest) lose(raw int64) {
 		cols, rows := o.screen.Size()
 		size = Size{Cols: uint16(cols), Rows: uint16(rows)}
 	}
-	*o = oldest{size: size, pos: raw, marks: o.marks}
+	*o = oldest{size: size, pos: raw, marks: o.marks, ahead: o.ahead}
 	o.begun().Doubt()
 }
 
@@ -56,15 +60,34 @@ func (o *oldest) resize(z Size) {
 
 // cost is the memory that it takes, in bytes.
 func (o *oldest) cost() int {
-	if o.screen == nil {
-		return cap(o.waits)
+	n := cap(o.waits)
+	for i := range o.kept {
+		n += len(o.kept[i].Replay)
 	}
-	return cap(o.waits) + o.screen.Cost()
+	if o.screen == nil {
+		return n
+	}
+	return n + o.screen.Cost()
+}
+
+// shown is the screen with nothing waiting.
+func (o *oldest) shown() Screen {
+	o.flush()
+	at := o.begun()
+	cols, rows := at.Size()
+	replay := at.Replay()
+	return Screen{Raw: o.pos, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}
 }
 
 // leave takes up the output before a raw offset, which the log is about to drop. What the scanner has not judged yet is lost: a log is
 // larger than what it holds back.
 func (s *stream) leave(to int64) {
+	s.leaveTo(to)
+	s.oldest.forget(to)
+	s.foresee(to)
+}
+
+func (s *stream) leaveTo(to int64) {
 	o := &s.oldest
 	if to <= o.pos {
 		return
@@ -132,7 +155,8 @@ type Screen struct {
 	Exact  bool   // nothing of it is unknown
 }
 
-// Oldest moves the reader to the oldest output that is kept, and returns the screen there: with it and what the reader returns from then
+// Oldest moves the reader to the oldest output that is kept, or to the oldest place behind it where the screen is known, and returns the
+// screen there: with it and what the reader returns from then
 // on somebody sees what they had seen from the start. It is for views of the person's own screen; of others the screen is exact only
 // where nothing was dropped.
 func (r *Reader) Oldest() (Screen, error) {
@@ -145,23 +169,21 @@ func (r *Reader) Oldest() (Screen, error) {
 	s := &t.stream
 	start := s.log.Start()
 	s.leave(start)
-	r.pos, r.ended = start, false
-	r.off = r.offsetLocked(start)
-	r.mark = s.markAt(start)
+	o := &s.oldest
+	at := Screen{Raw: start, Size: o.size, Exact: true}
+	switch {
+	case start == 0 && o.screen == nil && len(o.waits) == 0:
+	case r.view == ViewOutward:
+		at = Screen{Raw: start, Size: t.display.size}
+	default:
+		at = o.first()
+	}
+	r.pos, r.ended = at.Raw, false
+	r.off = r.offsetLocked(at.Raw)
+	r.mark = s.markAt(at.Raw)
 	if r.holds {
 		t.needLocked()
 		t.readers.makeRoom()
 	}
-	o := &s.oldest
-	if start == 0 && o.screen == nil && len(o.waits) == 0 {
-		return Screen{Size: o.size, Exact: true}, nil
-	}
-	if r.view == ViewOutward {
-		return Screen{Raw: start, Size: t.display.size}, nil
-	}
-	o.flush()
-	at := o.begun()
-	cols, rows := at.Size()
-	replay := at.Replay()
-	return Screen{Raw: start, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}, nil
+	return at, nil
 }

@@ -39,6 +39,7 @@ type record struct {
 	Lent      []recordedLoan   `json:"lent,omitempty"`
 	Attached  int              `json:"attached,omitempty"` // people
 	Commands  []recordedOutput `json:"commands,omitempty"` // the newest
+	Sizes     []recordedSize   `json:"sizes,omitempty"`    // before the oldest output, and since
 	// Exit is there when a daemon has recorded the exit, and told those at this
 	// machine. How the child ended the holder knows.
 	Exit *recordedExit `json:"exit,omitempty"`
@@ -129,6 +130,7 @@ func (t *Terminal) recordedLocked() []byte {
 		recorded.Heard = t.ending.heard[loan.Host]
 		r.Lent = append(r.Lent, recorded)
 	}
+	r.Sizes = t.recordedSizesLocked()
 	if t.ending.exit != nil {
 		r.Exit = &recordedExit{t.ending.exit.Reason}
 	}

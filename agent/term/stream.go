@@ -29,6 +29,7 @@ type stream struct {
 	atRest    bool   // the scanner is, at the end of the log
 	lost      int64  // raw bytes that nobody could record
 	joined    []byte // scratch for text that wraps in the log
+	before    Size   // of the terminal before the oldest mark
 	oldest    oldest // the screen at the log's oldest byte
 }
 
@@ -38,7 +39,14 @@ func (s *stream) begin(raw, text int64) {
 	s.log = ring.NewAt(s.log.Limit(), raw)
 	s.cuts = cutList{baseRaw: raw, baseText: text}
 	s.decided, s.texted, s.seen, s.atRest = raw, raw, raw, true
+	s.oldest.size, s.oldest.screen = s.before, nil
+	for i := range s.marks.len() {
+		if m := s.marks.at(i); m.Kind == MarkResized {
+			s.oldest.size = m.Size
+		}
+	}
 	s.oldest.lose(raw)
+	s.oldest.marks = s.firstMark + int64(s.marks.len())
 }
 
 // decide turns what the scanner found in the newest bytes into cuts, and moves
@@ -233,6 +241,9 @@ func (s *stream) trim(base int64, limit int) {
 	s.cuts.trim(base)
 	n := 0
 	for n < s.marks.len() && (s.marks.at(n).Off < base || s.marks.len()-n > limit/markCost) {
+		if m := s.marks.at(n); m.Kind == MarkResized {
+			s.before = m.Size
+		}
 		n++
 	}
 	s.marks.drop(n)

@@ -63,11 +63,12 @@ const (
 // output, or in its place, while it waits, the one that reads a holder's
 // connection; writeInput, started on demand, writes input. All end with the terminal.
 type Terminal struct {
-	id     ID
-	pty    PTY
-	holder HolderPTY // pty, if the child outlives this process
-	pacer  pacer     // holder, if that has the child wait for readers that may slow it only a little
-	pool   *Pool
+	id      ID
+	pty     PTY
+	holder  HolderPTY    // pty, if the child outlives this process
+	pacer   pacer        // holder, if that has the child wait for readers that may slow it only a little
+	screens screenKeeper // holder, if that keeps screens for the next daemon
+	pool    *Pool
 
 	origin origin // what it was started as
 	life   life   // channels for those who wait for a step of it
@@ -91,7 +92,7 @@ type Terminal struct {
 func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 	t := &Terminal{
 		id: s.ID, pty: child, pool: p, origin: p.originOf(owner, s), life: newLife(),
-		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, oldest: oldest{size: s.Size}},
+		stream:    stream{log: ring.New(p.opts.LogBytes), atRest: true, before: s.Size, oldest: oldest{size: s.Size}},
 		display:   display{cwd: s.Cwd, size: s.Size, sizing: make(chan struct{}, 1)},
 		ownership: ownership{owner: owner, visible: owner.Role == RoleUser},
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
@@ -99,7 +100,8 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		keeper:    keeper{keep: keepNothing, until: keepNothing},
 	}
 	t.holder, _ = child.(HolderPTY)
-	t.pacer = pacerOf(t.holder)
+	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)
+	t.stream.oldest.ahead = t.screens != nil
 	t.intake.scanner = shellint.NewScanner(t.origin.scanning)
 	t.commands.tracker.Unsigned = !p.opts.IgnoreUnsigned
 	if len(s.LendTo) > 0 {
