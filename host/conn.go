@@ -221,7 +221,8 @@ func (c *conn) over() bool {
 func (c *conn) wake() { c.peer.Wake() }
 
 // pull returns the next message for the write goroutine when no short reply waits. It returns nil and false if there is none now, nil and
-// true if the caller should pull again.
+// true if the caller should pull again. While somebody may be typing it never says that more follows, so that the messages of a flood leave
+// one by one and not in batches of 64 KiB.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
 	if len(c.later) > 0 {
@@ -244,6 +245,9 @@ func (c *conn) pull() (msg []byte, more bool) {
 	more = len(c.acks)+len(c.counts)+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more {
 		c.drainedLocked()
+	}
+	if msg != nil && more && time.Since(c.h.promptly.last) < typingTime {
+		more = false
 	}
 	return msg, more
 }

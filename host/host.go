@@ -35,6 +35,7 @@ type Host struct {
 	scripts   bool          // the page was built with all that its scripts need; without, it is the plain one
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
+	promptly  promptly
 	closed    bool
 	seq       int64 // serverSeq of the newest envelope
 	root      *channel

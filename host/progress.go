@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"tether/platform/ipc"
 )
 
 // progressStep is how much is handed to a socket at once: what a peer must read within the stall time to count as
@@ -25,8 +27,7 @@ func (w *trackedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	boundSending(conn)
-	w.conn = &trackedConn{Conn: conn, taken: uptake{epoch: time.Now()}}
+	w.conn = &trackedConn{Conn: conn, taken: uptake{epoch: time.Now(), socket: boundSending(conn)}}
 	rw.Writer.Reset(w.conn)
 	return w.conn, rw, nil
 }
@@ -41,9 +42,10 @@ func (w *trackedWriter) progress() *uptake {
 
 // uptake is how much a socket has taken and when. One goroutine writes; anyone may read.
 type uptake struct {
-	epoch time.Time // set once
-	bytes atomic.Int64
-	at    atomic.Int64 // nanoseconds from epoch to when bytes last grew
+	epoch  time.Time    // set once
+	socket *net.TCPConn // set once; nil if it is none
+	bytes  atomic.Int64
+	at     atomic.Int64 // nanoseconds from epoch to when bytes last grew
 }
 
 func (u *uptake) add(n int) {
@@ -53,6 +55,16 @@ func (u *uptake) add(n int) {
 	}
 }
 
+// emptied reports whether the peer has acknowledged nearly everything, so that the socket takes a short message without blocking. It is
+// false where the system does not tell. The receiver may be nil.
+func (u *uptake) emptied() bool {
+	if u == nil || u.socket == nil {
+		return false
+	}
+	n, ok := ipc.Unsent(u.socket)
+	return ok && n <= shortMessage
+}
+
 // last is when the socket last took something.
 func (u *uptake) last() time.Time { return u.epoch.Add(time.Duration(u.at.Load())) }
 
@@ -60,14 +72,16 @@ func (u *uptake) last() time.Time { return u.epoch.Add(time.Duration(u.at.Load()
 // Linux keeps up to 4 MB for a client that reads nothing. 256 KiB are enough for 2.5 MB/s at a round trip of 100 ms.
 const sendBuffer = 256 << 10
 
-// boundSending bounds the send buffer of a socket, also below TLS. What has no such buffer is left alone.
-func boundSending(conn net.Conn) {
+// boundSending bounds the send buffer of a TCP socket, also below TLS, and returns it. Of anything else it returns nil.
+func boundSending(conn net.Conn) *net.TCPConn {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()
 	}
-	if t, ok := conn.(*net.TCPConn); ok {
+	t, _ := conn.(*net.TCPConn)
+	if t != nil {
 		_ = t.SetWriteBuffer(sendBuffer) // fails only with the connection
 	}
+	return t
 }
 
 // trackedConn is a connection that counts the bytes its writes have handed over.

@@ -86,7 +86,7 @@ func (s *subscription) noticeLocked() {
 		s.listed = true
 		s.conn.ready = append(s.conn.ready, s)
 	}
-	s.conn.wake()
+	s.conn.wakeLocked()
 }
 
 // skipOwnLocked moves past text that the subscriber itself sent, and what is not for it.

@@ -35,12 +35,21 @@ func cleanText(quoted []byte) (clean []byte, size int, err error) {
 
 // output takes a terminal/output. The host's lock is held only to place and to append it.
 func (c *conn) output(d *ahp.Dispatch) {
-	h := c.h
 	quoted, size, err := cleanText(d.Data)
 	marks := err == nil && mayHoldMark(quoted[1:len(quoted)-1])
 	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
+	sendPromptly(c.outputLocking(d, buf, quoted, size, marks, err))
+}
+
+// outputLocking appends checked output, or refuses it; err says why it is no text. It returns to whom short output is to be sent.
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, size int, marks bool, err error) (prompt [promptObservers]*conn) {
+	h := c.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err == nil && size <= shortText {
+		h.promptly.beginLocked()
+		defer func() { prompt = h.promptly.endLocked() }()
+	}
 	t := h.terminals[d.Channel]
 	reason := c.forbidsLocked(t, d.Kind)
 	switch {
@@ -55,9 +64,10 @@ func (c *conn) output(d *ahp.Dispatch) {
 		h.placeLocked(t, buf, d.Offset, quoted, size, marks)
 		t.bindLocked(c)
 		h.ackLocked(t)
-		return
+		return prompt
 	}
 	c.refuseLocked(d, reason)
+	return prompt
 }
 
 // placeLocked appends output of the owner where it belongs: what the host has already is dropped, and what is missing

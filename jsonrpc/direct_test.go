@@ -130,3 +130,82 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 		}
 	})
 }
+
+// What the source has is sent by the write goroutine and by callers of
+// PullDirectly: one of them at a time, in order, also where a message is too
+// long for the caller.
+func TestSourceIsSentInOrderByWhoeverIsFirst(t *testing.T) {
+	const n = 5000
+	a, b := jsonrpc.Pipe()
+	defer b.Close()
+	next, done := 0, make(chan struct{})
+	ch := &single{Channel: a, t: t, took: func(msg string) {
+		var k int
+		if _, err := fmt.Sscanf(msg, `{"n":%d`, &k); err != nil || k != next {
+			t.Errorf("%.20s came when %d was due", msg, next)
+		}
+		if next++; next == n {
+			close(done)
+		}
+	}}
+	var s pullSource
+	p := jsonrpc.NewPeer(ch, jsonrpc.Options{Source: s.pull})
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(t.Context()) }()
+	directly := 0
+	for k := range n {
+		msg := fmt.Sprintf(`{"n":%d}`, k)
+		if k%7 == 0 {
+			msg = fmt.Sprintf(`{"n":%d,"pad":"%064d"}`, k, 0)
+		}
+		s.add(msg)
+		if p.PullDirectly(t.Context(), 64) {
+			directly++
+		} else {
+			p.Wake()
+		}
+	}
+	<-done
+	p.Close()
+	<-ended
+	if directly == 0 {
+		t.Error("the caller never sent anything itself")
+	}
+}
+
+// PullDirectly sends on the goroutine of its caller, leaves a long message to
+// the write goroutine, and does nothing while something is written or queued.
+func TestPullDirectly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := jsonrpc.Pipe()
+		s := pullSource{}
+		p := jsonrpc.NewPeer(a, jsonrpc.Options{Source: s.pull})
+		if p.PullDirectly(t.Context(), 100) {
+			t.Error("a peer that does not run has sent something")
+		}
+		go p.Run(t.Context())
+		defer p.Close()
+		synctest.Wait()
+		s.add(`{"n":0}`, `{"n":1}`)
+		if !p.PullDirectly(t.Context(), 100) || p.Stats().MessagesOut == 0 {
+			t.Error("nothing was sent")
+		}
+		synctest.Wait() // the write goroutine is held by the second one: the pipe takes one message
+		if p.PullDirectly(t.Context(), 100) {
+			t.Error("a caller sent while the write goroutine did")
+		}
+		for _, want := range []string{`{"n":0}`, `{"n":1}`} {
+			if got, err := b.Recv(t.Context()); err != nil || string(got) != want {
+				t.Fatalf("got %s (%v), want %s", got, err, want)
+			}
+		}
+		synctest.Wait()
+		s.add(`{"long":1}`)
+		if !p.PullDirectly(t.Context(), 5) || p.Stats().MessagesOut != 2 {
+			t.Error("a message beyond the limit was sent by the caller, or not taken")
+		}
+		if got, err := b.Recv(t.Context()); err != nil || string(got) != `{"long":1}` {
+			t.Fatalf("got %s (%v)", got, err)
+		}
+	})
+}

@@ -49,8 +49,9 @@ type Options struct {
 
 	// Source, if not nil, is asked for one whole encoded message whenever
 	// both queues are empty: for what is sent as fast as the other side takes
-	// it and must not be queued before. It is called on the write goroutine,
-	// must not block, and leaves a message unchanged until it is called again.
+	// it and must not be queued before. It is called on the write goroutine or
+	// in [Peer.PullDirectly], by one of them at a time, must not block, and
+	// leaves a message unchanged until it is called again.
 	// After it had none it is asked again after [Peer.Wake], or at once if it
 	// returned nil and true, as it does after it has used [Request.Reply].
 	// more otherwise reports that another message follows.
@@ -97,8 +98,8 @@ func (o Options) withDefaults() Options {
 //	 └───────────────────────────Close────────────────────────┘
 //
 // Goroutines: Run's caller reads and calls the handler; writeLoop, started by
-// Run and ended before it returns, calls Channel.Send, except when SendRaw
-// finds it idle and does so itself.
+// Run and ended before it returns, calls Channel.Send, except when SendRaw or
+// PullDirectly finds it idle and does so itself.
 type Peer struct {
 	// Set once by NewPeer.
 	ch   Channel
@@ -119,7 +120,8 @@ type Peer struct {
 	bulk     queue
 	pulled   queue         // holds nothing: the cost of what is written without being queued
 	writing  bool          // something is being handed to the channel,
-	direct   bool          // by sendDirectly instead of writeLoop
+	direct   bool          // by SendRaw or PullDirectly instead of writeLoop
+	late     []byte        // what the source gave PullDirectly and it could not send; nil if there is none
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response
 	lastID   int64

@@ -17,10 +17,14 @@ type pullSource struct {
 }
 
 func (s *pullSource) put(peer *jsonrpc.Peer, msgs ...string) {
-	s.mu.Lock()
-	s.msgs = append(s.msgs, msgs...)
-	s.mu.Unlock()
+	s.add(msgs...)
 	peer.Wake()
+}
+
+func (s *pullSource) add(msgs ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.msgs = append(s.msgs, msgs...)
 }
 
 func (s *pullSource) pull() ([]byte, bool) {

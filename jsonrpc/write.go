@@ -39,38 +39,81 @@ func (p *Peer) writeLoop(ctx context.Context) {
 
 // sendDirectly sends msg on the caller's goroutine if nothing is queued and
 // nobody writes: waking writeLoop for it costs an echo a switch of threads.
-// writeLoop leaves the channel alone meanwhile. done is false if msg has to be
-// queued instead.
+// done is false if msg has to be queued instead.
 func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err error) {
-	p.mu.Lock()
-	running := p.cancel != nil && p.cause == nil
-	if !running || p.writing || !p.control.empty() || !p.bulk.empty() {
-		p.mu.Unlock()
+	if !p.beginDirect() {
 		return false, nil
 	}
-	p.writing, p.direct = true, true
-	p.pulled.cost += len(msg) + messageCost
-	p.mu.Unlock()
+	return true, p.endDirect(p.hand(ctx, msg))
+}
 
-	err = p.ch.Send(context.WithoutCancel(ctx), msg)
-	if err != nil {
-		p.shut(&writeError{err}, nil)
-	} else {
+// PullDirectly sends the next message of [Options.Source] on the caller's
+// goroutine if nothing else is queued and nobody writes, as SendRaw does. The
+// caller has seen that the channel takes limit bytes without blocking; a longer
+// message is left to the write goroutine, as is whatever follows. If done is
+// false nothing was sent, and the caller wakes the peer.
+func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
+	if !p.beginDirect() {
+		return false
+	}
+	msg, _ := p.opts.Source()
+	var err error
+	switch {
+	case msg == nil:
+	case len(msg) > limit:
+		p.mu.Lock()
+		p.late = msg
+		p.mu.Unlock()
+	default:
+		err = p.hand(ctx, msg)
+	}
+	_ = p.endDirect(err) // Run reports it
+	return true
+}
+
+// beginDirect makes the caller the one who writes, if nothing is queued and
+// nobody writes. writeLoop leaves the channel alone until endDirect.
+func (p *Peer) beginDirect() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	running := p.cancel != nil && p.cause == nil
+	if !running || p.writing || p.late != nil || !p.control.empty() || !p.bulk.empty() {
+		return false
+	}
+	p.writing, p.direct = true, true
+	return true
+}
+
+// hand gives msg to the channel, between beginDirect and endDirect.
+func (p *Peer) hand(ctx context.Context, msg []byte) error {
+	p.pull(msg)
+	err := p.ch.Send(context.WithoutCancel(ctx), msg)
+	if err == nil {
 		p.count.bytesOut.Add(int64(len(msg)))
 		p.count.messagesOut.Add(1)
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pulled.cost -= len(msg) + messageCost
+	return err
+}
 
+// endDirect lets writeLoop write again. err is that of the channel; the
+// result is what the sender is told.
+func (p *Peer) endDirect(err error) error {
+	if err != nil {
+		p.shut(&writeError{err}, nil)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writing, p.direct = false, false
-	p.pulled.cost -= len(msg) + messageCost
 	if !p.control.empty() || !p.bulk.empty() || p.drained != nil || p.opts.Source != nil {
 		p.wakeWriter()
 	}
 	if err != nil {
 		err = p.closedLocked()
 	}
-	return true, err
+	return err
 }
 
 // next takes the next message, control before bulk before what the source has.
@@ -100,6 +143,11 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			p.writing = true
 			p.mu.Unlock()
 			return q, m, more
+		}
+		if m.data, p.late = p.late, nil; m.data != nil {
+			p.writing = true
+			p.mu.Unlock()
+			return &p.pulled, p.pull(m.data), true
 		}
 		idle := asked && wait
 		p.writing = !idle

@@ -57,10 +57,10 @@ const layers = `
 	agent/declared, agent/holder, agent/hosts, platform/notify < agent;
 
 	# The reference host: it is not a part of the daemon and shares only the protocol.
-	ahp, jsonrpc/wsconn, mcp, shellint < host;
+	ahp, jsonrpc/wsconn, mcp, platform/ipc, shellint < host;
 	NONE < host/web;
 	host/web < host;
-	host, pairing, platform/ipc, platform/secret < host/access;
+	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
 	ahp/client < host/conform;
 

@@ -1,0 +1,22 @@
+package ipc
+
+import (
+	"net"
+
+	"golang.org/x/sys/unix"
+)
+
+// Unsent is how many bytes that were written to a TCP socket the other side has not acknowledged yet. It is false if the system does
+// not tell. It does not block.
+func Unsent(c *net.TCPConn) (n int, ok bool) {
+	socket, err := c.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	err = socket.Control(func(fd uintptr) {
+		var err error
+		n, err = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ)
+		ok = err == nil
+	})
+	return n, ok && err == nil
+}
