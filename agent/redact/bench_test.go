@@ -60,3 +60,31 @@ func TestNothingFoundAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// named is output in which nearly every line has telling names.
+func telling(n int) []byte {
+	var b strings.Builder
+	for i := 0; b.Len() < n; i++ {
+		fmt.Fprintf(&b, "auth: token refreshed for session=%d, cookie: none, key: value-%d\r\n", i, i%97)
+		fmt.Fprintf(&b, "  \x1b[36mpassword:\x1b[39m \x1b[2m(set)\x1b[0m  secret: true  api_key=$API_KEY  okta: ok  azure devops: build %d of mailchimp list %d\r\n", i, i*7919)
+	}
+	return []byte(b.String())
+}
+
+func BenchmarkTellingNames(b *testing.B) {
+	r := compile(b, redact.Options{Tokens: true, Images: 1 << 20}, "hunter2-value", "ghij0123456789", "postgres-password-of-mine")
+	text := telling(256 << 10)
+	f := redact.NewFilter(r, 0)
+	b.SetBytes(int64(len(text)))
+	b.ReportAllocs()
+	for b.Loop() {
+		for rest := text; len(rest) > 0; {
+			n := min(32<<10, len(rest))
+			f.Feed(rest[:n])
+			rest = rest[n:]
+		}
+	}
+	if secrets, sequences := f.Take(); len(secrets)+len(sequences) > 0 {
+		b.Fatalf("masks %v, %v", secrets, sequences)
+	}
+}

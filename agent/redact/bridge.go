@@ -231,7 +231,7 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 	upTo(len(p.w))
 	index := func(i int) int { return sort.SearchInts(joined.from, i) }
 	joined.first, joined.last = index(p.first), index(p.last)
-	found := r.find(nil, joined, 1<<groupTokens|1<<groupURLs|(1<<groupRest-1<<groupLabelled))
+	found := r.find(nil, joined, known)
 	formed := len(found)
 	for i, s := range findNamed(found, joined.w, joined.first, joined.last) {
 		if !random(string(joined.w[s.start:s.end])) {

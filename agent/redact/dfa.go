@@ -55,6 +55,7 @@ func build(a *nfa) (*dfa, error) {
 	b := builder{a: a, d: &dfa{}, known: map[string]int32{}}
 	samples := b.d.classify(a)
 	b.starts, b.tokens = b.reached(a.starts), b.reached(a.tokens)
+	inside := b.reached(a.inside)
 	b.takes = make([]byteSet, len(a.nodes))
 	for class, c := range samples {
 		for n := range a.nodes {
@@ -65,7 +66,7 @@ func build(a *nfa) (*dfa, error) {
 		if isContinuation(c) {
 			b.anew = append(b.anew, [3][]int32{})
 		} else {
-			b.anew = append(b.anew, [3][]int32{b.after(b.starts, c), b.after(b.tokens, c), b.after(a.reached[a.names], c)})
+			b.anew = append(b.anew, [3][]int32{b.after(b.starts, c), b.after(b.tokens, c), b.after(inside, c)})
 		}
 	}
 	b.stateOf(nil)
@@ -97,7 +98,7 @@ type builder struct {
 	a              *nfa
 	d              *dfa
 	starts, tokens []int32      // what begins at every byte
-	anew           [][3][]int32 // by class: what is reached from these two with it, and from where names begin
+	anew           [][3][]int32 // by class: what is reached from these two with it, and from those that begin in a value
 	takes          []byteSet    // by node: the classes that it consumes
 	known          map[string]int32
 	states         [][]int32

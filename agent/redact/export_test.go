@@ -1,5 +1,7 @@
 package redact
 
+import "regexp/syntax"
+
 var tokenForms = func() (forms [][2]string) {
 	for _, t := range tokens {
 		forms = append(forms, [2]string{t.prefix, t.re})
@@ -13,6 +15,7 @@ func TokenForms() [][2]string { return tokenForms }
 // Contexts are the expressions of what is told by what is around it.
 func Contexts() []string {
 	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, userInURL}
+	all = append(all, branded...)
 	for _, l := range labelled {
 		all = append(all, l.re)
 	}
@@ -77,4 +80,13 @@ func FirstNamed(w []byte, from int) (with, without []int) {
 		with = match(begin)
 	}
 	return with, match(from)
+}
+
+// Needles are the needles of an expression.
+func Needles(expr string) []string {
+	tree, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		panic(err)
+	}
+	return needlesOf(tree)
 }

@@ -104,9 +104,13 @@ var harmlessNamed = []string{"*PAGE_TOKEN", "*PAGETOKEN", "*NEXT_TOKEN", "*NEXTT
 
 func (v named) secret() bool {
 	s := v.value
-	if len(s) < 4 || fits(v.name, harmlessNamed) || isCode(s, v.quoted) || isFormat(s) {
-		return false
-	}
+	// The cheapest question comes first: most values are words.
+	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !isFormat(s) && !fits(v.name, harmlessNamed)
+}
+
+// likely says whether the value is one that somebody may have chosen, or a program made, for a name like this.
+func (v named) likely() bool {
+	s := v.value
 	upper := v.name == strings.ToUpper(v.name)
 	switch {
 	case v.chosen && mixture(s), v.chosen && len(s) >= 6 && strings.Trim(s, "0123456789") == "":

@@ -48,7 +48,7 @@ type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
 	tokens []int32 // likewise those that go on in the tail of all tokens
-	names  int32   // one of starts, 0 if none: where names of values begin
+	inside []int32 // those of starts that begin in a named value, too: names, values and the person's patterns
 
 	// By node, what can be reached from it without a byte: see freeze.
 	reached [][]int32

@@ -266,7 +266,7 @@ func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64)
 	}
 	w, first := r.around(p, from, to+ahead)
 	base := end - int64(len(w)-ahead)
-	r.passage = passage{w: w, first: first, last: len(w) - ahead, text: &r.text, base: base}
+	r.passage = passage{w: w, first: first, last: len(w) - ahead, text: &r.text, base: base, small: r.passage.small}
 	r.spans = r.rules.find(r.spans[:0], &r.passage, r.groups)
 	slices.SortFunc(r.spans, func(a, b span) int { return a.start - b.start })
 	for _, s := range r.spans {

@@ -2,6 +2,7 @@ package redact_test
 
 import (
 	"encoding/base64"
+	"fmt"
 	"math/rand/v2"
 	"regexp/syntax"
 	"strings"
@@ -151,6 +152,43 @@ func TestWhichValues(t *testing.T) {
 	got := redact.Values(env, []string{"*TOKEN*", "*secret*", "DB_PASSWORD"})
 	if want := "abcdef123 s3cr3tpw"; strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// In a value behind a telling name, all else is found, too.
+func TestInNamedValues(t *testing.T) {
+	random := rand.New(rand.NewPCG(61, 1))
+	r := compile(t, redact.Options{Tokens: true, Patterns: []string{`corp-[a-z]{6}`, `pin [0-9]+ of [a-z]+`}}, "correct-horse", "battery & staple")
+	token := made(t, `[A-Za-z0-9]{36}`, random)
+	for _, c := range []struct{ in, want string }{
+		{"token: correct-horse, x", "token: *************, x"},
+		{"token: a/correct-horse x", "token: a/************* x"},
+		{`secret: "so correct-horse it is"`, `secret: "so ************* it is"`},
+		{"session=battery & staple;", "session=****************;"},
+		{"password=corp-abcdef x", "password=*********** x"},
+		{"api_key: x:corp-abcdef;", "api_key: x:***********;"},
+		{"token: pin 42 of mine.", "token: **************."},
+		{"cookie: x,ghp_" + token + ";", "cookie: x,ghp_" + strings.Repeat("*", len(token)) + ";"},
+	} {
+		got := shown(r, c.in+"\n")
+		if got != c.want+"\n" {
+			t.Errorf("%q is shown as %q, want %q", c.in, got, c.want)
+		}
+		if again := inPieces(t, r, c.in+"\n", func(string) int { return 1 }); again != got {
+			t.Errorf("%q is shown as %q, byte by byte %q", c.in, got, again)
+		}
+	}
+}
+
+// Every match of an expression has one of its needles.
+func TestNeedles(t *testing.T) {
+	for expr, want := range map[string]string{
+		`a(?:b|c)[0-9]+xyz`: "[xyz]", `(?i:PassWord|pin) '([^']+)'`: "[assword in]", `[a-z]+`: "[]", `(?:ab|[0-9])`: "[]", `(abc){0,2}d`: "[d]",
+		`(abc){2,}d`: "[abc]", `://[^\s]*@`: "[://]", `é+`: "[]", `(?:x)?`: "[]",
+	} {
+		if got := fmt.Sprint(redact.Needles(expr)); got != want {
+			t.Errorf("%s: %s, want %s", expr, got, want)
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type Options struct {
 type Rules struct {
 	opts   Options
 	values []string // to redact, in all their forms, the longest first
+	apart  bool     // there are so many of them that the automaton does not look for them in named values: find does
 	nfa    *nfa
 	checks []check
 	tokens [256][]tokenCheck // by the tokenSlot of their prefix
@@ -45,6 +46,7 @@ type Rules struct {
 type check struct {
 	group     uint8 // a bit of a dfa's groups
 	re        *regexp.Regexp
+	needles   []string          // see needlesOf
 	plausible func(string) bool // nil: always
 }
 
@@ -68,12 +70,15 @@ const (
 	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
 )
 
+// known are the groups of the forms that are looked for in all that a name or a bridge makes suspect.
+const known = 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
+
 // Compile makes rules. It returns an error for a pattern that is no regular
 // expression, or if there are too many or too complex ones.
 func Compile(o Options) (*Rules, error) { return compile(o, nil, formsAll) }
 
 func compile(o Options, values []string, forms int) (*Rules, error) {
-	r := &Rules{opts: o, nfa: &nfa{}, with: map[string]*Rules{}}
+	r := &Rules{opts: o, nfa: &nfa{}, apart: forms == formsApart, with: map[string]*Rules{}}
 	if len(values) == 0 && len(o.Patterns) == 0 {
 		return r, nil // a daemon that lends nothing never needs the automaton
 	}
@@ -96,7 +101,7 @@ func compile(o Options, values []string, forms int) (*Rules, error) {
 // assemble makes the automaton and the checks.
 func (r *Rules) assemble() (err error) {
 	for _, v := range r.values {
-		r.nfa.value(v)
+		r.nfa.value(v, !r.apart)
 	}
 	if r.opts.Tokens {
 		if err := r.addTokens(); err != nil {
@@ -165,6 +170,13 @@ func (a *nfa) begin() int32 {
 	return n
 }
 
+// beginInside is begin for a pattern that is looked for in named values, too. Its nodes must stay.
+func (a *nfa) beginInside() int32 {
+	n := a.begin()
+	a.inside = append(a.inside, n)
+	return n
+}
+
 // finish lets a pattern end at a state and flags its states since first.
 func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 	accept := a.add(node{next: -1, accept: true, group: group})
@@ -178,8 +190,11 @@ func (a *nfa) finish(end int32, group uint8, first int, masked bool) {
 // follows: any text ends with the first of some value.
 const openValue = 3
 
-func (a *nfa) value(v string) {
+func (a *nfa) value(v string, inside bool) {
 	from := a.begin()
+	if inside {
+		a.inside = append(a.inside, from)
+	}
 	open := len(a.nodes)
 	from = a.literal(from, v[:openValue])
 	closed := len(a.nodes)
@@ -188,6 +203,9 @@ func (a *nfa) value(v string) {
 		a.nodes[i].hold = true
 	}
 	a.nodes[closed-2].masked = true // the state behind them
+	for i := open; i < len(a.nodes); i++ {
+		a.nodes[i].stays = inside
+	}
 }
 
 func (r *Rules) addTokens() error {
@@ -228,14 +246,18 @@ func (r *Rules) addTokens() error {
 		return err
 	}
 	// One expression for all that is in a URL, and one for all labels: each that may be under way beside another doubles the automaton.
+	for _, b := range branded {
+		if err := r.check(groupNamed, b); err != nil {
+			return err
+		}
+	}
 	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
 }
 
-// addNamed adds values behind names. In a value only names are looked for, as find looks for all else there.
+// addNamed adds values behind names. In a value only what stays is looked for, as find looks for all else there.
 func (r *Rules) addNamed() error {
 	names := len(r.nfa.nodes)
-	r.nfa.names = r.nfa.begin()
-	end, err := r.nfa.parse(r.nfa.names, namedLabel)
+	end, err := r.nfa.parse(r.nfa.beginInside(), namedLabel+"|"+brandLabel)
 	if err != nil {
 		return err
 	}
@@ -283,18 +305,24 @@ func (r *Rules) addKeys(label, secret string, group uint8) error {
 }
 
 // addPattern adds an expression of the person's.
-func (r *Rules) addPattern(p string, group uint8) error { return r.add("(?m:"+p+")", group) }
-
-func (r *Rules) add(p string, group uint8) error {
-	if err := r.suspect(p, group); err != nil {
+func (r *Rules) addPattern(p string, group uint8) error {
+	p = "(?m:" + p + ")"
+	first := len(r.nfa.nodes)
+	if err := r.suspectFrom(r.nfa.beginInside(), p, group); err != nil {
 		return err
+	}
+	for i := first; i < len(r.nfa.nodes); i++ {
+		r.nfa.nodes[i].stays = true
 	}
 	return r.check(group, p)
 }
 
 // suspect has what an expression matches looked at by the checks of a group.
 func (r *Rules) suspect(p string, group uint8) error {
-	from := r.nfa.begin()
+	return r.suspectFrom(r.nfa.begin(), p, group)
+}
+
+func (r *Rules) suspectFrom(from int32, p string, group uint8) error {
 	first := len(r.nfa.nodes)
 	end, err := r.nfa.parse(from, p)
 	if err != nil {
@@ -305,8 +333,12 @@ func (r *Rules) suspect(p string, group uint8) error {
 }
 
 func (r *Rules) check(group uint8, p string) error {
+	tree, err := syntax.Parse(p, syntax.Perl)
+	if err != nil {
+		return err
+	}
 	re, err := regexp.Compile(p)
-	r.checks = append(r.checks, check{group: group, re: re})
+	r.checks = append(r.checks, check{group: group, re: re, needles: needlesOf(tree)})
 	return err
 }
 
@@ -333,8 +365,9 @@ type passage struct {
 	first, last int
 	text        *joiner // what it was joined by, and where w begins
 	base        int64
-	from        []int // by index in w, if bridges were left out: that in the passage that had them
-	left        []int // indexes in w where that was
+	from        []int  // by index in w, if bridges were left out: that in the passage that had them
+	left        []int  // indexes in w where that was
+	small       []byte // scratch
 }
 
 // seam says whether something was taken out in front of w[i]. Where a bridge was left out no word ends.
@@ -353,12 +386,12 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 		plain := len(spans)
 		if spans = r.findBridged(spans, p); len(spans) > plain {
 			// What is masked is not looked at anew, and behind a bridge nothing told which groups there are.
-			spans = r.find(spans, p, groups|1<<groupBridged-1|(1<<groupRest-1<<groupLabelled))
+			spans = r.find(spans, p, groups|(1<<groupBridged-1)|known)
 		}
 		return spans
 	}
 	w, first, last := p.w, p.first, p.last
-	if groups>>groupValues&1 == 1 {
+	if groups>>groupValues&1 == 1 || r.apart && groups>>groupNamed&1 == 1 {
 		for _, v := range r.values {
 			for at := first; ; {
 				i := bytes.Index(w[at:last], []byte(v))
@@ -372,14 +405,19 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 	}
 	if groups>>groupNamed&1 == 1 {
 		spans = findNamed(spans, w, first, last)
-		groups |= 1<<groupTokens | 1<<groupURLs | (1<<groupRest - 1<<groupLabelled)
+		groups |= known
 	}
 	if groups>>groupTokens&1 == 1 {
 		spans = r.findTokens(spans, p)
 	}
+	letters, plain := p.small, false
+	if groups>>groupNamed&1 == 1 { // of so many checks few have to be asked
+		letters, plain = small(letters, w)
+		p.small = letters
+	}
 	for i := range r.checks {
 		c := &r.checks[i]
-		if groups>>(c.group&63)&1 == 0 {
+		if groups>>(c.group&63)&1 == 0 || plain && !c.mayMatch(letters) {
 			continue
 		}
 		for _, m := range c.re.FindAllSubmatchIndex(w, -1) {

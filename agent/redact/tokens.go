@@ -227,6 +227,24 @@ var labelled = []struct {
 	{begin: `[0-9][0-9]\|[A-Za-z0-9_-]`, re: `[0-9][0-9]\|[A-Za-z0-9_-]([A-Za-z0-9_-]{26})(?:[^A-Za-z0-9_-]|$)`, plausible: mixedCase}, // apps of Facebook
 }
 
+// branded are credentials that begin like any word: their length or their end tells them only together with their maker's name right in front of
+// them. To look for them without it would mean to look at every word.
+var branded = func() (all []string) {
+	for _, b := range [][2]string{
+		{`mailchimp`, `[0-9a-f]{32}-us[0-9]{1,2}`},
+		{`okta|ssws`, `00[A-Za-z0-9_-]{40}`},
+		{`azure|devops|azdo`, `[a-z2-7]{52}|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}`}, // older ones, and those since 2024
+	} {
+		all = append(all, `(?i:`+b[0]+`)`+brandSign+`(`+b[1]+`)(?:[^A-Za-z0-9_-]|$)`)
+	}
+	return all
+}()
+
+const (
+	brandLabel = `(?i:mailchimp|okta|ssws|azure|devops|azdo)` + brandSign
+	brandSign  = `(?:[ \t_.-]+(?i:devops|api|access|personal|pat|key|token))*["']?[ \t:=(]+["'(]?`
+)
+
 const pairLabel = `(?i:password|passwd|pass|secret|token|key)["'],?[ \t]*["']?value["']?[ \t]*[:=][ \t]*["']`
 
 const (

@@ -112,6 +112,7 @@ const (
 	formsAll = iota
 	formsCommon
 	formsPlain
+	formsApart // as formsPlain, and in what a telling name is in front of a value is found only if nothing in it ends that
 	formsNone
 )
 

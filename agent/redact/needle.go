@@ -1,0 +1,81 @@
+package redact
+
+import (
+	"bytes"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// needlesOf returns texts of which every match of an expression has at least one, in small letters; nil if there are none. To look for them
+// first costs little, and most expressions are asked about text that has none.
+func needlesOf(re *syntax.Regexp) (best []string) {
+	switch re.Op {
+	case syntax.OpLiteral:
+		text := strings.ToLower(string(re.Rune))
+		for i := range len(text) {
+			if text[i] >= utf8.RuneSelf {
+				return nil
+			}
+		}
+		return []string{text}
+	case syntax.OpCapture, syntax.OpPlus:
+		return needlesOf(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return needlesOf(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if of := needlesOf(sub); shortest(of) > shortest(best) {
+				best = of
+			}
+		}
+	case syntax.OpAlternate:
+		for _, sub := range re.Sub {
+			of := needlesOf(sub)
+			if of == nil {
+				return nil
+			}
+			best = append(best, of...)
+		}
+	}
+	return best
+}
+
+// shortest is the length of the shortest needle, 0 if there is none.
+func shortest(needles []string) (n int) {
+	for i, s := range needles {
+		if i == 0 || len(s) < n {
+			n = len(s)
+		}
+	}
+	return n
+}
+
+// small is w with small letters for capital ones of ASCII, in buf; ok is false if w has others, of which some fold to letters of ASCII.
+func small(buf, w []byte) (_ []byte, ok bool) {
+	buf = append(buf[:0], w...)
+	for i, c := range buf {
+		if c >= utf8.RuneSelf {
+			return buf, false
+		}
+		if c >= 'A' && c <= 'Z' {
+			buf[i] = c | 0x20
+		}
+	}
+	return buf, true
+}
+
+// mayMatch says whether one of the needles is in text.
+func (c *check) mayMatch(text []byte) bool {
+	if c.needles == nil {
+		return true
+	}
+	for _, needle := range c.needles {
+		if bytes.Contains(text, []byte(needle)) {
+			return true
+		}
+	}
+	return false
+}
