@@ -25,12 +25,23 @@ func (l *line) width(i int) int {
 
 // grow gives the line n cells of its own, at least. Its memory is used again by other rows: it takes little more than is needed.
 func (l *line) grow(n int) {
+	old := len(l.cells)
+	if n <= old {
+		return
+	}
+	l.extend(n)
+	b := blank(l.fill)
+	for i := range l.cells[old:] {
+		l.cells[old+i] = b
+	}
+}
+
+// extend gives the line exactly n cells, more than it has; whoever calls it sets the new ones.
+func (l *line) extend(n int) {
 	if n > cap(l.cells) {
 		l.cells = append(make([]cell, 0, (n+7)&^7), l.cells...)
 	}
-	for len(l.cells) < n {
-		l.cells = append(l.cells, blank(l.fill))
-	}
+	l.cells = l.cells[:n]
 }
 
 func (l *line) set(i int, c cell) {

@@ -112,26 +112,33 @@ func (s *Screen) quick(p []byte) int {
 	if len(p) < 3 || p[1] != '[' {
 		return 0
 	}
-	k := &s.parser
-	k.begin(ground)
-	i := 2
+	from := 2
 	if p[2] == '?' {
-		k.collect = '?'
+		from++
+	}
+	i := from
+	for i < len(p) && p[i] >= '0' && p[i] <= ';' {
 		i++
 	}
-	for ; i < len(p); i++ {
-		switch c := p[i]; {
-		case c >= '0' && c <= ';':
-			k.parameter(c)
-		case c >= 0x40 && c < 0x7f:
-			s.control(c)
-			s.last = 0
-			return i + 1
-		default:
-			return 0
-		}
+	if i >= len(p) || p[i] < 0x40 || p[i] >= 0x7f {
+		return 0
 	}
-	return 0
+	if p[i] == 'm' && from == 2 {
+		s.stylePen(p[from:i])
+		s.dipStyle()
+	} else {
+		k := &s.parser
+		k.begin(ground)
+		if from > 2 {
+			k.collect = '?'
+		}
+		for _, c := range p[from:i] {
+			k.parameter(c)
+		}
+		s.control(p[i])
+	}
+	s.last = 0
+	return i + 1
 }
 
 // Pending is the number of bytes at the end of the input that begin a

@@ -97,11 +97,15 @@ func (s *Screen) run(p []byte) {
 			s.draw(g.x-1, null)
 		}
 		n := min(len(p), s.cols-g.x)
-		l.grow(g.x + n)
+		if end := g.x + n; end > len(l.cells) {
+			l.grow(g.x)
+			l.extend(end)
+		}
 		ink := s.ink
+		cells := l.cells[g.x:][:n]
 		for i, c := range p[:n] {
 			ink.ch = uint32(c) | null
-			l.cells[g.x+i] = ink
+			cells[i] = ink
 		}
 		g.x += n
 		s.last = uint32(p[n-1]) | null

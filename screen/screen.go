@@ -23,7 +23,6 @@ type Screen struct {
 
 	parser parser
 	text   history
-	scan   []int // scratch of leap
 }
 
 // New returns an empty screen that keeps the text that leaves it; sizes are brought into 1 to 1000.
@@ -62,7 +61,7 @@ func (s *Screen) Size() (cols, rows int) { return s.cols, s.rows }
 
 // Cost is about how much memory the screen takes, in bytes.
 func (s *Screen) Cost() int {
-	n := cap(s.text.lines) + cap(s.parser.raw) + 8*cap(s.scan) + 2<<10
+	n := cap(s.text.lines) + cap(s.parser.raw) + 2<<10
 	for _, g := range []*grid{&s.main, &s.alt} {
 		for i := range g.lines {
 			n += 16*cap(g.lines[i].cells) + 40

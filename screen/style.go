@@ -2,22 +2,32 @@ package screen
 
 // style does SGR.
 func (s *Screen) style() {
+	s.styleAll()
+	s.dipStyle()
+}
+
+// dipStyle is dip after SGR.
+func (s *Screen) dipStyle() {
+	if len(s.tables.extras) >= maxEntries {
+		s.tidy()
+	}
+	s.dip()
+}
+
+// styleAll does all parameters of SGR to the pen.
+func (s *Screen) styleAll() {
 	k := &s.parser
 	for i := 0; i < k.n; i++ {
 		p := k.params[i]
 		switch {
 		case p == 38 || p == 48 || p == 58:
 			i += s.colour(i)
-		case p >= 30:
-			s.styleColour(p)
+		case p == 4 && k.past[i] > k.from[i]:
+			s.underline(k.subs[k.from[i]])
 		default:
-			s.styleFlag(p, i)
+			s.styleOne(p)
 		}
 	}
-	if len(s.tables.extras) >= maxEntries {
-		s.tidy()
-	}
-	s.dip()
 }
 
 // styleFlags are the parameters of SGR that switch flags of the pen on, and off.
@@ -26,32 +36,29 @@ var styleFlags = [30]struct{ fg, bg, notFg, notBg uint32 }{
 	22: {notFg: bold, notBg: dim}, 23: {notBg: italic}, 25: {notFg: blink}, 27: {notFg: inverse}, 28: {notFg: invisible}, 29: {notFg: strikethrough},
 }
 
-// styleFlag does a parameter below 30, the i-th.
-func (s *Screen) styleFlag(p, i int) {
-	k := &s.parser
-	switch p {
-	case 0:
+// styleOne does a parameter that is whole by itself.
+func (s *Screen) styleOne(p int) {
+	switch {
+	case p >= 30:
+		s.styleColour(p)
+	case p == 0:
 		s.pen.fg, s.pen.bg = 0, 0
 		s.pen.ext.style, s.pen.ext.colour = 0, 0
 		s.extend()
-	case 4:
-		style := 1
-		if k.past[i] > k.from[i] {
-			style = k.subs[k.from[i]]
-		}
-		s.underline(style)
-	case 21:
+	case p == 4:
+		s.underline(1)
+	case p == 21:
 		s.underline(2)
-	case 24:
+	case p == 24:
 		s.underline(0)
 	default:
-		f := styleFlags[p]
+		f := &styleFlags[p]
 		s.pen.fg = s.pen.fg&^f.notFg | f.fg
 		s.pen.bg = s.pen.bg&^f.notBg | f.bg
 	}
 }
 
-// styleColour does a parameter from 30 on that is whole by itself.
+// styleColour is styleOne from 30 on.
 func (s *Screen) styleColour(p int) {
 	p16 := func(at *uint32, n int) { *at = *at&^colourMask | palette16 | uint32(n) }
 	switch {

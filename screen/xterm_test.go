@@ -317,3 +317,36 @@ func TestXterm(t *testing.T) {
 		t.Errorf("xterm.js showed only %d streams of %d", known, len(all))
 	}
 }
+
+// TestAdvanceXterm is TestXterm for Advance, at the conditions under which it leaps.
+func TestAdvanceXterm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 2))
+	var all []stream
+	for range 200 {
+		all = append(all, steps(rng))
+	}
+	bad, known := 0, 0
+	for i, want := range xterm(t, all) {
+		if want == nil {
+			continue
+		}
+		known++
+		s := screen.NewState(all[i].cols, all[i].rows)
+		for _, p := range all[i].parts {
+			if p.data == nil {
+				s.Resize(p.cols, p.rows)
+			} else {
+				s.Advance(p.data)
+			}
+		}
+		got := s.Dump()
+		if d := differ(&got, want); d != "" {
+			if bad++; bad <= 3 {
+				t.Errorf("stream %d: %dx%d\n%s", i, all[i].cols, all[i].rows, d)
+			}
+		}
+	}
+	if bad > 0 || known < len(all)*9/10 {
+		t.Errorf("%d of %d differ; xterm.js showed %d of %d", bad, known, known, len(all))
+	}
+}
