@@ -8,6 +8,7 @@ import (
 	"tether/agent/config"
 	"tether/agent/hosts"
 	"tether/agent/local"
+	"tether/agent/policy"
 	"tether/agent/redact"
 	"tether/agent/start"
 	"tether/agent/term"
@@ -62,9 +63,36 @@ func (a *Agent) recovered(s term.Recovery) {
 		s.Bytes, s.ID))
 }
 
-// openOutward tells the pool what of its terminals hosts are shown.
+// unredacted is term.Options.Unredacted.
+func (a *Agent) unredacted(actor term.Actor) bool {
+	for _, p := range a.settings.Agents.Principals {
+		if policy.Matches(p.Name, actor) {
+			return p.Redact == config.RedactOff
+		}
+	}
+	return !a.settings.Agents.Redact
+}
+
+// redactStatus says which agents of this machine are shown secrets, nil if none is.
+func (a *Agent) redactStatus() *local.Unredacted {
+	u := local.Unredacted{All: !a.settings.Agents.Redact, Names: []string{}, Except: []string{}}
+	for _, p := range a.settings.Agents.Principals {
+		switch {
+		case u.All && p.Redact == config.RedactOn:
+			u.Except = append(u.Except, p.Name)
+		case !u.All && p.Redact == config.RedactOff:
+			u.Names = append(u.Names, p.Name)
+		}
+	}
+	if !u.All && len(u.Names) == 0 {
+		return nil
+	}
+	return &u
+}
+
+// openOutward tells the pool what of its terminals hosts and agents are shown.
 func (a *Agent) openOutward(o *term.Options) {
-	o.Outward = a.shown
+	o.Outward, o.Unredacted = a.shown, a.unredacted
 	o.Secrets = func(env []string) []string { return redact.Values(env, a.settings.Lend.RedactEnv) }
 	o.Trouble = func(what string) { a.degraded.report(redactCause, what) }
 	o.Recovered = a.recovered

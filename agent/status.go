@@ -17,7 +17,7 @@ func (a *Agent) Status() local.Status {
 	s := local.Status{
 		SchemaVersion: local.SchemaVersion, Running: true, Version: a.cfg.Version, Pid: os.Getpid(), Started: a.started,
 		Socket: SocketPath(a.cfg.Dirs), Log: LogPath(a.cfg.Dirs), Hosts: hosts,
-		Degraded: a.degraded.list(), Secrets: a.hosts.SecretStore(), Sandbox: a.sandboxStatus(),
+		Degraded: a.degraded.list(), Secrets: a.hosts.SecretStore(), Sandbox: a.sandboxStatus(), Unredacted: a.redactStatus(),
 	}
 	if proc.Root() {
 		s.Root = &local.Root{Lends: a.settings.Lend.AsRoot}

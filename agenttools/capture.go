@@ -20,6 +20,7 @@ type capture struct {
 	next  int64 // the offset after it
 	lost  int64 // bytes that were to be in it and are gone
 	front int   // bytes that were dropped before data
+	masks int   // places that are masked
 }
 
 // resize is a change of the terminal's size before data[at].
@@ -65,6 +66,7 @@ func (c *capture) grow(room int) {
 func (c *capture) add(ev Event) {
 	c.next = ev.Off
 	c.lost += ev.Lost
+	c.masks += ev.Masked
 	c.data = c.data[:len(c.data)+len(ev.Data)]
 	if ev.Resized != nil {
 		c.sizes = append(c.sizes, resize{len(c.data), ev.Resized[0], ev.Resized[1]})

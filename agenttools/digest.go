@@ -54,7 +54,7 @@ func (m *Matching) Digest(ctx context.Context, key string, t Terminal) (*ReadAns
 	if a.Errors+a.Warnings <= digestNear {
 		d.near(ctx, t, i)
 	}
-	return &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0), Cursor: c.next, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}, nil
+	return &ReadAnswer{TerminalID: i.ID, History: d.text(i, from == 0), Cursor: c.next, Masked: a.Masked, Truncated: a.Unseen > 0, Exited: i.Exit != nil, ExitFields: exitOf(i)}, nil
 }
 
 // head is the beginning of what was printed: what is remembered of it, or the oldest that there is.

@@ -55,6 +55,7 @@ type matched struct {
 	mu      sync.Mutex
 	tracker *problems.Tracker
 	from    int64 // the offset to go on from
+	masked  int   // places of the output that were masked
 	unseen  int64 // bytes that were gone before the first question, and later
 	asked   time.Time
 	begun   int64  // offset of the command that was begun last
@@ -115,7 +116,7 @@ func (m *Matching) Ask(ctx context.Context, key string, t Terminal, since int64,
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	i := t.Info()
-	a := &ProblemsAnswer{TerminalID: i.ID, Cursor: e.tracker.Cursor(), Dropped: e.tracker.Dropped(), Unseen: e.unseen, Exited: i.Exit != nil, ExitFields: exitOf(i),
+	a := &ProblemsAnswer{TerminalID: i.ID, Cursor: e.tracker.Cursor(), Dropped: e.tracker.Dropped(), Unseen: e.unseen, Masked: e.masked, Exited: i.Exit != nil, ExitFields: exitOf(i),
 		Cleared: since > 0 && e.tracker.Cleared() >= since}
 	for _, p := range e.tracker.Problems(0) {
 		switch p.Severity {
@@ -264,6 +265,7 @@ func (e *matched) take(t Terminal, ev Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.from = ev.Off
+	e.masked += ev.Masked
 	switch {
 	case ev.Lost > 0:
 		e.unseen += ev.Lost

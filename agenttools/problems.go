@@ -30,6 +30,7 @@ type ProblemsAnswer struct {
 	Cleared    bool               `json:"cleared,omitempty"` // after since, problems were cleared: ask again without since
 	Dropped    int                `json:"dropped,omitempty"` // problems that there was no room for
 	Unseen     int64              `json:"unseenBytes"`       // output that nobody looked at: it was gone before
+	Masked     int                `json:"masked,omitempty"`  // places of the output that are not shown as they were printed
 	Exited     bool               `json:"exited"`
 	*ExitFields
 }

@@ -104,7 +104,7 @@ func (q query) read(ctx context.Context, t Terminal) (*ReadAnswer, error) {
 
 // readScreen shows what the screen shows.
 func (q query) readScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (int64, error) {
-	s, err := followScreen(ctx, t, i, &r.Cursor)
+	s, err := followScreen(ctx, t, i, r)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +144,7 @@ func (q query) readOn(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (i
 			limit /= 2 // rendering made it longer
 			continue
 		}
-		r.History, r.Truncated, r.Cursor = text, cut || c.lost > 0, c.next
+		r.History, r.Truncated, r.Cursor, r.Masked = text, cut || c.lost > 0, c.next, c.masks
 		r.More = r.More && c.next > q.since
 		return q.since, nil
 	}
@@ -199,7 +199,7 @@ func (q query) readNewest(ctx context.Context, t Terminal, i Info, r *ReadAnswer
 		if !enough && from > i.Start && window < maxWindow {
 			continue
 		}
-		r.History, r.Cursor = text, c.next
+		r.History, r.Cursor, r.Masked = text, c.next, c.masks
 		r.Truncated = cut || part && (q.tail == 0 || !enough)
 		if r.Truncated && q.tail == 0 && q.grep == nil {
 			r.leftOut(i, int64(len(text)))

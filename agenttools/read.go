@@ -47,6 +47,7 @@ type ReadAnswer struct {
 	*ExitFields
 	Commands []Command   `json:"commands,omitempty"`
 	Screen   *ScreenSize `json:"screen,omitempty"`
+	Masked   int         `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
 	// LeftOut is about how many bytes there were before the newest text, and Hint says how to get them or what matters of them.
 	LeftOut int64  `json:"leftOutBytes,omitempty"`
 	Hint    string `json:"hint,omitempty"`

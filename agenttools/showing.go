@@ -8,15 +8,16 @@ import (
 	"tether/screen"
 )
 
-// followScreen is the screen of a terminal after all the output that it had when i was taken; next is the offset after it.
-func followScreen(ctx context.Context, t Terminal, i Info, next *int64) (*screen.Screen, error) {
-	s, gap, rd, err := oldScreen(t, i)
+// followScreen is the screen of a terminal after all the output that it had when i was taken; in r it says what is the offset after it, and
+// how many places are masked.
+func followScreen(ctx context.Context, t Terminal, i Info, r *ReadAnswer) (*screen.Screen, error) {
+	s, gap, rd, err := oldScreen(t, i, &r.Masked)
 	if err != nil {
 		return nil, err
 	}
 	defer rd.Close()
 	buf := make([]byte, 64<<10)
-	for *next = i.Start; *next < i.End && ctx.Err() == nil; {
+	for r.Cursor = i.Start; r.Cursor < i.End && ctx.Err() == nil; {
 		ev, ok, err := rd.TryNext(buf)
 		if errors.Is(err, io.EOF) || err == nil && !ok {
 			break
@@ -37,13 +38,14 @@ func followScreen(ctx context.Context, t Terminal, i Info, next *int64) (*screen
 			ev.Data, gap = ev.Data[n:], 0
 		}
 		s.Advance(ev.Data)
-		*next = ev.Off
+		r.Cursor = ev.Off
+		r.Masked += ev.Masked
 	}
 	return s, ctx.Err()
 }
 
 // oldScreen is the screen before the oldest output, where output is missing after that, and a reader of it.
-func oldScreen(t Terminal, i Info) (s *screen.Screen, gap int64, rd Reader, err error) {
+func oldScreen(t Terminal, i Info, masked *int) (s *screen.Screen, gap int64, rd Reader, err error) {
 	if knows, ok := t.(ScreenTerminal); ok {
 		old, rd, err := knows.ReadScreen()
 		if err != nil {
@@ -51,6 +53,7 @@ func oldScreen(t Terminal, i Info) (s *screen.Screen, gap int64, rd Reader, err 
 		}
 		s = screen.NewState(old.Cols, old.Rows)
 		s.Write(old.Replay)
+		*masked = old.Masked
 		if !old.Exact {
 			s.Doubt()
 		}

@@ -130,6 +130,7 @@ type OldScreen struct {
 	Cols, Rows int
 	Replay     []byte // makes a fresh terminal of that size the same
 	Exact      bool   // nothing of it is unknown
+	Masked     int    // places that are masked
 	Gap        int64  // an offset at which output is missing, the newest; 0: none
 }
 
@@ -145,10 +146,11 @@ type Reader interface {
 	Close()
 }
 
-// Event is one step of a Reader. At most one of the fields beside Off is set;
+// Event is one step of a Reader. At most one of the fields beside Off and Masked is set;
 // an event with none is to be skipped.
 type Event struct {
-	Data     []byte   // bytes as the child wrote them
+	Data     []byte   // bytes as the child wrote them, but for what is masked
+	Masked   int      // places of Data that are masked, each in the first event that has some of it
 	Off      int64    // the offset after the event
 	Lost     int64    // bytes that were dropped before they could be read
 	Finished *Command // a command of the shell has ended

@@ -48,6 +48,7 @@ type WaitAnswer struct {
 	Detail     string   `json:"detail,omitempty"` // how the last try of a port or URL failed
 	History    string   `json:"history"`          // the last of the output that was looked at
 	Cursor     int64    `json:"cursor"`
+	Masked     int      `json:"masked,omitempty"` // places of the output that was looked at that are not shown as they were printed
 	Exited     bool     `json:"exited"`
 	ExitReason string   `json:"exitReason,omitempty"` // exited, killed or timeout
 	*ExitFields

@@ -109,6 +109,7 @@ func (w *wait) follow(ctx context.Context, end context.CancelCauseFunc, rd Reade
 			return nil, err
 		}
 		w.result.Cursor = ev.Off
+		w.result.Masked += ev.Masked
 		if len(ev.Data) > 0 && idle != nil {
 			idle.Reset(w.idle)
 		}

@@ -71,6 +71,9 @@ func (s *Server) readResource(ctx context.Context, req *sdk.ReadResourceRequest)
 	contents := &sdk.ResourceContents{URI: req.Params.URI, MIMEType: "text/plain", Text: r.History, Meta: sdk.Meta{
 		metaUntrusted: true, "tether/cursor": r.Cursor, "tether/truncated": r.Truncated, "tether/exited": r.Exited,
 	}}
+	if r.Masked > 0 {
+		contents.Meta["tether/masked"] = r.Masked
+	}
 	if r.ExitFields != nil {
 		contents.Meta["tether/exitCode"] = r.ExitCode
 	}

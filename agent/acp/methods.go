@@ -77,6 +77,12 @@ type outputResult struct {
 	Output     json.RawMessage `json:"output"`
 	Truncated  bool            `json:"truncated"`
 	ExitStatus *exitStatus     `json:"exitStatus,omitempty"`
+	Meta       *outputMeta     `json:"_meta,omitempty"`
+}
+
+// outputMeta says how many places of all that was printed are not shown as they were.
+type outputMeta struct {
+	Masked int `json:"tether/masked"`
 }
 
 func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), error) {
@@ -90,9 +96,13 @@ func (p *Proxy) output(params []byte) (func(context.Context) (reply, error), err
 // result is what terminal/output answers.
 func (t *terminal) result() []byte {
 	t.mu.Lock()
-	quoted, truncated, exit := t.out.snapshot(), t.out.truncated(), statusOf(t.exit)
+	quoted, truncated, exit, masked := t.out.snapshot(), t.out.truncated(), statusOf(t.exit), t.masked
 	t.mu.Unlock()
-	rest := encode(outputResult{Output: json.RawMessage("null"), Truncated: truncated, ExitStatus: exit})
+	result := outputResult{Output: json.RawMessage("null"), Truncated: truncated, ExitStatus: exit}
+	if masked > 0 {
+		result.Meta = &outputMeta{masked}
+	}
+	rest := encode(result)
 	const before = `{"output":`
 	out := make([]byte, 0, len(quoted)+len(rest))
 	out = append(append(out, before...), quoted...) // not through encoding/json, which would check megabytes once more

@@ -37,6 +37,7 @@ type terminal struct {
 
 	mu       sync.Mutex
 	out      *output
+	masked   int       // places of what was printed that the agent is not shown
 	view     *ring.Log // as it is; nil when no editor can show it
 	exit     *Exit
 	streamed bool          // view is being, or was, sent to the editor
@@ -81,6 +82,7 @@ func (t *terminal) hear(e Event) {
 		case e.Lost > 0:
 			t.noteLocked(fmt.Sprintf("[tether: %d bytes were lost here]", e.Lost))
 		default:
+			t.masked += e.Masked
 			t.out.write(e.Data)
 			if t.view != nil {
 				t.view.Append(e.Data)

@@ -46,10 +46,11 @@ type Command struct {
 
 // Event is one of: Data, Lost, Exit.
 type Event struct {
-	Data []byte // valid UTF-8 with escape sequences; valid until the next call
-	Lost int64  // bytes that are missing before what follows
-	Exit *Exit  // the last event
-	Next int64  // offset to follow from after this event
+	Data   []byte // valid UTF-8 with escape sequences; valid until the next call
+	Masked int    // places of Data that the agent is not shown
+	Lost   int64  // bytes that are missing before what follows
+	Exit   *Exit  // the last event
+	Next   int64  // offset to follow from after this event
 }
 
 // Exit is how a command ended.

@@ -11,6 +11,7 @@ type Config struct {
 	Uplink           Uplink           `toml:"uplink"`
 	Local            Local            `toml:"local"`
 	MCP              MCP              `toml:"mcp"`
+	Agents           Agents           `toml:"agents"`
 	Policy           Policy           `toml:"policy"`
 	Lend             Lend             `toml:"lend"`
 	// Terminal are the declared terminals, in the order of the file.
@@ -82,6 +83,7 @@ func Default() Config {
 		Uplink:           Uplink{Heartbeat: Duration(15 * time.Second), ClientTools: true},
 		Local:            Local{Origins: []string{}},
 		MCP:              MCP{IdleTimeout: Duration(5 * time.Minute)},
+		Agents:           Agents{Redact: true},
 		Policy:           defaultPolicy(),
 		Lend:             defaultLend(),
 	}
@@ -92,6 +94,7 @@ func (c *Config) relations() []Problem {
 	all := append(c.Local.problems(), c.declaredProblems()...)
 	all = append(all, c.matcherProblems()...)
 	all = append(all, c.Lend.problems()...)
+	all = append(all, c.Agents.problems()...)
 	t := &c.Terminals
 	if t.LogBytes > t.TotalLogBytes {
 		all = append(all, Problem{Key: "terminals.log_bytes", Text: "it is more than terminals.total_log_bytes, which is " + t.TotalLogBytes.String()})

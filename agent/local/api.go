@@ -171,6 +171,16 @@ type Status struct {
 	Agents []AgentStatus `json:"agents,omitempty"`
 	// Sandbox is present if any agent has a sandbox.
 	Sandbox *SandboxStatus `json:"sandbox,omitempty"`
+	// Unredacted is present if some agents on this machine are shown terminals
+	// without masks.
+	Unredacted *Unredacted `json:"unredacted,omitempty"`
+}
+
+// Unredacted says which agents are shown secrets as they were printed.
+type Unredacted struct {
+	All    bool     `json:"all"`    // all agents but those in except
+	Names  []string `json:"names"`  // as the configuration names them, such as agent:cursor
+	Except []string `json:"except"` // likewise
 }
 
 // AgentStatus is an agent's own program, with all that it has started itself.

@@ -10,6 +10,9 @@ import (
 // redraw is what a client that begins with the last tail bytes is sent first instead of them, if they alone would not show the screen as it
 // is: the screen as bytes, after a clear. at is the raw offset where the client goes on. nil: those bytes are enough.
 func redraw(h term.Handle, tail int64) (first []byte, at int64, err error) {
+	if h.IsMasked() {
+		return nil, 0, nil // an agent looks at no screen
+	}
 	end := h.Info().Bytes
 	some, err := h.Reader(term.ReaderOptions{View: term.ViewScreen, Tail: tail})
 	if err != nil {

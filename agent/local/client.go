@@ -167,7 +167,7 @@ type ReadOptions struct {
 // Read returns what the terminal printed. The caller must Close it; it ends
 // early when ctx does. When the daemon ends before what is followed, that is
 // ErrDropped.
-func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCloser, error) {
+func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (*Output, error) {
 	q := url.Values{}
 	if o.View != "" {
 		q.Set("view", o.View)
@@ -185,18 +185,26 @@ func (c *Client) Read(ctx context.Context, ref string, o ReadOptions) (io.ReadCl
 	if err != nil {
 		return nil, err
 	}
-	if o.Follow {
-		return &following{resp}, nil
-	}
-	return resp.Body, nil
+	return &Output{resp, o.Follow}, nil
 }
 
-// following is a body that tells the end of a terminal from that of the daemon.
-type following struct{ resp *http.Response }
+// Output is what a terminal printed. One goroutine may use it.
+type Output struct {
+	resp   *http.Response
+	follow bool // the end of a terminal is told from that of the daemon
+}
 
-func (f *following) Read(p []byte) (int, error) {
+// Masked is how many places of what was read to its end are not shown as they were printed, since an agent reads.
+func (f *Output) Masked() int {
+	n, _ := strconv.Atoi(f.resp.Trailer.Get(maskedTrailer)) // none is 0
+	return n
+}
+
+// Read implements io.Reader.
+func (f *Output) Read(p []byte) (int, error) {
 	n, err := f.resp.Body.Read(p)
 	switch {
+	case !f.follow:
 	case errors.Is(err, io.EOF) && f.resp.Trailer.Get(droppedTrailer) != "":
 		return n, ErrDropped
 	case err != nil && !errors.Is(err, io.EOF) && f.resp.Request.Context().Err() == nil:
@@ -205,7 +213,8 @@ func (f *following) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (f *following) Close() error { return f.resp.Body.Close() }
+// Close ends the reading.
+func (f *Output) Close() error { return f.resp.Body.Close() }
 
 // segment is name as one segment of a path. Dots are escaped because servers take
 // "." and ".." for steps up and down the path.

@@ -27,8 +27,9 @@ const (
 // Event is one line of JSON in what a terminal's followers read.
 type Event struct {
 	Type    EventType `json:"type"`
-	Raw     int64     `json:"raw,omitempty"`  // where to follow from to go on after this
-	Data    string    `json:"data,omitempty"` // text as observers see it: valid UTF-8, with escape sequences
+	Raw     int64     `json:"raw,omitempty"`    // where to follow from to go on after this
+	Data    string    `json:"data,omitempty"`   // text as observers see it: valid UTF-8, with escape sequences
+	Masked  int       `json:"masked,omitempty"` // places of Data that an agent is not shown
 	Lost    int64     `json:"lost,omitempty"`
 	Cols    int       `json:"cols,omitempty"`
 	Rows    int       `json:"rows,omitempty"`
@@ -98,7 +99,10 @@ func (f *feed) run(ctx context.Context) {
 		case err != nil:
 		case len(ev.Data) > 0:
 			line := appendEvent(f.line[:0], EventOutput, "raw", ev.Raw)
-			line = append(line[:len(line)-1], `,"data":`...)
+			if line = line[:len(line)-1]; ev.Masked > 0 {
+				line = strconv.AppendInt(append(line, `,"masked":`...), int64(ev.Masked), 10)
+			}
+			line = append(line, `,"data":`...)
 			err = f.send(append(jsonspan.AppendQuote(line, ev.Data), '}'))
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkResized:
 			line := appendEvent(f.line[:0], EventResized, "cols", int64(ev.Mark.Size.Cols))

@@ -179,3 +179,6 @@ func IdentifyWith(line []proc.Ancestor, terminals []FakeTerminal, agents []Agent
 
 // AgentAbove is agentAbove, for a daemon that is process 2.
 func AgentAbove(line []proc.Ancestor) (AgentRecord, bool) { return agentAbove(line, 2, "x") }
+
+// Routes are the patterns of what is served.
+func (s *Server) Routes() []string { return slices.Sorted(maps.Keys(s.handlers())) }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"tether/agent/policy"
-	"tether/agent/redact"
 	"tether/agent/term"
 	"tether/agenttools"
 	"tether/mcp"
@@ -151,15 +150,4 @@ func (s *Server) ToolsAt(host, session, named string) *agenttools.Set {
 	access := s.opts.Access(term.AgentAt(host, session))
 	terminals := &agentTerminals{server: s, access: access, door: policy.DoorAHP, host: host, named: named}
 	return agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Bug: s.toolBug, Matchers: s.opts.Matchers})
-}
-
-// redactInfo masks in a terminal's description what its output masks, too.
-func redactInfo(i *agenttools.Info, rules *redact.Rules) {
-	i.Cwd, i.Running = rules.Redact(i.Cwd), rules.Redact(i.Running)
-	i.Name, i.Title = rules.Title(i.Name), rules.Title(i.Title)
-	command := make([]string, len(i.Command))
-	for n, arg := range i.Command {
-		command[n] = rules.Redact(arg)
-	}
-	i.Command = command
 }

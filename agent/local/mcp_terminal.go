@@ -30,13 +30,10 @@ func mcpInfo(i term.Info) agenttools.Info {
 }
 
 // mcpTerminal is a terminal for an MCP server.
-type mcpTerminal struct {
-	of *agentTerminals
-	h  term.Handle
-}
+type mcpTerminal struct{ h term.Handle }
 
 // Info implements agenttools.Terminal.
-func (t mcpTerminal) Info() agenttools.Info { return t.of.info(t.h) }
+func (t mcpTerminal) Info() agenttools.Info { return mcpInfo(t.h.Info()) }
 
 // Commands implements agenttools.Terminal.
 func (t mcpTerminal) Commands() []agenttools.Command {
@@ -46,16 +43,9 @@ func (t mcpTerminal) Commands() []agenttools.Command {
 	}
 	out := make([]agenttools.Command, len(all))
 	for i, c := range all {
-		out[i] = t.command(c)
+		out[i] = mcpCommand(c)
 	}
 	return out
-}
-
-func (t mcpTerminal) command(c term.Command) agenttools.Command {
-	if t.of.host != "" {
-		c.Line = t.h.Outward().Redact(c.Line)
-	}
-	return mcpCommand(c)
 }
 
 func mcpCommand(c term.Command) agenttools.Command {
@@ -63,19 +53,15 @@ func mcpCommand(c term.Command) agenttools.Command {
 }
 
 // Read implements agenttools.Terminal. The view is the one for screens: all that the
-// child wrote except the shell's marks, under raw offsets; for an agent at a
-// host it is what leaves the machine. It never holds the child up: a model reads
+// child wrote except the shell's marks, under raw offsets; where the handle is
+// masked it is what leaves the machine. It never holds the child up: a model reads
 // when it likes.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
-	view := term.ViewScreen
-	if t.of.host != "" {
-		view = term.ViewOutward
-	}
-	rd, err := t.h.Reader(term.ReaderOptions{View: view, From: from})
+	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from})
 	if err != nil {
 		return nil, mcpError(err)
 	}
-	return mcpReader{t, rd}, nil
+	return mcpReader{rd}, nil
 }
 
 // ReadScreen implements agenttools.ScreenTerminal.
@@ -89,14 +75,11 @@ func (t mcpTerminal) ReadScreen() (agenttools.OldScreen, agenttools.Reader, erro
 		rd.Close()
 		return agenttools.OldScreen{}, nil, mcpError(err)
 	}
-	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact}, rd, nil
+	return agenttools.OldScreen{Cols: int(old.Size.Cols), Rows: int(old.Size.Rows), Replay: old.Replay, Exact: old.Exact, Masked: old.Masked}, rd, nil
 }
 
 // mcpReader is a term.Reader in the words of an MCP server.
-type mcpReader struct {
-	of mcpTerminal
-	rd *term.Reader
-}
+type mcpReader struct{ rd *term.Reader }
 
 // TryNext implements agenttools.Reader.
 func (r mcpReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
@@ -122,17 +105,14 @@ func (r mcpReader) event(ev term.Event, ok bool, err error) (agenttools.Event, b
 	if !ok || err != nil {
 		return agenttools.Event{}, false, err
 	}
-	out := agenttools.Event{Data: ev.Data, Off: ev.Raw}
+	out := agenttools.Event{Data: ev.Data, Off: ev.Raw, Masked: ev.Masked}
 	if m := ev.Mark; m != nil {
 		switch m.Kind {
 		case term.MarkCommandFinished:
-			c := r.of.command(m.Command)
+			c := mcpCommand(m.Command)
 			out.Finished = &c
 		case term.MarkCwd:
 			out.Dir = m.Text
-			if r.of.of.host != "" {
-				out.Dir = r.of.h.Outward().Redact(m.Text)
-			}
 		case term.MarkResized:
 			out.Resized = &[2]int{int(m.Size.Cols), int(m.Size.Rows)}
 		case term.MarkExited:

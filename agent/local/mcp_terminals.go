@@ -28,7 +28,7 @@ type agentTerminals struct {
 func (a *agentTerminals) List() []agenttools.Info {
 	var all []agenttools.Info
 	for _, h := range a.access.List() {
-		all = append(all, a.info(h))
+		all = append(all, mcpInfo(h.Info()))
 	}
 	return all
 }
@@ -39,16 +39,7 @@ func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mcpTerminal{a, h}, nil
-}
-
-// info is what the agent is told of a terminal.
-func (a *agentTerminals) info(h term.Handle) agenttools.Info {
-	i := mcpInfo(h.Info())
-	if a.host != "" {
-		redactInfo(&i, h.Outward())
-	}
-	return i
+	return mcpTerminal{h}, nil
 }
 
 // find takes whole ids alone: the beginning of one, which a model may have
@@ -76,7 +67,7 @@ func (a *agentTerminals) Spawn(ctx context.Context, r agenttools.SpawnRequest) (
 	if err != nil {
 		return agenttools.Info{}, mcpError(err)
 	}
-	return a.info(h), nil
+	return mcpInfo(h.Info()), nil
 }
 
 // Promote implements agenttools.Controller.
@@ -88,7 +79,7 @@ func (a *agentTerminals) Promote(id string) (agenttools.Info, error) {
 	if err != nil {
 		return agenttools.Info{}, mcpError(err)
 	}
-	return a.info(h), nil
+	return mcpInfo(h.Info()), nil
 }
 
 // Kill implements agenttools.Controller.

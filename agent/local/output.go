@@ -28,6 +28,9 @@ const (
 // does, not the terminal.
 const droppedTrailer = "Tether-Dropped"
 
+// maskedTrailer after output that is masked says how many places of it are.
+const maskedTrailer = "Tether-Masked"
+
 // readQuery is the query of an output request.
 type readQuery struct {
 	view    term.View
@@ -79,7 +82,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	end := h.Info().Bytes
-	rd, head, err := open(h, q)
+	rd, head, masked, err := open(h, q)
 	if err != nil {
 		return err
 	}
@@ -90,11 +93,17 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 
 	w.Header().Set("Content-Type", "application/octet-stream")
 	if q.follow {
-		w.Header().Set("Trailer", droppedTrailer)
+		w.Header().Add("Trailer", droppedTrailer)
+	}
+	if h.IsMasked() {
+		w.Header().Add("Trailer", maskedTrailer)
 	}
 	out := &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}
 	if _, err := out.Write(head); err == nil {
-		s.copyOutput(ctx, out, rd, q, end)
+		masked += s.copyOutput(ctx, out, rd, q, end)
+	}
+	if h.IsMasked() {
+		w.Header().Set(maskedTrailer, strconv.Itoa(masked))
 	}
 	if q.follow && s.draining.Err() != nil {
 		w.Header().Set(droppedTrailer, "1")
@@ -105,8 +114,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) error {
 
 // copyOutput hands on what the reader has up to about the raw offset end, and if
 // q.follow what it will have, to the end of the command if it is for one. Without
-// a bound, a child that prints for ever would keep a client that is slower.
-func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) {
+// a bound, a child that prints for ever would keep a client that is slower. It returns how many places are masked.
+func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader, q readQuery, end int64) (masked int) {
 	buf := make([]byte, readChunk)
 	for {
 		ev, ok, err := rd.TryNext(buf)
@@ -119,13 +128,14 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 		case errors.As(err, &lagged):
 			ev.Data, ev.Raw = lostLine(lagged.Lost), lagged.Raw
 		case err != nil || !ok:
-			return
+			return masked
 		case ev.Mark != nil && ev.Mark.Kind == term.MarkCommandFinished && ev.Mark.Command.N == q.command:
-			return
+			return masked
 		}
 		if len(ev.Data) > 0 {
+			masked += ev.Masked
 			if _, err := out.Write(ev.Data); err != nil || !q.follow && ev.Raw >= end {
-				return
+				return masked
 			}
 		}
 	}
@@ -133,70 +143,70 @@ func (s *Server) copyOutput(ctx context.Context, out io.Writer, rd *term.Reader,
 
 func lostLine(n int64) []byte { return fmt.Appendf(nil, "\n[tether: %d bytes were lost here]\n", n) }
 
-// open returns a reader for what is asked, and what comes before it.
-func open(h term.Handle, q readQuery) (*term.Reader, []byte, error) {
+// open returns a reader for what is asked, what comes before it, and how many places of that are masked.
+func open(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	if q.command == 0 {
 		return openTail(h, q)
 	}
 	commands, err := h.Commands()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	for _, c := range commands {
 		if c.N == q.command {
 			rd, err := h.Reader(term.ReaderOptions{View: q.view, From: c.Start})
-			return rd, nil, err
+			return rd, nil, 0, err
 		}
 	}
 	e := &Error{Code: CodeBadRequest, Message: fmt.Sprintf("no command %d", q.command), Hint: "tether commands ID lists the commands"}
 	if !h.Info().CommandDetection {
 		e.Hint = "this terminal reports no commands: it runs no shell, or a shell without integration"
 	}
-	return nil, nil, e
+	return nil, nil, 0, e
 }
 
 // openTail returns a reader and what comes before it: the terminal's last
 // q.lines lines, or a reader at the oldest byte kept.
-func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, error) {
+func openTail(h term.Handle, q readQuery) (*term.Reader, []byte, int, error) {
 	if q.lines == 0 {
 		i := h.Info()
 		rd, err := h.Reader(term.ReaderOptions{View: q.view, From: i.Bytes - i.Retained})
-		return rd, nil, err
+		return rd, nil, 0, err
 	}
 	for tail := int64(q.lines) * lineGuess; ; tail *= 4 {
 		now := h.Info()
 		whole := tail >= now.Retained
 		rd, err := h.Reader(term.ReaderOptions{View: q.view, Tail: tail})
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
-		head, err := readUntil(rd, now.Bytes)
+		head, masked, err := readUntil(rd, now.Bytes)
 		if start := lastLines(head, q.lines); err == nil && (start > 0 || whole) {
-			return rd, head[start:], nil
+			return rd, head[start:], masked, nil
 		}
 		rd.Close()
 		if whole && err != nil { // the child prints faster than it can be read
-			return nil, nil, err
+			return nil, nil, 0, err
 		}
 	}
 }
 
 // readUntil returns what there is up to about the raw offset end: a child that
-// prints for ever must not keep it reading.
-func readUntil(rd *term.Reader, end int64) ([]byte, error) {
-	var all []byte
+// prints for ever must not keep it reading. masked is how many places of it are.
+func readUntil(rd *term.Reader, end int64) (all []byte, masked int, err error) {
 	for {
 		all = slices.Grow(all, readChunk)
 		ev, ok, err := rd.TryNext(all[len(all):cap(all)])
 		if errors.Is(err, io.EOF) || err == nil && !ok {
-			return all, nil
+			return all, masked, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		all = all[:len(all)+len(ev.Data)]
+		masked += ev.Masked
 		if ev.Raw >= end && len(ev.Data) > 0 {
-			return all, nil
+			return all, masked, nil
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"strconv"
 
-	"tether/agent/term"
 	"tether/agenttools"
 	"tether/problems"
 )
@@ -38,14 +37,15 @@ type ProblemList struct {
 	Cleared       bool      `json:"cleared"`      // problems were cleared after since
 	Dropped       int       `json:"dropped"`      // problems that there was no room for
 	Unseen        int64     `json:"unseen_bytes"` // output that was gone before anybody looked at it
-	Masked        bool      `json:"masked"`       // secrets are shown as stars
+	Masked        int       `json:"masked"`       // places of the output that are shown otherwise, such as secrets as stars
 	Exited        bool      `json:"exited"`       // the terminal has exited
 }
 
 // Digest is a terminal's output, summed up.
 type Digest struct {
 	SchemaVersion int    `json:"schema_version"`
-	Text          string `json:"text"` // at most 8 KB
+	Text          string `json:"text"`   // at most 8 KB
+	Masked        int    `json:"masked"` // as in ProblemList
 }
 
 // problems answers with what tools complain about in the terminal.
@@ -71,7 +71,7 @@ func (s *Server) problems(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	list := ProblemList{SchemaVersion: SchemaVersion, Problems: []Problem{}, Errors: a.Errors, Warnings: a.Warnings, Cursor: a.Cursor, More: a.More,
-		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: t.rules != nil, Exited: a.Exited}
+		Cleared: a.Cleared, Dropped: a.Dropped, Unseen: a.Unseen, Masked: a.Masked, Exited: a.Exited}
 	for _, p := range a.Problems {
 		list.Problems = append(list.Problems, Problem{p.Tool, p.File, p.Line, p.Column, p.EndLine, p.EndCol, string(p.Severity), p.Code, p.Message, p.First, p.Last, p.Count})
 	}
@@ -88,23 +88,22 @@ func (s *Server) digest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, Digest{SchemaVersion, a.History})
+	return reply(w, Digest{SchemaVersion, a.History, a.Masked})
 }
 
-// lookedAt returns the terminal of the path for whoever asks, and what stands for both. Its output is masked as for hosts, unless the person asks for raw=1.
-func (s *Server) lookedAt(r *http.Request) (maskedTerminal, string, error) {
+// lookedAt returns the terminal of the path for whoever asks, and what stands for both. Its output is masked as for hosts, unless raw=1 is asked for by the person, or by an agent
+// that is shown all.
+func (s *Server) lookedAt(r *http.Request) (mcpTerminal, string, error) {
 	h, err := s.find(r)
 	if err != nil {
-		return maskedTerminal{}, "", err
+		return mcpTerminal{}, "", err
 	}
 	actor := ActorFrom(r.Context())
-	t := maskedTerminal{mcpTerminal: mcpTerminal{&agentTerminals{server: s, access: s.access(r)}, h}}
 	key := actor.String() + " " + string(h.ID())
-	if r.URL.Query().Get("raw") == "1" && actor == term.User {
-		return t, key + " raw", nil
+	if r.URL.Query().Get("raw") == "1" && !h.IsMasked() {
+		return mcpTerminal{h}, key + " raw", nil
 	}
-	t.rules = h.Redaction()
-	return t, key, nil
+	return mcpTerminal{h.Masked()}, key, nil
 }
 
 // newMatching returns what finds problems for the local door.

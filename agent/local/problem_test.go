@@ -31,10 +31,10 @@ func TestProblemsAreMasked(t *testing.T) {
 		return l
 	}
 	masked := ask(w.client, local.ProblemOptions{})
-	if got := masked.Problems[0].Message; !masked.Masked || !strings.HasPrefix(got, "no such token: ") || strings.Contains(got, "a1B2a1B2") || len(got) != len("no such token: ")+len(token) {
+	if got := masked.Problems[0].Message; masked.Masked != 1 || !strings.HasPrefix(got, "no such token: ") || strings.Contains(got, "a1B2a1B2") || len(got) != len("no such token: ")+len(token) {
 		t.Errorf("masked: %+v", masked)
 	}
-	if raw := ask(w.client, local.ProblemOptions{Raw: true}); raw.Masked || raw.Problems[0].Message != "no such token: "+token {
+	if raw := ask(w.client, local.ProblemOptions{Raw: true}); raw.Masked != 0 || raw.Problems[0].Message != "no such token: "+token {
 		t.Errorf("unmasked: %+v", raw)
 	}
 	if one := ask(w.client, local.ProblemOptions{Max: 1}); len(one.Problems) != 1 || !one.More {

@@ -58,7 +58,7 @@ func (t *typing) of(id term.ID, gone func(term.ID) bool) *typedLine {
 // typeInto types p into the terminal. What an agent types into one of its own is
 // judged before: as far as it reaches a shell it is a command like any other.
 func (a *agentTerminals) typeInto(ctx context.Context, h term.Handle, p []byte) error {
-	i := h.Info()
+	i := h.InfoAsIs()
 	if i.Owner.Role != term.RoleAgent {
 		return h.Write(ctx, p)
 	}

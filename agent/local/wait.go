@@ -41,6 +41,7 @@ type Waited struct {
 	Detail        string   `json:"detail,omitempty"`   // why the URL did not answer with 2xx in time
 	Exit          *Exit    `json:"exit,omitempty"`     // the terminal's exit, if it has exited
 	Cursor        int64    `json:"cursor"`             // raw offset of the end of the examined output
+	Masked        int      `json:"masked,omitempty"`   // places of the examined output that an agent is not shown
 }
 
 // maxWait bounds a wait's numbers.
@@ -61,7 +62,7 @@ func (s *Server) wait(w http.ResponseWriter, r *http.Request) error {
 	defer cancel(nil)
 	defer context.AfterFunc(s.draining, func() { cancel(term.ErrClosed) })()
 	seen := &agentTerminals{server: s, access: s.access(r)}
-	got, err := agenttools.Wait(ctx, mcpTerminal{seen, h}, seen, req)
+	got, err := agenttools.Wait(ctx, mcpTerminal{h}, seen, req)
 	switch {
 	case errors.Is(context.Cause(ctx), term.ErrClosed):
 		return term.ErrClosed // which a client asks the next daemon again
@@ -97,7 +98,7 @@ func parseWait(q url.Values, i term.Info) (agenttools.WaitRequest, error) {
 func waitedFrom(i term.Info, got *agenttools.WaitAnswer) Waited {
 	w := Waited{
 		SchemaVersion: SchemaVersion, ID: string(i.ID), Reason: string(got.Reason), ElapsedMs: got.ElapsedMs, Line: got.Line,
-		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor,
+		Address: got.Address, Listener: got.Listener, Status: got.Status, Detail: got.Detail, Exit: terminalFrom(i).Exit, Cursor: got.Cursor, Masked: got.Masked,
 	}
 	if c := got.Command; c != nil {
 		ms := float64(c.DurationMs)

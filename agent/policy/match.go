@@ -24,6 +24,9 @@ func subject(a term.Actor) string {
 	return "nobody"
 }
 
+// Matches reports whether a is one of the principals that a pattern of the configuration names, such as "agent:*".
+func Matches(pattern string, a term.Actor) bool { return glob(pattern, subject(a)) }
+
 // glob reports whether s is pattern, in which "*" stands for any text.
 func glob(pattern, s string) bool {
 	parts := strings.Split(pattern, "*")

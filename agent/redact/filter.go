@@ -13,6 +13,9 @@ const (
 	Null                   // each byte is NUL, which terminals ignore
 )
 
+// Begins reports whether a mask right behind another is of another place.
+func (k Kind) Begins() bool { return k == Secret || k == Open || k == Cancel }
+
 const (
 	star   = '*'
 	filler = '-'

@@ -32,6 +32,12 @@ func (a Access) Changed(ctx context.Context, since uint64) (uint64, error) {
 	return a.pool.Changed(ctx, since)
 }
 
+// handle is the terminal as the actor sees it: agents see what hosts see.
+func (a Access) handle(t *Terminal) Handle {
+	masked := a.actor.Role == RoleAgent && (a.actor.At() != "" || t.pool.opts.Unredacted == nil || !t.pool.opts.Unredacted(a.actor))
+	return Handle{t, a.actor, masked}
+}
+
 // Spawn starts a terminal that the actor owns. Errors: *SpecError, ErrClosed,
 // or what the system said, wrapped. Hosts may not spawn.
 func (a Access) Spawn(s Spec) (Handle, error) {
@@ -42,7 +48,7 @@ func (a Access) Spawn(s Spec) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	return Handle{t, a.actor}, nil
+	return a.handle(t), nil
 }
 
 // List returns the terminals the actor may see, oldest first.
@@ -50,7 +56,7 @@ func (a Access) List() []Handle {
 	var out []Handle
 	for _, t := range a.pool.all() {
 		if Allow(a.actor, OpSee, t.Info()) == nil {
-			out = append(out, Handle{t, a.actor})
+			out = append(out, a.handle(t))
 		}
 	}
 	return out
@@ -64,7 +70,7 @@ func (a Access) Terminal(id ID) (Handle, error) {
 	if t == nil || Allow(a.actor, OpSee, t.Info()) != nil {
 		return Handle{}, ErrNotFound
 	}
-	return Handle{t, a.actor}, nil
+	return a.handle(t), nil
 }
 
 // Find returns the terminal that ref names: an id, the unique beginning of

@@ -27,3 +27,10 @@ func (p *Pool) AdoptWithABug(h HolderPTY, past Past) (caught <-chan struct{}, er
 	p.start(t, nil)
 	return caught, nil
 }
+
+// HasRedaction reports whether somebody looks for secrets in the terminal's output.
+func (h Handle) HasRedaction() bool {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	return h.t.lending.redaction != nil
+}

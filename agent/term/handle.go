@@ -10,16 +10,33 @@ import (
 // is refused with ErrNotFound or a *DeniedError, decided anew at each call. It
 // is safe for concurrent use and stays valid after the terminal is gone.
 type Handle struct {
-	t     *Terminal
-	actor Actor
+	t      *Terminal
+	actor  Actor
+	masked bool
 }
+
+// Masked is the terminal for the same actor, with all texts as hosts see them: output, command lines, titles, directories. The handles
+// of agents are so, unless Options.Unredacted says otherwise.
+func (h Handle) Masked() Handle { return Handle{h.t, h.actor, true} }
+
+// IsMasked reports whether texts are as hosts see them.
+func (h Handle) IsMasked() bool { return h.masked }
 
 // ID names the terminal.
 func (h Handle) ID() ID { return h.t.id }
 
 // Info returns a snapshot. It asks for no right: whoever has the handle could
 // see the terminal once, and must learn of its end.
-func (h Handle) Info() Info { return h.t.Info() }
+func (h Handle) Info() Info {
+	i := h.t.Info()
+	if h.masked {
+		i.mask(h.Redaction())
+	}
+	return i
+}
+
+// InfoAsIs is Info without masks, for decisions: what an agent is told comes from Info.
+func (h Handle) InfoAsIs() Info { return h.t.Info() }
 
 // Done is closed when the exit was recorded.
 func (h Handle) Done() <-chan struct{} { return h.t.life.done }
@@ -30,10 +47,20 @@ func (h Handle) Reader(o ReaderOptions) (*Reader, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
-	if o.View == ViewRaw && h.actor.Role != RoleUser {
+	switch {
+	case h.masked:
+		o.View = ViewOutward
+	case o.View == ViewRaw && h.actor.Role != RoleUser:
 		o.View = ViewScreen // marks have the nonce with which they can be forged
 	}
+	if o.View == ViewOutward {
+		h.t.beginOutward()
+		defer h.t.endOutward()
+	}
 	r := h.t.newReader(o)
+	if h.masked {
+		r.rules = h.Outward()
+	}
 	if host := h.actor.away(); host != "" && !r.bind(host, h.actor.Role == RoleHost) {
 		r.Close()
 		return nil, ErrNotFound // withdrawn meanwhile
@@ -46,7 +73,14 @@ func (h Handle) Commands() ([]Command, error) {
 	if err := h.allow(OpRead); err != nil {
 		return nil, err
 	}
-	return h.t.commandList(), nil
+	all := h.t.commandList()
+	if h.masked {
+		rules := h.Redaction()
+		for i := range all {
+			all[i].Line = rules.Redact(all[i].Line)
+		}
+	}
+	return all, nil
 }
 
 // TextEnd returns how long ViewText is so far, in bytes: the text offset of

@@ -3,6 +3,8 @@ package term
 import (
 	"slices"
 	"time"
+
+	"tether/agent/redact"
 )
 
 // Info is a snapshot of a terminal for people and programs. It holds no
@@ -47,6 +49,21 @@ type Info struct {
 
 // LentToHost reports whether the terminal is announced at the host called name.
 func (i Info) LentToHost(name string) bool { return slices.Contains(i.LentTo, name) }
+
+// mask replaces in its texts what hosts do not see.
+func (i *Info) mask(rules *redact.Rules) {
+	i.Name, i.Title, i.Cwd, i.StartCwd = rules.Redact(i.Name), rules.Redact(i.Title), rules.Redact(i.Cwd), rules.Redact(i.StartCwd)
+	command := slices.Clone(i.Command)
+	for n := range command {
+		command[n] = rules.Redact(command[n])
+	}
+	i.Command = command
+	if i.Running != nil {
+		running := *i.Running
+		running.Line = rules.Redact(running.Line)
+		i.Running = &running
+	}
+}
 
 // Exit is how a terminal ended.
 type Exit struct {

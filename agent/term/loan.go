@@ -37,7 +37,8 @@ type lending struct {
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
 
 	rules     *redact.Rules // of the redaction; nil before prepare, and if there are none
-	redaction *redaction    // nil while it is lent to nobody, or there are no rules
+	redaction *redaction    // nil while nobody needs it, or there are no rules
+	outward   int           // readers of ViewOutward
 }
 
 func (l *lending) has(host string) bool { return slices.Contains(l.to, host) }

@@ -1,5 +1,7 @@
 package term
 
+import "tether/agent/redact"
+
 // MarkKind says what happened at a point of the stream.
 type MarkKind uint8
 
@@ -23,6 +25,11 @@ type Mark struct {
 	Size    Size
 	Command Command
 	Exit    Exit
+}
+
+// mask replaces in its texts what hosts do not see.
+func (m *Mark) mask(rules *redact.Rules) {
+	m.Text, m.Command.Line = rules.Redact(m.Text), rules.Redact(m.Command.Line)
 }
 
 // Bounds of what a child can make the terminal remember beside its output.

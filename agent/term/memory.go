@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // memory keeps what all terminals of a pool retain within one bound. When the
@@ -183,11 +182,10 @@ func (t *Terminal) release() {
 	defer t.mu.Unlock()
 	t.pool.memory.used.Add(-t.share.charged)
 	t.share.charged, t.share.released = 0, true
-	for _, timer := range []*time.Timer{t.lending.expiry, t.lending.redaction.later()} {
-		if timer != nil {
-			timer.Stop()
-		}
+	if t.lending.expiry != nil {
+		t.lending.expiry.Stop()
 	}
+	t.lending.redaction.stop()
 }
 
 // Memory returns how many bytes all terminals retain, and how many they may.

@@ -1,8 +1,13 @@
 package term
 
 import (
+	"bytes"
 	"io"
+	"regexp"
+	"slices"
+	"strings"
 
+	"tether/agent/redact"
 	"tether/agent/ring"
 	"tether/screen"
 )
@@ -153,12 +158,13 @@ type Screen struct {
 	Size   Size   // before the marks that stand there
 	Replay []byte // makes a fresh terminal of that size the same; counts in no offset
 	Exact  bool   // nothing of it is unknown
+	Masked int    // places that are masked, of ViewOutward
 }
 
 // Oldest moves the reader to the oldest output that is kept, or to the oldest place behind it where the screen is known, and returns the
 // screen there: with it and what the reader returns from then
-// on somebody sees what they had seen from the start. It is for views of the person's own screen; of others the screen is exact only
-// where nothing was dropped.
+// on somebody sees what they had seen from the start. Of ViewOutward it is masked as the output is; where that cannot be done there is no
+// Replay, and it is not exact.
 func (r *Reader) Oldest() (Screen, error) {
 	t := r.t
 	t.mu.Lock()
@@ -173,10 +179,11 @@ func (r *Reader) Oldest() (Screen, error) {
 	at := Screen{Raw: start, Size: o.size, Exact: true}
 	switch {
 	case start == 0 && o.screen == nil && len(o.waits) == 0:
-	case r.view == ViewOutward:
-		at = Screen{Raw: start, Size: t.display.size}
 	default:
 		at = o.first()
+		if r.view == ViewOutward && t.lending.rules != nil && at.Replay != nil {
+			s.maskScreen(&at, t.lending.rules)
+		}
 	}
 	r.pos, r.ended = at.Raw, false
 	r.off = r.offsetLocked(at.Raw)
@@ -186,4 +193,60 @@ func (r *Reader) Oldest() (Screen, error) {
 		t.readers.makeRoom()
 	}
 	return at, nil
+}
+
+// maskScreen masks a screen, and the places in it are counted. It takes away what a secret may be on that cannot be told from what is there: its
+// beginning has scrolled away, or its end is printed behind the screen.
+func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
+	at.Replay = slices.Clone(at.Replay)
+	is := screen.NewState(int(at.Size.Cols), int(at.Size.Rows))
+	is.Write(at.Replay)
+	secrets := masksIn(rules, at.Replay)
+	for _, m := range secrets {
+		m.Put(at.Replay, 0)
+	}
+	at.Masked = len(secrets)
+	unknown := keyLines.Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
+	before := shownBefore(is)
+	next := make([]byte, nextLook)
+	_, n := s.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, s.texted))
+	for _, m := range masksIn(rules, append(slices.Clip(before), next[:n]...)) {
+		unknown = unknown || m.Start < int64(len(before)) && m.End > int64(len(before))
+	}
+	if unknown {
+		at.Masked, at.Replay, at.Exact = 0, nil, false
+	}
+}
+
+// nextLook is how much of a secret is looked for behind a screen, in bytes: the longest tokens fit.
+const nextLook = 2 << 10
+
+// keyLines fits two long lines of base64, one below the other, as bytes of a screen.
+var keyLines = regexp.MustCompile(`[A-Za-z0-9+/]{48,}[^A-Za-z].{0,16}?[A-Za-z0-9+/]{48,}`)
+
+// masksIn are the places of secrets in a text.
+func masksIn(rules *redact.Rules, text []byte) []redact.Mask {
+	f := redact.NewFilter(rules, 0)
+	f.Feed(bytes.ToValidUTF8(text, []byte{'?'}))
+	f.Flush()
+	secrets, _ := f.Take()
+	return secrets
+}
+
+// shownBefore is the text of a screen before its cursor, with lines that fill it joined: what a secret begins with that goes on behind.
+func shownBefore(s *screen.Screen) []byte {
+	cols, _ := s.Size()
+	x, y := s.Cursor()
+	var text []byte
+	for line := range strings.Lines(s.Text()) {
+		line = strings.TrimSuffix(line, "\n")
+		if y == 0 {
+			return append(text, string([]rune(line)[:min(x, len([]rune(line)))])...)
+		}
+		text = append(text, line...)
+		if y--; len([]rune(line)) < cols {
+			text = append(text, "\r\n"...)
+		}
+	}
+	return text
 }

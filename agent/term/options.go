@@ -30,12 +30,14 @@ type Options struct {
 	// Observe, if not nil, hears of what is done with terminals and what is
 	// refused, from whoever did it and after it. It must not block for long.
 	Observe func(Act)
-	// Outward is what of the text hosts are shown; nil means all. Secrets, if not
+	// Outward is what of the text hosts and agents are shown; nil means all. Unredacted, if not nil, says of an agent at this machine
+	// that it is shown all; it must not block. Secrets, if not
 	// nil, chooses from a terminal's environment the values that none of them may
 	// see. Trouble, if not nil, is told when that does not work.
-	Outward *redact.Rules
-	Secrets func(env []string) []string
-	Trouble func(what string)
+	Outward    *redact.Rules
+	Unredacted func(Actor) bool
+	Secrets    func(env []string) []string
+	Trouble    func(what string)
 	// Recovered, if not nil, is told of a bug that was survived. It must not block for long.
 	Recovered func(Recovery)
 	// IgnoreUnsigned makes no commands of marks without the terminal's nonce.

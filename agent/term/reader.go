@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+
+	"tether/agent/redact"
 )
 
 // minReadBuffer is the smallest buffer a Reader takes, in bytes; less could
@@ -22,6 +24,9 @@ type Event struct {
 	// with what follows.
 	Raw  int64
 	Mark *Mark
+	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has
+	// some of it. Only ViewOutward has any.
+	Masked int
 }
 
 // LaggedError says that the log was trimmed past the reader's position. The
@@ -49,6 +54,7 @@ type Reader struct {
 	ready chan struct{} // 1 slot; the terminal sends without blocking
 	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
 	link  bool          // it is the host's own link, which the child may be held for when it is lost
+	rules *redact.Rules // of texts in marks; nil leaves them as they are
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
@@ -58,6 +64,7 @@ type Reader struct {
 	stalled bool  // held the child too long; does not hold until it caught up
 	ended   bool
 	closed  bool
+	counted [2]int64 // text offsets up to which masks of secrets and of sequences were counted
 }
 
 // ReaderOptions says where a reader starts and in which form it reads.
@@ -80,7 +87,7 @@ type ReaderOptions struct {
 
 // newReader returns a reader; the caller must Close it.
 func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, ready: o.Wake}
+	r := &Reader{t: t, view: o.View, ready: o.Wake, counted: [2]int64{-1, -1}}
 	if r.ready == nil {
 		r.ready = make(chan struct{}, 1)
 	}
@@ -106,6 +113,10 @@ func (t *Terminal) newReader(o ReaderOptions) *Reader {
 		r.closed = true // nothing comes any more, not even the exit
 	default:
 		t.readers.open[r] = struct{}{}
+		if r.view == ViewOutward {
+			t.lending.outward++
+			t.setRedactionLocked()
+		}
 	}
 	return r
 }
@@ -135,6 +146,9 @@ func (r *Reader) closeLocked() {
 	delete(t.readers.open, r)
 	if r.link && r.holds && !r.closed && t.ending.exit == nil && t.lending.has(r.host) {
 		t.readers.await(awaitedHost(r.host), r.pos) // a link was lost
+	}
+	if r.view == ViewOutward && !r.closed {
+		t.endOutwardLocked()
 	}
 	t.needLocked()
 	t.paceLocked()
@@ -198,6 +212,7 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		if m.Off <= r.pos {
 			r.mark++
 			r.ended = m.Kind == MarkExited
+			m.mask(r.rules)
 			return Event{Mark: &m, Raw: r.pos}, true, nil
 		}
 		limit = min(limit, m.Off)
@@ -208,11 +223,12 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)
 	}
-	if r.view == ViewOutward && t.lending.redaction != nil {
-		t.lending.redaction.mask(buf[:n], off)
-	}
 	if n > 0 {
-		return Event{Data: buf[:n], Off: off, Raw: r.pos}, true, nil
+		ev := Event{Data: buf[:n], Off: off, Raw: r.pos}
+		if r.view == ViewOutward && t.lending.redaction != nil {
+			ev.Masked = t.lending.redaction.mask(buf[:n], off, &r.counted)
+		}
+		return ev, true, nil
 	}
 	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() && t.stream.marks.at(i).Off <= r.pos {
 		return r.nextLocked(buf) // only cuts lay before the mark
@@ -291,7 +307,11 @@ func (r *Reader) resyncLocked() error {
 		r.mark = t.stream.markAt(r.pos)
 	}
 	r.mark = max(r.mark, t.stream.firstMark)
-	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: t.commands.openAt(r.pos)}
+	open := t.commands.openAt(r.pos)
+	for i := range open {
+		open[i].Line = r.rules.Redact(open[i].Line)
+	}
+	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
 }
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,

@@ -16,18 +16,23 @@ const (
 
 const maskCost = 24 // bytes of memory of one mask
 
-// redaction is what hosts do not see of a terminal's text: it exists while the
-// terminal is lent. Guarded by the terminal's mutex.
+// outwardLinger is how long a redaction stays after its last reader, so that who looks again does not pay for all that is kept.
+const outwardLinger = time.Minute
+
+// redaction is what hosts and agents do not see of a terminal's text: it exists while the
+// terminal is lent or read so, and for outwardLinger after. Guarded by the terminal's mutex.
 type redaction struct {
 	filter   *redact.Filter
 	fed      int64     // raw offset up to which the filter has the text
 	frontier int64     // raw offset up to which it is known what is shown
 	at       int64     // the same as a text offset
+	begun    int64     // text offset of the first text that it masks
 	since    time.Time // when what is at the frontier was held back
 	held     bool      // there is something
 	renewed  time.Time
 	behind   bool // it has not looked at all that was there when it began
 	timer    *time.Timer
+	linger   *time.Timer // runs endLinger; nil while it is lent or read
 
 	// Masks in ascending order; those of sequences lie over the others.
 	secrets, sequences queue[redact.Mask]
@@ -35,12 +40,16 @@ type redaction struct {
 
 // begin starts the redaction at the oldest text there is.
 func (v *redaction) begin(rules *redact.Rules, s *stream) {
-	v.fed = s.log.Start()
-	if v.fed > s.cuts.baseRaw {
-		v.fed = s.lineStart(v.fed, s.texted)
-	}
+	v.fed = s.charStart(s.log.Start(), s.texted)
 	v.frontier, v.at = v.fed, s.cuts.textAt(v.fed)
-	v.filter = redact.NewFilter(rules, v.at)
+	v.begun = v.at
+	var before []byte // a secret may have begun there
+	if o := &s.oldest; (o.screen != nil || len(o.waits) > 0) && o.pos == s.log.Start() {
+		o.flush()
+		before = shownBefore(o.begun())
+	}
+	v.filter = redact.NewFilter(rules, v.at-int64(len(before)))
+	v.filter.Feed(before)
 	v.secrets, v.sequences = queue[redact.Mask]{}, queue[redact.Mask]{}
 }
 
@@ -54,12 +63,16 @@ func (v *redaction) renew(now time.Time) {
 func (v *redaction) take(s *stream, now time.Time) {
 	secrets, sequences := v.filter.Take()
 	for _, m := range secrets {
-		v.secrets.push(m)
+		if m.End > v.begun {
+			v.secrets.push(m)
+		}
 	}
 	for _, m := range sequences {
-		v.sequences.push(m)
+		if m.End > v.begun {
+			v.sequences.push(m)
+		}
 	}
-	at, end := v.filter.Decided(), s.cuts.textAt(v.fed)
+	at, end := max(v.filter.Decided(), v.begun), s.cuts.textAt(v.fed)
 	if at != v.at || !v.held {
 		v.at, v.since = at, now
 	}
@@ -78,15 +91,23 @@ func (v *redaction) patience(now time.Time) time.Duration {
 	return hold - now.Sub(v.since)
 }
 
-// mask puts the masks over p, the text at the offset off.
-func (v *redaction) mask(p []byte, off int64) {
+// mask puts the masks over p, the text at the offset off. It returns how many places that are, without those before counted, the ends
+// of what was counted of either, which it moves on.
+func (v *redaction) mask(p []byte, off int64, counted *[2]int64) (places int) {
 	end := off + int64(len(p))
-	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
+	for k, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
 		n := q.len()
 		for i := sort.Search(n, func(i int) bool { return q.at(i).End > off }); i < n && q.at(i).Start < end; i++ {
-			q.at(i).Put(p, off)
+			m := q.at(i)
+			m.Put(p, off)
+			// What takes the place of a sequence is several masks, one right behind the other.
+			if m.Start > counted[k] || m.Start == counted[k] && m.Kind.Begins() {
+				places++
+			}
+			counted[k] = max(counted[k], m.End)
 		}
 	}
+	return places
 }
 
 // overfull reports whether there are more masks behind the raw offset than fit
@@ -131,12 +152,16 @@ func (v *redaction) trim(text int64) {
 // does.
 func (v *redaction) atRest(end int64) bool { return v == nil || v.fed == end && v.filter.AtRest() }
 
-// later is the timer that runs releaseHeldText, nil if there is none.
-func (v *redaction) later() *time.Timer {
+// stop ends its timers.
+func (v *redaction) stop() {
 	if v == nil {
-		return nil
+		return
 	}
-	return v.timer
+	for _, timer := range []*time.Timer{v.timer, v.linger} {
+		if timer != nil {
+			timer.Stop()
+		}
+	}
 }
 
 // cost is the memory of the masks, in bytes.
@@ -175,19 +200,70 @@ func (t *Terminal) prepare() {
 	t.mu.Unlock()
 }
 
-// setRedactionLocked makes the redaction what the lending needs.
+// setRedactionLocked makes the redaction what the lending and its readers need.
 func (t *Terminal) setRedactionLocked() {
-	switch lent := len(t.lending.to) > 0 && t.lending.rules != nil; {
-	case lent && t.lending.redaction == nil:
-		t.lending.redaction = &redaction{renewed: time.Now(), behind: true}
-		t.lending.redaction.begin(t.lending.rules, &t.stream)
+	l := &t.lending
+	needed := (len(l.to) > 0 || l.outward > 0) && l.rules != nil
+	switch v := l.redaction; {
+	case needed && v == nil:
+		l.redaction = &redaction{renewed: time.Now(), behind: true}
+		l.redaction.begin(l.rules, &t.stream)
 		t.redactLocked(time.Now(), t.ending.exit != nil)
-	case !lent && t.lending.redaction != nil:
-		if t.lending.redaction.timer != nil {
-			t.lending.redaction.timer.Stop()
-		}
+	case needed && v.linger != nil:
+		v.linger.Stop()
+		v.linger = nil
+	case !needed && v != nil && v.linger == nil && !t.share.released:
+		v.linger = time.AfterFunc(outwardLinger, t.endLinger)
+	}
+}
+
+// endLinger ends a redaction that nobody has needed for outwardLinger.
+func (t *Terminal) endLinger() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.lending.redaction; v != nil && v.linger != nil && len(t.lending.to) == 0 && t.lending.outward == 0 {
+		v.stop()
 		t.lending.redaction = nil
 	}
+}
+
+// beginOutward counts a reader of ViewOutward, and brings the redaction to the end of what is there: who reads once gets all of it.
+func (t *Terminal) beginOutward() {
+	t.prepare()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lending.outward++
+	t.setRedactionLocked()
+	for goal := t.stream.texted; ; {
+		v := t.lending.redaction
+		if v == nil || v.fed >= goal {
+			break
+		}
+		fed := v.fed
+		t.redactLocked(time.Now(), false)
+		if t.lending.redaction.fed == fed {
+			break
+		}
+		t.mu.Unlock() // others have their turn
+		t.mu.Lock()
+	}
+	if v := t.lending.redaction; v != nil && v.held && v.fed == t.stream.texted && time.Since(t.activity.printed) >= holdLong {
+		v.filter.Flush() // it was printed long ago
+		t.releaseLocked(time.Now())
+		t.wakeLocked()
+	}
+}
+
+// endOutward is the end of what beginOutward began.
+func (t *Terminal) endOutward() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endOutwardLocked()
+}
+
+func (t *Terminal) endOutwardLocked() {
+	t.lending.outward--
+	t.setRedactionLocked()
 }
 
 // redactLocked decides what hosts see of new text. final: nothing follows.

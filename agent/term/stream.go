@@ -200,7 +200,14 @@ func (s *stream) lineStart(raw, end int64) int64 {
 	if i := bytes.IndexByte(buf, '\n'); i >= 0 {
 		return min(first+int64(i)+1, end)
 	}
-	for raw < end && int(raw-first) < len(buf) && !utf8.RuneStart(buf[raw-first]) {
+	return s.charStart(raw, end)
+}
+
+// charStart is the first start of a character at or after raw, or what takes the place of one.
+func (s *stream) charStart(raw, end int64) int64 {
+	var buf [utf8.UTFMax]byte
+	n := s.log.ReadAt(buf[:max(min(int64(len(buf)), end-raw), 0)], raw)
+	for i := 0; i < n && raw > s.cuts.baseRaw && !utf8.RuneStart(buf[i]); i++ {
 		raw++
 	}
 	return raw

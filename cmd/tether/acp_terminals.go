@@ -85,7 +85,7 @@ func (f followed) Next() (acp.Event, error) {
 		}
 		switch e.Type {
 		case local.EventOutput:
-			return acp.Event{Data: []byte(e.Data), Next: e.Raw}, nil
+			return acp.Event{Data: []byte(e.Data), Masked: e.Masked, Next: e.Raw}, nil
 		case local.EventLagged:
 			return acp.Event{Lost: e.Lost}, nil
 		case local.EventExit:

@@ -64,8 +64,16 @@ func (a *app) printProblems(list local.ProblemList) error {
 	if len(list.Problems) == 0 {
 		a.notice("no problems found")
 	}
+	a.noteMasked(list.Masked)
 	if list.Unseen > 0 {
 		a.notice("the first %d bytes of output were gone before anybody looked at them", list.Unseen)
 	}
 	return nil
+}
+
+// noteMasked says that what was printed is not all as it was, so that nobody writes stars back into a file.
+func (a *app) noteMasked(places int) {
+	if places > 0 {
+		a.notice("masked in the output: %s, such as secrets as stars", count(places, "place"))
+	}
 }

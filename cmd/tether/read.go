@@ -44,6 +44,7 @@ func readCommand(a *app) *cobra.Command {
 					return about(args[0], err)
 				}
 				_, err = io.WriteString(a.stdout, d.Text)
+				a.noteMasked(d.Masked)
 				return err
 			}
 			if o.Follow {
@@ -57,7 +58,9 @@ func readCommand(a *app) *cobra.Command {
 			}
 			defer body.Close()
 			plain := !raw && (color == colorNever || color == colorAuto && !colours(a.stdout))
-			if err = a.show(body, plain, o.Follow); errors.Is(err, local.ErrDropped) {
+			err = a.show(body, plain, o.Follow)
+			a.noteMasked(body.Masked())
+			if errors.Is(err, local.ErrDropped) {
 				return &hinted{err, "the terminal may still be running; run this command again when the daemon is back"}
 			}
 			return err

@@ -83,6 +83,9 @@ func (a *app) printStatus(s local.Status) {
 	if s.Sandbox != nil {
 		fmt.Fprintf(a.stdout, "sandbox    %s\n", sandboxText(*s.Sandbox))
 	}
+	if s.Unredacted != nil {
+		fmt.Fprintf(a.stdout, "secrets    %s\n", unredactedText(*s.Unredacted))
+	}
 	if s.TCP != "" {
 		fmt.Fprintf(a.stdout, "serves     http://%s (token required)\n", s.TCP)
 	}
@@ -118,6 +121,18 @@ func countText(c local.Count) string {
 		return fmt.Sprintf("%d running (%d lent), %d exited", c.Running, c.Lent, c.Exited)
 	}
 	return fmt.Sprintf("%d running (%d lent, %d to be lent), %d exited", c.Running, c.There, c.Lent-c.There, c.Exited)
+}
+
+// unredactedText says which agents see what others see as stars.
+func unredactedText(u local.Unredacted) string {
+	who := "all agents"
+	switch {
+	case !u.All:
+		who = strings.Join(u.Names, ", ")
+	case len(u.Except) > 0:
+		who += " but " + strings.Join(u.Except, ", ")
+	}
+	return "shown without masks to " + printable(who, 200) + ", as the configuration says ([agents])"
 }
 
 // rootText says what a daemon of root does with its terminals.

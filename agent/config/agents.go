@@ -1,0 +1,41 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Agents is about what the agents of this machine see.
+type Agents struct {
+	// Redact shows them terminals as hosts see them, with what [Lend] redacts.
+	Redact     bool            `toml:"redact"`
+	Principals []AgentIdentity `toml:"principals"`
+}
+
+// AgentIdentity is about the principals that Name matches. The first that fits counts.
+type AgentIdentity struct {
+	Name   string `toml:"name"` // "agent:cursor", "agent:*"
+	Redact string `toml:"redact" oneof:"on off"`
+}
+
+// The words of AgentIdentity.Redact.
+const (
+	RedactOn  = "on"
+	RedactOff = "off"
+)
+
+// problems returns what is wrong with the values.
+func (a *Agents) problems() []Problem {
+	var all []Problem
+	for i, p := range a.Principals {
+		at := "agents.principals." + strconv.Itoa(i)
+		if !strings.HasPrefix(p.Name, "agent:") || p.Name == "agent:" {
+			all = append(all, Problem{Key: at + ".name", Text: fmt.Sprintf("%s must be agent:NAME, where * stands for any text", shown(p.Name))})
+		}
+		if p.Redact == "" {
+			all = append(all, Problem{Key: at + ".redact", Text: "each entry needs one: on or off"})
+		}
+	}
+	return all
+}
