@@ -77,6 +77,35 @@ func FuzzTerminalState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.TerminalState](t, raw) })
 }
 
+// FuzzScreen: what is taken for a screen keeps its bounds, whatever a host says, and stays the same; the reducer keeps to them.
+func FuzzScreen(f *testing.F) {
+	for _, seed := range []string{`{"cols":80,"rows":24,"data":"\u001b[2Jx","sizes":[[0,80,25],[7,100,30]]}`, `{"cols":1,"rows":1001}`, `{"cols":1,"rows":1,"sizes":[[-1,2,2]]}`,
+		`{"cols":1,"rows":1,"sizes":[[9,2,2],[8,2,2]]}`, `{"cols":1,"rows":1,"truncated":true}`, `[]`, `null`} {
+		f.Add([]byte(seed), int64(3))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte, n int64) {
+		s := ahp.FindScreen(ahp.Meta{ahp.ScreenKey: raw})
+		if s == nil {
+			return
+		}
+		if s.Cols < 1 || s.Cols > ahp.MaxSize || s.Rows < 1 || s.Rows > ahp.MaxSize || len(s.Data) > ahp.MaxScreen || len(s.Sizes) > ahp.MaxScreenSizes {
+			t.Fatalf("out of bounds: %+v", s)
+		}
+		for range 3 {
+			s = s.Resized(1<<40, n, n)
+		}
+		again, err := json.Marshal(s)
+		if err != nil || len(s.Sizes) > ahp.MaxScreenSizes {
+			t.Fatal(err, len(s.Sizes))
+		}
+		if n > 0 && n <= ahp.MaxSize && s.Sizes[0][0] <= 1<<40 && len(s.Sizes) > 3 && s.Sizes[len(s.Sizes)-4][0] <= 1<<40 {
+			if found := ahp.FindScreen(ahp.Meta{ahp.ScreenKey: again}); found == nil || found.Data != s.Data {
+				t.Fatalf("%s is not found again", again)
+			}
+		}
+	})
+}
+
 func FuzzRootState(f *testing.F) {
 	seeds(f, func(c reducerCase) []json.RawMessage { return []json.RawMessage{c.Initial, c.Expected} })
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.RootState](t, raw) })

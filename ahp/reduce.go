@@ -44,6 +44,13 @@ func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	case TerminalOutput:
 		s.Content = appendData(s.Content, a.Data)
 	case TerminalResized:
+		if s.Meta.Screen != nil {
+			length := 0
+			for _, p := range s.Content {
+				length += len(p.Text())
+			}
+			s.Meta.Screen = s.Meta.Screen.Resized(int64(length), a.Cols, a.Rows)
+		}
 		s.Cols, s.Rows = a.Cols, a.Rows
 	case TerminalClaimed:
 		s.Claim = a.Claim
@@ -54,7 +61,7 @@ func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	case TerminalExited:
 		s.Lifecycle = Exited(a.ExitCode)
 	case TerminalCleared:
-		s.Content = []ContentPart{}
+		s.Content, s.Meta.Screen = []ContentPart{}, nil
 	case TerminalCommandDetectionAvailable:
 		s.SupportsCommandDetection = true
 	case TerminalCommandExecuted:

@@ -174,11 +174,11 @@ func TestOffsets(t *testing.T) {
 		var r struct {
 			Snapshot struct {
 				State struct {
-					Meta map[string]int64 `json:"_meta"`
+					Meta ahp.TerminalMeta `json:"_meta"`
 				} `json:"state"`
 			} `json:"snapshot"`
 		}
-		if err := watcher.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: uri}, &r); err != nil || r.Snapshot.State.Meta["tether/missingBytes"] != 998 {
+		if err := watcher.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: uri}, &r); err != nil || r.Snapshot.State.Meta.Missing != 998 {
 			t.Errorf("snapshot says %v missing, %v; want 998", r.Snapshot.State.Meta, err)
 		}
 	})

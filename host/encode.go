@@ -60,6 +60,9 @@ type snapshot struct {
 // size is about how long the encoded snapshot will be, in bytes.
 func (s *snapshot) size() int {
 	n := 512
+	if at := s.state.Meta.Screen; at != nil {
+		n += 2*len(at.Data) + 16*len(at.Sizes)
+	}
 	for i := range s.parts {
 		n += 128
 		for _, r := range s.parts[i].runs {

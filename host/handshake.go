@@ -170,7 +170,10 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 	s := snapshot{uri: ch.uri, seq: c.h.seq, version: c.client.version}
 	if t := ch.term; t != nil {
 		s.state = t.state
-		s.parts, _ = t.content.view(limit)
+		var from int64
+		if s.parts, from = t.content.view(limit); !c.client.resume { // a machine knows its own, and its link is bounded
+			s.state.Meta.Screen = t.snapScreenLocked(from)
+		}
 	} else if ch.session != nil {
 		s.talk = ch.session.showsLocked(ch, c, limit)
 	} else {

@@ -2,8 +2,10 @@ package host
 
 import (
 	"cmp"
+	"unicode/utf8"
 
 	"tether/agenttools"
+	"tether/ahp"
 	"tether/internal/jsonspan"
 	"tether/screen"
 )
@@ -117,6 +119,27 @@ func (t *terminal) oldScreenLocked() agenttools.OldScreen {
 	}
 	if t.readableLocked() > o.pos {
 		s.Exact = false // sizes are forgotten that stood before some of the text
+	}
+	return s
+}
+
+// snapScreenLocked is the screen before text from a position on, for a snapshot: nil where all text from the start is there, at one size.
+func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
+	old := t.oldScreenLocked()
+	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
+	for i := range t.marks.list {
+		if x := &t.marks.list[i]; x.resized != nil && x.pos >= t.oldest.pos {
+			s.Sizes = append(s.Sizes, [3]int64{x.pos - from, int64(x.resized[0]), int64(x.resized[1])})
+		}
+	}
+	for s.Data == "" && len(s.Sizes) > 0 && s.Sizes[0][0] == 0 { // it was blank
+		s.Cols, s.Rows, s.Sizes = s.Sizes[0][1], s.Sizes[0][2], s.Sizes[1:]
+	}
+	switch {
+	case from > t.oldest.pos || !utf8.ValidString(s.Data): // there is less text than is kept
+		return &ahp.Screen{Cols: cmp.Or(t.state.Cols, defaultCols), Rows: cmp.Or(t.state.Rows, defaultRows), Truncated: true}
+	case s.Data == "" && len(s.Sizes) == 0 && !s.Truncated:
+		return nil
 	}
 	return s
 }

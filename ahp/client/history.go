@@ -17,6 +17,8 @@ type history struct {
 	limit int // bytes, of text and of parts' costs
 	parts []part
 	size  int // sum of the parts' costs
+
+	trimmed bool // something was dropped since it was cleared
 }
 
 // part is a ContentPart with its text apart.
@@ -54,7 +56,7 @@ func (h *history) push(p part) {
 	h.trim()
 }
 
-func (h *history) clear() { h.parts, h.size = nil, 0 }
+func (h *history) clear() { h.parts, h.size, h.trimmed = nil, 0, false }
 
 // write appends output.
 func (h *history) write(text []byte) {
@@ -100,6 +102,7 @@ func (h *history) trim() {
 	for len(h.parts) > 1 && h.size-h.parts[0].cost() >= h.limit {
 		h.size -= h.parts[0].cost()
 		h.parts[0] = part{} // let go of its text
+		h.trimmed = true
 		h.parts = h.parts[1:]
 	}
 	if h.size <= h.limit {
@@ -113,6 +116,15 @@ func (h *history) trim() {
 	}
 	p.off += n
 	h.size -= n
+	h.trimmed = true
+}
+
+// length is that of the text, in bytes.
+func (h *history) length() (n int64) {
+	for i := range h.parts {
+		n += int64(len(h.parts[i].text()))
+	}
+	return n
 }
 
 // content returns a copy of the parts.

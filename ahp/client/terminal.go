@@ -90,8 +90,12 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	case ahp.TerminalExited:
 		t.o.wake() // it may be all that was waited for
 	}
+	at := t.state.Meta.Screen
 	t.state = ahp.ReduceTerminal(t.state, a)
 	t.state.Content = nil
+	if a, ok := a.(ahp.TerminalResized); ok {
+		t.state.Meta.Screen = at.Resized(t.history.length(), a.Cols, a.Rows) // the text is in the history
+	}
 	t.push(waiting{action: a, cost: eventCost + len(v.Action)})
 	return nil
 }
@@ -168,6 +172,12 @@ func (t *terminal) pop() (Event, bool) {
 func (t *terminal) snapshot() ahp.TerminalState {
 	s := t.state
 	s.Content = t.history.content()
+	if t.history.trimmed { // the screen is not that before what is left
+		s.Meta.Screen = nil
+		if s.Cols > 0 && s.Rows > 0 {
+			s.Meta.Screen = &ahp.Screen{Cols: s.Cols, Rows: s.Rows, Truncated: true}
+		}
+	}
 	return s
 }
 

@@ -221,6 +221,15 @@ func TestPlainView(t *testing.T) {
 		{"left clean", true, func(v *plainView) error {
 			return errors.Join(v.data([]byte("\x1b[?1049hx")), v.close(), v.close())
 		}, "\x1b[?1049hx\x1b[?1049l\r\n"},
+		{"what stood there before, for a person", true, func(v *plainView) error {
+			return errors.Join(v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hx")), v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hxy")))
+		}, "\x1b[H\x1b[2J\x1b[1;1Hheader\x1b[2;1Hxy"},
+		{"what stood there before, for a program", false, func(v *plainView) error {
+			return v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hx"))
+		}, "\x1b[2;1Hx"},
+		{"what stood there before, with a gap", true, func(v *plainView) error {
+			return errors.Join(v.resync(state("a\n")), v.resync(late("header", "xyz")))
+		}, "a\n[output may be repeated or missing here]\r\n\x1b[H\x1b[2Jheaderxyz"},
 	} {
 		var out strings.Builder
 		if err := c.do(newPlainView(&out, c.tty, false)); err != nil || out.String() != c.want {
@@ -231,6 +240,13 @@ func TestPlainView(t *testing.T) {
 
 func state(text string) ahp.TerminalState {
 	return ahp.TerminalState{Title: "t", Content: []ahp.ContentPart{{Type: ahp.PartUnclassified, Value: text}}}
+}
+
+// late is the state of a terminal whose oldest output is not kept.
+func late(before, text string) ahp.TerminalState {
+	s := state(text)
+	s.Meta.Screen = &ahp.Screen{Cols: 80, Rows: 24, Data: before}
+	return s
 }
 
 func TestLineView(t *testing.T) {

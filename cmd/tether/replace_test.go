@@ -784,3 +784,25 @@ func TestFollowingIsDropped(t *testing.T) {
 		}
 	}
 }
+
+// Who attaches after the daemon was killed, and again after it was replaced, sees what a program has drawn long ago and no log keeps, while the
+// program goes on.
+func TestScreenOutlivesDaemons(t *testing.T) {
+	testkit.Unix(t, testkit.Programs)
+	m := newMortal(t)
+	p := sit(t, "run", "--private", "--name", "monitor", "--", "sh", "-c", `printf '\033[?1049h\033[2J\033[HTHE %s\033[3;1H' HEADER
+awk 'BEGIN { for (i = 0; i < 300000; i++) printf "\033[4;1H\033[Kcounter %d", i }'
+while sleep 0.05; do printf '\033[5;1H\033[Kstill counting'; done`)
+	p.sees("THE HEADER", "still counting")
+	attached := func() {
+		t.Helper()
+		a := sit(t, "attach", "monitor")
+		a.sees("THE HEADER", "counter 299999", "still counting")
+		a.pty.Close()
+	}
+	m.kill()
+	m.start("daemon")
+	attached()
+	m.start("daemon", "--replace")
+	attached()
+}

@@ -22,6 +22,7 @@ type plainView struct {
 	joining bool // what comes next may repeat what was shown
 	midLine bool // the last byte shown was not the end of a line
 	modes   modes
+	before  *ahp.Screen // what stood on the screen before the text that comes next; nil: it is blank, or not known
 }
 
 func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
@@ -37,21 +38,28 @@ func (v *plainView) resync(s ahp.TerminalState) error {
 	for _, part := range s.Content {
 		text.WriteString(part.Text())
 	}
-	v.joining = v.started
+	v.joining, v.before = v.started, s.Meta.Screen
 	return v.data([]byte(text.String()))
 }
 
 func (v *plainView) data(p []byte) error {
+	drawn := v.before != nil && !v.joining
 	if v.joining && len(p) > 0 {
 		v.joining = false
 		rest, joined := v.trail.join(p)
-		if !joined {
+		if drawn = v.before != nil && !joined; !joined {
 			if err := v.faint("[output may be repeated or missing here]"); err != nil {
 				return err
 			}
 		}
 		p = rest
 	}
+	if drawn {
+		if err := v.draw(v.before.Data); err != nil {
+			return err
+		}
+	}
+	v.before = nil
 	if len(p) == 0 {
 		return nil
 	}
@@ -60,6 +68,17 @@ func (v *plainView) data(p []byte) error {
 	v.midLine = p[len(p)-1] != '\n'
 	_, _ = v.modes.Write(p) // never fails
 	_, err := v.text.Write(p)
+	return err
+}
+
+// draw shows what stood on the screen before the text, to a person: it is no output.
+func (v *plainView) draw(data string) error {
+	if !v.isTTY || data == "" {
+		return nil
+	}
+	data = "\x1b[H\x1b[2J" + data
+	_, _ = v.modes.Write([]byte(data)) // never fails
+	_, err := io.WriteString(v.text, data)
 	return err
 }
 

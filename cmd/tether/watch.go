@@ -95,10 +95,17 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	return client.Endpoint{URL: u, Token: text}, err
 }
 
+// watchedText is how much of one terminal is taken from the host, in bytes: all that hosts keep, or its first screen would be of no use.
+const watchedText = 4 << 20
+
 // watch observes the host until the person's wish is fulfilled or ctx ends.
 func (a *app) watch(ctx context.Context, e client.Endpoint, w watching) error {
 	ctx, cancel := context.WithCancel(ctx)
-	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ClientID: "tether-watch-" + strings.ToLower(rand.Text()),
+	limit := 0
+	if w.first || w.terminal != "" {
+		limit = watchedText
+	}
+	o := client.NewObserver(client.ObserverOptions{Endpoint: e, ContentLimit: limit, ClientID: "tether-watch-" + strings.ToLower(rand.Text()),
 		Info: ahp.Implementation{Name: "tether watch", Version: version.Text()}})
 	ended := make(chan struct{})
 	go func() {

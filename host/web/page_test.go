@@ -72,6 +72,32 @@ func TestPageShowsTerminals(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
+// What a program has drawn long ago is on the page, too, although the host has not kept it; the size may have changed since.
+func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{Scrollback: 64 << 10})
+	uri := s.lend(s.machine, "laptop", "monitor")
+	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
+	for i := 0; i < 80_000; {
+		var text strings.Builder
+		for ; i < 80_000 && text.Len() < 32<<10; i++ {
+			fmt.Fprintf(&text, "\x1b[4;1H\x1b[Kcounter %d", i)
+		}
+		s.act(uri, print(text.String()))
+		if i > 79_000 && i < 80_000 {
+			s.act(uri, ahp.TerminalResized{Cols: 100, Rows: 30})
+		}
+	}
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "monitor")
+	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('counter 79999') && tetherPage.waiting() === 0")
+	if text := b.text("tetherPage.screen()"); strings.Count(text, "counter") != 1 {
+		t.Errorf("the page shows\n%s", text)
+	}
+	b.clean(s.server.URL)
+}
+
 func TestPageFindsCopiesAndDownloads(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

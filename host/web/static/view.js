@@ -95,9 +95,10 @@ export class View {
     if (s.cols && s.rows) this.term.resize(clamp(s.cols), clamp(s.rows));
     this.fit();
     this.blocks.load(s.content, s.supportsCommandDetection);
-    let text = (s.content ?? []).map(p => p.type === "command" ? p.output : p.value).join("");
-    if (text.length > newest) text = text.slice(text.indexOf("\n", text.length - newest) + 1);
-    this.write(text);
+    const text = (s.content ?? []).map(p => p.type === "command" ? p.output : p.value).join(""), before = s._meta?.["tether/screen"];
+    if (text.length > enough) this.write(text.slice(text.indexOf("\n", text.length - newest) + 1));
+    else if (before) this.replay(before, text, s);
+    else this.write(text);
     if (how === "resync") this.note("Connected again. More was printed than could be caught up with: this is the newest state.", "", 8000);
     else if (how === "anew") this.note("The host has forgotten this page, perhaps it was restarted. This is the present state.", "", 8000);
     else if (how === "late") this.note("Connected again.", "good", 4000);
@@ -122,8 +123,7 @@ export class View {
     case "terminal/resized":
       s.cols = a.cols;
       s.rows = a.rows;
-      this.term.resize(clamp(a.cols), clamp(a.rows));
-      this.fit();
+      this.resize(a.cols, a.rows);
       break;
     case "terminal/commandDetectionAvailable":
       s.supportsCommandDetection = this.blocks.supported = true;
@@ -139,6 +139,30 @@ export class View {
     case "terminal/exited": s.lifecycle = {status: "exited", exitCode: a.exitCode}; break;
     }
     this.facts();
+  }
+
+  // replay draws what stood on the screen before the text that the host still has, and then that, in the sizes that the terminal had.
+  replay(before, text, s) {
+    this.resize(before.cols, before.rows);
+    this.write(before.data ?? "");
+    const data = new TextEncoder().encode(text), decoder = new TextDecoder();
+    let at = 0;
+    for (const [after, cols, rows] of before.sizes ?? []) {
+      if (after > at) this.write(decoder.decode(data.subarray(at, at = after), {stream: true}));
+      this.resize(cols, rows);
+    }
+    this.write(decoder.decode(data.subarray(at)));
+    if (s.cols && s.rows) this.resize(s.cols, s.rows);
+  }
+
+  // resize changes the size behind what is still to be drawn.
+  resize(cols, rows) {
+    const {sub} = this;
+    this.term.write("", () => {
+      if (this.sub !== sub) return;
+      this.term.resize(clamp(cols), clamp(rows));
+      this.fit();
+    });
   }
 
   write(text) {

@@ -1,0 +1,67 @@
+package ahp
+
+import (
+	"encoding/json"
+	"unicode/utf8"
+)
+
+// MaxScreen bounds the data of a [Screen], in bytes; MaxScreenSizes bounds its sizes.
+const (
+	MaxScreen      = 2 << 20
+	MaxScreenSizes = 4096
+)
+
+// Screen is what a terminal showed before the first byte of the content that its state has: what the text that is not kept any more has
+// left. It is in the _meta of a state, under ScreenKey, and counts in no offset. Whoever feeds Data and then the content to a fresh
+// terminal of that size, and changes its size where Sizes says, sees what they had seen from the start.
+type Screen struct {
+	Cols int64  `json:"cols"`
+	Rows int64  `json:"rows"`
+	Data string `json:"data,omitempty"` // escape sequences and text; "" = blank
+	// Sizes are those that the terminal got since, ascending: after how many bytes of the content, in UTF-8, columns and rows.
+	Sizes [][3]int64 `json:"sizes,omitempty"`
+	// Truncated says that a part of the screen is not known, or that output is missing in the content: it is true until the program
+	// clears the screen.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// FindScreen returns the screen in the _meta of a state, nil if there is none or one that breaks a bound: the other side may say anything.
+func FindScreen(m Meta) *Screen {
+	raw := m[ScreenKey]
+	if len(raw) == 0 || len(raw) > 6*MaxScreen+64*MaxScreenSizes {
+		return nil
+	}
+	var s Screen
+	if json.Unmarshal(raw, &s) != nil || !s.valid() {
+		return nil
+	}
+	return &s
+}
+
+func (s *Screen) valid() bool {
+	fits := func(cols, rows int64) bool { return checkSize("", cols) == nil && checkSize("", rows) == nil }
+	if !fits(s.Cols, s.Rows) || len(s.Data) > MaxScreen || len(s.Sizes) > MaxScreenSizes || !utf8.ValidString(s.Data) {
+		return false
+	}
+	last := int64(0)
+	for _, z := range s.Sizes {
+		if z[0] < last || !fits(z[1], z[2]) {
+			return false
+		}
+		last = z[0]
+	}
+	return true
+}
+
+// Resized returns the screen of a terminal that gets another size after so many bytes of content. It does not change s; nil stays nil.
+func (s *Screen) Resized(after, cols, rows int64) *Screen {
+	if s == nil {
+		return nil
+	}
+	next := *s
+	if len(s.Sizes) >= MaxScreenSizes {
+		next.Sizes, next.Truncated = nil, true
+	}
+	next.Sizes = append(next.Sizes[:len(next.Sizes):len(next.Sizes)], [3]int64{after, cols, rows})
+	return &next
+}

@@ -1,0 +1,133 @@
+package host_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/screen"
+)
+
+// seen is what a client shows of a state: the screen before the content, and then that, in the sizes that the terminal had.
+func seen(t *testing.T, s ahp.TerminalState) string {
+	t.Helper()
+	at := s.Meta.Screen
+	if at == nil {
+		at = &ahp.Screen{Cols: s.Cols, Rows: s.Rows}
+	}
+	if at.Truncated {
+		t.Error("the screen is said to be truncated")
+	}
+	shows := screen.NewState(int(at.Cols), int(at.Rows))
+	shows.Write([]byte(at.Data))
+	text, pos := s.Text(), int64(0)
+	for _, z := range at.Sizes {
+		shows.Write([]byte(text[pos:z[0]]))
+		shows.Resize(int(z[1]), int(z[2]))
+		pos = z[0]
+	}
+	shows.Write([]byte(text[pos:]))
+	return string(shows.Replay())
+}
+
+// Who joins at any moment sees what somebody sees who was there from the start, by what snapshots carry beside the retained text.
+func TestObserversJoinAtTheScreen(t *testing.T) {
+	const uri = "ahp-terminal:/dev"
+	for round := range testkit.Rounds(t, 4, 1000) {
+		random := rand.New(rand.NewPCG(uint64(round), 18))
+		sizes := round%2 == 1 // what the other screen shows is not known where the size changes, see package screen
+		h := testHost(t, host.Options{Scrollback: 16 << 10})
+		laptop := connect(t, h, "laptop", viewOptions{})
+		laptop.create(uri)
+		start := laptop.state(uri)
+		whole := screen.NewState(max(int(start.Cols), 80), max(int(start.Rows), 24))
+		var last *viewer
+		for range 30 {
+			var b strings.Builder
+			for range random.IntN(300) {
+				switch n := random.IntN(12); {
+				case n == 0 && !sizes:
+					b.WriteString([]string{"\x1b[?1049h\x1b[2J\x1b[HTHE HEADER", "\x1b[?1049l"}[random.IntN(2)])
+				case n == 1:
+					fmt.Fprintf(&b, "\x1b[%d;%dr", 1+random.IntN(5), 6+random.IntN(9))
+				case n < 5:
+					fmt.Fprintf(&b, "\x1b[3%dmline %d of 世界\x1b[m\r\n", random.IntN(8), random.IntN(1e6))
+				default:
+					fmt.Fprintf(&b, "\x1b[%d;%dH\x1b[Kcounter %d", 1+random.IntN(14), 1+random.IntN(50), random.IntN(1e6))
+				}
+			}
+			if b.Len() > 0 {
+				laptop.output(uri, b.String(), -1)
+				whole.Write([]byte(b.String()))
+			}
+			if sizes && random.IntN(3) == 0 {
+				cols, rows := 40+random.IntN(60), 15+random.IntN(20)
+				laptop.dispatch(uri, ahp.TerminalResized{Cols: int64(cols), Rows: int64(rows)})
+				whole.Resize(cols, rows)
+			}
+			laptop.ping()
+			if random.IntN(3) > 0 {
+				continue
+			}
+			v := connect(t, h, fmt.Sprint("observer ", random.Int64()), viewOptions{})
+			if err := v.subscribe(uri); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := seen(t, v.state(uri)), string(whole.Replay()); got != want {
+				t.Fatalf("round %d: seen is\n%q, want\n%q", round, got, want)
+			}
+			last = v
+		}
+		if last != nil { // the reducer goes on with it
+			laptop.output(uri, "THE END", -1)
+			whole.Write([]byte("THE END"))
+			last.awaitText(uri, "THE END")
+			if got, want := seen(t, last.state(uri)), string(whole.Replay()); got != want {
+				t.Fatalf("round %d: in the end seen is\n%q, want\n%q", round, got, want)
+			}
+		}
+		laptop.close()
+	}
+}
+
+// A snapshot says where a part of the screen is not known, and has no screen where all text is there.
+func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
+	const uri = "ahp-terminal:/dev"
+	h := testHost(t, host.Options{Scrollback: 16 << 10})
+	laptop := connect(t, h, "laptop", viewOptions{})
+	laptop.create(uri)
+	join := func() *ahp.Screen {
+		t.Helper()
+		laptop.ping()
+		v := connect(t, h, "observer", viewOptions{subs: []string{uri}})
+		defer v.close()
+		return v.state(uri).Meta.Screen
+	}
+	laptop.output(uri, "\x1b[HTHE HEADER", -1)
+	if at := join(); at != nil {
+		t.Errorf("all is there, and the screen is %+v", at)
+	}
+	redraw := func() {
+		for range 20 {
+			laptop.output(uri, strings.Repeat("\x1b[4;1H\x1b[Kcounter", 100), -1)
+		}
+	}
+	redraw()
+	if at := join(); at == nil || !strings.Contains(at.Data, "THE HEADER") || at.Truncated {
+		t.Errorf("the screen is %+v", at)
+	}
+	laptop.output(uri, "after a gap", 1<<30)
+	redraw()
+	if at := join(); at == nil || !at.Truncated {
+		t.Errorf("after a gap the screen is %+v", at)
+	}
+	laptop.output(uri, "\x1b[2J\x1b[H", -1)
+	redraw()
+	if at := join(); at == nil || at.Truncated {
+		t.Errorf("after a clear the screen is %+v", at)
+	}
+}
