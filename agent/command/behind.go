@@ -32,7 +32,12 @@ func (r *reader) command(words []Word, in input) {
 	}
 	outer := false
 	if open := openerOf(c); open != nil {
-		r.deeper(c.String(), func() { outer = open(r, c, in) })
+		read := func() { r.deeper(c.String(), func() { outer = open(r, c, in) }) }
+		if IsShell(c.Name()) {
+			read()
+		} else { // wherever it says so, it changes the directory first
+			r.later(read, func() int { return len(r.out.Moves) })
+		}
 	} else if i := interpreterOf(c.Name()); i != nil {
 		i.read(r, c, in)
 	}
@@ -126,7 +131,7 @@ func openEval(r *reader, c Command, in input) bool {
 func openTrap(r *reader, c Command, in input) bool {
 	_, rest := options{}.parse(c.Words[1:])
 	if len(rest) > 1 && rest[0].Text != "-" {
-		r.lineIn(rest[0], in)
+		r.lineLater(rest[0], in)
 	}
 	return false
 }
@@ -134,7 +139,7 @@ func openTrap(r *reader, c Command, in input) bool {
 func openAlias(r *reader, c Command, in input) bool {
 	for _, w := range c.Words[1:] {
 		if _, line, ok := strings.Cut(w.Text, "="); ok {
-			r.lineIn(Word{line, w.Fixed}, in)
+			r.lineLater(Word{line, w.Fixed}, in)
 		}
 	}
 	return false

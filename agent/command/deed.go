@@ -255,7 +255,7 @@ func (d *deed) writes(w Word) {
 	switch {
 	case w.Text == "" || w.Text == "-" || w.Fixed && isRemote(w.Text):
 	case w.Fixed, strings.HasPrefix(bare, "$HOME"), strings.HasPrefix(bare, "${HOME"), strings.HasPrefix(bare, "~"), strings.HasPrefix(bare, "/"):
-		d.out.Files = append(d.out.Files, File{w, d.of})
+		d.out.Files = append(d.out.Files, File{w, d.of, len(d.out.Moves)})
 	}
 }
 

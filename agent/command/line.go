@@ -150,9 +150,36 @@ func (r *reader) stmt(s *syntax.Stmt, in input) {
 		r.stmt(c.Y, in)
 	case *syntax.CoprocClause:
 		r.node(c, input{pipe: true})
+	case *syntax.WhileClause, *syntax.ForClause: // what comes last in the text comes before the rest the next time
+		r.later(func() { r.node(c, in) }, func() int { return len(r.out.Moves) })
+	case *syntax.FuncDecl:
+		r.later(func() { r.node(c, in) }, func() int { return anytime })
 	default:
 		r.node(c, in)
 	}
+}
+
+// later runs read, and takes what it finds to be written for written after the
+// number of moves that moves returns then.
+func (r *reader) later(read func(), moves func() int) {
+	writes, files := len(r.out.Writes), len(r.out.Files)
+	read()
+	for i := range r.out.Writes[writes:] {
+		r.out.Writes[writes+i].Moves = max(r.out.Writes[writes+i].Moves, moves())
+	}
+	for i := range r.out.Files[files:] {
+		r.out.Files[files+i].Moves = max(r.out.Files[files+i].Moves, moves())
+	}
+}
+
+// lineLater reads a word that a shell will run as a line at any time.
+func (r *reader) lineLater(w Word, in input) {
+	r.later(func() { r.lineIn(w, in) }, func() int { return anytime })
+}
+
+// writes notes the target of a redirection.
+func (r *reader) writes(w Word) {
+	r.out.Writes = append(r.out.Writes, File{Name: w, Moves: len(r.out.Moves)})
 }
 
 // redirect notes what is written, and returns the input after it.
@@ -179,10 +206,10 @@ func (r *reader) redirect(d *syntax.Redirect, in input) input {
 		return input{text: &text}
 	case syntax.DplOut:
 		if target := r.fixed(d.Word); !target.Fixed || strings.Trim(target.Text, "0123456789-") != "" {
-			r.out.Writes = append(r.out.Writes, target)
+			r.writes(target)
 		}
 	default: // >, >>, >|, <>, &>, &>> and what may be added
-		r.out.Writes = append(r.out.Writes, r.fixed(d.Word))
+		r.writes(r.fixed(d.Word))
 	}
 	return in
 }
@@ -218,7 +245,7 @@ func (r *reader) sets(all []*syntax.Assign) {
 			if a.Index != nil {
 				r.evaluates = true
 				if slices.Contains(zshTables, a.Name.Value) {
-					r.lineIn(value, input{})
+					r.lineLater(value, input{})
 				}
 			}
 			r.out.Sets = append(r.out.Sets, Setting{a.Name.Value, value})

@@ -124,11 +124,18 @@ func openGit(r *reader, c Command, in input) bool {
 	return false
 }
 
+// harmlessSettings are what agent programs give to git lest it runs something.
+var harmlessSettings = []string{"core.fsmonitor=false", "core.hookspath=/dev/null", "core.pager=cat"}
+
 // runsCode reports whether a setting of git's may name a program.
 func runsCode(setting Word) bool {
-	name, value, _ := strings.Cut(strings.ToLower(setting.Text), "=")
-	if !setting.Fixed || strings.HasPrefix(value, "!") {
+	name, value, _ := strings.Cut(setting.Text, "=")
+	name = strings.ToLower(name)
+	switch {
+	case !setting.Fixed, strings.HasPrefix(value, "!"):
 		return true
+	case slices.Contains(harmlessSettings, name+"="+value):
+		return false
 	}
 	for _, part := range []string{"pager", "editor", "command", "cmd", "program", "helper", "hookspath", "textconv", "driver", "filter.",
 		"alias.", "fsmonitor", "proxy", "askpass", "external", "ext.", "include"} {
@@ -142,10 +149,20 @@ func runsCode(setting Word) bool {
 // openAwk finds programs of awk's that run commands or write files.
 func openAwk(r *reader, c Command, _ input) bool {
 	_, rest := options{short: "FvfEi", long: []string{"file", "exec", "include", "field-separator", "assign"}}.parse(c.Words[1:])
-	if len(rest) > 0 && (!rest[0].Fixed || strings.Contains(rest[0].Text, "system") || strings.ContainsAny(rest[0].Text, "|>@")) {
+	if len(rest) > 0 && (!rest[0].Fixed || strings.Contains(rest[0].Text, "system") || strings.ContainsAny(rest[0].Text, "|@") || awkWrites(rest[0].Text)) {
 		r.out.findIn(InlineCode, c)
 	}
 	return false
+}
+
+// awkWrites reports whether the program may write a file: its ">" does so after
+// print alone, and compares elsewhere.
+func awkWrites(program string) bool {
+	at := strings.Index(program, "print")
+	if strings.Contains(program, "\\\n") { // a word may go on in the next line
+		at = 0
+	}
+	return at >= 0 && strings.Contains(program[at:], ">")
 }
 
 // interpretedAs is for runners that are interpreters too.

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"math"
 	"strings"
 
 	"tether/internal/clip"
@@ -85,8 +86,9 @@ type Reading struct {
 	// Outer are those that run one of the others: sh -c, env, xargs.
 	Outer    []Command
 	Findings []Finding
-	// Writes are the files that are opened for writing by redirections.
-	Writes []Word
+	// Writes are the files that are opened for writing by redirections. Their By
+	// has no words.
+	Writes []File
 	// Files are those that commands write because of their arguments, as far
 	// as the table of programs knows.
 	Files []File
@@ -94,7 +96,8 @@ type Reading struct {
 	Sets []Setting
 	// Scripts are the files that shells and interpreters run, and programs that are named by a path.
 	Scripts []Word
-	// Moves are the directories to which the shell changes.
+	// Moves are the directories to which the shell changes, in the order of the
+	// text.
 	Moves []Word
 	Lines int // texts that were read as lines for a shell
 }
@@ -103,7 +106,13 @@ type Reading struct {
 type File struct {
 	Name Word
 	By   Command
+	// Moves is how many of the reading's Moves, from the first, may have been made
+	// when it is written.
+	Moves int
 }
+
+// anytime is File.Moves of what runs later than its place in the text says.
+const anytime = math.MaxInt
 
 // Setting gives a variable a value.
 type Setting struct {

@@ -21,7 +21,7 @@ func Example() {
 	for _, f := range r.Findings {
 		fmt.Println("finding", f.Kind, f.Text)
 	}
-	fmt.Println("sets", r.Sets[0].Name, "and writes", r.Writes[0].Text)
+	fmt.Println("sets", r.Sets[0].Name, "and writes", r.Writes[0].Name.Text)
 	// Output:
 	// runs cd web
 	// runs npm test
@@ -43,7 +43,7 @@ func said(r *command.Reading) []string {
 		all = append(all, "! "+string(f.Kind))
 	}
 	for _, w := range r.Writes {
-		all = append(all, "> "+w.Text)
+		all = append(all, "> "+w.Name.Text)
 	}
 	for _, s := range r.Sets {
 		all = append(all, s.Name+"=")

@@ -50,7 +50,7 @@ func (r *reader) sedScript(c Command, script Word) {
 		r.out.findIn(InlineCode, c)
 	}
 	for _, file := range s.writes {
-		r.out.Files = append(r.out.Files, File{Word{file, true}, c})
+		r.out.Files = append(r.out.Files, File{Word{file, true}, c, len(r.out.Moves)})
 	}
 }
 

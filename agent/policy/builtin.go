@@ -137,7 +137,7 @@ func (b builtin) onFinding(f command.Finding) Decision {
 }
 
 // onWrite judges a redirection into the file, as seen from cwd. moved says
-// that the line leaves cwd for a place that is not below it.
+// that the line may have left cwd before, for a place that is not below it.
 func (b builtin) onWrite(file command.Word, cwd string, moved bool) []Decision {
 	if !file.Fixed {
 		return []Decision{b.decide(ruleFiles, "it writes to a file whose name is only known when it runs: %s", brief(file.Text))}
@@ -245,9 +245,9 @@ func (b builtin) asLine(r Request) []Decision {
 			all = append(all, b.blocked(ruleSubstitution, "its arguments contain shell operators that cannot be parsed: %s", f.Text))
 		}
 	}
-	for _, w := range read.Writes {
-		if w.Fixed && strings.HasPrefix(absolute(w.Text, r.Cwd), "/dev/") {
-			all = append(all, b.onWrite(w, r.Cwd, false)...)
+	for _, f := range read.Writes {
+		if f.Name.Fixed && strings.HasPrefix(absolute(f.Name.Text, r.Cwd), "/dev/") {
+			all = append(all, b.onWrite(f.Name, r.Cwd, false)...)
 		}
 	}
 	for _, c := range read.Commands {

@@ -241,15 +241,16 @@ func (b *rulebook) onReading(j *judgement, r Request, read *command.Reading) {
 		}
 	}
 	j.add(at.onSettings(read.Sets, r)...)
-	moved := slices.ContainsFunc(read.Moves, func(w command.Word) bool {
+	left := slices.IndexFunc(read.Moves, func(w command.Word) bool {
 		return !w.Fixed || strings.HasPrefix(w.Text, "~") || w.Text == "-" || !within(absolute(w.Text, r.Cwd), r.Cwd)
 	})
-	for _, w := range read.Writes {
-		j.add(at.onWrite(w, r.Cwd, moved)...)
+	moved := func(f command.File) bool { return left >= 0 && left < f.Moves }
+	for _, f := range read.Writes {
+		j.add(at.onWrite(f.Name, r.Cwd, moved(f))...)
 	}
 	for _, f := range read.Files {
 		if b.ownRules(r, f.By, false).Effect == 0 {
-			j.add(at.onWrite(f.Name, r.Cwd, moved)...)
+			j.add(at.onWrite(f.Name, r.Cwd, moved(f))...)
 		}
 	}
 	if len(r.Argv) > 0 && read.Lines == 0 {
