@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"tether/agent"
 	"tether/agent/config"
@@ -39,16 +38,7 @@ func leave(socket, file string) {
 	if cmd.Start() != nil {
 		os.Exit(1)
 	}
-	awaitFile(file + ".pid")
-}
-
-func awaitFile(name string) {
-	for {
-		if _, err := os.Stat(name); err == nil {
-			return
-		}
-		<-time.After(20 * time.Millisecond)
-	}
+	testkit.AwaitFile(file + ".pid")
 }
 
 // askWhenTold writes its number into file.pid, waits for file.go, writes into the file who it is, and stays.
@@ -58,10 +48,10 @@ func askWhenTold(socket, file string) {
 		_ = os.Rename(name+".new", name)
 	}
 	say(file+".pid", "%d", os.Getpid())
-	awaitFile(file + ".go")
+	testkit.AwaitFile(file + ".go")
 	w, err := local.NewClient(socket).Whoami(context.Background())
 	say(file, "%s, %v", w.Actor, err)
-	<-time.After(time.Hour)
+	testkit.AwaitFile(file + ".end") // nobody writes it
 }
 
 // allowing lets agents start a program without a question.

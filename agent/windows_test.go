@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/windows"
 
@@ -186,16 +185,11 @@ func init() { // programs of TestWhatOutlivesAnAgentsTerminalOnWindows
 		}
 		os.Exit(0)
 	case "ask":
-		for {
-			if _, err := os.Stat(file + ".go"); err == nil {
-				break
-			}
-			<-time.After(20 * time.Millisecond)
-		}
+		testkit.AwaitFile(file + ".go")
 		w, err := local.NewClient(socket).Whoami(context.Background())
 		_ = os.WriteFile(file+".new", fmt.Appendf(nil, "%d %s, %v", os.Getpid(), w.Actor, err), 0o600)
 		_ = os.Rename(file+".new", file)
-		<-time.After(time.Hour)
+		testkit.AwaitFile(file + ".end") // nobody writes it
 	}
 }
 

@@ -145,7 +145,7 @@ func TestEndsOfAHolderOnWindows(t *testing.T) {
 
 func init() {
 	programs["leave"] = leave
-	programs["hang"] = func([]string) int { <-time.After(time.Hour); return 1 }
+	programs["hang"] = func([]string) int { testkit.Hang(); return 1 }
 }
 
 // leave starts a program without a console and environment, writes its number into a file, and ends.
@@ -155,7 +155,7 @@ func leave(args []string) int {
 		return 1
 	}
 	cmd := exec.Command(self, "hang")
-	cmd.Env = []string{"SystemRoot=" + os.Getenv("SystemRoot")}
+	cmd.Env = []string{"SystemRoot=" + os.Getenv("SystemRoot"), testkit.ForHang()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.DETACHED_PROCESS}
 	if err := cmd.Start(); err != nil {
 		return 1
@@ -173,7 +173,7 @@ func TestHolderStaysForWhatAnAgentHasLeftOnWindows(t *testing.T) {
 	o := options(t)
 	file := filepath.Join(t.TempDir(), "pid")
 	agent := fmt.Sprintf("claude-%d", os.Getpid())
-	c := pty.Command{Path: self(t), Args: []string{"leave", "leave", file}, Env: append(os.Environ(), proc.Tag("x"), proc.AgentTag(agent))}
+	c := pty.Command{Path: self(t), Args: []string{"leave", "leave", file}, Env: append(os.Environ(), proc.Tag("x"), proc.AgentTag(agent), testkit.ForHang())}
 	h := spawn(t, o, holder.Spec{ID: "x", Command: c})
 	stream(t, h, 0)
 	all(t, h)

@@ -21,7 +21,7 @@ func listening() {
 		}
 	}
 	fmt.Println("all")
-	hang()
+	testkit.Hang()
 }
 
 func TestListensOnWindows(t *testing.T) {

@@ -23,7 +23,7 @@ import (
 const helperVar = "PROC_TEST_HELPER"
 
 var helpers = map[string]func(){
-	"hang":      hang,
+	"hang":      testkit.Hang,
 	"listening": listening,
 	"detached": func() {
 		in, _ := io.ReadAll(os.Stdin)
@@ -47,7 +47,7 @@ var helpers = map[string]func(){
 		if err := child.Start(); err != nil {
 			os.Exit(1)
 		}
-		hang()
+		testkit.Hang()
 	},
 }
 
@@ -59,15 +59,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func hang() {
-	for {
-		<-time.After(time.Hour)
-	}
-}
-
 func self(name string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	cmd.Env = append(os.Environ(), helperVar+"="+name, testkit.ForHang())
 	return cmd
 }
 

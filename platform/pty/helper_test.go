@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tether/internal/testkit"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -24,12 +25,12 @@ const helperVar = "PTY_TEST_HELPER"
 
 var helpers = map[string]func(){
 	"detach":  detach,
-	"daemon":  func() { signal.Ignore(unix.SIGTERM, unix.SIGHUP); hang() },
+	"daemon":  func() { signal.Ignore(unix.SIGTERM, unix.SIGHUP); testkit.Hang() },
 	"chain":   chain,
-	"close":   func() { unix.Close(0); unix.Close(1); unix.Close(2); hang() },
+	"close":   func() { unix.Close(0); unix.Close(1); unix.Close(2); testkit.Hang() },
 	"size":    printSizes,
 	"front":   runInFront,
-	"hang":    func() { fmt.Println("ready"); hang() },
+	"hang":    func() { fmt.Println("ready"); testkit.Hang() },
 	"ignored": startIgnoring,
 	"alien":   startAlien,
 }
@@ -42,16 +43,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func hang() {
-	for {
-		<-time.After(time.Hour)
-	}
-}
-
 // self is a command that runs a helper.
 func self(name string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	cmd.Env = append(os.Environ(), helperVar+"="+name, testkit.ForHang())
 	return cmd
 }
 
@@ -95,7 +90,7 @@ func runInFront() {
 	cmd.Stdin, cmd.Stdout = os.Stdin, os.Stdout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Foreground: true, Ctty: 0}
 	fmt.Println("job:", cmd.Run())
-	hang()
+	testkit.Hang()
 }
 
 // startAlien leaves a process of another user in the tree, as a program that may change users does.
@@ -146,7 +141,7 @@ func start(t *testing.T, env []string, argv ...string) *term {
 func startHelper(t *testing.T, name string) *term {
 	t.Helper()
 	// Under the race detector a program lingers for a second when it ends, unless told otherwise.
-	return start(t, []string{helperVar + "=" + name, "GORACE=atexit_sleep_ms=0"}, os.Args[0])
+	return start(t, []string{helperVar + "=" + name, testkit.ForHang(), "GORACE=atexit_sleep_ms=0"}, os.Args[0])
 }
 
 // until reads output up to the first appearance of want and returns it.

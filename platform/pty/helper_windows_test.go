@@ -29,7 +29,7 @@ var helpers = map[string]func(){
 	"echo":      echo,
 	"env":       printEnv,
 	"interrupt": interrupted,
-	"hang":      func() { fmt.Println("ready"); hang() },
+	"hang":      func() { fmt.Println("ready"); testkit.Hang() },
 	"line":      func() { fmt.Printf("<%x>\n", windows.UTF16PtrToString(windows.GetCommandLine())) },
 	"late":      func() { <-time.After(300 * time.Millisecond); fmt.Println("late news") },
 	"leave":     func() { must(self("late").Start()); os.Exit(7) },
@@ -56,12 +56,6 @@ func interrupted() {
 	os.Exit(42)
 }
 
-func hang() {
-	for {
-		<-time.After(time.Hour)
-	}
-}
-
 func must(err error) {
 	if err != nil {
 		fmt.Println("helper:", err)
@@ -72,7 +66,7 @@ func must(err error) {
 // self is a command that runs a helper on this program's console.
 func self(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), helperVar+"="+name)
+	cmd.Env = append(os.Environ(), helperVar+"="+name, testkit.ForHang())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd
 }
@@ -113,7 +107,7 @@ func growTree() {
 		must(self("tree", strconv.Itoa(n-1)).Start())
 	}
 	fmt.Printf("pid %d.\n", os.Getpid())
-	hang()
+	testkit.Hang()
 }
 
 // patience is how long what must happen may take.
@@ -131,7 +125,7 @@ var wide = pty.Size{Cols: 1000, Rows: 50}
 // helper is the command that runs a helper.
 func helper(name string, args ...string) pty.Command {
 	return pty.Command{
-		Path: os.Args[0], Args: append([]string{os.Args[0]}, args...), Env: append(os.Environ(), helperVar+"="+name), Size: wide,
+		Path: os.Args[0], Args: append([]string{os.Args[0]}, args...), Env: append(os.Environ(), helperVar+"="+name, testkit.ForHang()), Size: wide,
 	}
 }
 
