@@ -42,6 +42,9 @@ type mortal struct {
 	said   testkit.Output // on standard error
 }
 
+// mortalLog is how many bytes of envelopes the host of a mortal remembers of each terminal.
+const mortalLog = 64 << 20
+
 func newMortal(t *testing.T) *mortal {
 	t.Helper()
 	m := &mortal{t: t}
@@ -59,7 +62,7 @@ func newMortal(t *testing.T) *mortal {
 	m.socket = agent.SocketPath(dirsOf(m.home))
 	m.door = local.NewClient(m.socket).With((&app{stderr: os.Stderr}).token())
 	// The observer is never to lag behind what the host remembers: all of it is compared.
-	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: 64 << 20, LogCount: 1 << 20, Scrollback: 512 << 10})
+	m.host = host.New(host.Options{Grace: time.Hour, LogBytes: mortalLog, LogCount: 1 << 20, Scrollback: 512 << 10})
 	server := httptest.NewServer(m.host)
 	m.proxy = testkit.NewProxy(t, func() (net.Conn, error) {
 		if m.away.Load() {
