@@ -28,6 +28,7 @@ func init() { // the programs of TestWhatOutlivesAnAgentsTerminal
 		os.Exit(0)
 	case "ask":
 		askWhenTold(socket, file)
+		os.Exit(1)
 	}
 }
 

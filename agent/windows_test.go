@@ -190,6 +190,7 @@ func init() { // programs of TestWhatOutlivesAnAgentsTerminalOnWindows
 		_ = os.WriteFile(file+".new", fmt.Appendf(nil, "%d %s, %v", os.Getpid(), w.Actor, err), 0o600)
 		_ = os.Rename(file+".new", file)
 		testkit.AwaitFile(file + ".end") // nobody writes it
+		os.Exit(1)
 	}
 }
 

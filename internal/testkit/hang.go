@@ -24,8 +24,8 @@ func ForHang() string {
 	return fmt.Sprintf("%s=%d", testsVar, os.Getpid())
 }
 
-// Hang never returns. A program of a test that is to be killed calls it: should nobody kill it, it exits soon after the tests have ended.
-// Otherwise it would keep their output open, which go test, under Wine in particular, waits for and takes for a failure.
+// Hang waits, as the last thing that a program of a test does that is to be killed. Should nobody kill it, Hang returns soon after the tests have
+// ended, for the program to end: otherwise it would keep their output open, which go test, under Wine in particular, takes for a failure.
 func Hang() {
 	pid, _ := strconv.Atoi(os.Getenv(testsVar))
 	tests, err := proc.Lookup(pid)
@@ -37,10 +37,9 @@ func Hang() {
 		}
 		tests = now
 	}
-	os.Exit(1)
 }
 
-// AwaitFile waits until the file is there, for a program of a test that has not the environment of the tests. It exits when the file's
+// AwaitFile waits until the file is there, for a program of a test that has not the environment of the tests. It returns also when the file's
 // directory is gone, as a test's temporary one is in the end.
 func AwaitFile(name string) {
 	for {
@@ -48,7 +47,7 @@ func AwaitFile(name string) {
 			return
 		}
 		if _, err := os.Stat(filepath.Dir(name)); err != nil {
-			os.Exit(1)
+			return
 		}
 		<-time.After(lastLook)
 	}

@@ -14,6 +14,7 @@ func init() {
 	switch os.Getenv(hangVar) {
 	case "hang":
 		Hang()
+		os.Exit(1)
 	case "leave":
 		c := exec.Command(os.Args[0])
 		c.Env = append(os.Environ(), hangVar+"=hang", ForHang())
