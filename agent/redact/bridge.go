@@ -9,12 +9,13 @@ import (
 )
 
 // A secret may go on behind something that is no part of it and that only a wider look tells from its end: a line's end, where a terminal or
-// a line editor wraps, or a move forward over characters that stand there already. Both are bridges. The automaton follows a few of them, and
-// looks for nothing else then; findBridged says whether a secret goes across, and what is behind the first bridge is looked at anew.
+// a line editor wraps, a move forward over characters that stand there already, or a move back (a backspace, too) to correct some. All are
+// bridges. The automaton follows a few of them, and looks for nothing else then; findBridged says whether a secret goes across, and what is
+// behind the first bridge is looked at anew.
 
 const (
-	maxWraps    = 3 // line ends that one secret may have
-	maxForwards = 4 // moves forward
+	maxWraps = 3 // line ends that one secret may have
+	maxMoves = 4 // runs of moves in the line
 
 	wideLine = 60 // bytes of a line that are enough for it to be full: then what is complete may go on, too
 	minCross = 12 // bytes of a word that goes across
@@ -24,7 +25,7 @@ const (
 func (a *nfa) bridges() {
 	to := len(a.nodes)
 	early := a.within(openValue)
-	wrap, forward := a.wraps(), a.forwards()
+	wrap, moves := a.wraps(), a.moves()
 	for i := range to {
 		at := &a.nodes[i]
 		if at.next >= 0 || !at.hold || at.alone || early[i] {
@@ -33,7 +34,7 @@ func (a *nfa) bridges() {
 		if at.tail || at.masked || at.value {
 			a.link(int32(i), wrap)
 		}
-		a.link(int32(i), forward)
+		a.link(int32(i), moves)
 	}
 }
 
@@ -79,7 +80,7 @@ func (a *nfa) entry(first, round int) {
 func (a *nfa) wraps() (from int32) {
 	var shown byteSet
 	shown.addRange('!', '~')
-	shown.addRange(utf8.RuneSelf, forward-1)
+	shown.addRange(utf8.RuneSelf, backward-1)
 	from = a.empty()
 	for next, round := from, 0; round < maxWraps; round++ {
 		first := len(a.nodes)
@@ -102,14 +103,16 @@ func (a *nfa) wraps() (from int32) {
 	return from
 }
 
-// forwards adds the way across moves forward, up to the end of the line.
-func (a *nfa) forwards() (from int32) {
+// moves adds the way across moves in a line, up to its end.
+func (a *nfa) moves() (from int32) {
 	var move, shown byteSet
 	move.add(forward)
+	move.add(backward)
+	move.add('\b')
 	shown.addRange(' ', '~')
-	shown.addRange(utf8.RuneSelf, forward-1)
+	shown.addRange(utf8.RuneSelf, backward-1)
 	from = a.empty()
-	for next, round := from, 0; round < maxForwards; round++ {
+	for next, round := from, 0; round < maxMoves; round++ {
 		first := len(a.nodes)
 		next = a.consume(next, move)
 		a.entry(first, round)
@@ -177,6 +180,9 @@ func bridgeLen(w []byte) int {
 
 // findBridged appends to spans what is secret across a bridge; spans has what is without one.
 func (r *Rules) findBridged(spans []span, p *passage) []span {
+	if w := p.w[p.first:p.last]; bytes.IndexByte(w, '\b') >= 0 || bytes.IndexByte(w, backward) >= 0 {
+		spans = r.findRetyped(spans, p)
+	}
 	all := p.crossings()
 	if len(all) == 0 {
 		return spans
@@ -258,6 +264,66 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 				spans = append(spans, span{shown, end})
 			}
 		}
+	}
+	return spans
+}
+
+// retyped is a passage as it stands where the cursor has moved back, and characters were printed over others.
+func (p *passage) retyped() *passage {
+	type cell struct{ from, to, first int } // first is where something stood there first
+	var cells []cell
+	at, line := 0, 0 // where the cursor is, and where its line begins
+	put := func(from, to int) {
+		if at == len(cells) {
+			cells = append(cells, cell{first: from})
+		}
+		cells[at].from, cells[at].to = from, to
+		at++
+	}
+	for i := 0; i < p.last; {
+		n := 1
+		switch c := p.w[i]; {
+		case c == '\b' || c == backward:
+			at = max(at-1, line)
+		case c == forward && at < len(cells):
+			at++
+		case c < ' ':
+			at = len(cells)
+			put(i, i+1)
+			line = at
+		default:
+			for c >= utf8.RuneSelf && i+n < p.last && isContinuation(p.w[i+n]) {
+				n++
+			}
+			put(i, i+n)
+		}
+		i += n
+	}
+	q := &passage{text: p.text, base: p.base}
+	for _, c := range cells {
+		q.earliest = append(q.earliest, slices.Repeat([]int{c.first}, c.to-c.from)...)
+		if c.first < p.first {
+			q.first = len(q.w) + c.to - c.from
+		}
+		for i := c.from; i < c.to; i++ {
+			q.w, q.from = append(q.w, p.w[i]), append(q.from, i)
+		}
+	}
+	q.last = len(q.w)
+	q.w = append(q.w, p.w[p.last:]...)
+	return q
+}
+
+// findRetyped appends to spans what is secret as it stands, with all that was printed over in between. What is told by its form must be random:
+// corrected words would make anything.
+func (r *Rules) findRetyped(spans []span, p *passage) []span {
+	q := p.retyped()
+	values := r.find(nil, q, 1<<groupValues)
+	for i, s := range r.find(values, q, 1<<groupNamed|known) {
+		if i >= len(values) && !random(string(q.w[s.start:s.end])) {
+			continue
+		}
+		spans = append(spans, span{slices.Min(q.earliest[s.start:s.end]), slices.Max(q.from[s.start:s.end]) + 1})
 	}
 	return spans
 }

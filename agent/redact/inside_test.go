@@ -14,7 +14,9 @@ import (
 // An interruption is what stands inside a secret without being part of it.
 type interruption struct {
 	name, bytes string
-	over        int // columns that a move forward passes over, which are not printed
+	over        int  // columns that a move forward passes over, which are not printed
+	again       int  // characters of the secret that are printed anew behind it; -1: it takes nothing back
+	corrected   bool // other characters are printed, and taken back
 	wrap        bool
 }
 
@@ -33,29 +35,51 @@ func interruptions(t testing.TB) (all []interruption) {
 		if err != nil {
 			t.Fatalf("%q: %v", row, err)
 		}
-		at := interruption{name: fields[0], bytes: bytes, wrap: fields[1] == "wrap"}
+		at := interruption{name: fields[0], bytes: bytes, wrap: fields[1] == "wrap", again: -1}
 		if n, ok := strings.CutPrefix(fields[1], "forward "); ok {
 			at.over, _ = strconv.Atoi(n)
+		}
+		if n, ok := strings.CutPrefix(fields[1], "retyped "); ok {
+			at.again, _ = strconv.Atoi(n)
+		}
+		if at.corrected = fields[1] == "corrected"; at.corrected {
+			at.again = 0
 		}
 		all = append(all, at)
 	}
 	return all
 }
 
-// put interrupts a text at a place; secret says which bytes of the result are among text[from:to].
-func (i interruption) put(text string, at, from, to int) (out string, secret []bool) {
-	for k := 0; k <= len(text); k++ {
-		if k == at {
-			out += i.bytes
-			secret = append(secret, make([]bool, len(i.bytes))...)
-			k += i.over
-		}
-		if k < len(text) {
+// What becomes of a byte of an interrupted text.
+const (
+	stays = iota
+	masked
+	either // a character that is taken back
+)
+
+// put interrupts a text at a place; of each byte of the result it says what becomes of it, if text[from:to] is secret.
+func (i interruption) put(text string, at, from, to int) (out string, becomes []int) {
+	add := func(begin, end int) {
+		for k := begin; k < end; k++ {
 			out += text[k : k+1]
-			secret = append(secret, k >= from && k < to)
+			if k >= from && k < to {
+				becomes = append(becomes, masked)
+			} else {
+				becomes = append(becomes, stays)
+			}
 		}
 	}
-	return out, secret
+	add(0, at)
+	out += i.bytes
+	of := stays
+	if i.again >= 0 {
+		of = either
+	}
+	for range len(i.bytes) {
+		becomes = append(becomes, of)
+	}
+	add(at+i.over-max(i.again, 0), len(text))
+	return out, becomes
 }
 
 // A secret is found although something stands inside it, at any place behind its first bytes and in any division, and what stands there stays.
@@ -78,10 +102,10 @@ func TestSecretsThroughSequences(t *testing.T) {
 		for _, in := range interruptions(t) {
 			first := len(c.before)
 			switch {
-			case in.wrap && !c.wraps:
+			case in.wrap && !c.wraps, in.corrected && c.name == "value": // a value is looked for as it is
 				continue
-			case in.wrap, in.over > 0, strings.HasPrefix(in.name, "forward"):
-				first += max(len(c.prefix), 3)
+			case in.wrap, in.over > 0, in.again >= 0, strings.HasPrefix(in.name, "forward"):
+				first += max(len(c.prefix), 3) + max(in.again, 0)
 			}
 			if in.wrap {
 				c.before, first = strings.Repeat("the line is full ", 4)+c.before, first+4*17
@@ -94,10 +118,10 @@ func TestSecretsThroughSequences(t *testing.T) {
 				if in.over > 0 && at+in.over > to {
 					break
 				}
-				whole, secret := in.put(text, at, len(c.before+c.prefix), to)
+				whole, becomes := in.put(text, at, len(c.before+c.prefix), to)
 				got := shown(r, whole)
 				for i := range whole {
-					if want := whole[i]; secret[i] && got[i] != '*' || !secret[i] && got[i] != want && want != ' ' {
+					if want := whole[i]; becomes[i] == masked && got[i] != '*' || becomes[i] == stays && got[i] != want && want != ' ' || want < ' ' && got[i] != want {
 						t.Errorf("%s, %s at %d: %q is shown as %q", c.name, in.name, at-len(c.before), whole, got)
 						break
 					}

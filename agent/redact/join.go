@@ -8,10 +8,13 @@ import (
 	"sort"
 )
 
-// forward is the symbol of joined text that stands for a move forward by one column. No character in UTF-8 has this byte.
-const forward = 0xff
+// Symbols of joined text: moves by one column. No character in UTF-8 has these bytes.
+const (
+	forward  = 0xff
+	backward = 0xfe
+)
 
-const maxForward = 16 // columns; a wider gap is the layout of a table, and ends a secret
+const maxMove = 16 // columns; a wider gap is the layout of a table, and ends a secret
 
 const (
 	joinedPiece = 4 << 10  // bytes of joined text that are made at once
@@ -20,7 +23,7 @@ const (
 )
 
 // joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. What neither prints
-// nor moves the cursor (colours, erasing, modes) leaves nothing, a move forward leaves symbols, and any other sequence its ESC, which is
+// nor moves the cursor (colours, erasing, modes) leaves nothing, a move in the line leaves symbols, and any other sequence its ESC, which is
 // part of no secret. What control strings say stays: a title may have a secret.
 //
 // It is a pure state machine. Offsets of joined text begin as those of the stream, and fall behind with each sequence.
@@ -76,7 +79,7 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 		}
 	}
 	if j.buf == nil {
-		j.buf = make([]byte, joinedPiece+word+maxForward+1)
+		j.buf = make([]byte, joinedPiece+word+maxMove+1)
 	}
 	out, base, until := j.buf, j.raw, j.dropped/maxDropped
 	k, n := 0, 0
@@ -136,7 +139,7 @@ func (j *joiner) leave(symbol byte, k int, end int64) int {
 	if symbol != 0 {
 		j.seam(j.off+int64(k), j.begun)
 		columns := 1
-		if symbol == forward {
+		if symbol == forward || symbol == backward {
 			columns = max(j.param, 1)
 		}
 		for range columns {
@@ -198,9 +201,9 @@ func plainEnd(p []byte) int {
 }
 
 // quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
-// what keeps the cursor's place. bare has those that are usual without a parameter, and moves forward; quietPrivate those with a prefix:
+// what keeps the cursor's place. bare has those that are usual without a parameter, and moves; quietPrivate those with a prefix:
 // modes, erasing, keyboards.
-var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXC"), finals("hlmuJK")
+var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
 // step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0 for
 // none; again means that it had ended before this byte.
@@ -240,8 +243,10 @@ func (j *joiner) control(c byte, first bool) (symbol byte, ended, again bool) {
 		return esc, true, false
 	case j.inter == 0 && (j.prefix == 0 && quiet[c] || j.prefix != 0 && quietPrivate[c]), j.inter == ' ' && c == 'q':
 		return 0, true, false
-	case j.inter == 0 && j.prefix == 0 && (c == 'C' || c == 'a') && j.param <= maxForward:
+	case j.inter == 0 && j.prefix == 0 && (c == 'C' || c == 'a') && j.param <= maxMove:
 		return forward, true, false
+	case j.inter == 0 && j.prefix == 0 && c == 'D' && j.param <= maxMove:
+		return backward, true, false
 	default:
 		return esc, true, false
 	}

@@ -39,7 +39,7 @@ type node struct {
 	tail   bool  // no token begins while this is under way
 	value  bool  // nothing but what stays is looked for while this is under way
 	stays  bool
-	bridge bool // behind a line's end or a move forward inside of what was under way
+	bridge bool // behind a line's end or a move in the line, inside of what was under way
 }
 
 // nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only up to quad,

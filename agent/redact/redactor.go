@@ -421,7 +421,7 @@ func controlLen(text []byte) int {
 	switch {
 	case text[0] == 0xc2 && len(text) > 1 && text[1] < 0xa0:
 		return 2
-	case !visible(text[0]), text[0] == forward:
+	case !visible(text[0]), text[0] >= backward:
 		return 1
 	}
 	return 0

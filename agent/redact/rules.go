@@ -65,7 +65,7 @@ const (
 	groupKeys
 	groupURLs
 	groupEncoded
-	groupBridged                       // any of these, across a line's end or a move forward
+	groupBridged                       // any of these, across a line's end or a move in the line
 	groupLabelled                      // and as many as there are of labelled
 	groupRest     = groupLabelled + 25 // and up to 63: patterns of the person's
 )
@@ -367,6 +367,7 @@ type passage struct {
 	base        int64
 	from        []int  // by index in w, if bridges were left out: that in the passage that had them
 	left        []int  // indexes in w where that was
+	earliest    []int  // by index in w, if it was retyped: where something stood there first
 	small       []byte // scratch
 }
 
