@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -89,65 +90,48 @@ func (d *door) ask(raw string) (*http.Response, string) {
 
 const upgradeHeaders = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
 
+// A doorCase is a request and the status of its answer: a row of testdata/door.txt.
+type doorCase struct {
+	name, line, headers string
+	status              int
+}
+
+func doorCases(t *testing.T) (all []doorCase) {
+	t.Helper()
+	table, err := os.ReadFile("testdata/door.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range strings.Lines(string(table)) {
+		fields := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
+		if row[0] == '#' {
+			continue
+		}
+		if len(fields) != 4 {
+			t.Fatalf("%q has %d fields", row, len(fields))
+		}
+		status, err := strconv.Atoi(fields[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		headers := ""
+		for _, h := range strings.Split(fields[3], " | ") {
+			if headers += h + "\r\n"; h == "UPGRADE" {
+				headers = strings.TrimSuffix(headers, h+"\r\n") + upgradeHeaders
+			}
+		}
+		all = append(all, doorCase{fields[1], fields[2], strings.ReplaceAll(headers, "LISTED", listed), status})
+	}
+	if len(all) < 95 {
+		t.Errorf("%d rows", len(all))
+	}
+	return all
+}
+
 func TestWhoIsLetInThroughTCP(t *testing.T) {
 	d := serveTCP(t)
 	d.spawn("one")
-	const bearer = "Authorization: Bearer TOKEN\r\n"
-	const asProtocol = "Sec-WebSocket-Protocol: tether.pty.v1, tether.token.TOKEN\r\n"
-	for _, c := range []struct {
-		name, line, headers string
-		status              int
-	}{
-		{"a program", "GET /v1/terminals", "Host: 127.0.0.1:PORT\r\n" + bearer, 200},
-		{"by name", "GET /v1/terminals", "Host: localhost:PORT\r\n" + bearer, 200},
-		{"over version 6", "GET /v1/terminals", "Host: [::1]:PORT\r\n" + bearer, 200},
-		{"bearer in lower case", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: bearer TOKEN\r\n", 200},
-		{"a program's WebSocket", "GET /pty", "Host: localhost:PORT\r\n" + bearer + upgradeHeaders, 101},
-		{"a browser's WebSocket", "GET /pty", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\n" + asProtocol + upgradeHeaders, 101},
-		{"a listed page", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nSec-Fetch-Site: cross-site\r\n" + bearer, 200},
-		{"attaching a screen", "GET /v1/terminals/one/attach", "Host: localhost:PORT\r\n" + bearer + upgradeHeaders, 101},
-
-		{"no token", "GET /v1/terminals", "Host: localhost:PORT\r\n", 401},
-		{"no token on a path that is not there", "GET /nothing", "Host: localhost:PORT\r\n", 401},
-		{"no token, another method", "OPTIONS /v1/terminals", "Host: localhost:PORT\r\n", 401},
-		{"wrong token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer TOKEN-\r\n", 401},
-		{"beginning of the token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer tether_\r\n", 401},
-		{"empty token", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer \r\n", 401},
-		{"another scheme", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Basic TOKEN\r\n", 401},
-		{"two tokens", "GET /v1/terminals", "Host: localhost:PORT\r\nAuthorization: Bearer x\r\n" + bearer, 401},
-		{"wrong header, right protocol", "GET /pty", "Host: localhost:PORT\r\nAuthorization: Bearer x\r\n" + asProtocol + upgradeHeaders, 401},
-		{"in the address", "GET /v1/terminals?token=TOKEN", "Host: localhost:PORT\r\n", 401},
-		{"in a cookie", "GET /v1/terminals", "Host: localhost:PORT\r\nCookie: token=TOKEN\r\n", 401},
-		{"a WebSocket without token", "GET /pty", "Host: localhost:PORT\r\n" + upgradeHeaders, 401},
-
-		{"a rebound name", "GET /v1/terminals", "Host: attacker.example\r\n" + bearer, 403},
-		{"a rebound name with our port", "GET /v1/terminals", "Host: attacker.example:PORT\r\n" + bearer, 403},
-		{"a rebound page", "GET /pty", "Host: attacker.example:PORT\r\nOrigin: http://attacker.example:PORT\r\n" + asProtocol + upgradeHeaders, 403},
-		{"another port", "GET /v1/terminals", "Host: localhost:1\r\n" + bearer, 403},
-		{"no port", "GET /v1/terminals", "Host: localhost\r\n" + bearer, 403},
-		{"a name below", "GET /v1/terminals", "Host: x.localhost:PORT\r\n" + bearer, 403},
-		{"a dot", "GET /v1/terminals", "Host: localhost.:PORT\r\n" + bearer, 403},
-		{"another loopback address", "GET /v1/terminals", "Host: 127.0.0.2:PORT\r\n" + bearer, 403},
-		{"the socket's name", "GET /v1/terminals", "Host: tether\r\n" + bearer, 403},
-		{"no host", "GET /v1/terminals", "Host:\r\n" + bearer, 403},
-		{"two hosts", "GET /v1/terminals", "Host: localhost:PORT\r\nHost: attacker.example\r\n" + bearer, 400},
-		{"absolute form", "GET http://attacker.example/v1/terminals", "Host: localhost:PORT\r\n" + bearer, 403},
-
-		{"a page with the token", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\n" + bearer, 403},
-		{"a page's WebSocket with the token", "GET /pty", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\n" + asProtocol + upgradeHeaders, 403},
-		{"our own origin", "GET /pty", "Host: localhost:PORT\r\nOrigin: http://localhost:PORT\r\n" + asProtocol + upgradeHeaders, 403},
-		{"listed, but http", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: http://ui.example\r\n" + bearer, 403},
-		{"listed with a port", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + ":8443\r\n" + bearer, 403},
-		{"listed as the beginning", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + ".attacker.example\r\n" + bearer, 403},
-		{"null", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: null\r\n" + bearer, 403},
-		{"empty", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin:\r\n" + bearer, 403},
-		{"two origins", "GET /v1/terminals", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nOrigin: " + listed + "\r\n" + bearer, 403},
-		{"an address typed into a browser", "GET /v1/terminals", "Host: localhost:PORT\r\nSec-Fetch-Site: none\r\n" + bearer, 403},
-		{"an image of a page", "GET /v1/terminals", "Host: localhost:PORT\r\nSec-Fetch-Site: cross-site\r\n" + bearer, 403},
-		{"a page asks whether it may", "OPTIONS /pty/spawn", "Host: localhost:PORT\r\nOrigin: https://attacker.example\r\nAccess-Control-Request-Method: POST\r\n", 403},
-		{"a listed page asks whether it may", "OPTIONS /pty/spawn", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nAccess-Control-Request-Method: POST\r\n", 204},
-		{"a listed page without token", "POST /pty/spawn", "Host: localhost:PORT\r\nOrigin: " + listed + "\r\nContent-Length: 0\r\n", 401},
-	} {
+	for _, c := range doorCases(t) {
 		resp, body := d.ask(c.line + " HTTP/1.1\r\n" + c.headers + "\r\n")
 		if resp.StatusCode != c.status {
 			t.Errorf("%s: %s %q, want %d", c.name, resp.Status, body, c.status)
