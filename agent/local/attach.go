@@ -34,9 +34,10 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	var first []byte
-	if r.URL.Query().Get("screen") == "1" && start.Tail > 0 {
+	drawn := r.URL.Query().Get("screen") == "1" && start.Tail > 0
+	if drawn {
 		var at int64
-		if first, at, err = redraw(h, start.Tail); err != nil {
+		if first, at, err = redraw(h, start.Tail, false); err != nil {
 			return err
 		}
 		if first != nil {
@@ -47,7 +48,8 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer rd.Close()
+	a := &attachment{terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, first: first, drawn: drawn}
+	defer func() { a.reader.Close() }()
 	leave, err := h.Attach()
 	if err != nil {
 		return err
@@ -57,19 +59,16 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer s.attached.Done()
-	offsets := r.URL.Query().Get("offsets") == "1"
-	if offsets {
+	if a.offsets = r.URL.Query().Get("offsets") == "1"; a.offsets {
 		w.Header().Set(offsetsHeader, "1")
 	}
-	lent := h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
-	conn, err := upgrade(w, r)
-	if err != nil {
+	a.lent = h.Info().LentTo // before the client knows that it is attached: it is told of all that comes after
+	if a.conn, err = upgrade(w, r); err != nil {
 		return nil // upgrade has answered
 	}
 	s.stirred()
 	defer s.stirred()
-	conn.SetReadLimit(maxFrame)
-	a := &attachment{conn: conn, terminal: h, access: s.access(r), reader: rd, server: s, hands: hands{server: s, request: r}, offsets: offsets, lent: lent, first: first}
+	a.conn.SetReadLimit(maxFrame)
 	defer s.sizes.leave(h, a)
 	a.run(r.Context())
 	return nil
@@ -105,12 +104,13 @@ type attachment struct {
 	conn     *websocket.Conn
 	terminal term.Handle
 	access   term.Access
-	reader   *term.Reader
+	reader   *term.Reader // output's
 	server   *Server
 	hands    hands    // input's
 	offsets  bool     // messages begin with them
 	lent     []string // to these hosts, as the client knows; of lendings
-	first    []byte   // sent before all output; output's
+	first    []byte   // sent before what the reader returns next; output's
+	drawn    bool     // the client wants the screen drawn where it has missed output
 }
 
 // run returns when the terminal has exited, the client has gone, the server
@@ -177,7 +177,7 @@ func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Co
 		var lagged *term.LaggedError
 		switch {
 		case errors.As(err, &lagged):
-			err = a.send(websocket.MessageText, Control{Type: ControlLagged, Lost: lagged.Lost}.encode())
+			err = a.lagged(lagged.Lost, buf)
 		case err != nil:
 		case len(ev.Data) > 0:
 			data := ev.Data
@@ -199,6 +199,33 @@ func (a *attachment) output(ctx context.Context, beside <-chan Control) (last Co
 			return a.dropped()
 		}
 	}
+}
+
+// lagged tells the client how much it has missed, and has it draw the screen anew.
+func (a *attachment) lagged(lost int64, buf []byte) error {
+	var at int64
+	var rd *term.Reader
+	if a.drawn {
+		var err error
+		if a.first, at, err = redraw(a.terminal, -1, true); err != nil {
+			return err
+		}
+	}
+	if a.first != nil {
+		var err error
+		if rd, err = a.terminal.Reader(term.ReaderOptions{View: term.ViewScreen, Hold: true, From: at}); err != nil {
+			return err
+		}
+		a.reader.Close()
+		a.reader = rd
+	}
+	if err := a.send(websocket.MessageText, Control{Type: ControlLagged, Lost: lost}.encode()); err != nil {
+		return err
+	}
+	if !a.sendFirst(buf) {
+		return errGone
+	}
+	return nil
 }
 
 // sendFirst sends the screen as it is, which counts in no offset.

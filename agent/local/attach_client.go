@@ -20,7 +20,7 @@ var ErrDropped = errors.New("the daemon closed the connection")
 type AttachOptions struct {
 	FromStart bool  // with all that is kept
 	Tail      int64 // with at most this many bytes before now, from the start of a line
-	Screen    bool  // with Tail: where those bytes alone would not show it, the screen as it is instead of them, after a clear
+	Screen    bool  // with Tail: where those bytes alone would not show it, the screen as it is instead of them, after a clear; and again after each ControlLagged
 	From      int64 // if not 0: from this raw offset on, such as Message.Raw
 }
 
