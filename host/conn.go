@@ -58,16 +58,20 @@ type conn struct {
 	dispatched ahp.Dispatch // owned by the read goroutine
 
 	// Guarded by the host's mutex. Only the read goroutine writes client, so it may read client without the mutex.
-	client   *client // nil before the handshake
-	closing  bool
-	subs     map[string]*subscription // by URI
-	ready    []*subscription          // subscriptions with entries to deliver
-	later    []func()                 // replies with snapshots, which are built when they can be sent
-	acks     []*terminal              // terminals whose owner is to get an acknowledgement
-	counts   []*terminal              // terminals whose owner is to get the number of observers
-	direct   []entry                  // envelopes for this connection alone
-	catching *subscription            // the last one that was resynchronised
-	echoes   *rate.Limiter            // limits refusals and other echoes without effect
+	client  *client // nil before the handshake
+	closing bool
+	subs    map[string]*subscription // by URI
+	ready   []*subscription          // subscriptions with entries to deliver
+	later   []later                  // replies with snapshots
+
+	answer, resync         int  // what it has of messageMemory.sending for the last reply and the last resynchronisation, in bytes
+	waiting, granted, gone bool // somebody waits for room for the next reply; there is room; the connection has ended
+
+	acks     []*terminal   // terminals whose owner is to get an acknowledgement
+	counts   []*terminal   // terminals whose owner is to get the number of observers
+	direct   []entry       // envelopes for this connection alone
+	catching *subscription // the last one that was resynchronised
+	echoes   *rate.Limiter // limits refusals and other echoes without effect
 
 	told        map[*Session]bool     // sessions that its client has been told of
 	dueSessions map[*Session]struct{} // sessions with news for its client
@@ -148,6 +152,7 @@ func (h *Host) open(c *conn) error {
 func (h *Host) leave(c *conn, cause error) {
 	h.mu.Lock()
 	c.closing = true
+	c.doneLocked()
 	delete(h.conns, c)
 	h.countLocked(c.remote.principal, -1, 0)
 	for _, s := range c.subs {
@@ -225,8 +230,13 @@ func (c *conn) wake() { c.peer.Wake() }
 // one by one and not in batches of 64 KiB.
 func (c *conn) pull() (msg []byte, more bool) {
 	c.h.mu.Lock()
+	c.sentLocked()
+	if len(c.later) > 0 && !c.roomLocked() {
+		c.h.mu.Unlock()
+		return nil, false
+	}
 	if len(c.later) > 0 {
-		reply := c.later[0]
+		reply := c.later[0].reply
 		c.later = c.later[1:]
 		c.h.mu.Unlock()
 		reply()
@@ -252,9 +262,9 @@ func (c *conn) pull() (msg []byte, more bool) {
 	return msg, more
 }
 
-// laterLocked queues a reply that is built when it can be sent.
-func (c *conn) laterLocked(reply func()) {
-	c.later = append(c.later, reply)
+// laterLocked queues a reply with the state of channels, which is built when it can be sent.
+func (c *conn) laterLocked(subs []*subscription, reply func()) {
+	c.later = append(c.later, later{subs, reply})
 	c.wake()
 }
 

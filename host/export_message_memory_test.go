@@ -33,6 +33,19 @@ func (h *Host) Receiving() (bytes, waiting int) {
 	return medium + long, m + l
 }
 
+// Sending is how many bytes wait for those that are to read them, and how many connections wait for room.
+func (h *Host) Sending() (bytes, waiting int) { return share(&h.messages.sending) }
+
+// Asked is the same of the requests of agents over HTTP.
+func (h *Host) Asked() (bytes, waiting int) { return share(&h.messages.asked) }
+
+// TextPath is where a terminal can be had as text.
+func (h *Host) TextPath(uri string) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return contentPath + h.terminals[uri].id + ".txt"
+}
+
 // Arrival receives a longer message that arrives after the given time, in pieces if it is very long, and reports whether that was too
 // late. It runs in a bubble.
 func (h *Host) Arrival(after time.Duration, veryLong bool) (late bool) {

@@ -66,7 +66,7 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	h.absentLocked(cl)
-	c.laterLocked(func() { c.welcome(r, subs) })
+	c.laterLocked(subs, func() { c.welcome(r, subs) })
 	if h.opts.Audit != nil {
 		h.work.Go(func() { h.audit(AuditClient, c.remote, AuditEvent{Client: p.ClientID}) })
 	}
@@ -207,7 +207,7 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	}
 	subs := c.subscribeAllLocked(p.Subscriptions)
 	h.absentLocked(cl)
-	c.laterLocked(func() { c.resume(r, &p, subs) })
+	c.laterLocked(subs, func() { c.resume(r, &p, subs) })
 	return nil
 }
 

@@ -70,6 +70,12 @@ func (h *Host) mcpHTTP(w http.ResponseWriter, r *http.Request, p Principal) {
 	defer cancel()
 	defer context.AfterFunc(p.live(), cancel)()
 	r = r.WithContext(ctx)
+	done, why := h.messages.whole(w, r, p.Name)
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	defer done()
 	if _, ok := requestToken(r); ok {
 		// The SDK refuses other names than localhost at a loopback address, against rebinding. No page has the token, and a proxy
 		// passes on the name that it was asked for.
@@ -87,11 +93,13 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 		h.refuse(w, r, why)
 		return
 	}
-	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, WriteTimeout: h.opts.StallTime})
+	in := h.newRecvMemory(p)
+	ch, err := wsconn.Accept(w, r, wsconn.Options{ReadLimit: h.opts.MaxFrame, OriginChecked: true, Memory: in, WriteTimeout: h.opts.StallTime})
 	if err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("upgrade failed")
 		return
 	}
+	in.late = func() { _ = ch.CloseReason(closePolicy, "a message took too long to arrive") }
 	from := remote{name: r.RemoteAddr, principal: p}
 	h.audit(AuditConnected, from, AuditEvent{Detail: "MCP over WebSocket"})
 	ctx, cancel := context.WithCancel(h.ctx)
@@ -142,6 +150,7 @@ func (l *Lines) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		l.rest = append(bytes.ReplaceAll(frame, []byte("\n"), []byte(" ")), '\n')
+		l.conn.Free()
 	}
 	n := copy(p, l.rest)
 	l.rest = l.rest[n:]

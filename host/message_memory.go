@@ -3,31 +3,46 @@ package host
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
 )
 
 // What messages of clients take of the host's memory before they have an effect is bounded over all connections: by receive buffers, and by
-// what is decoded. Together, these are less than 256 MiB with 4,096 connections, of which each has a first buffer of 16 KiB.
+// what is decoded, and by what agents' requests over HTTP hold until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first buffer of 16 KiB.
 const (
-	receiveBytes = 64 << 20 // bytes: half for buffers of up to 128 KiB, half for longer ones
-	decodedBytes = 64 << 20 // bytes that decoded messages are thought to take
-	mostDecoded  = 32 << 20 // bytes that one is thought to take at most; the tests measure 20 MiB with maxValues
-	freeDecoded  = 8 << 10  // bytes up to which a decoded message is not counted: those of 4,096 connections take 32 MiB
-	perValue     = 640      // bytes that a decoded value is thought to take; a tool takes 600
-	perText      = 4        // bytes for each byte of a message: it is copied, quoted and unquoted
+	receiveBytes = 64 << 20  // bytes: half for buffers of up to 128 KiB, half for longer ones
+	decodedBytes = 64 << 20  // bytes that decoded messages are thought to take
+	askedBytes   = 16 << 20  // bytes that requests of agents over HTTP are thought to take, until they are answered
+	longestAsked = 512 << 10 // bytes of one
+	mostDecoded  = 32 << 20  // bytes that one is thought to take at most; the tests measure 20 MiB with maxValues
+	freeDecoded  = 4 << 10   // bytes up to which a decoded message is not counted: those of 4,096 connections take 16 MiB
+	perValue     = 640       // bytes that a decoded value is thought to take; a tool takes 600
+	perText      = 4         // bytes for each byte of a message: it is copied, quoted and unquoted
+)
+
+// What is prepared for one connection alone, and waits until it has been read, is bounded over all connections, too: answers with snapshots, text
+// that pages show, and what brings a subscriber back that fell behind.
+const (
+	sendingBytes = 32 << 20 // bytes
+	freeSending  = 4 << 10  // bytes that are not counted: what a snapshot has beside recorded text
 )
 
 // messageMemory holds these bounds.
 type messageMemory struct {
 	arrival               time.Duration // see Options.ArrivalTime; set once
 	medium, long, decoded budget
+	asked                 budget
+	sending               budget // by the names that read
 }
 
 func newMessageMemory(arrival time.Duration) *messageMemory {
 	const buffers = receiveBytes / 2
-	return &messageMemory{arrival: arrival, medium: newBudget(buffers, buffers/4), long: newBudget(buffers, buffers/4), decoded: newBudget(decodedBytes, mostDecoded)}
+	return &messageMemory{arrival: arrival, medium: newBudget(buffers, buffers/4), long: newBudget(buffers, buffers/4), decoded: newBudget(decodedBytes, mostDecoded),
+		asked: newBudget(askedBytes, askedBytes/4), sending: newBudget(sendingBytes, sendingBytes/4)}
 }
 
 // A budget is a number of bytes that connections share. Each name has a part of it at most, so that one name, with however many connections,
@@ -80,6 +95,17 @@ func (b *budget) take(ctx context.Context, name string, n int) error {
 	}
 	b.serveLocked()
 	return context.Cause(ctx)
+}
+
+// try is take, but returns false where that would wait.
+func (b *budget) try(name string, n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ok := len(b.waiting) == 0 && b.fitsLocked(name, n)
+	if ok {
+		b.takeLocked(name, n)
+	}
+	return ok
 }
 
 // give gives n bytes back.
@@ -191,4 +217,161 @@ func (c *conn) decoding(ctx context.Context, params []byte) (done func(), err er
 func decodedSize(params []byte) int {
 	values := 1 + bytes.Count(params, []byte{','}) + bytes.Count(params, []byte{'['}) + bytes.Count(params, []byte{'{'})
 	return min(perValue*min(values, maxValues)+perText*len(params), mostDecoded)
+}
+
+// A later is a reply with the state of channels. It is built when it can be sent.
+type later struct {
+	subs  []*subscription
+	reply func()
+}
+
+// roomLocked reports whether there is room for the next reply. If there is none, nothing is sent until a goroutine has waited for it: for those of
+// the same name that do not read, which are closed after Options.StallTime.
+func (c *conn) roomLocked() bool {
+	switch {
+	case c.granted:
+		c.granted = false
+		return true
+	case c.waiting:
+		return false
+	}
+	n, most := 0, maxSnapshots
+	if c.client.resume {
+		most = maxLender
+	}
+	for _, s := range c.later[0].subs {
+		n += c.h.shownLocked(s.ch)
+	}
+	all, name := &c.h.messages.sending, c.remote.principal.Name
+	switch n = min(n, most, all.part); {
+	case n <= freeSending:
+		return true
+	case all.try(name, n):
+		c.answer = n
+		return true
+	}
+	c.waiting = true
+	c.h.work.Go(func() { c.awaitRoom(name, n) })
+	return false
+}
+
+// awaitRoom waits for n bytes, or for the end of the connection.
+func (c *conn) awaitRoom(name string, n int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		defer cancel()
+		select {
+		case <-c.peer.Done():
+		case <-ctx.Done():
+		}
+	}()
+	err := c.h.messages.sending.take(ctx, name, n)
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	c.waiting = false
+	switch {
+	case err != nil:
+	case c.gone:
+		c.h.messages.sending.give(name, n)
+	default:
+		c.answer, c.granted = n, true
+		c.wake()
+	}
+}
+
+// shownLocked is about how much an answer with the channel's state takes, in bytes.
+func (h *Host) shownLocked(ch *channel) int {
+	switch {
+	case ch.term != nil:
+		return ch.term.content.held()
+	case ch.session != nil:
+		return maxSnapshots
+	}
+	return perListed * len(h.order)
+}
+
+// perListed is about how much a list of terminals takes for each, in bytes.
+const perListed = 512
+
+// resyncingLocked is how much text, in bytes, may be prepared for a subscriber that fell behind: little where others of the name have what
+// there is for it.
+func (c *conn) resyncingLocked() int {
+	n := c.h.opts.LogBytes / 4
+	c.caughtUpLocked()
+	if n <= freeSending || !c.h.messages.sending.try(c.remote.principal.Name, n) {
+		return min(n, freeSending)
+	}
+	c.resync = n
+	return n
+}
+
+// sentLocked gives back what the last reply took: everything before has left.
+func (c *conn) sentLocked() {
+	if c.answer > 0 && !c.granted {
+		c.h.messages.sending.give(c.remote.principal.Name, c.answer)
+		c.answer = 0
+	}
+	if !c.catching.catchesUp() {
+		c.caughtUpLocked()
+	}
+}
+
+// caughtUpLocked gives back what the last resynchronisation took.
+func (c *conn) caughtUpLocked() {
+	if c.resync > 0 {
+		c.h.messages.sending.give(c.remote.principal.Name, c.resync)
+		c.resync = 0
+	}
+}
+
+// doneLocked gives everything back at the end of the connection.
+func (c *conn) doneLocked() {
+	c.gone, c.granted = true, false
+	c.sentLocked()
+	c.caughtUpLocked()
+}
+
+var (
+	errLongRequest = &refusal{status: http.StatusRequestEntityTooLarge, text: "the request is too long, or has too many JSON values, for this host"}
+	errHalfRequest = &refusal{status: http.StatusBadRequest, text: "the request has not arrived whole", quiet: true}
+	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many long requests of agents are being answered; try again later", quiet: true}
+)
+
+// whole reads the request of an agent over HTTP as soon as there is room for it, and decodes nothing. It waits for as long as a message may
+// arrive. done is called when the request has been answered.
+func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name string) (done func(), why *refusal) {
+	n := r.ContentLength
+	switch {
+	case n >= 0 && n <= freeDecoded:
+		return func() {}, nil // the server reads no more of it
+	case n > longestAsked:
+		return nil, errLongRequest
+	case n < 0:
+		n = longestAsked
+	}
+	has := perText * int(n)
+	ctx, cancel := context.WithTimeout(r.Context(), m.arrival)
+	defer cancel()
+	if m.asked.take(ctx, name, has) != nil {
+		return nil, errManyLong
+	}
+	done = func() { m.asked.give(name, has) }
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, n))
+	size := decodedSize(body)
+	_, tooLong := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case err != nil && !tooLong:
+		why = errHalfRequest
+	case tooLong || size > m.asked.part:
+		why = errLongRequest
+	case size > has && !m.asked.try(name, size-has):
+		why = errManyLong
+	default:
+		has = max(has, size)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		return done, nil
+	}
+	done()
+	return nil, why
 }

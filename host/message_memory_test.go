@@ -5,7 +5,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -225,8 +228,13 @@ func inUse() uint64 {
 // rawSocket is the socket below a connection to the host.
 func rawSocket(t *testing.T, url, token string) net.Conn {
 	t.Helper()
+	return rawSocketAt(t, url+"?tkn="+token)
+}
+
+func rawSocketAt(t *testing.T, url string) net.Conn {
+	t.Helper()
 	var socket net.Conn
-	ch, err := wsconn.Dial(t.Context(), url+"?tkn="+token, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+	ch, err := wsconn.Dial(t.Context(), url, wsconn.Options{DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := (&net.Dialer{}).DialContext(ctx, network, addr)
 		socket = c
 		return c, err
@@ -249,6 +257,218 @@ func TestLongMessagesArriveInTime(t *testing.T) {
 			if got := h.Arrival(c.after, c.veryLong); got != c.late {
 				t.Errorf("after %v, very long %v: it is too late: %v", c.after, c.veryLong, got)
 			}
+		})
+	}
+}
+
+// Connections of all kinds do together what makes the host hold the most: messages that do not end, of machines and of agents; snapshots and
+// texts that nobody reads; and requests of agents that do not end. All of it takes less than what is promised, everybody else is served
+// meanwhile, and in the end nothing is held.
+func TestAllConnectionsTogetherTakeLittleMemory(t *testing.T) {
+	const names = 3
+	many := testkit.Load(60, 25) // of each kind and name
+	tokens := []string{"machine-laptop", "machine-honest", "observer-honest", "operator-honest"}
+	for n := range names {
+		tokens = append(tokens, fmt.Sprint("machine-m", n), fmt.Sprint("observer-o", n), fmt.Sprint("operator-m", n))
+	}
+	h := steadyHost(t, host.Options{Access: newUsers(tokens...), Sessions: true, StallTime: time.Hour, ArrivalTime: time.Hour})
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		_ = c.(*net.TCPConn).SetWriteBuffer(32 << 10) // where the system would take a whole snapshot, the host waits for nobody
+		return ctx
+	}
+	server.Start()
+	t.Cleanup(server.Close)
+	url := "ws" + strings.TrimPrefix(server.URL, "http")
+	owner := as(t, url, "machine-laptop", "laptop", viewOptions{resume: true})
+	owner.create(uri)
+	text := strings.Repeat("0123456789abcde\n", 2<<10)
+	for n := range int64(33) { // more than the scrollback
+		owner.output(uri, text, n*int64(len(text)))
+	}
+	owner.await("all of it is there", func() bool { return owner.acks[uri] == 33*int64(len(text)) })
+
+	frame := binary.BigEndian.AppendUint64([]byte{0x81, 0x80 | 127}, longest) // RFC 6455, 5.2: text, masked
+	frame = append(frame, 0, 0, 0, 0)                                         // by zeros
+	frame = append(frame, strings.Repeat(" ", longest-100)...)
+	address, page := strings.TrimPrefix(url, "ws://"), h.TextPath(uri)
+	raw := func(head string) net.Conn {
+		c, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		_, _ = io.WriteString(c, head)
+		return c
+	}
+	before := inUse()
+	var all sync.WaitGroup
+	var open []net.Conn
+	for n := range names {
+		for i := range many {
+			for _, path := range []string{"?tkn=machine-m", "/mcp?tkn=operator-m"} { // messages that do not end
+				socket := rawSocketAt(t, fmt.Sprint(url, path, n))
+				open = append(open, socket)
+				all.Go(func() { _, _ = socket.Write(frame) })
+			}
+			open = append(open, // texts that are not read
+				raw(fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer observer-o%d\r\n\r\n", page, address, n)))
+			request := raw(fmt.Sprintf("POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer operator-m%d\r\nContent-Length: %d\r\n\r\n", address, n, 500<<10))
+			open = append(open, request)
+			all.Go(func() { _, _ = request.Write(frame[14 : 499<<10]) })    // requests that do not end
+			unread := rawSocketAt(t, fmt.Sprint(url, "?tkn=observer-o", n)) // snapshots that are not read
+			open = append(open, unread)
+			all.Go(func() {
+				init := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"channel":"ahp-root://","protocolVersions":["1.0.0"],"clientId":"o-%d-%d","initialSubscriptions":[%q]}}`, n, i, uri)
+				head := binary.BigEndian.AppendUint16([]byte{0x81, 0x80 | 126}, uint16(len(init)))
+				_, _ = unread.Write(append(append(head, 0, 0, 0, 0), init...))
+			})
+		}
+	}
+	t.Cleanup(all.Wait)
+	t.Cleanup(func() {
+		for _, c := range open {
+			c.Close()
+		}
+	})
+	testkit.Eventually(t, testkit.Patience, "each kind to wait for room", func() bool {
+		_, receiving := h.Receiving()
+		_, sending := h.Sending()
+		_, asking := h.Asked()
+		return receiving >= names*(2*many-10) && sending >= names*(2*many-20) && asking >= names*(many-10)
+	})
+	grown := int64(inUse()) - int64(before)
+	t.Logf("%d connections make the host hold %d MiB", len(open), grown>>20)
+	if grown > 160<<20 { // what is received, sent and asked for may take 112 MiB, and each connection some KiB
+		t.Errorf("%d connections make the host hold %d MiB", len(open), grown>>20)
+	}
+
+	other := as(t, url, "observer-honest", "other", viewOptions{})
+	if err := other.subscribe(uri); err != nil {
+		t.Errorf("an observer of another name: %v", err)
+	}
+	machine := as(t, url, "machine-honest", "machine", viewOptions{resume: true})
+	_ = machine.peer.Notify(t.Context(), "x", strings.Repeat("x", longest-100))
+	machine.ping()
+
+	for _, c := range open {
+		c.Close()
+	}
+	all.Wait()
+	testkit.Eventually(t, testkit.Patience, "nothing is held", func() bool {
+		held := 0
+		for _, share := range []func() (int, int){h.Receiving, h.Decoding, h.Sending, h.Asked} {
+			bytes, waiting := share()
+			held += bytes + waiting
+		}
+		return held == 0
+	})
+}
+
+// Requests of agents are as long as the host has room for, and are told when they are not.
+func TestLongRequestsOfAgents(t *testing.T) {
+	h, url := serve(t, host.Options{Access: newUsers("operator-a"), Sessions: true})
+	ask := func(body string) (status int, text string) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http"+strings.TrimPrefix(url, "ws")+"/mcp", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer operator-a")
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		said, err := io.ReadAll(answer.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.StatusCode, string(said)
+	}
+	call := func(argument string) string {
+		return `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1","x":` + argument + `}}}`
+	}
+	for _, c := range []struct {
+		argument string
+		status   int
+	}{
+		{`""`, http.StatusOK},
+		{`"` + strings.Repeat("x", 400<<10) + `"`, http.StatusOK},
+		{`"` + strings.Repeat("x", 600<<10) + `"`, http.StatusRequestEntityTooLarge},
+		{`[0` + strings.Repeat(",0", 100<<10) + `]`, http.StatusRequestEntityTooLarge},
+	} {
+		status, text := ask(call(c.argument))
+		if status != c.status || status != http.StatusOK && !strings.Contains(text, "too long, or has too many JSON values") {
+			t.Errorf("%.40s… of %d bytes is answered %d %.100s, want %d", c.argument, len(c.argument), status, text, c.status)
+		}
+	}
+	if held, waiting := h.Asked(); held != 0 || waiting != 0 {
+		t.Errorf("in the end %d bytes are held, and %d wait", held, waiting)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// What another machine prints reaches its observers while the largest messages of each kind come in, one after the other, and is late by no
+// more than 50 ms. A machine that tests many things may stand still for longer: so the longest delay is compared with the longest of the same run
+// while encoding/json decodes the largest message as often, which needs one processor as these messages do, but nothing of the host's.
+func TestTheLargestMessagesDelayNobody(t *testing.T) {
+	const late = 50 * time.Millisecond
+	yardstick := largest(`{"x":1`, `,"%`+strings.Repeat("x", 16)+`":{}`, `}`)
+	for name, c := range costly {
+		if c.method == ahp.MethodInitialize || c.method == ahp.MethodReconnect {
+			continue // one for each connection; TheLargestMessageCostsLittle has them
+		}
+		t.Run(name, func(t *testing.T) {
+			h := steadyHost(t, host.Options{Sessions: true})
+			owner, observer := connect(t, h, "owner", viewOptions{}), connect(t, h, "observer", viewOptions{})
+			owner.create(uri)
+			if err := observer.subscribe(uri); err != nil {
+				t.Fatal(err)
+			}
+			printed := 0
+			// delay prints small pieces while do runs and returns how long the observer waited for one at most.
+			delay := func(do func()) (most time.Duration) {
+				done := make(chan struct{})
+				go func() { defer close(done); do() }()
+				for {
+					began := time.Now()
+					owner.output(uri, "x", int64(printed))
+					printed++
+					observer.await("what is printed", func() bool { return observer.text[uri].Len() >= printed })
+					most = max(most, time.Since(began))
+					select {
+					case <-done:
+						return most
+					default:
+					}
+				}
+			}
+			hostile, params := connect(t, h, "hostile", viewOptions{}), largest(c.head, c.element, c.tail)
+			hostile.create("ahp-terminal:/1")
+			times := testkit.Load(3, 1)
+			json1, host1 := time.Hour, time.Hour
+			for range 10 { // the best of them, until one is good enough: something else may run
+				host1 = min(host1, delay(func() {
+					for range times {
+						hostile.costOf(c.method, params)
+					}
+				}))
+				if host1 <= late {
+					return
+				}
+				json1 = min(json1, delay(func() {
+					for range times {
+						var v any
+						_ = json.Unmarshal(yardstick, &v)
+					}
+				}))
+				if host1 <= json1+late {
+					return
+				}
+			}
+			t.Errorf("what is printed is late by %v, and by %v beside encoding/json", host1, json1)
 		})
 	}
 }

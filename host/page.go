@@ -236,6 +236,8 @@ func asset(w http.ResponseWriter, name string) *refusal {
 	return nil
 }
 
+var errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+
 // content serves /terminals/ID.txt: what the terminal has printed, as text.
 func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	id, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, contentPath), ".txt")
@@ -243,10 +245,16 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	if !ok || err != nil {
 		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
 	}
+	i, sending := t.Info(), &h.messages.sending
+	n := int(min(i.End-i.Start, int64(sending.part)))
+	if sending.take(r.Context(), p.Name, n) != nil {
+		return errClientGone
+	}
+	defer sending.give(p.Name, n) // when it has been read
 	select {
 	case h.renders <- struct{}{}:
 	case <-r.Context().Done():
-		return &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+		return errClientGone
 	}
 	text, err := func() (string, error) {
 		defer func() { <-h.renders }() // also where a bug of ours that the text runs into costs this answer

@@ -26,7 +26,7 @@ func (c *conn) subscribe(r *jsonrpc.Request) error {
 		return jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d subscriptions on one connection", c.h.opts.MaxSubscriptions)
 	}
 	s := c.subscribeLocked(ch)
-	c.laterLocked(func() { c.subscribed(r, s) })
+	c.laterLocked([]*subscription{s}, func() { c.subscribed(r, s) })
 	return nil
 }
 
@@ -129,7 +129,7 @@ func (r *resync) data(quoted []byte) {
 
 // text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
-	parts, from := r.t.content.view(r.h.opts.LogBytes / 4)
+	parts, from := r.t.content.view(s.conn.resyncingLocked())
 	r.act(ahp.TerminalCleared{})
 	if skipped := from - max(s.pos, r.t.content.base); skipped > 0 {
 		line := fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)

@@ -201,7 +201,7 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
 	}
-	c.drop()
+	c.Free()
 	_, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
 	if err == nil {
 		c.buf = buffers.Get().(*[]byte)
@@ -211,7 +211,7 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 			}
 			return *c.buf, nil
 		}
-		c.drop()
+		c.Free()
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -219,8 +219,10 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	return nil, c.recvError(err)
 }
 
-// drop gives the receive buffer back.
-func (c *Conn) drop() {
+// Free gives back the buffer of the message that Recv returned last, as the
+// next Recv does, for who is not to call that soon. Only the goroutine that
+// receives may call it.
+func (c *Conn) Free() {
 	if c.buf == nil {
 		return
 	}
