@@ -23,15 +23,25 @@ var (
 	testWord = regexp.MustCompile("`[^`]+`|[A-Z][A-Za-z0-9]*[a-z][A-Za-z0-9]*")
 )
 
-// promised returns the tests in the second column of the page's tables: names of tests, each behind the name of its package.
+// promised returns the tests in the last column of the tables in which that is "tests": names of tests, each behind the name of its package.
 func promised(page string) (tests []promiseTest) {
+	columns := 0 // of the table that the line is in; 0 if it names no tests
 	for line := range strings.Lines(page) {
-		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if !strings.HasPrefix(line, "|") || len(cells) != 2 || strings.HasPrefix(cells[0], "--") {
+		line = strings.TrimSpace(line)
+		cells := strings.Split(strings.Trim(line, "|"), "|")
+		last := cells[len(cells)-1]
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			columns = 0
+			continue
+		case strings.TrimSpace(last) == "tests":
+			columns = len(cells)
+			continue
+		case len(cells) != columns:
 			continue
 		}
 		dir := ""
-		for _, word := range testWord.FindAllString(aside.ReplaceAllString(cells[1], ""), -1) {
+		for _, word := range testWord.FindAllString(aside.ReplaceAllString(last, ""), -1) {
 			if name, ok := strings.CutPrefix(word, "`"); ok {
 				dir = strings.TrimSuffix(name, "`")
 				if long, ok := promiseDirs[dir]; ok {
@@ -73,8 +83,9 @@ func TestPromisesHaveTheirTests(t *testing.T) {
 }
 
 func TestPromised(t *testing.T) {
-	const page = "| promise | tests |\n|---|---|\n| Nothing `is` Lost. | `uplink` OneThing (Not This), TwoThings; `agent/holder` Three; all of them |\n\nNot | This\n"
-	want := []promiseTest{{"agent/uplink", "OneThing"}, {"agent/uplink", "TwoThings"}, {"agent/holder", "Three"}}
+	const page = "| promise | tests |\n|---|---|\n| Nothing `is` Lost. | `uplink` OneThing (Not This), TwoThings; `agent/holder` Three; all of them |\n\nNot | This\n" +
+		"| promise | level | tests |\n|---|---|---|\n| Nobody | NotThis | `term` Four |\n\n| what | where |\n|---|---|\n| a | NotThis |\n"
+	want := []promiseTest{{"agent/uplink", "OneThing"}, {"agent/uplink", "TwoThings"}, {"agent/holder", "Three"}, {"agent/term", "Four"}}
 	got := promised(page)
 	if len(got) != len(want) {
 		t.Fatalf("found %v, want %v", got, want)
