@@ -21,8 +21,9 @@ type scriptedClaude struct {
 	tool  string
 	input object
 
-	mu     sync.Mutex
-	result string // what the model was told that the tool answered
+	mu      sync.Mutex
+	offered bool   // it could call the tool
+	result  string // what the model was told that the tool answered
 }
 
 // ServeHTTP implements http.Handler.
@@ -54,6 +55,9 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+	m.mu.Lock()
+	m.offered = m.offered || offered
+	m.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
 	event := func(kind string, members object) {
 		members["type"] = kind
@@ -100,14 +104,24 @@ func TestClaudeCodeShowsAllThatIsRead(t *testing.T) {
 	if err := os.WriteFile(file, config, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", model.tool)
-	c.Dir = own
-	c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
-		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
-	var out strings.Builder
-	c.Stdout, c.Stderr = io.Writer(&out), &out
-	if err := c.Run(); err != nil {
-		t.Fatalf("%v: %s", err, out.String())
+	ask := func() (offered bool) {
+		c := exec.CommandContext(t.Context(), claude, "-p", "read it", "--mcp-config", file, "--strict-mcp-config", "--allowedTools", model.tool)
+		c.Dir = own
+		c.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + own, "ANTHROPIC_BASE_URL=" + server.URL, "ANTHROPIC_API_KEY=none",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
+		var out strings.Builder
+		c.Stdout, c.Stderr = io.Writer(&out), &out
+		if err := c.Run(); err != nil {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		model.mu.Lock()
+		defer model.mu.Unlock()
+		return model.offered
+	}
+	for try := 0; !ask(); try++ { // the program asks its model before a server of tools that starts slowly has answered
+		if try == 10 {
+			t.Fatal("Claude Code never offered the tool to its model")
+		}
 	}
 	model.mu.Lock()
 	defer model.mu.Unlock()
