@@ -53,7 +53,8 @@ func options(t testing.TB) holder.Options {
 			t.Errorf("a race in a holder: %s, %v", text, err)
 		}
 	})
-	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{"tether-test", "holder"}, Key: holder.Key()}
+	name := fmt.Sprintf("tether-test-%d", os.Getpid()) // unlike that of other packages' tests at the same time
+	return holder.Options{Dir: filepath.Join(testkit.Home(t), "h"), Path: self(t), Argv: []string{name, "holder"}, Key: holder.Key()}
 }
 
 func self(t testing.TB) string {

@@ -103,7 +103,7 @@ func processes(t *testing.T, o holder.Options) []int {
 	var found []int
 	for _, p := range list {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.Pid))
-		if strings.HasPrefix(string(line), "tether-test\x00holder\x00") && !p.Zombie {
+		if strings.HasPrefix(string(line), o.Argv[0]+"\x00holder\x00") && !p.Zombie {
 			found = append(found, p.Pid)
 		}
 	}
