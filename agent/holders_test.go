@@ -182,8 +182,15 @@ func TestStoppedHolder(t *testing.T) {
 	}
 	send("STOP")
 	second := start(t, c)
+	last := ""
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(last)
+		}
+	})
 	testkit.Eventually(t, patience, "one of two is taken up", func() bool {
 		list, err := second.client.List(t.Context())
+		last = fmt.Sprintf("%d terminals: %+v, %v; %s was stopped", len(list.Terminals), list.Terminals, err, ids[0])
 		return err == nil && len(list.Terminals) == 1 && list.Terminals[0].ID == ids[1]
 	})
 	send("CONT")
