@@ -35,9 +35,11 @@ type toolHost struct {
 	t   *testing.T
 	url string
 
-	mu    sync.Mutex
-	said  []string // messages of machines
-	wires []jsonrpc.Channel
+	mu     sync.Mutex
+	said   []string // messages of machines
+	wires  []*heard
+	spoilt map[string]func(channel string) string // by method: the "result" or "error" member that goes out instead, "" for the host's own
+	spoils map[string]int                         // answers that were replaced, by method
 }
 
 func newToolHost(t *testing.T) *toolHost {
@@ -48,10 +50,11 @@ func newToolHost(t *testing.T) *toolHost {
 		if err != nil {
 			return // who has asked is gone
 		}
+		c := &heard{Channel: ch, h: h, asked: map[string]asked{}, gone: make(chan struct{})}
 		h.mu.Lock()
-		h.wires = append(h.wires, ch)
+		h.wires = append(h.wires, c)
 		h.mu.Unlock()
-		_ = h.ServeChannel(r.Context(), &heard{ch, h}) // ends with the connection
+		_ = h.ServeChannel(r.Context(), c) // ends with the connection
 	}))
 	t.Cleanup(h.Close)
 	return h
@@ -60,15 +63,63 @@ func newToolHost(t *testing.T) *toolHost {
 // heard is a machine's channel.
 type heard struct {
 	jsonrpc.Channel
-	h *toolHost
+	h    *toolHost
+	gone chan struct{} // closed when the machine has hung up
+
+	sending sync.Mutex       // held while a message is sent
+	asked   map[string]asked // requests of the machine by id; guarded by h.mu
 }
+
+// asked is a request.
+type asked struct{ method, channel string }
 
 func (c *heard) Recv(ctx context.Context) ([]byte, error) {
 	msg, err := c.Channel.Recv(ctx)
+	if err != nil {
+		close(c.gone) // the host receives no more
+		return msg, err
+	}
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
 	c.h.said = append(c.h.said, string(msg))
-	return msg, err
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Channel string }
+	}
+	if c.h.spoilt != nil && json.Unmarshal(msg, &m) == nil && m.Method != "" {
+		c.asked[string(m.ID)] = asked{m.Method, m.Params.Channel}
+	}
+	return msg, nil
+}
+
+func (c *heard) Send(ctx context.Context, msg []byte) error {
+	msg = c.spoiled(msg)
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	return c.Channel.Send(ctx, msg)
+}
+
+// spoiled is what goes out instead of msg.
+func (c *heard) spoiled(msg []byte) []byte {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	var m struct {
+		ID     json.RawMessage
+		Method string
+	}
+	if c.h.spoilt == nil || json.Unmarshal(msg, &m) != nil || m.Method != "" {
+		return msg
+	}
+	r := c.asked[string(m.ID)]
+	delete(c.asked, string(m.ID))
+	if spoil := c.h.spoilt[r.method]; spoil != nil {
+		if member := spoil(r.channel); member != "" {
+			c.h.spoils[r.method]++
+			return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, member)
+		}
+	}
+	return msg
 }
 
 // cut breaks the connections of all machines.

@@ -6,6 +6,7 @@
 //   - Listen and FreePort are ports that stay free when nobody listens there.
 //   - Child is a terminal's program without a process, Flood output of which every byte is known, Output what somebody prints.
 //   - Proxy is a network, its Faults how it fails. VSCodeHost is a host that nobody here wrote.
+//   - HostileAnswers and LargeObject are the largest messages of a host that means harm.
 //   - Unix and NotOnWine skip what a system cannot do, and say why. DocCommands are the commands that the pages show.
 //
 // A test that starts something begins like this:
