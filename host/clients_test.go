@@ -1,0 +1,215 @@
+package host_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/jsonrpc"
+	"tether/jsonrpc/wsconn"
+)
+
+// A clientTry is something that a client of the host tries, and what must come of it: a row of testdata/clients.txt.
+type clientTry struct {
+	want, who, method, channel, params, shows string
+}
+
+func clientTries(t *testing.T) (all []clientTry) {
+	t.Helper()
+	table, err := os.ReadFile("testdata/clients.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for row := range strings.Lines(string(table)) {
+		row = strings.TrimRight(row, "\r\n")
+		if row == "" || row[0] == '#' {
+			continue
+		}
+		f := strings.Split(row, "\t")
+		if len(f) < 4 || len(f) > 6 {
+			t.Fatalf("%q has %d fields", row, len(f))
+		}
+		f = append(f, "", "")
+		all = append(all, clientTry{f[0], f[1], f[2], f[3], f[4], f[5]})
+	}
+	if len(all) < 370 {
+		t.Errorf("%d rows", len(all))
+	}
+	return all
+}
+
+// answers are the names in the table of the codes with which a request is refused.
+var answers = map[string]int64{
+	"done": 0, "closed": -1,
+	"denied": ahp.CodePermissionDenied, "not found": ahp.CodeNotFound, "exists": ahp.CodeAlreadyExists, "conflict": ahp.CodeConflict,
+	"no session": ahp.CodeSessionNotFound, "session exists": ahp.CodeSessionAlreadyExists, "no provider": ahp.CodeProviderNotFound,
+	"version": ahp.CodeUnsupportedProtocolVersion, "invalid": int64(jsonrpc.CodeInvalidParams), "no method": int64(jsonrpc.CodeMethodNotFound),
+	"bad request": int64(jsonrpc.CodeInvalidRequest), "too many": int64(jsonrpc.CodeOverloaded),
+}
+
+// stage is a host with what the rows of the table are about.
+type stage struct {
+	t       *testing.T
+	h       *host.Host
+	url     string
+	users   *users
+	owner   *viewer // of LENT, GONE and SESSION
+	looker  *viewer // sees all there is
+	cookie  string
+	names   map[string]string // in the table: URIs
+	clients int
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{t: t, users: newUsers("machine-a", "machine-b", "observer-o", "agent-g", "operator-p", "admin-r", "admin-looker")}
+	s.h, s.url = serve(t, host.Options{Sessions: true, Access: s.users, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
+	s.names = map[string]string{"ROOT": ahp.RootURI, "LENT": "ahp-terminal:/lent", "GONE": "ahp-terminal:/gone", "OTHER": "ahp-terminal:/other",
+		"SHELL": "ahp-terminal:/shell", "SESSION": "ahp-session:/owned", "EMPTY": "", "NEW": "ahp-terminal:/new", "NONE": "ahp-terminal:/none"}
+	s.owner = as(t, s.url, "machine-a", "laptop", viewOptions{resume: true})
+	for _, name := range []string{"LENT", "GONE"} {
+		s.owner.create(s.names[name])
+		s.owner.output(s.names[name], "printed in "+name+"\r\n", 0)
+	}
+	code := int64(0)
+	s.owner.dispatch(s.names["GONE"], ahp.TerminalExited{ExitCode: &code})
+	s.owner.join(s.names["SESSION"], "run")
+	s.names["CHAT"] = s.owner.session(s.names["SESSION"]).DefaultChat
+	other := as(t, s.url, "machine-b", "desktop", viewOptions{resume: true})
+	other.create(s.names["OTHER"])
+	other.output(s.names["OTHER"], "printed in OTHER\r\n", 0)
+	other.ping()
+	s.looker = as(t, s.url, "admin-looker", "looker", viewOptions{})
+	if err := s.looker.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: s.names["SHELL"], Claim: ahp.ClientClaim("looker")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	var shells struct{ Shells []struct{ ID string } }
+	_, body := ask(t, s.url, visit{path: "/shells", token: "admin-looker"})
+	if err := json.Unmarshal([]byte(body), &shells); err != nil || len(shells.Shells) != 1 {
+		t.Fatalf("shells: %s", body)
+	}
+	s.names["KEY"] = shells.Shells[0].ID
+	s.cookie = launchedAs(t, s.h, s.url, host.Principal{Role: host.RoleAdmin})
+	return s
+}
+
+// look is all that the host has: the state of each channel, and the list of sessions.
+func (s *stage) look() map[string]string {
+	s.t.Helper()
+	all := map[string]string{}
+	for _, name := range []string{"ROOT", "LENT", "GONE", "OTHER", "SHELL", "SESSION", "CHAT"} {
+		var r ahp.SubscribeResult
+		if err := s.looker.call(ahp.MethodSubscribe, ahp.SubscribeParams{Channel: s.names[name]}, &r); err != nil {
+			all[name] = err.Error()
+			continue
+		}
+		all[name] = string(r.Snapshot.State)
+	}
+	var r json.RawMessage
+	if err := s.looker.call(ahp.MethodListSessions, ahp.ListSessionsParams{Channel: ahp.RootURI}, &r); err != nil {
+		s.t.Fatal(err)
+	}
+	all["sessions"] = string(r)
+	return all
+}
+
+// fill puts URIs in the place of their names, and the client's own id in that of ME.
+func (s *stage) fill(text, me string) string {
+	words := []string{"ME", me, "LONG", strings.Repeat("x", 5000)}
+	for name, uri := range s.names {
+		words = append(words, name, uri)
+	}
+	return strings.NewReplacer(words...).Replace(text) // at once: a URI may have such a word in it
+}
+
+// try does what the row says and returns what came of it, with what was answered.
+func (s *stage) try(c clientTry) (got, answer string) {
+	s.t.Helper()
+	if strings.HasPrefix(c.channel, "/") {
+		v := visit{method: c.method, path: s.fill(c.channel, ""), form: c.params}
+		switch {
+		case c.who == "cookie":
+			v.cookie = s.cookie
+		case c.who != "nobody":
+			v.token = c.who
+		}
+		r, body := ask(s.t, s.url, v)
+		return strconv.Itoa(r.StatusCode), body
+	}
+	token, early := strings.CutPrefix(c.who, "new ")
+	v := s.owner
+	if token != "owner" {
+		s.clients++
+		ch, err := wsconn.Dial(s.t.Context(), s.url+"?tkn="+token, wsconn.Options{ReadLimit: 16 << 20})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		v = newViewer(s.t, ch, fmt.Sprint("client-", s.clients))
+		defer v.close()
+		if !early {
+			v.initialize(viewOptions{})
+		}
+	}
+	params := s.fill(c.params, v.id)
+	channel := s.fill(c.channel, v.id)
+	if c.method == "action" {
+		_ = v.subscribe(channel) // where it may: who has subscribed is told what was taken
+		e := v.answer(v.dispatchRaw(channel, []byte(params)))
+		if e.Rejected() {
+			return *e.RejectionReason, string(e.Action)
+		}
+		return "taken", string(e.Action)
+	}
+	all := map[string]json.RawMessage{}
+	if params != "" {
+		if err := json.Unmarshal([]byte(params), &all); err != nil {
+			s.t.Fatalf("%q: %v", c.params, err)
+		}
+	}
+	all["channel"], _ = json.Marshal(channel)
+	var r json.RawMessage
+	err := v.call(c.method, all, &r)
+	n := code(err)
+	for name, code := range answers {
+		if n == code {
+			return name, string(r)
+		}
+	}
+	return fmt.Sprint(err), string(r)
+}
+
+// Clients of the host try each row of testdata/clients.txt over a real socket. A try that is refused, and a read, changes nothing.
+func TestWhatClientsTry(t *testing.T) {
+	var s *stage
+	var before map[string]string
+	for _, c := range clientTries(t) {
+		name := strings.Join([]string{c.who, c.method, c.channel, c.params}, " ")
+		if s == nil {
+			s = newStage(t)
+			before = s.look()
+		}
+		got, answer := s.try(c)
+		if got != c.want && (c.method != "action" || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+		for word := range strings.FieldsSeq(c.shows) {
+			sign, what := word[0], word[1:]
+			if strings.Contains(answer, s.fill(what, "")) != (sign == '+') {
+				t.Errorf("%s: the answer is %.2000s; want %s", name, answer, c.shows)
+			}
+		}
+		reads := c.method == ahp.MethodSubscribe || c.method == ahp.MethodListSessions
+		if !reads && (c.want == "done" || c.want == "taken" || c.want == "204") {
+			s = nil // the next row needs all again
+		} else if diff := cmp.Diff(before, s.look()); diff != "" {
+			t.Errorf("%s: it has changed\n%s", name, diff)
+			s = nil
+		}
+	}
+}
