@@ -212,38 +212,20 @@ func leavePTY() {
 // tokenTestVar is the token that the test's program shows.
 const tokenTestVar = "TETHER_TEST_TOKEN"
 
-// Each power of a person's, for each kind of caller, through the socket.
+// Each power of a person, for each kind of caller in testdata/powers.txt, through the socket.
 func TestPowersOfThePerson(t *testing.T) {
 	const all, early, none, agent = "all", "early", "none", "agent"
-	for _, c := range []struct {
-		name   string
-		virgin bool       // no agent has used the home
-		owner  term.Actor // of the terminal that it runs in; nobody: it runs outside
-		signed bool       // who has started that
-		line   string
-		token  string // none, good, bad
-		want   string
-		sign   string // part of what whoami says
-	}{
-		{"an agent", false, term.Agent("bob"), false, askAndTell, "", agent, "||"},
-		{"an agent with a token", false, term.Agent("bob"), false, askAndTell, "good", agent, "||"},
-		{"a script", false, term.Actor{}, false, "", "", none, "has no controlling terminal"},
-		{"a script in a home without agents", true, term.Actor{}, false, "", "", early, "has no controlling terminal"},
-		{"a script with a token", false, term.Actor{}, false, "", "good", all, "your token scripts"},
-		{"a script with a wrong token", false, term.Actor{}, false, "", "bad", none, "and its token is not valid"},
-		{"at a terminal", false, term.User, true, askAndTell, "", all, "in the foreground of a terminal"},
-		{"at a terminal, with another standard input", false, term.User, true, `"$SELF" </dev/null 2>&1 | cat > out.tmp; mv out.tmp out`, "", all, "in the foreground of a terminal"},
-		{"in the background of a terminal", false, term.User, true, `set -m; "$SELF" > out.tmp & wait $!; mv out.tmp out`, "", none, "in the background of its terminal"},
-		{"in a session of its own at a terminal", false, term.User, true, `setsid -w "$SELF" > out.tmp; mv out.tmp out`, "", none, "has no controlling terminal"},
-		{"in a terminal that a script has started", false, term.User, false, askAndTell, "", none, "which no person is known to have started"},
-		{"in a terminal within such a one", false, term.User, false, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "which no person is known to have started"},
-		{"in a terminal of script's at a terminal", false, term.User, true, `script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", all, "in the foreground of a terminal"},
-		{"in a terminal of script's without one", false, term.User, true, `setsid -w script -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "has made its terminal, and has no controlling terminal"},
-		{"in one whose caller has left its parents", false, term.User, true, `setsid -w script -qec '(sh -c "\$SELF > out.tmp; mv out.tmp out" &); until test -e out; do sleep 0.01; done' /dev/null`, "", none, "has made its terminal, and has no controlling terminal"},
-		{"in one made under an emulator's name", false, term.User, true, `ln -s "$(command -v script)" xterm; setsid -w ./xterm -qec '"$SELF" > out.tmp' /dev/null; mv out.tmp out`, "", none, "has made its terminal, and has no controlling terminal"},
-		{"in one whose maker has ended", false, term.User, true, sayVar + `=leave-pty setsid -w "$SELF"; until test -e out; do sleep 0.01; done`, "", none, "has made its terminal, and has no controlling terminal"},
-		{"there, with a token", false, term.User, false, askAndTell, "good", all, "your token scripts"},
-	} {
+	owners := map[string]term.Actor{"-": {}, "agent": term.Agent("bob"), "person": term.User, "unsigned": term.User}
+	for _, row := range tableRows(t, "powers.txt", 7, 25) {
+		c := struct {
+			want, name string
+			virgin     bool       // no agent has used the home
+			owner      term.Actor // of the terminal that it runs in; nobody: it runs outside
+			signed     bool       // who has started that
+			token      string     // -, good, bad
+			sign       string     // part of what whoami says
+			line       string
+		}{row[0], row[1], row[2] == "new", owners[row[3]], row[3] == "person", row[4], row[5], strings.NewReplacer("SHELL", askAndTell, "SAY", sayVar).Replace(row[6])}
 		t.Run(c.name, func(t *testing.T) {
 			state := t.TempDir()
 			tokens, err := local.OpenTokens(state)
