@@ -69,8 +69,8 @@ func TestProblemsOfCommands(t *testing.T) {
 	session := one(t, f)
 	run := func(line, output string) {
 		start := x.Info().End
+		x.finish(agenttools.Command{N: 1, Line: line, Start: start, End: start + int64(len(output))}) // a command is known before its output
 		x.print(output)
-		x.finish(agenttools.Command{N: 1, Line: line, Start: start, End: x.Info().End})
 	}
 	run("make", "a.c:1: error: x\n")
 	x.add(agenttools.Event{Dir: "/other"})
