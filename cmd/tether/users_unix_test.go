@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,8 +14,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -36,8 +39,49 @@ const doorsVar = "TETHER_TEST_DOORS"
 
 // door is a way to somebody's daemon or terminals.
 type door struct {
-	How  string // read, list, write, make, dial, get or kill
-	Path string // or URL, or a process's number
+	How  string // one of tries
+	Path string // or URL, a process's number, or the words of a command
+}
+
+// table returns the tries of testdata/users.txt, and those of them that succeed for the owner.
+func (h *household) table(places map[string]string) (all, owners []door) {
+	h.t.Helper()
+	text, err := os.ReadFile("testdata/users.txt")
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	var words []string
+	for name, place := range places {
+		words = append(words, name, place)
+	}
+	names := strings.NewReplacer(words...)
+	rows := 0
+	for row := range strings.Lines(string(text)) {
+		if row[0] == '#' {
+			continue
+		}
+		rows++
+		f := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
+		if len(f) != 3 || tries[f[1]] == nil {
+			h.t.Fatalf("%q is no row", row)
+		}
+		places := []string{names.Replace(f[2])}
+		if strings.HasPrefix(places[0], "/") {
+			if places, err = filepath.Glob(places[0]); err != nil || f[0] == "owner" && len(places) == 0 {
+				h.t.Errorf("%q: there is none, %v", row, err)
+			}
+		}
+		for _, place := range places {
+			all = append(all, door{f[1], place})
+			if f[0] == "owner" {
+				owners = append(owners, door{f[1], place})
+			}
+		}
+	}
+	if rows < 120 {
+		h.t.Errorf("%d rows", rows)
+	}
+	return all, owners
 }
 
 // No other user of the machine reaches a door, whichever they try.
@@ -62,8 +106,24 @@ func TestTwoUsers(t *testing.T) {
 	var list local.TerminalList
 	h.json(&list, "ls")
 	doors := append(h.doorsOfFiles(), h.doorsOfProcesses(status.Pid, list.Terminals[0].Pid)...)
+	places := map[string]string{"HOME": h.home, "DAEMON": strconv.Itoa(status.Pid), "CHILD": strconv.Itoa(list.Terminals[0].Pid), "TCP": "http://" + status.TCP}
+	for _, d := range doors {
+		if strings.HasPrefix(d.Path, "/dev/") {
+			places["TTY"] = d.Path
+		}
+		if d.How == "kill" {
+			places["HOLDER"] = d.Path // the last is the child's parent
+		}
+	}
+	tabled, owners := h.table(places)
+	if open := h.open(ownerUID, owners); len(open) != len(owners) {
+		for _, d := range owners {
+			if !slices.Contains(open, d) {
+				t.Errorf("the owner cannot %s %s: the row proves nothing", d.How, d.Path)
+			}
+		}
+	}
 	found := map[string]bool{}
-	web := door{"get", "http://" + status.TCP + "/v1/status"}
 
 	// What the owner can do shows that each door is one.
 	var dials []door
@@ -73,21 +133,25 @@ func TestTwoUsers(t *testing.T) {
 		}
 		found[d.How] = true
 	}
-	for how := range tries {
-		if !found[how] && how != "get" {
+	for _, how := range []string{"read", "write", "list", "make", "dial", "kill"} {
+		if !found[how] {
 			t.Errorf("the owner's try to %s succeeds nowhere: the test proves nothing", how)
 		}
 	}
 	if len(dials) != 3 {
 		t.Errorf("the owner is answered at %v, want the daemon's socket by its two names, and a holder's", dials)
 	}
-	if open := h.open(strangerUID, append(doors, web)); len(open) > 0 {
+	if open := h.open(strangerUID, append(doors, tabled...)); len(open) > 0 {
 		t.Errorf("open to another user: %v", open)
 	}
 	// The permissions of directories are not all that there is: sockets ask who comes.
 	h.openUp()
 	if open := h.open(strangerUID, dials); len(open) > 0 {
 		t.Errorf("behind directories that are open, another user is answered at %v", open)
+	}
+	var after local.Status
+	if h.json(&after, "status"); after.Pid != status.Pid || after.Holders.Alive != 1 {
+		t.Errorf("afterwards: %+v", after)
 	}
 	for _, args := range [][]string{{"status"}, {"daemon"}} {
 		out, err := h.run(strangerUID, "tether", args...)
@@ -289,11 +353,20 @@ func tryDoors(text string) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
+	var commands sync.WaitGroup
 	for _, d := range doors {
-		if tries[d.How](d.Path) {
-			fmt.Println("open", d.How, d.Path)
+		try := func() {
+			if tries[d.How](d.Path) {
+				fmt.Println("open", d.How, d.Path)
+			}
 		}
+		if d.How == "tether" { // waits for a daemon that does not answer
+			commands.Go(try)
+			continue
+		}
+		try()
 	}
+	commands.Wait()
 	fmt.Println("tried", len(doors))
 }
 
@@ -325,6 +398,56 @@ var tries = map[string]func(path string) bool{
 		n, err := strconv.Atoi(pid)
 		return err == nil && syscall.Kill(n, 0) == nil
 	},
+	"stat": func(path string) bool {
+		_, err := os.Lstat(path)
+		return err == nil
+	},
+	"chmod": func(path string) bool { return os.Chmod(path, modeOf(path)) == nil },
+	"chown": func(path string) bool { return os.Lchown(path, -1, usersGID) == nil },
+	"link": func(path string) bool {
+		name := path + "-made-by-test"
+		err := os.Link(path, name)
+		os.Remove(name)
+		return err == nil
+	},
+	"rename": func(path string) bool {
+		if os.Rename(path, path+"-made-by-test") != nil {
+			return false
+		}
+		return os.Rename(path+"-made-by-test", path) == nil
+	},
+	"truncate": func(path string) bool {
+		i, err := os.Stat(path)
+		return err == nil && os.Truncate(path, i.Size()) == nil
+	},
+	"touch": func(path string) bool { return os.Chtimes(path, time.Now(), time.Now()) == nil },
+	"lock": func(path string) bool {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return false
+		}
+		defer f.Close()
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+		return err == nil || errors.Is(err, syscall.EWOULDBLOCK)
+	},
+	"chdir": func(path string) bool { return os.Chdir(path) == nil },
+	"readlink": func(path string) bool {
+		_, err := os.Readlink(path)
+		return err == nil
+	},
+	"tether": func(words string) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+		defer cancel()
+		return exec.CommandContext(ctx, filepath.Join(filepath.Dir(os.Args[0]), "tether"), strings.Fields(words)...).Run() == nil
+	},
+}
+
+// modeOf is the mode of a file, or one that changes nothing much where that cannot be looked at.
+func modeOf(path string) fs.FileMode {
+	if i, err := os.Stat(path); err == nil {
+		return i.Mode().Perm()
+	}
+	return 0o600
 }
 
 func opens(path string, how int) bool {
