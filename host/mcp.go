@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"tether/agenttools"
 	"tether/jsonrpc/wsconn"
@@ -108,25 +109,38 @@ func (h *Host) mcpLines(w http.ResponseWriter, r *http.Request, p Principal) {
 		_ = ch.CloseReason(closePolicy, context.Cause(p.live()).Error()) // it ends either way
 		cancel()
 	})()
-	if err := s.Serve(ctx, heard{NewLines(ctx, ch), func() { h.agentSession(p) }}); err != nil {
+	if err := s.ServeMessages(ctx, &agentConn{Lines: NewLines(ctx, ch), all: h.messages, name: p.Name, tell: func() { h.agentSession(p) }}); err != nil {
 		h.log.Info().Str("remote", r.RemoteAddr).Err(err).Msg("mcp session")
 	}
 	h.audit(AuditEnded, from, AuditEvent{Detail: "MCP over WebSocket"})
 }
 
-// heard are lines that somebody is told of before they are read.
-type heard struct {
+// agentConn is a session's WebSocket, whose calls under way take from the same bytes as requests over HTTP. It implements mcp.Messages.
+type agentConn struct {
 	*Lines
-	tell func()
+	all  *messageMemory
+	name string      // of the principal
+	tell func()      // called for each message
+	free atomic.Bool // a short call is under way that is not counted
 }
 
-// Read implements io.Reader.
-func (l heard) Read(p []byte) (int, error) {
-	n, err := l.Lines.Read(p)
-	if n > 0 {
-		l.tell()
+// Next implements mcp.Messages.
+func (c *agentConn) Next() (data []byte, done func(), err error) {
+	frame, err := c.conn.Recv(c.ctx)
+	switch {
+	case err == nil && len(frame) == 0:
+		return nil, nil, io.EOF
+	case err != nil:
+		return nil, nil, err
 	}
-	return n, err
+	c.tell()
+	done, why := c.all.called(c.name, frame, &c.free)
+	if why != nil {
+		return frame, nil, why
+	}
+	data = bytes.Clone(frame)
+	c.conn.Free()
+	return data, done, nil
 }
 
 // Lines is a WebSocket as a stream of lines, one per text frame. One goroutine may read while another writes.

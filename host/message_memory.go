@@ -8,16 +8,21 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"tether/jsonrpc"
+	"tether/mcp"
 )
 
 // What messages of clients take of the host's memory before they have an effect is bounded over all connections: by receive buffers, and by
-// what is decoded, and by what agents' requests over HTTP hold until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first buffer of 16 KiB.
+// what is decoded, and by what agents' requests hold until they are answered. Together with sendingBytes, these are 256 MiB with 4,096 connections, of which each has a first buffer of 16 KiB.
 const (
 	receiveBytes = 64 << 20  // bytes: half for buffers of up to 128 KiB, half for longer ones
 	decodedBytes = 64 << 20  // bytes that decoded messages are thought to take
-	askedBytes   = 16 << 20  // bytes that requests of agents over HTTP are thought to take, until they are answered
-	longestAsked = 512 << 10 // bytes of one
+	askedBytes   = 16 << 20  // bytes that requests of agents are thought to take, until they are answered
+	longestAsked = 512 << 10 // bytes of one over HTTP
+	leastCalled  = 16 << 10  // bytes that a call over a WebSocket is thought to take at least; each session has one that is not counted
 	mostDecoded  = 32 << 20  // bytes that one is thought to take at most; the tests measure 20 MiB with maxValues
 	freeDecoded  = 4 << 10   // bytes up to which a decoded message is not counted: those of 4,096 connections take 16 MiB
 	perValue     = 640       // bytes that a decoded value is thought to take; a tool takes 600
@@ -101,7 +106,7 @@ func (b *budget) take(ctx context.Context, name string, n int) error {
 func (b *budget) try(name string, n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	ok := len(b.waiting) == 0 && b.fitsLocked(name, n)
+	ok := b.fitsLocked(name, n) && !slices.ContainsFunc(b.waiting, func(c *claim) bool { return c.name == name || !b.hasPartLocked(c.name, c.n) })
 	if ok {
 		b.takeLocked(name, n)
 	}
@@ -335,7 +340,7 @@ func (c *conn) doneLocked() {
 var (
 	errLongRequest = &refusal{status: http.StatusRequestEntityTooLarge, text: "the request is too long, or has too many JSON values, for this host"}
 	errHalfRequest = &refusal{status: http.StatusBadRequest, text: "the request has not arrived whole", quiet: true}
-	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many long requests of agents are being answered; try again later", quiet: true}
+	errManyLong    = &refusal{status: http.StatusServiceUnavailable, text: "too many requests of agents are being answered; try again later", quiet: true}
 )
 
 // whole reads the request of an agent over HTTP as soon as there is room for it, and decodes nothing. It waits for as long as a message may
@@ -374,4 +379,22 @@ func (m *messageMemory) whole(w http.ResponseWriter, r *http.Request, name strin
 	}
 	done()
 	return nil, why
+}
+
+const codeBusy = -32000 // JSON-RPC: the first that a server may give a meaning of its own
+
+// called makes room for what an agent says over a WebSocket, or says why there is none: nobody would see the end of a connection whose next
+// message waits. done is called when it has been answered. One short call of a session, for which free stands, is not counted.
+func (m *messageMemory) called(name string, line []byte, free *atomic.Bool) (done func(), why error) {
+	if len(line) <= freeDecoded && free.CompareAndSwap(false, true) {
+		return func() { free.Store(false) }, nil
+	}
+	n := max(decodedSize(line), leastCalled)
+	switch {
+	case n > m.asked.part:
+		return nil, &mcp.Refused{Code: int64(jsonrpc.CodeInvalidRequest), Text: errLongRequest.text}
+	case !m.asked.try(name, n):
+		return nil, &mcp.Refused{Code: codeBusy, Text: errManyLong.text}
+	}
+	return func() { m.asked.give(name, n) }, nil
 }

@@ -472,3 +472,156 @@ func TestTheLargestMessagesDelayNobody(t *testing.T) {
 		})
 	}
 }
+
+// A caller is an agent's session over a WebSocket.
+type caller struct {
+	t    *testing.T
+	conn *wsconn.Conn
+}
+
+func newCaller(t *testing.T, url, token string) *caller {
+	t.Helper()
+	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	c := &caller{t, conn}
+	c.say(`{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`)
+	if code, text := c.hear("init"); code != 0 {
+		t.Fatal(code, text)
+	}
+	c.say(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return c
+}
+
+func (c *caller) say(line string) { _ = c.conn.Send(c.t.Context(), []byte(line)) }
+
+// call calls a tool, with so much beside what the tool looks at.
+func (c *caller) call(id int, tool, args, beside string) {
+	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d","method":"tools/call","params":{"name":%q,"arguments":%s,"_meta":{"x":%s}}}`, id, tool, args, beside))
+}
+
+// hear waits for the answer to a call: an error, or the code 0 and the result.
+func (c *caller) hear(id string) (code int, text string) {
+	c.t.Helper()
+	for {
+		line, err := c.conn.Recv(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		var m struct {
+			ID     string
+			Result json.RawMessage
+			Error  struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal(line, &m); err != nil {
+			c.t.Fatal(err)
+		}
+		if m.ID == id {
+			return m.Error.Code, m.Error.Message + string(m.Result)
+		}
+	}
+}
+
+// waitCall is a call that is not answered soon: a machine's terminal does not exit.
+func waitCall(t *testing.T, url string) (args string) {
+	t.Helper()
+	as(t, url, "machine-laptop", "laptop", viewOptions{resume: true}).create(uri)
+	looker, err := overLines(t, url, "agent-honest", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []listed
+	use(t, looker, "list_terminals", nil, &all)
+	return fmt.Sprintf(`{"terminalId":%q,"timeoutMs":600000}`, all[0].ID)
+}
+
+// Calls of agents that are being carried out take no more memory than requests over HTTP, however many sessions have however many of them.
+// An agent of another name is served meanwhile, and in the end nothing is held.
+func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
+	const names, sessions, calls = 3, 4, 12 // of each
+	tokens := []string{"machine-laptop", "agent-honest"}
+	for n := range names {
+		tokens = append(tokens, fmt.Sprint("agent-a", n))
+	}
+	h, url := serve(t, host.Options{Access: newUsers(tokens...)})
+	args, long := waitCall(t, url), `"`+strings.Repeat("x", 900<<10)+`"`
+	var open []*caller
+	for n := range names {
+		for range sessions {
+			open = append(open, newCaller(t, url, fmt.Sprint("agent-a", n)))
+		}
+	}
+	before := inUse()
+	var all sync.WaitGroup
+	for _, c := range open {
+		all.Go(func() {
+			for id := range calls {
+				c.call(id, "wait_terminal", args, long)
+			}
+			c.say(`{"jsonrpc":"2.0","id":"last","method":"ping"}`)
+			if code, text := c.hear("last"); code != 0 {
+				t.Errorf("a short call is answered %d %.200s", code, text)
+			}
+		})
+	}
+	all.Wait()
+	if held, _ := h.Asked(); held < names*4*(900<<10) {
+		t.Errorf("calls hold %d bytes, want one of each name under way", held)
+	}
+	grown := int64(inUse()) - int64(before)
+	t.Logf("%d calls of %d KiB make the host hold %d MiB", names*sessions*calls, len(long)>>10, grown>>20)
+	if grown > 32<<20 { // the calls may take 16 MiB
+		t.Errorf("%d calls make the host hold %d MiB", names*sessions*calls, grown>>20)
+	}
+	honest := newCaller(t, url, "agent-honest")
+	honest.call(1, "list_terminals", `{}`, long)
+	if code, text := honest.hear("1"); code != 0 || !strings.Contains(text, "laptop") {
+		t.Errorf("an agent of another name is answered %d %.200s", code, text)
+	}
+	for _, c := range open {
+		c.conn.Close()
+	}
+	testkit.Eventually(t, testkit.Patience, "nothing is held", func() bool {
+		held, _ := h.Asked()
+		return held == 0
+	})
+}
+
+// A call for which there is no room, or that is too long, is answered with an error. A session has one short call all the same, and
+// there is room again when a call has ended.
+func TestCallsThatHaveNoRoomAreRefused(t *testing.T) {
+	h, url := serve(t, host.Options{Access: newUsers("machine-laptop", "agent-honest", "agent-a")})
+	args, long := waitCall(t, url), `"`+strings.Repeat("x", 900<<10)+`"`
+	first, second := newCaller(t, url, "agent-a"), newCaller(t, url, "agent-a")
+	first.call(1, "wait_terminal", args, long)
+	testkit.Eventually(t, testkit.Patience, "the first call to be under way", func() bool {
+		held, _ := h.Asked()
+		return held > 0
+	})
+	second.call(1, "list_terminals", `{}`, long)
+	if code, text := second.hear("1"); code != -32000 || !strings.Contains(text, "too many requests of agents") {
+		t.Errorf("a call without room is answered %d %.200s", code, text)
+	}
+	second.call(2, "list_terminals", `{}`, `[0`+strings.Repeat(",0", 30<<10)+`]`)
+	if code, text := second.hear("2"); code != -32600 || !strings.Contains(text, "too many JSON values") {
+		t.Errorf("a call that is too long is answered %d %.200s", code, text)
+	}
+	second.call(3, "list_terminals", `{}`, `""`)
+	if code, text := second.hear("3"); code != 0 {
+		t.Errorf("a short call is answered %d %.200s", code, text)
+	}
+	first.conn.Close()
+	testkit.Eventually(t, testkit.Patience, "the first call to have ended", func() bool {
+		held, _ := h.Asked()
+		return held == 0
+	})
+	second.call(4, "list_terminals", `{}`, long)
+	if code, text := second.hear("4"); code != 0 {
+		t.Errorf("when there is room again, a call is answered %d %.200s", code, text)
+	}
+}

@@ -31,11 +31,34 @@ const lastAnswers = 2 * time.Second
 // ErrTooMany: the principal has as many sessions as it may have.
 var ErrTooMany = errors.New("too many sessions")
 
+// Messages is one side of a session. One goroutine calls Next while others call Write; Close ends both.
+type Messages interface {
+	// Next blocks until the client has sent another message, and returns it. It belongs to the server, which calls done once it has been
+	// answered or had its effect, or the session has ended. With a [*Refused], the message is answered with that, and the session goes on; data
+	// is then valid until the next call. Any other error ends the session, io.EOF after answers under way had a moment.
+	Next() (data []byte, done func(), err error)
+	// Write sends p, which is one message and a newline.
+	io.WriteCloser
+}
+
+// Refused is why a message is answered without being looked at.
+type Refused struct {
+	Code int64 // of JSON-RPC
+	Text string
+}
+
+func (r *Refused) Error() string { return r.Text }
+
 // Serve runs a session over a stream of lines, one message each, as over
 // standard input and output. It returns when the client has closed the stream,
 // ctx ends or the server is closed, and closes conn. A message that is none is
 // answered and skipped. Errors: ErrTooMany, or that the server is closed.
 func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
+	return s.ServeMessages(ctx, &stream{ReadWriteCloser: conn, in: lines.NewReader(conn, maxMessage+1)})
+}
+
+// ServeMessages is Serve for what comes as messages.
+func (s *Server) ServeMessages(ctx context.Context, conn Messages) error {
 	defer conn.Close()
 	if err := s.enter(); err != nil {
 		return err
@@ -50,6 +73,31 @@ func (s *Server) Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	defer context.AfterFunc(s.ctx, func() { conn.Close() })()
 	_ = session.Wait() // how a stream ends is the client's business
 	return nil
+}
+
+// stream is a stream of lines, each a message.
+type stream struct {
+	io.ReadWriteCloser
+	in   *lines.Reader
+	long bool // a piece of a long line came last
+}
+
+// Next implements Messages.
+func (m *stream) Next() (data []byte, done func(), err error) {
+	for {
+		line, whole, err := m.in.Next()
+		piece := err == nil && !whole && line[len(line)-1] != '\n' // of a line that goes on
+		tooLong := !piece && (m.long || len(line) > maxMessage+1)
+		m.long = piece
+		switch {
+		case tooLong:
+			return nil, nil, &Refused{jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has more than %d bytes", maxMessage)}
+		case err != nil:
+			return nil, nil, err
+		case !piece && len(bytes.TrimSpace(line)) > 0:
+			return bytes.Clone(line), func() {}, nil
+		}
+	}
 }
 
 func (s *Server) enter() error {
@@ -75,50 +123,57 @@ func (s *Server) leave() {
 
 // lineTransport is the SDK's stdio transport with other manners: what is no
 // message is answered instead of ending the session.
-type lineTransport struct{ conn io.ReadWriteCloser }
+type lineTransport struct{ conn Messages }
 
 // Connect implements sdk.Transport.
 func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
-	c := &lineConn{conn: t.conn, lines: make(chan []byte), ended: make(chan struct{}), calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
+	closed := make(chan struct{})
+	close(closed)
+	c := &lineConn{conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]func(){}, calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
 	go c.read()
 	return c, nil
 }
 
 // lineConn reads in a goroutine of its own, since Read must end when ctx does.
 type lineConn struct {
-	conn  io.ReadWriteCloser
-	lines chan []byte   // closed by read
+	conn  Messages
+	lines chan received // closed by read
 	ended chan struct{} // closed by Close
 	close sync.Once
+
+	over <-chan struct{} // closed when the next message may be handed over; Read's alone
 
 	calls    chan struct{} // a slot for each request without an answer
 	answered chan struct{} // 1 slot: one was given back
 
-	write sync.Mutex // held while a line is written
+	mu    sync.Mutex
+	held  map[jsonrpc.ID]func() // what is called when a request is answered; nil after Close
+	write sync.Mutex            // held while a line is written
 }
 
-// read hands over lines until the end of the stream.
+// received is a message as Messages has it.
+type received struct {
+	data []byte
+	done func()
+}
+
+// read hands over messages until the end of the stream.
 func (c *lineConn) read() {
 	defer close(c.lines)
-	in := lines.NewReader(c.conn, maxMessage+1)
-	long := false // a piece of a long line came last
 	for {
-		line, whole, err := in.Next()
-		piece := err == nil && !whole && line[len(line)-1] != '\n' // of a line that goes on
-		if !piece && (long || len(line) > maxMessage+1) {
-			c.refuse(nil, jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has more than %d bytes", maxMessage))
-			line = nil
-		}
-		long = piece
+		data, done, err := c.conn.Next()
+		refused, ok := errors.AsType[*Refused](err)
 		switch {
+		case ok:
+			c.refuse(idOf(data), refused.Code, refused.Text)
 		case err != nil:
 			c.settle()
 			return
-		case piece:
-		case len(bytes.TrimSpace(line)) > 0:
+		default:
 			select {
-			case c.lines <- bytes.Clone(line):
+			case c.lines <- received{data, done}:
 			case <-c.ended:
+				done()
 				return
 			}
 		}
@@ -141,26 +196,48 @@ func (c *lineConn) settle() {
 	}
 }
 
-// Read implements sdk.Connection.
+// Read implements sdk.Connection. The SDK carries out calls beside each other, but keeps what comes while it answers initialize, however much:
+// nothing is handed over meanwhile.
 func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case <-c.over:
+	case <-c.ended:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	for {
 		select {
 		case line, ok := <-c.lines:
 			if !ok {
 				return nil, io.EOF
 			}
-			m := c.message(line)
-			if r, ok := m.(*jsonrpc.Request); ok && r.IsCall() {
-				select {
-				case c.calls <- struct{}{}:
-				case <-c.ended:
-					return nil, io.EOF
-				case <-ctx.Done():
-					return nil, ctx.Err()
+			m := c.message(line.data)
+			r, ok := m.(*jsonrpc.Request)
+			if !ok || !r.IsCall() {
+				line.done() // what has no answer has its effect at once
+				if m != nil {
+					return m, nil
 				}
+				continue
 			}
-			if m != nil {
+			done := line.done
+			if r.Method == "initialize" {
+				over := make(chan struct{})
+				c.over, done = over, func() { close(over); line.done() }
+			}
+			if !c.hold(r.ID, done) {
+				done()
+				c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request has the id of one that is being answered")
+				continue
+			}
+			select {
+			case c.calls <- struct{}{}:
 				return m, nil
+			case <-c.ended: // Close gives back what is held
+				return nil, io.EOF
+			case <-ctx.Done():
+				return nil, ctx.Err()
 			}
 		case <-c.ended:
 			return nil, io.EOF
@@ -170,11 +247,23 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
+// hold keeps done until the request is answered, or the connection closed. It returns false if there is one of that id.
+func (c *lineConn) hold(id jsonrpc.ID, done func()) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.held == nil:
+		done()
+	case c.held[id] != nil:
+		return false
+	default:
+		c.held[id] = done
+	}
+	return true
+}
+
 // message decodes a line. What is no message is answered, and nil returned.
 func (c *lineConn) message(line []byte) jsonrpc.Message {
-	var head struct {
-		ID json.RawMessage `json:"id"`
-	}
 	if !json.Valid(line) {
 		c.refuse(nil, jsonrpc.CodeParseError, "a line is not JSON")
 		return nil
@@ -184,13 +273,22 @@ func (c *lineConn) message(line []byte) jsonrpc.Message {
 		return m
 	}
 	why := err.Error()
-	if trimmed := bytes.TrimSpace(line); trimmed[0] == '[' {
+	if bytes.TrimSpace(line)[0] == '[' {
 		why = "batches are not supported; send one message per line"
-	} else if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 {
-		head.ID = nil
 	}
-	c.refuse(head.ID, jsonrpc.CodeInvalidRequest, why)
+	c.refuse(idOf(line), jsonrpc.CodeInvalidRequest, why)
 	return nil
+}
+
+// idOf is the id of what may be a request, nil if it has none that can be answered.
+func idOf(line []byte) json.RawMessage {
+	var head struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(line, &head) != nil || len(head.ID) > 200 {
+		return nil
+	}
+	return head.ID
 }
 
 // refuse answers what never became a request.
@@ -214,18 +312,23 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 		return err
 	}
 	err = c.send(line)
-	if _, ok := m.(*jsonrpc.Response); ok {
-		c.release()
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.release(r.ID)
 	}
 	return err
 }
 
-// release gives the slot of an answered request back.
-func (c *lineConn) release() {
-	select {
-	case <-c.calls:
-	default: // an answer to what was no call
+// release gives back what an answered request held.
+func (c *lineConn) release(id jsonrpc.ID) {
+	c.mu.Lock()
+	done := c.held[id]
+	delete(c.held, id)
+	c.mu.Unlock()
+	if done == nil {
+		return // an answer to what was no call
 	}
+	done()
+	<-c.calls
 	select {
 	case c.answered <- struct{}{}:
 	default:
@@ -241,7 +344,16 @@ func (c *lineConn) send(line []byte) error {
 
 // Close implements sdk.Connection.
 func (c *lineConn) Close() error {
-	c.close.Do(func() { close(c.ended) })
+	c.close.Do(func() {
+		close(c.ended)
+		c.mu.Lock()
+		held := c.held
+		c.held = nil
+		c.mu.Unlock()
+		for _, done := range held {
+			done()
+		}
+	})
 	return c.conn.Close()
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"tether/agenttools"
@@ -228,6 +229,51 @@ func TestFloodOfRequests(t *testing.T) {
 	}
 	if len(seen) != n {
 		t.Errorf("%d answers", len(seen))
+	}
+}
+
+// What comes while the first answer is not taken is not kept without bound.
+func TestFloodBehindTheHandshake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer(t, mcp.Options{Tools: toolsOver(&fakeTerminals{})})
+		here, there := net.Pipe()
+		served := make(chan error, 1)
+		go func() { served <- s.Serve(context.Background(), there) }()
+		const n = 10000
+		sent := 0
+		go func() {
+			_, _ = io.WriteString(here, `{"jsonrpc":"2.0","id":"init","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`+"\n")
+			for sent = range n {
+				if _, err := fmt.Fprintf(here, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d,"reason":"%0100d"}}`+"\n", sent, sent); err != nil {
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+		if sent > n/10 {
+			t.Errorf("%d notifications were read while the answer before them waits", sent)
+		}
+		here.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+	})
+}
+
+// A request with the id of one that is being answered is refused; the first one's answer comes all the same.
+func TestTwoRequestsOfOneID(t *testing.T) {
+	f := &fakeTerminals{}
+	x := f.add("pty-a", agenttools.OwnerUser)
+	client := raw(t, newServer(t, mcp.Options{Tools: toolsOver(f)}))
+	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"wait_terminal","arguments":{"terminalId":"pty-a","pattern":"ready","timeoutMs":600000}}}`
+	client.send(call, call)
+	if m := client.receive(); m.ID != nil || m.Error == nil || !strings.Contains(m.Error.Message, "being answered") {
+		t.Errorf("the second one is answered %+v", m)
+	}
+	x.print("ready\r\n")
+	if m := client.receive(); m.ID != 7.0 || m.Error != nil {
+		t.Errorf("the first one is answered %+v", m)
 	}
 }
 
