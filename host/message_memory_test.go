@@ -481,7 +481,7 @@ type caller struct {
 
 func newCaller(t *testing.T, url, token string) *caller {
 	t.Helper()
-	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}, WriteTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,7 +543,7 @@ func waitCall(t *testing.T, url string) (args string) {
 // Calls of agents that are being carried out take no more memory than requests over HTTP, however many sessions have however many of them.
 // An agent of another name is served meanwhile, and in the end nothing is held.
 func TestCallsOfAgentsTakeLittleMemory(t *testing.T) {
-	const names, sessions, calls = 3, 4, 12 // of each
+	const names, sessions, calls = 3, 4, 6 // of each
 	tokens := []string{"machine-laptop", "agent-honest"}
 	for n := range names {
 		tokens = append(tokens, fmt.Sprint("agent-a", n))
