@@ -37,7 +37,7 @@ type terminal struct {
 
 	mu       sync.Mutex
 	out      *output
-	masked   int       // places of what was printed that the agent is not shown
+	masked   int       // masked places in the output so far
 	view     *ring.Log // as it is; nil when no editor can show it
 	exit     *Exit
 	streamed bool          // view is being, or was, sent to the editor

@@ -150,7 +150,7 @@ func (r *reader) stmt(s *syntax.Stmt, in input) {
 		r.stmt(c.Y, in)
 	case *syntax.CoprocClause:
 		r.node(c, input{pipe: true})
-	case *syntax.WhileClause, *syntax.ForClause: // what comes last in the text comes before the rest the next time
+	case *syntax.WhileClause, *syntax.ForClause: // in the next round, the end of the loop precedes its beginning
 		r.later(func() { r.node(c, in) }, func() int { return len(r.out.Moves) })
 	case *syntax.FuncDecl:
 		r.later(func() { r.node(c, in) }, func() int { return anytime })

@@ -124,7 +124,7 @@ func openGit(r *reader, c Command, in input) bool {
 	return false
 }
 
-// harmlessSettings are what agent programs give to git lest it runs something.
+// harmlessSettings keep git from running other programs. Agent programs pass them.
 var harmlessSettings = []string{"core.fsmonitor=false", "core.hookspath=/dev/null", "core.pager=cat"}
 
 // runsCode reports whether a setting of git's may name a program.

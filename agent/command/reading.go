@@ -111,7 +111,8 @@ type File struct {
 	Moves int
 }
 
-// anytime is File.Moves of what runs later than its place in the text says.
+// anytime, as File.Moves, says that a write may follow every move: functions,
+// traps and aliases run later than they are written.
 const anytime = math.MaxInt
 
 // Setting gives a variable a value.

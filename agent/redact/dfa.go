@@ -98,7 +98,7 @@ type builder struct {
 	a              *nfa
 	d              *dfa
 	starts, tokens []int32      // what begins at every byte
-	anew           [][3][]int32 // by class: what is reached from these two with it, and from those that begin in a value
+	anew           [][3][]int32 // by class: what it reaches from starts, from tokens, and from the starts in a named value
 	takes          []byteSet    // by node: the classes that it consumes
 	known          map[string]int32
 	states         [][]int32

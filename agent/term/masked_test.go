@@ -15,11 +15,7 @@ import (
 // seenBy is the terminal of a pool as an agent sees it.
 func seenBy(t testing.TB, pool *term.Pool, name string) term.Handle {
 	t.Helper()
-	all := pool.As(term.Agent(name)).List()
-	if len(all) != 1 {
-		t.Fatalf("%s sees %d terminals", name, len(all))
-	}
-	return all[0]
+	return onlyOf(t, pool, term.Agent(name))
 }
 
 // An agent sees what hosts see, whatever view it asks for, unless it is one that is shown all. The person is masked only on demand.

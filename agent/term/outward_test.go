@@ -65,9 +65,15 @@ func outwardText(t testing.TB, h term.Handle, from int64) string {
 
 func hostOf(t testing.TB, pool *term.Pool, name string) term.Handle {
 	t.Helper()
-	all := pool.As(term.Host(name)).List()
+	return onlyOf(t, pool, term.Host(name))
+}
+
+// onlyOf is the one terminal of a pool, as an actor sees it.
+func onlyOf(t testing.TB, pool *term.Pool, a term.Actor) term.Handle {
+	t.Helper()
+	all := pool.As(a).List()
 	if len(all) != 1 {
-		t.Fatalf("%s sees %d terminals", name, len(all))
+		t.Fatalf("%v sees %d terminals", a, len(all))
 	}
 	return all[0]
 }
