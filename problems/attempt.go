@@ -28,9 +28,6 @@ type attempt struct {
 // begin tries a matcher's first pattern. emit is called for each problem that is complete. It returns what waits for more lines, or nil, and whether the line
 // matched.
 func (m *matcher) begin(line []byte, start, end int64, emit func(*matcher, fields)) (*attempt, bool) {
-	if !m.first.allow(line) {
-		return nil, false
-	}
 	p := &m.patterns[0]
 	groups := p.match(line)
 	if groups == nil {
@@ -56,7 +53,7 @@ func (a *attempt) next(m *matcher, line []byte, start, end int64, emit func(*mat
 		}
 	}
 	a.skipped++
-	return false, a.skipped > p.Skip || p.until != nil && p.until.Match(line)
+	return false, a.skipped > p.Skip || p.until != nil && p.until.match(line)
 }
 
 // advance takes a match of the pattern that was to be next.

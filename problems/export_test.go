@@ -1,9 +1,12 @@
 package problems
 
-import "regexp"
+import (
+	"reflect"
+	"regexp"
+)
 
 // Required is what the search for literals takes for required.
-func Required(expression string) []string { return literalsOf(expression).inside }
+func Required(expression string) []string { return requiredOf(expression) }
 
 // Resolve is a file's name seen from a directory.
 var Resolve = resolve
@@ -15,18 +18,20 @@ var Known = known
 func (s *Set) FirstPatterns() []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, m := range s.matchers {
-		all = append(all, m.patterns[0].re)
+		all = append(all, m.patterns[0].re.re)
 	}
 	return all
 }
 
 // Candidates are the numbers of the matchers that a line is tried with.
 func (s *Set) Candidates(line []byte) []uint16 {
-	var all []uint16
-	for _, i := range s.scan.candidates(nil, line) {
-		if s.matchers[i].first.allow(line) {
-			all = append(all, i)
-		}
-	}
-	return all
+	return s.scan.candidates(nil, line)
+}
+
+// NewExpression compiles one expression.
+var NewExpression = newExpression
+
+// Agrees reports whether an expression finds in a line what package regexp finds.
+func (e *expression) Agrees(line []byte) bool {
+	return e.match(line) == e.re.Match(line) && reflect.DeepEqual(e.groups(line), e.re.FindSubmatch(line))
 }

@@ -1,9 +1,6 @@
 package problems
 
-import (
-	"bytes"
-	"regexp/syntax"
-)
+import "regexp/syntax"
 
 // Bounds of what is made of an expression's literals.
 const (
@@ -11,48 +8,18 @@ const (
 	maxLiteral  = 24 // bytes of one; a part of a literal tells nearly as much
 )
 
-// literals are what every line has that an expression matches. They are looked for before the expression is tried.
-type literals struct {
-	inside         []string // one of them is in the line; nil if the expression demands none of at least two bytes
-	prefix, suffix []string // the line begins and ends with one of them; nil if it may begin or end with anything
-}
-
-// literalsOf reads them off an expression.
-func literalsOf(expression string) literals {
+// requiredOf returns texts one of which is in every line that an expression matches, so that they can be looked for before the expression is tried; nil if the
+// expression demands none of at least two bytes.
+func requiredOf(expression string) []string {
 	re, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return literals{}
+		return nil
 	}
-	re = re.Simplify()
-	d := demand(re)
-	var l literals
-	if shortest(d.best) >= 2 {
-		l.inside = clipped(d.best)
+	best := demand(re.Simplify()).best
+	if shortest(best) < 2 {
+		return nil
 	}
-	if re.Op != syntax.OpConcat {
-		return l
-	}
-	if re.Sub[0].Op == syntax.OpBeginText && shortest(d.prefix) > 0 {
-		l.prefix = d.prefix
-	}
-	if re.Sub[len(re.Sub)-1].Op == syntax.OpEndText && shortest(d.suffix) > 0 {
-		l.suffix = d.suffix
-	}
-	return l
-}
-
-// allow reports whether a line begins and ends as the expression demands.
-func (l *literals) allow(line []byte) bool {
-	return oneOf(l.prefix, line, bytes.HasPrefix) && oneOf(l.suffix, line, bytes.HasSuffix)
-}
-
-func oneOf(texts []string, line []byte, has func(line, text []byte) bool) bool {
-	for _, text := range texts {
-		if has(line, []byte(text)) {
-			return true
-		}
-	}
-	return texts == nil
+	return clipped(best)
 }
 
 // demands is what an expression demands: exact are all texts that it can match, nil if those are too many; one of best is in each, each begins with one of

@@ -3,7 +3,6 @@ package problems
 import (
 	"errors"
 	"fmt"
-	"regexp"
 )
 
 // Bounds of what a matcher may be.
@@ -73,14 +72,14 @@ type Set struct {
 type matcher struct {
 	Matcher
 	patterns     []pattern
-	first        literals // of the first pattern
-	begins, ends *regexp.Regexp
+	required     []string // by the first pattern
+	begins, ends *expression
 	severity     Severity
 }
 
 type pattern struct {
 	Pattern
-	re, exclude, until *regexp.Regexp
+	re, exclude, until *expression
 }
 
 // Compile checks matchers and prepares them. The error names the matcher and what is wrong with it.
@@ -108,9 +107,9 @@ func Compile(all ...Matcher) (*Set, error) {
 
 // inside are texts one of which is in every line that concerns the matcher while nothing of it has begun; nil if there are none.
 func (m *matcher) inside() []string {
-	all := m.first.inside
+	all := m.required
 	if m.backgroundBegins() != "" && all != nil {
-		more := literalsOf(m.backgroundBegins()).inside
+		more := requiredOf(m.backgroundBegins())
 		if more == nil {
 			return nil
 		}
@@ -165,7 +164,7 @@ func (m Matcher) compile() (*matcher, error) {
 	if err := m.complete(names); err != nil {
 		return nil, err
 	}
-	c.first = literalsOf(m.Patterns[0].Regexp)
+	c.required = requiredOf(m.Patterns[0].Regexp)
 	var err error
 	if c.begins, err = compileRegexp("beginsPattern", c.backgroundBegins()); err != nil {
 		return nil, err
@@ -214,22 +213,22 @@ func (p Pattern) compile() (pattern, error) {
 	}
 	for name, group := range map[string]int{"file": p.File, "location": p.Location, "line": p.Line, "column": p.Column, "endLine": p.EndLine,
 		"endColumn": p.EndCol, "severity": p.Severity, "code": p.Code, "message": p.Message} {
-		if group < 0 || group > c.re.NumSubexp() {
-			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.re.NumSubexp())
+		if group < 0 || group > c.re.re.NumSubexp() {
+			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.re.re.NumSubexp())
 		}
 	}
 	return c, nil
 }
 
 // compileRegexp compiles one expression; nil stands for an empty one.
-func compileRegexp(name, text string) (*regexp.Regexp, error) {
+func compileRegexp(name, text string) (*expression, error) {
 	if text == "" {
 		return nil, nil
 	}
 	if len(text) > maxRegexp {
 		return nil, fmt.Errorf("%s has %d bytes, at most %d", name, len(text), maxRegexp)
 	}
-	re, err := regexp.Compile(text)
+	re, err := newExpression(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w (the syntax is RE2's: no (?=, no \\1)", name, err)
 	}
@@ -238,8 +237,8 @@ func compileRegexp(name, text string) (*regexp.Regexp, error) {
 
 // match is the groups of a line that the pattern matches, or nil.
 func (p *pattern) match(line []byte) [][]byte {
-	groups := p.re.FindSubmatch(line)
-	if groups == nil || p.exclude != nil && p.exclude.Match(line) {
+	groups := p.re.groups(line)
+	if groups == nil || p.exclude != nil && p.exclude.match(line) {
 		return nil
 	}
 	return groups

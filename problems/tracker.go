@@ -83,7 +83,7 @@ func (t *Tracker) line(line []byte, start, end int64) {
 	taken := t.begun > 0 && t.goOn(line, start, end)
 	for _, i := range t.scratch {
 		m := t.set.matchers[i]
-		if m.begins != nil && m.begins.Match(line) {
+		if m.begins != nil && m.begins.match(line) {
 			t.newRound(m, end)
 		}
 		if taken {

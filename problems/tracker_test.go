@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -332,39 +331,5 @@ func TestWith(t *testing.T) {
 	got := tr.Problems(0)
 	if len(got) != 2 || got[0].Tool != "mine" || got[0].Severity != problems.Info || got[1].Tool != "gcc" {
 		t.Errorf("got %+v", got)
-	}
-}
-
-// BenchmarkTracker measures build logs: what prints nothing but progress, and the recorded runs.
-// BenchmarkTracker says beside MB/s how many times longer it takes than to divide the same output into lines, which depends less on the machine.
-func BenchmarkTracker(b *testing.B) {
-	const splits = 20
-	var all bytes.Buffer
-	for _, r := range runs(b) {
-		all.Write(r.output)
-	}
-	var plain bytes.Buffer
-	for i := range 20000 {
-		fmt.Fprintf(&plain, "[%d/20000] /usr/bin/c++ -DNDEBUG -I../include -O2 -Wall -Werror -std=c++20 -MD -o obj/module%d.cc.o -c ../src/error/module%d.cc\n", i, i, i)
-		fmt.Fprintf(&plain, "   Compiling crate-%d v1.%d.0 (/src/crates/crate-%d)\n", i, i%7, i)
-	}
-	for name, output := range map[string][]byte{"build": plain.Bytes(), "recorded": all.Bytes()} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(output)))
-			began, n := time.Now(), 0
-			for range splits {
-				for line := range bytes.Lines(output) {
-					n += len(bytes.TrimRight(line, "\r\n"))
-				}
-			}
-			split := time.Since(began) / splits
-			defer func() { b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(max(split, 1)), "splits") }()
-			for b.Loop() {
-				tr := problems.NewTracker(problems.Builtin(), 0)
-				for at := 0; at < len(output); at += 32 << 10 {
-					tr.Write(int64(at), output[at:min(at+32<<10, len(output))])
-				}
-			}
-		})
 	}
 }
