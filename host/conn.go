@@ -76,10 +76,10 @@ type conn struct {
 	told        map[*Session]bool     // sessions that its client has been told of
 	dueSessions map[*Session]struct{} // sessions with news for its client
 
-	looks      map[string]bool // terminals that it has watched before; see firstLook
-	denials    *rate.Limiter   // limits audit records of requests that the role does not allow
-	unanswered int             // number of refusals that were dropped: there were too many
-	skipped    int             // number of times that a subscription fell behind
+	looks      looks         // the terminals that it has watched before; has a lock of its own
+	denials    *rate.Limiter // limits audit records of requests that the role does not allow
+	unanswered int           // number of refusals that were dropped: there were too many
+	skipped    int           // number of times that a subscription fell behind
 
 	idle chan struct{} // closed when nothing is left to send; nil if nobody waits for that
 }

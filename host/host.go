@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tether/agenttools"
 	"tether/ahp"
 	"tether/host/web"
 	"tether/jsonrpc"
@@ -25,14 +26,16 @@ type Host struct {
 	epoch    time.Time   // when it was made; set once
 	draining atomic.Bool // see Drain
 
-	authLimit authLimiter // of tokens; these have locks of their own
-	links     authLimiter // of login links, apart: any page can send a browser to one
-	logLimit  authLimiter // refusals of other kinds that are written down
-	agents    mcp.Servers // for each principal that came
-	logins    logins
-	messages  *messageMemory
-	renders   chan struct{} // holds as many as are rendering a terminal for a download
-	scripts   bool          // the page was built with all that its scripts need; without, it is the plain one
+	authLimit    authLimiter // of tokens; these have locks of their own
+	links        authLimiter // of login links, apart: any page can send a browser to one
+	logLimit     authLimiter // refusals of other kinds that are written down
+	agents       mcp.Servers // for each principal that came
+	logins       logins
+	matching     *agenttools.Matching // problems, for the page
+	messages     *messageMemory
+	renders      chan struct{} // holds as many as are rendering a terminal for a download
+	problemLooks looks         // of people at the page, at problems
+	scripts      bool          // the page was built with all that its scripts need; without, it is the plain one
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	promptly  promptly
@@ -76,6 +79,7 @@ func New(o Options) *Host {
 		forgot:    time.Now(),
 		sessions:  make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
+	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.logins.restore()
 	if o.ShellGrace > 0 {
@@ -108,6 +112,7 @@ func (h *Host) Close() {
 	h.mu.Unlock()
 	h.stop()
 	h.agents.Close()
+	h.matching.Close()
 	h.logins.close()
 	h.work.Wait()
 }

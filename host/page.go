@@ -236,15 +236,28 @@ func asset(w http.ResponseWriter, name string) *refusal {
 	return nil
 }
 
-var errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+var (
+	errClientGone = &refusal{status: http.StatusServiceUnavailable, text: "the client has gone", quiet: true}
+	errUnreadable = &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
+)
 
-// content serves /terminals/ID.txt: what the terminal has printed, as text.
+// content serves /terminals/ID.txt, what the terminal has printed, as text, and /terminals/ID/problems.
 func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
-	id, ok := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, contentPath), ".txt")
+	name := strings.TrimPrefix(r.URL.Path, contentPath)
+	id, problems := strings.CutSuffix(name, "/problems")
+	id, text := strings.CutSuffix(id, ".txt")
 	t, err := catalogue{h}.Open(id)
-	if !ok || err != nil {
+	switch {
+	case err != nil || problems == text:
 		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
+	case problems:
+		return h.pageProblems(w, r, p, t)
 	}
+	return h.download(w, r, p, id, t)
+}
+
+// download serves a terminal as text.
+func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id string, t agenttools.Terminal) *refusal {
 	i, sending := t.Info(), &h.messages.sending
 	n := int(min(i.End-i.Start, int64(sending.part)))
 	if sending.take(r.Context(), p.Name, n) != nil {
@@ -261,7 +274,7 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 		return plainText(r.Context(), t)
 	}()
 	if err != nil {
-		return &refusal{status: http.StatusServiceUnavailable, text: "the terminal cannot be read", quiet: true}
+		return errUnreadable
 	}
 	h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: t.(lookedAt).t.uri, Detail: "as text"})
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

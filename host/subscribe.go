@@ -45,28 +45,10 @@ func (c *conn) subscribed(r *jsonrpc.Request, s *subscription) {
 // watches writes an audit record that the client watches a terminal of somebody else's.
 func (c *conn) watches(all ...*subscription) {
 	for _, s := range all {
-		if s.ch.term != nil && s.ch.term.creator != c.client && c.firstLook(s.ch.uri) {
+		if s.ch.term != nil && s.ch.term.creator != c.client && c.looks.first(s.ch.uri) {
 			c.h.audit(AuditSubscribed, c.remote, AuditEvent{Client: c.client.id, Terminal: s.ch.uri})
 		}
 	}
-}
-
-// maxLooks bounds the watched terminals that a connection remembers.
-const maxLooks = 4096
-
-// firstLook reports whether the connection watches a terminal for the first time: the audit log has that once, even if a client subscribes
-// in a loop.
-func (c *conn) firstLook(uri string) bool {
-	c.h.mu.Lock()
-	defer c.h.mu.Unlock()
-	if c.looks[uri] {
-		return false
-	}
-	if c.looks == nil || len(c.looks) >= maxLooks {
-		c.looks = make(map[string]bool)
-	}
-	c.looks[uri] = true
-	return true
 }
 
 // unsubscribe ends the delivery of a channel.

@@ -14,9 +14,7 @@ type watched struct {
 	agenttools.Terminals
 	h *Host
 	p Principal
-
-	mu    sync.Mutex
-	looks map[string]bool // by id
+	looks
 }
 
 // Open implements agenttools.Terminals.
@@ -26,22 +24,32 @@ func (w *watched) Open(id string) (agenttools.Terminal, error) {
 	if !ok || err != nil {
 		return t, err
 	}
-	if w.first(id) {
+	if w.looks.first(id) {
 		w.h.audit(AuditSubscribed, remote{principal: w.p}, AuditEvent{Terminal: at.t.uri, Detail: "MCP"})
 	}
 	return awaited{at}, nil
 }
 
-func (w *watched) first(id string) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.looks[id] {
+// maxLooks bounds what is remembered of looks.
+const maxLooks = 4096
+
+// looks are what somebody has looked at: the audit log has that once, even if it happens in a loop. The zero value is ready; it is safe for concurrent use.
+type looks struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+// first reports whether nobody has looked at it before, as far as is remembered.
+func (l *looks) first(what string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.seen[what] {
 		return false
 	}
-	if w.looks == nil || len(w.looks) >= maxLooks {
-		w.looks = make(map[string]bool)
+	if l.seen == nil || len(l.seen) >= maxLooks {
+		l.seen = make(map[string]bool)
 	}
-	w.looks[id] = true
+	l.seen[what] = true
 	return true
 }
 

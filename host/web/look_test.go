@@ -115,6 +115,7 @@ func TestPageHasContrast(t *testing.T) {
 	colours.WriteString("\x1b[7mplain inverse\x1b[0m \x1b[38;5;90mmagenta\x1b[0m \x1b[38;2;90;0;90mdark\x1b[0m\r\n")
 	s.act(shell, ahp.TerminalCommandDetectionAvailable{})
 	s.act(shell, command("1", "colours", colours.String(), 0, 3)...)
+	s.act(shell, print("a.c:1:1: error: no\r\nb.c:2:2: warning: maybe not\r\n"))
 	for _, dark := range []bool{false, true} {
 		b.do("open", args{"dark": dark}, nil)
 		look := func(selector string, least int) {
@@ -145,6 +146,9 @@ func TestPageHasContrast(t *testing.T) {
 		b.do("key", args{"key": "c"}, nil)
 		b.wait("document.querySelector('.block pre')?.innerText.includes('plain inverse')")
 		look("#commands *", 40)
+		b.do("key", args{"key": "p"}, nil)
+		b.wait("document.querySelectorAll('.problem').length === 2")
+		look("#problems *", 8)
 		b.shot(fmt.Sprintf("14-colours-dark-%v", dark))
 		b.do("goto", args{"url": s.server.URL + "/plain"}, nil)
 		look("body *", 10)

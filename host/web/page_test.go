@@ -98,6 +98,49 @@ func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
+// The problems' tab shows what tools complain about, also what comes while somebody looks; and it says how much nobody looked at.
+func TestPageShowsProblems(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{Scrollback: 64 << 10})
+	quiet, build := s.lend(s.machine, "laptop", "quiet"), s.lend(s.machine, "laptop", "build")
+	s.act(quiet, print("all is well\r\n"))
+	for range 4 {
+		s.act(build, print(strings.Repeat("compiling\r\n", 3000)))
+	}
+	s.act(build, print("main.c:3:5: error: no such type '<img src=x onerror=window.pwned=1>'\r\n"))
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "build")
+	b.wait("tetherPage.screen().includes('no such type')")
+	b.do("key", args{"key": "p"}, nil)
+	rows := "[...document.querySelectorAll('.problem')].filter(e => !e.hidden).map(e => e.dataset.severity + '|' + e.innerText).join('\\n')"
+	b.wait("document.querySelectorAll('.problem').length === 1")
+	if got := b.text(rows); got != "error|error /home/me/shop/main.c:3:5 no such type '<img src=x onerror=window.pwned=1>' gcc" {
+		t.Errorf("the problem is shown as %q", got)
+	}
+	if notes := b.text("document.querySelector('#problems').innerText"); !strings.Contains(notes, "1 error, 0 warnings") || !strings.Contains(notes, "kB of output were gone before") {
+		t.Errorf("beside the problem it says %q", notes)
+	}
+	s.act(build, print("util.c:7:1: warning: unused variable [-Wunused]\r\n"))
+	b.wait("document.querySelectorAll('.problem').length === 2 && document.querySelector('#problem-count').textContent === '2'")
+	b.shot("15-problems")
+	b.do("click", args{"selector": "#find"}, nil)
+	b.do("type", args{"text": "unused"}, nil)
+	b.wait("document.querySelector('#found').textContent === '1'")
+	if got := b.text(rows); !strings.HasPrefix(got, "warning|warning /home/me/shop/util.c:7:1 unused variable") || strings.Contains(got, "\n") {
+		t.Errorf("found is %q", got)
+	}
+	b.do("key", args{"key": "Escape"}, nil)
+	b.do("key", args{"key": "y"}, nil)
+	b.wait("navigator.clipboard.readText().then(s => s.startsWith('error /home/me/shop/main.c:3:5 no such type') && s.includes('util.c:7:1'))")
+	s.choose(b, "quiet")
+	b.wait("document.querySelector('#problems').innerText === 'No problems found.' && document.querySelector('#problem-count').textContent === ''")
+	if got := b.text("String(window.pwned)"); got != "undefined" {
+		t.Errorf("output ran in the page: %s", got)
+	}
+	b.clean(s.server.URL)
+}
+
 func TestPageFindsCopiesAndDownloads(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{})

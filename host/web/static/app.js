@@ -62,6 +62,7 @@ host.addEventListener("link", ({detail: d}) => {
 
 $("tab-screen").onclick = () => view.tab("screen");
 $("tab-commands").onclick = () => view.tab("commands");
+$("tab-problems").onclick = () => view.tab("problems");
 $("back").onclick = () => { location.hash = ""; };
 $("copy").onclick = () => view.copy();
 $("follow").onclick = () => view.follow();
@@ -86,7 +87,7 @@ wish.addEventListener("change", theme);
 theme();
 
 const keys = {
-  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.tab("screen"), c: () => view.tab("commands"), o: () => view.blocks.fold(),
+  "/": () => $("find").focus(), f: () => $("filter").focus(), s: () => view.tab("screen"), c: () => view.tab("commands"), p: () => view.tab("problems"), o: () => view.blocks.fold(),
   y: () => view.copy(), "?": () => $("help").showModal(), Escape: () => { location.hash = ""; list.tabbed?.focus(); },
   PageUp: () => view.scroll("PageUp"), PageDown: () => view.scroll("PageDown"), Home: () => view.scroll("Home"), End: () => view.scroll("End"),
   ArrowDown: () => list.shown()[0]?.focus(),

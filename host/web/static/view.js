@@ -3,6 +3,7 @@
 import {Terminal} from "./vendor/xterm.mjs";
 import {SearchAddon} from "./vendor/addon-search.mjs";
 import {Blocks} from "./blocks.js";
+import {Problems} from "./problems.js";
 import {bytes, clean, colour, place, readable, safeLink, shown} from "./text.js";
 import {states} from "./list.js";
 
@@ -25,6 +26,7 @@ export class View {
     this.host = host;
     this.waiting = 0;
     this.blocks = new Blocks($("commands"), $("count"));
+    this.problems = new Problems($("problems"), $("problem-count"));
     this.blocks.oncopy = text => this.put(text);
     this.term = new Terminal({disableStdin: true, scrollback, allowProposedApi: true, cursorBlink: false, cursorInactiveStyle: "outline", fontSize: 14,
       fontFamily: 'ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", monospace', logLevel: "off", minimumContrastRatio: 4.5, lineHeight: 1.1,
@@ -63,6 +65,7 @@ export class View {
     this.state = null;
     this.term.reset();
     this.blocks.reset(false);
+    this.problems.reset(t.id);
     this.note("");
     $("download").href = "/terminals/" + t.id + ".txt?download";
     this.sub = {load: (s, how) => this.load(s, how), apply: a => this.apply(a), gone: () => this.gone(),
@@ -95,6 +98,7 @@ export class View {
     if (s.cols && s.rows) this.term.resize(clamp(s.cols), clamp(s.rows));
     this.fit();
     this.blocks.load(s.content, s.supportsCommandDetection);
+    this.problems.changed();
     const text = (s.content ?? []).map(p => p.type === "command" ? p.output : p.value).join(""), before = s._meta?.["tether/screen"];
     if (text.length > enough) this.write(text.slice(text.indexOf("\n", text.length - newest) + 1));
     else if (before) this.replay(before, text, s);
@@ -109,6 +113,7 @@ export class View {
   apply(a) {
     const s = this.state;
     if (!s) return;
+    this.problems.changed();
     switch (a.type) {
     case "terminal/data":
       this.blocks.data(a.data);
@@ -226,7 +231,7 @@ export class View {
 
   scroll(key) {
     if ($("screen").hidden) {
-      const box = $("commands");
+      const box = $(this.shown);
       if (key === "Home") box.scrollTop = 0; else if (key === "End") box.scrollTop = box.scrollHeight;
       else box.scrollBy(0, (key === "PageUp" ? -0.9 : 0.9) * box.clientHeight);
       return;
@@ -235,11 +240,12 @@ export class View {
   }
 
   tab(name) {
-    for (const n of ["screen", "commands"]) {
+    this.shown = name;
+    for (const n of ["screen", "commands", "problems"]) {
       $(n).hidden = n !== name;
       $("tab-" + n).setAttribute("aria-selected", String(n === name));
     }
-    if (name === "commands") this.blocks.draw(); else this.fit();
+    if (name === "screen") this.fit(); else if (name === "commands") this.blocks.draw(); else this.problems.show();
     this.scrolled();
     this.find();
   }
@@ -247,7 +253,7 @@ export class View {
   find(back) {
     const text = $("find").value;
     if ($("screen").hidden) {
-      const n = this.blocks.find(text);
+      const n = (this.shown === "problems" ? this.problems : this.blocks).find(text);
       $("found").textContent = n < 0 ? "" : n || "none";
       return;
     }
@@ -261,7 +267,7 @@ export class View {
   copy() {
     if (!$("screen").hidden && this.term.hasSelection()) return this.put(this.term.getSelection());
     if (String(getSelection())) return this.put(String(getSelection()));
-    if ($("screen").hidden) return this.put(this.blocks.text());
+    if ($("screen").hidden) return this.put((this.shown === "problems" ? this.problems : this.blocks).text());
     const b = this.term.buffer.active, out = [];
     for (let i = 0; i < b.length; i++) {
       const line = b.getLine(i), text = line.translateToString(true);
