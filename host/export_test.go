@@ -53,7 +53,10 @@ func (x *Content) Sizes() (kept, real int, end int64) {
 }
 
 // CleanText is cleanText.
-func CleanText(quoted []byte) ([]byte, int, error) { return cleanText(quoted) }
+func CleanText(quoted []byte) ([]byte, int, error) {
+	clean, size, _, err := cleanText(quoted)
+	return clean, size, err
+}
 
 // DropText is dropText.
 func DropText(quoted []byte, n int) ([]byte, int) { return dropText(quoted, n) }

@@ -13,12 +13,11 @@ import (
 // oldest is the screen of a terminal at its oldest text: what the text that was dropped has left. Nothing is kept before anything was
 // dropped. Guarded by the host's mutex.
 type oldest struct {
-	cols, rows   int            // the first size
-	pos          int64          // position in the stream of all text
-	screen       *screen.Screen // nil: blank, of that size
-	unknown      bool           // it was not blank
-	gap          int64          // position of the newest text that is missing; 0: none
-	text, quoted []byte         // scratch
+	cols, rows int            // the first size
+	pos        int64          // position in the stream of all text
+	screen     *screen.Screen // nil: blank, of that size
+	unknown    bool           // it was not blank
+	gap        int64          // position of the newest text that is missing; 0: none
 }
 
 // begun returns the screen, which exists from now on.
@@ -50,8 +49,8 @@ func (o *oldest) cost() int {
 	return o.screen.Cost()
 }
 
-// leaveLocked takes up n bytes of text that were dropped: the first of parts.
-func (t *terminal) leaveLocked(parts []part, n int64) {
+// leaveLocked takes up n bytes of text that were dropped: the first of parts. It returns scratch for the next call.
+func (t *terminal) leaveLocked(scratch []byte, parts []part, n int64) []byte {
 	o := &t.oldest
 	end := o.pos + n
 	at := o.begun()
@@ -60,16 +59,15 @@ func (t *terminal) leaveLocked(parts []part, n int64) {
 			if o.pos >= end {
 				break
 			}
-			o.quoted = append(append(append(o.quoted[:0], '"'), r.esc...), '"')
-			text, err := jsonspan.AppendUnquote(o.text[:0], o.quoted)
+			text, err := jsonspan.AppendUnescape(scratch[:0], r.esc)
 			if err != nil {
-				return // cannot be: it was checked when it came in
+				return scratch // cannot be: it was checked when it came in
 			}
-			o.text = text
+			scratch = text
 			t.leaveTextLocked(at, text[:min(int64(len(text)), end-o.pos)])
 		}
 	}
-	o.text, o.quoted = nil, nil
+	return scratch
 }
 
 // leaveTextLocked takes up text with the sizes that the terminal got in it.

@@ -23,9 +23,8 @@ type textReader struct {
 	mark int64 // number of the next mark
 	over bool  // the exit was delivered
 
-	spans  []span // to be decoded
-	quoted []byte
-	text   []byte
+	spans []span // to be decoded
+	text  []byte
 }
 
 // span is a part of a run, still escaped.
@@ -160,8 +159,7 @@ func (r *textReader) decode(buf []byte) []byte {
 	for _, s := range r.spans {
 		at, skipped := escapedPrefix(s.esc, s.skip, false)
 		end, size := escapedPrefix(s.esc[at:], min(s.size-skipped, len(buf)-len(out)), true)
-		r.quoted = append(append(append(r.quoted[:0], '"'), s.esc[at:at+end]...), '"')
-		text, err := jsonspan.AppendUnquote(out, r.quoted)
+		text, err := jsonspan.AppendUnescape(out, s.esc[at:at+end])
 		if err != nil {
 			break // cannot be: it was checked when it came in
 		}

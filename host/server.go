@@ -157,7 +157,7 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 		h.applyLocked(t, printable(ev.Action), nil)
 		return nil
 	}
-	quoted, size, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
+	quoted, size, _, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
 	if err != nil {
 		return nil // cannot be: it was quoted here
 	}

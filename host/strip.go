@@ -1,8 +1,6 @@
 package host
 
 import (
-	"bytes"
-
 	"tether/internal/jsonspan"
 	"tether/shellint"
 )
@@ -51,7 +49,7 @@ func (s *stripper) take(dst, text []byte) []byte {
 	return dst
 }
 
-// stripLocked returns checked text of the owner without marks. marks is what mayHoldMark says of it. The result may be the argument.
+// stripLocked returns checked text of the owner without marks. marks says that it may hold the beginning of one. The result may be the argument.
 func (t *terminal) stripLocked(quoted []byte, size int, marks bool) ([]byte, int) {
 	if t.strip == nil && !marks {
 		return quoted, size
@@ -75,42 +73,4 @@ func (h *Host) endStripLocked(t *terminal) {
 	out := t.strip.rest(nil)
 	t.strip = nil
 	h.textLocked(t, nil, jsonspan.AppendQuote(nil, out), len(out), t.creator)
-}
-
-// mayHoldMark reports whether an OSC may begin in the text between the quotes of a checked JSON string. It may say so of text without
-// one, which costs time. An introducer is ESC with a "]" after it, and C0 controls may stand between; or U+009D.
-func mayHoldMark(esc []byte) bool {
-	if bytes.Contains(esc, []byte("\u009d")) || bytes.Contains(esc, []byte(`\u009`)) || bytes.Contains(esc, []byte(`\u005`)) {
-		return true
-	}
-	for rest := esc; ; {
-		i := bytes.IndexByte(rest, ']')
-		if i < 0 {
-			return endsInEscape(esc)
-		}
-		if endsInEscape(rest[:i]) {
-			return true
-		}
-		rest = rest[i+1:]
-	}
-}
-
-// endsInEscape reports whether the text ends with an ESC, or with one and controls behind it.
-func endsInEscape(esc []byte) bool {
-	for {
-		n := len(esc)
-		switch {
-		case n >= 6 && esc[n-6] == '\\' && esc[n-5] == 'u' && esc[n-4] == '0' && esc[n-3] == '0' && (esc[n-2] == '0' || esc[n-2] == '1'):
-			if esc[n-2] == '1' && (esc[n-1] == 'b' || esc[n-1] == 'B') {
-				return true
-			}
-			esc = esc[:n-6]
-		case n >= 2 && esc[n-2] == '\\' && bytes.IndexByte([]byte("bfnrt"), esc[n-1]) >= 0:
-			esc = esc[:n-2]
-		case n >= 1 && esc[n-1] == 0x7f, n >= 6 && string(esc[n-6:]) == `\u007f`:
-			return true // DEL is ignored, and seldom
-		default:
-			return false
-		}
-	}
 }

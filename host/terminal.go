@@ -58,7 +58,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now()}
 	t.channel.term = t
-	t.content.left = t.leaveLocked
+	t.content.left = func(parts []part, n int64) { h.scratch = t.leaveLocked(h.scratch, parts, n) }
 	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)

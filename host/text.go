@@ -18,25 +18,24 @@ const (
 
 // cleanText checks a JSON string that came from a client and returns it fit to be passed on as it is, beside other text,
 // in WebSocket text frames, with its length decoded. Only if it holds half characters or bytes that are not UTF-8 is it
-// decoded and encoded anew.
-func cleanText(quoted []byte) (clean []byte, size int, err error) {
-	if size, err = jsonspan.CheckString(quoted); err != nil {
-		return nil, 0, err
+// decoded and encoded anew. marks says that a mark of a shell integration may begin in it.
+func cleanText(quoted []byte) (clean []byte, size int, marks bool, err error) {
+	if size, marks, err = jsonspan.CheckString(quoted); err != nil {
+		return nil, 0, false, err
 	}
 	if utf8.Valid(quoted) && joinable(quoted[1:len(quoted)-1]) {
-		return quoted, size, nil
+		return quoted, size, marks, nil
 	}
 	text, err := jsonspan.AppendUnquote(nil, quoted)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, false, err
 	}
-	return jsonspan.AppendQuote(nil, text), len(text), nil
+	return jsonspan.AppendQuote(nil, text), len(text), marks, nil
 }
 
 // output takes a terminal/output. The host's lock is held only to place and to append it.
 func (c *conn) output(d *ahp.Dispatch) {
-	quoted, size, err := cleanText(d.Data)
-	marks := err == nil && mayHoldMark(quoted[1:len(quoted)-1])
+	quoted, size, marks, err := cleanText(d.Data)
 	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
 	sendPromptly(c.outputLocking(d, buf, quoted, size, marks, err))
 }

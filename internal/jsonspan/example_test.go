@@ -27,7 +27,7 @@ func ExampleObject() {
 
 func ExampleAppendQuote() {
 	quoted := jsonspan.AppendQuote(nil, []byte("\x1b[1m<ok>\xff\r\n"))
-	n, err := jsonspan.CheckString(quoted)
+	n, _, err := jsonspan.CheckString(quoted)
 	fmt.Printf("%s %d %v\n", quoted, n, err)
 	text, err := jsonspan.AppendUnquote(nil, quoted)
 	fmt.Printf("%q %v\n", text, err)

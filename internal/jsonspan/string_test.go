@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -50,6 +51,9 @@ func TestAppendQuoteMatchesEncodingJSON(t *testing.T) {
 	}
 }
 
+// oscBegins fits text in which, or behind which, a terminal sees an OSC begin.
+var oscBegins = regexp.MustCompile("\u009d|\x1b[\x00-\x1a\x1c-\x1f\x7f]*(\\]|$)")
+
 // checkUnquote compares AppendUnquote and CheckString with encoding/json.
 func checkUnquote(t *testing.T, quoted []byte) {
 	t.Helper()
@@ -59,7 +63,7 @@ func checkUnquote(t *testing.T, quoted []byte) {
 		wantErr = fmt.Errorf("not in quotes")
 	}
 	got, err := jsonspan.AppendUnquote([]byte("prefix"), quoted)
-	n, checkErr := jsonspan.CheckString(quoted)
+	n, osc, checkErr := jsonspan.CheckString(quoted)
 	if (err == nil) != (wantErr == nil) || (checkErr == nil) != (wantErr == nil) {
 		t.Fatalf("%q: AppendUnquote %v, CheckString %v, encoding/json %v", quoted, err, checkErr, wantErr)
 	}
@@ -71,6 +75,9 @@ func checkUnquote(t *testing.T, quoted []byte) {
 	}
 	if n != len(want) {
 		t.Fatalf("CheckString(%q) = %d, want %d", quoted, n, len(want))
+	}
+	if !osc && oscBegins.MatchString(want) {
+		t.Fatalf("CheckString(%q) finds no OSC", quoted)
 	}
 }
 
@@ -121,7 +128,7 @@ func TestStringsDoNotAllocate(t *testing.T) {
 		"AppendQuote":       func() { jsonspan.AppendQuote(buf, text) },
 		"AppendQuoteString": func() { jsonspan.AppendQuoteString(buf, str) },
 		"AppendUnquote":     func() { _, _ = jsonspan.AppendUnquote(buf, quoted) },
-		"CheckString":       func() { _, _ = jsonspan.CheckString(quoted) },
+		"CheckString":       func() { _, _, _ = jsonspan.CheckString(quoted) },
 	} {
 		if allocs := testing.AllocsPerRun(50, f); allocs != 0 {
 			t.Errorf("%s: %v allocations, want 0", name, allocs)

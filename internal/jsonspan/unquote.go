@@ -30,6 +30,11 @@ func AppendUnquote(dst, quoted []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
+	return AppendUnescape(dst, s)
+}
+
+// AppendUnescape is [AppendUnquote] for s without the quotes around it.
+func AppendUnescape(dst, s []byte) ([]byte, error) {
 	out := dst
 	for i := 0; i < len(s); {
 		end := min(i+blockLen, len(s))
