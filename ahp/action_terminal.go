@@ -9,7 +9,8 @@ import (
 
 // TerminalData is output a host sends to subscribers.
 type TerminalData struct {
-	Data string `json:"data"`
+	Data   string
+	Screen *Screen // what the terminal shows after it, where output is missing before; nil: what it makes of what was there
 }
 
 // TerminalOutput is output the owner of a client-executed terminal sends to the host. It reduces as TerminalData.
@@ -163,21 +164,44 @@ func (a TerminalCommandFinished) forVersion(string) any {
 	return a
 }
 
+// outputWire is the two actions that carry output.
 type outputWire struct {
 	Data string      `json:"data"`
-	Meta *offsetMeta `json:"_meta,omitempty"`
+	Meta *outputMeta `json:"_meta,omitempty"`
 }
 
-type offsetMeta struct {
-	Offset *int64 `json:"tether/offset,omitempty"` // OffsetKey
+type outputMeta struct {
+	Offset *int64          `json:"tether/offset,omitempty"` // OffsetKey
+	Screen json.RawMessage `json:"tether/screen,omitempty"` // ScreenKey
+}
+
+func (a TerminalData) forVersion(string) any {
+	w := outputWire{Data: a.Data}
+	if a.Screen != nil {
+		w.Meta = &outputMeta{Screen: marshal(a.Screen)}
+	}
+	return w
 }
 
 func (a TerminalOutput) forVersion(string) any {
 	w := outputWire{Data: a.Data}
 	if a.Offset != nil {
-		w.Meta = &offsetMeta{a.Offset}
+		w.Meta = &outputMeta{Offset: a.Offset}
 	}
 	return w
+}
+
+// UnmarshalJSON takes the screen out of _meta.
+func (a *TerminalData) UnmarshalJSON(raw []byte) error {
+	var w outputWire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return err
+	}
+	*a = TerminalData{Data: w.Data}
+	if w.Meta != nil {
+		a.Screen = DecodeScreen(w.Meta.Screen)
+	}
+	return nil
 }
 
 // UnmarshalJSON takes the offset out of _meta.

@@ -108,7 +108,7 @@ func FindAgent(m Meta) string {
 type TerminalMeta struct {
 	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
 	Missing int64  `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
-	// Screen is what ScreenKey has; only in the state of a snapshot. Nil: the content is all that the terminal has printed, at one size, or it
+	// Screen is what ScreenKey has. Nil: the content is all that the terminal has printed, at one size, or it
 	// is not known what came before.
 	Screen *Screen `json:"tether/screen,omitempty"`
 }
@@ -119,7 +119,7 @@ func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	if json.Unmarshal(raw, &all) != nil {
 		return nil
 	}
-	*m = TerminalMeta{Former: FindFormer(all), Screen: FindScreen(all)}
+	*m = TerminalMeta{Former: FindFormer(all), Screen: DecodeScreen(all[ScreenKey])}
 	if n := int64(0); json.Unmarshal(all[MissingKey], &n) == nil && n > 0 {
 		m.Missing = n
 	}

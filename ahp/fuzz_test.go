@@ -84,7 +84,7 @@ func FuzzScreen(f *testing.F) {
 		f.Add([]byte(seed), int64(3))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte, n int64) {
-		s := ahp.FindScreen(ahp.Meta{ahp.ScreenKey: raw})
+		s := ahp.DecodeScreen(raw)
 		if s == nil {
 			return
 		}
@@ -99,7 +99,7 @@ func FuzzScreen(f *testing.F) {
 			t.Fatal(err, len(s.Sizes))
 		}
 		if n > 0 && n <= ahp.MaxSize && s.Sizes[0][0] <= 1<<40 && len(s.Sizes) > 3 && s.Sizes[len(s.Sizes)-4][0] <= 1<<40 {
-			if found := ahp.FindScreen(ahp.Meta{ahp.ScreenKey: again}); found == nil || found.Data != s.Data {
+			if found := ahp.DecodeScreen(again); found == nil || found.Data != s.Data {
 				t.Fatalf("%s is not found again", again)
 			}
 		}

@@ -40,16 +40,12 @@ func reduceConfig(c *RootConfig, a RootConfigChanged) *RootConfig {
 func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	switch a := a.(type) {
 	case TerminalData:
-		s.Content = appendData(s.Content, a.Data)
+		s = reduceOutput(s, a.Data, a.Screen)
 	case TerminalOutput:
 		s.Content = appendData(s.Content, a.Data)
 	case TerminalResized:
 		if s.Meta.Screen != nil {
-			length := 0
-			for _, p := range s.Content {
-				length += len(p.Text())
-			}
-			s.Meta.Screen = s.Meta.Screen.Resized(int64(length), a.Cols, a.Rows)
+			s.Meta.Screen = s.Meta.Screen.Resized(length(s.Content), a.Cols, a.Rows)
 		}
 		s.Cols, s.Rows = a.Cols, a.Rows
 	case TerminalClaimed:
@@ -72,6 +68,24 @@ func ReduceTerminal(s TerminalState, a Action) TerminalState {
 		s.Content = finishCommand(s.Content, a)
 	}
 	return s
+}
+
+func reduceOutput(s TerminalState, data string, screen *Screen) TerminalState {
+	if data != "" || screen == nil {
+		s.Content = appendData(s.Content, data)
+	}
+	if screen != nil {
+		s.Meta.Screen = screen.At(length(s.Content))
+	}
+	return s
+}
+
+// length is that of all text, in bytes.
+func length(parts []ContentPart) (n int64) {
+	for _, p := range parts {
+		n += int64(len(p.Text()))
+	}
+	return n
 }
 
 func appendData(parts []ContentPart, data string) []ContentPart {

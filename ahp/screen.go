@@ -11,13 +11,17 @@ const (
 	MaxScreenSizes = 4096
 )
 
-// Screen is what a terminal showed before the first byte of the content that its state has: what the text that is not kept any more has
-// left. It is in the _meta of a state, under ScreenKey, and counts in no offset. Whoever feeds Data and then the content to a fresh
-// terminal of that size, and changes its size where Sizes says, sees what they had seen from the start.
+// Screen is what a terminal showed at a place in its content: what the text that is not kept any more has left. It counts in no offset.
+// Whoever feeds Data and then the content from that place on to a fresh terminal of that size, and changes its size where Sizes says, sees
+// what they had seen from the start.
+//
+// It is under ScreenKey in the _meta of a state, and of a terminal/data action: there it is the screen after the action's text, and has
+// neither After nor Sizes.
 type Screen struct {
-	Cols int64  `json:"cols"`
-	Rows int64  `json:"rows"`
-	Data string `json:"data,omitempty"` // escape sequences and text; "" = blank
+	Cols  int64  `json:"cols"`
+	Rows  int64  `json:"rows"`
+	Data  string `json:"data,omitempty"`  // escape sequences and text; "" = blank
+	After int64  `json:"after,omitempty"` // the place: after how many bytes of the content, in UTF-8
 	// Sizes are those that the terminal got since, ascending: after how many bytes of the content, in UTF-8, columns and rows.
 	Sizes [][3]int64 `json:"sizes,omitempty"`
 	// Truncated says that a part of the screen is not known, or that output is missing in the content: it is true until the program
@@ -25,9 +29,8 @@ type Screen struct {
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// FindScreen returns the screen in the _meta of a state, nil if there is none or one that breaks a bound: the other side may say anything.
-func FindScreen(m Meta) *Screen {
-	raw := m[ScreenKey]
+// DecodeScreen returns what ScreenKey has, nil if there is nothing, or a screen that breaks a bound: the other side may say anything.
+func DecodeScreen(raw []byte) *Screen {
 	if len(raw) == 0 || len(raw) > 6*MaxScreen+64*MaxScreenSizes {
 		return nil
 	}
@@ -43,7 +46,10 @@ func (s *Screen) valid() bool {
 	if !fits(s.Cols, s.Rows) || len(s.Data) > MaxScreen || len(s.Sizes) > MaxScreenSizes || !utf8.ValidString(s.Data) {
 		return false
 	}
-	last := int64(0)
+	last := s.After
+	if last < 0 {
+		return false
+	}
 	for _, z := range s.Sizes {
 		if z[0] < last || !fits(z[1], z[2]) {
 			return false
@@ -51,6 +57,16 @@ func (s *Screen) valid() bool {
 		last = z[0]
 	}
 	return true
+}
+
+// At returns the screen with its place after so many bytes of content. It does not change s; nil stays nil.
+func (s *Screen) At(after int64) *Screen {
+	if s == nil {
+		return nil
+	}
+	next := *s
+	next.After, next.Sizes = after, nil
+	return &next
 }
 
 // Resized returns the screen of a terminal that gets another size after so many bytes of content. It does not change s; nil stays nil.

@@ -74,6 +74,7 @@ type EnvelopeView struct {
 	Kind            string // the action's type
 	Action          []byte // the whole action, valid JSON, for DecodeAction
 	Data            []byte // terminal/output, data and input: the text, a JSON string with its quotes; else nil
+	Screen          []byte // terminal/data: ScreenKey, for DecodeScreen; nil = absent
 }
 
 // DecodeEnvelope reads the params of MethodAction. The error says what was wrong.
@@ -115,7 +116,7 @@ func (v *EnvelopeView) Decode(params []byte) error {
 	}
 	a := actionView{kind: v.Kind}
 	err = a.decode(v.Action)
-	v.Kind, v.Data = a.kind, a.data
+	v.Kind, v.Data, v.Screen = a.kind, a.data, a.screen
 	return err
 }
 
@@ -179,6 +180,7 @@ type actionView struct {
 	kind   string
 	data   []byte
 	offset int64
+	screen []byte
 }
 
 func (a *actionView) decode(raw []byte) error {
@@ -211,10 +213,14 @@ func (a *actionView) decode(raw []byte) error {
 	default:
 		a.data = nil
 	}
-	if a.kind == ActionTerminalOutput && given(meta) {
-		if err := a.setOffset(meta); err != nil {
+	switch {
+	case !given(meta):
+	case a.kind == ActionTerminalOutput:
+		if err := a.setMeta(meta); err != nil {
 			return &ActionError{fmt.Errorf("%s: %w", a.kind, err)}
 		}
+	case a.kind == ActionTerminalData:
+		_ = a.setMeta(meta) // the host may say anything there
 	}
 	return nil
 }
@@ -232,11 +238,14 @@ func (a *actionView) setKind(quoted []byte) error {
 	return nil
 }
 
-func (a *actionView) setOffset(meta []byte) error {
+func (a *actionView) setMeta(meta []byte) error {
 	var offset []byte
 	object := members(meta, func(key, value []byte) {
-		if string(key) == OffsetKey {
+		switch string(key) {
+		case OffsetKey:
 			offset = value
+		case ScreenKey:
+			a.screen = value
 		}
 	})
 	if !object {

@@ -89,7 +89,8 @@ func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.h.newRe
 // ReadScreen implements agenttools.ScreenTerminal.
 func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
 	l.h.mu.Lock()
-	old, from := l.t.oldScreenLocked(), l.t.startLocked()
+	old, pos := l.t.oldScreenLocked()
+	from := max(l.t.startLocked(), pos+l.t.marksBeforeLocked(pos))
 	l.h.mu.Unlock()
 	return old, l.h.newReader(l.t, from), nil
 }

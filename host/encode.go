@@ -16,11 +16,19 @@ const envelopeRoom = 160 // bytes; what terminal/data needs beside its text and 
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
 // appendNote appends a terminal/data notification with a line of the host's own about n bytes that are not there, and
-// says in its _meta under key how many.
-func appendNote(channel string, seq int64, line, key string, n int64) []byte {
+// says in its _meta under key how many, and what the screen is behind it; nil: it is not known.
+func appendNote(channel string, seq int64, line, key string, n int64, at *ahp.Screen) []byte {
 	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
-	dst = append(dst[:len(dst)-len("}}}")], `,"_meta":{"`+key+`":`...)
-	return append(strconv.AppendInt(dst, n, 10), "}}}}"...)
+	meta := map[string]any{}
+	if n > 0 {
+		meta[key] = n
+	}
+	if at != nil {
+		meta[ahp.ScreenKey] = at
+	}
+	raw, _ := json.Marshal(meta) // numbers and a string
+	dst = append(append(dst[:len(dst)-len("}}}")], `,"_meta":`...), raw...)
+	return append(dst, "}}}"...)
 }
 
 // dataText is where the text between the quotes lies in a terminal/data notification that ends with quoted.

@@ -10,11 +10,11 @@ import (
 	"tether/screen"
 )
 
-// oldest is the screen of a terminal at its oldest text: what the text that was dropped has left. Nothing is kept before anything was
-// dropped. Guarded by the host's mutex.
+// oldest is the screen of a terminal at its oldest text, or behind it: what the text that was dropped has left. Nothing is kept before anything
+// was dropped. Guarded by the host's mutex.
 type oldest struct {
 	cols, rows int            // the first size
-	pos        int64          // position in the stream of all text
+	pos        int64          // position in the stream of all text: nowhere before the oldest text that is kept
 	screen     *screen.Screen // nil: blank, of that size
 	unknown    bool           // it was not blank
 	gap        int64          // position of the newest text that is missing; 0: none
@@ -51,11 +51,20 @@ func (o *oldest) cost() int {
 
 // leaveLocked takes up n bytes of text that were dropped: the first of parts. It returns scratch for the next call.
 func (t *terminal) leaveLocked(scratch []byte, parts []part, n int64) []byte {
+	end := t.content.oldest()
+	return t.takeUpLocked(scratch, parts, end-n, end)
+}
+
+// takeUpLocked moves the screen on to a position in the text of parts, which begins at another one. It may be ahead of the oldest text. It
+// returns scratch for the next call.
+func (t *terminal) takeUpLocked(scratch []byte, parts []part, at, end int64) []byte {
 	o := &t.oldest
-	end := o.pos + n
-	at := o.begun()
 	for i := range parts {
 		for _, r := range parts[i].runs {
+			from := at
+			if at += int64(r.size); at <= o.pos {
+				continue
+			}
 			if o.pos >= end {
 				break
 			}
@@ -64,17 +73,18 @@ func (t *terminal) leaveLocked(scratch []byte, parts []part, n int64) []byte {
 				return scratch // cannot be: it was checked when it came in
 			}
 			scratch = text
-			t.leaveTextLocked(at, text[:min(int64(len(text)), end-o.pos)])
+			t.takeUpTextLocked(text[o.pos-from : min(int64(len(text)), end-from)])
 		}
 	}
 	return scratch
 }
 
-// leaveTextLocked takes up text with the sizes that the terminal got in it.
-func (t *terminal) leaveTextLocked(at *screen.Screen, text []byte) {
+// takeUpTextLocked takes up text with the sizes that the terminal got in it.
+func (t *terminal) takeUpTextLocked(text []byte) {
 	o, m := &t.oldest, &t.marks
 	for len(text) > 0 {
 		next := o.pos + int64(len(text))
+		at := o.begun()
 		for i := range m.list {
 			x := &m.list[i]
 			if x.pos >= next {
@@ -103,41 +113,65 @@ func (t *terminal) clearOldestLocked() {
 	t.oldest = oldest{cols: cols, rows: rows, pos: t.content.end}
 }
 
-// oldScreenLocked is the screen before the oldest text that readers get.
-func (t *terminal) oldScreenLocked() agenttools.OldScreen {
+// oldScreenLocked is the screen that is known at the oldest position of text, and that.
+func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 	o := &t.oldest
-	s := agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}
-	if o.gap >= o.pos && o.gap > 0 {
-		s.Gap = o.gap + t.marksBeforeLocked(o.gap)
-	}
+	s, pos = agenttools.OldScreen{Cols: o.cols, Rows: o.rows, Exact: !o.unknown}, o.pos
 	if o.screen != nil {
 		s.Cols, s.Rows = o.screen.Size()
 		s.Replay = o.screen.Replay()
 		s.Exact = !o.screen.Doubtful() && s.Replay != nil
 	}
-	if t.readableLocked() > o.pos {
+	if o.gap >= pos && o.gap > 0 {
+		s.Gap = o.gap + t.marksBeforeLocked(o.gap)
+	}
+	if t.readableLocked() > pos {
 		s.Exact = false // sizes are forgotten that stood before some of the text
 	}
-	return s
+	return s, pos
 }
 
-// snapScreenLocked is the screen before text from a position on, for a snapshot: nil where all text from the start is there, at one size.
+// snapScreenLocked is the screen in text from a position on, for a snapshot: nil where all text from the start is there, at one size.
 func (t *terminal) snapScreenLocked(from int64) *ahp.Screen {
-	old := t.oldScreenLocked()
-	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
-	for i := range t.marks.list {
-		if x := &t.marks.list[i]; x.resized != nil && x.pos >= t.oldest.pos {
-			s.Sizes = append(s.Sizes, [3]int64{x.pos - from, int64(x.resized[0]), int64(x.resized[1])})
-		}
+	old, pos := t.oldScreenLocked()
+	s := &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), After: max(pos-from, 0), Truncated: !old.Exact || old.Gap > 0}
+	for _, x := range t.resizesLocked(pos) {
+		s.Sizes = append(s.Sizes, [3]int64{x.pos - from, int64(x.resized[0]), int64(x.resized[1])})
 	}
 	for s.Data == "" && len(s.Sizes) > 0 && s.Sizes[0][0] == 0 { // it was blank
 		s.Cols, s.Rows, s.Sizes = s.Sizes[0][1], s.Sizes[0][2], s.Sizes[1:]
 	}
 	switch {
-	case from > t.oldest.pos || !utf8.ValidString(s.Data): // there is less text than is kept
-		return &ahp.Screen{Cols: cmp.Or(t.state.Cols, defaultCols), Rows: cmp.Or(t.state.Rows, defaultRows), Truncated: true}
-	case s.Data == "" && len(s.Sizes) == 0 && !s.Truncated:
+	case from > pos || !utf8.ValidString(s.Data): // there is less text than is kept
+		return t.unknownScreenLocked()
+	case s.Data == "" && s.After == 0 && len(s.Sizes) == 0 && !s.Truncated:
 		return nil
 	}
 	return s
+}
+
+// unknownScreenLocked says that the screen is not known.
+func (t *terminal) unknownScreenLocked() *ahp.Screen {
+	return &ahp.Screen{Cols: cmp.Or(t.state.Cols, defaultCols), Rows: cmp.Or(t.state.Rows, defaultRows), Truncated: true}
+}
+
+// resizesLocked are the sizes that the terminal got from a position on.
+func (t *terminal) resizesLocked(pos int64) (all []mark) {
+	for _, x := range t.marks.list {
+		if x.resized != nil && x.pos >= pos {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+// screenAtLocked is the screen at a position in the text that is kept, of at most so many bytes. Its screen moves on there: nothing is done
+// twice, however many ask.
+func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
+	h.scratch = t.takeUpLocked(h.scratch, t.content.parts, t.content.oldest(), pos)
+	old, at := t.oldScreenLocked()
+	if at != pos || len(old.Replay) > most || !utf8.Valid(old.Replay) {
+		return t.unknownScreenLocked()
+	}
+	return &ahp.Screen{Cols: int64(old.Cols), Rows: int64(old.Rows), Data: string(old.Replay), Truncated: !old.Exact || old.Gap > 0}
 }

@@ -163,10 +163,10 @@ func TestGapsAreFieldsToo(t *testing.T) {
 			for _, e := range v.envelopes {
 				var a struct {
 					Type, Data string
-					Meta       map[string]int64 `json:"_meta"`
+					Meta       ahp.Meta `json:"_meta"`
 				}
-				if err := json.Unmarshal(e.Action, &a); err == nil && a.Type == ahp.ActionTerminalData && a.Meta[key] > 0 {
-					return a.Meta[key], a.Data
+				if err := json.Unmarshal(e.Action, &a); err == nil && a.Type == ahp.ActionTerminalData && json.Unmarshal(a.Meta[key], &said) == nil {
+					return said, a.Data
 				}
 			}
 			return 0, ""

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"tether/ahp"
 	"tether/host"
@@ -12,7 +13,7 @@ import (
 	"tether/screen"
 )
 
-// seen is what a client shows of a state: the screen before the content, and then that, in the sizes that the terminal had.
+// seen is what a client shows of a state: the screen at a place in the content, and then what follows, in the sizes that the terminal had.
 func seen(t *testing.T, s ahp.TerminalState) string {
 	t.Helper()
 	at := s.Meta.Screen
@@ -24,7 +25,7 @@ func seen(t *testing.T, s ahp.TerminalState) string {
 	}
 	shows := screen.NewState(int(at.Cols), int(at.Rows))
 	shows.Write([]byte(at.Data))
-	text, pos := s.Text(), int64(0)
+	text, pos := s.Text(), at.After
 	for _, z := range at.Sizes {
 		shows.Write([]byte(text[pos:z[0]]))
 		shows.Resize(int(z[1]), int(z[2]))
@@ -34,12 +35,31 @@ func seen(t *testing.T, s ahp.TerminalState) string {
 	return string(shows.Replay())
 }
 
+// drawn is output of a program that has the whole screen, or prints lines. What the other screen shows is not known where the size changes, see
+// package screen.
+func drawn(random *rand.Rand, other bool) string {
+	var b strings.Builder
+	for range random.IntN(300) {
+		switch n := random.IntN(12); {
+		case n == 0 && other:
+			b.WriteString([]string{"\x1b[?1049h\x1b[2J\x1b[HTHE HEADER", "\x1b[?1049l"}[random.IntN(2)])
+		case n == 1:
+			fmt.Fprintf(&b, "\x1b[%d;%dr", 1+random.IntN(5), 6+random.IntN(9))
+		case n < 5:
+			fmt.Fprintf(&b, "\x1b[3%dmline %d of 世界\x1b[m\r\n", random.IntN(8), random.IntN(1e6))
+		default:
+			fmt.Fprintf(&b, "\x1b[%d;%dH\x1b[Kcounter %d", 1+random.IntN(14), 1+random.IntN(50), random.IntN(1e6))
+		}
+	}
+	return b.String()
+}
+
 // Who joins at any moment sees what somebody sees who was there from the start, by what snapshots carry beside the retained text.
 func TestObserversJoinAtTheScreen(t *testing.T) {
 	const uri = "ahp-terminal:/dev"
 	for round := range testkit.Rounds(t, 4, 1000) {
 		random := rand.New(rand.NewPCG(uint64(round), 18))
-		sizes := round%2 == 1 // what the other screen shows is not known where the size changes, see package screen
+		sizes := round%2 == 1
 		h := testHost(t, host.Options{Scrollback: 16 << 10})
 		laptop := connect(t, h, "laptop", viewOptions{})
 		laptop.create(uri)
@@ -47,22 +67,9 @@ func TestObserversJoinAtTheScreen(t *testing.T) {
 		whole := screen.NewState(max(int(start.Cols), 80), max(int(start.Rows), 24))
 		var last *viewer
 		for range 30 {
-			var b strings.Builder
-			for range random.IntN(300) {
-				switch n := random.IntN(12); {
-				case n == 0 && !sizes:
-					b.WriteString([]string{"\x1b[?1049h\x1b[2J\x1b[HTHE HEADER", "\x1b[?1049l"}[random.IntN(2)])
-				case n == 1:
-					fmt.Fprintf(&b, "\x1b[%d;%dr", 1+random.IntN(5), 6+random.IntN(9))
-				case n < 5:
-					fmt.Fprintf(&b, "\x1b[3%dmline %d of 世界\x1b[m\r\n", random.IntN(8), random.IntN(1e6))
-				default:
-					fmt.Fprintf(&b, "\x1b[%d;%dH\x1b[Kcounter %d", 1+random.IntN(14), 1+random.IntN(50), random.IntN(1e6))
-				}
-			}
-			if b.Len() > 0 {
-				laptop.output(uri, b.String(), -1)
-				whole.Write([]byte(b.String()))
+			if text := drawn(random, !sizes); text != "" {
+				laptop.output(uri, text, -1)
+				whole.Write([]byte(text))
 			}
 			if sizes && random.IntN(3) == 0 {
 				cols, rows := 40+random.IntN(60), 15+random.IntN(20)
@@ -129,5 +136,48 @@ func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
 	redraw()
 	if at := join(); at == nil || at.Truncated {
 		t.Errorf("after a clear the screen is %+v", at)
+	}
+}
+
+// Who reads too slowly misses output, and sees the screen all the same.
+func TestFallenBehindSeeTheScreen(t *testing.T) {
+	for round := range testkit.Rounds(t, 10, 1000) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(uint64(round), 19))
+			sizes := round%2 == 1
+			h := testHost(t, host.Options{Scrollback: 64 << 10, LogBytes: 32 << 10})
+			laptop := connect(t, h, "laptop", viewOptions{})
+			laptop.create(uri)
+			whole := screen.NewState(80, 24)
+			print := func(text string) {
+				laptop.output(uri, text, -1)
+				whole.Write([]byte(text))
+			}
+			print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER")
+			laptop.ping()
+			slow, g := slowViewer(t, h, "slow", uri)
+			for range 50 {
+				for range random.IntN(12) {
+					print(drawn(random, !sizes))
+					if sizes && random.IntN(3) == 0 {
+						cols, rows := 40+random.IntN(60), 15+random.IntN(20)
+						laptop.dispatch(uri, ahp.TerminalResized{Cols: int64(cols), Rows: int64(rows)})
+						whole.Resize(cols, rows)
+					}
+				}
+				laptop.ping()
+				g.allow(random.IntN(20))
+			}
+			print("THE END")
+			laptop.ping()
+			g.openUp()
+			slow.awaitText(uri, "THE END")
+			if got, want := seen(t, slow.state(uri)), string(whole.Replay()); got != want {
+				t.Errorf("round %d: who fell behind sees\n%q, want\n%q", round, got, want)
+			}
+			if slow.state(uri).Meta.Screen == nil {
+				t.Errorf("round %d: nobody fell behind", round)
+			}
+		})
 	}
 }

@@ -97,6 +97,8 @@ type resync struct {
 	h       *Host
 	t       *terminal
 	entries []entry
+	pos     int64  // position of the text that comes next
+	sizes   []mark // those that it got from there on
 }
 
 func (r *resync) act(a ahp.Action) {
@@ -111,13 +113,19 @@ func (r *resync) data(quoted []byte) {
 
 // text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
-	parts, from := r.t.content.view(s.conn.resyncingLocked())
+	most := s.conn.resyncingLocked()
+	parts, from := r.t.content.view(most)
 	r.act(ahp.TerminalCleared{})
-	if skipped := from - max(s.pos, r.t.content.base); skipped > 0 {
-		line := fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
-		seq := r.h.nextSeqLocked()
-		r.entries = append(r.entries, entry{seq: seq, msg: appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped)})
+	line, skipped := "", max(from-max(s.pos, r.t.content.base), 0)
+	if skipped > 0 {
+		line = fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
 	}
+	if line != "" || from > r.t.content.base {
+		seq := r.h.nextSeqLocked()
+		msg := appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped, r.h.screenAtLocked(r.t, from, most))
+		r.entries = append(r.entries, entry{seq: seq, msg: msg})
+	}
+	r.pos, r.sizes = from, r.t.resizesLocked(from)
 	for i := range parts {
 		r.part(&parts[i])
 	}
@@ -128,12 +136,30 @@ func (r *resync) part(p *part) {
 		r.act(ahp.TerminalCommandExecuted{CommandID: c.id, CommandLine: c.line, Timestamp: c.timestamp, Meta: ahp.NewCommandMeta(c.verified)})
 	}
 	for _, run := range p.runs {
-		quoted := make([]byte, 0, len(run.esc)+2)
-		quoted = append(append(append(quoted, '"'), run.esc...), '"')
-		r.data(quoted)
+		r.run(run.esc, run.size)
 	}
 	if c := p.command; c != nil && c.complete {
 		r.act(ahp.TerminalCommandFinished{CommandID: c.id, ExitCode: c.exitCode, DurationMs: c.duration})
+	}
+}
+
+// run sends text, with the sizes that the terminal got in it.
+func (r *resync) run(esc []byte, size int) {
+	for len(esc) > 0 {
+		at, n := len(esc), size
+		for len(r.sizes) > 0 && r.sizes[0].pos < r.pos+int64(size) {
+			next := r.sizes[0]
+			if next.pos > r.pos {
+				at, n = escapedPrefix(esc, int(next.pos-r.pos), false)
+				break
+			}
+			r.act(ahp.TerminalResized{Cols: int64(next.resized[0]), Rows: int64(next.resized[1])})
+			r.sizes = r.sizes[1:]
+		}
+		quoted := make([]byte, 0, at+2)
+		quoted = append(append(append(quoted, '"'), esc[:at]...), '"')
+		r.data(quoted)
+		esc, size, r.pos = esc[at:], size-n, r.pos+int64(n)
 	}
 }
 

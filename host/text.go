@@ -121,7 +121,7 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
 	e := entry{seq: h.nextSeqLocked()}
-	e.msg = appendNote(t.uri, e.seq, line, ahp.MissingKey, n)
+	e.msg = appendNote(t.uri, e.seq, line, ahp.MissingKey, n, nil)
 	t.content.appendText(quoted[1:len(quoted)-1], len(line), false)
 	e.pos = t.content.end
 	t.addLocked(e)

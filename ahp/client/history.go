@@ -18,7 +18,7 @@ type history struct {
 	parts []part
 	size  int // sum of the parts' costs
 
-	trimmed bool // something was dropped since it was cleared
+	trimmed bool // something was dropped since it was cleared, or since it was told what the screen is
 }
 
 // part is a ContentPart with its text apart.

@@ -64,7 +64,7 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	}
 	switch v.Kind {
 	case ahp.ActionTerminalData, ahp.ActionTerminalOutput:
-		return t.output(v.Data)
+		return t.output(v.Data, v.Screen)
 	case ahp.ActionTerminalInput:
 		return nil // keystrokes that some hosts repeat to everybody; what they cause comes as data
 	}
@@ -100,14 +100,21 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// output decodes the text once, into the observer's scratch buffer.
-func (t *terminal) output(quoted []byte) error {
+// output decodes the text once, into the observer's scratch buffer. Behind a gap comes the screen as it is after the text: the consumer gets
+// the state with it.
+func (t *terminal) output(quoted, screen []byte) error {
 	text, err := jsonspan.AppendUnquote(t.o.scratch[:0], quoted)
 	if err != nil {
 		return err
 	}
 	t.o.scratch = text
-	t.history.write(text)
+	if len(text) > 0 {
+		t.history.write(text)
+	}
+	if at := ahp.DecodeScreen(screen); at != nil {
+		t.state.Meta.Screen, t.history.trimmed = at.At(t.history.length()), false
+		t.needResync()
+	}
 	if t.resync || len(text) == 0 {
 		return nil
 	}

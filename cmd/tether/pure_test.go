@@ -223,13 +223,23 @@ func TestPlainView(t *testing.T) {
 		}, "\x1b[?1049hx\x1b[?1049l\r\n"},
 		{"what stood there before, for a person", true, func(v *plainView) error {
 			return errors.Join(v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hx")), v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hxy")))
-		}, "\x1b[H\x1b[2J\x1b[1;1Hheader\x1b[2;1Hxy"},
+		}, "\x1b[r\x1b[H\x1b[2J\x1b[1;1Hheader\x1b[2;1Hxy"},
 		{"what stood there before, for a program", false, func(v *plainView) error {
 			return v.resync(late("\x1b[1;1Hheader", "\x1b[2;1Hx"))
 		}, "\x1b[2;1Hx"},
 		{"what stood there before, with a gap", true, func(v *plainView) error {
 			return errors.Join(v.resync(state("a\n")), v.resync(late("header", "xyz")))
-		}, "a\n[output may be repeated or missing here]\r\n\x1b[H\x1b[2Jheaderxyz"},
+		}, "a\n[output may be repeated or missing here]\r\n\x1b[r\x1b[H\x1b[2Jheaderxyz"},
+		{"a screen in the middle", true, func(v *plainView) error {
+			s := late("header", "\x1b[?1049hold\n[missing]\nnew")
+			s.Meta.Screen.After = int64(len("\x1b[?1049hold\n[missing]\n"))
+			return errors.Join(v.data([]byte("\x1b[?1049hold\n")), v.resync(s), v.resync(s), v.data([]byte("er")))
+		}, "\x1b[?1049hold\n[missing]\n\x1b[?1049l\x1b[r\x1b[H\x1b[2Jheadernewer"},
+		{"a screen in the middle, with a gap", true, func(v *plainView) error {
+			s := late("header", "old\n[missing]\nnew")
+			s.Meta.Screen.After = int64(len("old\n[missing]\n"))
+			return errors.Join(v.data([]byte("shown\n")), v.resync(s))
+		}, "shown\n[output may be repeated or missing here]\r\nold\n[missing]\n\x1b[r\x1b[H\x1b[2Jheadernew"},
 	} {
 		var out strings.Builder
 		if err := c.do(newPlainView(&out, c.tty, false)); err != nil || out.String() != c.want {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -22,7 +23,7 @@ type plainView struct {
 	joining bool // what comes next may repeat what was shown
 	midLine bool // the last byte shown was not the end of a line
 	modes   modes
-	before  *ahp.Screen // what stood on the screen before the text that comes next; nil: it is blank, or not known
+	before  *ahp.Screen // what stood on the screen at a place in the text that comes next; nil: it was blank, or is not known
 }
 
 func newPlainView(out io.Writer, isTTY, coloured bool) *plainView {
@@ -43,23 +44,26 @@ func (v *plainView) resync(s ahp.TerminalState) error {
 }
 
 func (v *plainView) data(p []byte) error {
-	drawn := v.before != nil && !v.joining
+	before, all := v.before, len(p)
+	joined := false
 	if v.joining && len(p) > 0 {
 		v.joining = false
-		rest, joined := v.trail.join(p)
-		if drawn = v.before != nil && !joined; !joined {
+		if p, joined = v.trail.join(p); !joined {
 			if err := v.faint("[output may be repeated or missing here]"); err != nil {
 				return err
 			}
 		}
-		p = rest
-	}
-	if drawn {
-		if err := v.draw(v.before.Data); err != nil {
-			return err
-		}
 	}
 	v.before = nil
+	if v.isTTY && before != nil {
+		n := int(before.After) - (all - len(p)) // of what is new, up to the screen
+		if n >= 0 && n <= len(p) && !(joined && before.After == 0) {
+			if err := errors.Join(v.data(p[:n]), v.draw(before.Data)); err != nil {
+				return err
+			}
+			p = p[n:]
+		}
+	}
 	if len(p) == 0 {
 		return nil
 	}
@@ -71,12 +75,12 @@ func (v *plainView) data(p []byte) error {
 	return err
 }
 
-// draw shows what stood on the screen before the text, to a person: it is no output.
+// draw shows what stood on the screen, to a person: it is no output.
 func (v *plainView) draw(data string) error {
-	if !v.isTTY || data == "" {
+	if data == "" {
 		return nil
 	}
-	data = "\x1b[H\x1b[2J" + data
+	data = string(v.modes.restore()) + "\x1b[r\x1b[H\x1b[2J" + data
 	_, _ = v.modes.Write([]byte(data)) // never fails
 	_, err := io.WriteString(v.text, data)
 	return err

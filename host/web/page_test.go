@@ -98,6 +98,29 @@ func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
+// A page that was busy while a program printed more than the host's log holds shows the screen that it had seen otherwise.
+func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{Scrollback: 64 << 10, LogBytes: 64 << 10})
+	uri := s.lend(s.machine, "laptop", "monitor")
+	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
+	b.do("open", nil, nil)
+	s.login(b)
+	s.choose(b, "monitor")
+	b.wait("tetherPage.screen().includes('THE HEADER')")
+	_ = b.text("setTimeout(() => { const end = Date.now() + 3000; while (Date.now() < end); }) + ''")
+	padding := strings.Repeat("\x1b[5;1H\x1b[K"+strings.Repeat("x", 70), 800)
+	for i := range 600 { // more than sockets hold
+		s.act(uri, print(fmt.Sprintf("%s\x1b[4;1H\x1b[Kcounter %d", padding, i)))
+	}
+	b.wait("document.body.innerText.includes('This page fell behind')")
+	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('counter 599') && tetherPage.waiting() === 0")
+	if text := b.text("tetherPage.screen()"); strings.Count(text, "counter") != 1 {
+		t.Errorf("the page shows\n%s", text)
+	}
+	b.clean(s.server.URL)
+}
+
 // The problems' tab shows what tools complain about, also what comes while somebody looks; and it says how much nobody looked at.
 func TestPageShowsProblems(t *testing.T) {
 	b := newBrowser(t)

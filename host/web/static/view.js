@@ -118,6 +118,7 @@ export class View {
     case "terminal/data":
       this.blocks.data(a.data);
       this.write(a.data);
+      if (a._meta?.["tether/screen"]) this.draw(a._meta["tether/screen"]);
       if (a._meta?.["tether/missingBytes"]) this.note("The machine lost " + bytes(a._meta["tether/missingBytes"]) + " of output here.");
       if (a._meta?.["tether/skippedBytes"]) this.note("This page fell behind; " + bytes(a._meta["tether/skippedBytes"]) + " were skipped.", "", 6000);
       return;
@@ -146,18 +147,26 @@ export class View {
     this.facts();
   }
 
-  // replay draws what stood on the screen before the text that the host still has, and then that, in the sizes that the terminal had.
+  // replay draws what stood on the screen at a place in the text that the host still has, and then what follows there, in the sizes that the
+  // terminal had. What is before stays above.
   replay(before, text, s) {
-    this.resize(before.cols, before.rows);
-    this.write(before.data ?? "");
     const data = new TextEncoder().encode(text), decoder = new TextDecoder();
-    let at = 0;
+    let at = before.after ?? 0;
+    if (at) this.write(decoder.decode(data.subarray(0, at)));
+    this.draw(before);
     for (const [after, cols, rows] of before.sizes ?? []) {
       if (after > at) this.write(decoder.decode(data.subarray(at, at = after), {stream: true}));
       this.resize(cols, rows);
     }
     this.write(decoder.decode(data.subarray(at)));
     if (s.cols && s.rows) this.resize(s.cols, s.rows);
+  }
+
+  // draw shows a screen. What was printed before stays above it.
+  draw({cols, rows, data}) {
+    this.write("\x18\x1b[?1049l\x1b[?20;45;1000;1002;1003;1006l\x1b[!p\x1b[999H" + "\n".repeat(clamp(rows)) + "\x1b[H");
+    this.resize(cols, rows);
+    this.write(data ?? "");
   }
 
   // resize changes the size behind what is still to be drawn.
