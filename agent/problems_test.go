@@ -19,19 +19,9 @@ import (
 	"tether/platform/pty"
 )
 
-// tokenBearer shows a token with each request.
-type tokenBearer string
-
-// RoundTrip implements http.RoundTripper.
-func (b tokenBearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // What tools complain about on a machine is known to agents and at the page of its host, with all that the tools said of it, and with how much nobody looked at.
 func TestProblemsAtTheHost(t *testing.T) {
-	const secret = tokenBearer("host-secret")
+	const secret = testkit.Bearer("host-secret")
 	h := host.New(host.Options{Token: string(secret), Scrollback: 64 << 10})
 	t.Cleanup(h.Close)
 	wsURL := serveHTTP(t, h)

@@ -10,7 +10,7 @@ import (
 // TerminalData is output a host sends to subscribers.
 type TerminalData struct {
 	Data   string
-	Screen *Screen // what the terminal shows after it, where output is missing before; nil: what it makes of what was there
+	Screen *Screen // the whole screen after Data, where output before it was skipped; nil: Data continues what was shown
 }
 
 // TerminalOutput is output the owner of a client-executed terminal sends to the host. It reduces as TerminalData.
@@ -164,7 +164,7 @@ func (a TerminalCommandFinished) forVersion(string) any {
 	return a
 }
 
-// outputWire is the two actions that carry output.
+// outputWire is the form of TerminalData and TerminalOutput on the wire.
 type outputWire struct {
 	Data string      `json:"data"`
 	Meta *outputMeta `json:"_meta,omitempty"`

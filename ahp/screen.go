@@ -59,11 +59,8 @@ func (s *Screen) valid() bool {
 	return true
 }
 
-// At returns the screen with its place after so many bytes of content. It does not change s; nil stays nil.
+// At returns the screen with its place after so many bytes of content. It does not change s.
 func (s *Screen) At(after int64) *Screen {
-	if s == nil {
-		return nil
-	}
 	next := *s
 	next.After, next.Sizes = after, nil
 	return &next

@@ -184,7 +184,7 @@ func misbehave(ctx context.Context, t *testing.T, c *client.Conn, me, loops int)
 func lookOn(ctx context.Context, t *testing.T, url string) {
 	agent := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil)
 	session, err := agent.Connect(ctx, &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp",
-		HTTPClient: &http.Client{Transport: bearer{"agent-b"}}, MaxRetries: -1}, nil)
+		HTTPClient: &http.Client{Transport: testkit.Bearer("agent-b")}, MaxRetries: -1}, nil)
 	if err != nil {
 		if ctx.Err() == nil {
 			t.Error(err)

@@ -39,7 +39,7 @@ type Host struct {
 
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	promptly  promptly
-	scratch   []byte // of takeUpLocked: a decoded piece of output
+	scratch   []byte // of takeUpLocked: one decoded run, at most maxOutput bytes of text
 	closed    bool
 	seq       int64 // serverSeq of the newest envelope
 	root      *channel

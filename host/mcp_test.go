@@ -20,22 +20,11 @@ import (
 
 const patience = testkit.Patience
 
-// bearer adds a token to requests.
-type bearer struct{ token string }
-
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	if b.token != "" {
-		r.Header.Set("Authorization", "Bearer "+b.token)
-	}
-	return http.DefaultTransport.RoundTrip(r)
-}
-
 // overHTTP opens a session of a real MCP client at a host.
 func overHTTP(t *testing.T, url, token string, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
 	t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, o)
-	transport := &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: bearer{token}}, MaxRetries: -1}
+	transport := &sdk.StreamableClientTransport{Endpoint: "http" + strings.TrimPrefix(url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(token)}, MaxRetries: -1}
 	session, err := c.Connect(t.Context(), transport, nil)
 	if err == nil {
 		t.Cleanup(func() { session.Close() })

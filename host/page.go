@@ -256,6 +256,25 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	return h.download(w, r, p, id, t)
 }
 
+// maxPageProblems is how many problems the page gets at once; the counts say how many there are.
+const maxPageProblems = 300
+
+// pageProblems serves /terminals/ID/problems: the answer of the MCP tool problems. All people at the page share one matching, since they see
+// the same output.
+func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal, t agenttools.Terminal) *refusal {
+	at := t.(lookedAt)
+	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks again and again
+		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
+	}
+	a, err := h.matching.Ask(r.Context(), at.t.id, t, 0, maxPageProblems)
+	if err != nil {
+		return errUnreadable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	return nil
+}
+
 // download serves a terminal as text.
 func (h *Host) download(w http.ResponseWriter, r *http.Request, p Principal, id string, t agenttools.Terminal) *refusal {
 	i, sending := t.Info(), &h.messages.sending

@@ -30,10 +30,11 @@ func (w *watched) Open(id string) (agenttools.Terminal, error) {
 	return awaited{at}, nil
 }
 
-// maxLooks bounds what is remembered of looks.
+// maxLooks bounds how many names looks remembers; then it begins anew.
 const maxLooks = 4096
 
-// looks are what somebody has looked at: the audit log has that once, even if it happens in a loop. The zero value is ready; it is safe for concurrent use.
+// looks remembers what somebody has looked at, so that the audit log has it once, even if it happens in a loop. The zero value is ready; its
+// methods may be called concurrently.
 type looks struct {
 	mu   sync.Mutex
 	seen map[string]bool

@@ -69,8 +69,8 @@ type dfa struct {
 
 // state is one set of instructions. Its transitions are added under the automaton's mutex and read without it.
 type state struct {
-	pcs    []uint32                // of instructions that wait for a character or for what is beside it
-	before rune                    // what is before it, as far as that matters: -1 at the beginning
+	pcs    []uint32                // instructions that wait for a character or check what is beside them
+	before rune                    // the last character, or one alike for ^ and \b; -1 at the beginning
 	next   []atomic.Pointer[state] // by class; the last is the line's end
 }
 

@@ -71,10 +71,10 @@ type Set struct {
 
 type matcher struct {
 	Matcher
-	patterns     []pattern
-	required     []string // by the first pattern
-	begins, ends *expression
-	severity     Severity
+	patterns []pattern
+	required []string // by the first pattern
+	begins   *expression
+	severity Severity
 }
 
 type pattern struct {
@@ -169,7 +169,7 @@ func (m Matcher) compile() (*matcher, error) {
 	if c.begins, err = compileRegexp("beginsPattern", c.backgroundBegins()); err != nil {
 		return nil, err
 	}
-	if c.ends, err = compileRegexp("endsPattern", c.backgroundEnds()); err != nil {
+	if _, err := compileRegexp("endsPattern", c.backgroundEnds()); err != nil { // checked alone: problems stay until the next round begins
 		return nil, err
 	}
 	return c, nil

@@ -34,7 +34,7 @@ func TestAnAgentRunsCommandsAtTheHost(t *testing.T) {
 	}
 	token := strings.TrimSpace(string(data))
 	agent, err := sdk.NewClient(&sdk.Implementation{Name: "agent", Version: "1"}, nil).Connect(t.Context(), &sdk.StreamableClientTransport{
-		Endpoint: "http" + strings.TrimPrefix(r.url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: bearer(token)}}, nil)
+		Endpoint: "http" + strings.TrimPrefix(r.url, "ws") + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(token)}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

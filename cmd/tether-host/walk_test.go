@@ -96,7 +96,7 @@ func TestRemoteAgentWalk(t *testing.T) {
 	var sessions []*sdk.ClientSession
 	for _, transport := range []sdk.Transport{
 		&sdk.CommandTransport{Command: s.command(w.server[0], args...)},
-		&sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: &http.Client{Transport: bearer(strings.TrimSpace(string(token)))}},
+		&sdk.StreamableClientTransport{Endpoint: "http://" + address + "/mcp", HTTPClient: &http.Client{Transport: testkit.Bearer(strings.TrimSpace(string(token)))}},
 	} {
 		session, err := client.Connect(t.Context(), transport, nil)
 		if err != nil {
@@ -127,16 +127,6 @@ func TestRemoteAgentWalk(t *testing.T) {
 		t.Errorf("kill: %v\n%s", err, out)
 	}
 	waits.Wait()
-}
-
-// bearer is a token for HTTP.
-type bearer string
-
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+string(b))
-	return http.DefaultTransport.RoundTrip(r)
 }
 
 // ask makes one of the README's calls, about the terminal with that id.

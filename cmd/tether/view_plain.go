@@ -56,7 +56,7 @@ func (v *plainView) data(p []byte) error {
 	}
 	v.before = nil
 	if v.isTTY && before != nil {
-		n := int(before.After) - (all - len(p)) // of what is new, up to the screen
+		n := int(before.After) - (all - len(p)) // bytes of p before the place of the screen
 		if n >= 0 && n <= len(p) && !(joined && before.After == 0) {
 			if err := errors.Join(v.data(p[:n]), v.draw(before.Data)); err != nil {
 				return err

@@ -121,7 +121,7 @@ func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	b.clean(s.server.URL)
 }
 
-// The problems' tab shows what tools complain about, also what comes while somebody looks; and it says how much nobody looked at.
+// The problems tab lists the problems in the output, adds new ones while it is shown, and says how much output was gone before anybody looked.
 func TestPageShowsProblems(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})

@@ -70,8 +70,8 @@ func CheckString(quoted []byte) (n int, osc bool, err error) {
 	return n, osc || bytes.Contains(s, []byte("\u009d")), nil
 }
 
-// mayBeginOSC reports whether what follows an ESC in an escaped text can be
-// the rest of the introducer of an OSC.
+// mayBeginOSC reports whether s, the escaped text behind an ESC, may complete
+// the introducer of an OSC.
 func mayBeginOSC(s []byte) bool {
 	if len(s) < 2 {
 		return len(s) == 0 || s[0] == ']' || s[0] == 0x7f

@@ -147,8 +147,8 @@ export class View {
     this.facts();
   }
 
-  // replay draws what stood on the screen at a place in the text that the host still has, and then what follows there, in the sizes that the
-  // terminal had. What is before stays above.
+  // replay draws the screen at before.after, a place in the retained text, and then the text from there on, in the sizes that the terminal
+  // had. Earlier text stays above it.
   replay(before, text, s) {
     const data = new TextEncoder().encode(text), decoder = new TextDecoder();
     let at = before.after ?? 0;
