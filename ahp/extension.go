@@ -24,6 +24,11 @@ type ClientTerminals struct {
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
+
+	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
+	Audiences *Audiences `json:"audiences,omitempty"`
+	// Shares says that the host takes shares, see MethodShare.
+	Shares bool `json:"shares,omitempty"`
 }
 
 // Forbids reports whether the host says that this connection may not create client-executed terminals.

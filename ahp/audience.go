@@ -1,0 +1,250 @@
+package ahp
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Methods of the extension for who may watch a lent terminal. All are between the host and the terminal's owner alone.
+const (
+	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. It is sent behind the
+	// output before it. A host that does not take some of the names answers -32602, with RefusedNames as data, and changes nothing.
+	MethodAudience = "x-tether/audience"
+	// MethodWatchers is the host's notification of who may watch a terminal and who does; params are WatchersParams.
+	MethodWatchers = "x-tether/watchers"
+	// MethodShare is the owner's request to let whoever has a link watch one terminal; params are ShareParams. MethodUnshare ends that;
+	// params are UnshareParams.
+	MethodShare   = "x-tether/share"
+	MethodUnshare = "x-tether/unshare"
+)
+
+// AudienceKey is in createTerminal, and only there: an [Audience]. No one but the owner is shown it.
+const AudienceKey = "tether/audience"
+
+// Bounds of an audience, a list of watchers and a share.
+const (
+	MaxGrants      = 64 // and as many denials
+	MaxWatchers    = 32 // entries of each list; the rest is a number
+	MaxShareTime   = 30 * 24 * time.Hour
+	maxAudience    = 64 // bytes of a name, without its kind
+	maxWatcherName = 256
+)
+
+// Words of a name in a Grant.
+const (
+	ToEveryone  = "everyone" // whoever has a token or a login, never guests
+	GroupPrefix = "group:"
+	AgentPrefix = "agent:"
+)
+
+// Audiences is the part of the host's marker that says that it keeps audiences apart.
+type Audiences struct {
+	Version int64  `json:"version"`
+	Owner   string `json:"owner,omitempty"` // the person to whom this machine belongs; "": the administrators
+}
+
+// AudiencesVersion is the version of Audiences that this package speaks.
+const AudiencesVersion = 1
+
+// Audience is who, beside the person to whom a machine belongs and that person's agents, may watch one of its terminals.
+type Audience struct {
+	Grants []Grant `json:"grants,omitempty"`
+	// Denied are people and agents whom no grant lets watch, neither by their name nor by a group, nor one that the host made.
+	Denied []string `json:"denied,omitempty"`
+	// HostGrants says that what administrators of the host grant for the whole machine counts for this terminal.
+	HostGrants bool `json:"hostGrants,omitempty"`
+	// GuestsOnly says that nobody may watch but guests with a link, not even the machine's owner at the host.
+	GuestsOnly bool `json:"guestsOnly,omitempty"`
+}
+
+// Grant lets somebody watch a terminal. To is a person's name, GroupPrefix or AgentPrefix with a name, or ToEveryone.
+type Grant struct {
+	To   string `json:"to"`
+	From int64  `json:"from,omitempty"` // text offset in bytes: what is before it is not shown; 0: all that is retained
+}
+
+// audienceName is a name in a Grant, without its kind.
+var audienceName = regexp.MustCompile(`^[a-z0-9._-]+$`)
+
+// CheckAudienceName tells what is wrong with a name in a Grant, or in a denial if denied.
+func CheckAudienceName(to string, denied bool) error {
+	name := to
+	if rest, ok := strings.CutPrefix(to, AgentPrefix); ok {
+		name = rest
+	} else if rest, ok := strings.CutPrefix(to, GroupPrefix); ok && !denied {
+		name = rest
+	} else if to == ToEveryone && denied {
+		return fmt.Errorf("%q cannot be denied", to)
+	}
+	switch {
+	case len(name) > maxAudience:
+		return fmt.Errorf("a name of %d bytes is too long: at most %d", len(name), maxAudience)
+	case !audienceName.MatchString(name):
+		return fmt.Errorf("%.80q is not a name: NAME, %sNAME, %sNAME or %s, of a-z 0-9 . _ -", to, GroupPrefix, AgentPrefix, ToEveryone)
+	}
+	return nil
+}
+
+// Validate tells what is wrong with the audience.
+func (a Audience) Validate() error {
+	if len(a.Grants) > MaxGrants || len(a.Denied) > MaxGrants {
+		return fmt.Errorf("an audience has more than %d names", MaxGrants)
+	}
+	for _, g := range a.Grants {
+		if g.From < 0 {
+			return fmt.Errorf("from is %d, want 0 or more", g.From)
+		}
+		if err := CheckAudienceName(g.To, false); err != nil {
+			return err
+		}
+	}
+	for _, name := range a.Denied {
+		if err := CheckAudienceName(name, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddAudience adds an audience to the _meta of a CreateTerminalParams.
+func AddAudience(m Meta, a Audience) Meta {
+	if m == nil {
+		m = Meta{}
+	}
+	m[AudienceKey] = marshal(a)
+	return m
+}
+
+// FindAudience returns what AddAudience added; ok is false if there is nothing.
+func FindAudience(m Meta) (a Audience, ok bool, err error) {
+	raw, ok := m[AudienceKey]
+	if !ok {
+		return Audience{}, false, nil
+	}
+	if err := DecodeParams(raw, &a); err != nil {
+		return Audience{}, true, fmt.Errorf("%s: %w", AudienceKey, err)
+	}
+	return a, true, nil
+}
+
+// AudienceParams is the params of MethodAudience.
+type AudienceParams struct {
+	Channel string `json:"channel"`
+	Audience
+}
+
+// Validate tells what is wrong with the params.
+func (p AudienceParams) Validate() error { return cmp.Or(CheckURI(p.Channel), p.Audience.Validate()) }
+
+// RefusedNames is the data of the error that answers MethodAudience.
+type RefusedNames struct {
+	Names []string `json:"names"`
+}
+
+// FindRefusedNames returns the names in the data of an error that answers MethodAudience, at most MaxGrants. The other side may say
+// anything.
+func FindRefusedNames(data json.RawMessage) []string {
+	var r RefusedNames
+	if json.Unmarshal(data, &r) != nil {
+		return nil
+	}
+	return r.Names[:min(len(r.Names), MaxGrants)]
+}
+
+// Kinds of a Watcher.
+const (
+	WatcherPerson = "person"
+	WatcherAgent  = "agent"
+	WatcherGuest  = "guest"
+)
+
+// Watcher is somebody who watches a terminal.
+type Watcher struct {
+	Who   string    `json:"who"`
+	Kind  string    `json:"kind"` // one of the constants
+	Since time.Time `json:"since"`
+}
+
+// WatchersParams is the params of MethodWatchers.
+type WatchersParams struct {
+	Channel  string    `json:"channel"`
+	May      []string  `json:"may"` // names in the form of Grant.To, as the host resolves them; at most MaxWatchers
+	Watching []Watcher `json:"watching"`
+	More     int64     `json:"more,omitempty"` // how many watch beside those in Watching
+}
+
+// Validate tells what is wrong with the params. Names may hold anything.
+func (p WatchersParams) Validate() error {
+	switch {
+	case len(p.May) > MaxWatchers || len(p.Watching) > MaxWatchers:
+		return fmt.Errorf("a list has more than %d entries", MaxWatchers)
+	case p.More < 0 || p.More > maxObservers:
+		return fmt.Errorf("more is %d, want 0 to %d", p.More, maxObservers)
+	}
+	for _, w := range p.Watching {
+		if err := cmp.Or(checkLength("who", w.Who, maxWatcherName), checkLength("kind", w.Kind, maxAudience)); err != nil {
+			return err
+		}
+	}
+	for _, name := range p.May {
+		if err := checkLength("may", name, maxWatcherName); err != nil {
+			return err
+		}
+	}
+	return CheckURI(p.Channel)
+}
+
+// ShareParams is the params of MethodShare. The host never sees the link's secret before a guest shows it.
+type ShareParams struct {
+	Channel    string    `json:"channel"`
+	ID         string    `json:"id"`         // of the share, see CheckShareID
+	SecretHash string    `json:"secretHash"` // SHA-256 of the link's secret, as 64 hexadecimal digits
+	ExpiresAt  time.Time `json:"expiresAt"`
+	Once       bool      `json:"once,omitempty"` // only the first browser that opens it is let in
+}
+
+var shareID = regexp.MustCompile(`^[a-z2-7]{8,32}$`)
+
+// CheckShareID tells what is wrong with the id of a share.
+func CheckShareID(id string) error {
+	if !shareID.MatchString(id) {
+		return fmt.Errorf("%.40q is not the id of a share", id)
+	}
+	return nil
+}
+
+// Validate tells what is wrong with the params taken alone.
+func (p ShareParams) Validate() error {
+	if hash, err := hex.DecodeString(p.SecretHash); err != nil || len(hash) != 32 {
+		return fmt.Errorf("secretHash is not a SHA-256 hash in hexadecimal digits")
+	}
+	if p.ExpiresAt.IsZero() {
+		return fmt.Errorf("expiresAt is missing")
+	}
+	return cmp.Or(CheckURI(p.Channel), CheckShareID(p.ID))
+}
+
+// UnshareParams is the params of MethodUnshare.
+type UnshareParams struct {
+	Channel string `json:"channel"`
+	ID      string `json:"id"`
+}
+
+// Validate tells what is wrong with the params.
+func (p UnshareParams) Validate() error { return cmp.Or(CheckURI(p.Channel), CheckShareID(p.ID)) }
+
+// ShareResult is the result of MethodShare.
+type ShareResult struct {
+	// URL is where the host's page for guests is, "" if the host does not know its own address.
+	URL string `json:"url,omitempty"`
+}
+
+// KeepsAudiences reports whether the host that shows the marker keeps audiences apart as this package knows it.
+func (t ClientTerminals) KeepsAudiences() bool {
+	return t.Audiences != nil && t.Audiences.Version == AudiencesVersion
+}
