@@ -84,6 +84,8 @@ type Info struct {
 	Detection   bool   // the shell reports its commands
 	Start, End  int64  // offsets of what can be read: [Start, End)
 	Exit        *Exit  // nil while it runs
+	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
+	Away time.Time
 }
 
 // Exit is how a terminal ended.

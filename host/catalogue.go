@@ -2,6 +2,7 @@ package host
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/base32"
 	"slices"
@@ -38,6 +39,23 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 		}
 	}
 	return nil, agenttools.ErrNotFound
+}
+
+// Changed implements agenttools.Watchable.
+func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
+	for {
+		c.h.mu.Lock()
+		now, moved := uint64(c.h.rowBook.version)+1, c.h.rowBook.movedLocked()
+		c.h.mu.Unlock()
+		if now != since {
+			return now, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return since, ctx.Err()
+		}
+	}
 }
 
 // ownCatalogue is the catalogue of an agent, which is told what its session holds.
@@ -134,6 +152,9 @@ func (t *terminal) describeLocked() agenttools.Info {
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
 	if c := t.content.running(); c != nil {
 		i.Running = c.line
+	}
+	if t.remote() && t.bound == nil {
+		i.Away = t.away
 	}
 	if s.Lifecycle.Exited() {
 		i.Exit = &agenttools.Exit{Code: -1, Reason: "exited", At: t.exited}

@@ -20,6 +20,7 @@ type terminal struct {
 
 	// Client-executed terminals.
 	bound   *conn       // the connection through which the owner serves it; nil while orphaned
+	away    time.Time   // since when bound is nil
 	grace   *time.Timer // ends the orphan; nil when none runs
 	applied int64       // bytes of the owner's text, in UTF-8, that the host has
 	ack     ackState
@@ -158,7 +159,7 @@ func (t *terminal) bindLocked(c *conn) {
 // orphanLocked handles the end of the connection that served t. If the owner negotiated resume, the terminal waits for it; otherwise it
 // counts as exited.
 func (h *Host) orphanLocked(t *terminal) {
-	t.bound = nil
+	t.bound, t.away = nil, time.Now()
 	h.rowChangedLocked(t)
 	switch {
 	case h.closed:

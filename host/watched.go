@@ -30,6 +30,11 @@ func (w *watched) Open(id string) (agenttools.Terminal, error) {
 	return awaited{at}, nil
 }
 
+// Changed implements agenttools.Watchable.
+func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
+	return catalogue{w.h}.Changed(ctx, since)
+}
+
 // maxLooks bounds how many names looks remembers; then it begins anew.
 const maxLooks = 4096
 

@@ -42,6 +42,11 @@ func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	return mcpTerminal{h}, nil
 }
 
+// Changed implements agenttools.Watchable.
+func (a *agentTerminals) Changed(ctx context.Context, since uint64) (uint64, error) {
+	return a.access.Changed(ctx, since)
+}
+
 // find takes whole ids alone: the beginning of one, which a model may have
 // made up, must not kill anything.
 func (a *agentTerminals) find(id string) (term.Handle, error) {

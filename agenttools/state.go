@@ -1,0 +1,59 @@
+package agenttools
+
+import (
+	"context"
+	"time"
+)
+
+// StatefulTerminal is a Terminal of which more is known than what it prints: whether it waits for the person, and whether it is ready. An
+// implementation that does not know one of both leaves its field empty.
+type StatefulTerminal interface {
+	Terminal
+	// State returns what is known now, and a channel that is closed when State may return something else; nil if that never happens. It is safe
+	// for concurrent use, looks at the system for a few milliseconds at most, and waits for nobody.
+	State() (State, <-chan struct{})
+}
+
+// State is what is known of a terminal beside its output.
+type State struct {
+	Input      InputState // "": nobody looks at it here
+	InputSince time.Time  // when it became so
+	// Prompt is the text before the cursor on its line while Input is InputAwaiting, as the principal may see it; at most 200 bytes. Never
+	// set with InputSecret.
+	Prompt string
+
+	Ready      ReadyState // "": nobody has said when this terminal is ready
+	ReadySince time.Time
+	ReadyWhy   string // in one line: which condition holds, or why none does
+}
+
+// InputState says what the program in the foreground does with its terminal, as the kernel tells it.
+type InputState string
+
+// The states of input. The first two are for people to act on.
+const (
+	InputAwaiting   InputState = "awaiting_input"  // it reads a line, or a key behind a prompt
+	InputSecret     InputState = "awaiting_secret" // it reads a line without echo
+	InputRunning    InputState = "running"         // it prints, or computes
+	InputQuiet      InputState = "quiet"           // it prints nothing and waits for something else, or would take keys but asks nothing
+	InputFullScreen InputState = "full_screen"     // it draws on the alternate screen
+	InputUnknown    InputState = "unknown"         // this system does not tell
+)
+
+// ReadyState says how far a terminal is that the configuration declares with a condition.
+type ReadyState string
+
+// The states on the way.
+const (
+	ReadyStarting ReadyState = "starting" // the condition does not hold yet
+	ReadyYes      ReadyState = "ready"
+	ReadyFailed   ReadyState = "failed" // it did not hold in time, or the program has ended
+)
+
+// Watchable is a Terminals that tells when its list changes.
+type Watchable interface {
+	Terminals
+	// Changed blocks until the terminals that the principal may see, their exits, or whether their machines are away, may differ from what they were at
+	// the version since, and returns the version now. 0 is never current. Several changes may be one. Its error is that of ctx.
+	Changed(ctx context.Context, since uint64) (uint64, error)
+}
