@@ -2,7 +2,6 @@ package host
 
 import (
 	"bytes"
-	"math"
 	"slices"
 	"strconv"
 
@@ -22,6 +21,8 @@ type run struct {
 	esc  []byte // existing bytes never change; a run that owns its bytes may grow at the end
 	size int    // length of the text in UTF-8 bytes
 	own  bool   // this run alone has the bytes; otherwise they are part of an envelope of the log
+
+	rows, styled bool // see jsonspan.Check; also of what is cut off at its beginning
 }
 
 // part is one content part of a terminal: one command with its output, or text that belongs to no command.
@@ -64,18 +65,19 @@ type content struct {
 	base  int64 // position of the last clear
 	count int   // commands ever started
 	open  int   // commands among parts that are not complete
-	// left, if not nil, is given what was dropped: the first n bytes of the text of parts.
-	left func(parts []part, n int64)
+	// left, if not nil, is given what was dropped.
+	left func(runs []run)
 }
 
-// appendText adds text in the escaped form of a JSON string; size is its length when decoded. shared says that esc will never change and
+// appendText adds text in the escaped form of a JSON string. shared says that esc will never change and
 // may be referenced. Empty text changes nothing.
-func (c *content) appendText(esc []byte, size int, shared bool) {
+func (c *content) appendText(esc []byte, found jsonspan.Check, shared bool) {
+	size := found.Size
 	if size == 0 {
 		return
 	}
 	p := c.openPart()
-	p.appendRun(esc, size, shared)
+	p.appendRun(run{esc: esc, size: size, rows: found.Rows, styled: found.Styled}, shared)
 	p.size += size
 	c.cost += size
 	c.over += len(esc) - size
@@ -99,19 +101,22 @@ func (c *content) push(p part) {
 	c.cost += p.cost()
 }
 
-func (p *part) appendRun(esc []byte, size int, shared bool) {
-	if shared && len(esc) >= shareBytes {
-		p.runs = append(p.runs, run{esc: esc, size: size})
+func (p *part) appendRun(r run, shared bool) {
+	if shared && len(r.esc) >= shareBytes {
+		p.runs = append(p.runs, r)
 		return
 	}
 	if n := len(p.runs); n > 0 {
-		if last := &p.runs[n-1]; last.own && len(last.esc)+len(esc) <= runBytes {
-			last.esc = append(last.esc, esc...)
-			last.size += size
+		if last := &p.runs[n-1]; last.own && len(last.esc)+len(r.esc) <= runBytes {
+			last.rows = last.rows && r.rows && jsonspan.Joins(last.esc, r.esc)
+			last.styled = last.styled || r.styled
+			last.esc = append(last.esc, r.esc...)
+			last.size += r.size
 			return
 		}
 	}
-	p.runs = append(p.runs, run{esc: bytes.Clone(esc), size: size, own: true})
+	r.esc, r.own = bytes.Clone(r.esc), true
+	p.runs = append(p.runs, r)
 }
 
 // start adds a part for a command.
@@ -167,10 +172,10 @@ func (c *content) trim() {
 
 // keep drops the oldest text until the cost is about want.
 func (c *content) keep(want int) {
-	before, from := c.view(math.MaxInt)
-	c.parts, c.cost = trimParts(c.parts, c.cost, want)
-	if n := c.oldest() - from; n > 0 && c.left != nil {
-		c.left(before, n)
+	var dropped []run
+	c.parts, c.cost = trimParts(c.parts, c.cost, want, &dropped)
+	if len(dropped) > 0 && c.left != nil {
+		c.left(dropped)
 	}
 	c.over, c.open = 0, 0
 	for i := range c.parts {
@@ -195,7 +200,7 @@ func (c *content) view(max int) (parts []part, from int64) {
 		parts[i] = p
 	}
 	if c.cost > max {
-		parts, _ = trimParts(parts, c.cost, max)
+		parts, _ = trimParts(parts, c.cost, max, new([]run))
 	}
 	from = c.end
 	for i := range parts {
@@ -205,31 +210,34 @@ func (c *content) view(max int) (parts []part, from int64) {
 }
 
 // trimParts drops the oldest text of parts until their cost, which is given, is about want. It returns the remaining parts, which reuse
-// the slice, and their cost.
-func trimParts(parts []part, cost, want int) ([]part, int) {
+// the slice, and their cost. What it drops it appends to dropped.
+func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {
 	drop := 0
 	for drop < len(parts) && cost-parts[drop].cost() >= want {
 		cost -= parts[drop].cost()
+		*dropped = append(*dropped, parts[drop].runs...)
 		drop++
 	}
 	parts = slices.Delete(parts, 0, drop)
 	if len(parts) > 0 && cost > want {
-		cost -= parts[0].cutHead(cost - want)
+		cost -= parts[0].cutHead(cost-want, dropped)
 	}
 	return parts, cost
 }
 
-// cutHead drops at least n bytes from the front of p, or all its text, and returns how many bytes it dropped.
-func (p *part) cutHead(n int) int {
+// cutHead drops at least n bytes from the front of p, or all its text, and returns how many bytes it dropped. It appends them to runs.
+func (p *part) cutHead(n int, runs *[]run) int {
 	dropped, whole := 0, 0
 	for whole < len(p.runs) && dropped+p.runs[whole].size <= n {
 		dropped += p.runs[whole].size
 		whole++
 	}
+	*runs = append(*runs, p.runs[:whole]...)
 	p.runs = slices.Delete(p.runs, 0, whole)
 	if dropped < n && len(p.runs) > 0 {
 		r := &p.runs[0]
 		at, size := cutPoint(r.esc, n-dropped)
+		*runs = append(*runs, run{esc: r.esc[:at], size: size, rows: r.rows, styled: r.styled})
 		r.esc, r.size, r.own = bytes.Clone(r.esc[at:]), r.size-size, false // a slice would keep the whole envelope in memory
 		dropped += size
 		if r.size == 0 {
@@ -243,12 +251,9 @@ func (p *part) cutHead(n int) int {
 // cutPoint returns where to cut escaped text so that at least n decoded bytes are dropped: at the next start of a line within lineLookout,
 // else at the next rune. at is the index in esc, size the number of decoded bytes before it.
 func cutPoint(esc []byte, n int) (at, size int) {
-	for at < len(esc) && size < n {
-		w, s := escapedRune(esc[at:])
-		at, size = at+w, size+s
-	}
+	at, size = jsonspan.Skip(esc, n)
 	for i, s := at, size; i < len(esc) && i < at+lineLookout; {
-		w, d := escapedRune(esc[i:])
+		w, d := jsonspan.Skip(esc[i:], 1)
 		newline := w == 2 && esc[i+1] == 'n'
 		i, s = i+w, s+d
 		if newline {
@@ -256,31 +261,6 @@ func cutPoint(esc []byte, n int) (at, size int) {
 		}
 	}
 	return at, size
-}
-
-// escapedRune measures the first code point of valid escaped text: its width in the escaped form and its length in UTF-8 when decoded.
-func escapedRune(esc []byte) (width, size int) {
-	if esc[0] != '\\' {
-		width = 1
-		for width < len(esc) && esc[width]&0xC0 == 0x80 {
-			width++
-		}
-		return width, width
-	}
-	if esc[1] != 'u' {
-		return 2, 1
-	}
-	switch v := hex4(esc[2:6]); {
-	case v < 0x80:
-		return 6, 1
-	case v < 0x800:
-		return 6, 2
-	case v >= 0xD800 && v < 0xDC00 && len(esc) >= 12 && esc[6] == '\\' && esc[7] == 'u':
-		if low := hex4(esc[8:12]); low >= 0xDC00 && low < 0xE000 {
-			return 12, 4
-		}
-	}
-	return 6, 3 // a lone surrogate decodes to U+FFFD, which also takes three bytes
 }
 
 // hex4 reads four hexadecimal digits, which have been validated.

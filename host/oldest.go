@@ -49,32 +49,38 @@ func (o *oldest) cost() int {
 	return o.screen.Cost()
 }
 
-// leaveLocked takes up n bytes of text that were dropped: the first of parts. It returns scratch for the next call.
-func (t *terminal) leaveLocked(scratch []byte, parts []part, n int64) []byte {
+// leaveLocked takes up text that was dropped. It returns scratch for the next call.
+func (t *terminal) leaveLocked(scratch []byte, runs []run) []byte {
 	end := t.content.oldest()
-	return t.takeUpLocked(scratch, parts, end-n, end)
+	at := end
+	for _, r := range runs {
+		at -= int64(r.size)
+	}
+	scratch, leapt := t.leapLocked(scratch, runs, end)
+	if leapt {
+		return scratch
+	}
+	return t.takeUpLocked(scratch, runs, at, end)
 }
 
-// takeUpLocked moves the screen on to a position in the text of parts, which begins at another one. It may be ahead of the oldest text. It
+// takeUpLocked moves the screen on to a position in the text of runs, which begins at another one. It may be ahead of the oldest text. It
 // returns scratch for the next call.
-func (t *terminal) takeUpLocked(scratch []byte, parts []part, at, end int64) []byte {
+func (t *terminal) takeUpLocked(scratch []byte, runs []run, at, end int64) []byte {
 	o := &t.oldest
-	for i := range parts {
-		for _, r := range parts[i].runs {
-			from := at
-			if at += int64(r.size); at <= o.pos {
-				continue
-			}
-			if o.pos >= end {
-				break
-			}
-			text, err := jsonspan.AppendUnescape(scratch[:0], r.esc)
-			if err != nil {
-				return scratch // cannot be: it was checked when it came in
-			}
-			scratch = text
-			t.takeUpTextLocked(text[o.pos-from : min(int64(len(text)), end-from)])
+	for _, r := range runs {
+		from := at
+		if at += int64(r.size); at <= o.pos {
+			continue
 		}
+		if o.pos >= end {
+			break
+		}
+		text, err := jsonspan.AppendUnescape(scratch[:0], r.esc)
+		if err != nil {
+			return scratch // cannot be: it was checked when it came in
+		}
+		scratch = text
+		t.takeUpTextLocked(text[o.pos-from : min(int64(len(text)), end-from)])
 	}
 	return scratch
 }
@@ -168,7 +174,11 @@ func (t *terminal) resizesLocked(pos int64) (all []mark) {
 // screenAtLocked is the screen at a position in the text that is kept, of at most so many bytes. Its screen moves on there: nothing is done
 // twice, however many ask.
 func (h *Host) screenAtLocked(t *terminal, pos int64, most int) *ahp.Screen {
-	h.scratch = t.takeUpLocked(h.scratch, t.content.parts, t.content.oldest(), pos)
+	var runs []run
+	for i := range t.content.parts {
+		runs = append(runs, t.content.parts[i].runs...)
+	}
+	h.scratch = t.takeUpLocked(h.scratch, runs, t.content.oldest(), pos)
 	old, at := t.oldScreenLocked()
 	if at != pos || len(old.Replay) > most || !utf8.Valid(old.Replay) {
 		return t.unknownScreenLocked()

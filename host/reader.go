@@ -177,7 +177,7 @@ func (r *textReader) decode(buf []byte) []byte {
 // under a few less. It returns the index in esc and the decoded bytes before it.
 func escapedPrefix(esc []byte, n int, under bool) (at, size int) {
 	for at < len(esc) && size < n {
-		w, s := escapedRune(esc[at:])
+		w, s := jsonspan.Skip(esc[at:], 1)
 		if under && size+s > n {
 			break
 		}

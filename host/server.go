@@ -157,11 +157,11 @@ func (h *Host) eventLocked(t *terminal, ev ServerEvent) (wait chan struct{}) {
 		h.applyLocked(t, printable(ev.Action), nil)
 		return nil
 	}
-	quoted, size, _, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
+	quoted, found, err := cleanText(jsonspan.AppendQuote(nil, ev.Text))
 	if err != nil {
 		return nil // cannot be: it was quoted here
 	}
-	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, size, nil)
+	h.textLocked(t, make([]byte, 0, len(quoted)+len(t.uri)+envelopeRoom), quoted, found, nil)
 	if t.pacedLocked() {
 		t.holdLocked()
 		t.ack.wait = make(chan struct{})

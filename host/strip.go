@@ -49,10 +49,10 @@ func (s *stripper) take(dst, text []byte) []byte {
 	return dst
 }
 
-// stripLocked returns checked text of the owner without marks. marks says that it may hold the beginning of one. The result may be the argument.
-func (t *terminal) stripLocked(quoted []byte, size int, marks bool) ([]byte, int) {
-	if t.strip == nil && !marks {
-		return quoted, size
+// stripLocked returns checked text of the owner without marks. The result may be the argument.
+func (t *terminal) stripLocked(quoted []byte, found jsonspan.Check) ([]byte, jsonspan.Check) {
+	if t.strip == nil && !found.OSC {
+		return quoted, found
 	}
 	if t.strip == nil {
 		t.strip = &stripper{scanner: shellint.NewScanner(shellint.Options{})}
@@ -62,7 +62,7 @@ func (t *terminal) stripLocked(quoted []byte, size int, marks bool) ([]byte, int
 	if t.strip.scanner.AtRest() {
 		t.strip = nil
 	}
-	return jsonspan.AppendQuote(nil, out), len(out)
+	return requote(out)
 }
 
 // endStripLocked appends what was kept back where the owner's text does not go on: at a gap and at the exit.
@@ -72,5 +72,6 @@ func (h *Host) endStripLocked(t *terminal) {
 	}
 	out := t.strip.rest(nil)
 	t.strip = nil
-	h.textLocked(t, nil, jsonspan.AppendQuote(nil, out), len(out), t.creator)
+	quoted, found := requote(out)
+	h.textLocked(t, nil, quoted, found, t.creator)
 }

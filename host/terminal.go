@@ -59,7 +59,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
 		id: idOf(uri), name: state.Title, created: time.Now()}
 	t.channel.term = t
-	t.content.left = func(parts []part, n int64) { h.scratch = t.leaveLocked(h.scratch, parts, n) }
+	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.clearOldestLocked()
 	h.terminals[uri] = t
 	h.order = append(h.order, t)

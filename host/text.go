@@ -17,32 +17,37 @@ const (
 )
 
 // cleanText checks a JSON string that came from a client and returns it fit to be passed on as it is, beside other text,
-// in WebSocket text frames, with its length decoded. Only if it holds half characters or bytes that are not UTF-8 is it
-// decoded and encoded anew. marks says that a mark of a shell integration may begin in it.
-func cleanText(quoted []byte) (clean []byte, size int, marks bool, err error) {
-	if size, marks, err = jsonspan.CheckString(quoted); err != nil {
-		return nil, 0, false, err
-	}
-	if utf8.Valid(quoted) && joinable(quoted[1:len(quoted)-1]) {
-		return quoted, size, marks, nil
+// in WebSocket text frames, with what is known of it. Only if it holds half characters or bytes that are not UTF-8 is it
+// decoded and encoded anew.
+func cleanText(quoted []byte) (clean []byte, found jsonspan.Check, err error) {
+	if found, err = jsonspan.CheckString(quoted); err != nil || found.UTF8 && joinable(quoted[1:len(quoted)-1]) {
+		return quoted, found, err
 	}
 	text, err := jsonspan.AppendUnquote(nil, quoted)
 	if err != nil {
-		return nil, 0, false, err
+		return nil, found, err
 	}
-	return jsonspan.AppendQuote(nil, text), len(text), marks, nil
+	osc := found.OSC
+	clean, found = requote(text)
+	found.OSC = osc
+	return clean, found, nil
+}
+
+// requote is text that was decoded, as a string.
+func requote(text []byte) (quoted []byte, found jsonspan.Check) {
+	return jsonspan.AppendQuote(nil, text), jsonspan.Check{Size: len(text), UTF8: true}
 }
 
 // output takes a terminal/output. The host's lock is held only to place and to append it.
 func (c *conn) output(d *ahp.Dispatch) {
-	quoted, size, marks, err := cleanText(d.Data)
+	quoted, found, err := cleanText(d.Data)
 	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
-	sendPromptly(c.outputLocking(d, buf, quoted, size, marks, err))
+	sendPromptly(c.outputLocking(d, buf, quoted, found, err))
 }
 
 // outputLocking appends checked output, or refuses it; err says why it is no text. It returns to whom short output is to be sent.
-func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, size int, marks bool, err error) (prompt [promptObservers]*conn) {
-	h := c.h
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, err error) (prompt [promptObservers]*conn) {
+	h, size := c.h, found.Size
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err == nil && size <= shortText {
@@ -60,7 +65,7 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, size int, mark
 	case max(d.Offset, t.applied) > maxPosition-int64(size):
 		reason = "the offset is out of range"
 	default:
-		h.placeLocked(t, buf, d.Offset, quoted, size, marks)
+		h.placeLocked(t, buf, d.Offset, quoted, found)
 		t.bindLocked(c)
 		h.ackLocked(t)
 		return prompt
@@ -70,8 +75,8 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, size int, mark
 }
 
 // placeLocked appends output of the owner where it belongs: what the host has already is dropped, and what is missing
-// before it is made visible. marks says that it may hold marks of a shell integration. A negative offset means that it follows what came last.
-func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, size int, marks bool) {
+// before it is made visible. A negative offset means that it follows what came last.
+func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte, found jsonspan.Check) {
 	if offset < 0 {
 		offset = t.applied
 	}
@@ -80,36 +85,38 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		t.applied = offset
 		h.missingLocked(t, gap)
 	}
-	end, overlap := offset+int64(size), t.applied-offset
-	if overlap >= int64(size) {
+	end, overlap := offset+int64(found.Size), t.applied-offset
+	if overlap >= int64(found.Size) {
 		return
 	}
 	if overlap > 0 {
-		quoted, size = dropText(quoted, int(overlap))
+		osc := found.OSC
+		quoted, found = dropText(quoted, int(overlap))
+		found.OSC = osc
 	}
-	quoted, size = t.stripLocked(quoted, size, marks)
-	h.textLocked(t, buf, quoted, size, t.creator)
+	quoted, found = t.stripLocked(quoted, found)
+	h.textLocked(t, buf, quoted, found, t.creator)
 	t.applied = end
 }
 
 // dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.
-func dropText(quoted []byte, n int) (rest []byte, size int) {
+func dropText(quoted []byte, n int) (rest []byte, found jsonspan.Check) {
 	text, _ := jsonspan.AppendUnquote(nil, quoted)
 	for n < len(text) && !utf8.RuneStart(text[n]) {
 		n++
 	}
-	return jsonspan.AppendQuote(nil, text[n:]), len(text) - n
+	return requote(text[n:])
 }
 
 // textLocked appends clean text to the terminal and to the log of its channel, in one copy. from is who does not get it
 // back. buf is given away.
-func (h *Host) textLocked(t *terminal, buf, quoted []byte, size int, from *client) {
-	if size == 0 {
+func (h *Host) textLocked(t *terminal, buf, quoted []byte, found jsonspan.Check, from *client) {
+	if found.Size == 0 {
 		return
 	}
 	e := entry{seq: h.nextSeqLocked(), from: from}
 	e.msg = ahp.AppendData(buf, t.uri, e.seq, nil, quoted)
-	t.content.appendText(dataText(e.msg, quoted), size, true)
+	t.content.appendText(dataText(e.msg, quoted), found, true)
 	e.pos = t.content.end
 	t.addLocked(e)
 }
@@ -122,7 +129,7 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	quoted := jsonspan.AppendQuoteString(nil, line)
 	e := entry{seq: h.nextSeqLocked()}
 	e.msg = appendNote(t.uri, e.seq, line, ahp.MissingKey, n, nil)
-	t.content.appendText(quoted[1:len(quoted)-1], len(line), false)
+	t.content.appendText(quoted[1:len(quoted)-1], jsonspan.Check{Size: len(line)}, false)
 	e.pos = t.content.end
 	t.addLocked(e)
 }

@@ -30,40 +30,68 @@ func (s *Screen) Advance(p []byte) {
 // leap does p[:from] without drawing it, and returns what is to be written next: p[from:to]. It can leap where nothing but rows and
 // styles comes up to to, and the rows from from on scroll everything else away.
 func (s *Screen) leap(p []byte) (from, to int) {
-	k := &s.parser
-	if k.state != ground || k.held > 0 || s.on != &s.main || s.main.top > 0 || s.main.bottom < s.rows-1 || !s.modes.wrap || s.modes.insert ||
-		s.modes.origin || s.modes.reverseWrap {
+	if !s.leaps() {
 		return 0, leapBytes
 	}
 	if n, _ := s.quiet(p[:leapProbe], 0); n < leapProbe/2 {
 		return 0, leapBytes // most full-screen output
 	}
 	p = p[:min(len(p), leapMost)]
-	from = s.tail(p)
+	from = s.tail(p, s.main.y)
 	to, pen := s.quiet(p, from)
 	if to < leapBytes {
 		return 0, leapBytes
 	}
-	if less := s.tail(p[:to]); less < from { // not all of p is quiet
+	if less := s.tail(p[:to], s.main.y); less < from { // not all of p is quiet
 		from = less
 		_, pen = s.quiet(p[:to], from)
 	}
 	if from <= 0 {
 		return 0, to
 	}
-	k.pending = 0
+	s.leapt(pen)
+	return from, to
+}
+
+// Leap is Advance for output of which only the end is at hand: p. What was before it printed rows and styled them, as
+// jsonspan.Check.Rows says, and nothing else; styled says that it may have styled them. Where the screen would depend on that, it is left as it is, and the result is false.
+func (s *Screen) Leap(p []byte, styled bool) bool {
+	if s.text.kept || !s.leaps() {
+		return false
+	}
+	from := s.tail(p, 0)
+	if from <= 0 || styled && lastReset(p[:from]) == 0 {
+		return false
+	}
+	n, pen := s.quiet(p, from)
+	if n < from {
+		return false
+	}
+	s.leapt(pen)
+	s.Write(p[from:])
+	return true
+}
+
+// leaps reports whether rows that are printed scroll away and leave nothing but their style.
+func (s *Screen) leaps() bool {
+	return s.parser.state == ground && s.parser.held == 0 && s.on == &s.main && s.main.top == 0 && s.main.bottom >= s.rows-1 && s.modes.wrap &&
+		!s.modes.insert && !s.modes.origin && !s.modes.reverseWrap
+}
+
+// leapt is what was leapt over, which left a style and the cursor at the beginning of the last row.
+func (s *Screen) leapt(pen attrs) {
+	s.parser.pending = 0
 	s.pen = pen
 	s.dip()
 	s.last = 0
 	s.main.x, s.main.y, s.main.doubt = 0, s.rows-1, 0
-	return from, to
 }
 
-// tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was: behind a line feed that leaves
-// it in the first column. It is 0 if there are not enough of them.
-func (s *Screen) tail(p []byte) int {
+// tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was, in the row y or below it: behind a
+// line feed that leaves it in the first column. It is 0 if there are not enough of them.
+func (s *Screen) tail(p []byte, y int) int {
 	tail := len(p)
-	for range 2*s.rows - s.main.y + 1 { // down to the last row, and all of them away
+	for range 2*s.rows - y + 1 { // down to the last row, and all of them away
 		if tail = bytes.LastIndexByte(p[:tail], '\n'); tail <= 0 {
 			return 0
 		}

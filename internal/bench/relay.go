@@ -127,7 +127,7 @@ func (h *relayHost) daemon(w http.ResponseWriter, r *http.Request) {
 		}
 		id, quoted, err := cutRelayed(msg)
 		if err == nil {
-			_, _, err = jsonspan.CheckString(quoted)
+			_, err = jsonspan.CheckString(quoted)
 		}
 		if err != nil || !utf8.Valid(quoted) {
 			conn.Close()

@@ -6,19 +6,35 @@ import (
 	"unicode/utf8"
 )
 
+// Check is what [CheckString] finds in a string.
+type Check struct {
+	// Size is the length in bytes of what [AppendUnquote] would append.
+	Size int
+	// UTF8 says that the string is valid UTF-8. Invalid UTF-8 is accepted, too: who
+	// passes the string on as it is has to look at this.
+	UTF8 bool
+	// OSC says that a terminal may see an OSC begin in the text, or after it: it
+	// holds an ESC with "]" behind it, where C0 controls and DEL may stand between,
+	// or U+009D. It may be set for text without one.
+	OSC bool
+	// Rows says that to a terminal which is not in the middle of a sequence the text
+	// is characters in rows, and styles: of sequences it holds only CSI with
+	// digits, colons and semicolons, and m or K behind them, the last of which may be cut
+	// off; no other C1 control, and neither SO nor SI. It may be unset for such text.
+	Rows bool
+	// Styled says that the text may hold a sequence.
+	Styled bool
+}
+
 // CheckString validates quoted, a JSON string with its quotes and without
-// space around it, without decoding it. n is the length in bytes of what
-// [AppendUnquote] would append. Invalid UTF-8 is accepted here too: who passes
-// the string on as it is has to check for that (utf8.Valid).
-//
-// osc reports that a terminal may see an OSC begin in the text, or after it: it
-// holds an ESC with "]" behind it, where C0 controls and DEL may stand between,
-// or U+009D. It may say so of text without one.
-func CheckString(quoted []byte) (n int, osc bool, err error) {
+// space around it, without decoding it.
+func CheckString(quoted []byte) (Check, error) {
 	s, err := body(quoted)
 	if err != nil {
-		return 0, false, err
+		return Check{}, err
 	}
+	c := Check{UTF8: true, Rows: true}
+	n := 0
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) {
 			w := load64(s, i)
@@ -33,41 +49,138 @@ func CheckString(quoted []byte) (n int, osc bool, err error) {
 			n += skip
 		}
 		for i+8 <= len(s) && s[i] == '\\' { // line ends come in pairs
+			n++
 			if unescape[s[i+1]] != 0 {
 				i += 2
-			} else if load64(s, i)&wordESC == textESC {
-				i += len(`\u001b`)
-				osc = osc || mayBeginOSC(s[i:])
-			} else {
+				continue
+			}
+			if load64(s, i)&wordESC != textESC {
+				n--
 				break
 			}
-			n++
+			i += len(`\u001b`)
+			c.Styled = true
+			k := 0
+			if i+8 <= len(s) {
+				k = shortStyle(load64(s, i))
+			}
+			if k == 0 {
+				if k = style(s[i:]); k == 0 {
+					c.sequence(s[i:])
+				}
+			}
+			i += k
+			n += k
 		}
 		if i == len(s) {
 			break
 		}
-		c := s[i]
-		switch {
-		case c == '\\':
+		switch b := s[i]; {
+		case b == '\\':
 			r, size := unescapeRune(s[i:])
 			if size == 0 {
-				return 0, false, errString
+				return Check{}, errString
 			}
 			i += size
 			n += utf8.RuneLen(r)
-			osc = osc || r == 0x9d || r == 0x1b && mayBeginOSC(s[i:])
-		case c >= utf8.RuneSelf:
-			size, decoded := checkHigh(s[i:])
+			c.control(r, s[i:])
+		case b >= utf8.RuneSelf:
+			size, decoded, valid := checkHigh(s[i:])
 			i += size
 			n += decoded
-		case c == '"' || c < ' ':
-			return 0, false, errString
+			c.UTF8 = c.UTF8 && valid
+		case b == '"' || b < ' ':
+			return Check{}, errString
 		default:
 			i++
 			n++
 		}
 	}
-	return n, osc || bytes.Contains(s, []byte("\u009d")), nil
+	c.Size = n
+	c.controls8(s)
+	return c, nil
+}
+
+// control notes an escaped character, in front of the escaped text s.
+func (c *Check) control(r rune, s []byte) {
+	c.Styled = c.Styled || r == 0x1b
+	switch {
+	case r == 0x1b && style(s) == 0:
+		c.sequence(s)
+	case r == 0x0e, r == 0x0f, r >= 0x80 && r < 0xa0:
+		c.Rows = false
+		c.OSC = c.OSC || r == 0x9d
+	}
+}
+
+// sequence notes that s, escaped text, is behind an ESC and is no whole style.
+func (c *Check) sequence(s []byte) {
+	c.OSC = c.OSC || mayBeginOSC(s)
+	if len(s) > 0 && (s[0] != '[' || len(bytes.TrimLeft(s[1:], "0123456789:;")) > 0) {
+		c.Rows = false
+	}
+}
+
+// controls8 notes C1 controls that are in s as they are.
+func (c *Check) controls8(s []byte) {
+	for at := 0; ; at++ {
+		i := bytes.IndexByte(s[at:], 0xc2)
+		if i < 0 {
+			return
+		}
+		if at += i; at+1 < len(s) && s[at+1]&0xe0 == 0x80 {
+			c.Rows = false
+			c.OSC = c.OSC || s[at+1] == 0x9d
+		}
+	}
+}
+
+// maxCut bounds the beginning of a sequence that Joins looks at, in bytes.
+const maxCut = 256
+
+// Joins reports whether b behind a is [Check.Rows], too, which both are, without their quotes. It may be false
+// for such text.
+func Joins(a, b []byte) bool {
+	rest := bytes.TrimRight(a[max(len(a)-maxCut, 0):], "0123456789:;")
+	if len(rest) == 0 {
+		return false
+	}
+	rest = bytes.TrimSuffix(rest, []byte("["))
+	if !bytes.HasSuffix(rest, []byte(`\u001b`)) && !bytes.HasSuffix(rest, []byte(`\u001B`)) {
+		return true
+	}
+	cut := a[max(len(a)-maxCut, 0):][len(rest):]
+	return style(append(append(make([]byte, 0, 2*maxCut), cut...), b[:min(len(b), maxCut)]...)) > 0
+}
+
+// style is the length of what follows an ESC in escaped text, if s begins with the rest of
+// a sequence that styles or erases in its row: see [Check]. Else it is 0.
+func style(s []byte) int {
+	if len(s) == 0 || s[0] != '[' {
+		return 0
+	}
+	for i, b := range s[1:] {
+		switch {
+		case b >= '0' && b <= ';':
+		case b == 'm', b == 'K':
+			return i + 2
+		default:
+			return 0
+		}
+	}
+	return 0
+}
+
+// shortStyle is style for one of at most eight bytes that begins in w; of longer ones it is 0. It is small enough
+// to be inlined.
+func shortStyle(w uint64) int {
+	v := w >> 8
+	// What is left of another byte's upper half says where the parameters end.
+	end := bits.TrailingZeros64((v^lowBits>>8*'0')&(lowBits>>8*0xf0)|1<<56) &^ 7
+	if b := v >> end & 0xff; w&0xff != '[' || b != 'm' && b != 'K' || (v+lowBits>>8*4)&(lowBits>>8*0x40)&(1<<end-1) != 0 {
+		return 0
+	}
+	return end>>3 + 2
 }
 
 // mayBeginOSC reports whether s, the escaped text behind an ESC, may complete
@@ -80,8 +193,9 @@ func mayBeginOSC(s []byte) bool {
 }
 
 // checkHigh returns the length of the run of characters that are not ASCII at
-// the start of s, as it is and decoded.
-func checkHigh(s []byte) (size, decoded int) {
+// the start of s, as it is and decoded, and whether it is valid UTF-8.
+func checkHigh(s []byte) (size, decoded int, valid bool) {
+	valid = true
 	for size < len(s) && s[size] >= utf8.RuneSelf {
 		if size+8 <= len(s) {
 			if n := shortRune(load64(s, size)); n != 0 {
@@ -93,9 +207,9 @@ func checkHigh(s []byte) (size, decoded int) {
 		n, ok := runeLen(s[size:])
 		size += n
 		if !ok {
-			n = len("\ufffd")
+			n, valid = len("\ufffd"), false
 		}
 		decoded += n
 	}
-	return size, decoded
+	return size, decoded, valid
 }

@@ -27,8 +27,8 @@ func ExampleObject() {
 
 func ExampleAppendQuote() {
 	quoted := jsonspan.AppendQuote(nil, []byte("\x1b[1m<ok>\xff\r\n"))
-	n, _, err := jsonspan.CheckString(quoted)
-	fmt.Printf("%s %d %v\n", quoted, n, err)
+	found, err := jsonspan.CheckString(quoted)
+	fmt.Printf("%s %d %v\n", quoted, found.Size, err)
 	text, err := jsonspan.AppendUnquote(nil, quoted)
 	fmt.Printf("%q %v\n", text, err)
 	// Output:

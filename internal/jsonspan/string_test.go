@@ -54,6 +54,9 @@ func TestAppendQuoteMatchesEncodingJSON(t *testing.T) {
 // oscBegins fits text in which, or behind which, a terminal sees an OSC begin.
 var oscBegins = regexp.MustCompile("\u009d|\x1b[\x00-\x1a\x1c-\x1f\x7f]*(\\]|$)")
 
+// rows fits what Check.Rows says.
+var rows = regexp.MustCompile("^(?:[^\x0e\x0f\x1b\u0080-\u009f]|\x1b\\[[0-9:;]*[mK])*(?:\x1b(?:\\[[0-9:;]*)?)?$")
+
 // checkUnquote compares AppendUnquote and CheckString with encoding/json.
 func checkUnquote(t *testing.T, quoted []byte) {
 	t.Helper()
@@ -63,7 +66,7 @@ func checkUnquote(t *testing.T, quoted []byte) {
 		wantErr = fmt.Errorf("not in quotes")
 	}
 	got, err := jsonspan.AppendUnquote([]byte("prefix"), quoted)
-	n, osc, checkErr := jsonspan.CheckString(quoted)
+	found, checkErr := jsonspan.CheckString(quoted)
 	if (err == nil) != (wantErr == nil) || (checkErr == nil) != (wantErr == nil) {
 		t.Fatalf("%q: AppendUnquote %v, CheckString %v, encoding/json %v", quoted, err, checkErr, wantErr)
 	}
@@ -73,11 +76,40 @@ func checkUnquote(t *testing.T, quoted []byte) {
 	if string(got) != "prefix"+want {
 		t.Fatalf("AppendUnquote(%q) = %q, want %q", quoted, got[len("prefix"):], want)
 	}
-	if n != len(want) {
-		t.Fatalf("CheckString(%q) = %d, want %d", quoted, n, len(want))
+	if err != nil {
+		return
 	}
-	if !osc && oscBegins.MatchString(want) {
+	if !found.OSC && oscBegins.MatchString(want) {
 		t.Fatalf("CheckString(%q) finds no OSC", quoted)
+	}
+	found.OSC = false
+	if right := (jsonspan.Check{Size: len(want), UTF8: utf8.Valid(quoted), Rows: rows.MatchString(want), Styled: strings.Contains(want, "\x1b")}); found != right {
+		t.Fatalf("CheckString(%q) = %+v, want %+v", quoted, found, right)
+	}
+	checkCuts(t, quoted[1:len(quoted)-1], want)
+}
+
+// checkCuts looks at places where Skip and Tail cut a string with this text.
+func checkCuts(t *testing.T, s []byte, text string) {
+	t.Helper()
+	if len(s) > 1000 {
+		return // others are short
+	}
+	for n := range len(s) + 2 {
+		at, size := jsonspan.Skip(s, n)
+		a, errA := jsonspan.AppendUnescape(nil, s[:at])
+		b, errB := jsonspan.AppendUnescape(nil, s[at:])
+		if errA != nil || errB != nil || string(a)+string(b) != text || size != len(a) || size < min(n, len(text)) || size > n+3 {
+			t.Fatalf("Skip(%q, %d) = %d, %d: %q and %q", s, n, at, size, a, b)
+		}
+		tail := jsonspan.Tail(s, n)
+		if tail == nil {
+			continue
+		}
+		c, err := jsonspan.AppendUnescape(nil, tail)
+		if err != nil || len(tail) > n || tail[0] != '\\' || !bytes.HasSuffix(s, tail) || !strings.HasSuffix(text, string(c)) {
+			t.Fatalf("Tail(%q, %d) = %q: %q, %v", s, n, tail, c, err)
+		}
 	}
 }
 
@@ -128,7 +160,7 @@ func TestStringsDoNotAllocate(t *testing.T) {
 		"AppendQuote":       func() { jsonspan.AppendQuote(buf, text) },
 		"AppendQuoteString": func() { jsonspan.AppendQuoteString(buf, str) },
 		"AppendUnquote":     func() { _, _ = jsonspan.AppendUnquote(buf, quoted) },
-		"CheckString":       func() { _, _, _ = jsonspan.CheckString(quoted) },
+		"CheckString":       func() { _, _ = jsonspan.CheckString(quoted) },
 	} {
 		if allocs := testing.AllocsPerRun(50, f); allocs != 0 {
 			t.Errorf("%s: %v allocations, want 0", name, allocs)
@@ -160,6 +192,8 @@ func FuzzUnquote(f *testing.F) {
 		f.Add([]byte(`"` + s + `"`))
 		f.Add(jsonspan.AppendQuote(nil, []byte(s)))
 	}
-	f.Add([]byte(`"\ud83d\ude00\ud83d"`))
+	for _, s := range []string{`"\ud83d\ude00\ud83d"`, `"\u001b[31mred\u001b[0m\r\n"`, `"\u001B[38:5:9;1Kx\u001b[1;3"`, `"\u001b[?1h"`, `"\u001b[<m\u001b[1;;;;;;;;;2m"`, `"\u000e\u0085"`, "\"\u0085\u00a0\u009d\""} {
+		f.Add([]byte(s))
+	}
 	f.Fuzz(func(t *testing.T, quoted []byte) { checkUnquote(t, quoted) })
 }

@@ -1,0 +1,62 @@
+package jsonspan
+
+import (
+	"bytes"
+	"math/bits"
+	"unicode/utf8"
+)
+
+// Skip finds a place in s, the text of a valid string without its quotes: the
+// first between two characters in front of which there are at least n bytes
+// when they are decoded, or the end. at is the place, size the number of
+// bytes decoded in front of it.
+func Skip(s []byte, n int) (at, size int) {
+	for at < len(s) && size < n {
+		if at+8 <= len(s) && size+8 <= n {
+			w := load64(s, at)
+			slash := w ^ lowBits*'\\'
+			m := ((slash-lowBits)&^slash | w) & highBits
+			if m == 0 {
+				at += 8
+				size += 8
+				continue
+			}
+			k := bits.TrailingZeros64(m) >> 3
+			at += k
+			size += k
+		}
+		switch b := s[at]; {
+		case b != '\\' && b < utf8.RuneSelf:
+			at++
+			size++
+		case b != '\\':
+			width, ok := runeLen(s[at:])
+			at += width
+			if !ok {
+				width = len("\ufffd")
+			}
+			size += width
+		default:
+			r, width := unescapeRune(s[at:])
+			at += max(width, 1) // 0 cannot be: s is valid
+			size += utf8.RuneLen(r)
+		}
+	}
+	return at, size
+}
+
+// Tail is the end of s, the text of a valid string without its quotes: it begins
+// with an escape, and has less than n bytes as they stand, the most there are. It is nil if there is none.
+func Tail(s []byte, n int) []byte {
+	for at := max(len(s)-n, 1); at < len(s); at++ {
+		i := bytes.IndexByte(s[at:], '\\')
+		if i < 0 {
+			return nil
+		}
+		// Behind a backslash it may be the second of a pair, and behind half a character the other half.
+		if at += i; s[at-1] != '\\' && !(s[at+1] == 'u' && s[at+2]|0x20 == 'd') {
+			return s[at:]
+		}
+	}
+	return nil
+}
