@@ -9,7 +9,7 @@ import (
 // Skip finds a place in s, the text of a valid string without its quotes: the
 // first between two characters in front of which there are at least n bytes
 // when they are decoded, or the end. at is the place, size the number of
-// bytes decoded in front of it.
+// bytes decoded in front of it. It panics where it finds that s is not valid.
 func Skip(s []byte, n int) (at, size int) {
 	for at < len(s) && size < n {
 		if at+8 <= len(s) && size+8 <= n {
@@ -38,7 +38,10 @@ func Skip(s []byte, n int) (at, size int) {
 			size += width
 		default:
 			r, width := unescapeRune(s[at:])
-			at += max(width, 1) // 0 cannot be: s is valid
+			if width == 0 {
+				panic(errString)
+			}
+			at += width
 			size += utf8.RuneLen(r)
 		}
 	}
