@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -69,7 +70,7 @@ type Grant struct {
 }
 
 // audienceName is a name in a Grant, without its kind.
-var audienceName = regexp.MustCompile(`^[a-z0-9._-]+$`)
+var audienceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
 
 // CheckAudienceName tells what is wrong with a name in a Grant, or in a denial if denied.
 func CheckAudienceName(to string, denied bool) error {
@@ -85,7 +86,7 @@ func CheckAudienceName(to string, denied bool) error {
 	case len(name) > maxAudience:
 		return fmt.Errorf("a name of %d bytes is too long: at most %d", len(name), maxAudience)
 	case !audienceName.MatchString(name):
-		return fmt.Errorf("%.80q is not a name: NAME, %sNAME, %sNAME or %s, of a-z 0-9 . _ -", to, GroupPrefix, AgentPrefix, ToEveryone)
+		return fmt.Errorf("%.80q is not a name: NAME, %sNAME, %sNAME or %s, of letters, digits and . _ - @", to, GroupPrefix, AgentPrefix, ToEveryone)
 	}
 	return nil
 }
@@ -132,14 +133,21 @@ func FindAudience(m Meta) (a Audience, ok bool, err error) {
 	return a, true, nil
 }
 
-// AudienceParams is the params of MethodAudience.
+// AudienceParams is the params of MethodAudience. Without a channel the names are checked and nothing is changed.
 type AudienceParams struct {
-	Channel string `json:"channel"`
+	Channel string `json:"channel,omitempty"`
 	Audience
 }
 
 // Validate tells what is wrong with the params.
-func (p AudienceParams) Validate() error { return cmp.Or(CheckURI(p.Channel), p.Audience.Validate()) }
+func (p AudienceParams) Validate() error {
+	if p.Channel != "" {
+		if err := CheckURI(p.Channel); err != nil {
+			return err
+		}
+	}
+	return p.Audience.Validate()
+}
 
 // RefusedNames is the data of the error that answers MethodAudience.
 type RefusedNames struct {
@@ -158,9 +166,10 @@ func FindRefusedNames(data json.RawMessage) []string {
 
 // Kinds of a Watcher.
 const (
-	WatcherPerson = "person"
-	WatcherAgent  = "agent"
-	WatcherGuest  = "guest"
+	WatcherPerson  = "person"
+	WatcherAgent   = "agent"
+	WatcherGuest   = "guest"
+	WatcherMachine = "machine" // another client of the machine that lends
 )
 
 // Watcher is somebody who watches a terminal.
@@ -173,7 +182,8 @@ type Watcher struct {
 // WatchersParams is the params of MethodWatchers.
 type WatchersParams struct {
 	Channel  string    `json:"channel"`
-	May      []string  `json:"may"` // names in the form of Grant.To, as the host resolves them; at most MaxWatchers
+	May      []string  `json:"may"`               // names in the form of Grant.To, as the host resolves them, the owner first; at most MaxWatchers
+	Refused  []string  `json:"refused,omitempty"` // names in the terminal's audience that grant nothing here; at most MaxGrants
 	Watching []Watcher `json:"watching"`
 	More     int64     `json:"more,omitempty"` // how many watch beside those in Watching
 }
@@ -181,7 +191,7 @@ type WatchersParams struct {
 // Validate tells what is wrong with the params. Names may hold anything.
 func (p WatchersParams) Validate() error {
 	switch {
-	case len(p.May) > MaxWatchers || len(p.Watching) > MaxWatchers:
+	case len(p.May) > MaxWatchers || len(p.Watching) > MaxWatchers || len(p.Refused) > MaxGrants:
 		return fmt.Errorf("a list has more than %d entries", MaxWatchers)
 	case p.More < 0 || p.More > maxObservers:
 		return fmt.Errorf("more is %d, want 0 to %d", p.More, maxObservers)
@@ -191,7 +201,7 @@ func (p WatchersParams) Validate() error {
 			return err
 		}
 	}
-	for _, name := range p.May {
+	for _, name := range slices.Concat(p.May, p.Refused) {
 		if err := checkLength("may", name, maxWatcherName); err != nil {
 			return err
 		}

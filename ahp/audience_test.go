@@ -21,7 +21,7 @@ func TestAudience(t *testing.T) {
 		t.Errorf("without one: %v, %v", ok, err)
 	}
 	for text, want := range map[string]string{
-		`{"grants":[{"to":"Ann"}]}`:               "is not a name",
+		`{"grants":[{"to":"-ann"}]}`:              "is not a name",
 		`{"grants":[{"to":"a b"}]}`:               "is not a name",
 		`{"grants":[{"to":""}]}`:                  "is not a name",
 		`{"grants":[{"to":"group:"}]}`:            "is not a name",
@@ -64,7 +64,8 @@ func TestWatchersAndShares(t *testing.T) {
 		{new(ahp.ShareParams), `{"channel":"a:/b","id":"../../etc","secretHash":"` + hash + `","expiresAt":"2026-01-02T03:04:05Z"}`, "not the id"},
 		{new(ahp.UnshareParams), `{"channel":"a:/b","id":"ABCDEFGH"}`, "not the id"},
 		{new(ahp.AudienceParams), `{"channel":"a:/b","grants":[{"to":"ann"}],"guestsOnly":true}`, ""},
-		{new(ahp.AudienceParams), `{"channel":"","grants":[]}`, "channel is missing"},
+		{new(ahp.AudienceParams), `{"grants":[{"to":"Ann@x.example"}]}`, ""}, // to ask which names the host takes
+		{new(ahp.AudienceParams), `{"channel":"b","grants":[]}`, "no scheme"},
 	} {
 		err := ahp.DecodeParams([]byte(c.text), c.into)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -15,6 +15,8 @@ type Options struct {
 	Token string
 	// Access knows further tokens; nil means that there are none.
 	Access Authenticator
+	// People knows the people; nil means that there are none, and that everybody sees all that is lent.
+	People People
 	// Owners remembers the clientIds of those that Access knows; nil means that a host that is started anew knows none.
 	Owners Owners
 	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.

@@ -55,6 +55,8 @@ type Principal struct {
 	// Live ends when the token is revoked or expires, with the reason as its cause; nil means never. What the principal has
 	// opened ends with it.
 	Live context.Context
+	// Owner is the id of the person to whom it belongs: the person's own for who is one. Empty is the host's administrator.
+	Owner string
 
 	token [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
 }

@@ -145,7 +145,7 @@ func pendingCommand(stdout io.Writer) *cobra.Command {
 }
 
 func approveCommand(stdout io.Writer) *cobra.Command {
-	var path, name string
+	var path, name, owner string
 	c := &cobra.Command{
 		Use: "approve CODE", Short: "approve the machine that shows this code",
 		Long: `Lets the machine that waits with this code lend terminals. tether pair shows the code there.
@@ -160,6 +160,9 @@ tether-host token revoke NAME ends it.`,
 				return err
 			}
 			tokens, err := access.Open(file)
+			if err == nil {
+				err = ownedBy(tokens, path, owner)
+			}
 			if err != nil {
 				return err
 			}
@@ -178,5 +181,6 @@ tether-host token revoke NAME ends it.`,
 	}
 	tokensFlag(c.Flags(), &path)
 	c.Flags().StringVar(&name, "name", "", "call the machine `NAME` instead of its own name")
+	c.Flags().StringVar(&owner, "owner", "", "the `PERSON` to whom the machine belongs; default: the administrator")
 	return c
 }

@@ -51,6 +51,7 @@ func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
   tether-host --token-file FILE    with a token that stays the same
   tether-host approve CODE         let in a machine that has asked with tether pair
   tether-host token create NAME    a token for one machine, person or agent
+  tether-host people on            show everybody only what is theirs or shared with them
   tether-host link                 a link to a running host's page
   tether-host shells               the shells of a running host, also those whose client is gone
   tether-host mcp --url URL        an MCP server for agents: the terminals at the host
@@ -72,7 +73,8 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.AddCommand(manual.Book{Version: version.Text(), Also: []string{"tether", "tether-hosts"}}.Command())
 	c.SetHelpCommand(&cobra.Command{Hidden: true})
-	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), shellsCommand(stdin, stdout), conformCommand(stdin, stdout))
+	c.AddCommand(pendingCommand(stdout), approveCommand(stdout), tokenCommand(stdout), mcpCommand(stdin, stdout), linkCommand(stdin, stdout), shellsCommand(stdin, stdout),
+		peopleCommand(stdout), groupCommand(stdout), grantCommand(stdout), grantsCommand(stdout), conformCommand(stdin, stdout))
 	addExamples(c)
 	f := c.Flags()
 	f.SortFlags = false

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,6 +52,9 @@ func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json
 // loginsPath is where is kept which browsers are logged in, beside the tokens.
 func loginsPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-logins.json" }
 
+// peoplePath is where people are kept, beside the tokens.
+func peoplePath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-people.json" }
+
 // openTokens lets the host take the tokens that were created for it, with what it keeps beside them. The function it returns ends the
 // watching of their file.
 func (s *settings) openTokens(ctx context.Context, o *host.Options, own credential) (stop func(), err error) {
@@ -69,12 +73,16 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	if err != nil {
 		return nil, err
 	}
+	people, err := access.OpenPeople(peoplePath(path), t)
+	if err != nil {
+		return nil, err
+	}
 	log := o.Logger
 	lasting := own.token
 	if own.made {
 		lasting = "" // the next run makes another
 	}
-	o.Access, o.Owners = t, owners
+	o.Access, o.Owners, o.People = t, owners, people
 	o.Logins = access.OpenLogins(loginsPath(path), t, lasting, func(err error) { log.Error().Err(err).Send() })
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
@@ -118,7 +126,7 @@ func tokenCommand(stdout io.Writer) *cobra.Command {
 		SuggestionsMinimumDistance: 2, Args: subcommand, RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	tokensFlag(c.PersistentFlags(), &path)
-	c.AddCommand(tokenCreate(stdout, &path), tokenList(stdout, &path), tokenRevoke(stdout, &path))
+	c.AddCommand(tokenCreate(stdout, &path), tokenList(stdout, &path), tokenRevoke(stdout, &path), tokenOwner(stdout, &path))
 	return c
 }
 
@@ -149,7 +157,7 @@ func exactly(n int, what string) cobra.PositionalArgs {
 }
 
 func tokenCreate(stdout io.Writer, path *string) *cobra.Command {
-	var role, expires string
+	var role, expires, owner string
 	var once bool
 	c := &cobra.Command{
 		Use: "create NAME", Short: "create a token and print it",
@@ -161,7 +169,10 @@ Roles:
   observer   sees all terminals: tether watch, the web page, agents' tools
   agent      sees all terminals through agents' tools (MCP)
   operator   an agent that can also call the tools of machines, if the host runs with --sessions
-  admin      may do everything, including running shells at the host`,
+  admin      may do everything, including running shells at the host
+
+After tether-host people on, observers and agents see only what is theirs or was granted to them. A machine or agent belongs to
+the person that --owner names; an observer is the person of its own name. A person exists once something belongs to them.`,
 		Args: exactly(1, "the name of a machine, person or agent"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			ttl, err := lifetime(expires)
@@ -173,6 +184,12 @@ Roles:
 			}
 			t, err := tokensAt(*path)
 			if err != nil {
+				return err
+			}
+			if owner == "" && role == string(host.RoleObserver) {
+				owner = args[0]
+			}
+			if err := ownedBy(t, *path, owner); err != nil {
 				return err
 			}
 			create := func() (string, access.Info, error) { return t.Create(args[0], host.Role(role), ttl) }
@@ -194,6 +211,7 @@ Roles:
 		},
 	}
 	c.Flags().StringVar(&role, "role", string(host.RoleMachine), "machine, observer, agent, operator or admin")
+	c.Flags().StringVar(&owner, "owner", "", "the `PERSON` to whom the machine or agent belongs; default: the administrator, and for an observer the person of its name")
 	c.Flags().BoolVar(&once, "once", false, "a token that pairs one machine by its key (tether pair --token-file -); expires after an hour, or --expires")
 	c.Flags().StringVar(&expires, "expires", "never", "the token's lifetime, such as 12h or 90d, or never")
 	return c
@@ -239,6 +257,9 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 				return err
 			}
 			all, err := t.List()
+			if err == nil {
+				err = nameOwners(t, *path, all)
+			}
 			if err != nil {
 				return err
 			}
@@ -256,7 +277,7 @@ func tokenList(stdout io.Writer, path *string) *cobra.Command {
 
 func printTokens(stdout io.Writer, all []access.Info) error {
 	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tNAME\tROLE\tKIND\tCREATED\tEXPIRES")
+	fmt.Fprintln(w, "ID\tNAME\tROLE\tOWNER\tKIND\tCREATED\tEXPIRES")
 	for _, i := range all {
 		expires := "never"
 		switch {
@@ -265,7 +286,7 @@ func printTokens(stdout io.Writer, all []access.Info) error {
 		case i.Expires != nil:
 			expires = i.Expires.Local().Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Principal, i.Role, i.Kind, i.Created.Local().Format("2006-01-02 15:04"), expires)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", i.ID, i.Principal, i.Role, cmp.Or(i.Owner, "-"), i.Kind, i.Created.Local().Format("2006-01-02 15:04"), expires)
 	}
 	return w.Flush()
 }

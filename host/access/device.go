@@ -42,6 +42,7 @@ func (t *Tokens) Redeem(token string, key ed25519.PublicKey) (Info, error) {
 			return nil, ErrPairingToken
 		}
 		added = deviceRecord(all[i].Principal, key)
+		added.Owner = all[i].Owner
 		return add(withoutDevice(slices.Delete(all, i, i+1), key), added)
 	})
 	if err != nil {
@@ -69,7 +70,7 @@ func (t *Tokens) AddDevice(principal string, key ed25519.PublicKey, pairing []by
 		return Info{}, errors.New("the machine's key has the wrong size")
 	}
 	added := deviceRecord(principal, key)
-	added.Pairing = slices.Clone(pairing)
+	added.Pairing, added.Owner = slices.Clone(pairing), t.owner
 	err := change(t.path, func(all []record) ([]record, error) {
 		all = withoutDevice(all, key)
 		if slices.ContainsFunc(all, func(r record) bool { return r.Principal == principal }) {
@@ -95,7 +96,7 @@ func (t *Tokens) Device(key ed25519.PublicKey) (p host.Principal, ok bool) {
 	if g == nil {
 		return host.Principal{}, false
 	}
-	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true
+	return g.principal(), true
 }
 
 // Approved is Device for a machine that was let in by that pairing.
@@ -107,7 +108,7 @@ func (t *Tokens) Approved(key ed25519.PublicKey, pairing []byte) (p host.Princip
 	if g == nil || !bytes.Equal(g.Pairing, pairing) {
 		return host.Principal{}, false
 	}
-	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true
+	return g.principal(), true
 }
 
 // RemoveDevice ends what the machine with that key has opened, and its access. ErrNoToken says that there is none.

@@ -36,6 +36,7 @@ type record struct {
 	Once      bool       `json:"once,omitempty"`       // a pairing token
 	DeviceKey []byte     `json:"device_key,omitempty"` // instead of SHA256
 	Pairing   []byte     `json:"pairing,omitempty"`    // by which DeviceKey came in, if it was approved by somebody
+	Owner     string     `json:"owner,omitempty"`      // id of the person to whom it belongs; empty: the administrator
 	Created   time.Time  `json:"created"`
 	Expires   *time.Time `json:"expires,omitempty"`
 }

@@ -45,6 +45,7 @@ type Info struct {
 	Expires   *time.Time `json:"expires,omitempty"` // nil: never
 	Expired   bool       `json:"expired,omitempty"`
 	Kind      Kind       `json:"kind"`
+	Owner     string     `json:"owner,omitempty"` // id of the person to whom it belongs; empty: the administrator
 }
 
 // Kind says what a record is of.
@@ -59,7 +60,8 @@ const (
 
 // Tokens are those in one file. It implements host.Authenticator, and is safe for concurrent use.
 type Tokens struct {
-	path string // set once
+	path  string // set once
+	owner string // see OwnedBy
 
 	mu     sync.Mutex
 	read   state
@@ -141,7 +143,11 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	if g == nil || g.expired(time.Now()) {
 		return host.Principal{}, false
 	}
-	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live}, true
+	return g.principal(), true
+}
+
+func (g *grant) principal() host.Principal {
+	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
 }
 
 // findLocked compares with every token, so that its time tells nothing.
@@ -171,7 +177,8 @@ func (t *Tokens) lookLocked() {
 	for _, r := range all {
 		key := r.key()
 		there[key] = true
-		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || !bytes.Equal(g.Pairing, r.Pairing)) { // a machine that was paired anew
+		// A machine that was paired anew, or what has another owner, comes again.
+		if g := t.grants[key]; g != nil && (g.Principal != r.Principal || g.Owner != r.Owner || !bytes.Equal(g.Pairing, r.Pairing)) {
 			t.endLocked(key, g)
 		}
 		if t.grants[key] == nil && !r.expired(t.looked) {
@@ -224,7 +231,7 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	token = prefix + base64.RawURLEncoding.EncodeToString(secretPart)
 	hash := sha256.Sum256([]byte(token))
 	now := time.Now().UTC().Truncate(time.Second)
-	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Once: once, Created: now}
+	r := record{ID: fmt.Sprintf("t-%x", id), Principal: principal, Role: role, SHA256: hash[:], Once: once, Created: now, Owner: t.owner}
 	if ttl > 0 {
 		end := time.Now().UTC().Add(ttl)
 		r.Expires = &end
@@ -238,17 +245,65 @@ func (t *Tokens) create(principal string, role host.Role, ttl time.Duration, onc
 	return token, r.info(now), nil
 }
 
-// add adds a record if there is room for it and its name has that role.
+// add adds a record if there is room for it and its name has that role and that owner. Where one of them has none, it has that of the others.
 func add(all []record, r record) ([]record, error) {
-	for _, o := range all {
+	for i := range all {
+		o := &all[i]
+		switch {
+		case o.Principal != r.Principal:
+		case r.Owner == "":
+			r.Owner = o.Owner
+		case o.Owner == "":
+			o.Owner = r.Owner
+		}
 		if o.Principal == r.Principal && o.Role != r.Role {
 			return nil, fmt.Errorf("%s already has a token for the role %s, and one name has one role: revoke that token, or use another name", r.Principal, o.Role)
+		}
+		if o.Principal == r.Principal && o.Owner != r.Owner {
+			return nil, fmt.Errorf("%s belongs to somebody else: change that with tether-host token owner, or use another name", r.Principal)
 		}
 	}
 	if len(all) >= maxTokens {
 		return nil, fmt.Errorf("there are %d tokens, the maximum; revoke one", maxTokens)
 	}
 	return append(all, r), nil
+}
+
+// OwnedBy lets what is created from now on belong to the person with that id. It must not be called with other calls.
+func (t *Tokens) OwnedBy(person string) { t.owner = person }
+
+// SetOwner lets all tokens of a principal, and the machine of that name, belong to the person with an id; empty is the administrator. What they have opened
+// ends, since it was opened for the former owner. ErrNoToken says that there are none.
+func (t *Tokens) SetOwner(principal, person string) error {
+	return change(t.path, func(all []record) ([]record, error) {
+		found := false
+		for i := range all {
+			if all[i].Principal == principal {
+				all[i].Owner, found = person, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%w: %.80q", ErrNoToken, principal)
+		}
+		return all, nil
+	})
+}
+
+// Agent returns the owner of an agent's tokens; ok is false if there is no agent of that name.
+func (t *Tokens) Agent(name string) (owner string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for try := range 2 {
+		for _, g := range t.grants {
+			if g.Principal == name && (g.Role == host.RoleAgent || g.Role == host.RoleOperator) && !g.expired(time.Now()) {
+				return g.Owner, true
+			}
+		}
+		if try == 0 {
+			t.lookLocked() // it may have been created a moment ago
+		}
+	}
+	return "", false
 }
 
 // Revoke ends the token with an id, or all tokens of a principal, and returns what they were. A host that runs closes what they have
@@ -296,5 +351,5 @@ func (r *record) info(now time.Time) Info {
 	case r.Once:
 		kind = KindPairing
 	}
-	return Info{ID: r.ID, Principal: r.Principal, Role: r.Role, Created: r.Created, Expires: r.Expires, Expired: r.expired(now), Kind: kind}
+	return Info{ID: r.ID, Principal: r.Principal, Role: r.Role, Created: r.Created, Expires: r.Expires, Expired: r.expired(now), Kind: kind, Owner: r.Owner}
 }

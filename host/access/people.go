@@ -1,0 +1,387 @@
+package access
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/platform/secret"
+)
+
+const (
+	peopleVersion = 1
+	// Bounds of the file, which together are less than what secret.ReadFile takes.
+	maxPeople        = 2000 // also those that have ended
+	maxGroups        = 256
+	maxMembers       = 4000 // of all groups together
+	maxMachineGrants = 1000
+)
+
+var (
+	// ErrNoPerson is returned for a name that no person has.
+	ErrNoPerson = errors.New("no such person")
+	// ErrNoGroup is returned for a name that no group has.
+	ErrNoGroup = errors.New("no such group")
+	// ErrNoGrant is returned by EndGrant if there is none.
+	ErrNoGrant = errors.New("no such grant")
+)
+
+// Person is somebody at the host. The name is given once and never to another one.
+type Person struct {
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Created time.Time `json:"created"`
+	// Issuer and Subject are who that is at an identity provider, if a login has named the person.
+	Issuer  string     `json:"issuer,omitempty"`
+	Subject string     `json:"subject,omitempty"`
+	Ended   *time.Time `json:"ended,omitempty"` // nil: not yet
+}
+
+// MachineGrant is a grant of the host's administrator.
+type MachineGrant struct {
+	Machine string    `json:"machine"`
+	Owner   string    `json:"owner,omitempty"` // id of the person whose the machine was
+	To      string    `json:"to"`              // as in ahp.Grant
+	ID      string    `json:"id,omitempty"`    // host.Grantee.ID
+	Created time.Time `json:"created"`
+}
+
+// peopleFile is what the file holds.
+type peopleFile struct {
+	Version int            `json:"version"`
+	On      bool           `json:"on"`
+	People  []Person       `json:"people"`
+	Groups  []groupRecord  `json:"groups"`
+	Grants  []MachineGrant `json:"grants"`
+}
+
+// groupRecord is a group in the file.
+type groupRecord struct {
+	Name    string   `json:"name"`
+	Members []string `json:"members"` // ids
+}
+
+// People are those in one file, beside that of the tokens. It implements host.People, and is safe for concurrent use, also with other processes.
+type People struct {
+	path   string  // set once
+	tokens *Tokens // set once
+
+	mu     sync.Mutex
+	read   state
+	roster *host.Roster
+	err    error // why the file could not be read; what was known before stays in force
+}
+
+// OpenPeople reads the people in a file, which may not be there yet.
+func OpenPeople(path string, tokens *Tokens) (*People, error) {
+	p := &People{path: path, tokens: tokens, roster: &host.Roster{}}
+	p.Look()
+	return p, p.err
+}
+
+// Look implements host.People.
+func (p *People) Look() *host.Roster {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := stateOf(p.path)
+	if p.err == nil && now.same(p.read) {
+		return p.roster
+	}
+	f, err := loadPeople(p.path)
+	if p.err = err; err == nil {
+		p.read, p.roster = now, f.roster()
+	}
+	return p.roster
+}
+
+// Err is why the file could not be read, nil if it could: those known before are in force then.
+func (p *People) Err() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// Agent implements host.People.
+func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
+
+// List returns what the file holds: whether audiences are in force, the people, the members' names of each group, and the grants.
+func (p *People) List() (on bool, people []Person, groups map[string][]string, grants []MachineGrant, err error) {
+	f, err := loadPeople(p.path)
+	if err != nil {
+		return false, nil, nil, nil, err
+	}
+	groups = map[string][]string{}
+	for _, g := range f.Groups {
+		groups[g.Name] = []string{}
+		for _, id := range g.Members {
+			groups[g.Name] = append(groups[g.Name], f.name(id))
+		}
+	}
+	return f.On, f.People, groups, f.Grants, nil
+}
+
+// Switch puts audiences in force, or not any more.
+func (p *People) Switch(on bool) error {
+	return p.change(func(f *peopleFile) error { f.On = on; return nil })
+}
+
+// Ensure returns the person of that name, who is added if there is none.
+func (p *People) Ensure(name string) (one Person, err error) {
+	if err := checkName(name); err != nil {
+		return Person{}, err
+	}
+	if name == ahp.ToEveryone {
+		return Person{}, fmt.Errorf("no person can have the name %s: it stands for all of them", name)
+	}
+	err = p.change(func(f *peopleFile) error {
+		for _, o := range f.People {
+			switch {
+			case o.Name == name && o.Ended == nil:
+				one = o
+				return nil
+			case strings.EqualFold(o.Name, name):
+				return fmt.Errorf("the name %s is, or was, that of %s: names are given once; use another", name, o.Name)
+			}
+		}
+		if len(f.People) >= maxPeople {
+			return fmt.Errorf("there are %d people, the maximum", maxPeople)
+		}
+		one = Person{ID: "p-" + strings.ToLower(rand.Text()[:16]), Name: name, Created: time.Now().UTC().Truncate(time.Second)}
+		f.People = append(f.People, one)
+		return nil
+	})
+	return one, err
+}
+
+// End ends a person, who leaves all groups. The name stays taken. Tokens are not touched.
+func (p *People) End(name string) (one Person, err error) {
+	err = p.change(func(f *peopleFile) error {
+		i := f.find(name)
+		if i < 0 {
+			return fmt.Errorf("%w: %.80q", ErrNoPerson, name)
+		}
+		now := time.Now().UTC().Truncate(time.Second)
+		f.People[i].Ended = &now
+		one = f.People[i]
+		for g := range f.Groups {
+			f.Groups[g].Members = slices.DeleteFunc(f.Groups[g].Members, func(id string) bool { return id == one.ID })
+		}
+		f.Grants = slices.DeleteFunc(f.Grants, func(g MachineGrant) bool { return g.ID == one.ID || g.Owner == one.ID })
+		return nil
+	})
+	return one, err
+}
+
+// Join puts people into a group, which is made if there is none.
+func (p *People) Join(group string, names ...string) error {
+	if err := checkName(group); err != nil {
+		return err
+	}
+	return p.change(func(f *peopleFile) error {
+		i := slices.IndexFunc(f.Groups, func(g groupRecord) bool { return g.Name == group })
+		if i < 0 {
+			if len(f.Groups) >= maxGroups {
+				return fmt.Errorf("there are %d groups, the maximum", maxGroups)
+			}
+			i, f.Groups = len(f.Groups), append(f.Groups, groupRecord{Name: group, Members: []string{}})
+		}
+		for _, name := range names {
+			one := f.find(name)
+			if one < 0 {
+				return fmt.Errorf("%w: %.80q; a person exists once something belongs to them, see tether-host token create --help", ErrNoPerson, name)
+			}
+			if id := f.People[one].ID; !slices.Contains(f.Groups[i].Members, id) {
+				f.Groups[i].Members = append(f.Groups[i].Members, id)
+			}
+		}
+		return nil
+	})
+}
+
+// Leave takes people out of a group; without names, it removes the group.
+func (p *People) Leave(group string, names ...string) error {
+	return p.change(func(f *peopleFile) error {
+		i := slices.IndexFunc(f.Groups, func(g groupRecord) bool { return g.Name == group })
+		if i < 0 {
+			return fmt.Errorf("%w: %.80q", ErrNoGroup, group)
+		}
+		if len(names) == 0 {
+			f.Groups = slices.Delete(f.Groups, i, i+1)
+			return nil
+		}
+		for _, name := range names {
+			one := f.find(name)
+			if one < 0 || !slices.Contains(f.Groups[i].Members, f.People[one].ID) {
+				return fmt.Errorf("%w in the group: %.80q", ErrNoPerson, name)
+			}
+			f.Groups[i].Members = slices.DeleteFunc(f.Groups[i].Members, func(id string) bool { return id == f.People[one].ID })
+		}
+		return nil
+	})
+}
+
+// Grant lets those with the names to, as in ahp.Grant, watch what a machine lends, if its owner lets the host's administrator decide.
+func (p *People) Grant(machine string, to ...string) error {
+	owner, ok := p.tokens.machine(machine)
+	if !ok {
+		return fmt.Errorf("no machine has the name %.80q; tether-host token ls lists them", machine)
+	}
+	return p.change(func(f *peopleFile) error {
+		roster := f.roster()
+		for _, name := range to {
+			g, ok := host.Resolve(p, roster, name)
+			if !ok {
+				return fmt.Errorf("nobody here is called %.80q: give a person's name, group:NAME, agent:NAME or everyone", name)
+			}
+			one := MachineGrant{Machine: machine, Owner: owner, To: name, ID: g.ID(), Created: time.Now().UTC().Truncate(time.Second)}
+			f.Grants = slices.DeleteFunc(f.Grants, func(o MachineGrant) bool { return o.Machine == machine && o.To == name })
+			if f.Grants = append(f.Grants, one); len(f.Grants) > maxMachineGrants {
+				return fmt.Errorf("there are %d grants, the maximum; tether-host grants end ends one", maxMachineGrants)
+			}
+		}
+		return nil
+	})
+}
+
+// EndGrant ends a grant for a machine, or all of them without a name.
+func (p *People) EndGrant(machine, to string) (ended int, err error) {
+	err = p.change(func(f *peopleFile) error {
+		before := len(f.Grants)
+		f.Grants = slices.DeleteFunc(f.Grants, func(g MachineGrant) bool { return g.Machine == machine && (to == "" || g.To == to) })
+		if ended = before - len(f.Grants); ended == 0 {
+			return ErrNoGrant
+		}
+		return nil
+	})
+	return ended, err
+}
+
+// find is the index of the person of that name, -1 if there is none.
+func (f *peopleFile) find(name string) int {
+	return slices.IndexFunc(f.People, func(o Person) bool { return o.Name == name && o.Ended == nil })
+}
+
+// name is that of the person with an id.
+func (f *peopleFile) name(id string) string {
+	i := slices.IndexFunc(f.People, func(o Person) bool { return o.ID == id })
+	if i < 0 {
+		return ""
+	}
+	return f.People[i].Name
+}
+
+// roster is what the host goes by.
+func (f *peopleFile) roster() *host.Roster {
+	r := &host.Roster{On: f.On, People: map[string]string{}, Groups: map[string][]string{}}
+	for _, o := range f.People {
+		if o.Ended == nil {
+			r.People[o.ID] = o.Name
+		}
+	}
+	for _, g := range f.Groups {
+		r.Groups[g.Name] = g.Members
+	}
+	for _, g := range f.Grants {
+		r.Grants = append(r.Grants, host.MachineGrant{Machine: g.Machine, Owner: g.Owner, To: host.KeptGrantee(g.To, g.ID)})
+	}
+	return r
+}
+
+// check says what is wrong with what was read.
+func (f *peopleFile) check() error {
+	members := 0
+	for _, g := range f.Groups {
+		if checkName(g.Name) != nil {
+			return fmt.Errorf("the group %.80q has a name that is none", g.Name)
+		}
+		members += len(g.Members)
+	}
+	if len(f.People) > maxPeople || len(f.Groups) > maxGroups || members > maxMembers || len(f.Grants) > maxMachineGrants {
+		return fmt.Errorf("more than %d people, %d groups, %d members of groups or %d grants", maxPeople, maxGroups, maxMembers, maxMachineGrants)
+	}
+	ids, names := map[string]bool{}, map[string]bool{}
+	for _, o := range f.People {
+		name := strings.ToLower(o.Name)
+		if o.ID == "" || len(o.ID) > maxName || checkName(o.Name) != nil || ids[o.ID] || names[name] {
+			return fmt.Errorf("the entry of %.80q is not a person, or there twice", o.Name)
+		}
+		ids[o.ID], names[name] = true, true
+	}
+	for _, g := range f.Grants {
+		if checkName(g.Machine) != nil || ahp.CheckAudienceName(g.To, false) != nil {
+			return fmt.Errorf("the grant for %.80q is none", g.Machine)
+		}
+	}
+	return nil
+}
+
+func loadPeople(path string) (*peopleFile, error) {
+	f := &peopleFile{}
+	err := secret.ReadJSON(path, peopleVersion, f)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &peopleFile{Version: peopleVersion}, nil
+	}
+	if err == nil {
+		if err = f.check(); err != nil {
+			err = fmt.Errorf("%s: %w; repair the file", path, err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("people: %w", err)
+	}
+	return f, nil
+}
+
+// change lets do alter what the file holds while no other process does.
+func (p *People) change(do func(*peopleFile) error) error {
+	if err := secret.Dir(filepath.Dir(p.path)); err != nil {
+		return fmt.Errorf("people: %w", err)
+	}
+	held, err := lock(p.path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer held.Close()
+	f, err := loadPeople(p.path)
+	if err == nil {
+		err = do(f)
+	}
+	if err == nil {
+		if err = f.check(); err != nil {
+			err = fmt.Errorf("people: %w", err)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(f)
+	if err == nil {
+		err = secret.WriteFile(p.path, append(data, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("people: %w", err)
+	}
+	return nil
+}
+
+// machine returns to whom the machine of that name belongs; ok is false if there is none.
+func (t *Tokens) machine(name string) (owner string, ok bool) {
+	all, err := load(t.path)
+	if err != nil {
+		return "", false
+	}
+	i := slices.IndexFunc(all, func(r record) bool { return r.Principal == name && r.Role == host.RoleMachine })
+	if i < 0 {
+		return "", false
+	}
+	return all[i].Owner, true
+}

@@ -1,0 +1,221 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/platform/secret"
+)
+
+// company is a place for tokens and people.
+func company(t *testing.T) (*access.People, *access.Tokens, string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := secret.Dir(dir); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := access.Open(filepath.Join(dir, "tokens.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	people, err := access.OpenPeople(filepath.Join(dir, "people.json"), tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return people, tokens, dir
+}
+
+// must returns the person of a name.
+func must(t *testing.T, p *access.People, name string) access.Person {
+	t.Helper()
+	one, err := p.Ensure(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+func TestPeople(t *testing.T) {
+	p, tokens, dir := company(t)
+	before := p.Look()
+	ann, bob := must(t, p, "ann"), must(t, p, "bob")
+	if again := must(t, p, "ann"); again.ID != ann.ID {
+		t.Errorf("ann is %v and %v", ann, again)
+	}
+	for _, name := range []string{"Ann", "everyone", "a b", ""} {
+		if _, err := p.Ensure(name); err == nil {
+			t.Errorf("%q is a person", name)
+		}
+	}
+	tokens.OwnedBy(ann.ID)
+	agent, _, err := tokens.Create("ci", host.RoleAgent, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tokens.CreatePairing("laptop", 0); err != nil {
+		t.Fatal(err)
+	}
+	if who, _ := tokens.Authenticate(agent); who.Owner != ann.ID {
+		t.Errorf("the agent is %+v", who)
+	}
+	for _, err := range []error{p.Join("web", "ann", "bob"), p.Grant("laptop", "bob", "group:web", "agent:ci", "everyone"), p.Switch(true)} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for _, err := range []error{p.Join("web", "carol"), p.Leave("db"), p.Leave("web", "carol"), p.Grant("laptop", "carol"), p.Grant("desk", "bob"),
+		p.Grant("laptop", "group:db"), p.Grant("laptop", "agent:ann")} {
+		if err == nil {
+			t.Error("what is unknown was taken")
+		}
+	}
+	r := p.Look()
+	if r == before || !r.On || r.People[bob.ID] != "bob" || len(r.Groups["web"]) != 2 || len(r.Grants) != 4 || p.Look() != r {
+		t.Errorf("the roster is %+v", r)
+	}
+	if g, ok := host.Resolve(p, r, "bob"); !ok || g != r.Grants[0].To {
+		t.Errorf("bob is %+v, granted was %+v", g, r.Grants[0].To)
+	}
+	if g, ok := host.Resolve(p, r, "agent:ci"); !ok || g != r.Grants[2].To {
+		t.Errorf("the agent is %+v, granted was %+v", g, r.Grants[2].To)
+	}
+	if _, err := p.End("bob"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := host.Resolve(p, p.Look(), "bob"); ok || len(p.Look().Groups["web"]) != 1 || len(p.Look().Grants) != 3 {
+		t.Errorf("bob has left, and the roster is %+v", p.Look())
+	}
+	if _, err := p.Ensure("bob"); err == nil {
+		t.Error("a name was given twice")
+	}
+	if n, err := p.EndGrant("laptop", ""); n != 3 || err != nil {
+		t.Errorf("%d grants were ended, %v", n, err)
+	}
+	if _, err := p.EndGrant("laptop", ""); !errors.Is(err, access.ErrNoGrant) {
+		t.Errorf("a grant was ended twice: %v", err)
+	}
+	again, err := access.OpenPeople(filepath.Join(dir, "people.json"), tokens) // after a restart
+	if err != nil || !again.Look().On || again.Look().People[ann.ID] != "ann" || len(again.Look().Groups["web"]) != 1 {
+		t.Errorf("after a restart: %+v, %v", again.Look(), err)
+	}
+}
+
+// What cannot be read changes nothing: nobody sees more because a file is damaged.
+func TestDamagedPeople(t *testing.T) {
+	p, tokens, dir := company(t)
+	must(t, p, "ann")
+	if err := p.Switch(true); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "people.json")
+	before := p.Look()
+	for _, damaged := range []string{"{", `{"version":2}`, `{"version":1,"people":[{"id":"p","name":"a b"}]}`,
+		`{"version":1,"people":[{"id":"p","name":"a"},{"id":"q","name":"A"}]}`, `{"version":1,"grants":[{"machine":"a","to":"b c"}]}`} {
+		if err := secret.WriteFile(path, []byte(damaged)); err != nil {
+			t.Fatal(err)
+		}
+		if p.Look() != before || p.Err() == nil {
+			t.Errorf("%s: %+v, %v", damaged, p.Look(), p.Err())
+		}
+		if _, err := access.OpenPeople(path, tokens); err == nil {
+			t.Errorf("%s: a host starts with it", damaged)
+		}
+		if p.Switch(false) == nil {
+			t.Errorf("%s was written over", damaged)
+		}
+	}
+}
+
+// An owner is of a name, not of one token; what has another owner is ended, to come again as that.
+func TestOwnersOfTokens(t *testing.T) {
+	p, tokens, _ := company(t)
+	ann, bob := must(t, p, "ann"), must(t, p, "bob")
+	old, _, err := tokens.Create("laptop", host.RoleMachine, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, _ := tokens.Authenticate(old)
+	tokens.OwnedBy(ann.ID)
+	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := tokens.Authenticate("x" + old); now.Owner != "" {
+		t.Error("a wrong token has an owner")
+	}
+	if now, ok := tokens.Authenticate(old); !ok || now.Owner != ann.ID || was.Live.Err() == nil {
+		t.Errorf("the machine is %+v; before, %v", now, was.Live.Err())
+	}
+	tokens.OwnedBy(bob.ID)
+	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err == nil {
+		t.Error("a name has two owners")
+	}
+	if err := tokens.SetOwner("laptop", bob.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := tokens.SetOwner("desk", bob.ID); !errors.Is(err, access.ErrNoToken) {
+		t.Errorf("a machine that is not there: %v", err)
+	}
+	all, err := tokens.List()
+	if err != nil || len(all) != 2 || all[0].Owner != bob.ID || all[1].Owner != bob.ID {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// A file with as much as there may be can be read again, and no person and no grant takes more than 1 KiB.
+func TestFullPeople(t *testing.T) {
+	_, tokens, dir := company(t)
+	long := func(i int) string { return fmt.Sprintf("%060d", i) }
+	text := `{"version":1,"on":true,"people":[`
+	for i := range 2000 {
+		text += fmt.Sprintf(`{"id":"p-%s","name":"%s","created":"2026-01-02T03:04:05Z"},`, "abcdefghijklmn"+fmt.Sprint(i), long(i))
+	}
+	text = text[:len(text)-1] + `],"groups":[],"grants":[`
+	for i := range 1000 {
+		text += fmt.Sprintf(`{"machine":"%s","owner":"p-abcdefghijklmnop","to":"%s","id":"p-abcdefghijklmnop","created":"2026-01-02T03:04:05Z"},`, long(i), long(i))
+	}
+	text = text[:len(text)-1] + `]}`
+	path := filepath.Join(dir, "people.json")
+	if err := secret.WriteFile(path, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	p, err := access.OpenPeople(path, tokens)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Switch(false); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 3000<<10 || p.Look().On {
+		t.Errorf("%d bytes, %v", info.Size(), err)
+	}
+}
+
+// Whatever is in the file, it is refused with an error, or people can be added to it.
+func FuzzPeopleFile(f *testing.F) {
+	f.Add([]byte(`{"version":1,"on":true,"people":[{"id":"p-1","name":"ann","created":"2026-01-02T03:04:05Z"}],"groups":[{"name":"web","members":["p-1"]}],` +
+		`"grants":[{"machine":"laptop","to":"group:web","created":"2026-01-02T03:04:05Z"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := filepath.Join(t.TempDir(), "state")
+		path := filepath.Join(dir, "people.json")
+		if err := errors.Join(secret.Dir(dir), secret.WriteFile(path, data)); err != nil {
+			t.Fatal(err)
+		}
+		tokens, err := access.Open(filepath.Join(dir, "tokens.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := access.OpenPeople(path, tokens)
+		if err != nil {
+			return
+		}
+		one, err := p.Ensure("fuzz-made-this")
+		if err == nil && p.Look().People[one.ID] != one.Name {
+			t.Fatalf("%+v is not there", one)
+		}
+	})
+}
