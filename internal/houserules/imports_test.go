@@ -62,6 +62,7 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
+	host, platform/secret < host/webhook;
 	ahp/client < host/conform;
 
 	platform/dirs < installer;

@@ -1,0 +1,183 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"io"
+	mrand "math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"tether/host"
+)
+
+const maxBody = 256 << 10 // bytes of an event
+
+// pauses are those before each attempt to deliver an event. The first is short: a receiver may be busy with a refresh of its own.
+var pauses = []time.Duration{0, 2 * time.Second, 15 * time.Second, 2 * time.Minute, 8 * time.Minute}
+
+// message is one request to a receiver.
+type message struct {
+	principal    host.Principal
+	url, id      string // id is the header webhook-id
+	subscription string
+	keys         [][]byte
+	body         []byte
+}
+
+// post sends a message, signed, and returns at most so many bytes of what the receiver has answered. failure is empty for a 2xx status.
+func (h *Hub) post(ctx context.Context, m message, most int64) (status int, answer []byte, failure Failure) {
+	done, err := h.take(ctx, "host "+hostOf(m.url), principalKey(m.principal))
+	if err != nil {
+		return 0, nil, FailureTimeout
+	}
+	defer done()
+	now := time.Now()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(m.body))
+	if err != nil {
+		return 0, nil, FailureRefused
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "tether-host")
+	r.Header.Set("webhook-id", m.id)
+	r.Header.Set("webhook-timestamp", strconv.FormatInt(now.Unix(), 10))
+	r.Header.Set("webhook-signature", signatures(m.keys, m.id, now, m.body))
+	r.Header.Set("X-MCP-Subscription-Id", m.subscription)
+	got, err := h.client.Do(r)
+	if err != nil {
+		return 0, nil, failureOf(err)
+	}
+	defer got.Body.Close()
+	answer, err = io.ReadAll(io.LimitReader(got.Body, most))
+	switch {
+	case got.StatusCode >= 500:
+		failure = Failure5xx
+	case got.StatusCode >= 300: // also a redirect, which is never followed
+		failure = Failure4xx
+	case err != nil:
+		failure = failureOf(err)
+	}
+	return got.StatusCode, answer, failure
+}
+
+// failureOf names what kept a request from being answered. Nothing that the endpoint has said is in it.
+func failureOf(err error) Failure {
+	var wrong *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var name x509.HostnameError
+	var timeout interface{ Timeout() bool }
+	switch {
+	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &wrong), errors.As(err, &record), errors.As(err, &alert), errors.As(err, &name):
+		return FailureTLS
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return FailureTimeout
+	}
+	return FailureRefused
+}
+
+// challenges bound how often receivers are asked to prove themselves.
+type challenges struct{ left *rate.Limiter }
+
+const (
+	challengeBurst = 10 // of one principal, and as many more a minute
+	failedBurst    = 120
+)
+
+func (c *challenges) old() bool { return c.left.Tokens() >= float64(c.left.Burst()) }
+
+// triesLocked is the limiter of a key.
+func (h *Hub) triesLocked(key string, burst int, every time.Duration) *rate.Limiter {
+	c := h.tries[key]
+	if c == nil {
+		c = &challenges{rate.NewLimiter(rate.Every(every), burst)}
+		h.tries[key] = c
+	}
+	return c.left
+}
+
+// verify has the receiver prove that it wants events, unless it has lately, for the same principal.
+func (h *Hub) verify(ctx context.Context, p host.Principal, id, target string, key []byte) error {
+	who := principalKey(p)
+	known := who + " " + target
+	h.mu.Lock()
+	until, ok := h.verified[known]
+	refused := h.triesLocked("failed "+hostOf(target), failedBurst, time.Hour/failedBurst).Tokens() < 1
+	if !ok && !refused {
+		refused = !h.triesLocked("asked "+who, challengeBurst, time.Minute/challengeBurst).Allow()
+	}
+	h.mu.Unlock()
+	if ok && time.Now().Before(until) {
+		return nil
+	}
+	if refused {
+		return ErrTooMany
+	}
+	challenge := rand.Text() + rand.Text()
+	body, _ := json.Marshal(map[string]string{"type": "verification", "challenge": challenge}) // strings always can be
+	_, answer, failure := h.post(ctx, message{p, target, "msg_verification_" + rand.Text(), id, [][]byte{key}, body}, maxChallenge)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var echo struct {
+		Challenge string `json:"challenge"`
+	}
+	if failure == "" && (json.Unmarshal(answer, &echo) != nil || subtle.ConstantTimeCompare([]byte(echo.Challenge), []byte(challenge)) != 1) {
+		failure = FailureChallenge
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if failure != "" {
+		h.triesLocked("failed "+hostOf(target), failedBurst, time.Hour/failedBurst).Allow()
+		return &EndpointError{failure}
+	}
+	if len(h.verified) < maxAll {
+		h.verified[known] = time.Now().Add(verifiedTime)
+	}
+	return nil
+}
+
+// deliver sends one message of a subscription until it is taken or given up. It returns false if the subscription ends before.
+func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []byte, tries int) bool {
+	for _, pause := range pauses[:tries] {
+		if pause > 0 {
+			pause = time.Duration(float64(pause) * (0.8 + 0.4*mrand.Float64()))
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return false
+			}
+		}
+		status, _, failure := h.post(ctx, message{s.principal, s.request.URL, id, s.id, h.keys(s), body}, maxAnswer)
+		if ctx.Err() != nil {
+			return false
+		}
+		h.note(s, failure)
+		if failure == "" || status == http.StatusGone || status == http.StatusRequestEntityTooLarge {
+			return true
+		}
+	}
+	return true
+}
+
+// principalKey tells principals apart.
+func principalKey(p host.Principal) string { return string(p.Role) + " " + p.Name }
+
+// hostOf is the host of a URL that was checked.
+func hostOf(target string) string {
+	u, err := url.Parse(target)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}

@@ -1,0 +1,95 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"tether/host"
+	"tether/platform/secret"
+)
+
+const storeVersion = 1
+
+// kept is a subscription in the file.
+type kept struct {
+	Name      string          `json:"principal"`
+	Role      host.Role       `json:"role"`
+	Event     string          `json:"event"`
+	Arguments json.RawMessage `json:"arguments"`
+	URL       string          `json:"url"`
+	Secret    []byte          `json:"secret"` // the newest; signatures need it
+	Cursor    *string         `json:"cursor,omitempty"`
+	Until     time.Time       `json:"until"`
+}
+
+// store is what the file holds.
+type store struct {
+	Version       int                  `json:"version"`
+	Subscriptions []kept               `json:"subscriptions"`
+	Verified      map[string]time.Time `json:"verified,omitempty"`
+}
+
+// keep writes what the next host needs. A failure is logged: then its subscribers begin anew.
+func (h *Hub) keep() {
+	if h.opts.File == "" {
+		return
+	}
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	h.mu.Lock()
+	f := store{Version: storeVersion, Subscriptions: []kept{}, Verified: map[string]time.Time{}}
+	for _, s := range h.all {
+		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC()})
+	}
+	for who, until := range h.verified {
+		f.Verified[who] = until.UTC()
+	}
+	h.mu.Unlock()
+	data, err := json.Marshal(f)
+	if err == nil {
+		err = secret.WriteFile(h.opts.File, append(data, '\n'))
+	}
+	if err != nil {
+		h.log.Error().Err(err).Msg("webhook subscriptions are not kept: they end with this host")
+	}
+}
+
+// restore reads the subscriptions of the host before. Those of principals that have ended, or that have run out, are not taken.
+func (h *Hub) restore() error {
+	if h.opts.File == "" {
+		return nil
+	}
+	var f store
+	err := secret.ReadJSON(h.opts.File, storeVersion, &f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		aside := h.opts.File + ".damaged"
+		if moved := os.Rename(h.opts.File, aside); moved != nil {
+			return fmt.Errorf("webhooks: %w; the file cannot be put aside: %w", err, moved)
+		}
+		h.log.Error().Err(err).Str("aside", aside).Msg("the file of webhook subscriptions cannot be used and is put aside: clients subscribe again")
+		return nil
+	}
+	now := time.Now()
+	for _, k := range f.Subscriptions[:min(len(f.Subscriptions), maxAll)] {
+		p, ok := h.opts.Find(k.Name, k.Role)
+		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL}
+		if r.URL, err = h.guard.check(k.URL); err != nil || !ok || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
+			continue
+		}
+		id := identify(p, r)
+		h.all[id] = &subscription{id: id, principal: p, request: r, keys: []secretOf{{key: k.Secret}}, until: k.Until, watermark: k.Cursor, wake: make(chan struct{}, 1)}
+	}
+	for who, until := range f.Verified {
+		if now.Before(until) && !until.After(now.Add(verifiedTime)) && len(h.verified) < maxAll {
+			h.verified[who] = until
+		}
+	}
+	return nil
+}

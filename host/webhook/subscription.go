@@ -1,0 +1,224 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"tether/host"
+)
+
+// Suspension: a receiver that takes next to nothing for an hour is left alone until its client refreshes.
+const (
+	suspendAfter  = time.Hour
+	suspendTries  = 100
+	suspendFailed = 0.95
+)
+
+// controlTries is how often a gap and an end are sent.
+const controlTries = 3
+
+// subscription is one of a principal's. Its fields are guarded by Hub.mu, but for those that never change.
+type subscription struct {
+	id        string
+	principal host.Principal
+	request   Request // as it was made; its Secret and Cursor are not used
+
+	keys      []secretOf // the newest first
+	until     time.Time
+	watermark *string // everything before it was taken or given up
+	source    Source  // opened already, for the first delivery; its goroutine's from then on
+	stop      context.CancelFunc
+	wake      chan struct{} // a refresh has switched it on; holds one
+
+	suspended   bool
+	last        time.Time // of a delivery that was taken
+	lastError   Failure
+	failedSince time.Time
+	window      time.Time // since when tries and failed count
+	tries       int
+	failed      int
+}
+
+// secretOf is a key, until when it signs; zero: as long as the subscription lives.
+type secretOf struct {
+	key   []byte
+	until time.Time
+}
+
+// refreshLocked gives the subscription what a new request for it asks for.
+func (s *subscription) refreshLocked(r Request, key []byte) {
+	now := time.Now()
+	s.until = now.Add(lifetime(r.TTL))
+	if string(s.keys[0].key) != string(key) {
+		s.keys[0].until = now.Add(oldSecretTime)
+		s.keys = []secretOf{{key: key}, s.keys[0]}
+	}
+	s.suspended, s.window, s.tries, s.failed = false, now, 0, 0
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// statusLocked says how deliveries go.
+func (s *subscription) statusLocked() Status {
+	status := Status{Active: !s.suspended, LastError: string(s.lastError)}
+	if !s.last.IsZero() {
+		at := s.last.UTC()
+		status.LastDeliveryAt = &at
+	}
+	if !s.failedSince.IsZero() {
+		at := s.failedSince.UTC()
+		status.FailedSince = &at
+	}
+	return status
+}
+
+// keys are those that sign now.
+func (h *Hub) keys(s *subscription) (keys [][]byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, k := range s.keys {
+		if k.until.IsZero() || time.Now().Before(k.until) {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
+// note counts an attempt, and suspends the subscription where hardly any succeeds.
+func (h *Hub) note(s *subscription, failure Failure) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	if now.Sub(s.window) > suspendAfter {
+		s.window, s.tries, s.failed = now, 0, 0
+	}
+	s.tries++
+	if failure == "" {
+		s.last, s.lastError, s.failedSince = now, "", time.Time{}
+		return
+	}
+	s.lastError = failure
+	if s.failed++; s.failedSince.IsZero() {
+		s.failedSince = now
+	}
+	s.suspended = s.tries >= suspendTries && float64(s.failed) > suspendFailed*float64(s.tries)
+}
+
+// startLocked begins to deliver, if the hub runs.
+func (h *Hub) startLocked(s *subscription) {
+	if h.ctx == nil || s.stop != nil {
+		return
+	}
+	ctx, stop := context.WithDeadline(h.ctx, s.until.Add(MaxTTL)) // forget ends it at its time, which a refresh moves
+	s.stop = stop
+	h.run.Go(func() { h.pump(ctx, s) })
+}
+
+// pump delivers one event after the other until the subscription ends.
+func (h *Hub) pump(ctx context.Context, s *subscription) {
+	live := s.principal.Live
+	if live != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(live, cancel)()
+	}
+	err := h.pull(ctx, s)
+	end, over := errors.AsType[*EndedError](err)
+	if !over && (live == nil || live.Err() == nil) {
+		return // unsubscribed, or the host ends
+	}
+	object := json.RawMessage(`{"code":-32024,"message":"Forbidden","data":{"reason":"withdrawn"}}`)
+	if over {
+		object = end.Object
+	}
+	h.mu.Lock()
+	known := h.all[s.id] == s
+	run := h.ctx
+	h.endLocked(s)
+	h.mu.Unlock()
+	if known && run != nil {
+		h.audit(AuditWebhookEnded, s, "the right to it is gone")
+		body, _ := json.Marshal(map[string]any{"type": "terminated", "error": object}) // valid JSON always can be
+		h.deliver(run, s, "msg_terminated_"+rand.Text(), body, controlTries)
+	}
+}
+
+// pull takes events from the source, which it opens where the subscription is the last host's.
+func (h *Hub) pull(ctx context.Context, s *subscription) error {
+	h.mu.Lock()
+	source, request := s.source, s.request
+	request.Cursor = s.watermark
+	h.mu.Unlock()
+	if source == nil {
+		var truncated bool
+		var err error
+		if source, truncated, err = h.opts.Open(ctx, s.principal, request); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return &EndedError{json.RawMessage(`{"code":-32024,"message":"Forbidden","data":{"reason":"withdrawn"}}`)}
+		}
+		if truncated && !h.gap(ctx, s, source.Cursor()) {
+			source.Close()
+			return ctx.Err()
+		}
+	}
+	defer source.Close()
+	for {
+		ev, err := source.Next(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case ev.Gap:
+			if !h.gap(ctx, s, ev.Cursor) {
+				return ctx.Err()
+			}
+		case ev.Body == nil:
+		case len(ev.Body) > maxBody: // never, by the bounds of events
+			h.log.Error().Str("event", ev.ID).Msg("an event is too long for a webhook")
+		case !h.deliver(ctx, s, ev.ID, ev.Body, len(pauses)):
+			return ctx.Err()
+		}
+		if err := h.passed(ctx, s, ev.Cursor); err != nil {
+			return err
+		}
+	}
+}
+
+// gap tells the receiver that events before the cursor are lost. A kind without cursors has nothing to tell.
+func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
+	if cursor == nil {
+		return true
+	}
+	body, _ := json.Marshal(map[string]any{"type": "gap", "cursor": cursor}) // a string always can be
+	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, controlTries)
+}
+
+// passed notes how far the subscription has come, and waits while it is suspended.
+func (h *Hub) passed(ctx context.Context, s *subscription, cursor *string) error {
+	h.mu.Lock()
+	if cursor != nil {
+		s.watermark = cursor
+	}
+	h.changedLocked()
+	suspended := s.suspended
+	h.mu.Unlock()
+	for suspended {
+		select {
+		case <-s.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		h.mu.Lock()
+		suspended = s.suspended
+		h.mu.Unlock()
+	}
+	return nil
+}

@@ -1,0 +1,389 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tether/host"
+)
+
+// Bounds of subscriptions.
+const (
+	MaxOfOne      = 64       // of one principal
+	maxAll        = 1024     // of all
+	maxArguments  = 16 << 10 // bytes
+	MinTTL        = time.Minute
+	MaxTTL        = 24 * time.Hour // also the default
+	keepEnded     = 10 * time.Minute
+	verifiedTime  = 24 * time.Hour // a receiver that has proven itself is believed for so long
+	oldSecretTime = 10 * time.Minute
+)
+
+// Event is the next step of a Source: an occurrence, a gap, or, with neither, only progress.
+type Event struct {
+	ID   string // of an occurrence: visible ASCII without a dot, at most 128 bytes
+	Body []byte // of an occurrence: JSON of at most 256 KiB
+	Gap  bool   // events before Cursor are lost
+	// Cursor is the place after the step; nil: the kind of events has none.
+	Cursor *string
+}
+
+// Source is a stream of events of one subscription. Its methods are called by one goroutine.
+type Source interface {
+	// Next blocks until there is a step. An *EndedError says that the subscription is over; another error is that of ctx.
+	Next(context.Context) (Event, error)
+	// Cursor is where the source begins; nil: the kind of events has none.
+	Cursor() *string
+	Close()
+}
+
+// EndedError is the end of a subscription, with the error object that its receiver is told.
+type EndedError struct{ Object json.RawMessage }
+
+// Error implements error.
+func (e *EndedError) Error() string { return "the subscription is over" }
+
+// Request is a subscription as a client asks for it, with its members' meaning in MCP.
+type Request struct {
+	Name      string
+	Arguments json.RawMessage
+	URL       string
+	Secret    string
+	Cursor    *string
+	MaxAge    time.Duration // 0: any
+	TTL       time.Duration // 0: the default
+}
+
+// Answer is what the client is told.
+type Answer struct {
+	ID            string
+	RefreshBefore time.Time
+	Cursor        *string
+	Truncated     bool
+	Status        *Status // of a subscription that was there already
+}
+
+// Status says how deliveries go.
+type Status struct {
+	Active         bool       `json:"active"`
+	LastDeliveryAt *time.Time `json:"lastDeliveryAt,omitempty"`
+	LastError      string     `json:"lastError,omitempty"` // a Failure
+	FailedSince    *time.Time `json:"failedSince,omitempty"`
+}
+
+// Failure is why a receiver was not reached or did not take an event, in MCP's words.
+type Failure string
+
+// The failures.
+const (
+	FailureRefused   Failure = "connection_refused"
+	FailureTimeout   Failure = "timeout"
+	FailureTLS       Failure = "tls_error"
+	Failure4xx       Failure = "http_4xx"
+	Failure5xx       Failure = "http_5xx"
+	FailureChallenge Failure = "challenge_failed"
+)
+
+// Errors of Subscribe and Unsubscribe.
+var (
+	// ErrNotFound: there is no such subscription.
+	ErrNotFound = errors.New("no such subscription")
+	// ErrTooMany: the principal, or all together, have as many as there may be.
+	ErrTooMany = errors.New("too many webhook subscriptions")
+)
+
+// InvalidError says which member of a request is wrong, and how.
+type InvalidError struct{ Field, Reason string }
+
+// Error implements error.
+func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
+
+// EndpointError says that the receiver has not shown that it wants events.
+type EndpointError struct{ Why Failure }
+
+// Error implements error.
+func (e *EndpointError) Error() string { return "the callback endpoint: " + string(e.Why) }
+
+// Options are the settings of a Hub. Open is required.
+type Options struct {
+	// Open opens the source of a subscription for a principal, at a cursor or from now. What it refuses is what Subscribe returns.
+	Open func(context.Context, host.Principal, Request) (source Source, truncated bool, err error)
+	// Find returns the principal of a name and role whose subscriptions were kept; ok is false if there is none any more.
+	Find func(name string, role host.Role) (p host.Principal, ok bool)
+	// File keeps subscriptions for the next host, with their secrets; empty keeps none.
+	File string
+	// Allow are networks that receivers may be in beside those that are publicly routed. http is allowed where the URL names an address of
+	// loopback that is in one of them.
+	Allow []netip.Prefix
+	TLS   *tls.Config // of connections to receivers; nil means Go's defaults
+
+	Audit  func(host.AuditEvent) // nil keeps no record
+	Logger *zerolog.Logger       // nil means silence
+}
+
+// Types of audit events.
+const (
+	AuditWebhook      = "webhook"       // a receiver was subscribed
+	AuditWebhookEnded = "webhook_ended" // a subscription has ended
+)
+
+// Hub has the subscriptions. It is safe for concurrent use.
+type Hub struct {
+	opts   Options
+	log    zerolog.Logger
+	guard  guard
+	client *http.Client
+	slots  slots
+	run    sync.WaitGroup // deliveries
+
+	writing sync.Mutex // held while the file is written
+
+	mu       sync.Mutex
+	ctx      context.Context // that of Run; nil before and after
+	all      map[string]*subscription
+	ended    map[string]time.Time // ids that are over, until they are forgotten
+	verified map[string]time.Time // receivers of a principal, until they have to prove themselves again
+	tries    map[string]*challenges
+	freed    chan struct{} // closed and made anew when a slot is given back
+	changed  chan struct{} // something is to be written; holds one
+}
+
+// New returns a Hub with the subscriptions that the file holds. They begin with Run.
+func New(o Options) (*Hub, error) {
+	h := &Hub{opts: o, log: zerolog.Nop(), guard: guard{o.Allow}, slots: slots{make(chan struct{}, maxDeliveries), map[string]int{}}, all: map[string]*subscription{},
+		ended: map[string]time.Time{}, verified: map[string]time.Time{}, tries: map[string]*challenges{}, freed: make(chan struct{}), changed: make(chan struct{}, 1)}
+	if o.Logger != nil {
+		h.log = *o.Logger
+	}
+	h.client = h.guard.client(o.TLS)
+	return h, h.restore()
+}
+
+// Run delivers until ctx ends. It returns when no request is under way and everything is kept.
+func (h *Hub) Run(ctx context.Context) {
+	h.mu.Lock()
+	h.ctx = ctx
+	for _, s := range h.all {
+		h.startLocked(s)
+	}
+	h.mu.Unlock()
+	timer := time.NewTicker(time.Minute)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			h.mu.Lock()
+			h.ctx = nil
+			h.mu.Unlock()
+			h.run.Wait()
+			h.keep()
+			return
+		case <-timer.C:
+			h.forget(time.Now())
+		case <-h.changed:
+			h.keep()
+			select { // at most once a second
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+		}
+	}
+}
+
+// Subscribe makes a subscription, or gives the one that is there already a new lifetime and secret. It waits for the receiver's answer to a
+// challenge. Errors: *InvalidError, *EndpointError, ErrTooMany, ctx's, or that of Options.Open.
+func (h *Hub) Subscribe(ctx context.Context, p host.Principal, r Request) (Answer, error) {
+	key, err := h.check(&r)
+	if err != nil {
+		return Answer{}, err
+	}
+	id := identify(p, r)
+	if a, ok := h.refresh(id, r, key); ok {
+		return a, nil
+	}
+	if err := h.room(p); err != nil {
+		return Answer{}, err
+	}
+	source, truncated, err := h.opts.Open(ctx, p, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	if err := h.verify(ctx, p, id, r.URL, key); err != nil {
+		source.Close()
+		return Answer{}, err
+	}
+	s := &subscription{id: id, principal: p, request: r, keys: []secretOf{{key: key}}, until: time.Now().Add(lifetime(r.TTL)), watermark: source.Cursor(), wake: make(chan struct{}, 1)}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all[id] != nil || h.ctx == nil {
+		source.Close() // another request for the same was quicker, or the host ends
+		return Answer{}, ErrTooMany
+	}
+	s.source = source
+	h.all[id] = s
+	h.startLocked(s)
+	h.changedLocked()
+	h.audit(AuditWebhook, s, "subscribed")
+	return Answer{ID: id, RefreshBefore: s.until, Cursor: s.watermark, Truncated: truncated}, nil
+}
+
+// check bounds a request, and brings its URL and arguments into their canonical forms.
+func (h *Hub) check(r *Request) (key []byte, err error) {
+	if key, err = secretKey(r.Secret); err != nil {
+		return nil, &InvalidError{"delivery.secret", err.Error()}
+	}
+	if r.URL, err = h.guard.check(r.URL); err != nil {
+		return nil, &InvalidError{"delivery.url", err.Error()}
+	}
+	if len(r.Arguments) > maxArguments {
+		return nil, &InvalidError{"arguments", fmt.Sprintf("longer than %d bytes", maxArguments)}
+	}
+	if r.Arguments, err = canonical(r.Arguments); err != nil {
+		return nil, &InvalidError{"arguments", "not a JSON object"}
+	}
+	return key, nil
+}
+
+// canonical is the same object in the same bytes.
+func canonical(arguments json.RawMessage) (json.RawMessage, error) {
+	if len(bytes.TrimSpace(arguments)) == 0 || string(bytes.TrimSpace(arguments)) == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	var object map[string]any
+	d := json.NewDecoder(bytes.NewReader(arguments))
+	d.UseNumber()
+	if err := d.Decode(&object); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object) // with the keys in order
+}
+
+// identify is the id of a subscription: the same for the same principal, URL, name and arguments, also after a restart.
+func identify(p host.Principal, r Request) string {
+	sum := sha256.New()
+	for _, part := range []string{string(p.Role), p.Name, r.URL, r.Name, string(r.Arguments)} {
+		fmt.Fprintf(sum, "%d:%s", len(part), part)
+	}
+	return "sub_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20]))
+}
+
+func lifetime(ttl time.Duration) time.Duration {
+	if ttl == 0 {
+		return MaxTTL
+	}
+	return min(max(ttl, MinTTL), MaxTTL)
+}
+
+// refresh gives a subscription that is there a new lifetime and secret, and switches it on again.
+func (h *Hub) refresh(id string, r Request, key []byte) (Answer, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.all[id]
+	if s == nil {
+		return Answer{}, false
+	}
+	s.refreshLocked(r, key)
+	h.changedLocked()
+	status := s.statusLocked()
+	return Answer{ID: id, RefreshBefore: s.until, Cursor: s.watermark, Status: &status}, true
+}
+
+// room refuses one more.
+func (h *Hub) room(p host.Principal) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	own := 0
+	for _, s := range h.all {
+		if s.principal.Name == p.Name && s.principal.Role == p.Role {
+			own++
+		}
+	}
+	if own >= MaxOfOne || len(h.all) >= maxAll {
+		return ErrTooMany
+	}
+	return nil
+}
+
+// Unsubscribe ends a subscription. One that was removed or ran out in the last ten minutes is no error.
+func (h *Hub) Unsubscribe(p host.Principal, r Request) error {
+	var err error
+	if r.URL, err = h.guard.check(r.URL); err != nil {
+		return &InvalidError{"delivery.url", err.Error()}
+	}
+	if r.Arguments, err = canonical(r.Arguments); err != nil {
+		return &InvalidError{"arguments", "not a JSON object"}
+	}
+	id := identify(p, r)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.all[id]
+	if s == nil {
+		if _, was := h.ended[id]; was {
+			return nil
+		}
+		return ErrNotFound
+	}
+	h.endLocked(s)
+	h.audit(AuditWebhookEnded, s, "unsubscribed")
+	return nil
+}
+
+// endLocked takes a subscription away. Its goroutine stops.
+func (h *Hub) endLocked(s *subscription) {
+	if h.all[s.id] != s {
+		return
+	}
+	delete(h.all, s.id)
+	if len(h.ended) < maxAll {
+		h.ended[s.id] = time.Now().Add(keepEnded)
+	}
+	if s.stop != nil {
+		s.stop()
+	}
+	h.changedLocked()
+}
+
+// forget drops what has run out.
+func (h *Hub) forget(now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.all {
+		if !now.Before(s.until) {
+			h.endLocked(s)
+			h.audit(AuditWebhookEnded, s, "not refreshed in time")
+		}
+	}
+	over := func(_ string, until time.Time) bool { return !now.Before(until) }
+	maps.DeleteFunc(h.ended, over)
+	maps.DeleteFunc(h.verified, over)
+	maps.DeleteFunc(h.tries, func(_ string, c *challenges) bool { return c.old() })
+}
+
+// changedLocked has the subscriptions written.
+func (h *Hub) changedLocked() {
+	select {
+	case h.changed <- struct{}{}:
+	default:
+	}
+}
+
+// audit keeps a record: the host of the URL, and never its path or a secret.
+func (h *Hub) audit(kind string, s *subscription, detail string) {
+	if h.opts.Audit != nil {
+		h.opts.Audit(host.AuditEvent{At: time.Now().UTC(), Type: kind, Name: s.principal.Name, Role: s.principal.Role, Detail: s.request.Name + " to " + hostOf(s.request.URL) + ": " + detail})
+	}
+}
