@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tether/ahp"
+	"tether/internal/jsonspan"
 )
 
 const channel = "ahp-terminal:/6d1e0c1e-9c0f-4a53-8f4e-0d1f5a7b2c3d"
@@ -424,6 +425,55 @@ func FuzzDecodeDispatch(f *testing.F) {
 			t.Errorf("(-encoding/json +got):\n%s", diff)
 		}
 	})
+}
+
+// What is cut out of a message is what decoding it finds, and it is valid if its text is. Other messages are left alone.
+func FuzzCut(f *testing.F) {
+	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 7, []byte("a \"\\\x1b[1mtext\r\n"), 1<<40))
+	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 0, nil, -1))
+	f.Add(ahp.AppendData(nil, "ahp-terminal:/1", 7, nil, []byte(`"a \"\\\u001b[1mtext\r\n"`)))
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":"a:b","clientSeq":01,"action":{"type":"terminal/output","data":"x\q"}}}`))
+	f.Add([]byte(`{"jsonrpc":"2.0","method":"action","params":{"channel":"a:\u0062","serverSeq":1,"action":{"type":"terminal/data","data":"x"}}}`))
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		var output, decodedOutput ahp.Dispatch
+		var data, decodedData ahp.EnvelopeView
+		decode, text := decodedOutput.Decode, []byte(nil)
+		switch {
+		case output.CutOutput(msg):
+			text = output.Data
+		case data.CutData(msg):
+			decode, text = decodedData.Decode, data.Data
+		default:
+			return
+		}
+		if _, err := jsonspan.CheckString(text); (err == nil) != jsonspan.Valid(msg) {
+			t.Fatalf("%q is valid: %v; its text: %v", msg, jsonspan.Valid(msg), err)
+		} else if err != nil {
+			return
+		}
+		err := jsonspan.Object(msg, func(key, value []byte) error {
+			if string(key) == "params" {
+				return decode(value)
+			}
+			return nil
+		})
+		output.Action = decodedOutput.Action // not cut out: text is refused without it
+		if diff := cmp.Diff(decodedOutput, output) + cmp.Diff(decodedData, data); diff != "" || err != nil {
+			t.Fatalf("%q: %v (-decoded +cut):\n%s", msg, err, diff)
+		}
+	})
+}
+
+// Floods are in the form that is cut out.
+func TestFloodsAreCutOut(t *testing.T) {
+	var d ahp.Dispatch
+	var v ahp.EnvelopeView
+	for _, text := range []string{"", "plain\r\n", "\x1b[1m\"\\", "世界"} {
+		quoted, _ := json.Marshal(text)
+		if !d.CutOutput(ahp.AppendOutput(nil, channel, 1, []byte(text), 1<<30)) || !v.CutData(ahp.AppendData(nil, channel, 1<<40, nil, quoted)) {
+			t.Errorf("%q is not cut out of what this package makes of it", text)
+		}
+	}
 }
 
 func FuzzDecodeEnvelope(f *testing.F) {

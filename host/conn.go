@@ -94,7 +94,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	c.pulse = &pulse{limit: h.opts.SilenceTime, guard: c.guard, gone: func() {
 		c.close(closeSilent, "the client sent nothing for too long")
 	}}
-	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
+	c.peer = jsonrpc.NewPeer(guarded(ch, c.guard, c.pulse), jsonrpc.Options{Handler: c, Shortcut: c.shortcut, Source: c.pull, MaxMessage: maxMessage, MaxValues: maxValues,
 		ControlBytes: maxReplies})
 	if r.recvMemory != nil {
 		r.recvMemory.late = func() { c.close(closePolicy, "a message took too long to arrive") }

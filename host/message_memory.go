@@ -206,7 +206,11 @@ func (i *recvMemory) Release() {
 
 // decoding waits until a message with these params may be decoded and take effect. done is called after that.
 func (c *conn) decoding(ctx context.Context, params []byte) (done func(), err error) {
-	n := decodedSize(params)
+	return c.taking(ctx, decodedSize(params))
+}
+
+// taking is decoding for a message that is thought to take n bytes.
+func (c *conn) taking(ctx context.Context, n int) (done func(), err error) {
 	if n <= freeDecoded {
 		return func() {}, nil
 	}

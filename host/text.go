@@ -2,6 +2,7 @@ package host
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"unicode/utf8"
 
@@ -38,14 +39,38 @@ func requote(text []byte) (quoted []byte, found jsonspan.Check) {
 	return jsonspan.AppendQuote(nil, text), jsonspan.Check{Size: len(text), UTF8: true}
 }
 
-// output takes a terminal/output. The host's lock is held only to place and to append it.
+// shortcut takes a terminal/output in the form of ahp.AppendOutput.
+func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) {
+	d := &c.dispatched
+	if c.client == nil || c.h.draining.Load() || !d.CutOutput(msg) {
+		return false, nil
+	}
+	quoted, found, err := cleanText(d.Data)
+	if err != nil {
+		return false, nil
+	}
+	given, err := c.taking(ctx, len(msg))
+	if err != nil {
+		return true, nil // the connection has ended
+	}
+	defer given()
+	c.place(d, quoted, found, nil)
+	return true, nil
+}
+
+// output takes a terminal/output.
 func (c *conn) output(d *ahp.Dispatch) {
 	quoted, found, err := cleanText(d.Data)
+	c.place(d, quoted, found, err)
+}
+
+// place appends checked output, or refuses it; err says why it is no text. The host's lock is held only for that.
+func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, err error) {
 	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
 	sendPromptly(c.outputLocking(d, buf, quoted, found, err))
 }
 
-// outputLocking appends checked output, or refuses it; err says why it is no text. It returns to whom short output is to be sent.
+// outputLocking is place with the lock. It returns to whom short output is to be sent.
 func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, err error) (prompt [promptObservers]*conn) {
 	h, size := c.h, found.Size
 	h.mu.Lock()

@@ -53,6 +53,11 @@ func (p *Peer) awaitReplies(ctx context.Context) error {
 // receive deals with one message. data is valid until it returns. An error ends
 // the connection.
 func (p *Peer) receive(ctx context.Context, data []byte) error {
+	if p.opts.Shortcut != nil {
+		if done, err := p.opts.Shortcut(ctx, data); done || err != nil {
+			return err
+		}
+	}
 	m, err := split(data, p.opts.MaxValues)
 	switch {
 	case errors.Is(err, jsonspan.ErrTooMany):

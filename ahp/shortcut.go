@@ -1,0 +1,118 @@
+package ahp
+
+// In a flood nearly every message is one of two, in the form that this package makes them. These functions find its parts without walking
+// over the text, and take no message of another form. What they find means what Decode would find, if data is a valid string: that is for
+// the caller to check.
+
+// CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the
+// channel stays the same, it does not allocate.
+func (d *Dispatch) CutOutput(msg []byte) bool {
+	c := cutter{msg}
+	channel := c.head(dispatchHead)
+	c.literal(`,"clientSeq":`)
+	seq := c.number()
+	c.literal(`,"action":{"type":"` + ActionTerminalOutput + `","data":`)
+	data, offset := c.str(), int64(-1)
+	if c.begins(`,"_meta":{"` + OffsetKey + `":`) {
+		offset = c.number()
+		c.literal("}")
+	}
+	if !c.ends("}}}") {
+		return false
+	}
+	*d = Dispatch{Channel: same(d.Channel, channel), ClientSeq: seq, HasClientSeq: true, Kind: ActionTerminalOutput, Data: data, Offset: offset}
+	return true
+}
+
+// CutData reads a message in the form of AppendData without an origin. Otherwise it returns false, and v is unchanged. As
+// long as the channel stays the same, it does not allocate.
+func (v *EnvelopeView) CutData(msg []byte) bool {
+	c := cutter{msg}
+	channel := c.head(envelopeHead + `{"channel":`)
+	c.literal(`,"serverSeq":`)
+	seq := c.number()
+	c.literal(`,"action":`)
+	action := c.rest
+	c.literal(`{"type":"` + ActionTerminalData + `","data":`)
+	data := c.str()
+	if !c.ends(`}}` + envelopeTail) {
+		return false
+	}
+	*v = EnvelopeView{Channel: same(v.Channel, channel), ServerSeq: seq, Kind: ActionTerminalData, Action: action[:len(action)-len(`}`+envelopeTail)], Data: data}
+	return true
+}
+
+func same(old string, now []byte) string {
+	if old == string(now) {
+		return old
+	}
+	return string(now)
+}
+
+// cutter takes a message apart from its beginning. Where it is not of the form, nothing is left.
+type cutter struct{ rest []byte }
+
+func (c *cutter) begins(with string) bool {
+	if len(c.rest) < len(with) || string(c.rest[:len(with)]) != with {
+		return false
+	}
+	c.rest = c.rest[len(with):]
+	return true
+}
+
+func (c *cutter) literal(text string) {
+	if !c.begins(text) {
+		c.rest = nil
+	}
+}
+
+// ends reports whether this is all that is left.
+func (c *cutter) ends(text string) bool { return string(c.rest) == text }
+
+// maxChannel is the longest channel that is looked for, in bytes.
+const maxChannel = 256
+
+// head takes what a message begins with, and a channel, which it returns without its quotes: of printable ASCII without an escape.
+func (c *cutter) head(text string) []byte {
+	c.literal(text + `"`)
+	for i, b := range c.rest[:min(len(c.rest), maxChannel)] {
+		switch {
+		case b == '"' && i > 0:
+			channel := c.rest[:i]
+			c.rest = c.rest[i+1:]
+			return channel
+		case b <= ' ', b >= 0x7f, b == '\\', b == '"':
+			c.rest = nil
+			return nil
+		}
+	}
+	c.rest = nil
+	return nil
+}
+
+// number takes one that is not negative, of at most 18 digits.
+func (c *cutter) number() (n int64) {
+	i := 0
+	for i < min(len(c.rest), 18) && c.rest[i] >= '0' && c.rest[i] <= '9' {
+		n = n*10 + int64(c.rest[i]-'0')
+		i++
+	}
+	if i == 0 || i > 1 && c.rest[0] == '0' {
+		c.rest = nil
+		return 0
+	}
+	c.rest = c.rest[i:]
+	return n
+}
+
+// str takes a string with its quotes, in which nothing is checked.
+func (c *cutter) str() []byte {
+	if len(c.rest) == 0 || c.rest[0] != '"' {
+		c.rest = nil
+		return nil
+	}
+	end := skipString(c.rest, 0)
+	text := c.rest[:end:end]
+	c.rest = c.rest[end:]
+	return text
+}
