@@ -230,7 +230,9 @@ func (s *Screen) place(c byte) bool {
 	case 'H', 'f':
 		s.goTo(n-1, min(s.parser.param(1, 1), maxSide)-1)
 	case 'd':
+		was := g.doubt // the column is not known
 		s.goTo(n-1, g.x)
+		g.doubt = was
 	case 'I':
 		s.tab(n)
 	case 'Z':
@@ -253,6 +255,7 @@ func (s *Screen) column(x int) {
 // edit does the sequences that erase, insert, delete and scroll.
 func (s *Screen) edit(c byte) bool {
 	n := min(s.parser.param(0, 1), maxSide)
+	s.on.doubt.blank = false
 	switch c {
 	case '@', 'P', 'X':
 		s.editLine(c, n)
@@ -344,8 +347,8 @@ func (s *Screen) eraseDisplay(how int, open bool) {
 	case 0:
 		s.eraseLine(0, open)
 		s.wipeRows(g.y+1, s.rows, open)
-		if g.x == 0 && !open {
-			g.doubt = min(g.doubt, g.y)
+		if g.x == 0 && !open && g.doubt.adrift == 0 {
+			g.doubt.erased(g.y)
 		}
 	case 1:
 		s.eraseLine(1, open)
@@ -358,7 +361,7 @@ func (s *Screen) eraseDisplay(how int, open bool) {
 		s.archiveAll()
 		s.wipeRows(0, s.rows, open)
 		if !open {
-			g.doubt = 0
+			g.doubt.erased(0)
 		}
 	}
 }

@@ -17,6 +17,7 @@ func (s *Screen) goTo(row, col int) {
 		row += s.on.top
 	}
 	s.on.x, s.on.y = col, row
+	s.on.placed()
 	s.restrict(s.cols - 1)
 }
 
@@ -127,8 +128,8 @@ func (s *Screen) scrollUp(wrapped bool) {
 	if s.text.kept && g == &s.main && g.top == 0 {
 		s.archive(g, 1, wrapped)
 	}
-	if g.top == 0 && g.bottom == s.rows-1 && g.doubt > 0 {
-		g.doubt--
+	if g.top == 0 && g.bottom == s.rows-1 {
+		g.scrolled()
 	}
 	g.rotate(g.top, g.bottom, 1, s.erased())
 	g.lines[g.bottom].wrapped = wrapped

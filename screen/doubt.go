@@ -1,13 +1,78 @@
 package screen
 
+// doubt is what a gap in the output has left unknown of a grid.
+type doubt struct {
+	rows   int  // so many rows from the top may be wrong
+	adrift int  // so many lines must scroll by until the cursor's row is known; 0: it is
+	saved  bool // what is saved of the cursor may be wrong
+	blank  bool // the screen was erased, and nothing was taken away since
+}
+
 // Doubt says that it is not known what the screen shows: output is missing before what is written next. Rows count as known again when
-// they were erased as a whole or have come in by scrolling.
+// the screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. That the whole screen scrolls, as nearly
+// always, is assumed.
 func (s *Screen) Doubt() {
-	s.main.doubt = s.rows
-	if s.on == &s.alt {
-		s.alt.doubt = s.rows
+	for _, g := range []*grid{&s.main, &s.alt} {
+		g.top, g.bottom = 0, s.rows-1
 	}
+	s.main.doubt = doubt{rows: s.rows, adrift: s.rows, saved: true}
+	s.alt.doubt = s.main.doubt
+	s.astray = true
 }
 
 // Doubtful reports whether some of what is shown may be wrong because of a [Screen.Doubt].
-func (s *Screen) Doubtful() bool { return s.on.doubt > 0 }
+func (s *Screen) Doubtful() bool { return s.on.doubt.rows > 0 || s.on.doubt.adrift > 0 }
+
+// arrive says that it is known from now on which screen is shown, and of neither what is on it.
+func (s *Screen) arrive() {
+	s.Doubt()
+	s.astray = false
+}
+
+// placed says that the cursor's place is known.
+func (g *grid) placed() {
+	if g.doubt.adrift == 0 {
+		return
+	}
+	if g.doubt.adrift = 0; g.doubt.blank && g.filled() == 0 { // otherwise somebody has drawn, nobody knows where
+		g.doubt.rows = 0
+	}
+}
+
+// scrolled says that all rows have moved up by one.
+func (g *grid) scrolled() {
+	d := &g.doubt
+	switch {
+	case d.adrift > 1:
+		d.adrift--
+	case d.adrift == 1:
+		d.adrift = 0
+	case d.rows > 0:
+		d.rows--
+	}
+}
+
+// sunk says that rows have moved down within [from, to].
+func (d *doubt) sunk(from, to int) {
+	if from < d.rows {
+		d.rows = max(d.rows, to+1)
+	}
+}
+
+// erased says that all rows from one on are blank.
+func (d *doubt) erased(from int) {
+	if d.adrift == 0 {
+		d.rows = min(d.rows, from)
+	}
+	d.blank = from == 0
+}
+
+// resized says that there is another number of rows.
+func (d *doubt) resized(rows int) {
+	if d.rows > 0 {
+		d.rows = rows
+	}
+	if d.adrift > 0 {
+		d.adrift = rows
+	}
+}

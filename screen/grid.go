@@ -7,7 +7,7 @@ type grid struct {
 	x, y        int    // the cursor; x is the width when the last column was written: the next character goes below
 	saved       saved
 	tabs        []bool
-	doubt       int // so many rows from the top may be wrong
+	doubt       doubt
 }
 
 // saved is a cursor that was saved. It has its own character set, but not the choice of sets.
@@ -19,7 +19,7 @@ type saved struct {
 
 func (g *grid) begin(cols, rows int) {
 	g.x, g.y, g.top, g.bottom, g.lines = 0, 0, 0, rows-1, nil
-	g.tabs, g.doubt = nil, 0
+	g.tabs, g.doubt = nil, doubt{}
 	g.setTabs(0, cols)
 }
 
@@ -66,6 +66,7 @@ func (g *grid) filled() int {
 // rotate moves the rows [from, to] up by n, or down if n is negative; those that come in are blank.
 func (g *grid) rotate(from, to, n int, bg uint32) {
 	region := g.lines[from : to+1]
+	g.doubt.blank = false
 	if n == 1 { // by far the most frequent
 		first := region[0]
 		copy(region, region[1:])
@@ -76,6 +77,7 @@ func (g *grid) rotate(from, to, n int, bg uint32) {
 	up := n > 0
 	if !up {
 		n = -n
+		g.doubt.sunk(from, to)
 	}
 	n = min(n, len(region))
 	gone := make([]line, n) // their memory is used again

@@ -37,12 +37,12 @@ func (s *Screen) leap(p []byte) (from, to int) {
 		return 0, leapBytes // most full-screen output
 	}
 	p = p[:min(len(p), leapMost)]
-	from = s.tail(p, s.main.y)
+	from = s.tail(p, s.leastRow())
 	to, pen := s.quiet(p, from)
 	if to < leapBytes {
 		return 0, leapBytes
 	}
-	if less := s.tail(p[:to], s.main.y); less < from { // not all of p is quiet
+	if less := s.tail(p[:to], s.leastRow()); less < from { // not all of p is quiet
 		from = less
 		_, pen = s.quiet(p[:to], from)
 	}
@@ -84,7 +84,15 @@ func (s *Screen) leapt(pen attrs) {
 	s.pen = pen
 	s.dip()
 	s.last = 0
-	s.main.x, s.main.y, s.main.doubt = 0, s.rows-1, 0
+	s.main.x, s.main.y, s.main.doubt = 0, s.rows-1, doubt{saved: s.main.doubt.saved}
+}
+
+// leastRow is the row of the cursor, or one above it.
+func (s *Screen) leastRow() int {
+	if s.main.doubt.adrift > 0 {
+		return 0
+	}
+	return s.main.y
 }
 
 // tail is where the rows at the end of p begin that scroll everything else away, wherever the cursor was, in the row y or below it: behind a

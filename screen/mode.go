@@ -102,6 +102,9 @@ func (s *Screen) switchScreen(p int, on bool) {
 // alternate switches between the two screens. The alternate one is blank at
 // first; what was on it leaves no trace.
 func (s *Screen) alternate(on bool) {
+	if s.astray {
+		defer s.arrive()
+	}
 	if on == (s.on == &s.alt) {
 		return
 	}
@@ -110,6 +113,10 @@ func (s *Screen) alternate(on bool) {
 		s.alt.lines = make([]line, s.rows)
 		for i := range s.alt.lines {
 			s.alt.lines[i].fill = s.erased()
+		}
+		s.alt.doubt = doubt{}
+		if s.main.doubt.adrift > 0 {
+			s.alt.doubt = doubt{rows: s.rows, adrift: s.rows, blank: true}
 		}
 		s.on = &s.alt
 	} else {
@@ -121,6 +128,7 @@ func (s *Screen) alternate(on bool) {
 
 func (s *Screen) save() {
 	s.on.saved = saved{s.on.x, s.on.y, s.pen.fg, s.pen.bg, s.sets.used}
+	s.on.doubt.saved = s.on.doubt.adrift > 0
 }
 
 func (s *Screen) restore() {
@@ -128,6 +136,9 @@ func (s *Screen) restore() {
 	s.on.x, s.on.y, s.pen.fg, s.pen.bg, s.sets.used = v.x, v.y, v.fg, v.bg, v.charset
 	s.dip()
 	s.restrict(s.cols - 1)
+	if s.on.doubt.saved {
+		s.on.doubt = doubt{rows: s.rows, adrift: s.rows, saved: true}
+	}
 }
 
 // softReset does DECSTR.

@@ -8,17 +8,13 @@ func (s *Screen) Resize(cols, rows int) {
 		return
 	}
 	if s.on == &s.alt {
-		if s.alt.doubt > 0 {
-			s.alt.doubt = rows
-		}
+		s.alt.doubt.resized(rows)
 		s.alt.setRows(s, rows)
 		s.alt.setCols(s.cols, cols)
 	} else {
 		s.alt.top, s.alt.bottom = 0, rows-1
 	}
-	if s.main.doubt > 0 {
-		s.main.doubt = rows
-	}
+	s.main.doubt.resized(rows)
 	s.main.setRows(s, rows)
 	s.main.clamp(cols, rows)
 	s.main.setCols(s.cols, max(s.cols, cols))

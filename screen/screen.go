@@ -12,6 +12,7 @@ type Screen struct {
 	cols, rows int
 	main, alt  grid
 	on         *grid // main or alt
+	astray     bool  // behind a gap it is not known which of them
 	tables     tables
 
 	pen   attrs
@@ -47,7 +48,7 @@ func (s *Screen) reset() {
 	s.main.begin(s.cols, s.rows)
 	s.alt.begin(s.cols, s.rows)
 	s.main.lines = make([]line, s.rows)
-	s.on = &s.main
+	s.on, s.astray = &s.main, false
 	s.pen, s.sets, s.last = attrs{}, charsets{}, 0
 	s.modes = modes{wrap: true, newline: s.modes.newline, blink: s.modes.blink, hidden: s.modes.hidden} // xterm.js keeps these
 	s.dip()
