@@ -134,6 +134,12 @@ func (s *Screen) tidy() {
 	if t.wait--; t.wait > 0 || len(t.clusters) < maxEntries && len(t.extras) < maxEntries && len(t.links) < maxLinks {
 		return
 	}
+	if cells := s.rows * s.cols; cells > s.effort.left {
+		return // what does not fit is shown without
+	} else {
+		s.effort.left -= cells
+		s.effort.done += cells
+	}
 	old := *t
 	s.tables = tables{wait: maxEntries} // where all are used, it is not tried each time
 	renew := func(c *cell) {

@@ -80,8 +80,10 @@ func (s *Screen) escapeDo(c byte) {
 	case '~':
 		s.sets.shift(1)
 	case 'c':
-		s.archiveAll()
-		s.reset()
+		if s.afford(4*s.rows + 2*s.cols) {
+			s.archiveAll()
+			s.reset()
+		}
 	}
 }
 
@@ -102,6 +104,9 @@ func (s *Screen) choose(inter uint32, c byte) {
 
 // align fills the screen with E.
 func (s *Screen) align() {
+	if !s.afford(s.rows * s.cols) {
+		return
+	}
 	s.goTo(0, 0)
 	g := s.on
 	e := cell{ch: 'E' | null, fg: s.pen.fg, bg: s.pen.bg &^ hasExtra}
@@ -193,7 +198,9 @@ func (s *Screen) shiftColumns(x int, out bool) {
 		return
 	}
 	n := min(s.parser.param(0, 1), s.cols)
-	x %= s.cols
+	if x %= s.cols; !s.afford((g.bottom - g.top + 1) * (s.cols - x)) {
+		return
+	}
 	for y := g.top; y <= g.bottom; y++ {
 		if out {
 			g.lines[y].delete(x, n, s.cols, s.erased())
@@ -265,7 +272,7 @@ func (s *Screen) edit(c byte) bool {
 		s.eraseLine(s.parser.param(0, 0), false)
 	case 'L', 'M':
 		s.restrict(s.cols - 1)
-		if g := s.on; g.y >= g.top && g.y <= g.bottom {
+		if g := s.on; g.y >= g.top && g.y <= g.bottom && s.affordLines(g.bottom-g.y, n) {
 			if c == 'L' {
 				n = -n
 			}
@@ -274,12 +281,17 @@ func (s *Screen) edit(c byte) bool {
 		}
 	case 'S':
 		g := s.on
+		if !s.affordLines(g.bottom-g.top, n) {
+			return true
+		}
 		if g == &s.main && g.top == 0 {
 			s.archive(g, min(n, g.bottom+1), false)
 		}
 		g.rotate(g.top, g.bottom, n, s.erased())
 	case 'T':
-		s.on.rotate(s.on.top, s.on.bottom, -n, 0)
+		if g := s.on; s.affordLines(g.bottom-g.top, n) {
+			g.rotate(g.top, g.bottom, -n, 0)
+		}
 	case 'b':
 		s.repeat(n)
 	default:
@@ -292,6 +304,9 @@ func (s *Screen) edit(c byte) bool {
 func (s *Screen) editLine(c byte, n int) {
 	s.restrict(s.cols - 1)
 	l, x := &s.on.lines[s.on.y], s.on.x
+	if !s.afford(s.cols - x) {
+		return
+	}
 	switch c {
 	case '@':
 		l.insert(x, n, s.cols, s.erased())
@@ -305,6 +320,13 @@ func (s *Screen) editLine(c byte, n int) {
 // wipe erases columns of a row, or what is not protected of them.
 func (s *Screen) wipe(y, from, to int, open bool) {
 	l := &s.on.lines[y]
+	cells := to - from
+	if to >= s.cols && !open {
+		cells = max(from-len(l.cells), 0)
+	}
+	if !s.afford(cells) {
+		return
+	}
 	if open {
 		l.eraseOpen(from, to, s.cols, s.erased())
 		return
@@ -314,6 +336,9 @@ func (s *Screen) wipe(y, from, to int, open bool) {
 
 // wipeRows erases whole rows.
 func (s *Screen) wipeRows(from, to int, open bool) {
+	if !s.affordLines(to-from, 0) {
+		return
+	}
 	for y := from; y < to; y++ {
 		if l := &s.on.lines[y]; open {
 			s.wipe(y, 0, s.cols, true)
@@ -391,7 +416,9 @@ func (s *Screen) set(c byte) {
 				g.tabs[g.x] = false
 			}
 		case 3:
-			clear(g.tabs)
+			if s.affordLines(s.cols, 0) {
+				clear(g.tabs)
+			}
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *Screen) down(n int) {
 // tab moves to the n-th tab stop to the right, or to the left if n is negative.
 func (s *Screen) tab(n int) {
 	g := s.on
-	if g.x >= s.cols {
+	if g.x >= s.cols || !s.affordLines(s.cols+max(n, -n), 0) {
 		return
 	}
 	for ; n > 0; n-- {
@@ -114,6 +114,9 @@ func (s *Screen) reverseIndex() {
 	s.restrict(s.cols - 1)
 	g := s.on
 	if g.y == g.top {
+		if !s.affordLines(g.bottom-g.top, 1) {
+			return
+		}
 		g.rotate(g.top, g.bottom, -1, s.erased())
 		return
 	}
@@ -125,6 +128,9 @@ func (s *Screen) reverseIndex() {
 // the one above.
 func (s *Screen) scrollUp(wrapped bool) {
 	g := s.on
+	if !s.affordLines(g.bottom-g.top, 1) {
+		return
+	}
 	if s.text.kept && g == &s.main && g.top == 0 {
 		s.archive(g, 1, wrapped)
 	}

@@ -15,6 +15,15 @@ func Render(p []byte, cols, rows int) string {
 	return text
 }
 
+// Effort is the work that the screen has done, in cells.
+func (s *Screen) Effort() int { return s.effort.done }
+
+// What a screen may do for each byte, and what it may save up.
+const (
+	EffortPerByte = effortPerByte
+	EffortSaved   = effortSaved
+)
+
 // Dump is all that can be seen of a screen, as testdata/xterm.cjs writes it of xterm.js.
 type Dump struct {
 	Rows         []string

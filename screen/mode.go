@@ -105,7 +105,7 @@ func (s *Screen) alternate(on bool) {
 	if s.astray {
 		defer s.arrive()
 	}
-	if on == (s.on == &s.alt) {
+	if on == (s.on == &s.alt) || !s.afford(s.rows) {
 		return
 	}
 	x, y := s.on.x, s.on.y

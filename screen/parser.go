@@ -57,8 +57,18 @@ type parser struct {
 // pieces makes no difference.
 func (s *Screen) Write(p []byte) (int, error) {
 	n := len(p)
+	for len(p) > 0 {
+		piece := p[:min(len(p), effortPiece)]
+		s.effort.earn(len(piece))
+		s.interpret(piece)
+		p = p[len(piece):]
+	}
+	return n, nil
+}
+
+func (s *Screen) interpret(p []byte) {
 	k := &s.parser
-	k.pending += n
+	k.pending += len(p)
 	for len(p) > 0 {
 		if k.state == ground && k.held == 0 {
 			p = s.ground(p)
@@ -77,7 +87,6 @@ func (s *Screen) Write(p []byte) (int, error) {
 	if k.state == ground && k.held == 0 {
 		k.pending = 0
 	}
-	return n, nil
 }
 
 // ground takes as much of p as it can do in one go: ASCII, lines, and whole control sequences.

@@ -35,7 +35,7 @@ func (s *Screen) put(ch uint32, w int) {
 		}
 	}
 	l := &g.lines[g.y]
-	if s.modes.insert {
+	if s.modes.insert && s.afford(s.cols-g.x) {
 		l.insert(g.x, w, s.cols, s.erased())
 		if l.width(s.cols-1) == 2 {
 			s.draw(s.cols-1, null)
@@ -156,8 +156,9 @@ func (s *Screen) string(ch uint32) string {
 
 // repeat prints the last character again, as a whole. Its bound is that of what eight bytes can make a screen do.
 func (s *Screen) repeat(n int) {
-	if ch := s.last; ch != 0 {
-		for range min(n, maxSide) {
+	if n = min(n, maxSide); s.last != 0 && s.afford(4*n) {
+		ch := s.last
+		for range n {
 			s.put(ch, max(int(ch>>widthShift), 1))
 		}
 	}

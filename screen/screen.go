@@ -23,6 +23,7 @@ type Screen struct {
 	last  uint32 // the cell content just printed, which REP repeats and marks combine with; 0: none
 
 	parser parser
+	effort effort
 	text   history
 }
 
@@ -35,7 +36,7 @@ func New(cols, rows int) *Screen {
 
 // NewState returns an empty screen that keeps nothing but what it shows.
 func NewState(cols, rows int) *Screen {
-	s := &Screen{cols: side(cols), rows: side(rows)}
+	s := &Screen{cols: side(cols), rows: side(rows), effort: effort{left: effortSaved}}
 	s.reset()
 	return s
 }
