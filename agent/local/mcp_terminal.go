@@ -57,7 +57,7 @@ func mcpCommand(c term.Command) agenttools.Command {
 // masked it is what leaves the machine. It never holds the child up: a model reads
 // when it likes.
 func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
-	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from})
+	rd, err := t.h.Reader(term.ReaderOptions{View: term.ViewScreen, From: from, Linear: true})
 	if err != nil {
 		return nil, mcpError(err)
 	}

@@ -131,7 +131,7 @@ func (s *stream) leavePiece(to int64) {
 			}
 		}
 		n := len(o.waits)
-		end, k := s.fill(o.waits[n:cap(o.waits)], ViewScreen, o.pos, to)
+		end, k := s.fill(o.waits[n:cap(o.waits)], ViewScreen, o.pos, to, false)
 		if end == o.pos {
 			o.lose(to) // cannot be: there is room
 			return
@@ -209,7 +209,7 @@ func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
 	unknown := keyLines.Match(at.Replay) || bytes.Contains(at.Replay, []byte("-----END ")) && !bytes.Contains(at.Replay, []byte("-----BEGIN ")) // the rest of a private key
 	before := shownBefore(is)
 	next := make([]byte, nextLook)
-	_, n := s.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, s.texted))
+	_, n := s.fill(next, ViewText, at.Raw, min(at.Raw+nextLook, s.texted), false)
 	for _, m := range masksIn(rules, append(slices.Clip(before), next[:n]...)) {
 		unknown = unknown || m.Start < int64(len(before)) && m.End > int64(len(before))
 	}

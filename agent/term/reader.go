@@ -47,14 +47,15 @@ func (e *LaggedError) Error() string {
 // nothing for it. It is not safe for concurrent use, except Close.
 type Reader struct {
 	// Set at construction.
-	t     *Terminal
-	view  View
-	holds bool
-	lags  bool          // it may slow the child only a little, see agent/lag
-	ready chan struct{} // 1 slot; the terminal sends without blocking
-	host  string        // the reader ends when the terminal is withdrawn from it; "" for other actors
-	link  bool          // it is the host's own link, which the child may be held for when it is lost
-	rules *redact.Rules // of texts in marks; nil leaves them as they are
+	t      *Terminal
+	view   View
+	holds  bool
+	lags   bool          // it may slow the child only a little, see agent/lag
+	ready  chan struct{} // 1 slot; the terminal sends without blocking
+	linear bool          // see ReaderOptions
+	host   string        // the reader ends when the terminal is withdrawn from it; "" for other actors
+	link   bool          // it is the host's own link, which the child may be held for when it is lost
+	rules  *redact.Rules // of texts in marks; nil leaves them as they are
 
 	// Guarded by t.mu.
 	pos     int64 // raw offset of the next byte
@@ -80,6 +81,9 @@ type ReaderOptions struct {
 	// Hold lets the reader slow the child: as much as the terminal's OnSlow allows
 	// where the view is of text, else as with the policy Hold.
 	Hold bool
+	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one is
+	// right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
+	Linear bool
 	// Wake, if not nil, is what Ready returns instead of a channel of the
 	// reader's own, so that one goroutine can wait for many. It has one slot.
 	Wake chan struct{}
@@ -87,7 +91,7 @@ type ReaderOptions struct {
 
 // newReader returns a reader; the caller must Close it.
 func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, ready: o.Wake, counted: [2]int64{-1, -1}}
+	r := &Reader{t: t, view: o.View, linear: o.Linear, ready: o.Wake, counted: [2]int64{-1, -1}}
 	if r.ready == nil {
 		r.ready = make(chan struct{}, 1)
 	}
@@ -218,7 +222,7 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		limit = min(limit, m.Off)
 	}
 	off := r.off
-	end, n := t.stream.fill(buf, r.view, r.pos, limit)
+	end, n := t.stream.fill(buf, r.view, r.pos, limit, r.linear)
 	r.pos = end
 	if r.off = r.pos; r.view.isText() {
 		r.off = off + int64(n)

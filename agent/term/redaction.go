@@ -282,7 +282,7 @@ func (t *Terminal) redactLocked(now time.Time, final bool) {
 	pos, n := v.fed, 0
 	for fed := 0; pos < t.stream.texted && (fed < redactPiece || final); {
 		before := pos
-		pos, n = t.stream.fill(buf[:], ViewText, pos, t.stream.texted)
+		pos, n = t.stream.fill(buf[:], ViewText, pos, t.stream.texted, false)
 		v.filter.Feed(buf[:n])
 		if fed += n; n == 0 && pos == before {
 			break

@@ -132,8 +132,8 @@ func (s *stream) known(v View) int64 {
 }
 
 // fill copies the view of the raw range [pos, limit) as far as buf holds it,
-// and returns where that ends and its length.
-func (s *stream) fill(buf []byte, v View, pos, limit int64) (end int64, n int) {
+// and returns where that ends and its length. With linear it goes no further than to a place where offsets and bytes do not keep step.
+func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end int64, n int) {
 	for c := s.cuts.after(pos); pos < limit && n < len(buf); {
 		plain := limit
 		if c.ok && c.start < limit { // a look at all that follow would make many small pieces slow
@@ -142,6 +142,9 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64) (end int64, n int) {
 				continue
 			}
 			if c.start <= pos {
+				if linear && n > 0 {
+					break
+				}
 				// Ends of marks may lie beyond limit while they grow.
 				next, k := c.standIn(buf[n:], pos, limit)
 				n += k

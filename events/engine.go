@@ -1,0 +1,302 @@
+package events
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tether/agenttools"
+)
+
+// Bounds of what one principal may have, and the pace of what runs while nothing happens.
+const (
+	DefaultStreams = 64
+	DefaultLeases  = 256
+	// Heartbeat is how often each stream is told that it is alive, by one ticker of all. The protocol wants it every 30 s at least.
+	Heartbeat = 25 * time.Second
+	// settleRoster is the shortest time between two looks at the list of terminals.
+	settleRoster = 20 * time.Millisecond
+	// lookAtRoster is how often the list is looked at where nobody tells of changes.
+	lookAtRoster = 2 * time.Second
+	portsEvery   = 2 * time.Second
+)
+
+// Options configures an Engine. Terminals is required; what of the optional interfaces of agenttools it is, decides which kinds there are.
+type Options struct {
+	Terminals agenttools.Terminals
+	// Machine is the name of the machine that all terminals are on, see agenttools.Options.
+	Machine string
+	// Machines says that the terminals are those of several machines, which come and go.
+	Machines bool
+	// Ports returns the ports that programs of terminals listen on, by terminal; nil where that is not known. It may take some milliseconds.
+	Ports func() (map[string][]Port, error)
+	// Problems finds problems; nil where nobody looks for them. The engine does not close it.
+	Problems *agenttools.Matching
+	// Streams and Leases bound the streams, and the conditions that are watched for polls; 0 means DefaultStreams and DefaultLeases.
+	Streams, Leases int
+	// Bug, if not nil, is told of a bug that output has met. It must not block for long.
+	Bug func(what string, stack []byte)
+}
+
+// Port is a TCP port that a program listens on.
+type Port struct {
+	Number  int
+	Address string // as programs of this machine reach it: host:port
+}
+
+// Engine tells one principal of events. It is safe for concurrent use.
+//
+// Goroutines: one that looks at the list of terminals and one for heartbeats while there are subscriptions; one per terminal that is read for
+// lines or commands, and for each condition of the moment one, or one per terminal. Close waits for all.
+type Engine struct {
+	opts  Options
+	kinds []Kind
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	running bool // roster and heartbeats
+	subs    map[*Sub]bool
+	watches map[watchKey]*watch
+	sources map[uint32]*source // by hash of their specs
+
+	portsMu   sync.Mutex // held while ports are looked at
+	portsAt   time.Time
+	portsLast map[string][]Port
+	portsErr  error
+}
+
+// watchKey is what a watch reads for whom: patterns without a literal are slow, and hold nobody else up.
+type watchKey struct {
+	id   string
+	slow bool
+}
+
+// New returns an engine without subscriptions. The caller must Close it.
+func New(o Options) *Engine {
+	if o.Streams == 0 {
+		o.Streams = DefaultStreams
+	}
+	if o.Leases == 0 {
+		o.Leases = DefaultLeases
+	}
+	e := &Engine{opts: o, subs: map[*Sub]bool{}, watches: map[watchKey]*watch{}, sources: map[uint32]*source{}}
+	e.ctx, e.cancel = context.WithCancel(context.Background())
+	for _, k := range kinds() {
+		if e.has(k.Name) {
+			k.Delivery = []string{"poll", "push"}
+			e.kinds = append(e.kinds, k)
+		}
+	}
+	return e
+}
+
+// has reports whether a kind can be told of here.
+func (e *Engine) has(kind string) bool {
+	switch kind {
+	case PortOpened, PortClosed:
+		return e.opts.Ports != nil
+	case Problems:
+		return e.opts.Problems != nil
+	case MachineAway, MachineBack:
+		return e.opts.Machines
+	}
+	return true
+}
+
+// Kinds are those that there are here. The caller must not change them.
+func (e *Engine) Kinds() []Kind { return e.kinds }
+
+// Close ends all subscriptions and waits for what they have started.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.cancel()
+	e.wg.Wait()
+}
+
+// enter makes a subscription known.
+func (e *Engine) enter(s *Sub) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return context.Canceled
+	}
+	if len(e.subs) >= e.opts.Streams {
+		return &Error{Reason: ResourceExhausted, Text: "too many streams are open; end some, or poll", Data: map[string]any{"limit": "streams", "max": e.opts.Streams}}
+	}
+	e.subs[s] = true
+	e.runLocked()
+	return nil
+}
+
+// runLocked starts what all subscriptions share.
+func (e *Engine) runLocked() {
+	if e.running {
+		return
+	}
+	e.running = true
+	e.wg.Go(e.roster)
+	e.wg.Go(e.heartbeats)
+}
+
+// leave forgets a subscription, and ends what only it has needed.
+func (e *Engine) leave(s *Sub) {
+	e.mu.Lock()
+	delete(e.subs, s)
+	e.mu.Unlock()
+	s.mu.Lock()
+	var parts []*part
+	for _, p := range s.parts {
+		parts = append(parts, p)
+	}
+	s.mu.Unlock()
+	for _, p := range parts {
+		e.detach(p)
+	}
+	if s.src != nil {
+		s.src.leave(s)
+	}
+}
+
+// heartbeats wakes each stream from time to time.
+func (e *Engine) heartbeats() {
+	tick := time.NewTicker(Heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-e.ctx.Done():
+			return
+		}
+		for _, s := range e.all() {
+			s.beat.Store(true)
+			s.signal()
+		}
+	}
+}
+
+func (e *Engine) all() []*Sub {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := make([]*Sub, 0, len(e.subs))
+	for s := range e.subs {
+		all = append(all, s)
+	}
+	return all
+}
+
+// roster goes along with the list of terminals.
+func (e *Engine) roster() {
+	watchable, _ := e.opts.Terminals.(agenttools.Watchable)
+	for version := uint64(0); e.ctx.Err() == nil; {
+		pause := lookAtRoster
+		if watchable != nil {
+			var err error
+			if version, err = watchable.Changed(e.ctx, version); err != nil {
+				return
+			}
+			pause = settleRoster
+		}
+		e.apply(e.opts.Terminals.List())
+		select {
+		case <-time.After(pause):
+		case <-e.ctx.Done():
+			return
+		}
+	}
+}
+
+// apply brings all subscriptions up to the list.
+func (e *Engine) apply(list []agenttools.Info) {
+	for _, s := range e.all() {
+		if s.src == nil {
+			s.apply(list)
+		} else if s.spec.of != "" && !listedIn(list, s.spec.of) {
+			s.finish(withdrawn())
+		}
+	}
+	e.mu.Lock()
+	sources := make([]*source, 0, len(e.sources))
+	for _, src := range e.sources {
+		sources = append(sources, src)
+	}
+	e.mu.Unlock()
+	for _, src := range sources {
+		src.apply(list)
+	}
+}
+
+func listedIn(list []agenttools.Info, id string) bool {
+	for i := range list {
+		if list[i].ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// apply begins with terminals that are new to the subscription, and ends with those that are gone.
+func (s *Sub) apply(list []agenttools.Info) {
+	there := map[string]bool{}
+	for _, i := range list {
+		if !s.spec.covers(i) {
+			continue
+		}
+		there[i.ID] = true
+		s.mu.Lock()
+		p := s.parts[i.ID]
+		if p == nil {
+			p = &part{sub: s, id: i.ID}
+			s.parts[i.ID] = p
+			s.mu.Unlock()
+			s.e.begin(p)
+		} else {
+			stale := p.watch != nil && p.watch.dead.Load()
+			s.mu.Unlock()
+			if stale {
+				s.e.detach(p)
+				p.from, p.told = p.at, toldLine{}
+				s.e.begin(p)
+			}
+		}
+		s.noteExit(p, i)
+	}
+	s.mu.Lock()
+	var gone []*part
+	for id, p := range s.parts {
+		if !there[id] {
+			gone = append(gone, p)
+			delete(s.parts, id)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range gone {
+		s.e.detach(p)
+		switch {
+		case s.spec.of != p.id:
+		case p.exited:
+			s.finish(nil)
+		default:
+			s.finish(withdrawn())
+		}
+	}
+}
+
+// noteExit remembers that a terminal has exited, and tells of it if that is what was asked for.
+func (s *Sub) noteExit(p *part, i agenttools.Info) {
+	s.mu.Lock()
+	news := i.Exit != nil && p.at.off == 0 && s.spec.kind.family == ofExits
+	p.exited = i.Exit != nil
+	if news {
+		p.at = place{off: 1}
+	}
+	s.mu.Unlock()
+	if news && s.spec.wantsExit(i.Exit) {
+		s.match(p, match{start: i.End, end: i.End, exit: i.Exit, after: place{off: 1}, at: i.Exit.At})
+	}
+}

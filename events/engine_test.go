@@ -1,0 +1,307 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agenttools"
+)
+
+// record is what a stream has told.
+type record struct {
+	active  int
+	lost    int
+	beats   int
+	events  []Event
+	cursor  string
+	stop    func() // called at each event, if not nil
+	stopped error
+}
+
+func (r *record) Active(cursor string, truncated bool) error {
+	r.active++
+	if truncated {
+		r.lost++
+	}
+	r.cursor = cursor
+	return nil
+}
+
+func (r *record) Event(ev Event) error {
+	r.events = append(r.events, ev)
+	r.cursor = *ev.Cursor
+	if r.stop != nil {
+		r.stop()
+	}
+	return r.stopped
+}
+
+func (r *record) Heartbeat(cursor string) error { r.beats, r.cursor = r.beats+1, cursor; return nil }
+
+func (r *record) lines() (all []string) {
+	for _, ev := range r.events {
+		s := fmt.Sprint(ev.Data["line"])
+		if n, ok := ev.Data["count"].(int); ok && n > 1 {
+			s += fmt.Sprintf(" (%d, %v)", n, ev.Data["last"])
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+func request(name string, args map[string]any, cursor string) *Request {
+	r := &Request{Name: name}
+	if args != nil {
+		r.Arguments, _ = json.Marshal(args)
+	}
+	if cursor != "" {
+		r.Cursor = &cursor
+	}
+	return r
+}
+
+func poll(t *testing.T, e *Engine, r *Request) (lines []string, page *Page) {
+	t.Helper()
+	page, err := e.Poll(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return (&record{events: page.Events}).lines(), page
+}
+
+type args = map[string]any
+
+func TestPollLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web := f.add("pty-web")
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		ask := request(Line, args{"terminalId": "pty-web", "pattern": "error"}, "")
+		web.print("error before\nhalf an error")
+		got, page := poll(t, e, ask)
+		if len(got) > 0 || page.Truncated || page.Cursor == "" {
+			t.Fatalf("from now on: %q, %+v", got, page)
+		}
+		web.print(" goes on\nfine\nerror one\r\n\x1b[31mer\x1b[0mror two\nlast error")
+		got, page = poll(t, e, request(ask.Name, args{"terminalId": "pty-web", "pattern": "error"}, page.Cursor))
+		if fmt.Sprint(got) != "[error one error two last error]" {
+			t.Errorf("got %q", got)
+		}
+		cursor := page.Cursor
+		web.print(" and more\nerror three\n")
+		got, page = poll(t, e, request(Line, args{"terminalId": "pty-web", "pattern": "error"}, cursor))
+		if fmt.Sprint(got) != "[error three]" || page.More || page.Truncated {
+			t.Errorf("after a line that stood still: %q, %+v", got, page)
+		}
+		again, _ := poll(t, e, request(Line, args{"terminalId": "pty-web", "pattern": "error"}, cursor))
+		if fmt.Sprint(again) != fmt.Sprint(got) {
+			t.Errorf("the same cursor tells %q, then %q", got, again)
+		}
+		_, page = poll(t, e, request(Line, args{"terminalId": "pty-web", "pattern": "error"}, "garbage"))
+		if !page.Truncated || page.Cursor == "" {
+			t.Errorf("of garbage: %+v", page)
+		}
+	})
+}
+
+// start runs a stream until the test ends or it does.
+func start(t *testing.T, e *Engine, r *Request) (*record, chan error, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	rec, ended := &record{}, make(chan error, 1)
+	go func() { ended <- e.Stream(ctx, r, rec) }()
+	synctest.Wait()
+	return rec, ended, cancel
+}
+
+func TestStreamLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web := f.add("pty-web")
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		web.print("old error\n")
+		rec, _, cancel := start(t, e, request(Line, args{"pattern": "error"}, ""))
+		defer cancel()
+		web.print("error 1\nfine\n")
+		synctest.Wait()
+		if fmt.Sprint(rec.lines()) != "[error 1]" {
+			t.Errorf("at once: %q", rec.lines())
+		}
+		for i := range 500 {
+			web.print("error %d\n", i+2)
+		}
+		synctest.Wait()
+		if len(rec.events) != 1 {
+			t.Errorf("within the same second: %q", rec.lines())
+		}
+		db := f.add("pty-db")
+		time.Sleep(100 * time.Millisecond)
+		db.print("error of another\n")
+		synctest.Wait()
+		if got := rec.lines(); got[len(got)-1] != "error of another" {
+			t.Errorf("another terminal waits: %q", got)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := rec.lines(); len(got) != 3 || got[2] != "error 2 (500, error 501)" {
+			t.Errorf("a flood: %q", got)
+		}
+		web.print("Password: error? ")
+		time.Sleep(1500 * time.Millisecond)
+		web.print("yes\n")
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if got := rec.lines(); len(got) != 4 || got[3] != "Password: error?" {
+			t.Errorf("a line that stands still: %q", got)
+		}
+		web.print("50%% error")
+		time.Sleep(2 * time.Second)
+		web.print("\r\x1b[Kok")
+		time.Sleep(2 * time.Second)
+		web.print("\r\x1b[K50%% error")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := rec.lines(); len(got) != 6 || got[5] != "50% error" {
+			t.Errorf("a status line: %q", got)
+		}
+		time.Sleep(Heartbeat)
+		synctest.Wait()
+		if rec.beats == 0 || rec.active != 1 {
+			t.Errorf("%d heartbeats, %d active", rec.beats, rec.active)
+		}
+		// A cursor goes on where it was, through a poll as well.
+		web.print("\nerror last\n")
+		time.Sleep(2 * time.Second)
+		cancel()
+		synctest.Wait()
+		got, _ := poll(t, e, request(Line, args{"pattern": "error"}, rec.cursor))
+		if len(got) != 0 {
+			t.Errorf("after the last event: %q", got)
+		}
+	})
+}
+
+func TestWithdrawnAndForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web, db := f.add("pty-web"), f.add("pty-db")
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		one, ended, _ := start(t, e, request(Line, args{"pattern": "x", "terminalId": "pty-web"}, ""))
+		all, _, _ := start(t, e, request(Line, args{"pattern": "x"}, ""))
+		idle, idleEnded, _ := start(t, e, request(Idle, args{"terminalId": "pty-web", "idleMs": 500}, ""))
+		exits, exitsEnded, _ := start(t, e, request(Exited, args{"terminalId": "pty-db"}, ""))
+		web.print("x1\n")
+		synctest.Wait()
+		web.print("x2\n")
+		f.remove(web)
+		time.Sleep(100 * time.Millisecond)
+		var why *Error
+		if err := <-ended; !errors.As(err, &why) || why.Reason != Forbidden {
+			t.Errorf("ended with %v", err)
+		}
+		if err := <-idleEnded; !errors.As(err, &why) || why.Reason != Forbidden {
+			t.Errorf("ended with %v", err)
+		}
+		time.Sleep(3 * time.Second)
+		if len(one.events) != 1 || len(all.events) != 1 || len(idle.events) != 0 {
+			t.Errorf("after it was withdrawn: %q, %q, %d", one.lines(), all.lines(), len(idle.events))
+		}
+		db.print("bye\n")
+		db.exit(3)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		f.remove(db)
+		if err := <-exitsEnded; err != nil {
+			t.Errorf("a terminal that is forgotten ends with %v", err)
+		}
+		if len(exits.events) != 1 || exits.events[0].Data["exitCode"] != 3 || exits.events[0].Data["lastLine"] != "bye" {
+			t.Errorf("the exit: %+v", exits.events)
+		}
+		for _, bad := range []*Request{request(Line, args{"pattern": "x", "terminalId": "pty-web"}, ""), request(Line, args{"pattern": "x", "terminalId": "pty-none"}, "")} {
+			if _, err := e.Poll(t.Context(), bad); !errors.As(err, &why) || why.Reason != Forbidden {
+				t.Errorf("an unknown terminal: %v", err)
+			}
+		}
+	})
+}
+
+func TestLostIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		web := f.add("pty-web")
+		web.limit = 1000
+		e := New(Options{Terminals: f})
+		defer e.Close()
+		a := args{"terminalId": "pty-web", "pattern": "error"}
+		_, page := poll(t, e, request(Line, a, ""))
+		for i := range 200 {
+			web.print("error %d\n", i)
+		}
+		got, page := poll(t, e, request(Line, a, page.Cursor))
+		if !page.Truncated || len(got) == 0 {
+			t.Errorf("%q, %+v", got, page)
+		}
+		if _, page = poll(t, e, request(Line, a, page.Cursor)); page.Truncated || len(page.Events) > 0 {
+			t.Errorf("told again: %+v", page)
+		}
+	})
+}
+
+func TestCommandsAndMoments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fakes{}
+		sh := f.add("pty-sh")
+		var open atomic.Pointer[map[string][]Port]
+		open.Store(&map[string][]Port{})
+		e := New(Options{Terminals: f, Ports: func() (map[string][]Port, error) { return *open.Load(), nil }})
+		defer e.Close()
+		failed, _, _ := start(t, e, request(CommandFinished, args{"failedOnly": true}, ""))
+		idle, _, _ := start(t, e, request(Idle, args{"idleMs": 1000}, ""))
+		ports, _, _ := start(t, e, request(PortOpened, args{"port": 5173}, ""))
+		waits, _, _ := start(t, e, request(AwaitingInput, nil, ""))
+		_, page := poll(t, e, request(CommandFinished, nil, ""))
+		zero, one := 0, 1
+		sh.print("out\n")
+		sh.finish(agenttools.Command{N: 1, Line: "make", ExitCode: &zero})
+		sh.print("$ ")
+		sh.finish(agenttools.Command{N: 2, Line: "make test", ExitCode: &one})
+		sh.finish(agenttools.Command{N: 3, Line: "make again", ExitCode: &one})
+		synctest.Wait()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if got := failed.lines(); fmt.Sprint(got) != "[make test (2, make again)]" {
+			t.Errorf("failed commands: %q", got)
+		}
+		got, page := poll(t, e, request(CommandFinished, nil, page.Cursor))
+		if fmt.Sprint(got) != "[make make test make again]" {
+			t.Errorf("commands: %q", got)
+		}
+		if got, _ = poll(t, e, request(CommandFinished, nil, page.Cursor)); len(got) > 0 {
+			t.Errorf("told again: %q", got)
+		}
+		if len(idle.events) != 1 || idle.events[0].Data["lastLine"] != "$" {
+			t.Errorf("idle: %+v", idle.events)
+		}
+		open.Store(&map[string][]Port{"pty-sh": {{Number: 5173, Address: "localhost:5173"}, {Number: 1, Address: "localhost:1"}}})
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		if len(ports.events) != 1 || ports.events[0].Data["url"] != "http://localhost:5173/" {
+			t.Errorf("ports: %+v", ports.events)
+		}
+		sh.change(func() {
+			sh.state = agenttools.State{Input: agenttools.InputAwaiting, Prompt: "Overwrite? ", InputSince: time.Now()}
+		})
+		synctest.Wait()
+		if len(waits.events) != 1 || waits.events[0].Data["promptLine"] != "Overwrite? " {
+			t.Errorf("awaiting: %+v", waits.events)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package events
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"tether/agenttools"
+	"tether/screen"
+)
+
+// Event is one occurrence, in MCP's words.
+type Event struct {
+	ID   string         `json:"eventId"` // visible ASCII without a dot, at most 128 bytes; the same whenever the same is told
+	Name string         `json:"name"`
+	At   time.Time      `json:"timestamp"`
+	Data map[string]any `json:"data"`
+	// Cursor is the position after the event. Events of one answer of Poll have none.
+	Cursor *string        `json:"cursor,omitempty"`
+	Meta   map[string]any `json:"_meta,omitempty"`
+}
+
+// MetaUntrusted marks events that hold text of programs.
+const MetaUntrusted = "tether/untrusted"
+
+// Reason names what is wrong with a request, or why a subscription is over.
+type Reason string
+
+// The reasons, in the words of the protocol's errors.
+const (
+	InvalidParams     Reason = "InvalidParams"
+	NotFound          Reason = "NotFound"
+	Forbidden         Reason = "Forbidden"
+	ResourceExhausted Reason = "ResourceExhausted"
+	Unsupported       Reason = "Unsupported"
+)
+
+// Error is the answer to a request that cannot be met.
+type Error struct {
+	Reason Reason
+	Text   string // what is wrong and what to do, for people and models
+	Data   map[string]any
+}
+
+// Error implements error.
+func (e *Error) Error() string { return e.Text }
+
+func invalid(field, format string, args ...any) *Error {
+	why := fmt.Sprintf(format, args...)
+	return &Error{Reason: InvalidParams, Text: field + " " + why, Data: map[string]any{"field": field, "reason": why}}
+}
+
+// withdrawn is the answer about a terminal that is not there, or not for the principal: nobody can tell which.
+func withdrawn() *Error {
+	return &Error{Reason: Forbidden, Text: "no such terminal, or none that you may see; list_terminals lists them", Data: map[string]any{"reason": "withdrawn"}}
+}
+
+// match is one thing that has happened in a terminal's log.
+type match struct {
+	start, end int64 // offsets
+	line       string
+	command    *agenttools.Command
+	exit       *agenttools.Exit
+	after      place
+	at         time.Time
+}
+
+// group is matches that are told together.
+type group struct {
+	first, last match
+	n           int
+}
+
+func (g *group) add(m match) {
+	if g.n == 0 {
+		g.first = m
+	}
+	g.last = m
+	g.n++
+}
+
+// event tells of a group.
+func (s *Spec) event(g *group, i agenttools.Info) Event {
+	data := about(i)
+	data["since"] = g.first.start
+	if g.n > 1 {
+		data["count"] = g.n
+	}
+	switch {
+	case g.first.command != nil:
+		commandData(data, g)
+	case g.first.exit != nil:
+		exitData(data, g.first)
+	default:
+		data["line"], data["count"] = cut(g.first.line, maxShow), g.n
+		data["offset"], data["lastOffset"] = g.first.start, g.last.start
+		if g.n > 1 {
+			data["last"] = cut(g.last.line, maxShow)
+		}
+	}
+	id := fmt.Sprintf("%c-%s-%d-%d-%s", s.kind.letter, i.ID, g.first.start, g.last.end, s.hashText())
+	return Event{ID: id, Name: s.kind.Name, At: g.last.at, Data: data, Meta: map[string]any{MetaUntrusted: true}}
+}
+
+func commandData(data map[string]any, g *group) {
+	c := g.first.command
+	data["start"], data["end"], data["durationMs"], data["verified"] = c.Start, c.End, c.DurationMs, c.Verified
+	if c.Line != "" {
+		data["line"] = cut(screen.Clean(c.Line), maxShow)
+	}
+	if c.ExitCode != nil {
+		data["exitCode"] = *c.ExitCode
+	}
+	if last := g.last.command; g.n > 1 {
+		data["last"] = cut(screen.Clean(last.Line), maxShow)
+		if last.ExitCode != nil {
+			data["lastExitCode"] = *last.ExitCode
+		}
+	}
+}
+
+func exitData(data map[string]any, m match) {
+	data["exitCode"], data["reason"] = m.exit.Code, m.exit.Reason
+	if m.exit.Signal != "" {
+		data["signal"] = m.exit.Signal
+	}
+	if m.line != "" {
+		data["lastLine"] = cut(m.line, maxShow)
+	}
+}
+
+// about is what all events about a terminal say.
+func about(i agenttools.Info) map[string]any {
+	data := map[string]any{"terminalId": i.ID, "name": cut(screen.Clean(i.Name), maxShow), "since": i.End}
+	if i.Machine != "" {
+		data["machine"] = screen.Clean(i.Machine)
+	}
+	return data
+}
+
+// hashText tells subscriptions apart in ids and cursors.
+func (s *Spec) hashText() string {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], s.hash)
+	return hex.EncodeToString(b[:])
+}
+
+var _ json.Marshaler = stamp{}
+
+// stamp is a time as the protocol writes it.
+type stamp time.Time
+
+// MarshalJSON implements json.Marshaler.
+func (t stamp) MarshalJSON() ([]byte, error) {
+	return json.Marshal(time.Time(t).Format("2006-01-02T15:04:05.000Z07:00"))
+}

@@ -1,0 +1,212 @@
+package events
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+)
+
+// catchUp is how much of a terminal's output may be looked at for one subscription while the others of that terminal wait, in bytes.
+const catchUp = 256 << 10
+
+// key says which watch a part belongs to.
+func (p *part) key() watchKey {
+	q := p.sub.spec.pattern
+	return watchKey{p.id, q != nil && q.literal == nil}
+}
+
+// begin follows a part's terminal from p.from on, which is the place of nothing for a terminal that is new.
+func (e *Engine) begin(p *part) {
+	if p.sub.spec.kind.family == ofExits {
+		return
+	}
+	t, err := e.opts.Terminals.Open(p.id)
+	if err != nil {
+		return // the next list says so
+	}
+	own, err := newWatch(t, p.from)
+	if err != nil {
+		return
+	}
+	own.parts = []*part{p}
+	e.join(p, own)
+}
+
+// beginNow follows a part's terminal from now on.
+func (e *Engine) beginNow(p *part) error {
+	t, err := e.opts.Terminals.Open(p.id)
+	if err != nil {
+		return withdrawn()
+	}
+	if p.sub.spec.kind.family == ofExits {
+		if t.Info().Exit != nil {
+			p.at, p.exited = place{off: 1}, true
+		}
+		return nil
+	}
+	own, err := newWatchNow(t)
+	if err != nil {
+		return withdrawn()
+	}
+	own.settle(p)
+	p.from = own.place(p)
+	p.sub.mu.Lock()
+	p.at = p.from
+	p.sub.mu.Unlock()
+	own.parts = []*part{p}
+	e.join(p, own)
+	return nil
+}
+
+// join has a watch that others share go on with a part for which own was read so far.
+func (e *Engine) join(p *part, own *watch) {
+	key := p.key()
+	for range 1000 {
+		e.mu.Lock()
+		w := e.watches[key]
+		if w == nil && !e.closed {
+			e.watches[key] = own
+			p.sub.mu.Lock()
+			p.watch = own
+			p.sub.mu.Unlock()
+			var ctx context.Context
+			ctx, own.cancel = context.WithCancel(e.ctx)
+			e.wg.Go(func() { e.follow(ctx, own) })
+			e.mu.Unlock()
+			return
+		}
+		e.mu.Unlock()
+		if w == nil || own.meet(w, p) {
+			own.rd.Close()
+			return
+		}
+	}
+	own.rd.Close() // output comes faster than it can be looked at
+	e.mu.Lock()
+	w := e.watches[key]
+	e.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	p.from, p.told = place{off: w.split.start}, toldLine{}
+	if p.sub.spec.kind.family == ofCommands {
+		p.from = place{w.off, w.finished}
+	}
+	w.take1(p)
+	w.mu.Unlock()
+	p.sub.lose(p)
+}
+
+// meet reads on to where w is and hands the part over to it. It returns false if that is too far for others to wait.
+func (own *watch) meet(w *watch, p *part) bool {
+	_, _ = own.step(4 * catchUp)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead.Load() || w.off-own.off > catchUp {
+		return false
+	}
+	for own.off < w.off {
+		before := own.off
+		buf := chunks.Get().(*[chunk]byte)
+		ev, ok, err := own.rd.TryNext(buf[:min(chunk, max(int(w.off-own.off), 64))])
+		if ok && err == nil {
+			own.take(ev)
+		}
+		chunks.Put(buf)
+		if !ok || err != nil || own.off == before && len(ev.Data) == 0 && ev.Finished == nil && ev.Lost == 0 {
+			break
+		}
+	}
+	if p.sub.spec.kind.family == ofCommands {
+		p.from = place{own.off, own.finished}
+	} else {
+		p.from = own.place(p)
+	}
+	w.take1(p)
+	return true
+}
+
+// take1 lets a part take part. w.mu is held.
+func (w *watch) take1(p *part) {
+	w.parts = append(w.parts, p)
+	p.sub.mu.Lock()
+	p.watch = w
+	p.sub.mu.Unlock()
+	if len(w.split.part) > 0 && p.sub.spec.kind.family == ofLines {
+		off := w.off
+		time.AfterFunc(stands, func() {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			if w.off == off {
+				w.stand()
+			}
+		})
+	}
+}
+
+// follow follows a terminal; what a bug meets is a gap in what is told, and the others go on.
+func (e *Engine) follow(ctx context.Context, w *watch) {
+	defer func() {
+		if recover() != nil {
+			if e.opts.Bug != nil {
+				e.opts.Bug("events", debug.Stack())
+			}
+		}
+	}()
+	w.follow(ctx)
+	if !w.over {
+		e.abandon(w)
+	}
+}
+
+// abandon takes a watch out that has lost its reader. Its parts begin anew with the next list that has their terminal.
+func (e *Engine) abandon(w *watch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, one := range e.watches {
+		if one == w {
+			delete(e.watches, key)
+		}
+	}
+	w.mu.Lock()
+	w.dead.Store(true)
+	w.mu.Unlock()
+}
+
+// detach ends a part's following, and the watch if nobody else needs it.
+func (e *Engine) detach(p *part) {
+	p.sub.mu.Lock()
+	w := p.watch
+	p.watch = nil
+	p.sub.mu.Unlock()
+	if w == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w.mu.Lock()
+	for i, one := range w.parts {
+		if one == p {
+			at := w.place(p)
+			p.sub.mu.Lock()
+			p.at = at
+			p.sub.mu.Unlock()
+			w.parts = append(w.parts[:i:i], w.parts[i+1:]...)
+			break
+		}
+	}
+	idle := len(w.parts) == 0
+	if idle {
+		w.dead.Store(true)
+	}
+	w.mu.Unlock()
+	if idle {
+		if e.watches[p.key()] == w {
+			delete(e.watches, p.key())
+		}
+		if w.cancel != nil {
+			w.cancel()
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package events
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+)
+
+const (
+	maxPattern  = 1 << 10 // bytes
+	maxProgram  = 4096    // instructions of a compiled pattern, which bound what a byte of output costs
+	leastLetter = 3       // bytes of a literal for which it is worth looking first
+)
+
+// pattern is what lines are matched with.
+type pattern struct {
+	re *regexp.Regexp
+	// literal is in every line that matches, as it is; nil if none is known that is long enough.
+	literal []byte
+}
+
+// newPattern compiles an RE2 expression, whose cost it bounds.
+func newPattern(text string) (*pattern, error) {
+	if text == "" {
+		return nil, errors.New("is missing: a regular expression (RE2) that a line must match")
+	}
+	if len(text) > maxPattern {
+		return nil, fmt.Errorf("has %d bytes, at most %d are allowed", len(text), maxPattern)
+	}
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	parsed = parsed.Simplify()
+	prog, err := syntax.Compile(parsed)
+	if err != nil {
+		return nil, err
+	}
+	if len(prog.Inst) > maxProgram {
+		return nil, fmt.Errorf("is too large: repetitions make it %d instructions, at most %d are allowed", len(prog.Inst), maxProgram)
+	}
+	re, err := regexp.Compile(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &pattern{re: re}
+	if literal := longest(parsed); len(literal) >= leastLetter {
+		p.literal = []byte(literal)
+	}
+	return p, nil
+}
+
+// longest is the longest text that is in all that the expression matches.
+func longest(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return longest(re.Sub[0])
+	case syntax.OpRepeat:
+		if re.Min > 0 {
+			return longest(re.Sub[0])
+		}
+	case syntax.OpConcat:
+		best := ""
+		for _, sub := range re.Sub {
+			if text := longest(sub); len(text) > len(best) {
+				best = text
+			}
+		}
+		return best
+	}
+	return ""
+}

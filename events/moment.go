@@ -1,0 +1,257 @@
+package events
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"tether/agenttools"
+	"tether/problems"
+	"tether/screen"
+)
+
+// freshEpoch names a journal; never 0.
+func freshEpoch() uint32 {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint32(b[:]) | 1
+}
+
+// wait returns false when ctx ends first.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// awaitOutput returns when the terminal has printed something after an offset, with the offset of its end; false when ctx ends or it has exited.
+func awaitOutput(ctx context.Context, t agenttools.Terminal, from int64) (int64, bool) {
+	if end := t.Info().End; end > from {
+		return end, true
+	}
+	rd, err := t.Read(from)
+	if err != nil {
+		return 0, false
+	}
+	defer rd.Close()
+	var buf [64]byte
+	for {
+		ev, err := rd.Next(ctx, buf[:])
+		if err != nil || ev.Exited {
+			return 0, false
+		}
+		if len(ev.Data) > 0 || ev.Lost > 0 {
+			return max(t.Info().End, ev.Off), true
+		}
+	}
+}
+
+// idle tells when a terminal has printed something and then nothing for long enough. While it prints, it is looked at eight times in that time.
+func (src *source) idle(ctx context.Context, t agenttools.Terminal, i agenttools.Info) {
+	most := src.spec.idle()
+	for id, end := i.ID, i.End; ; {
+		var ok bool
+		if end, ok = awaitOutput(ctx, t, end); !ok {
+			return
+		}
+		for since := time.Now(); ; {
+			left := most - time.Since(since)
+			if left <= 0 {
+				break
+			}
+			if !wait(ctx, min(left, most/8)) {
+				return
+			}
+			i := t.Info()
+			if i.Exit != nil {
+				return
+			}
+			if i.End != end {
+				end, since = i.End, time.Now()
+			}
+		}
+		data := map[string]any{"idleMs": most.Milliseconds()}
+		if line := lastLine(t, t.Info()); line != "" {
+			data["lastLine"] = cut(line, maxShow)
+		}
+		src.add(entry{terminal: id, data: data, text: true})
+	}
+}
+
+// state tells of what is known beside the output. At most once a second it looks again.
+func (src *source) state(ctx context.Context, t agenttools.StatefulTerminal, id string, was agenttools.State) {
+	for {
+		now, changed := t.State()
+		if data := src.stateData(was, now); data != nil {
+			src.add(entry{terminal: id, data: data, text: true})
+			if !wait(ctx, apart) {
+				return
+			}
+			was = now
+			continue
+		}
+		was = now
+		if changed == nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// stateData is what there is to tell of a change, nil if nothing.
+func (src *source) stateData(was, now agenttools.State) map[string]any {
+	if src.spec.kind.Name == Ready {
+		if now.Ready == was.Ready || now.Ready != agenttools.ReadyYes && now.Ready != agenttools.ReadyFailed {
+			return nil
+		}
+		return map[string]any{"state": string(now.Ready), "why": cut(screen.Clean(now.ReadyWhy), maxShow)}
+	}
+	awaits := func(s agenttools.InputState) bool {
+		return s == agenttools.InputAwaiting || s == agenttools.InputSecret
+	}
+	if !awaits(now.Input) || awaits(was.Input) && was.InputSince.Equal(now.InputSince) && was.Input == now.Input {
+		return nil
+	}
+	data := map[string]any{"kind": string(now.Input)}
+	if now.Input == agenttools.InputAwaiting && now.Prompt != "" {
+		data["promptLine"] = cut(screen.Clean(now.Prompt), maxShow)
+	}
+	return data
+}
+
+// problems tells of changes of what tools complain about: at most once a second, and after output.
+func (src *source) problems(ctx context.Context, t agenttools.Terminal, id string, fresh bool) {
+	was, ok := src.ask(ctx, t, id)
+	if !ok {
+		return
+	}
+	if fresh {
+		was = nil
+	}
+	for end := t.Info().End; ; {
+		if end, ok = awaitOutput(ctx, t, end); !ok {
+			return
+		}
+		now, ok := src.ask(ctx, t, id)
+		if !ok {
+			return
+		}
+		if data := problemData(was, now); data != nil {
+			src.add(entry{terminal: id, data: data, text: true})
+		}
+		was = now
+		if !wait(ctx, apart) {
+			return
+		}
+	}
+}
+
+// problemKey says that two problems are the same.
+type problemKey struct {
+	file, severity, message string
+	line                    int
+}
+
+func keyOf(p problems.Problem) problemKey {
+	return problemKey{p.File, string(p.Severity), p.Message, p.Line}
+}
+
+func (src *source) ask(ctx context.Context, t agenttools.Terminal, id string) ([]problems.Problem, bool) {
+	a, err := src.e.opts.Problems.Ask(ctx, id, t, 0, problems.MaxProblems)
+	if err != nil {
+		return nil, false
+	}
+	var all []problems.Problem
+	for _, p := range a.Problems {
+		if src.spec.Severity == "" || string(p.Severity) == src.spec.Severity {
+			all = append(all, p)
+		}
+	}
+	return all, true
+}
+
+// maxFirst bounds the problems that an event names.
+const maxFirst = 5
+
+// problemData is what there is to tell of a change, nil if nothing.
+func problemData(was, now []problems.Problem) map[string]any {
+	before := map[problemKey]bool{}
+	for _, p := range was {
+		before[keyOf(p)] = true
+	}
+	fresh, first := 0, []map[string]any{}
+	for _, p := range now {
+		if before[keyOf(p)] {
+			delete(before, keyOf(p))
+			continue
+		}
+		if fresh++; len(first) < maxFirst {
+			first = append(first, map[string]any{"file": cut(p.File, 200), "line": p.Line, "severity": string(p.Severity), "message": cut(p.Message, 300)})
+		}
+	}
+	if fresh == 0 && len(before) == 0 {
+		return nil
+	}
+	return map[string]any{"new": fresh, "cleared": len(before), "open": len(now), "first": first}
+}
+
+// ports looks every 2 s at who listens where, while somebody is subscribed.
+func (src *source) ports() {
+	was, _ := src.e.ports()
+	for wait(src.ctx, portsEvery) {
+		now, err := src.e.ports()
+		if err != nil {
+			continue
+		}
+		list := src.e.opts.Terminals.List()
+		for _, i := range list {
+			if src.spec.covers(i) {
+				src.comparePorts(i.ID, was[i.ID], now[i.ID])
+			}
+		}
+		was = now
+	}
+}
+
+// comparePorts tells of the ports that one list has and the other has not.
+func (src *source) comparePorts(id string, was, now []Port) {
+	if src.spec.kind.Name == PortClosed {
+		was, now = now, was
+	}
+	had := map[int]bool{}
+	for _, p := range was {
+		had[p.Number] = true
+	}
+	for _, p := range now {
+		if had[p.Number] || src.spec.Port != nil && *src.spec.Port != p.Number {
+			continue
+		}
+		had[p.Number] = true
+		data := map[string]any{"port": p.Number, "address": p.Address}
+		if src.spec.kind.Name == PortOpened {
+			data["url"] = "http://" + p.Address + "/"
+		}
+		src.add(entry{terminal: id, data: data})
+	}
+}
+
+// ports looks who listens where, for all sources together.
+func (e *Engine) ports() (map[string][]Port, error) {
+	e.portsMu.Lock()
+	defer e.portsMu.Unlock()
+	if time.Since(e.portsAt) > portsEvery/2 {
+		e.portsLast, e.portsErr = e.opts.Ports()
+		e.portsAt = time.Now()
+	}
+	return e.portsLast, e.portsErr
+}

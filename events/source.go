@@ -1,0 +1,322 @@
+package events
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"tether/agenttools"
+)
+
+// Bounds of a journal.
+const (
+	maxJournal = 1000
+	journalAge = 10 * time.Minute
+)
+
+// source notices one condition of the moment, for all that subscribe to the same, and keeps a journal of it. It lives while there is a subscription or a
+// lease.
+type source struct {
+	e     *Engine
+	spec  *Spec
+	epoch uint32
+
+	ctx    context.Context // ends with the source
+	cancel context.CancelFunc
+
+	mu     sync.Mutex
+	subs   map[*Sub]bool
+	until  time.Time                     // of the lease
+	timer  *time.Timer                   // looks whether the lease is over
+	ring   []entry                       // oldest first
+	next   uint64                        // the number of the next entry
+	per    map[string]context.CancelFunc // what looks at terminals
+	first  bool                          // the list was looked at
+	away   map[string]time.Time          // since when machines are, of those that were listed
+	counts map[string]int                // terminals of machines
+}
+
+// entry is one event of a journal.
+type entry struct {
+	seq      uint64
+	at       time.Time
+	terminal string // "": of a machine
+	machine  string
+	data     map[string]any
+	text     bool // data holds text of programs
+}
+
+// source returns what notices the condition of a spec, made if there is none, with the subscription in it.
+func (e *Engine) source(spec *Spec, s *Sub) (*source, error) {
+	src, made, err := e.sourceLocking(spec, s)
+	if made {
+		src.apply(e.opts.Terminals.List())
+	}
+	return src, err
+}
+
+func (e *Engine) sourceLocking(spec *Spec, s *Sub) (src *source, made bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, false, context.Canceled
+	}
+	src = e.sources[spec.hash]
+	if made = src == nil; made {
+		if len(e.sources) >= e.opts.Leases {
+			return nil, false, &Error{Reason: ResourceExhausted, Text: "too many conditions are watched for you; ask for fewer",
+				Data: map[string]any{"limit": "leases", "max": e.opts.Leases, "retryAfterMs": 60000}}
+		}
+		src = &source{e: e, spec: spec, epoch: freshEpoch(), subs: map[*Sub]bool{}, per: map[string]context.CancelFunc{}, away: map[string]time.Time{}, counts: map[string]int{}}
+		src.ctx, src.cancel = context.WithCancel(e.ctx)
+		e.sources[spec.hash] = src
+		e.runLocked()
+		if spec.kind.Name == PortOpened || spec.kind.Name == PortClosed {
+			e.wg.Go(func() { src.guard(src.ports) })
+		}
+	}
+	src.mu.Lock()
+	src.subs[s] = true
+	src.mu.Unlock()
+	return src, made, nil
+}
+
+// leave ends a subscription's part in it.
+func (src *source) leave(s *Sub) {
+	src.mu.Lock()
+	delete(src.subs, s)
+	src.mu.Unlock()
+	src.expire()
+}
+
+// lease keeps the source for a client that polls.
+func (src *source) lease(d time.Duration) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	src.until = time.Now().Add(d)
+	if src.timer == nil {
+		src.timer = time.AfterFunc(d, src.expire)
+	}
+}
+
+// expire ends the source when nobody needs it any more.
+func (src *source) expire() {
+	src.e.mu.Lock()
+	defer src.e.mu.Unlock()
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	if len(src.subs) > 0 {
+		return
+	}
+	if left := time.Until(src.until); left > 0 {
+		src.timer.Reset(left)
+		return
+	}
+	src.cancel()
+	if src.e.sources[src.spec.hash] == src {
+		delete(src.e.sources, src.spec.hash)
+	}
+}
+
+// begin returns the number of the entry at which a subscription begins; ok is false if entries from its cursor on are missing.
+func (src *source) begin(pos position, known bool, age *time.Duration) (seq uint64, ok bool) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	if !known || pos.epoch != src.epoch || pos.seq > src.next {
+		return src.next, false
+	}
+	src.trimLocked()
+	oldest := src.next - uint64(len(src.ring))
+	for _, x := range src.ring {
+		if age != nil && time.Since(x.at) > *age {
+			oldest = x.seq + 1
+		}
+	}
+	return max(pos.seq, oldest), pos.seq >= oldest
+}
+
+func (src *source) trimLocked() {
+	n := max(0, len(src.ring)-maxJournal)
+	for n < len(src.ring) && time.Since(src.ring[n].at) > journalAge {
+		n++
+	}
+	src.ring = src.ring[n:]
+}
+
+// add takes an entry into the journal and wakes who waits for it.
+func (src *source) add(x entry) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	x.seq, x.at = src.next, time.Now()
+	src.next++
+	src.ring = append(src.ring, x)
+	src.trimLocked()
+	for s := range src.subs {
+		s.signal()
+	}
+}
+
+// entries takes at most n events from the journal, as far as the principal may see what they are about.
+func (s *Sub) entries(n int) (all []Event, more bool) {
+	all = []Event{}
+	for len(all) < n {
+		x, ok := s.src.at(&s.seq, s)
+		if !ok {
+			return all, false
+		}
+		if ev, ok := s.entryEvent(&x); ok {
+			all = append(all, ev)
+		}
+	}
+	_, more = s.src.at(new(s.seq), s)
+	return all, more
+}
+
+// at returns the entry of a number and moves that on.
+func (src *source) at(seq *uint64, s *Sub) (entry, bool) {
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	oldest := src.next - uint64(len(src.ring))
+	if *seq < oldest {
+		*seq = oldest
+		s.mu.Lock()
+		s.lost = true
+		s.mu.Unlock()
+	}
+	if *seq >= src.next {
+		return entry{}, false
+	}
+	x := src.ring[*seq-oldest]
+	*seq++
+	return x, true
+}
+
+// entryEvent is the event of an entry.
+func (s *Sub) entryEvent(x *entry) (Event, bool) {
+	data := map[string]any{"machine": x.machine}
+	if x.terminal != "" {
+		t, err := s.e.opts.Terminals.Open(x.terminal)
+		if err != nil {
+			return Event{}, false
+		}
+		data = about(t.Info())
+	}
+	for k, v := range x.data {
+		data[k] = v
+	}
+	id := fmt.Sprintf("%c-%08x-%s-%d-%s", s.spec.kind.letter, s.src.epoch, x.terminal, x.seq, s.spec.hashText())
+	pos := position{epoch: s.src.epoch, seq: x.seq + 1}
+	cursor := pos.encode(s.spec.hash)
+	ev := Event{ID: id, Name: s.spec.kind.Name, At: x.at, Data: data, Cursor: &cursor}
+	if x.text {
+		ev.Meta = map[string]any{MetaUntrusted: true}
+	}
+	return ev, true
+}
+
+// apply brings what looks at terminals up to the list.
+func (src *source) apply(list []agenttools.Info) {
+	switch src.spec.kind.Name {
+	case MachineAway, MachineBack:
+		src.machines(list)
+		return
+	case PortOpened, PortClosed:
+		return
+	}
+	there := map[string]bool{}
+	for _, i := range list {
+		if !src.spec.covers(i) || i.Exit != nil {
+			continue
+		}
+		there[i.ID] = true
+		src.mu.Lock()
+		_, known := src.per[i.ID]
+		if known || src.ctx.Err() != nil {
+			src.mu.Unlock()
+			continue
+		}
+		ctx, cancel := context.WithCancel(src.ctx)
+		src.per[i.ID] = cancel
+		fresh := src.first
+		src.mu.Unlock()
+		t, err := src.e.opts.Terminals.Open(i.ID)
+		if err != nil {
+			continue
+		}
+		look := src.looker(t, i, fresh)
+		src.e.wg.Go(func() { src.guard(func() { look(ctx) }) })
+	}
+	src.mu.Lock()
+	defer src.mu.Unlock()
+	src.first = true
+	for id, cancel := range src.per {
+		if !there[id] {
+			cancel()
+			delete(src.per, id)
+		}
+	}
+}
+
+// guard has a bug that output meets end only what has met it.
+func (src *source) guard(f func()) {
+	defer func() {
+		if recover() != nil && src.e.opts.Bug != nil {
+			src.e.opts.Bug(src.spec.kind.Name, debug.Stack())
+		}
+	}()
+	f()
+}
+
+// looker is what looks at one terminal until its context ends. What the terminal is like now is where it begins; fresh says that the terminal has begun
+// while somebody was subscribed.
+func (src *source) looker(t agenttools.Terminal, i agenttools.Info, fresh bool) func(context.Context) {
+	switch src.spec.kind.Name {
+	case Idle:
+		return func(ctx context.Context) { src.idle(ctx, t, i) }
+	case Problems:
+		return func(ctx context.Context) { src.problems(ctx, t, i.ID, fresh) }
+	}
+	st, ok := t.(agenttools.StatefulTerminal)
+	if !ok {
+		return func(context.Context) {}
+	}
+	was := agenttools.State{}
+	if !fresh {
+		was, _ = st.State()
+	}
+	return func(ctx context.Context) { src.state(ctx, st, i.ID, was) }
+}
+
+// machines compares who is away with who was.
+func (src *source) machines(list []agenttools.Info) {
+	now, counts := map[string]time.Time{}, map[string]int{}
+	for _, i := range list {
+		if i.Machine == "" || src.spec.Machine != "" && src.spec.Machine != i.Machine || i.Exit != nil {
+			continue
+		}
+		counts[i.Machine]++
+		if at, ok := now[i.Machine]; !ok || at.IsZero() || i.Away.IsZero() {
+			now[i.Machine] = i.Away // away only if all of it is
+		}
+	}
+	src.mu.Lock()
+	was, first := src.away, !src.first
+	src.away, src.counts, src.first = now, counts, true
+	src.mu.Unlock()
+	if first {
+		return
+	}
+	for machine, since := range now {
+		before, known := was[machine]
+		data := map[string]any{"terminals": counts[machine]}
+		switch {
+		case src.spec.kind.Name == MachineAway && known && before.IsZero() && !since.IsZero():
+			src.add(entry{machine: machine, data: data})
+		case src.spec.kind.Name == MachineBack && known && !before.IsZero() && since.IsZero():
+			data["awayMs"] = time.Since(before).Milliseconds()
+			src.add(entry{machine: machine, data: data})
+		}
+	}
+}

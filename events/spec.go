@@ -1,0 +1,166 @@
+package events
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"tether/agenttools"
+)
+
+// Request asks for events.
+type Request struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // an object, or nothing
+	// Cursor says after which position; nil: from now on.
+	Cursor *string `json:"cursor,omitempty"`
+	// MaxAge leaves out what is older, of kinds of the moment; nobody keeps when a line was printed.
+	MaxAge *time.Duration `json:"-"`
+	// MaxEvents bounds the answer of Poll; 0 means 50.
+	MaxEvents int `json:"-"`
+}
+
+// Spec is what somebody subscribes to.
+type Spec struct {
+	kind *Kind
+	hash uint32 // of kind and arguments
+	arguments
+	pattern *pattern
+	// of is the one terminal; "" means all.
+	of string
+}
+
+// arguments are those of all kinds; which of them a kind takes, its schema says.
+type arguments struct {
+	TerminalID    string  `json:"terminalId"`
+	Machine       string  `json:"machine"`
+	Pattern       *string `json:"pattern"`
+	FailedOnly    bool    `json:"failedOnly"`
+	ExitCode      *int    `json:"exitCode"`
+	MinDurationMs int64   `json:"minDurationMs"`
+	IdleMs        *int64  `json:"idleMs"`
+	Port          *int    `json:"port"`
+	Severity      string  `json:"severity"`
+}
+
+// Bounds of idleMs.
+const (
+	leastIdle   = 500 * time.Millisecond
+	mostIdle    = 10 * time.Minute
+	defaultIdle = 5 * time.Second
+)
+
+// spec reads a request. Its error is an *Error.
+func (e *Engine) spec(r *Request) (*Spec, error) {
+	if r.Name == "" {
+		return nil, invalid("name", "is missing; events/list lists the events")
+	}
+	var k *Kind
+	for i := range e.kinds {
+		if e.kinds[i].Name == r.Name {
+			k = &e.kinds[i]
+		}
+	}
+	if k == nil {
+		return nil, &Error{Reason: NotFound, Text: fmt.Sprintf("no such event: %.60q; events/list lists them", r.Name), Data: map[string]any{"kind": "event"}}
+	}
+	s := &Spec{kind: k}
+	if err := s.decode(r.Arguments); err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	if s.TerminalID != "" {
+		id, err := agenttools.Resolve(e.opts.Terminals.List(), e.opts.Machine, s.TerminalID)
+		if errors.Is(err, agenttools.ErrNotFound) {
+			return nil, withdrawn()
+		} else if err != nil {
+			return nil, invalid("terminalId", "%v", err)
+		}
+		s.of, s.TerminalID = id, id
+	}
+	canonical, _ := json.Marshal(s.arguments) // has a form
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(k.Name + "\n"))
+	_, _ = h.Write(canonical)
+	s.hash = h.Sum32()
+	return s, nil
+}
+
+// decode takes the arguments that the kind's schema names.
+func (s *Spec) decode(args json.RawMessage) error {
+	if len(args) == 0 || string(args) == "null" {
+		return nil
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(args, &given); err != nil {
+		return invalid("arguments", "must be an object")
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	_ = json.Unmarshal(s.kind.Input, &schema) // is ours
+	for name := range given {
+		if _, ok := schema.Properties[name]; !ok {
+			return invalid("arguments", "has %.40q, which %s does not take", name, s.kind.Name)
+		}
+	}
+	if err := agenttools.Decode(args, &s.arguments); err != nil {
+		return invalid("arguments", "%v", err)
+	}
+	return nil
+}
+
+func (s *Spec) check() error {
+	switch {
+	case s.kind.family == ofLines:
+		text := ""
+		if s.Pattern != nil {
+			text = *s.Pattern
+		}
+		var err error
+		if s.pattern, err = newPattern(text); err != nil {
+			return invalid("pattern", "%v", err)
+		}
+	case s.MinDurationMs < 0:
+		return invalid("minDurationMs", "must not be negative")
+	case s.Port != nil && (*s.Port < 1 || *s.Port > 65535):
+		return invalid("port", "must be 1 to 65535")
+	case s.IdleMs != nil && (*s.IdleMs < leastIdle.Milliseconds() || *s.IdleMs > mostIdle.Milliseconds()):
+		return invalid("idleMs", "must be %d to %d", leastIdle.Milliseconds(), mostIdle.Milliseconds())
+	case s.Severity != "" && s.Severity != "error" && s.Severity != "warning" && s.Severity != "info":
+		return invalid("severity", "must be error, warning or info")
+	}
+	return nil
+}
+
+func (s *Spec) idle() time.Duration {
+	if s.IdleMs == nil {
+		return defaultIdle
+	}
+	return time.Duration(*s.IdleMs) * time.Millisecond
+}
+
+// covers reports whether the subscription is about a terminal.
+func (s *Spec) covers(i agenttools.Info) bool {
+	return (s.of == "" || s.of == i.ID) && (s.Machine == "" || s.Machine == i.Machine)
+}
+
+// wants reports whether a command's end is one that is asked for.
+func (s *Spec) wants(c *agenttools.Command) bool {
+	switch {
+	case s.FailedOnly && (c.ExitCode == nil || *c.ExitCode == 0):
+		return false
+	case s.ExitCode != nil && (c.ExitCode == nil || *c.ExitCode != *s.ExitCode):
+		return false
+	}
+	return c.DurationMs >= s.MinDurationMs
+}
+
+// wantsExit reports whether an exit is one that is asked for.
+func (s *Spec) wantsExit(x *agenttools.Exit) bool {
+	return !s.FailedOnly || x.Code != 0 || x.Signal != ""
+}

@@ -1,0 +1,232 @@
+package events
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tether/agenttools"
+)
+
+// apart is the shortest time between two events of one subscription about one terminal.
+const apart = time.Second
+
+// Sub is one subscription under way: a stream, or one answer of Poll.
+type Sub struct {
+	e    *Engine
+	spec *Spec
+	wake chan struct{} // 1 slot: there is something to tell
+	beat atomic.Bool   // a heartbeat is due
+
+	mu    sync.Mutex
+	parts map[string]*part // of kinds of the log, by terminal
+	polls bool             // it takes matches one by one
+	most  int              // of those
+	list  []listed
+	lost  bool   // something is missing that nobody was told of
+	fresh bool   // it begins now, not at a cursor; set before it starts
+	over  bool   // nothing more can come
+	end   *Error // why it was ended; nil if nothing is wrong
+
+	src *source // of kinds of the moment
+	seq uint64  // the next entry of its journal; owned by who tells
+}
+
+// listed is one event of an answer of Poll.
+type listed struct {
+	p *part
+	g group
+}
+
+// signal says that there is something to tell.
+func (s *Sub) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// match takes what has happened.
+func (s *Sub) match(p *part, m match) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.polls {
+		if n := len(s.list); n == 0 || n < s.most {
+			s.list = append(s.list, listed{p: p})
+		} else if s.list[n-1].p != p {
+			s.list = append(s.list, listed{p: p}) // one for each terminal at least
+		}
+		s.list[len(s.list)-1].g.add(m)
+		return
+	}
+	if p.group.n == 0 {
+		switch s.spec.kind.family {
+		case ofLines:
+			p.before = place{off: m.start}
+		case ofCommands:
+			p.before = place{m.after.off, m.after.aux - 1}
+		default:
+			p.before = place{}
+		}
+		s.signal()
+	}
+	p.group.add(m)
+}
+
+// lose notes that something is missing.
+func (s *Sub) lose(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.lost, s.lost = true, true
+	s.signal()
+}
+
+// finish ends the subscription: with why, or because nothing more can come.
+func (s *Sub) finish(why *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.over {
+		s.over, s.end = true, why
+	}
+	s.signal()
+}
+
+// position is up to where all was told.
+func (s *Sub) position() position {
+	if s.src != nil {
+		return position{epoch: s.src.epoch, seq: s.seq}
+	}
+	s.mu.Lock()
+	parts := make([]*part, 0, len(s.parts))
+	for _, p := range s.parts {
+		parts = append(parts, p)
+	}
+	s.mu.Unlock()
+	pos := position{places: make(map[string]place, len(parts))}
+	for _, p := range parts {
+		s.mu.Lock()
+		w, at := p.watch, p.at
+		s.mu.Unlock()
+		if w != nil {
+			w.mu.Lock()
+			at = w.place(p)
+			w.mu.Unlock()
+		}
+		if at.before(p.from) {
+			at = p.from
+		}
+		s.mu.Lock()
+		if p.group.n > 0 {
+			at = p.before
+		}
+		s.mu.Unlock()
+		pos.places[p.id] = at
+	}
+	return pos
+}
+
+// cursor is position as clients get it.
+func (s *Sub) cursor() string {
+	pos := s.position()
+	return pos.encode(s.spec.hash)
+}
+
+// due takes a group that may be told now. wait is how long it is until there may be another, 0 if nothing is held back.
+func (s *Sub) due(now time.Time) (p *part, g group, wait time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, one := range s.parts {
+		if one.group.n == 0 {
+			continue
+		}
+		if left := one.sent.Add(apart).Sub(now); left > 0 {
+			if wait == 0 || left < wait {
+				wait = left
+			}
+			continue
+		}
+		g, one.group, one.sent = one.group, group{}, now
+		return one, g, 0
+	}
+	return nil, group{}, wait
+}
+
+// missed reports, once, whether something is missing.
+func (s *Sub) missed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lost := s.lost
+	s.lost = false
+	return lost
+}
+
+// ended reports whether the subscription is over, and why.
+func (s *Sub) ended() (over bool, why *Error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.group.n > 0 && s.end == nil {
+			return false, nil // what has happened is told first
+		}
+	}
+	return s.over, s.end
+}
+
+// groupEvent is the event of a group, whose cursor is behind it; ok is false if the principal may not see the terminal any more.
+func (s *Sub) groupEvent(p *part, g *group, pos position) (Event, bool) {
+	t, err := s.e.opts.Terminals.Open(p.id)
+	if err != nil {
+		return Event{}, false
+	}
+	i := t.Info()
+	if x := g.first.exit; x != nil {
+		g.first.line = lastLine(t, i)
+	}
+	ev := s.spec.event(g, i)
+	if pos.places != nil {
+		pos.places[p.id] = g.last.after
+		text := pos.encode(s.spec.hash)
+		ev.Cursor = &text
+	}
+	return ev, true
+}
+
+// lastLine is the last line that a terminal has printed, "" if that is not near its end.
+func lastLine(t agenttools.Terminal, i agenttools.Info) string {
+	rd, err := t.Read(max(i.Start, i.End-4<<10))
+	if err != nil {
+		return ""
+	}
+	defer rd.Close()
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	var split splitter
+	var r renderer
+	last := ""
+	see := func(line []byte) {
+		if text := r.text(line); len(text) > 0 {
+			last = string(text)
+		}
+	}
+	for {
+		ev, ok, err := rd.TryNext(buf[:])
+		if !ok || err != nil || ev.Exited {
+			break
+		}
+		split.feed(ev.Off-int64(len(ev.Data)), ev.Data, func(_ int64, text []byte) {
+			for len(text) > 0 {
+				n := firstEnd(text)
+				if n == 0 {
+					n = len(text)
+				}
+				see(text[:n])
+				text = text[n:]
+			}
+		})
+		if ev.Off >= i.End {
+			break
+		}
+	}
+	see(split.part)
+	return last
+}

@@ -1,0 +1,349 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tether/agenttools"
+)
+
+const (
+	// stands is how long a line that has no end yet must stand still to count.
+	stands = 200 * time.Millisecond
+	// lookBack is how far before the end the beginning of the line is looked for that has no end yet.
+	lookBack = maxRaw
+	chunk    = 32 << 10 // bytes that are looked at in one go
+)
+
+// part is one terminal of a subscription to kinds of the log.
+type part struct {
+	sub *Sub
+	id  string
+	// Guarded by the watch's mu, or owned by who reads for this part alone.
+	from place // nothing before counts
+	told toldLine
+
+	// Guarded by sub.mu.
+	watch  *watch // nil while it is not followed
+	at     place  // up to where it was looked at, while no watch knows
+	exited bool   // the list says that the terminal has exited
+	group  group  // what was not told yet
+	before place  // the place before that
+	sent   time.Time
+	lost   bool // something is missing that nobody was told of
+}
+
+// toldLine is a line without an end that was told because it stood still.
+type toldLine struct {
+	start, end int64
+	text       string
+}
+
+// watch reads one terminal for all that want the same of it. It is used by one goroutine, but for what mu guards.
+//
+// States: a watch that is followed belongs to its goroutine, which ends with ctx; one that somebody steps through by hand belongs to that.
+type watch struct {
+	t agenttools.Terminal
+
+	mu       sync.Mutex // held while a piece is looked at
+	parts    []*part
+	split    splitter
+	render   renderer
+	off      int64 // up to where was read
+	finished int64 // ends of commands seen at off
+	moved    time.Time
+	stood    int64 // up to where a line without an end was looked at that stood still
+	over     bool  // the terminal has exited, and all was read
+
+	dead   atomic.Bool // nobody reads any more, although the terminal may go on; set with mu
+	rd     agenttools.Reader
+	cancel context.CancelFunc // of the goroutine that follows, nil if there is none
+}
+
+// newWatch reads a terminal from a place on.
+func newWatch(t agenttools.Terminal, from place) (*watch, error) {
+	w := &watch{t: t, off: from.off}
+	var err error
+	if w.rd, err = t.Read(from.off); err != nil {
+		return nil, err
+	}
+	w.split.begin(from.off)
+	return w, nil
+}
+
+// newWatchNow reads a terminal from its end on: the line that has no end yet is known, and ends of commands that are there are over.
+func newWatchNow(t agenttools.Terminal) (*watch, error) {
+	i := t.Info()
+	w, err := newWatch(t, place{off: max(i.Start, i.End-lookBack)})
+	if err != nil {
+		return nil, err
+	}
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	for {
+		ev, ok, err := w.rd.TryNext(buf[:])
+		if !ok || err != nil {
+			break
+		}
+		if w.take(ev); ev.Off >= i.End && len(ev.Data) > 0 {
+			break
+		}
+	}
+	return w, nil
+}
+
+// chunks are buffers for who has something to read; who waits holds none.
+var chunks = sync.Pool{New: func() any { return new([chunk]byte) }}
+
+// place is where a kind of the log has been looked at up to. w.mu is held, or the watch is the caller's.
+func (w *watch) place(p *part) place {
+	if p.sub.spec.kind.family == ofCommands {
+		return place{w.off, w.finished}
+	}
+	at := place{off: w.split.start}
+	if p.told.start == w.split.start && p.told.end > 0 {
+		at.aux = p.told.end
+	}
+	return at
+}
+
+// take looks at one event.
+func (w *watch) take(ev agenttools.Event) {
+	if ev.Off != w.off {
+		w.finished = 0
+	}
+	switch {
+	case ev.Lost > 0:
+		w.off = ev.Off
+		w.split.begin(ev.Off)
+		for _, p := range w.parts {
+			p.sub.lose(p)
+		}
+	case ev.Exited:
+		w.off, w.over = ev.Off, true
+		w.stand()
+	case ev.Finished != nil:
+		w.off = ev.Off
+		w.finished++
+		w.command(ev)
+	case len(ev.Data) > 0:
+		w.off = ev.Off
+		w.moved = time.Now()
+		w.split.feed(ev.Off-int64(len(ev.Data)), ev.Data, w.lines)
+	default:
+		w.off = ev.Off
+	}
+}
+
+// command tells of the end of a command.
+func (w *watch) command(ev agenttools.Event) {
+	at := place{ev.Off, w.finished}
+	for _, p := range w.parts {
+		if p.sub.spec.kind.family == ofCommands && p.from.before(at) && p.sub.spec.wants(ev.Finished) {
+			c := *ev.Finished
+			p.sub.match(p, match{start: c.Start, end: ev.Off, command: &c, after: at, at: time.Now()})
+		}
+	}
+}
+
+// lines looks at whole lines. Those whose bytes are their text are only looked at where a pattern's literal is.
+func (w *watch) lines(start int64, text []byte) {
+	if odd(text) {
+		for len(text) > 0 {
+			n := firstEnd(text)
+			if n == 0 {
+				n = len(text)
+			}
+			w.line(start, text[:n])
+			start, text = start+int64(n), text[n:]
+		}
+		return
+	}
+	for _, p := range w.parts {
+		s := p.sub.spec
+		if s.kind.family != ofLines {
+			continue
+		}
+		for at := 0; at < len(text); {
+			if s.pattern.literal != nil {
+				i := bytes.Index(text[at:], s.pattern.literal)
+				if i < 0 {
+					break
+				}
+				at += bytes.LastIndexByte(text[at:at+i], '\n') + 1
+			}
+			n := bytes.IndexByte(text[at:], '\n') + 1
+			if n == 0 {
+				n = len(text) - at
+			}
+			w.try(p, start+int64(at), text[at:at+n], nil)
+			at += n
+		}
+	}
+}
+
+// line looks at one line that has ended.
+func (w *watch) line(start int64, raw []byte) {
+	var text []byte
+	for _, p := range w.parts {
+		if p.sub.spec.kind.family != ofLines {
+			continue
+		}
+		if text == nil {
+			text = append([]byte{}, w.render.text(raw)...)
+		}
+		w.try(p, start, raw, text)
+	}
+}
+
+// try matches a line that has ended; text is what it shows, nil if that is not known yet.
+func (w *watch) try(p *part, start int64, raw, text []byte) {
+	end := start + int64(len(raw))
+	if start < p.from.off {
+		return
+	}
+	if text == nil {
+		text = w.render.text(raw)
+	}
+	q := p.sub.spec.pattern
+	if q.literal != nil && !bytes.Contains(text, q.literal) || !q.re.Match(text) {
+		return
+	}
+	if p.knows(start, raw, w.split.cut, text) {
+		return // it was told when it stood still
+	}
+	p.sub.match(p, match{start: start, end: end, line: string(text), after: place{off: end}, at: time.Now()})
+}
+
+// knows reports whether a line that matches is the one that was told when it stood still: nothing but more was added to it, or it shows the same again.
+func (p *part) knows(start int64, raw []byte, cut bool, text []byte) bool {
+	if aux := p.from.aux; aux > 0 && p.from.off == start && p.told.end == 0 {
+		var r renderer
+		n := min(int64(len(raw)), aux-start)
+		p.told = toldLine{start, aux, string(r.text(raw[:n]))}
+	}
+	if p.told.end == 0 || p.told.start != start {
+		return false
+	}
+	return string(text) == p.told.text || !cut && !redrawn(raw, p.told.end-start)
+}
+
+// waiting reports whether there is a line without an end that somebody may have to be told of once it has stood still.
+func (w *watch) waiting() bool {
+	if len(w.split.part) == 0 || w.stood == w.off {
+		return false
+	}
+	for _, p := range w.parts {
+		if p.sub.spec.kind.family == ofLines {
+			return true
+		}
+	}
+	return false
+}
+
+// stand tells of the line that has no end and has stood still.
+func (w *watch) stand() {
+	if w.stood = w.off; len(w.split.part) == 0 {
+		return
+	}
+	start, end := w.split.start, w.off
+	text := append([]byte{}, w.render.text(w.split.part)...)
+	for _, p := range w.parts {
+		q := p.sub.spec.pattern
+		if q == nil || start < p.from.off || p.from.off == start && end <= p.from.aux {
+			continue
+		}
+		switch matches := q.re.Match(text); {
+		case !matches && p.told.end > 0 && p.told.start == start:
+			p.told = toldLine{start, end, string(text)} // what was told is not there any more, and counts when it is again
+			continue
+		case !matches || p.knows(start, w.split.part, w.split.cut, text):
+			continue
+		}
+		p.told = toldLine{start, end, string(text)}
+		p.sub.match(p, match{start: start, end: end, line: string(text), after: place{start, end}, at: time.Now()})
+	}
+}
+
+// settle marks what stands there now as told, for who begins now.
+func (w *watch) settle(p *part) {
+	if q := p.sub.spec.pattern; q != nil && len(w.split.part) > 0 {
+		if text := string(w.render.text(w.split.part)); q.re.MatchString(text) {
+			p.told = toldLine{w.split.start, w.off, text}
+		}
+	}
+}
+
+// step looks at what is there, at most limit bytes. more reports whether there is more.
+func (w *watch) step(limit int) (more bool, err error) {
+	buf := chunks.Get().(*[chunk]byte)
+	defer chunks.Put(buf)
+	for limit > 0 {
+		ev, ok, err := w.rd.TryNext(buf[:])
+		if errors.Is(err, io.EOF) {
+			return false, nil
+		}
+		if err != nil || !ok {
+			return false, err
+		}
+		w.locked(func() { w.take(ev) })
+		limit -= max(len(ev.Data), 1)
+	}
+	return true, nil
+}
+
+// follow reads until the terminal has exited, its reader ends or ctx does.
+func (w *watch) follow(ctx context.Context) {
+	defer w.rd.Close()
+	var small [512]byte
+	for ctx.Err() == nil {
+		more, err := w.step(8 * chunk)
+		if err != nil || w.over {
+			return
+		}
+		if more {
+			continue
+		}
+		ev, err := w.next(ctx, small[:])
+		switch {
+		case errors.Is(err, errStands):
+			w.locked(w.stand)
+		case err != nil:
+			return
+		default:
+			w.locked(func() { w.take(ev) })
+		}
+	}
+}
+
+// locked calls f with the lock, which a bug does not keep.
+func (w *watch) locked(f func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f()
+}
+
+// errStands: nothing came for so long that a line counts.
+var errStands = errors.New("a line stands still")
+
+// next waits for output, but not for longer than until a line counts that has no end.
+func (w *watch) next(ctx context.Context, buf []byte) (agenttools.Event, error) {
+	w.mu.Lock()
+	waiting, moved := w.waiting(), w.moved
+	w.mu.Unlock()
+	if !waiting {
+		return w.rd.Next(ctx, buf)
+	}
+	until, cancel := context.WithDeadline(ctx, moved.Add(stands))
+	defer cancel()
+	ev, err := w.rd.Next(until, buf)
+	if err != nil && until.Err() != nil && ctx.Err() == nil {
+		return ev, errStands
+	}
+	return ev, err
+}
