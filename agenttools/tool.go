@@ -67,6 +67,9 @@ func (s *Set) Close() {
 // Terminals returns Options.Terminals.
 func (s *Set) Terminals() Terminals { return s.opts.Terminals }
 
+// Matching returns what finds problems for the tools of this set, which closes it.
+func (s *Set) Matching() *Matching { return s.matching }
+
 // ReadOnly reports whether no tool changes anything.
 func (s *Set) ReadOnly() bool { return s.control == nil }
 

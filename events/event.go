@@ -3,7 +3,6 @@ package events
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -145,14 +144,4 @@ func (s *Spec) hashText() string {
 	var b [4]byte
 	binary.BigEndian.PutUint32(b[:], s.hash)
 	return hex.EncodeToString(b[:])
-}
-
-var _ json.Marshaler = stamp{}
-
-// stamp is a time as the protocol writes it.
-type stamp time.Time
-
-// MarshalJSON implements json.Marshaler.
-func (t stamp) MarshalJSON() ([]byte, error) {
-	return json.Marshal(time.Time(t).Format("2006-01-02T15:04:05.000Z07:00"))
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"tether/agenttools"
+	"tether/events"
 	"tether/jsonrpc/wsconn"
 	"tether/mcp"
 )
@@ -42,7 +43,9 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 				o.Guide += "\n" + shellGuide
 			}
 		}
-		o.Tools = agenttools.New(agenttools.Options{Terminals: &watched{Terminals: terminals, h: h, p: p}, Bug: h.toolBug})
+		seen := &watched{Terminals: terminals, h: h, p: p}
+		o.Tools = agenttools.New(agenttools.Options{Terminals: seen, Bug: h.toolBug})
+		o.Events = events.New(events.Options{Terminals: seen, Machines: true, Problems: o.Tools.Matching(), Bug: h.toolBug})
 		return mcp.New(o)
 	})
 	switch {

@@ -30,6 +30,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id, forget := s.requests.add(r.Context())
 	defer forget()
 	r.Header.Set(requestHeader, id)
+	w, ended := s.carry(w, r)
+	defer ended()
 	if r.Header.Get("Mcp-Protocol-Version") >= statelessSince {
 		s.modern.ServeHTTP(w, r)
 		return

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tether/agenttools"
+	"tether/events"
 )
 
 // Options configures a Server. Tools is required.
@@ -25,6 +26,8 @@ type Options struct {
 	// default 5 min: it counts as watching them. It is then ended at once, not
 	// only to make room.
 	FollowIdle time.Duration
+	// Events, if not nil, tells clients what happens in the terminals; the server closes it.
+	Events *events.Engine
 	// Extra returns further tools, with their Guide for the model; nil means that
 	// there are none. It is called whenever they may have changed, by several
 	// goroutines but not at the same time.
@@ -45,6 +48,7 @@ type Server struct {
 	requests requests
 	uses     uses
 	subs     subscriptions
+	carriers carriers
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -93,15 +97,22 @@ func New(o Options) *Server {
 	if o.Guide != "" {
 		guide += "\n" + o.Guide
 	}
+	caps := &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Extra != nil}, Resources: &sdk.ResourceCapabilities{Subscribe: true}}
+	if o.Events != nil {
+		caps.AddExtension(extension, map[string]any{"listChanged": false})
+	}
 	s.server = sdk.NewServer(&sdk.Implementation{Name: "tether", Title: "tether terminals", Version: o.Version}, &sdk.ServerOptions{
 		Instructions:       guide,
 		SubscribeHandler:   s.subscribe,
 		UnsubscribeHandler: s.unsubscribe,
-		Capabilities:       &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Extra != nil}, Resources: &sdk.ResourceCapabilities{Subscribe: true}},
+		Capabilities:       caps,
 	})
 	s.server.AddReceivingMiddleware(correct)
 	s.addTools()
 	s.addResources()
+	if o.Events != nil {
+		s.addEvents()
+	}
 	if o.Extra != nil {
 		s.server.AddReceivingMiddleware(s.syncing)
 	}
@@ -118,6 +129,9 @@ func (s *Server) Close() {
 	s.closed = true
 	s.mu.Unlock()
 	s.cancel()
+	if s.opts.Events != nil {
+		s.opts.Events.Close()
+	}
 	s.tools.Close()
 	for session := range s.server.Sessions() {
 		session.Close()

@@ -64,7 +64,7 @@ func (s *Server) ServeMessages(ctx context.Context, conn Messages) error {
 		return err
 	}
 	defer s.leave()
-	session, err := s.server.Connect(ctx, &lineTransport{conn}, nil)
+	session, err := s.server.Connect(ctx, &lineTransport{s, conn}, nil)
 	if err != nil {
 		return err
 	}
@@ -123,19 +123,24 @@ func (s *Server) leave() {
 
 // lineTransport is the SDK's stdio transport with other manners: what is no
 // message is answered instead of ending the session.
-type lineTransport struct{ conn Messages }
+type lineTransport struct {
+	server *Server
+	conn   Messages
+}
 
 // Connect implements sdk.Transport.
 func (t *lineTransport) Connect(context.Context) (sdk.Connection, error) {
 	closed := make(chan struct{})
 	close(closed)
-	c := &lineConn{conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]func(){}, calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
+	c := &lineConn{server: t.server, conn: t.conn, lines: make(chan received), ended: make(chan struct{}), over: closed, held: map[jsonrpc.ID]held{}, calls: make(chan struct{}, maxCalls), answered: make(chan struct{}, 1)}
 	go c.read()
 	return c, nil
 }
 
 // lineConn reads in a goroutine of its own, since Read must end when ctx does.
 type lineConn struct {
+	server *Server
+
 	conn  Messages
 	lines chan received // closed by read
 	ended chan struct{} // closed by Close
@@ -147,8 +152,14 @@ type lineConn struct {
 	answered chan struct{} // 1 slot: one was given back
 
 	mu    sync.Mutex
-	held  map[jsonrpc.ID]func() // what is called when a request is answered; nil after Close
-	write sync.Mutex            // held while a line is written
+	held  map[jsonrpc.ID]held // what a request holds until it is answered; nil after Close
+	write sync.Mutex          // held while a line is written
+}
+
+// held is what a request holds.
+type held struct {
+	done func() // called when it is answered
+	slot bool   // it has one of calls
 }
 
 // received is a message as Messages has it.
@@ -226,10 +237,18 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 				over := make(chan struct{})
 				c.over, done = over, func() { close(over); line.done() }
 			}
-			if !c.hold(r.ID, done) {
+			stream := r.Method == methodStream && c.server.opts.Events != nil
+			if stream { // it may last for days, and is bounded by the engine
+				done()
+				done = c.carry(r)
+			}
+			if !c.hold(r.ID, held{done, !stream}) {
 				done()
 				c.refuse(nil, jsonrpc.CodeInvalidRequest, "a request has the id of one that is being answered")
 				continue
+			}
+			if stream {
+				return m, nil
 			}
 			select {
 			case c.calls <- struct{}{}:
@@ -247,17 +266,33 @@ func (c *lineConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// hold keeps done until the request is answered, or the connection closed. It returns false if there is one of that id.
-func (c *lineConn) hold(id jsonrpc.ID, done func()) bool {
+// carry makes way for the stream that a request asks for. The function it returns ends that.
+func (c *lineConn) carry(r *jsonrpc.Request) func() {
+	id, err := json.Marshal(r.ID.Raw())
+	if err != nil {
+		return func() {}
+	}
+	name, forget := c.server.carriers.add(&carrier{id: id, send: c.send})
+	params, err := named(r.Params, name)
+	if err != nil {
+		forget()
+		return func() {}
+	}
+	r.Params = params
+	return forget
+}
+
+// hold keeps what a request holds until it is answered, or the connection closed. It returns false if there is one of that id.
+func (c *lineConn) hold(id jsonrpc.ID, what held) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.held == nil:
-		done()
-	case c.held[id] != nil:
+		what.done()
+	case c.held[id].done != nil:
 		return false
 	default:
-		c.held[id] = done
+		c.held[id] = what
 	}
 	return true
 }
@@ -321,13 +356,16 @@ func (c *lineConn) Write(ctx context.Context, m jsonrpc.Message) error {
 // release gives back what an answered request held.
 func (c *lineConn) release(id jsonrpc.ID) {
 	c.mu.Lock()
-	done := c.held[id]
+	was := c.held[id]
 	delete(c.held, id)
 	c.mu.Unlock()
-	if done == nil {
+	if was.done == nil {
 		return // an answer to what was no call
 	}
-	done()
+	was.done()
+	if !was.slot {
+		return
+	}
 	<-c.calls
 	select {
 	case c.answered <- struct{}{}:
@@ -350,8 +388,8 @@ func (c *lineConn) Close() error {
 		held := c.held
 		c.held = nil
 		c.mu.Unlock()
-		for _, done := range held {
-			done()
+		for _, one := range held {
+			one.done()
 		}
 	})
 	return c.conn.Close()

@@ -44,7 +44,7 @@ func (s *Server) mcpServer(actor term.Actor) (*mcp.Server, error) {
 	m, err := s.agents.Of(actor.Name, func() *mcp.Server {
 		terminals := &agentTerminals{server: s, access: s.opts.Access(actor), door: policy.DoorMCP}
 		tools := agenttools.New(agenttools.Options{Terminals: terminals, Machine: s.opts.Machine, Loopback: true, Bug: s.toolBug, Matchers: s.opts.Matchers})
-		return mcp.New(mcp.Options{Tools: tools, Version: s.opts.Version})
+		return mcp.New(mcp.Options{Tools: tools, Events: s.newEvents(terminals, terminals.access, tools.Matching()), Version: s.opts.Version})
 	})
 	switch {
 	case errors.Is(err, mcp.ErrTooManyAgents):

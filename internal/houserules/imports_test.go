@@ -44,7 +44,8 @@ const layers = `
 	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;
-	agenttools, internal/lines < mcp;
+	agenttools < events;
+	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;
 	agent/ring, internal/escape, internal/jsonspan, internal/lines < agent/acp;

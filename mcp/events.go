@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/events"
+)
+
+// extension is the key of MCP's events (SEP-3415) in capabilities. The published text of the extension may change its error codes and its rule for
+// webhook-id: the codes are in errorCodes alone.
+const extension = "io.modelcontextprotocol/events"
+
+// Methods of the extension.
+const (
+	methodList        = "events/list"
+	methodPoll        = "events/poll"
+	methodStream      = "events/stream"
+	methodSubscribe   = "events/subscribe"
+	methodUnsubscribe = "events/unsubscribe"
+)
+
+const complete = "complete" // the resultType of every result of ours
+
+// errorCodes are those of the proposal's text, for clients that declare the extension, and those of the sketch before it, which all other clients were written
+// after.
+var errorCodes = map[events.Reason]struct{ proposal, sketch int64 }{
+	events.InvalidParams:     {jsonrpc.CodeInvalidParams, jsonrpc.CodeInvalidParams},
+	events.NotFound:          {-32023, -32011},
+	events.Forbidden:         {-32024, -32012},
+	events.ResourceExhausted: {-32025, -32013},
+	events.Unsupported:       {-32026, -32014},
+}
+
+type listParams struct {
+	sdk.ParamsBase
+	Cursor *string `json:"cursor"`
+}
+
+type listResult struct {
+	sdk.ResultBase
+	ResultType string        `json:"resultType"`
+	Events     []events.Kind `json:"events"`
+}
+
+// eventParams are those of poll and stream.
+type eventParams struct {
+	sdk.ParamsBase
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Cursor    *string         `json:"cursor"`
+	MaxAgeMs  *int64          `json:"maxAgeMs"`
+	MaxEvents *int            `json:"maxEvents"`
+}
+
+type pollResult struct {
+	sdk.ResultBase
+	ResultType string         `json:"resultType"`
+	Events     []events.Event `json:"events"`
+	Cursor     string         `json:"cursor"`
+	Truncated  bool           `json:"truncated"`
+	HasMore    bool           `json:"hasMore"`
+	NextPollMs int64          `json:"nextPollMs"`
+}
+
+type endResult struct {
+	sdk.ResultBase
+	ResultType string `json:"resultType"`
+}
+
+// addEvents registers the methods of the extension.
+func (s *Server) addEvents() {
+	add := func(err error) {
+		if err != nil {
+			panic(err) // the SDK has a method of that name
+		}
+	}
+	add(sdk.AddReceivingCustomMethod(s.server, methodList, func(_ context.Context, ss *sdk.ServerSession, p *listParams) (*listResult, error) {
+		if p != nil && p.Cursor != nil && *p.Cursor != "" {
+			return nil, eventError(ss, p.Meta, &events.Error{Reason: events.InvalidParams, Text: "cursor is not one of this list's, which has one page", Data: map[string]any{"field": "cursor"}})
+		}
+		return &listResult{ResultType: complete, Events: s.opts.Events.Kinds()}, nil
+	}))
+	add(sdk.AddReceivingCustomMethod(s.server, methodPoll, s.poll))
+	add(sdk.AddReceivingCustomMethod(s.server, methodStream, s.stream))
+	add(sdk.AddReceivingCustomMethod(s.server, methodSubscribe, func(_ context.Context, ss *sdk.ServerSession, p *eventParams) (*endResult, error) {
+		return nil, eventError(ss, metaOf(p), &events.Error{Reason: events.Unsupported, Text: "webhooks are not offered here; use events/poll or events/stream", Data: map[string]any{"feature": "deliveryMode", "value": "webhook"}})
+	}))
+	add(sdk.AddReceivingCustomMethod(s.server, methodUnsubscribe, func(_ context.Context, ss *sdk.ServerSession, p *eventParams) (*endResult, error) {
+		return nil, eventError(ss, metaOf(p), &events.Error{Reason: events.NotFound, Text: "no such subscription: a stream ends with its request", Data: map[string]any{"kind": "subscription"}})
+	}))
+	s.server.AddReceivingMiddleware(advertise)
+}
+
+func metaOf(p *eventParams) sdk.Meta {
+	if p == nil {
+		return nil
+	}
+	return p.Meta
+}
+
+// request turns parameters into what the engine takes.
+func (p *eventParams) request() (*events.Request, error) {
+	if p == nil {
+		return &events.Request{}, nil
+	}
+	r := &events.Request{Name: p.Name, Arguments: p.Arguments, Cursor: p.Cursor}
+	if p.MaxAgeMs != nil {
+		if *p.MaxAgeMs < 0 || *p.MaxAgeMs > time.Hour.Milliseconds()*24*366 {
+			return nil, &events.Error{Reason: events.InvalidParams, Text: "maxAgeMs must be 0 to one year", Data: map[string]any{"field": "maxAgeMs"}}
+		}
+		r.MaxAge = new(time.Duration(*p.MaxAgeMs) * time.Millisecond)
+	}
+	if p.MaxEvents != nil {
+		if *p.MaxEvents < 1 {
+			return nil, &events.Error{Reason: events.InvalidParams, Text: "maxEvents must be 1 or more", Data: map[string]any{"field": "maxEvents"}}
+		}
+		r.MaxEvents = *p.MaxEvents
+	}
+	return r, nil
+}
+
+func (s *Server) poll(ctx context.Context, ss *sdk.ServerSession, p *eventParams) (answer *pollResult, err error) {
+	defer s.tools.Survive(methodPoll, func() { answer, err = nil, errors.New("events/poll ran into a bug in tether; its log has the details") })
+	r, err := p.request()
+	if err != nil {
+		return nil, eventError(ss, metaOf(p), err)
+	}
+	page, err := s.opts.Events.Poll(ctx, r)
+	if err != nil {
+		return nil, eventError(ss, metaOf(p), err)
+	}
+	return &pollResult{ResultType: complete, Events: page.Events, Cursor: page.Cursor, Truncated: page.Truncated, HasMore: page.More, NextPollMs: page.Next.Milliseconds()}, nil
+}
+
+// eventError is an error as the protocol wants it.
+func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
+	var e *events.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	wire := wireError(e, declares(ss, meta))
+	return wire
+}
+
+func wireError(e *events.Error, declared bool) *jsonrpc.Error {
+	codes := errorCodes[e.Reason]
+	code := codes.sketch
+	if declared {
+		code = codes.proposal
+	}
+	data, _ := json.Marshal(e.Data) // strings and numbers
+	return &jsonrpc.Error{Code: code, Message: string(e.Reason) + ": " + e.Text, Data: data}
+}
+
+// declares reports whether the client has said that it knows the extension: only those written after the proposal's text do.
+func declares(ss *sdk.ServerSession, meta sdk.Meta) bool {
+	if caps, ok := meta["io.modelcontextprotocol/clientCapabilities"].(map[string]any); ok {
+		known, ok := caps["extensions"].(map[string]any)
+		return ok && known[extension] != nil
+	}
+	if ss == nil || ss.InitializeParams() == nil || ss.InitializeParams().Capabilities == nil {
+		return false
+	}
+	return ss.InitializeParams().Capabilities.Extensions[extension] != nil
+}
+
+// advertise adds the capability at the place where clients of the sketch look for it.
+func advertise(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		answer, err := next(ctx, method, req)
+		if err != nil || method != "initialize" && method != "server/discover" {
+			return answer, err
+		}
+		return advertised{answer, method == "server/discover"}, nil
+	}
+}
+
+// advertised is the answer to a handshake with the capability of events.
+type advertised struct {
+	sdk.Result
+	discovered bool
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a advertised) MarshalJSON() ([]byte, error) {
+	whole, err := json.Marshal(a.Result)
+	if err != nil {
+		return nil, err
+	}
+	var members map[string]any
+	if err := json.Unmarshal(whole, &members); err != nil {
+		return nil, err
+	}
+	if caps, ok := members["capabilities"].(map[string]any); ok {
+		caps["events"] = struct{}{}
+	}
+	if a.discovered {
+		members["resultType"] = complete // which the SDK adds to its own types alone
+	}
+	return json.Marshal(members)
+}
