@@ -142,20 +142,18 @@ func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
 		}
 		for ; from < to; from++ {
 			for _, c := range samples {
-				b.a.run++
-				b.set = b.set[:0]
+				var set []int32
 				if from > 0 || !isContinuation(c) {
-					b.take(sets[from], c)
+					set = b.after(sets[from], c)
 				}
-				slices.Sort(b.set)
-				key := b.keyOf(b.set)
+				key := b.keyOf(set)
 				id, ok := known[string(key)]
-				if _, groups := b.a.describe(b.set); groups != 0 && depth < quad-1 {
+				if _, groups := b.a.describe(set); groups != 0 && depth < quad-1 {
 					return nil
 				}
 				if !ok && depth < quad-1 {
 					id = uint16(len(sets))
-					known[string(key)], sets = id, append(sets, slices.Clone(b.set))
+					known[string(key)], sets = id, append(sets, set)
 				} else if !ok {
 					id = 1 // something is under way, and nobody asks what
 				}

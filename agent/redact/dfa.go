@@ -1,6 +1,9 @@
 package redact
 
-import "slices"
+import (
+	"math/bits"
+	"slices"
+)
 
 // dfa is an nfa made deterministic. It begins anew at every byte: where no pattern is under way it is at its root, state 0.
 type dfa struct {
@@ -52,7 +55,7 @@ func build(a *nfa) (*dfa, error) {
 		return nil, errComplex
 	}
 	a.freeze()
-	b := builder{a: a, d: &dfa{}, known: map[string]int32{}}
+	b := builder{a: a, d: &dfa{}, known: map[string]int32{}, moved: map[string]*move{}}
 	samples := b.d.classify(a)
 	b.starts, b.tokens = b.reached(a.starts), b.reached(a.tokens)
 	inside := b.reached(a.inside)
@@ -63,27 +66,17 @@ func build(a *nfa) (*dfa, error) {
 				b.takes[n].add(byte(class))
 			}
 		}
-		if isContinuation(c) {
-			b.anew = append(b.anew, [3][]int32{})
-		} else {
-			b.anew = append(b.anew, [3][]int32{b.after(b.starts, c), b.after(b.tokens, c), b.after(inside, c)})
+		var anew [beginners][]int32
+		if !isContinuation(c) {
+			anew[beginInside], anew[beginStarts] = b.after(inside, c), b.after(b.starts, c)
+			anew[beginAll] = merge(nil, anew[beginStarts], b.after(b.tokens, c))
 		}
+		b.anew = append(b.anew, anew)
 	}
 	b.stateOf(nil)
 	var rows [][]uint16 // joined at the end: a table that grows would leave several times its size behind
 	for i := 0; i < len(b.states); i++ {
-		row := make([]uint16, len(samples))
-		from := b.states[i]
-		var takes byteSet // the classes with which something goes on; with the others all has ended, and the entry is 0: see after
-		for _, n := range from {
-			takes.union(&b.takes[n])
-		}
-		for class, c := range samples {
-			if i == 0 || takes.has(byte(class)) {
-				row[class] = uint16(b.stateOf(b.step(from, c, class)))
-			}
-		}
-		rows = append(rows, row)
+		rows = append(rows, b.row(b.states[i]))
 		if len(b.states) > maxStates || len(b.states)*b.d.width > maxTable {
 			return nil, errComplex
 		}
@@ -93,18 +86,37 @@ func build(a *nfa) (*dfa, error) {
 	return b.d, nil
 }
 
-// builder makes a dfa.
+// builder makes a dfa. A state is a sorted set of nodes. The set after it has two parts: where its nodes go, which is the same for many states
+// and classes and so is made once (a move), and what begins with the class.
 type builder struct {
 	a              *nfa
 	d              *dfa
-	starts, tokens []int32      // what begins at every byte
-	anew           [][3][]int32 // by class: what it reaches from starts, from tokens, and from the starts in a named value
-	takes          []byteSet    // by node: the classes that it consumes
-	known          map[string]int32
+	starts, tokens []int32              // what begins at every byte
+	anew           [][beginners][]int32 // by class: what begins with it, sorted
+	takes          []byteSet            // by node: the classes that it consumes
+	known          map[string]int32     // states, by their sets
 	states         [][]int32
-	set            []int32 // scratch
-	key            []byte
+	moved          map[string]*move // by the nodes that go
+	set            []int32          // scratch
+	key            []byte           // scratch
+	takers         [256][]int32     // scratch, by class: the nodes of a state that consume it
 }
+
+// A move is where nodes go with a byte that all of them consume.
+type move struct {
+	to     []int32 // sorted
+	beside int     // what begins beside it
+	after  []int32 // by class: the number of the state after it, -1: not known yet
+}
+
+// What begins at a byte beside what is under way.
+const (
+	beginAll    = iota
+	beginStarts // all but tokens
+	beginInside // what is looked for in a named value
+	beginners
+	beginNothing = beginners
+)
 
 // reached is what can be reached from nodes without a byte.
 func (b *builder) reached(nodes []int32) (all []int32) {
@@ -114,7 +126,82 @@ func (b *builder) reached(nodes []int32) (all []int32) {
 	return all
 }
 
-// stateOf is the number of a set of nodes.
+// row has the numbers of the states after a state, by class. An entry is 0 where all has ended, except in the row of the root: see after.
+func (b *builder) row(from []int32) []uint16 {
+	for _, n := range from {
+		for word, left := range b.takes[n] {
+			for ; left != 0; left &= left - 1 {
+				class := word<<6 | bits.TrailingZeros64(left)
+				b.takers[class] = append(b.takers[class], n)
+			}
+		}
+	}
+	row := make([]uint16, b.d.width)
+	var m *move
+	var of []int32 // the nodes of m
+	for class := range row {
+		takers := b.takers[class]
+		b.takers[class] = takers[:0]
+		if len(takers) == 0 && len(from) > 0 {
+			continue
+		}
+		if m == nil || !slices.Equal(takers, of) { // many classes that follow each other are alike
+			m, of = b.moveOf(takers), takers
+		}
+		if m.after[class] < 0 {
+			b.set = b.set[:0]
+			if m.beside != beginNothing {
+				b.set = merge(b.set, m.to, b.anew[class][m.beside])
+			} else {
+				b.set = append(b.set, m.to...)
+			}
+			m.after[class] = b.stateOf(b.set)
+		}
+		row[class] = uint16(m.after[class])
+	}
+	return row
+}
+
+// moveOf is where nodes go with a byte that all of them consume.
+func (b *builder) moveOf(nodes []int32) *move {
+	key := b.keyOf(nodes)
+	if m := b.moved[string(key)]; m != nil {
+		return m
+	}
+	m := &move{after: slices.Repeat([]int32{-1}, b.d.width)}
+	b.moved[string(key)] = m
+	b.a.run++
+	b.set = b.set[:0]
+	var under node
+	for _, n := range nodes {
+		b.goTo(b.a.nodes[n].next, &under)
+	}
+	switch {
+	case under.alone:
+		b.set, m.beside = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].alone }), beginNothing
+	case under.value:
+		b.set, m.beside = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].stays }), beginInside
+	case under.tail:
+		m.beside = beginStarts
+	}
+	m.to = slices.Clone(b.set)
+	slices.Sort(m.to)
+	return m
+}
+
+// goTo adds to b.set what is reached at a node and is not in it, and to flags those of what it adds.
+func (b *builder) goTo(next int32, flags *node) {
+	for _, m := range b.a.reached[next] {
+		if b.a.seen[m] != b.a.run {
+			b.a.seen[m] = b.a.run
+			b.set = append(b.set, m)
+			to := &b.a.nodes[m]
+			flags.alone, flags.tail, flags.value = flags.alone || to.alone, flags.tail || to.tail, flags.value || to.value
+		}
+	}
+}
+
+// stateOf is the number of the state with a sorted set of nodes.
 func (b *builder) stateOf(set []int32) int32 {
 	key := b.keyOf(set)
 	id, ok := b.known[string(key)]
@@ -136,63 +223,32 @@ func (b *builder) keyOf(set []int32) []byte {
 	return b.key
 }
 
-// step is the set after the byte c, sorted. It is overwritten by the next call.
-func (b *builder) step(from []int32, c byte, class int) []int32 {
-	b.a.run++
-	b.set = b.set[:0]
-	under := b.take(from, c)
-	switch {
-	case under.alone:
-		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].alone })
-	case under.value:
-		b.set = slices.DeleteFunc(b.set, func(n int32) bool { return !b.a.nodes[n].stays })
-		b.join(b.anew[class][2])
-	default:
-		b.join(b.anew[class][0])
-		if !under.tail {
-			b.join(b.anew[class][1])
-		}
-	}
-	slices.Sort(b.set)
-	return b.set
-}
-
-// join adds to b.set those of nodes that are not in it.
-func (b *builder) join(nodes []int32) {
-	for _, n := range nodes {
-		if b.a.seen[n] != b.a.run {
-			b.a.seen[n] = b.a.run
-			b.set = append(b.set, n)
-		}
-	}
-}
-
-// after is what is reached with c from nodes.
+// after is what is reached with the byte c from nodes, sorted.
 func (b *builder) after(nodes []int32, c byte) []int32 {
 	b.a.run++
 	b.set = b.set[:0]
-	b.take(nodes, c)
+	for _, n := range nodes {
+		if at := &b.a.nodes[n]; at.next >= 0 && at.set.has(c) {
+			b.goTo(at.next, new(node))
+		}
+	}
+	slices.Sort(b.set)
 	return slices.Clone(b.set)
 }
 
-// take adds to b.set what is reached with c from nodes, and says which flags that has.
-func (b *builder) take(nodes []int32, c byte) (flags node) {
-	a := b.a
-	for _, n := range nodes {
-		at := &a.nodes[n]
-		if at.next < 0 || !at.set.has(c) {
-			continue
-		}
-		for _, m := range a.reached[at.next] {
-			if a.seen[m] != a.run {
-				a.seen[m] = a.run
-				b.set = append(b.set, m)
-				to := &a.nodes[m]
-				flags.alone, flags.tail, flags.value = flags.alone || to.alone, flags.tail || to.tail, flags.value || to.value
-			}
+// merge appends the members of two sorted sets to dst, sorted and each once.
+func merge(dst, x, y []int32) []int32 {
+	for len(x) > 0 && len(y) > 0 {
+		switch {
+		case x[0] < y[0]:
+			dst, x = append(dst, x[0]), x[1:]
+		case y[0] < x[0]:
+			dst, y = append(dst, y[0]), y[1:]
+		default:
+			dst, x, y = append(dst, x[0]), x[1:], y[1:]
 		}
 	}
-	return flags
+	return append(append(dst, x...), y...)
 }
 
 // classify puts bytes between which no state tells into one class, and returns one byte of each.
