@@ -204,7 +204,8 @@ func TestTokensOfTheirMakers(t *testing.T) {
 					t.Errorf("%s: %q is shown as %q", c.name, text, got)
 					break
 				}
-				for at := (k + round) % 4; at < len(text); at += 4 {
+				every := testkit.Load(4, 12)
+				for at := (k + round) % every; at < len(text); at += every {
 					first := at
 					if again := inPieces(t, r, text, func(rest string) int { return cutOnce(&first, rest) }); again != got {
 						t.Fatalf("%s, divided at %d: shown as %q, whole as %q", c.name, at, again, got)

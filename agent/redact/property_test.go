@@ -40,7 +40,7 @@ func TestSplitIndependence(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	r := compile(t, redact.Options{Tokens: true, Images: 50, Patterns: []string{`corp-[0-9]{6}`, `A{20,}`}}, "hunter2-value")
 	all := append(pieces(t, random), floods...)
-	for range testkit.Rounds(t, 80, 100_000) {
+	for range testkit.Rounds(t, testkit.Load(80, 20), 100_000) {
 		text := randomText(random, all)
 		whole := inPieces(t, r, text, func(rest string) int { return len(rest) })
 		for range 4 {
@@ -98,7 +98,7 @@ func TestAtRest(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 30}, "hunter2-value")
 	all := pieces(t, random)
-	for range testkit.Rounds(t, 80, 50_000) {
+	for range testkit.Rounds(t, testkit.Load(80, 40), 50_000) {
 		text := randomText(random, all)
 		whole := inPieces(t, r, text, func(rest string) int { return len(rest) })
 		f, at := redact.NewFilter(r, 0), 0

@@ -128,7 +128,7 @@ func TestReference(t *testing.T) {
 			secrets = append(secrets, made(t, form[1], random))
 		}
 		plain, reference := innocent(), newNaive(values, c.patterns)
-		for range testkit.Rounds(t, 6, 20_000) {
+		for range testkit.Rounds(t, testkit.Load(6, 2), 20_000) {
 			var b strings.Builder
 			for range random.IntN(40) {
 				all := plain
@@ -162,7 +162,7 @@ func TestBeginnings(t *testing.T) {
 	all := append(pieces(t, random), innocent()...)
 	for _, patterns := range [][]string{nil, {`corp-[0-9]{6}`, `[äö]{2,}x`}, {`[^x]`}} {
 		r := compile(t, redact.Options{Tokens: true, Patterns: patterns}, "hunter2-value", "ghij0123456789")
-		for range testkit.Rounds(t, 40, 20_000) {
+		for range testkit.Rounds(t, testkit.Load(40, 10), 20_000) {
 			text := []byte(randomText(random, all))
 			for i := 0; i <= len(text); i++ {
 				found, first := r.Beginning(text, i)

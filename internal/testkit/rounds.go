@@ -18,9 +18,9 @@ var started = time.Now()
 func Soaking() bool { return os.Getenv(soakVariable) != "" }
 
 // Load is the size of a load, such as machines or bytes: whole, but small with the race detector, with which everything takes ten times as
-// long and which needs no more to find a race. make test-windows and go test without -race take the whole load.
+// long and which needs no more to find a race. make test-windows, make soak and go test without -race take the whole load.
 func Load(whole, small int) int {
-	if raceDetector {
+	if raceDetector && !Soaking() {
 		return small
 	}
 	return whole
