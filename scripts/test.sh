@@ -8,8 +8,8 @@ node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
-# Most tests wait for processes, so that more packages than processors run at a time; the one that takes longest begins first.
-go run ./internal/tools/testrun -again -race -timeout 20m -p 4 "$@" ./cmd/tether ./...
+# Most tests wait for processes, so that more packages and tests than processors run at a time; the package that takes longest begins first.
+go run ./internal/tools/testrun -again -race -timeout 20m -p 4 -parallel 8 "$@" ./cmd/tether ./...
 [ $# = 0 ] || exit 0
 if [ "${CI:-}" = true ] || [ -e bin/tools/wine/ok ]; then
 	echo "on Windows, as Wine plays it:"

@@ -239,22 +239,7 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 		a.notice("%s", keptText(left.Kept))
 		return stuck(d, client.WaitGone(ctx))
 	}
-	running := 0
-	if s, err := client.Status(ctx); err == nil {
-		running = s.Terminals.Running
-	}
-	list, _ := client.List(ctx) // the daemon that does not answer says so below
-	err = client.Shutdown(ctx)
-	if err == nil {
-		if err = client.WaitGone(ctx); err == nil && running > 0 {
-			a.notice("%s", terminals(running, "was ended", "were ended"))
-		}
-		if err == nil {
-			a.sayLeft(exitedLeft(list))
-		}
-		return stuck(d, err)
-	}
-	if !errors.Is(err, local.ErrNotRunning) {
+	if err := a.stopDaemon(ctx, client); !errors.Is(err, local.ErrNotRunning) {
 		return stuck(d, err)
 	}
 	ended, err := agent.EndLeftRunning(ctx, d)
@@ -265,6 +250,27 @@ func (a *app) stop(ctx context.Context, keep, force bool) error {
 	}
 	a.sayLeft(ended.Left)
 	return err
+}
+
+// stopDaemon ends the daemon and waits until it is gone. Each request waits a few seconds for a daemon that another process may be starting, so
+// that the first one that meets none is the last.
+func (a *app) stopDaemon(ctx context.Context, client *local.Client) error {
+	s, err := client.Status(ctx)
+	if errors.Is(err, local.ErrNotRunning) {
+		return err
+	}
+	list, _ := client.List(ctx) // a daemon that does not answer says so below
+	if err := client.Shutdown(ctx); err != nil {
+		return err
+	}
+	if err := client.WaitGone(ctx); err != nil {
+		return err
+	}
+	if n := s.Terminals.Running; n > 0 {
+		a.notice("%s", terminals(n, "was ended", "were ended"))
+	}
+	a.sayLeft(exitedLeft(list))
+	return nil
 }
 
 // exitedLeft lists the exited terminals of the person that have left processes running. The daemon has ended those of agents' terminals.

@@ -57,11 +57,11 @@ var ordinaryWays = []ordinary{
 	}},
 	{"screen", true, func(t *testing.T, line string) {
 		needs(t, "screen")
-		t.Setenv("SCREENDIR", shortDir(t))
-		if err := os.Chmod(os.Getenv("SCREENDIR"), 0o700); err != nil {
+		dir := shortDir(t)
+		if err := os.Chmod(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		begin(t, "screen", "-dmS", "tether", "sh", "-c", line)
+		begin(t, "env", "SCREENDIR="+dir, "screen", "-dmS", "tether", "sh", "-c", line)
 	}},
 	{"ssh with a terminal", true, func(t *testing.T, line string) { bySSH(t, "-tt", line) }},
 	{"ssh without a terminal", false, func(t *testing.T, line string) { bySSH(t, "-T", line) }},
@@ -192,10 +192,11 @@ func bySSH(t *testing.T, terminal, line string) {
 // where a person sits.
 func TestOrdinaryUse(t *testing.T) {
 	testkit.Unix(t, testkit.Programs)
-	home := newHome(t)
+	t.Parallel() // it waits most of the time
+	home := acpHome(t)
 	path := os.Getenv("PATH")
-	if out, err := exec.Command("tether", "acp", "--as", "bob", "--", "true").CombinedOutput(); err != nil {
-		t.Fatalf("%v, %s", err, out)
+	if out, status := everything(home, "acp", "--as", "bob", "--", "true"); status != 0 {
+		t.Fatalf("%d, %s", status, out)
 	}
 	const ask = `tether whoami
 tether run --name "a$1" -- true; echo "run=$?"
@@ -207,6 +208,7 @@ tether token create "t$1" >/dev/null; echo "power=$?"
 `
 	for i, w := range ordinaryWays {
 		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
 			out, script := filepath.Join(t.TempDir(), "out"), filepath.Join(t.TempDir(), "ask")
 			text := fmt.Sprintf("exec >%s.new 2>&1\nexport PATH='%s' TETHER_HOME=${TETHER_HOME:-%s} %s=1 HOME='%s'\nunset %s\n%smv %[1]s.new %[1]s\n", out, path, home, allowRootVar, os.Getenv("HOME"), tokenVar, ask)
 			if err := os.WriteFile(script, []byte(text), 0o600); err != nil {

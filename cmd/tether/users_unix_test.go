@@ -93,6 +93,7 @@ func TestTwoUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can act as two users")
 	}
+	t.Parallel() // it waits most of the time
 	h := newHousehold(t)
 	h.must("tether", "pair", "--token-file", h.secretFile, h.host)
 	h.must("tether", "config", "edit")
