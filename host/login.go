@@ -195,8 +195,12 @@ func (h *Host) Launch(p Principal) string {
 	return launchPath + "?code=" + h.logins.launch(p)
 }
 
-// cookieName is that of the session's cookie. Cookies do not tell ports apart, so the name does.
-func cookieName(r *http.Request) string {
+// cookieName is that of the session's cookie. With https, no other name below the host's domain and no port without TLS can set it;
+// otherwise the name tells ports apart, which cookies do not.
+func (h *Host) cookieName(r *http.Request) string {
+	if h.https(r) {
+		return "__Host-tether_host"
+	}
 	port := "80"
 	if _, p, err := net.SplitHostPort(r.Host); err == nil {
 		port = p
@@ -204,15 +208,33 @@ func cookieName(r *http.Request) string {
 	return "tether_host_" + port
 }
 
+// https reports whether the browser has asked by https.
+func (h *Host) https(r *http.Request) bool { return r.TLS != nil || h.opts.Secure }
+
 // setCookie logs the browser in. The cookie goes along only with requests that begin at the page itself, and no script sees it.
 func (h *Host) setCookie(w http.ResponseWriter, r *http.Request, p Principal) {
-	http.SetCookie(w, &http.Cookie{Name: cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil || h.opts.Secure})
+	http.SetCookie(w, &http.Cookie{Name: h.cookieName(r), Value: h.logins.login(p), Path: "/", MaxAge: int(loginTime.Seconds()),
+		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
+}
+
+// LogIn logs a browser in as p, until p's Live ends, and shows it the page. The caller has seen to it that p is who asks; token is the one
+// that lets p in. It does not write the audit record.
+func (h *Host) LogIn(w http.ResponseWriter, r *http.Request, p Principal, token string) {
+	p.token = sha256.Sum256([]byte(token))
+	PageHeaders(w.Header())
+	h.setCookie(w, r, p)
+	goOn(w)
+}
+
+// LoginRefused shows a person why a login elsewhere came to nothing, with the ways to log in.
+func (h *Host) LoginRefused(w http.ResponseWriter, status int, why string) {
+	PageHeaders(w.Header())
+	h.loginPage(w, status, why)
 }
 
 // browser returns who is logged in with the request's cookie.
 func (h *Host) browser(r *http.Request) (Principal, bool) {
-	cookie, err := r.Cookie(cookieName(r))
+	cookie, err := r.Cookie(h.cookieName(r))
 	if err != nil {
 		return Principal{}, false
 	}

@@ -21,6 +21,8 @@ type Options struct {
 	Owners Owners
 	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.
 	Logins Logins
+	// Provider is where people log in besides by tokens; nil means nowhere. What is at its path is not served by the Host.
+	Provider *LoginProvider
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
 	Secure bool
 	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
@@ -79,6 +81,12 @@ type Options struct {
 	ShellGrace time.Duration
 	// Logger gets what happens, never terminal content and never a token; nil means silence.
 	Logger *zerolog.Logger
+}
+
+// LoginProvider is a way to log in that the login page offers.
+type LoginProvider struct {
+	Name string // as people know it, such as its domain
+	Path string // of a page at this host that logs people in, by Host.LogIn
 }
 
 // withDefaults is o with every zero replaced by the default its comment names.

@@ -46,7 +46,6 @@ var (
 
 // servePage serves what browsers ask for, and reports whether that was it.
 func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
-	header := w.Header()
 	switch {
 	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
 		r.URL.Path == eventsPath || r.URL.Path == plainPath || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
@@ -58,6 +57,15 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 			return false // no browser: somebody who looks for the agent host
 		}
 	}
+	PageHeaders(w.Header())
+	if why := h.routePage(w, r); why != nil {
+		h.refuse(w, r, why)
+	}
+	return true
+}
+
+// PageHeaders keeps other pages away from what is served to a browser, and what is served from loading anything of theirs.
+func PageHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", contentPolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("X-Frame-Options", "DENY")
@@ -65,10 +73,6 @@ func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cache-Control", "no-store")
-	if why := h.routePage(w, r); why != nil {
-		h.refuse(w, r, why)
-	}
-	return true
 }
 
 func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
@@ -85,7 +89,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	case r.URL.Path == loginPath && r.Method == http.MethodPost:
 		return h.login(w, r)
 	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
-		if cookie, err := r.Cookie(cookieName(r)); err == nil {
+		if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
 			h.logins.logout(cookie.Value)
 		}
 		http.Redirect(w, r, "/", http.StatusSeeOther)
@@ -100,7 +104,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	p, why := h.person(r)
 	if why != nil {
 		if why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath) {
-			loginPage(w, http.StatusUnauthorized, "")
+			h.loginPage(w, http.StatusUnauthorized, "")
 			return nil
 		}
 		return why
@@ -161,8 +165,7 @@ func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	return nil
 }
 
-// followLink logs a browser in. The page that it is sent on to is asked for by a page of this host, so that the cookie goes along also
-// if the link was on a page elsewhere.
+// followLink logs a browser in, also if the link was on a page elsewhere.
 func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	p, ok := h.logins.follow(r.URL.Query().Get("code"))
 	if !ok {
@@ -179,9 +182,14 @@ func (h *Host) followLink(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: "the page, by link"})
 	h.setCookie(w, r, p)
+	goOn(w)
+	return nil
+}
+
+// goOn sends a browser that was just logged in to the page, by a page of this host's, so that the cookie goes along.
+func goOn(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	_, _ = io.WriteString(w, `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0;url=/"><title>tether-host</title><p><a href="/">Continue</a>`)
-	return nil
 }
 
 // login takes a token from the form.
@@ -210,7 +218,7 @@ func (h *Host) askAgain(w http.ResponseWriter, r *http.Request, how string, why 
 		h.log.Warn().Str("remote", r.RemoteAddr).Int("status", why.status).Msg(how + " refused")
 		h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: how + ": " + why.text})
 	}
-	loginPage(w, why.status, why.text)
+	h.loginPage(w, why.status, why.text)
 }
 
 // asset serves a file of the page.
@@ -374,19 +382,23 @@ func (h *Host) plain(w http.ResponseWriter) {
 	_ = plainPage.Execute(w, groups) // fails only with the connection
 }
 
-// loginForm asks for a token, and says why.
+// loginForm shows the ways to log in, and why one came to nothing.
 var loginForm = template.Must(template.New("login").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>tether-host: log in</title><link rel="stylesheet" href="/assets/plain.css"></head><body class="login"><main>
-<h1>tether<span>host</span></h1>{{with .}}<p class="wrong" role="alert">{{.}}</p>{{end}}
-<p>Open the link that <code>tether-host</code> printed when it started, or that <code>tether-host link</code> prints. Or log in with a token of an
+<h1>tether<span>host</span></h1>{{with .Why}}<p class="wrong" role="alert">{{.}}</p>{{end}}
+{{with .Provider}}<p><a class="button" href="{{.Path}}">Log in with {{.Name}}</a></p>
+{{end}}<p>{{if .Provider}}Or open{{else}}Open{{end}} the link that <code>tether-host</code> printed when it started, or that <code>tether-host link</code> prints. Or log in with a token of an
 observer or administrator:</p>
-<form method="post" action="/login"><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<form method="post" action="/login"><label for="token">Token</label><input id="token" name="token" type="password" autocomplete="current-password" required{{if not .Provider}} autofocus{{end}}>
 <button>Log in</button></form></main></body></html>
 `))
 
-func loginPage(w http.ResponseWriter, status int, why string) {
+func (h *Host) loginPage(w http.ResponseWriter, status int, why string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_ = loginForm.Execute(w, why) // fails only with the connection
+	_ = loginForm.Execute(w, struct {
+		Why      string
+		Provider *LoginProvider
+	}{why, h.opts.Provider}) // fails only with the connection
 }

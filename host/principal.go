@@ -155,3 +155,10 @@ func (h *Host) audit(kind string, r remote, ev AuditEvent) {
 	}
 	h.opts.Audit(ev)
 }
+
+// Identity is a person as an identity provider knows them.
+type Identity struct {
+	Issuer, Subject string   // together they are the person; neither a name nor an address is
+	Wanted          string   // the name that the person has there, for the one at this host
+	Groups          []string // as grants can name them
+}

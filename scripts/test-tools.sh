@@ -118,4 +118,16 @@ if [ ! -d "$mcp/node_modules/@modelcontextprotocol/inspector" ]; then
 	fi
 fi
 
+# An identity provider that nobody here wrote, with which people log in at the host.
+provider=bin/tools/oidc-provider
+if [ ! -x "$provider" ]; then
+	made=$(mktemp -d)
+	if GOBIN=$made timeout 300 go install github.com/zitadel/oidc/v3/example/server@v3.51.17 >/dev/null 2>&1; then
+		mv "$made/server" "$provider"
+	else
+		echo "not installed, so its test is skipped: an identity provider (it takes Go modules and a network)"
+	fi
+	rm -rf "$made"
+fi
+
 vscode_host

@@ -46,12 +46,12 @@ var (
 
 // Client asks one host. It is safe for concurrent use. Close gives its idle connections back.
 type Client struct {
-	base string // ends with pairing.Path
+	base string // the host's URL by http, without what is below it
 	key  ed25519.PrivateKey
 	http *http.Client
 }
 
-// New returns a client of the host at e, whose URL has been checked. It does not connect yet.
+// New returns a client of the host at e, whose URL has been checked. It does not connect yet. Without a key it can do what a login takes.
 func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -61,7 +61,7 @@ func New(e client.Endpoint, key ed25519.PrivateKey) (*Client, error) {
 	if u.Scheme == "" || u.Host == "" {
 		return nil, errors.New("the host's URL must be ws://host:port or wss://host")
 	}
-	u.RawQuery, u.Path = "", strings.TrimSuffix(u.Path, "/")+pairing.Path
+	u.RawQuery, u.Path = "", strings.TrimSuffix(u.Path, "/")
 	secure := e.TLS()
 	if secure == nil {
 		secure = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -83,7 +83,7 @@ func (c *Client) HostKey(ctx context.Context) (ed25519.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	var id pairing.Identity
-	err := c.do(ctx, http.MethodGet, "identity", "", nil, &id)
+	err := c.do(ctx, http.MethodGet, pairing.Path+"identity", "", nil, &id)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, ErrNotOffered
@@ -110,7 +110,7 @@ func (c *Client) Begin(ctx context.Context, name string) (*Pairing, error) {
 	defer cancel()
 	p := pairing.Pair{Device: c.public(), Name: name, DeviceNonce: nonce()}
 	var begun pairing.Begun
-	err := c.do(ctx, http.MethodPost, "begin", "", pairing.Begin{DeviceKey: p.Device, Name: name,
+	err := c.do(ctx, http.MethodPost, pairing.Path+"begin", "", pairing.Begin{DeviceKey: p.Device, Name: name,
 		Commitment: pairing.Commit(p.Device, name, p.DeviceNonce)}, &begun)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (c *Client) Begin(ctx context.Context, name string) (*Pairing, error) {
 	}
 	p.Host, p.HostNonce = begun.HostKey, begun.Nonce
 	var revealed pairing.Revealed
-	err = c.do(ctx, http.MethodPost, "reveal", "", pairing.Reveal{ID: begun.ID, Nonce: p.DeviceNonce, Signature: p.SignDevice(c.key)}, &revealed)
+	err = c.do(ctx, http.MethodPost, pairing.Path+"reveal", "", pairing.Reveal{ID: begun.ID, Nonce: p.DeviceNonce, Signature: p.SignDevice(c.key)}, &revealed)
 	if err != nil {
 		return nil, err
 	}
@@ -226,11 +226,11 @@ func nonce() []byte {
 func (c *Client) post(ctx context.Context, within time.Duration, what, token string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	return c.do(ctx, http.MethodPost, what, token, in, out)
+	return c.do(ctx, http.MethodPost, pairing.Path+what, token, in, out)
 }
 
-// do sends in and decodes the answer into out. No error holds a token or the URL.
-func (c *Client) do(ctx context.Context, method, what, token string, in, out any) error {
+// do sends in to a path of the host and decodes the answer into out. No error holds a token or the URL.
+func (c *Client) do(ctx context.Context, method, path, token string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
 		data, err := json.Marshal(in)
@@ -239,7 +239,7 @@ func (c *Client) do(ctx context.Context, method, what, token string, in, out any
 		}
 		body = bytes.NewReader(data)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+what, body)
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return err
 	}

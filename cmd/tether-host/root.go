@@ -38,6 +38,7 @@ type settings struct {
 	most       int // connections
 	memory     int64
 	proxies    []string
+	oidc       oidcSettings
 }
 
 func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -100,6 +101,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.IntVar(&s.perMachine, "max-terminals", 256, "maximum `NUMBER` of terminals of one client")
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy whose X-Forwarded-For is trusted")
+	s.oidc.flags(f)
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -136,7 +138,7 @@ func (s *settings) check() error {
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("use 1024 to %d bytes", maxScrollback)}
 	}
-	return nil
+	return s.oidc.check(s.publicURL, s.withoutToken)
 }
 
 // homeDir is where shells start whose creator says nothing else.

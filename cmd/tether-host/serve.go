@@ -112,6 +112,11 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err != nil {
 		return err
 	}
+	idp, stopLogins, err := s.openProvider(ctx, &o)
+	if err != nil {
+		return err
+	}
+	defer stopLogins()
 	wanted, err := s.wantsShells(p.cred.token, shellsGiven)
 	if err != nil {
 		return err
@@ -123,6 +128,9 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	}
 	h := host.New(o)
 	defer h.Close()
+	if idp != nil {
+		idp.host = h
+	}
 	url, page := s.addresses(listener.Addr(), p.secure != nil)
 	if p.secure != nil {
 		listener = tls.NewListener(listener, p.secure)
@@ -133,7 +141,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if err := announce(url, page, p.cred, stdout, stderr); err != nil {
 		return err
 	}
-	return serveUntil(ctx, newServer(p.trusted.handler(withDevices(h, door)), s.most), listener, h, s.drain)
+	return serveUntil(ctx, newServer(p.trusted.handler(withProvider(withDevices(h, door), idp)), s.most), listener, h, s.drain)
 }
 
 // serveUntil serves until ctx ends, then ends every connection with a word, see end.

@@ -18,6 +18,8 @@ var examples = map[string]string{
 	"commands":          "tether commands shell\ntether commands --json shell | jq '.commands[-1].exit'",
 	"kill":              "tether kill web\ntether kill pty-k3f9x2ab build",
 	"unpair":            "tether unpair work",
+	"login":             "tether login work\ntether login wss://host.example --code",
+	"logout":            "tether logout work",
 	"host ls":           "tether host ls\ntether host ls --json | jq -r '.hosts[].name'",
 	"host use":          "tether host use work",
 	"host tools":        "tether host tools work on",

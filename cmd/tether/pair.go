@@ -82,7 +82,7 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 			a.notice("already paired; the host accepts this machine")
 			return *offer.Paired, nil
 		case offer.ID != "":
-			return a.compare(c, client, offer)
+			return a.compare(c, client, r.URL, offer)
 		}
 		if r.Token, err = token.read(a, c); err != nil {
 			return local.HostStatus{}, err
@@ -97,11 +97,23 @@ func (a *app) pair(c *cobra.Command, r local.PairRequest, token tokenSource) (lo
 	return h, err
 }
 
-// compare shows the code and waits until it was approved at the host.
-func (a *app) compare(c *cobra.Command, client *local.Client, o local.PairOffer) (local.HostStatus, error) {
+// compare shows the code and waits until it was approved at the host: by the person, who is logged in there, or by an administrator.
+func (a *app) compare(c *cobra.Command, client *local.Client, url string, o local.PairOffer) (local.HostStatus, error) {
 	fmt.Fprintf(a.stdout, "host key     %s\nthis machine %s\ncode         %s\n", printable(o.HostKey, 80), printable(o.DeviceKey, 80), printable(o.Code, 20))
+	own, err := a.approveOwn(c, url, o.Code)
+	if err != nil {
+		a.notice("your login at the host does not approve this machine: %v", err)
+	}
+	if own {
+		return a.finishPairing(c, client, o)
+	}
 	a.notice("ask the host's administrator to run: tether-host approve %s", printable(o.Code, 20))
 	a.notice("waiting up to %d minutes; Ctrl-C cancels. To pair with a token instead: --token-file", o.ExpiresMs/60_000)
+	return a.finishPairing(c, client, o)
+}
+
+// finishPairing waits until the machine was let in.
+func (a *app) finishPairing(c *cobra.Command, client *local.Client, o local.PairOffer) (local.HostStatus, error) {
 	h, err := client.Finish(c.Context(), o.ID)
 	if err == nil {
 		err = a.showStore(c, client)

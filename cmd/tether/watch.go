@@ -73,8 +73,8 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	}
 	e, found, err := hosts.Endpoint(d, where)
 	if err != nil || found && token == (tokenSource{}) {
-		if found && err == nil && hosts.ByKey(d, where) {
-			a.notice("showing only this machine's terminals; to see those of other machines, give an observer's token with --token-file")
+		if found && err == nil && !a.loggedIn(d, &e) && hosts.ByKey(d, where) {
+			a.notice("showing only this machine's terminals; to see others that are shared with you, log in with tether login, or give an observer's token with --token-file")
 		}
 		return e, err
 	}
@@ -91,8 +91,12 @@ func (a *app) endpoint(c *cobra.Command, where string, token tokenSource) (clien
 	if err != nil {
 		return client.Endpoint{}, err
 	}
-	text, err := token.read(a, c)
-	return client.Endpoint{URL: u, Token: text}, err
+	e = client.Endpoint{URL: u}
+	if token == (tokenSource{}) && a.loggedIn(d, &e) {
+		return e, nil
+	}
+	e.Token, err = token.read(a, c)
+	return e, err
 }
 
 // watchedText is how much of one terminal is taken from the host, in bytes: all that hosts keep, or its first screen would be of no use.

@@ -31,6 +31,8 @@ type Logins struct {
 	own     [sha256.Size]byte // hash of the host's own token; set once
 	onError func(error)       // set once
 
+	sessions func([sha256.Size]byte) (host.Principal, bool) // set before use; nil: there are none
+
 	mu   sync.Mutex // held while the file is changed
 	read state
 	all  []keptLogin // as they were read or written last
@@ -59,6 +61,9 @@ func OpenLogins(path string, tokens *Tokens, own string, onError func(error)) *L
 	}
 	return l
 }
+
+// Sessions makes l keep logins by what is no token of the file, too: of finds whose it is by its hash. It must be called before l is used.
+func (l *Logins) Sessions(of func([sha256.Size]byte) (host.Principal, bool)) { l.sessions = of }
 
 // Kept implements host.Logins. What is over is removed from the file, too.
 func (l *Logins) Kept() []host.Login {
@@ -104,8 +109,11 @@ func (l *Logins) principal(k *keptLogin) (p host.Principal, ok bool) {
 		return host.Principal{Role: host.RoleAdmin}, l.own != [sha256.Size]byte{} && bytes.Equal(k.Token, l.own[:])
 	}
 	l.tokens.mu.Lock()
-	defer l.tokens.mu.Unlock()
 	p, ok = l.tokens.ofHashLocked(k.Token)
+	l.tokens.mu.Unlock()
+	if !ok && l.sessions != nil {
+		p, ok = l.sessions([sha256.Size]byte(k.Token))
+	}
 	return p, ok && p.Name == k.Name
 }
 

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,11 +56,13 @@ type MachineGrant struct {
 
 // peopleFile is what the file holds.
 type peopleFile struct {
-	Version int            `json:"version"`
-	On      bool           `json:"on"`
-	People  []Person       `json:"people"`
-	Groups  []groupRecord  `json:"groups"`
-	Grants  []MachineGrant `json:"grants"`
+	Version int           `json:"version"`
+	On      bool          `json:"on"`
+	People  []Person      `json:"people"`
+	Groups  []groupRecord `json:"groups"`
+	// Provided are the groups that identity providers name. They count like the others, and only a login changes them.
+	Provided []groupRecord  `json:"provided_groups,omitempty"`
+	Grants   []MachineGrant `json:"grants"`
 }
 
 // groupRecord is a group in the file.
@@ -78,7 +79,8 @@ type People struct {
 	mu     sync.Mutex
 	read   state
 	roster *host.Roster
-	err    error // why the file could not be read; what was known before stays in force
+	lives  map[string]life // of people who have logged in, by their ids
+	err    error           // why the file could not be read; what was known before stays in force
 }
 
 // OpenPeople reads the people in a file, which may not be there yet.
@@ -99,6 +101,7 @@ func (p *People) Look() *host.Roster {
 	f, err := loadPeople(p.path)
 	if p.err = err; err == nil {
 		p.read, p.roster = now, f.roster()
+		p.endLivesLocked()
 	}
 	return p.roster
 }
@@ -120,8 +123,10 @@ func (p *People) List() (on bool, people []Person, groups map[string][]string, g
 		return false, nil, nil, nil, err
 	}
 	groups = map[string][]string{}
-	for _, g := range f.Groups {
-		groups[g.Name] = []string{}
+	for _, g := range slices.Concat(f.Groups, f.Provided) {
+		if groups[g.Name] == nil {
+			groups[g.Name] = []string{}
+		}
 		for _, id := range g.Members {
 			groups[g.Name] = append(groups[g.Name], f.name(id))
 		}
@@ -155,7 +160,7 @@ func (p *People) Ensure(name string) (one Person, err error) {
 		if len(f.People) >= maxPeople {
 			return fmt.Errorf("there are %d people, the maximum", maxPeople)
 		}
-		one = Person{ID: "p-" + strings.ToLower(rand.Text()[:16]), Name: name, Created: time.Now().UTC().Truncate(time.Second)}
+		one = Person{ID: newPersonID(), Name: name, Created: time.Now().UTC().Truncate(time.Second)}
 		f.People = append(f.People, one)
 		return nil
 	})
@@ -175,6 +180,7 @@ func (p *People) End(name string) (one Person, err error) {
 		for g := range f.Groups {
 			f.Groups[g].Members = slices.DeleteFunc(f.Groups[g].Members, func(id string) bool { return id == one.ID })
 		}
+		f.provide(one.ID, nil)
 		f.Grants = slices.DeleteFunc(f.Grants, func(g MachineGrant) bool { return g.ID == one.ID || g.Owner == one.ID })
 		return nil
 	})
@@ -287,8 +293,8 @@ func (f *peopleFile) roster() *host.Roster {
 			r.People[o.ID] = o.Name
 		}
 	}
-	for _, g := range f.Groups {
-		r.Groups[g.Name] = g.Members
+	for _, g := range slices.Concat(f.Groups, f.Provided) {
+		r.Groups[g.Name] = append(r.Groups[g.Name][:len(r.Groups[g.Name]):len(r.Groups[g.Name])], g.Members...)
 	}
 	for _, g := range f.Grants {
 		r.Grants = append(r.Grants, host.MachineGrant{Machine: g.Machine, Owner: g.Owner, To: host.KeptGrantee(g.To, g.ID)})
@@ -298,7 +304,16 @@ func (f *peopleFile) roster() *host.Roster {
 
 // check says what is wrong with what was read.
 func (f *peopleFile) check() error {
-	members := 0
+	members, provided := 0, 0
+	for _, g := range f.Provided {
+		if checkName(g.Name) != nil {
+			return fmt.Errorf("the group %.80q has a name that is none", g.Name)
+		}
+		provided += len(g.Members)
+	}
+	if len(f.Provided) > maxProvidedGroups || provided > maxProvidedMembers {
+		return fmt.Errorf("more than %d groups of identity providers, or %d members", maxProvidedGroups, maxProvidedMembers)
+	}
 	for _, g := range f.Groups {
 		if checkName(g.Name) != nil {
 			return fmt.Errorf("the group %.80q has a name that is none", g.Name)
@@ -313,6 +328,9 @@ func (f *peopleFile) check() error {
 		name := strings.ToLower(o.Name)
 		if o.ID == "" || len(o.ID) > maxName || checkName(o.Name) != nil || ids[o.ID] || names[name] {
 			return fmt.Errorf("the entry of %.80q is not a person, or there twice", o.Name)
+		}
+		if (o.Issuer == "") != (o.Subject == "") || len(o.Issuer)+len(o.Subject) > maxIdentity {
+			return fmt.Errorf("the identity of %.80q is none", o.Name)
 		}
 		ids[o.ID], names[name] = true, true
 	}

@@ -64,6 +64,7 @@ const layers = `
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
 	host, platform/secret < host/webhook;
+	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
 
 	platform/dirs < installer;

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/host/devices"
+	"tether/host/oidc"
+	"tether/platform/secret"
+)
+
+// oidcSettings are what the flags say about logins by an identity provider.
+type oidcSettings struct {
+	issuer, clientID, secretFile string
+	domains, groups              []string
+	groupsClaim                  string
+}
+
+func (s *oidcSettings) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.issuer, "oidc-issuer", "", "let people log in with the identity provider at `URL` (OpenID Connect); turns people on")
+	f.StringVar(&s.clientID, "oidc-client-id", "", "the `ID` of this host at the identity provider")
+	f.StringVar(&s.secretFile, "oidc-secret-file", "", "`FILE` with the secret of that client")
+	f.StringArrayVar(&s.domains, "oidc-domain", nil, "let in only people with a verified e-mail address of this `DOMAIN`; may be repeated")
+	f.StringArrayVar(&s.groups, "oidc-group", nil, "let in only members of this `GROUP`; may be repeated")
+	f.StringVar(&s.groupsClaim, "oidc-groups-claim", "groups", "the `CLAIM` that lists a person's groups")
+}
+
+// check finds what is wrong with the flags taken alone.
+func (s *oidcSettings) check(publicURL string, withoutToken bool) error {
+	switch {
+	case s.issuer == "" && (s.clientID != "" || s.secretFile != "" || len(s.domains) > 0 || len(s.groups) > 0):
+		return &usageError{"--oidc flags need --oidc-issuer", "give the identity provider's URL"}
+	case s.issuer == "":
+		return nil
+	case s.clientID == "" || s.secretFile == "":
+		return &usageError{"--oidc-issuer needs --oidc-client-id and --oidc-secret-file", "register the host at the identity provider first: docs/HOST.md"}
+	case publicURL == "":
+		return &usageError{"--oidc-issuer needs --public-url", "give the https URL at which browsers reach this host; the identity provider sends them back there"}
+	case withoutToken:
+		return &usageError{"--oidc-issuer and --without-token cannot be combined", "omit --without-token"}
+	}
+	for i, domain := range s.domains {
+		s.domains[i] = strings.ToLower(strings.TrimPrefix(domain, "@"))
+		if !strings.Contains(domain, ".") || strings.ContainsAny(s.domains[i], "@ /") {
+			return &usageError{fmt.Sprintf("--oidc-domain %.80q is no domain", domain), "give one such as example.com"}
+		}
+	}
+	for _, group := range s.groups {
+		if err := access.Check(group, host.RoleObserver); err != nil {
+			return &usageError{"--oidc-group: " + err.Error(), "give the group's name as the identity provider lists it"}
+		}
+	}
+	return nil
+}
+
+// sessionsPath is where logins by the identity provider outlive the host, beside the tokens.
+func sessionsPath(tokens string) string {
+	return strings.TrimSuffix(tokens, ".json") + "-sessions.json"
+}
+
+// openProvider lets people log in by the identity provider, and puts audiences in force. It is called after openDevices; without an issuer it
+// returns nil. The function that it returns ends the renewal of logins. The provider serves browsers once it knows the host, by its field.
+func (s *settings) openProvider(ctx context.Context, o *host.Options) (p *provider, stop func(), err error) {
+	if s.oidc.issuer == "" {
+		return nil, func() {}, nil
+	}
+	path, err := tokensPath(s.tokens)
+	if err != nil {
+		return nil, nil, err
+	}
+	clientSecret, err := secret.ReadFile(s.oidc.secretFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--oidc-secret-file: %w", err)
+	}
+	people, ok := o.People.(*access.People)
+	if !ok {
+		return nil, nil, errors.New("--oidc-issuer needs a place for tokens: give one with --tokens FILE")
+	}
+	if !people.Look().On {
+		if err := people.Switch(true); err != nil {
+			return nil, nil, err
+		}
+	}
+	p = &provider{}
+	p.Provider, err = oidc.New(oidc.Options{Issuer: s.oidc.issuer, ClientID: s.oidc.clientID, Secret: strings.TrimSpace(string(clientSecret)), PublicURL: s.publicURL,
+		Domains: s.oidc.domains, Groups: s.oidc.groups, GroupsClaim: s.oidc.groupsClaim, People: people, Sessions: sessionsPath(path), Approve: approveAs(path),
+		OnLogin: func(w http.ResponseWriter, r *http.Request, who host.Principal, token string) {
+			p.host.LogIn(w, r, who, token)
+		},
+		OnRefused: func(w http.ResponseWriter, _ *http.Request, status int, why string) {
+			p.host.LoginRefused(w, status, why)
+		},
+		Audit: o.Audit, Logger: o.Logger})
+	if err != nil {
+		return nil, nil, fmt.Errorf("identity provider: %w", err)
+	}
+	o.Access = devices.Both(o.Access, p)
+	if logins, ok := o.Logins.(*access.Logins); ok {
+		logins.Sessions(p.ByHash)
+	}
+	u, err := url.Parse(s.oidc.issuer)
+	if err != nil {
+		return nil, nil, err
+	}
+	o.Provider = &host.LoginProvider{Name: u.Host, Path: oidc.Path}
+	ctx, cancel := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	run.Go(func() { p.Run(ctx) })
+	run.Go(func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				people.Look() // what an ended person has opened ends
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return p, func() { cancel(); run.Wait() }, nil
+}
+
+// provider is the identity provider with the host that it logs people in to, which is set before it serves.
+type provider struct {
+	*oidc.Provider
+	host *host.Host
+}
+
+// withProvider serves the provider's pages, if there is one, beside the host.
+func withProvider(h http.Handler, p *provider) http.Handler {
+	if p == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == oidc.Path || strings.HasPrefix(r.URL.Path, oidc.Path+"/") {
+			p.ServeHTTP(w, r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// approveAs lets a machine in as that of a person who is logged in. It opens the tokens anew, since their owner is said to the whole of them.
+func approveAs(tokens string) func(host.Principal, string, string) error {
+	return func(p host.Principal, code, name string) error {
+		t, err := access.Open(tokens)
+		if err != nil {
+			return err
+		}
+		t.OwnedBy(p.Owner)
+		_, err = devices.Approve(pendingPath(tokens), t, code, name)
+		if errors.Is(err, access.ErrTakenName) {
+			return fmt.Errorf("%w: pair with another name, with --name", err)
+		}
+		return err
+	}
+}

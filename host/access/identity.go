@@ -1,0 +1,173 @@
+package access
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// Bounds of what identity providers say of people.
+const (
+	maxProvidedGroups  = 1000
+	maxProvidedMembers = 12_000 // of all of those groups together
+	maxIdentity        = 1024   // bytes of an issuer and a subject
+	maxWanted          = 56     // bytes of a name that somebody has elsewhere; a number may follow
+)
+
+// ErrEnded is returned by LoggedIn for a person whom an administrator has ended.
+var ErrEnded = errors.New("an administrator has ended this person's access")
+
+// errPersonEnded is why what a person has opened ends.
+var errPersonEnded = errors.New("an administrator has ended the person")
+
+// LoggedIn returns the person with that identity, who is made at the first login, with a name that nobody has had. The provider's groups count
+// beside the local ones, under the same names; they replace those that it named before. The principal's Live ends once Look finds that
+// the person has ended.
+func (p *People) LoggedIn(i host.Identity) (host.Principal, error) {
+	if i.Issuer == "" || i.Subject == "" || len(i.Issuer)+len(i.Subject) > maxIdentity {
+		return host.Principal{}, errors.New("an identity has an issuer and a subject, of at most 1 KiB")
+	}
+	one, known := p.identified(i)
+	if !known {
+		var err error
+		if one, err = p.identify(i); err != nil {
+			return host.Principal{}, err
+		}
+	}
+	if one.Ended != nil {
+		return host.Principal{}, ErrEnded
+	}
+	return host.Principal{Name: one.Name, Role: host.RoleObserver, Owner: one.ID, Live: p.live(one.ID)}, nil
+}
+
+// identified returns who has an identity, if the file says so and the groups are the same.
+func (p *People) identified(i host.Identity) (one Person, same bool) {
+	f, err := loadPeople(p.path)
+	if err != nil {
+		return one, false
+	}
+	at := f.identity(i)
+	if at < 0 {
+		return one, false
+	}
+	groups := slices.Sorted(slices.Values(i.Groups))
+	return f.People[at], slices.Equal(f.providedOf(f.People[at].ID), slices.Compact(groups))
+}
+
+// identify writes down who has an identity, and in which groups of the provider's they are.
+func (p *People) identify(i host.Identity) (one Person, err error) {
+	err = p.change(func(f *peopleFile) error {
+		at := f.identity(i)
+		if at < 0 {
+			if len(f.People) >= maxPeople {
+				return fmt.Errorf("there are %d people, the maximum", maxPeople)
+			}
+			at, f.People = len(f.People), append(f.People, Person{ID: newPersonID(), Name: f.freeName(i.Wanted), Issuer: i.Issuer, Subject: i.Subject,
+				Created: time.Now().UTC().Truncate(time.Second)})
+		}
+		if one = f.People[at]; one.Ended == nil {
+			f.provide(one.ID, i.Groups)
+		}
+		return nil
+	})
+	return one, err
+}
+
+// identity is the index of the person with an identity, -1 if there is none.
+func (f *peopleFile) identity(i host.Identity) int {
+	return slices.IndexFunc(f.People, func(o Person) bool { return o.Issuer == i.Issuer && o.Subject == i.Subject })
+}
+
+func newPersonID() string { return "p-" + strings.ToLower(rand.Text()[:16]) }
+
+// freeName is the name that somebody wants, as far as names go, with a number behind it if somebody has it or has had it.
+func (f *peopleFile) freeName(wanted string) string {
+	var b strings.Builder
+	for _, r := range wanted {
+		if b.Len() < maxWanted && checkName("a"+string(r)) == nil {
+			b.WriteRune(r)
+		}
+	}
+	base := strings.TrimLeft(b.String(), "-_.@")
+	if base == "" {
+		base = "person"
+	}
+	name := base
+	for n := 2; name == ahp.ToEveryone || slices.ContainsFunc(f.People, func(o Person) bool { return strings.EqualFold(o.Name, name) }); n++ {
+		name = fmt.Sprintf("%s-%d", base, n)
+	}
+	return name
+}
+
+// provide puts a person into groups of the provider's and no others of those.
+func (f *peopleFile) provide(id string, groups []string) {
+	members := 0
+	for i := range f.Provided {
+		f.Provided[i].Members = slices.DeleteFunc(f.Provided[i].Members, func(o string) bool { return o == id })
+		members += len(f.Provided[i].Members)
+	}
+	for _, name := range groups {
+		at := slices.IndexFunc(f.Provided, func(g groupRecord) bool { return g.Name == name })
+		if at < 0 && len(f.Provided) < maxProvidedGroups && checkName(name) == nil {
+			at, f.Provided = len(f.Provided), append(f.Provided, groupRecord{Name: name})
+		}
+		if at < 0 || members >= maxProvidedMembers {
+			continue // beyond the bounds a group does not count
+		}
+		if !slices.Contains(f.Provided[at].Members, id) {
+			f.Provided[at].Members = append(f.Provided[at].Members, id)
+			members++
+		}
+	}
+	f.Provided = slices.DeleteFunc(f.Provided, func(g groupRecord) bool { return len(g.Members) == 0 })
+}
+
+// providedOf are the groups in which the provider has a person, in order.
+func (f *peopleFile) providedOf(id string) (groups []string) {
+	for _, g := range f.Provided {
+		if slices.Contains(g.Members, id) {
+			groups = append(groups, g.Name)
+		}
+	}
+	slices.Sort(groups)
+	return groups
+}
+
+// live is a context that ends with a person.
+func (p *People) live(id string) context.Context {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lives == nil {
+		p.lives = map[string]life{}
+	}
+	one, ok := p.lives[id]
+	if !ok {
+		ctx, end := context.WithCancelCause(context.Background())
+		one = life{ctx, end}
+		p.lives[id] = one
+	}
+	return one.ctx
+}
+
+// life ends with a person.
+type life struct {
+	ctx context.Context
+	end context.CancelCauseFunc
+}
+
+// endLivesLocked ends what people have opened who are not in the roster.
+func (p *People) endLivesLocked() {
+	for id, one := range p.lives {
+		if _, ok := p.roster.People[id]; !ok {
+			one.end(errPersonEnded)
+			delete(p.lives, id)
+		}
+	}
+}

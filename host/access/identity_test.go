@@ -1,0 +1,124 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tether/host"
+	"tether/host/access"
+)
+
+func identified(t *testing.T, p *access.People, i host.Identity) host.Principal {
+	t.Helper()
+	one, err := p.LoggedIn(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// A person is the provider's subject: neither a name nor an address that somebody else gets makes another one the same.
+func TestIdentities(t *testing.T) {
+	p, _, dir := company(t)
+	must(t, p, "carol")
+	identity := func(subject, wanted string, groups ...string) host.Identity {
+		return host.Identity{Issuer: "https://id.example.com", Subject: subject, Wanted: wanted, Groups: groups}
+	}
+	ann := identified(t, p, identity("1", "ann"))
+	if ann.Name != "ann" || ann.Role != host.RoleObserver || ann.Owner == "" || ann.Live.Err() != nil {
+		t.Fatalf("ann is %+v", ann)
+	}
+	for _, c := range []struct{ subject, wanted, name string }{
+		{"1", "renamed", "ann"}, {"2", "ann", "ann-2"}, {"3", "ANN", "ANN-3"}, {"4", "carol", "carol-2"}, {"5", "everyone", "everyone-2"},
+		{"6", "", "person"}, {"7", "-_.", "person-2"}, {"8", "Zoë O'Neil/x", "ZoONeilx"}, {"9", strings.Repeat("x", 300), strings.Repeat("x", 56)},
+	} {
+		if one := identified(t, p, identity(c.subject, c.wanted)); one.Name != c.name || c.subject == "1" && one.Owner != ann.Owner {
+			t.Errorf("%+v is %q", c, one.Name)
+		}
+	}
+	other := identity("1", "ann")
+	other.Issuer = "https://other.example.com"
+	if one := identified(t, p, other); one.Owner == ann.Owner {
+		t.Error("another provider's subject is the same person")
+	}
+	for _, i := range []host.Identity{{Subject: "1"}, {Issuer: "x"}, identity(strings.Repeat("x", 2000), "x")} {
+		if one, err := p.LoggedIn(i); err == nil {
+			t.Errorf("%.40v is %v", i, one)
+		}
+	}
+
+	if _, err := p.End("ann"); err != nil {
+		t.Fatal(err)
+	}
+	p.Look()
+	if ann.Live.Err() == nil {
+		t.Error("what ann has opened goes on")
+	}
+	if _, err := p.LoggedIn(identity("1", "ann")); !errors.Is(err, access.ErrEnded) {
+		t.Errorf("ann, who was ended: %v", err)
+	}
+	if one := identified(t, p, identity("10", "ann")); one.Name == "ann" {
+		t.Error("the name of somebody who was ended is given again")
+	}
+	again, err := access.OpenPeople(filepath.Join(dir, "people.json"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if one := identified(t, again, identity("2", "x")); one.Name != "ann-2" {
+		t.Errorf("after a restart ann-2 is %s", one.Name)
+	}
+}
+
+// The groups of the provider count beside the local ones, and each login says them anew.
+func TestProvidedGroups(t *testing.T) {
+	p, _, _ := company(t)
+	must(t, p, "bob")
+	if err := p.Join("web", "bob"); err != nil {
+		t.Fatal(err)
+	}
+	members := func(group string) string {
+		r := p.Look()
+		var names []string
+		for _, id := range r.Groups[group] {
+			names = append(names, r.People[id])
+		}
+		return strings.Join(names, " ")
+	}
+	ann := host.Identity{Issuer: "https://id.example.com", Subject: "1", Wanted: "ann", Groups: []string{"web", "ops", "web"}}
+	identified(t, p, ann)
+	if members("web") != "bob ann" || members("ops") != "ann" {
+		t.Errorf("web: %s; ops: %s", members("web"), members("ops"))
+	}
+	before := p.Look()
+	identified(t, p, ann)
+	if p.Look() != before {
+		t.Error("a login that changes nothing has written the file")
+	}
+	ann.Groups = []string{"design"}
+	identified(t, p, ann)
+	if members("web") != "bob" || members("ops") != "" || members("design") != "ann" {
+		t.Errorf("web: %s; ops: %s; design: %s", members("web"), members("ops"), members("design"))
+	}
+	if _, err := p.End("ann"); err != nil {
+		t.Fatal(err)
+	}
+	if got := members("design"); got != "" {
+		t.Errorf("design: %s", got)
+	}
+	for i := range 1200 { // beyond the bounds nothing counts, and nothing breaks
+		if i%300 == 0 {
+			ann.Subject = fmt.Sprint("many ", i)
+			ann.Groups = nil
+		}
+		ann.Groups = append(ann.Groups, fmt.Sprintf("g%d", i))
+		if i%300 == 299 {
+			identified(t, p, ann)
+		}
+	}
+	if n := len(p.Look().Groups); n != 1001 {
+		t.Errorf("%d groups", n)
+	}
+}

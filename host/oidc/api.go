@@ -1,0 +1,109 @@
+package oidc
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"mime"
+	"net/http"
+	"strings"
+
+	"tether/pairing"
+)
+
+var (
+	errBadBody  = &refusal{http.StatusBadRequest, "not a request of tether login"}
+	errNoLogin  = &refusal{http.StatusUnauthorized, "this login is over: run tether login again"}
+	errInternal = &refusal{http.StatusInternalServerError, "the host cannot do this now; its log says why"}
+)
+
+// serveCLI answers a request of the command line. No page may ask: one that comes from a browser is refused.
+func (p *Provider) serveCLI(w http.ResponseWriter, r *http.Request, what string) {
+	answer, err := p.answerCLI(w, r, what)
+	w.Header().Set("Content-Type", "application/json")
+	if err == nil {
+		_ = json.NewEncoder(w).Encode(answer) // whoever asked is gone
+		return
+	}
+	why, ok := errors.AsType[*refusal](err)
+	if !ok {
+		why = errInternal
+		p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("request of the command line refused")
+	}
+	w.WriteHeader(why.status)
+	_ = json.NewEncoder(w).Encode(pairing.Refusal{Code: "login", Message: why.text})
+}
+
+// answerCLI is serveCLI without HTTP.
+func (p *Provider) answerCLI(w http.ResponseWriter, r *http.Request, what string) (any, error) {
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Header.Get("Origin") != "" || err != nil || kind != "application/json" {
+		return nil, errBadBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, pairing.MaxMessage)
+	switch what {
+	case "page":
+		return pairing.LoginPage{URL: p.opts.PublicURL + pairing.LoginPath}, nil
+	case "begin":
+		b, err := body[pairing.LoginBegin](r)
+		if err != nil {
+			return nil, err
+		}
+		return p.begun(r.RemoteAddr, b)
+	case "token":
+		c, err := body[pairing.LoginClaim](r)
+		if err != nil {
+			return nil, err
+		}
+		return p.claim(r.Context(), c)
+	case "approve":
+		a, err := body[pairing.LoginApprove](r)
+		if err != nil {
+			return nil, err
+		}
+		return struct{}{}, p.approve(r, a)
+	case "logout":
+		return struct{}{}, p.logoutCLI(r)
+	}
+	return nil, &refusal{http.StatusNotFound, "no such request"}
+}
+
+func body[T any](r *http.Request) (v T, err error) {
+	if json.NewDecoder(r.Body).Decode(&v) != nil {
+		return v, errBadBody
+	}
+	return v, nil
+}
+
+// bearer is the token in the Authorization header.
+func bearer(r *http.Request) string {
+	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return token
+}
+
+// approve lets a machine in as that of the person who asks.
+func (p *Provider) approve(r *http.Request, a pairing.LoginApprove) error {
+	principal, ok := p.Known(bearer(r))
+	if !ok {
+		return errNoLogin
+	}
+	if p.opts.Approve == nil {
+		return &refusal{http.StatusNotFound, "this host pairs no machines by a login"}
+	}
+	if err := p.opts.Approve(principal, a.Code, a.Name); err != nil {
+		return &refusal{http.StatusForbidden, err.Error()}
+	}
+	return nil
+}
+
+// logoutCLI ends the session of whoever asks.
+func (p *Provider) logoutCLI(r *http.Request) error {
+	p.mu.Lock()
+	s := p.sessions[sha256.Sum256([]byte(bearer(r)))]
+	p.mu.Unlock()
+	if s == nil {
+		return errNoLogin
+	}
+	s.end(errOver)
+	return nil
+}

@@ -1,0 +1,286 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"tether/host"
+	"tether/pairing"
+)
+
+// Bounds of what is kept for logins of the command line.
+const (
+	maxWaiting   = 64  // logins by a typed code that nobody has finished
+	maxConfirm   = 256 // people who have come back from the provider and were asked
+	maxGranted   = 256 // codes that came to a loopback address and were not exchanged
+	maxChallenge = 64  // bytes; a challenge has 43
+	confirmTime  = 5 * time.Minute
+	codeLetters  = "BCDFGHJKLMNPQRSTVWXZ" // without vowels, so that no code is a word (RFC 8628, section 6.1)
+	codeLength   = 8
+)
+
+// purpose is what a login of the command line is for. It travels with the attempt.
+type purpose struct {
+	Port      int    `json:"p,omitempty"` // of the loopback address to which the browser is sent
+	State     string `json:"s,omitempty"` // the command line's own, which it gets back
+	Challenge string `json:"c,omitempty"`
+	Code      string `json:"t,omitempty"` // or the code that was typed
+}
+
+// waiting is a login by a typed code.
+type waiting struct {
+	id, code, challenge string
+	from                string
+	expires             time.Time
+	decided             chan struct{} // closed when token and principal are set
+	token               string
+	principal           host.Principal
+}
+
+// confirming is somebody who has come back from the provider and was asked whether the command line may act for them.
+type confirming struct {
+	why     purpose
+	who     claims
+	token   *oauth2.Token
+	expires time.Time
+}
+
+// granted is a token for whoever shows the verifier.
+type granted struct {
+	challenge, token string
+	principal        host.Principal
+	expires          time.Time
+}
+
+// logins are those of the command line under way. Guarded by Provider.mu.
+type logins struct {
+	waiting    map[string]*waiting // by id
+	confirming map[[sha256.Size]byte]confirming
+	granted    map[[sha256.Size]byte]granted
+}
+
+// beginCLI sends a browser to the provider for the command line, or asks for the code that is to be typed.
+func (p *Provider) beginCLI(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	why := purpose{State: q.Get("state"), Challenge: q.Get("challenge"), Code: typed(q.Get("code"))}
+	port, err := strconv.Atoi(q.Get("port"))
+	switch {
+	case len(r.URL.RawQuery) > maxQuery:
+		return errUnknownAttempt
+	case why.Code != "":
+		why = purpose{Code: why.Code}
+	case q.Has("port") && (err != nil || port < 1 || port > 65535 || len(why.Challenge) != len(pairing.LoginChallenge("")) || len(why.State) > maxChallenge):
+		return &refusal{http.StatusBadRequest, "this link is not one of tether login's; run tether login again"}
+	case !q.Has("port"):
+		show(w, http.StatusOK, "code", nil)
+		return nil
+	default:
+		why.Port = port
+	}
+	return p.send(w, r, &why)
+}
+
+// typed is a code without what people add when they type one; "" if it cannot be one.
+func typed(code string) string {
+	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	if len(code) != codeLength || strings.Trim(code, codeLetters) != "" {
+		return ""
+	}
+	return code
+}
+
+// askConfirm asks somebody who has come back from the provider whether the command line may act for them: the link may have been another's.
+func (p *Provider) askConfirm(w http.ResponseWriter, r *http.Request, why purpose, who claims, token *oauth2.Token) error {
+	from := ""
+	if why.Code != "" {
+		one := p.waitingFor(why.Code)
+		if one == nil {
+			return errNoCode
+		}
+		from = one.from
+	}
+	id := rand.Text()
+	p.mu.Lock()
+	makeRoom(p.cli.confirming, maxConfirm, func(c confirming) time.Time { return c.expires })
+	p.cli.confirming[sha256.Sum256([]byte(id))] = confirming{why, who, token, time.Now().Add(confirmTime)}
+	p.mu.Unlock()
+	show(w, http.StatusOK, "confirm", struct{ Person, ID, Code, From string }{who.display(), id, dashed(why.Code), from})
+	return nil
+}
+
+var (
+	errNoCode     = &refusal{http.StatusForbidden, "no command line waits with this code, or no longer: run tether login again"}
+	errNotAllowed = &refusal{http.StatusForbidden, "this question was answered already, or more than five minutes ago: run tether login again"}
+)
+
+// allow lets the command line in, because its person has said so in the form of askConfirm. The form's id is known to nobody but that page.
+func (p *Provider) allow(w http.ResponseWriter, r *http.Request) error {
+	if r.Header.Get("Origin") != p.opts.PublicURL {
+		return &refusal{http.StatusForbidden, "requests from other pages are refused"}
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, maxQuery)
+	hash := sha256.Sum256([]byte(r.PostFormValue("id")))
+	p.mu.Lock()
+	c, ok := p.cli.confirming[hash]
+	delete(p.cli.confirming, hash)
+	p.mu.Unlock()
+	if !ok || !time.Now().Before(c.expires) {
+		return errNotAllowed
+	}
+	one := p.waitingFor(c.why.Code)
+	if c.why.Code != "" && one == nil {
+		return errNoCode
+	}
+	principal, secret, err := p.open(c.who, c.token)
+	if err != nil {
+		return err
+	}
+	p.audit(host.AuditConnected, r.RemoteAddr, principal.Name, "the command line, by the identity provider")
+	if one != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if one.token != "" {
+			return errNoCode // somebody else was quicker
+		}
+		one.token, one.principal = secret, principal
+		close(one.decided)
+		show(w, http.StatusOK, "done", principal.Name)
+		return nil
+	}
+	code := rand.Text()
+	p.mu.Lock()
+	makeRoom(p.cli.granted, maxGranted, func(g granted) time.Time { return g.expires })
+	p.cli.granted[sha256.Sum256([]byte(code))] = granted{c.why.Challenge, secret, principal, time.Now().Add(pairing.LoginCodeOK)}
+	p.mu.Unlock()
+	show(w, http.StatusOK, "back", struct {
+		Port        int
+		Code, State string
+	}{c.why.Port, code, c.why.State})
+	return nil
+}
+
+// begun begins a login by a typed code.
+func (p *Provider) begun(from string, b pairing.LoginBegin) (pairing.LoginBegun, error) {
+	if len(b.Challenge) != len(pairing.LoginChallenge("")) {
+		return pairing.LoginBegun{}, errBadBody
+	}
+	code := make([]byte, codeLength)
+	rand.Read(code) // never fails, see crypto/rand
+	for i, c := range code {
+		code[i] = codeLetters[int(c)%len(codeLetters)] // some letters are a little more likely; 34 bits of chance are left
+	}
+	one := &waiting{id: rand.Text(), code: string(code), challenge: b.Challenge, from: host.PlaceOf(from), expires: time.Now().Add(pairing.LoginTime), decided: make(chan struct{})}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	own := 0
+	for id, w := range p.cli.waiting {
+		if !time.Now().Before(w.expires) {
+			delete(p.cli.waiting, id)
+		} else if w.from == one.from {
+			own++
+		}
+	}
+	if len(p.cli.waiting) >= maxWaiting || own >= maxWaiting/8 {
+		return pairing.LoginBegun{}, errManyLogins
+	}
+	p.cli.waiting[one.id] = one
+	return pairing.LoginBegun{ID: one.id, Code: dashed(one.code)}, nil
+}
+
+// dashed is a code as people read it.
+func dashed(code string) string {
+	if len(code) < codeLength {
+		return code
+	}
+	return code[:codeLength/2] + "-" + code[codeLength/2:]
+}
+
+// waitingFor returns the login that waits with a code, nil if there is none. Codes are long enough that the time that this takes tells
+// nothing of use: each try takes a login at the provider.
+func (p *Provider) waitingFor(code string) *waiting {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.cli.waiting {
+		if code != "" && w.code == code && w.token == "" && time.Now().Before(w.expires) {
+			return w
+		}
+	}
+	return nil
+}
+
+// claim gives the token to the command line that has the verifier. It waits for the person at most for pairing.WaitTime.
+func (p *Provider) claim(ctx context.Context, c pairing.LoginClaim) (pairing.LoggedIn, error) {
+	if c.ID != "" {
+		return p.claimWaiting(ctx, c)
+	}
+	hash := sha256.Sum256([]byte(c.Code))
+	p.mu.Lock()
+	g, ok := p.cli.granted[hash]
+	delete(p.cli.granted, hash)
+	p.mu.Unlock()
+	if !ok || !time.Now().Before(g.expires) || !verified(g.challenge, c.Verifier) {
+		return pairing.LoggedIn{}, errNoCode
+	}
+	return loggedIn(g.token, g.principal), nil
+}
+
+func (p *Provider) claimWaiting(ctx context.Context, c pairing.LoginClaim) (pairing.LoggedIn, error) {
+	p.mu.Lock()
+	one := p.cli.waiting[c.ID]
+	p.mu.Unlock()
+	if one == nil || !time.Now().Before(one.expires) || !verified(one.challenge, c.Verifier) {
+		return pairing.LoggedIn{}, errNoCode
+	}
+	timer := time.NewTimer(pairing.WaitTime)
+	defer timer.Stop()
+	select {
+	case <-one.decided:
+	case <-timer.C:
+		return pairing.LoggedIn{}, nil
+	case <-ctx.Done():
+		return pairing.LoggedIn{}, ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cli.waiting[c.ID] != one {
+		return pairing.LoggedIn{}, errNoCode // it was claimed
+	}
+	delete(p.cli.waiting, c.ID)
+	return loggedIn(one.token, one.principal), nil
+}
+
+func verified(challenge, verifier string) bool {
+	return subtle.ConstantTimeCompare([]byte(challenge), []byte(pairing.LoginChallenge(verifier))) == 1
+}
+
+func loggedIn(token string, p host.Principal) pairing.LoggedIn {
+	until, _ := p.Live.Deadline()
+	return pairing.LoggedIn{Token: token, Person: p.Name, ExpiresMs: time.Until(until).Milliseconds()}
+}
+
+// makeRoom makes room for one more: entries that have expired go, and if that is not enough, the one that expires next.
+func makeRoom[V any](all map[[sha256.Size]byte]V, most int, expires func(V) time.Time) {
+	if len(all) < most {
+		return
+	}
+	var first [sha256.Size]byte
+	var at time.Time
+	for k, v := range all {
+		if e := expires(v); !time.Now().Before(e) {
+			delete(all, k)
+		} else if at.IsZero() || e.Before(at) {
+			first, at = k, e
+		}
+	}
+	if len(all) >= most {
+		delete(all, first)
+	}
+}

@@ -1,0 +1,175 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	openid "github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"tether/host"
+	"tether/pairing"
+)
+
+// maxQuery bounds the state and the code that a browser brings, in bytes.
+const maxQuery = 4 << 10
+
+// refusal is why nobody was logged in. Its text is for the person; it holds nothing that the provider or the browser has said.
+type refusal struct {
+	status int
+	text   string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+var (
+	errUnknownAttempt = &refusal{http.StatusForbidden, "this login was not begun in this browser, or more than ten minutes ago: log in again, and allow cookies for this page"}
+	errSaidNo         = &refusal{http.StatusForbidden, "the identity provider did not log you in"}
+	errAway           = &refusal{http.StatusBadGateway, "the identity provider cannot be reached: try again in a moment"}
+	errUnbelieved     = &refusal{http.StatusForbidden, "the identity provider's answer was not valid; an administrator finds the reason in the host's log"}
+	errManyLogins     = &refusal{http.StatusServiceUnavailable, "too many people are logging in: try again in a moment"}
+	errStranger       = &refusal{http.StatusForbidden, "your account may not use this host: its e-mail address or its groups are not among those that the host accepts"}
+	errEnded          = &refusal{http.StatusForbidden, "an administrator has ended your access to this host"}
+)
+
+// ServeHTTP serves what is below Path. Everything else is not found.
+func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	host.PageHeaders(w.Header())
+	w.Header().Set("Referrer-Policy", "no-referrer") // the way back has a code in its address
+	what, cli := strings.CutPrefix(r.URL.Path, pairing.LoginPath+"/")
+	switch {
+	case r.URL.Path == logoutPath && r.Method == http.MethodPost:
+		p.logout(w, r)
+	case cli && what == "allow" && r.Method == http.MethodPost:
+		p.finish(w, r, p.allow(w, r))
+	case cli && r.Method == http.MethodPost:
+		p.serveCLI(w, r, what)
+	case r.Method != http.MethodGet:
+		http.Error(w, "this path accepts only GET", http.StatusMethodNotAllowed)
+	case r.URL.Path == Path:
+		p.finish(w, r, p.send(w, r, nil))
+	case r.URL.Path == pairing.LoginPath:
+		p.finish(w, r, p.beginCLI(w, r))
+	case r.URL.Path == callbackPath:
+		p.finish(w, r, p.back(w, r))
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// finish tells the person why a login did not come about.
+func (p *Provider) finish(w http.ResponseWriter, r *http.Request, err error) {
+	if err == nil {
+		return
+	}
+	why := errAway
+	switch refused, ok := errors.AsType[*refusal](err); {
+	case ok:
+		why = refused
+	case errors.Is(err, errBusy):
+		why = errManyLogins
+	}
+	p.log.Warn().Str("remote", r.RemoteAddr).Err(err).Msg("login refused")
+	p.audit(host.AuditRefused, r.RemoteAddr, "", "login by the identity provider: "+why.text)
+	p.opts.OnRefused(w, r, why.status, why.text)
+}
+
+// send sends the browser to the provider: to log it in itself, or for the command line.
+func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) error {
+	ctx, done, err := p.ask(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return err
+	}
+	a := attempt{CLI: cli, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: time.Now().Add(attemptTime)}
+	p.setAttempt(w, r, &a)
+	http.Redirect(w, r, d.oauth.AuthCodeURL(a.State, openid.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+	return nil
+}
+
+// back takes a browser that comes from the provider, and logs its person in.
+func (p *Provider) back(w http.ResponseWriter, r *http.Request) error {
+	q := r.URL.Query()
+	a, ok := p.attemptOf(r)
+	if len(r.URL.RawQuery) > maxQuery || !ok || subtle.ConstantTimeCompare([]byte(a.State), []byte(q.Get("state"))) != 1 {
+		return errUnknownAttempt
+	}
+	p.setAttempt(w, r, nil)
+	if q.Get("code") == "" {
+		return errSaidNo
+	}
+	ctx, done, err := p.ask(r.Context())
+	if err != nil {
+		return err
+	}
+	defer done()
+	who, token, err := p.exchange(ctx, q.Get("code"), &a)
+	if err != nil {
+		return err
+	}
+	if a.CLI != nil {
+		return p.askConfirm(w, r, *a.CLI, who, token)
+	}
+	principal, secret, err := p.open(who, token)
+	if err != nil {
+		return err
+	}
+	p.audit(host.AuditConnected, r.RemoteAddr, principal.Name, "the page, by the identity provider")
+	p.opts.OnLogin(w, r, principal, secret)
+	return nil
+}
+
+// exchange gives the code to the provider and returns who has logged in.
+func (p *Provider) exchange(ctx context.Context, code string, a *attempt) (claims, *oauth2.Token, error) {
+	d, err := p.discover(ctx)
+	if err != nil {
+		return claims{}, nil, err
+	}
+	token, err := d.oauth.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+			return claims{}, nil, fmt.Errorf("%w: the code was not taken: %s", errUnbelieved, describe(refused))
+		}
+		return claims{}, nil, fmt.Errorf("exchange the code: %w", err)
+	}
+	who, err := p.identify(ctx, d, token, a.Nonce)
+	if err != nil {
+		return claims{}, nil, err
+	}
+	return who, token, nil
+}
+
+// describe is what a provider's refusal says for the log: its code, when that is one, and the status.
+func describe(e *oauth2.RetrieveError) string {
+	code := e.ErrorCode
+	for _, c := range code {
+		if c < 0x21 || c > 0x7e {
+			code = "?"
+		}
+	}
+	if e.Response == nil {
+		return fmt.Sprintf("%.40q", code)
+	}
+	return fmt.Sprintf("%.40q, status %d", code, e.Response.StatusCode)
+}
+
+func (p *Provider) audit(kind, from, name, detail string) {
+	if p.opts.Audit == nil {
+		return
+	}
+	ev := host.AuditEvent{At: time.Now().UTC(), Type: kind, Remote: from, Name: name, Detail: detail}
+	if kind != host.AuditRefused {
+		ev.Role = host.RoleObserver
+	}
+	p.opts.Audit(ev)
+}

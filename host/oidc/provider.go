@@ -1,0 +1,211 @@
+package oidc
+
+import (
+	"context"
+	"crypto/cipher"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	openid "github.com/coreos/go-oidc/v3/oidc"
+	"github.com/rs/zerolog"
+	"golang.org/x/oauth2"
+
+	"tether/host"
+)
+
+// Path is what every path of a Provider begins with, below the host's public URL.
+const Path = "/login/oidc"
+
+const (
+	callbackPath = Path + "/callback" // the redirect URI that the provider must know
+	logoutPath   = Path + "/logout"   // the back-channel logout URI
+)
+
+const (
+	renewEvery  = 10 * time.Minute // a session is asked about at least so often
+	maxUnasked  = 30 * time.Minute // a session ends after so long without an answer from the provider
+	sessionTime = 12 * time.Hour   // then a person logs in anew
+	discoverGap = 5 * time.Second  // between two tries to read the provider's configuration
+	maxAtOnce   = 32               // requests to the provider; more are answered 503
+)
+
+// Options are the settings of a Provider. Issuer, ClientID, Secret, PublicURL, People, OnLogin and OnRefused are required.
+type Options struct {
+	// Issuer is the provider's URL, exactly as its tokens name it: https, or http on a loopback address.
+	Issuer string
+	// ClientID and Secret are what the provider knows this host by.
+	ClientID, Secret string
+	// PublicURL is the https URL under which browsers reach the host, without a path; http on a loopback address. The provider must know
+	// PublicURL + "/login/oidc/callback" as the redirect URI, and may know PublicURL + "/login/oidc/logout" for back-channel logout.
+	PublicURL string
+	// Domains are the domains of e-mail addresses that may log in, lower case. With any, an address that the provider has not verified is
+	// refused. Empty lets in everyone whom the provider lets in.
+	Domains []string
+	// Groups are those of which a person must be in one; empty asks for none.
+	Groups []string
+	// GroupsClaim is the claim that lists a person's groups; empty means "groups".
+	GroupsClaim string
+	// People turns identities into people.
+	People People
+	// Sessions is the file in which sessions outlive the host, with the provider's refresh tokens; empty keeps none.
+	Sessions string
+	// OnLogin logs a browser in as the principal of the session with that token, and sends it to the page.
+	OnLogin func(w http.ResponseWriter, r *http.Request, p host.Principal, token string)
+	// OnRefused tells a person why nobody was logged in.
+	OnRefused func(w http.ResponseWriter, r *http.Request, status int, why string)
+
+	// Approve lets the machine in that waits to be paired with a code, as that of the person. Its error is shown to them. nil lets none in.
+	Approve func(p host.Principal, code, name string) error
+
+	Audit  func(host.AuditEvent) // nil keeps no record
+	Logger *zerolog.Logger       // nil means silence
+}
+
+// People knows who has an identity. It is safe for concurrent use.
+type People interface {
+	// LoggedIn returns the principal of the person with that identity, who is made at the first login. The groups are those that the
+	// provider names now; they replace the ones it named before. The principal's Live ends when an administrator ends the person, and an
+	// error says that this has happened already.
+	LoggedIn(host.Identity) (host.Principal, error)
+}
+
+// Provider is the identity provider as the host sees it. It is an http.Handler for everything below Path and a host.Authenticator for the
+// tokens of sessions, and safe for concurrent use.
+type Provider struct {
+	opts   Options
+	log    zerolog.Logger
+	secure bool // PublicURL is https
+	client *http.Client
+	seal   cipher.AEAD   // of the cookie between the way there and the way back
+	slots  chan struct{} // requests to the provider
+	wake   chan struct{} // of Run: a session was added; holds one
+
+	discovering sync.Mutex // held while the provider's configuration is read
+	mu          sync.Mutex
+	found       *discovered                    // nil until the provider has answered
+	tried       time.Time                      // the last try
+	why         error                          // what came of it
+	sessions    map[[sha256.Size]byte]*session // by their tokens' hashes
+	cli         logins
+	loggedOut   map[string]time.Time // ids of logout tokens that were taken, until they expire
+	closed      bool
+
+	writing sync.Mutex // held while the file is written, so that the newest state is what stays
+}
+
+// discovered is what the provider says of itself.
+type discovered struct {
+	provider *openid.Provider
+	verifier *openid.IDTokenVerifier
+	oauth    oauth2.Config
+}
+
+// New returns a Provider with the sessions that the file holds. It asks the provider nothing: a host starts also while that is down.
+func New(o Options) (*Provider, error) {
+	p := &Provider{opts: o, log: zerolog.Nop(), client: newClient(), slots: make(chan struct{}, maxAtOnce), wake: make(chan struct{}, 1),
+		sessions: map[[sha256.Size]byte]*session{}, loggedOut: map[string]time.Time{},
+		cli: logins{map[string]*waiting{}, map[[sha256.Size]byte]confirming{}, map[[sha256.Size]byte]granted{}}}
+	if o.Logger != nil {
+		p.log = *o.Logger
+	}
+	if o.GroupsClaim == "" {
+		p.opts.GroupsClaim = "groups"
+	}
+	if o.ClientID == "" || o.Secret == "" || o.People == nil || o.OnLogin == nil || o.OnRefused == nil {
+		return nil, errors.New("oidc: ClientID, Secret, People, OnLogin and OnRefused are required")
+	}
+	if _, err := webURL(o.Issuer); err != nil {
+		return nil, fmt.Errorf("the issuer: %w", err)
+	}
+	public, err := webURL(o.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("the host's public URL: %w", err)
+	}
+	p.opts.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+	p.secure = public.Scheme == "https"
+	if p.seal, err = newSeal(); err != nil {
+		return nil, err
+	}
+	return p, p.restore()
+}
+
+// webURL parses an https URL; http is for a loopback address, where nobody listens in.
+func webURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("%q is no URL such as https://id.example.com", text)
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	loopback := err == nil && ip.IsLoopback() || u.Hostname() == "localhost"
+	if u.Scheme != "https" && !(u.Scheme == "http" && loopback) {
+		return nil, fmt.Errorf("%q: use https (http only on a loopback address)", text)
+	}
+	return u, nil
+}
+
+// errBusy refuses what would be one request to the provider too many.
+var errBusy = errors.New("too many logins at a time")
+
+// ask takes a slot for requests to the provider. The caller gives it back by done.
+func (p *Provider) ask(ctx context.Context) (bounded context.Context, done func(), err error) {
+	select {
+	case p.slots <- struct{}{}:
+	default:
+		return nil, nil, errBusy
+	}
+	bounded, cancel := context.WithTimeout(openid.ClientContext(ctx, p.client), 2*requestTime)
+	return bounded, func() { cancel(); <-p.slots }, nil
+}
+
+// discover returns what the provider says of itself, which is asked for once it is needed. After a failure it is not asked again for
+// discoverGap.
+func (p *Provider) discover(ctx context.Context) (*discovered, error) {
+	p.discovering.Lock()
+	defer p.discovering.Unlock()
+	p.mu.Lock()
+	found, why, wait := p.found, p.why, time.Since(p.tried) < discoverGap
+	p.mu.Unlock()
+	if found != nil {
+		return found, nil
+	}
+	if why != nil && wait {
+		return nil, why
+	}
+	found, err := p.read(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.found, p.why, p.tried = found, err, time.Now()
+	return found, err
+}
+
+// read asks the provider for its configuration.
+func (p *Provider) read(ctx context.Context) (*discovered, error) {
+	// The keys are fetched with this context's client for as long as the provider is used, so it must not end with a request.
+	provider, err := openid.NewProvider(openid.ClientContext(context.WithoutCancel(ctx), p.client), p.opts.Issuer)
+	if err != nil {
+		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)
+	}
+	var says struct {
+		Scopes []string `json:"scopes_supported"`
+	}
+	if err := provider.Claims(&says); err != nil {
+		return nil, fmt.Errorf("read the identity provider's configuration: %w", err)
+	}
+	scopes := []string{openid.ScopeOpenID, "profile", "email"}
+	for _, extra := range []string{openid.ScopeOfflineAccess, "groups"} {
+		if slices.Contains(says.Scopes, extra) {
+			scopes = append(scopes, extra)
+		}
+	}
+	return &discovered{provider: provider, verifier: provider.Verifier(&openid.Config{ClientID: p.opts.ClientID}),
+		oauth: oauth2.Config{ClientID: p.opts.ClientID, ClientSecret: p.opts.Secret, Endpoint: provider.Endpoint(),
+			RedirectURL: p.opts.PublicURL + callbackPath, Scopes: scopes}}, nil
+}

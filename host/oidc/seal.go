@@ -1,0 +1,74 @@
+package oidc
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"net"
+	"net/http"
+	"time"
+)
+
+// attemptTime is how long a login at the provider may take.
+const attemptTime = 10 * time.Minute
+
+// attempt is a browser that was sent to the provider. It travels in a cookie that only this run of the host can open, so that the
+// host keeps nothing for those who begin, and nobody can finish in one browser what was begun in another.
+type attempt struct {
+	State    string    `json:"s"`
+	Nonce    string    `json:"n"`
+	Verifier string    `json:"v"` // of PKCE
+	Expires  time.Time `json:"e"`
+	CLI      *purpose  `json:"c,omitempty"` // nil: the browser itself is to be logged in
+}
+
+// newSeal returns what seals attempts, with a key that ends with the process.
+func newSeal() (cipher.AEAD, error) {
+	key := make([]byte, 32)
+	rand.Read(key) // never fails, see crypto/rand
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCMWithRandomNonce(block)
+}
+
+// cookieName is that of an attempt's cookie. With https, no other name below the host's domain can set it. Cookies do not tell ports
+// apart, so that otherwise the name does.
+func (p *Provider) cookieName(r *http.Request) string {
+	if p.secure {
+		return "__Host-tether_login"
+	}
+	_, port, _ := net.SplitHostPort(r.Host)
+	return "tether_login_" + port
+}
+
+// setAttempt gives the browser an attempt to keep; nil takes it away. The provider sends the browser back from another site, so that the
+// cookie has to go along with links that are followed.
+func (p *Provider) setAttempt(w http.ResponseWriter, r *http.Request, a *attempt) {
+	c := &http.Cookie{Name: p.cookieName(r), Path: "/", MaxAge: -1, HttpOnly: true, Secure: p.secure, SameSite: http.SameSiteLaxMode}
+	if a != nil {
+		text, _ := json.Marshal(a) // strings and a time always can be
+		c.Value, c.MaxAge = base64.RawURLEncoding.EncodeToString(p.seal.Seal(nil, nil, text, []byte(Path))), int(attemptTime.Seconds())
+	}
+	http.SetCookie(w, c)
+}
+
+// attemptOf returns the attempt that a browser has kept; ok is false if there is none that is still good.
+func (p *Provider) attemptOf(r *http.Request) (a attempt, ok bool) {
+	c, err := r.Cookie(p.cookieName(r))
+	if err != nil {
+		return a, false
+	}
+	sealed, err := base64.RawURLEncoding.DecodeString(c.Value)
+	if err != nil {
+		return a, false
+	}
+	text, err := p.seal.Open(nil, nil, sealed, []byte(Path))
+	if err != nil || json.Unmarshal(text, &a) != nil {
+		return a, false
+	}
+	return a, time.Now().Before(a.Expires)
+}

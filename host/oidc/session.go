@@ -1,0 +1,275 @@
+package oidc
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"tether/host"
+)
+
+const (
+	maxSessions   = 4096 // of all people
+	maxOfOne      = 16   // of one person; the oldest gives way
+	maxRefresh    = 4 << 10
+	renewAfter    = renewEvery - time.Minute // so that an end takes effect within renewEvery
+	retryAfter    = 30 * time.Second         // after a renewal that was not answered
+	sessionPrefix = "tetherlogin_"
+)
+
+// Why a session has ended.
+var (
+	errOver       = errors.New("the login is over: log in again")
+	errProvider   = errors.New("the identity provider has ended this login")
+	errSilent     = errors.New("the identity provider did not answer for half an hour: log in again")
+	errLoggedOut  = errors.New("the identity provider has logged this person out")
+	errManyOfOne  = errors.New("this person has logged in elsewhere too often")
+	errAllChanged = errors.New("the person may not use this host any more")
+)
+
+// session is one login of one person. Its fields are guarded by Provider.mu, but for principal and end, which never change.
+type session struct {
+	principal host.Principal // its Live is the session's
+	end       context.CancelCauseFunc
+
+	identity     host.Identity // as the person was made known last
+	subject, sid string        // what the provider calls the person, and this login of theirs
+	refresh      string        // the token by which the provider is asked again; empty: it gave none
+	begun        time.Time     // when the person logged in
+	asked        time.Time     // when the provider has last vouched for the person
+	due          time.Time     // when it is asked next
+	renewing     bool
+}
+
+// Authenticate implements host.Authenticator for the tokens of sessions.
+func (p *Provider) Authenticate(token string) (host.Principal, bool) { return p.Known(token) }
+
+// Known implements host.Authenticator.
+func (p *Provider) Known(token string) (host.Principal, bool) {
+	return p.ByHash(sha256.Sum256([]byte(token)))
+}
+
+// ByHash returns whose the session is whose token has that hash; ok is false if there is none.
+func (p *Provider) ByHash(hash [sha256.Size]byte) (host.Principal, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.sessions[hash]
+	if s == nil || s.principal.Live.Err() != nil {
+		return host.Principal{}, false
+	}
+	return s.principal, true
+}
+
+// open begins a session for somebody who has logged in, and returns its token.
+func (p *Provider) open(who claims, token *oauth2.Token) (host.Principal, string, error) {
+	principal, err := p.principalOf(who)
+	if err != nil {
+		return principal, "", err
+	}
+	secret := sessionPrefix + rand.Text()
+	now := time.Now()
+	s := &session{identity: p.identity(who), subject: who.Subject, sid: who.Session, refresh: token.RefreshToken, begun: now, asked: now}
+	if len(s.refresh) > maxRefresh {
+		s.refresh = ""
+	}
+	p.add(sha256.Sum256([]byte(secret)), s, principal)
+	p.keep()
+	return s.principal, secret, nil
+}
+
+// principalOf admits somebody.
+func (p *Provider) principalOf(who claims) (host.Principal, error) {
+	if err := p.admit(who); err != nil {
+		return host.Principal{}, err
+	}
+	principal, err := p.opts.People.LoggedIn(p.identity(who))
+	if err != nil {
+		return principal, fmt.Errorf("%w: %w", errEnded, err)
+	}
+	return principal, nil
+}
+
+// add lets a session in. It ends with its person.
+func (p *Provider) add(hash [sha256.Size]byte, s *session, principal host.Principal) {
+	parent := principal.Live
+	if parent == nil {
+		parent = context.Background()
+	}
+	live, end := context.WithCancelCause(parent)
+	timed, stop := context.WithDeadlineCause(live, s.begun.Add(sessionTime), errOver)
+	principal.Live = timed
+	s.principal, s.due = principal, s.asked.Add(renewAfter)
+	s.end = func(why error) { end(why); stop() }
+	p.mu.Lock()
+	p.sessions[hash] = s
+	p.boundLocked(s)
+	p.mu.Unlock()
+	context.AfterFunc(timed, func() { p.drop(hash) })
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// boundLocked makes room for the newest session: of its own person first.
+func (p *Provider) boundLocked(newest *session) {
+	var oldest, oldestOwn *session
+	own := 0
+	for _, s := range p.sessions {
+		if s == newest || s.principal.Live.Err() != nil {
+			continue
+		}
+		if oldest == nil || s.begun.Before(oldest.begun) {
+			oldest = s
+		}
+		if s.subject == newest.subject {
+			if own++; oldestOwn == nil || s.begun.Before(oldestOwn.begun) {
+				oldestOwn = s
+			}
+		}
+	}
+	switch {
+	case own >= maxOfOne:
+		oldestOwn.end(errManyOfOne)
+	case len(p.sessions) > maxSessions && oldest != nil:
+		oldest.end(errManyOfOne)
+	}
+}
+
+// drop forgets a session that has ended.
+func (p *Provider) drop(hash [sha256.Size]byte) {
+	p.mu.Lock()
+	_, known := p.sessions[hash]
+	if known && !p.closed {
+		delete(p.sessions, hash)
+	}
+	closed := p.closed
+	p.mu.Unlock()
+	if known && !closed {
+		p.keep()
+	}
+}
+
+// Run renews sessions until ctx ends. It returns when no renewal is under way.
+func (p *Provider) Run(ctx context.Context) {
+	var renewals sync.WaitGroup
+	defer func() {
+		renewals.Wait()
+		p.mu.Lock()
+		p.closed = true // what ends now is kept for the next host
+		p.mu.Unlock()
+	}()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		case <-p.wake:
+		}
+		due, next := p.due(time.Now())
+		for _, s := range due {
+			renewals.Go(func() { p.renew(ctx, s) })
+		}
+		timer.Reset(next)
+	}
+}
+
+// due returns the sessions that are to be renewed, and after how long to look again.
+func (p *Provider) due(now time.Time) (due []*session, next time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	next = renewEvery
+	for _, s := range p.sessions {
+		switch wait := s.due.Sub(now); {
+		case s.renewing || s.principal.Live.Err() != nil:
+		case wait > 0:
+			next = min(next, wait)
+		case len(due) < maxAtOnce/2: // people who log in have the other half
+			s.renewing = true
+			due = append(due, s)
+		default:
+			next = time.Second
+		}
+	}
+	for id, until := range p.loggedOut {
+		if now.After(until) {
+			delete(p.loggedOut, id)
+		}
+	}
+	return due, next
+}
+
+// renew asks the provider whether a session's person still is who they were.
+func (p *Provider) renew(ctx context.Context, s *session) {
+	p.mu.Lock()
+	refresh := s.refresh
+	p.mu.Unlock()
+	who, token, err := p.again(ctx, s, refresh)
+	p.mu.Lock()
+	now := time.Now()
+	s.renewing = false
+	switch {
+	case err == nil:
+		s.identity, s.refresh, s.asked, s.due = p.identity(who), token.RefreshToken, now, now.Add(renewAfter)
+	case ctx.Err() != nil:
+	case errors.Is(err, errOver), errors.Is(err, errProvider), errors.Is(err, errAllChanged):
+		defer s.end(err)
+	case now.Sub(s.asked) > maxUnasked:
+		defer s.end(errSilent)
+	default:
+		s.due = now.Add(retryAfter)
+	}
+	p.mu.Unlock()
+	if err == nil {
+		p.keep()
+	} else if ctx.Err() == nil {
+		p.log.Warn().Str("principal", s.principal.Name).Err(err).Msg("a login was not renewed")
+	}
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// again asks the provider once. An error that is one of a session's ends means that the session is over.
+func (p *Provider) again(ctx context.Context, s *session, refresh string) (who claims, token *oauth2.Token, err error) {
+	if refresh == "" {
+		return who, nil, errOver
+	}
+	ctx, done, err := p.ask(ctx)
+	if err != nil {
+		return who, nil, err
+	}
+	defer done()
+	d, err := p.discover(ctx)
+	if err != nil {
+		return who, nil, err
+	}
+	if token, err = d.oauth.TokenSource(ctx, &oauth2.Token{RefreshToken: refresh}).Token(); err != nil {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+			if refused.ErrorCode == "invalid_grant" { // RFC 6749, section 5.2: expired, revoked, or the person has ended
+				return who, nil, errProvider
+			}
+			err = fmt.Errorf("the identity provider refuses this host: %s", describe(refused))
+		}
+		return who, nil, err
+	}
+	if who, err = p.identify(ctx, d, token, ""); err != nil {
+		return who, nil, err
+	}
+	if who.Subject != s.subject {
+		return who, nil, fmt.Errorf("%w: it is somebody else's now", errProvider)
+	}
+	if _, err := p.principalOf(who); err != nil {
+		return who, nil, fmt.Errorf("%w: %w", errAllChanged, err)
+	}
+	return who, token, nil
+}

@@ -1,0 +1,111 @@
+package oidc
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"tether/host"
+	"tether/platform/secret"
+)
+
+const (
+	storeVersion = 1
+	maxStore     = 1 << 20 // bytes, as many as secret.ReadFile takes; beyond it, the oldest sessions are not kept
+)
+
+// kept is a session in the file. The provider's refresh token is a secret; ours is there as a hash.
+type kept struct {
+	Token    []byte        `json:"token_sha256"`
+	Identity host.Identity `json:"identity"`
+	Subject  string        `json:"subject"`
+	Session  string        `json:"sid,omitempty"`
+	Refresh  string        `json:"refresh_token,omitempty"`
+	Begun    time.Time     `json:"begun"`
+	Asked    time.Time     `json:"asked"`
+}
+
+// store is what the file holds.
+type store struct {
+	Version  int    `json:"version"`
+	Issuer   string `json:"issuer"`
+	Sessions []kept `json:"sessions"`
+}
+
+// keep writes the sessions for the next host. A failure is logged: people log in again then.
+func (p *Provider) keep() {
+	if p.opts.Sessions == "" {
+		return
+	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	all := p.keptSessions()
+	var data []byte
+	var err error
+	for {
+		if data, err = json.Marshal(store{Version: storeVersion, Issuer: p.opts.Issuer, Sessions: all}); err != nil || len(data) < maxStore {
+			break
+		}
+		all = all[(len(all)+7)/8:]
+	}
+	if err == nil {
+		err = secret.WriteFile(p.opts.Sessions, append(data, '\n'))
+	}
+	if err != nil {
+		p.log.Error().Err(err).Msg("logins are not kept: they end with this host")
+	}
+}
+
+// keptSessions returns what there is to keep, the oldest first.
+func (p *Provider) keptSessions() []kept {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := []kept{}
+	for hash, s := range p.sessions {
+		if s.principal.Live.Err() == nil {
+			all = append(all, kept{Token: hash[:], Subject: s.subject, Session: s.sid, Refresh: s.refresh, Begun: s.begun.UTC(), Asked: s.asked.UTC(), Identity: s.identity})
+		}
+	}
+	slices.SortFunc(all, func(a, b kept) int { return a.Begun.Compare(b.Begun) })
+	return all
+}
+
+// restore lets in the sessions of the host before, unless they are another provider's. Those that were not renewed meanwhile are due at once.
+func (p *Provider) restore() error {
+	if p.opts.Sessions == "" {
+		return nil
+	}
+	var f store
+	err := secret.ReadJSON(p.opts.Sessions, storeVersion, &f)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		aside := p.opts.Sessions + ".damaged"
+		if moved := os.Rename(p.opts.Sessions, aside); moved != nil {
+			return fmt.Errorf("logins: %w; the file cannot be put aside: %w", err, moved)
+		}
+		p.log.Error().Err(err).Str("aside", aside).Msg("the file of logins cannot be used and is put aside: people have to log in again")
+		return nil
+	case f.Issuer != p.opts.Issuer:
+		return nil
+	}
+	now := time.Now()
+	for _, k := range f.Sessions[:min(len(f.Sessions), maxSessions)] {
+		s := &session{identity: k.Identity, subject: k.Subject, sid: k.Session, refresh: k.Refresh, begun: k.Begun, asked: k.Asked}
+		if len(k.Token) != sha256.Size || !now.Before(k.Begun.Add(sessionTime)) || k.Begun.After(now) || k.Asked.After(now) || now.Sub(k.Asked) > maxUnasked {
+			continue
+		}
+		principal, err := p.opts.People.LoggedIn(k.Identity)
+		if err != nil {
+			continue
+		}
+		p.add([sha256.Size]byte(k.Token), s, principal)
+	}
+	return nil
+}
