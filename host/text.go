@@ -66,8 +66,11 @@ func (c *conn) output(d *ahp.Dispatch) {
 
 // place appends checked output, or refuses it; err says why it is no text. The host's lock is held only for that.
 func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, err error) {
-	buf := make([]byte, 0, len(quoted)+len(d.Channel)+envelopeRoom)
-	sendPromptly(c.outputLocking(d, buf, quoted, found, err))
+	n := len(d.Channel) + envelopeRoom
+	if len(quoted) < shareBytes {
+		n += len(quoted)
+	} // else append makes room for it, which make would clear
+	sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, err))
 }
 
 // outputLocking is place with the lock. It returns to whom short output is to be sent.
