@@ -18,7 +18,7 @@ const (
 	// was sent without a pause counts too, or a flood would cost it a frame
 	// and a switch of threads for each read of the pty.
 	fewUnderway = 1 << 10  // bytes
-	fullEnough  = 32 << 10 // bytes
+	fullEnough  = 64 << 10 // bytes
 	pause       = 2 * time.Millisecond
 	minWindow   = 64 << 10 // bytes
 	maxWindow   = 16 << 20 // bytes

@@ -265,7 +265,7 @@ func (in *inflow) read(p []byte) int {
 func (c *Client) Direct(take func(p []byte) bool) { c.direct = take }
 
 // maxDirect is how much is given to Direct's function at a time.
-const maxDirect = 32 << 10 // bytes
+const maxDirect = 64 << 10 // bytes
 
 // give has p taken where it arrives, if it can be.
 func (c *Client) give(p []byte) bool {

@@ -111,7 +111,7 @@ func (t *Terminal) pump() {
 			if n > 0 {
 				t.hold(n)
 				t.take(buf[:n])
-				t.lookAround(n)
+				t.lookAround(n, lookBytes)
 			}
 			readBuffers.Put(buf)
 		}
@@ -131,7 +131,7 @@ func (t *Terminal) takeNow(p []byte) bool {
 		return false
 	}
 	t.take(p)
-	t.lookAround(len(p))
+	t.lookAround(len(p), lookHeld)
 	return true
 }
 
@@ -143,7 +143,11 @@ func (t *Terminal) reading() (bool, time.Duration) {
 }
 
 // lookBytes is the number of bytes after which a pump has the scheduler look for other goroutines that are ready: 0.3 ms of a fast child.
-const lookBytes = 16 << 10
+// What comes from a holder comes in larger pieces, and faster.
+const (
+	lookBytes = 16 << 10
+	lookHeld  = 64 << 10
+)
 
 // look is empty: starting it as a goroutine is the point. Go 1.26 polls the network when a goroutine blocks and no other can run, and
 // otherwise only every 10 ms (sysmon). A pump that always finds output never blocks, and may occupy the very thread that would poll while
@@ -152,9 +156,9 @@ const lookBytes = 16 << 10
 // https://github.com/golang/go/pull/51651.
 func look() {}
 
-// lookAround starts look after every lookBytes bytes.
-func (t *Terminal) lookAround(n int) {
-	if t.intake.moved += n; t.intake.moved >= lookBytes {
+// lookAround starts look after so many bytes.
+func (t *Terminal) lookAround(n, every int) {
+	if t.intake.moved += n; t.intake.moved >= every {
 		t.intake.moved = 0
 		go look()
 	}

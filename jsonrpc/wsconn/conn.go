@@ -43,7 +43,7 @@ type Options struct {
 	// than 16 KiB. It is for this connection alone.
 	Memory Memory
 
-	// WriteTimeout bounds each write to the socket (at most 64 KiB unless a
+	// WriteTimeout bounds each write to the socket (at most 128 KiB unless a
 	// message is larger): a connection that does not take it in time is
 	// closed. Default 10 s.
 	WriteTimeout time.Duration
@@ -117,6 +117,7 @@ type Conn struct {
 	ended  func()          // ends it
 	closed atomic.Bool     // by this side; decides what Recv reports
 	buf    *[]byte         // owned by the receiver: what the last Recv returned
+	longer bool            // likewise: that was longer than firstBuffer, and so is what follows in a flood
 }
 
 // buffers and mediumBuffers are receive buffers, so that a connection on which
@@ -204,11 +205,11 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	c.Free()
 	_, r, err := c.ws.Reader(context.Background()) // blocks until a frame begins
 	if err == nil {
-		c.buf = buffers.Get().(*[]byte)
 		if err = c.readAll(r); err == nil {
 			if c.mem != nil && cap(*c.buf) > firstBuffer {
 				c.mem.Arrived()
 			}
+			c.longer = len(*c.buf) > firstBuffer
 			return *c.buf, nil
 		}
 		c.Free()
@@ -243,8 +244,14 @@ func recycle(buf *[]byte) {
 	}
 }
 
-// readAll appends all of r to the receive buffer.
+// readAll reads all of r to a receive buffer.
 func (c *Conn) readAll(r io.Reader) error {
+	c.buf = buffers.Get().(*[]byte)
+	if c.longer {
+		if err := c.grow(); err != nil {
+			return err
+		}
+	}
 	for {
 		if len(*c.buf) == cap(*c.buf) {
 			if err := c.grow(); err != nil {

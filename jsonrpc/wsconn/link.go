@@ -7,8 +7,8 @@ import (
 )
 
 // holdSize is how much a link gathers before it writes, in bytes: a full frame
-// of terminal output (32 KiB before escaping) with its header.
-const holdSize = 64 << 10
+// of terminal output (64 KiB before escaping) with its header.
+const holdSize = 128 << 10
 
 // A link is the socket below a WebSocket connection. coder/websocket writes a
 // masked frame in pieces of 4 KiB, the size of the buffer it masks in, and an
