@@ -14,9 +14,21 @@ import (
 	"tether/screen"
 )
 
-// catalogue is what agents and people see of all terminals. It implements agenttools.Terminals, and nothing more: through it nobody can
-// change anything.
-type catalogue struct{ h *Host }
+// catalogue is what an agent or a person sees of all terminals; everything where p is nil, for the host itself. It implements
+// agenttools.Terminals, and nothing more: through it nobody can change anything.
+type catalogue struct {
+	h *Host
+	p *Principal
+}
+
+// fromLocked decides whether t is seen, and from which position of its text on.
+func (c catalogue) fromLocked(t *terminal) (from int64, ok bool) {
+	if c.p == nil {
+		return 0, true
+	}
+	v := c.h.viewerLocked(*c.p)
+	return c.h.seesLocked(&v, t)
+}
 
 // List implements agenttools.Terminals.
 func (c catalogue) List() []agenttools.Info {
@@ -24,7 +36,9 @@ func (c catalogue) List() []agenttools.Info {
 	defer c.h.mu.Unlock()
 	all := make([]agenttools.Info, 0, len(c.h.order))
 	for _, t := range c.h.order {
-		all = append(all, t.infoLocked())
+		if from, ok := c.fromLocked(t); ok {
+			all = append(all, t.infoLocked(from))
+		}
 	}
 	return all
 }
@@ -35,7 +49,9 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 	defer c.h.mu.Unlock()
 	for _, t := range c.h.order {
 		if t.id == id {
-			return lookedAt{c.h, t}, nil
+			if from, ok := c.fromLocked(t); ok {
+				return lookedAt{h: c.h, t: t, p: c.p, from: from}, nil
+			}
 		}
 	}
 	return nil, agenttools.ErrNotFound
@@ -43,9 +59,21 @@ func (c catalogue) Open(id string) (agenttools.Terminal, error) {
 
 // Changed implements agenttools.Watchable.
 func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
+	v := viewer{Principal: Principal{Role: RoleAdmin}}
+	c.h.mu.Lock()
+	if c.p != nil {
+		v = c.h.viewerLocked(*c.p)
+	}
+	use := c.h.holdLocked(v)
+	c.h.mu.Unlock()
+	defer func() {
+		c.h.mu.Lock()
+		defer c.h.mu.Unlock()
+		c.h.letGoLocked(use)
+	}()
 	for {
 		c.h.mu.Lock()
-		now, moved := uint64(c.h.rowBook.version)+1, c.h.rowBook.movedLocked()
+		now, moved := uint64(use.l.book.version)+1, use.l.book.movedLocked()
 		c.h.mu.Unlock()
 		if now != since {
 			return now, nil
@@ -81,36 +109,49 @@ func (c ownCatalogue) List() []agenttools.Info {
 	return all
 }
 
-// lookedAt is one terminal for a reader.
+// lookedAt is one terminal for a reader: p, or the host itself if that is nil.
 type lookedAt struct {
-	h *Host
-	t *terminal
+	h    *Host
+	t    *terminal
+	p    *Principal
+	from int64 // position of the first text that p may see
+}
+
+// start is the offset of that text; 0 if it may see all.
+func (l lookedAt) startLocked() int64 {
+	if l.from == 0 {
+		return 0
+	}
+	return l.from + l.t.marksBeforeLocked(l.from)
 }
 
 // Info implements agenttools.Terminal.
 func (l lookedAt) Info() agenttools.Info {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	return l.t.infoLocked()
+	return l.t.infoLocked(l.from)
 }
 
 // Commands implements agenttools.Terminal.
 func (l lookedAt) Commands() []agenttools.Command {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	return l.t.commandsLocked()
+	return slices.DeleteFunc(l.t.commandsLocked(), func(c agenttools.Command) bool { return c.Start < l.startLocked() })
 }
 
 // Read implements agenttools.Terminal.
-func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.h.newReader(l.t, from), nil }
+func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.newReader(from), nil }
 
 // ReadScreen implements agenttools.ScreenTerminal.
 func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
 	l.h.mu.Lock()
 	old, pos := l.t.oldScreenLocked()
 	from := max(l.t.startLocked(), pos+l.t.marksBeforeLocked(pos))
+	if l.from > 0 { // the screen may show what was before
+		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, l.startLocked())
+	}
 	l.h.mu.Unlock()
-	return old, l.h.newReader(l.t, from), nil
+	return old, l.newReader(from), nil
 }
 
 // idOf is a short name for a terminal's URI, which may hold anything, that stays the same and fits into URLs and tool calls.
@@ -134,14 +175,18 @@ func (c *client) machineLocked() string {
 	return name
 }
 
-func (t *terminal) infoLocked() agenttools.Info {
-	i := t.describeLocked()
+// infoLocked describes t for who sees its text from a position on.
+func (t *terminal) infoLocked(from int64) agenttools.Info {
+	i := t.describeLocked(from)
 	i.Start, i.End = t.startLocked(), t.content.end+t.marks.end()
+	if from > 0 {
+		i.Start = max(i.Start, from+t.marksBeforeLocked(from))
+	}
 	return i
 }
 
 // describeLocked is infoLocked without the offsets, whose beginning takes a look at all that is recorded.
-func (t *terminal) describeLocked() agenttools.Info {
+func (t *terminal) describeLocked(from int64) agenttools.Info {
 	s := &t.state
 	machine := t.creator.machineLocked()
 	if !t.remote() {
@@ -150,7 +195,7 @@ func (t *terminal) describeLocked() agenttools.Info {
 	i := agenttools.Info{ID: t.id, Cwd: ahp.PathOf(s.Cwd), Owner: agenttools.OwnerUser, Visible: true, CreatedAt: t.created, Machine: machine,
 		Name: machine + "/" + t.name, Title: s.Title, Cols: int(s.Cols), Rows: int(s.Rows), Detection: s.SupportsCommandDetection}
 	i.Cols, i.Rows = cmp.Or(i.Cols, defaultCols), cmp.Or(i.Rows, defaultRows)
-	if c := t.content.running(); c != nil {
+	if c := t.content.running(); c != nil && (from == 0 || t.beganLocked(c) >= from) {
 		i.Running = c.line
 	}
 	if t.remote() && t.bound == nil {
@@ -163,6 +208,18 @@ func (t *terminal) describeLocked() agenttools.Info {
 		}
 	}
 	return i
+}
+
+// beganLocked is the position at which a command that is recorded began.
+func (t *terminal) beganLocked(c *command) int64 {
+	at := t.content.end
+	for i := len(t.content.parts) - 1; i >= 0; i-- {
+		p := &t.content.parts[i]
+		if at -= int64(p.size); p.command == c {
+			return at
+		}
+	}
+	return 0
 }
 
 // hostMachine is the name of the machine on which server-executed terminals run.

@@ -10,7 +10,7 @@ import (
 func TestCatalogueTellsOfChanges(t *testing.T) {
 	h := New(Options{})
 	defer h.Close()
-	c := catalogue{h}
+	c := catalogue{h: h}
 	now, err := c.Changed(t.Context(), 0)
 	if err != nil || now == 0 {
 		t.Fatalf("the first version is %d, %v", now, err)
@@ -22,9 +22,7 @@ func TestCatalogueTellsOfChanges(t *testing.T) {
 	}
 	told := make(chan uint64, 1)
 	go func() { v, _ := c.Changed(t.Context(), now); told <- v }()
-	h.mu.Lock()
-	h.rowBook.nextLocked()
-	h.mu.Unlock()
+	NewFeed(h, "ahp-terminal:/new")
 	if v := <-told; v == now {
 		t.Error("the version is what it was")
 	}

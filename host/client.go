@@ -20,20 +20,13 @@ type client struct {
 	left      time.Time
 	lends     bool // it has lent terminals: its id is not free because it is switched off
 	terminals int  // how many exist that it created
+	anew      bool // it has to initialize, since the host says something else in its marker now
 
 	absence *time.Timer // ends its part in sessions; nil while it is there
 
 	// exact is the first serverSeq from which lastSeenServerSeq tells what the client has. A smaller one may lie within a
 	// resynchronisation, or be that of a snapshot which overtook envelopes of other channels.
 	exact int64
-}
-
-// seesLocked reports whether c may know of t. What a machine lends can be watched from there, by other clients of its principal.
-func (c *conn) seesLocked(t *terminal) bool { return c.seesOfLocked(t.creator) }
-
-// seesOfLocked reports whether c may know of the terminals of a client.
-func (c *conn) seesOfLocked(cl *client) bool {
-	return c.may(rightSee) || cl.principal.same(c.remote.principal)
 }
 
 // may reports whether who has the connection has a right.
@@ -52,6 +45,7 @@ func (h *Host) clientLocked(id string, p Principal) (*client, error) {
 			return nil, errTakenID
 		}
 	case cl.principal.same(p):
+		h.ownedAnewLocked(cl, p)
 		return cl, nil
 	case cl.principal.may(rightLend) || !p.may(rightLend):
 		return nil, errTakenID

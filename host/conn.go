@@ -52,6 +52,7 @@ type conn struct {
 	h      *Host         // set once
 	peer   *jsonrpc.Peer // set once
 	remote remote        // set once
+	hold   *hold         // of what it is shown of the catalogue; set when it is opened
 	guard  *stallGuard   // set once
 	pulse  *pulse        // set once
 
@@ -143,6 +144,7 @@ func (h *Host) open(c *conn) error {
 		return err
 	}
 	h.conns[c] = struct{}{}
+	c.hold = h.holdLocked(h.viewerLocked(c.remote.principal))
 	h.countLocked(c.remote.principal, 1, 0)
 	h.work.Add(1)
 	return nil
@@ -161,6 +163,7 @@ func (h *Host) leave(c *conn, cause error) {
 	for _, s := range slices.Clone(c.ready) {
 		s.endLocked() // subscriptions to terminals that are gone
 	}
+	h.letGoLocked(c.hold)
 	for _, t := range h.servedLocked(c) {
 		h.orphanLocked(t)
 	}
@@ -295,6 +298,7 @@ var methods = map[string]method{
 	ahp.MethodDisposeSession:  {serve: (*conn).disposeSession},
 	ahp.MethodCreateTerminal:  {serve: (*conn).createTerminal},
 	ahp.MethodDisposeTerminal: {serve: (*conn).disposeTerminal},
+	ahp.MethodAudience:        {serve: (*conn).setAudience},
 }
 
 // Handle implements jsonrpc.Handler.

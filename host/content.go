@@ -209,6 +209,41 @@ func (c *content) view(max int) (parts []part, from int64) {
 	return parts, from
 }
 
+// viewSince is view without what is before a position, also without the beginning of a command that began before it.
+func (c *content) viewSince(max int, pos int64) (parts []part, from int64) {
+	parts, from = c.view(max)
+	for len(parts) > 0 && from < pos {
+		p := &parts[0]
+		if from+int64(p.size) <= pos && (len(parts) > 1 || p.command == nil || p.command.complete) {
+			from += int64(p.size)
+			parts = parts[1:]
+			continue
+		}
+		if p.command = nil; p.size == 0 {
+			break
+		}
+		from += int64(p.skip(int(min(pos-from, int64(p.size)))))
+	}
+	return parts, from
+}
+
+// skip drops n bytes from the front of p, or a few more up to the next character, and returns how many.
+func (p *part) skip(n int) (dropped int) {
+	for dropped < n {
+		r := &p.runs[0]
+		at, size := len(r.esc), r.size
+		if n-dropped < size {
+			at, size = jsonspan.Skip(r.esc, n-dropped)
+		}
+		r.esc, r.size, r.own = r.esc[at:], r.size-size, false
+		if dropped += size; r.size == 0 {
+			p.runs = p.runs[1:]
+		}
+	}
+	p.size -= dropped
+	return dropped
+}
+
 // trimParts drops the oldest text of parts until their cost, which is given, is about want. It returns the remaining parts, which reuse
 // the slice, and their cost. What it drops it appends to dropped.
 func trimParts(parts []part, cost, want int, dropped *[]run) ([]part, int) {

@@ -55,7 +55,14 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err := c.own(); err != nil {
 		return err
 	}
-	if err := c.announce(&p); err != nil {
+	said, told, err := audienceOf(&p)
+	if err != nil {
+		return err
+	}
+	if told {
+		c.h.lookAtPeople() // somebody may have come a moment ago
+	}
+	if err := c.announce(&p, said, told); err != nil {
 		return err
 	}
 	c.h.audit(AuditCreated, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
@@ -63,8 +70,8 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 }
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
-// which position the host has.
-func (c *conn) announce(p *ahp.CreateTerminalParams) error {
+// which position the host has. What is said of the audience is in force before any output; nothing said is nobody beside the machine's owner.
+func (c *conn) announce(p *ahp.CreateTerminalParams, said ahp.Audience, told bool) error {
 	h := c.h
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,13 +87,18 @@ func (c *conn) announce(p *ahp.CreateTerminalParams) error {
 		}
 		state := stateOf(p)
 		state.Meta.Former = h.formerLocked(c.client, state.Meta.Former)
-		t = h.addTerminalLocked(p.Channel, c.client, state)
+		a := h.resolveLocked(said, nil)
+		a.told = told
+		t = h.addTerminalLocked(p.Channel, c.client, state, a)
 		h.claimedLocked(c.client, p.Channel)
 		t.created = plausible(ahp.FindTime(p.Meta, ahp.CreatedKey), time.Time{})
 		t.bindLocked(c)
 	case !t.ownedBy(c) || !c.client.resume:
 		return errExists
 	default:
+		a := h.resolveLocked(said, t)
+		a.told = told
+		h.setAudienceLocked(t, a)
 		t.bindLocked(c)
 		h.updateLocked(t, stateOf(p))
 	}
@@ -146,7 +158,7 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	t := h.terminals[p.Channel]
 	switch {
-	case t == nil || !c.seesLocked(t):
+	case t == nil || !c.seesLocked(t) && !c.may(rightDispose): // administrators know that it is there
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
 	case t.creator != c.client && !c.may(rightDispose):

@@ -51,7 +51,7 @@ func (f *Feed) Lines() (bytes int) {
 func (f *Feed) Running() string {
 	f.h.mu.Lock()
 	defer f.h.mu.Unlock()
-	return f.t.describeLocked().Running
+	return f.t.describeLocked(0).Running
 }
 
 // Newest points to the newest envelope of a terminal, without keeping it.

@@ -4,14 +4,17 @@ import "encoding/json"
 
 // PageUpdate is what a page is sent that is up to date as of a version.
 func (h *Host) PageUpdate(version int64) (data []byte, now int64) {
-	u, now, _ := h.updateSince(version)
+	h.mu.Lock()
+	use := h.holdLocked(viewer{Principal: Principal{Role: RoleObserver}}) // a page's goes on while the page does
+	h.mu.Unlock()
+	u, now, _ := h.updateSince(use, version)
 	data, _ = json.Marshal(u)
 	return data, now
 }
 
 // PageRows is the whole list as it is, without what was encoded before.
 func (h *Host) PageRows() []byte {
-	data, _ := json.Marshal(h.rows())
+	data, _ := json.Marshal(h.rows(Principal{Role: RoleObserver}))
 	return data
 }
 

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"tether/agenttools"
@@ -171,7 +172,7 @@ func (x *AuthLimiter) Wrong(remote string) { x.g.wrong(remote) }
 func (x *AuthLimiter) Len() int { return len(x.g.known) }
 
 // Catalogue is what agents see.
-func Catalogue(h *Host) agenttools.Terminals { return catalogue{h} }
+func Catalogue(h *Host) agenttools.Terminals { return catalogue{h: h} }
 
 // Feed is a terminal that tests print into without a connection.
 type Feed struct {
@@ -183,7 +184,7 @@ type Feed struct {
 func NewFeed(h *Host, uri string) *Feed {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient})}
+	return &Feed{h, h.addTerminalLocked(uri, &client{id: "feed"}, ahp.TerminalState{Title: "feed", ExecutionTarget: ahp.TargetClient}, audience{})}
 }
 
 // Text prints.
@@ -202,7 +203,7 @@ func (f *Feed) Act(a ahp.Action) {
 }
 
 // Vacant is why no command can be run there, nil if one can.
-func (f *Feed) Vacant() error { return vacant(lookedAt{f.h, f.t}) }
+func (f *Feed) Vacant() error { return vacant(lookedAt{h: f.h, t: f.t}) }
 
 // LoginTable is logins, for tests.
 type LoginTable struct{ s logins }
@@ -230,3 +231,12 @@ func ToolName(machine, tool string) string { return toolName(machine, tool) }
 
 // ResultText is resultText.
 func ResultText(r ahp.ToolResult) (string, error) { return resultText(r) }
+
+// IDOf is idOf.
+func IDOf(uri string) string { return idOf(uri) }
+
+// LookAtPeople is lookAtPeople.
+func (h *Host) LookAtPeople() { h.lookAtPeople() }
+
+// Methods are the requests that clients may send.
+func Methods() []string { return slices.Collect(maps.Keys(methods)) }

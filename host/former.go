@@ -56,7 +56,7 @@ func (h *Host) claimedLocked(cl *client, uri string) {
 		if t.state.Meta.Former == uri && ownerOf(t.creator) != ownerOf(cl) {
 			t.state.Meta = ahp.TerminalMeta{Missing: t.state.Meta.Missing}
 			h.rowChangedLocked(t)
-			h.listChangedLocked(t.creator)
+			h.listChangedLocked(t)
 		}
 	}
 }

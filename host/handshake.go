@@ -63,6 +63,7 @@ func (c *conn) initialize(r *jsonrpc.Request) error {
 	if p.ClientInfo != nil {
 		cl.machine = p.ClientInfo.Title
 	}
+	cl.anew = false
 	cl.version, cl.resume = version, ahp.OffersExtension(p.Meta)
 	subs := c.subscribeAllLocked(p.InitialSubscriptions)
 	h.absentLocked(cl)
@@ -118,6 +119,9 @@ func (c *conn) welcome(r *jsonrpc.Request, subs []*subscription) {
 	h, marker, mayLend := c.h, ahp.NewClientTerminals(c.h.opts.Grace.Milliseconds()), c.may(rightLend)
 	marker.MayLend = &mayLend
 	h.mu.Lock()
+	if h.roster.On {
+		marker.Audiences = &ahp.Audiences{Version: ahp.AudiencesVersion, Owner: h.roster.People[c.remote.principal.Owner]}
+	}
 	result := ahp.InitializeResult{
 		ProtocolVersion: c.client.version, ServerSeq: h.seq, ServerInfo: &h.opts.Info, Meta: marker.Meta(),
 	}
@@ -146,6 +150,9 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	}
 	var snapshots []snapshot
 	for _, s := range subs {
+		if s.withdrawn {
+			continue
+		}
 		if s.ch.ended {
 			s.endLocked()
 			continue
@@ -171,13 +178,18 @@ func (c *conn) snapshotLocked(ch *channel, limit int) snapshot {
 	if t := ch.term; t != nil {
 		s.state = t.state
 		var from int64
-		if s.parts, from = t.content.view(limit); !c.client.resume { // a machine knows its own, and its link is bounded
+		since := c.fromLocked(t)
+		switch s.parts, from = t.content.viewSince(limit, since); {
+		case c.client.resume: // a machine knows its own, and its link is bounded
+		case since > t.content.base: // what was before is not to be seen
+			s.state.Meta.Screen = t.unknownScreenLocked()
+		default:
 			s.state.Meta.Screen = t.snapScreenLocked(from)
 		}
 	} else if ch.session != nil {
 		s.talk = ch.session.showsLocked(ch, c, limit)
 	} else {
-		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.infosLocked()}
+		s.root = &ahp.RootState{Agents: c.agents(), Terminals: c.hold.l.infosLocked()}
 	}
 	return s
 }
@@ -195,9 +207,10 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl := h.clients[p.ClientID]
-	if cl == nil || !cl.principal.same(c.remote.principal) {
+	if cl == nil || !cl.principal.same(c.remote.principal) || cl.anew {
 		return errUnknownClient
 	}
+	h.ownedAnewLocked(cl, c.remote.principal)
 	h.attachLocked(c, cl)
 	for _, t := range h.order {
 		if t.ownedBy(c) {
@@ -245,6 +258,9 @@ func (c *conn) missedLocked(seq int64, subs []*subscription) (missed []entry, ok
 	for _, s := range subs {
 		log := &s.ch.log
 		i, whole := log.after(seq)
+		if t := s.ch.term; t != nil && c.fromLocked(t) > 0 && (i == log.first || log.at(i-1).pos < c.fromLocked(t)) {
+			return nil, false // text that is not for it may be among them
+		}
 		for ; whole && i < log.next && bytes <= most; i++ {
 			if e := log.at(i); e.isFor(s) {
 				missed = append(missed, entry{seq: e.seq, msg: e.to(c.client)})

@@ -50,10 +50,21 @@ type Host struct {
 	clients   map[string]*client  // by clientId
 	accounts  map[string]*account // by the names of principals
 	memory    memory
-	rowBook   rowBook
-	former    formerOwners
-	forgot    time.Time // when forgetLocked last looked
-	conns     map[*conn]struct{}
+
+	roster        *Roster             // who is known; never nil
+	groupsOf      map[string][]string // names of groups, by the ids of their members
+	machineGrants map[machineKey][]Grantee
+	sight         int64 // counts changes of what somebody may see; a reader that knows another number looks whether it still may
+	holds         map[*hold]struct{}
+	listers       map[listerKey]*lister
+	byOwner       map[string][]*lister // the same, by the ids of owners
+	agentHolds    map[string]*hold     // those of agents, by what tells their servers apart
+	round         int64                // of reindexLocked
+	rowVersion    int64                // of the newest change of any row
+
+	former formerOwners
+	forgot time.Time // when forgetLocked last looked
+	conns  map[*conn]struct{}
 
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names
@@ -78,11 +89,17 @@ func New(o Options) *Host {
 		starting:  make(map[string]bool),
 		conns:     make(map[*conn]struct{}),
 		forgot:    time.Now(),
-		sessions:  make(map[string]*Session), agentSessions: make(map[string]*Session),
+		roster:    &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
+		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
+		sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.logins.restore()
+	if o.People != nil {
+		h.lookAtPeople()
+		h.work.Go(h.followPeople)
+	}
 	if o.ShellGrace > 0 {
 		h.work.Go(func() { h.endLonely(o.ShellGrace) })
 	}

@@ -10,39 +10,37 @@ import (
 // nobody a list each time.
 const listPace = 50 * time.Millisecond
 
-// listing is the catalogue as the root channel shows it. It is delivered as state: whoever is due a change gets the
+// listing is when the catalogue was told, as the root channel shows it. It is delivered as state: whoever is due a change gets the
 // newest, so a thousand terminals that come at once are not a thousand lists for everybody. Guarded by the host's mutex.
 type listing struct {
 	changed int64 // serverSeq of the newest change that was told
 	told    time.Time
-	stale   map[lister]struct{} // whose terminals have changed since
-	timer   *time.Timer         // tells of that; nil when none runs
-	encoded [2]struct {
-		seq int64
-		msg []byte
-	} // the envelope of the newest change: as it is since 0.9.0, and before
+	stale   map[*lister]struct{} // what they are shown has changed since
+	timer   *time.Timer          // tells of that; nil when none runs
 }
 
-// lister is who sees a part of the catalogue that is its own.
-type lister struct {
-	name string
-	role Role
-}
-
-// listChangedLocked says that what the catalogue shows of a client's terminals has changed. Subscribers are told at once, or with what
-// else changes within listPace.
-func (h *Host) listChangedLocked(of *client) {
-	l := &h.listed
-	if l.stale == nil {
-		l.stale = make(map[lister]struct{})
+// listChangedLocked says that what the catalogue shows of t has changed. Subscribers are told at once, or with what else changes within listPace.
+func (h *Host) listChangedLocked(t *terminal) {
+	for _, l := range t.listers {
+		h.listed.stale[l] = struct{}{}
 	}
-	l.stale[lister{of.principal.Name, of.principal.Role}] = struct{}{}
+	h.tellSoonLocked()
+}
+
+// staleLocked says that the list of one has changed.
+func (h *Host) staleLocked(of *lister) {
+	h.listed.stale[of] = struct{}{}
+	h.tellSoonLocked()
+}
+
+func (h *Host) tellSoonLocked() {
+	l := &h.listed
 	switch wait := listPace - time.Since(l.told); {
 	case l.timer != nil:
 	case wait <= 0:
 		h.tellListLocked()
 	default:
-		l.timer = time.AfterFunc(wait, func() {
+		l.timer = time.AfterFunc(max(wait, 0), func() {
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if l.timer != nil && !h.closed {
@@ -64,9 +62,8 @@ func (h *Host) listNowLocked() {
 func (h *Host) tellListLocked() {
 	l := &h.listed
 	l.changed, l.told, l.timer = h.nextSeqLocked(), time.Now(), nil
-	for _, s := range h.root.subs {
-		p := s.conn.remote.principal
-		if _, own := l.stale[lister{p.Name, p.Role}]; own || p.may(rightSee) {
+	for of := range l.stale {
+		for _, s := range of.subs {
 			s.changed = l.changed
 			s.noticeLocked()
 		}
@@ -74,43 +71,19 @@ func (h *Host) tellListLocked() {
 	clear(l.stale)
 }
 
-// listingLocked is root/terminalsChanged for the subscriber, as of s.changed.
+// listingLocked is root/terminalsChanged for the subscriber, as of s.changed: the present catalogue, encoded once per change and shape.
 func (s *subscription) listingLocked() []byte {
-	c := s.conn
-	if c.may(rightSee) {
-		return c.h.listed.envelopeLocked(c.h, c.client.old())
+	of := s.conn.hold.l
+	shape, version := &of.encoded[0], newestVersion
+	if s.conn.client.old() {
+		shape, version = &of.encoded[1], oldestVersion
 	}
-	action := ahp.RootTerminalsChanged{Terminals: c.infosLocked()}
-	return ahp.AppendEnvelope(nil, ahp.RootURI, s.changed, nil, "", ahp.AppendActionFor(nil, action, c.client.version))
-}
-
-// envelopeLocked is root/terminalsChanged with the present catalogue, encoded once per change and shape.
-func (l *listing) envelopeLocked(h *Host, old bool) []byte {
-	shape := &l.encoded[0]
-	version := newestVersion
-	if old {
-		shape, version = &l.encoded[1], oldestVersion
-	}
-	if shape.seq != l.changed || shape.msg == nil {
-		action := ahp.RootTerminalsChanged{Terminals: infosOf(h.order)}
-		shape.seq = l.changed
-		shape.msg = ahp.AppendEnvelope(nil, ahp.RootURI, l.changed, nil, "", ahp.AppendActionFor(nil, action, version))
+	if shape.seq != s.changed || shape.msg == nil {
+		action := ahp.RootTerminalsChanged{Terminals: of.infosLocked()}
+		shape.seq = s.changed
+		shape.msg = ahp.AppendEnvelope(nil, ahp.RootURI, s.changed, nil, "", ahp.AppendActionFor(nil, action, version))
 	}
 	return shape.msg
-}
-
-// infosLocked is the catalogue as the connection may see it.
-func (c *conn) infosLocked() []ahp.TerminalInfo {
-	if c.may(rightSee) {
-		return infosOf(c.h.order)
-	}
-	var own []*terminal
-	for _, t := range c.h.order {
-		if c.seesLocked(t) {
-			own = append(own, t)
-		}
-	}
-	return infosOf(own)
 }
 
 func infosOf(terminals []*terminal) []ahp.TerminalInfo {

@@ -103,10 +103,7 @@ func (ch *channel) addLocked(e entry) {
 	ch.log.add(e)
 	if t := ch.term; t != nil {
 		ch.host.recordLocked(t)
-		if t.moved != nil {
-			close(t.moved)
-			t.moved = nil
-		}
+		t.wakeLocked()
 	}
 	for _, s := range ch.subs {
 		s.noticeLocked()

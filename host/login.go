@@ -130,6 +130,7 @@ func (s *logins) let(one Login) {
 	in := login{principal: one.Principal, until: one.Until}
 	live, end := context.WithCancelCause(in.principal.live())
 	timed, stop := context.WithDeadlineCause(live, one.Until, errLoginOver)
+	in.principal.steward = in.principal.administers()
 	in.principal.Role, in.principal.Live = RoleObserver, timed
 	in.end = func(why error) { end(why); stop() }
 	s.add(&s.browsers, one.Cookie, in, maxLogins)

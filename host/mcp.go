@@ -32,11 +32,13 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 	if !p.may(rightMCP) {
 		return nil, errNoAgent
 	}
-	s, err := h.agents.Of(string(p.Role)+" "+p.Name, func() *mcp.Server {
+	who := string(p.Role) + " " + p.Name + " " + p.Owner
+	h.holdAgent(who, p)
+	s, err := h.agents.Of(who, func() *mcp.Server {
 		o := mcp.Options{Version: h.opts.Info.Version}
-		var terminals agenttools.Terminals = catalogue{h}
+		var terminals agenttools.Terminals = catalogue{h, &p}
 		if h.opts.Sessions && p.may(rightSessions) {
-			terminals = ownCatalogue{catalogue{h}, p.Name}
+			terminals = ownCatalogue{catalogue{h, &p}, p.Name}
 			own := h.shellTools(p)
 			o.Extra, o.Guide = func() []mcp.Extra { return slices.Concat(own, h.machineTools(p)) }, callerGuide
 			if own != nil {
@@ -55,6 +57,25 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		return nil, &refusal{status: http.StatusServiceUnavailable, text: "the host is going away"}
 	}
 	return s, nil
+}
+
+// holdAgent keeps what an agent is shown of the catalogue up to date for as long as its token lives, so that it misses no change between its questions.
+func (h *Host) holdAgent(who string, p Principal) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.agentHolds[who] != nil {
+		return
+	}
+	use := h.holdLocked(h.viewerLocked(p))
+	h.agentHolds[who] = use
+	context.AfterFunc(p.live(), func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.letGoLocked(use)
+		if h.agentHolds[who] == use {
+			delete(h.agentHolds, who)
+		}
+	})
 }
 
 // mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.

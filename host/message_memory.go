@@ -249,7 +249,7 @@ func (c *conn) roomLocked() bool {
 		most = maxLender
 	}
 	for _, s := range c.later[0].subs {
-		n += c.h.shownLocked(s.ch)
+		n += c.shownLocked(s.ch)
 	}
 	all, name := &c.h.messages.sending, c.remote.principal.Name
 	switch n = min(n, most, all.part); {
@@ -290,14 +290,14 @@ func (c *conn) awaitRoom(name string, n int) {
 }
 
 // shownLocked is about how much an answer with the channel's state takes, in bytes.
-func (h *Host) shownLocked(ch *channel) int {
+func (c *conn) shownLocked(ch *channel) int {
 	switch {
 	case ch.term != nil:
 		return ch.term.content.held()
 	case ch.session != nil:
 		return maxSnapshots
 	}
-	return perListed * len(h.order)
+	return perListed * len(c.hold.l.terminals)
 }
 
 // perListed is about how much a list of terminals takes for each, in bytes.

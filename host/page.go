@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"mime"
@@ -131,7 +132,7 @@ func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) 
 		defer done()
 		return h.content(w, r, p)
 	case r.URL.Path == plainPath || !h.scripts:
-		h.plain(w)
+		h.plain(w, p)
 	default:
 		return asset(w, "index.html")
 	}
@@ -254,7 +255,7 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	name := strings.TrimPrefix(r.URL.Path, contentPath)
 	id, problems := strings.CutSuffix(name, "/problems")
 	id, text := strings.CutSuffix(id, ".txt")
-	t, err := catalogue{h}.Open(id)
+	t, err := catalogue{h, &p}.Open(id)
 	switch {
 	case err != nil || problems == text:
 		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
@@ -274,7 +275,13 @@ func (h *Host) pageProblems(w http.ResponseWriter, r *http.Request, p Principal,
 	if h.problemLooks.first(p.Name + " " + at.t.id) { // the page asks again and again
 		h.audit(AuditSubscribed, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: at.t.uri, Detail: "problems"})
 	}
-	a, err := h.matching.Ask(r.Context(), at.t.id, t, 0, maxPageProblems)
+	key := at.t.id
+	if at.from > 0 { // others see more of it
+		key = fmt.Sprint(key, " from ", at.from)
+	} else {
+		at.p = nil // what was found stays known when this person must not see it any more
+	}
+	a, err := h.matching.Ask(r.Context(), key, at, 0, maxPageProblems)
 	if err != nil {
 		return errUnreadable
 	}
@@ -359,9 +366,9 @@ type plainGroup struct {
 	Live, Exited []row
 }
 
-func (h *Host) plain(w http.ResponseWriter) {
+func (h *Host) plain(w http.ResponseWriter, p Principal) {
 	var groups []plainGroup
-	for _, r := range h.rows() {
+	for _, r := range h.rows(p) {
 		for _, s := range []*string{&r.Name, &r.Title, &r.Running, &r.Cwd, &r.Machine, &r.Claim} {
 			*s = screen.Clean(*s)
 		}

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -86,5 +87,124 @@ func KeptGrantee(to, id string) Grantee {
 	return Grantee{kind: toPerson, id: id}
 }
 
-// lookAtPeople is how often the host looks whether people have changed: the longest that somebody sees what is not for them any more.
-const lookAtPeople = time.Second
+// memberships are the names of groups by the ids of their members.
+func (r *Roster) memberships() map[string][]string {
+	of := map[string][]string{}
+	for name, members := range r.Groups {
+		for _, id := range members {
+			of[id] = append(of[id], name)
+		}
+	}
+	return of
+}
+
+// lookEvery is how often the host looks whether people have changed: the longest that somebody sees what is not for them any more.
+const lookEvery = time.Second
+
+// followPeople looks at who is known until the host closes.
+func (h *Host) followPeople() {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			h.lookAtPeople()
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// lookAtPeople takes over who is known now.
+func (h *Host) lookAtPeople() {
+	if h.opts.People == nil {
+		return
+	}
+	r := h.opts.People.Look()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r != h.roster {
+		h.knowLocked(r)
+	}
+}
+
+// knowLocked takes over another roster, and ends what somebody has open who does not see it any more.
+func (h *Host) knowLocked(r *Roster) {
+	before := h.roster
+	h.roster, h.groupsOf = r, r.memberships()
+	h.sight++
+	h.machineGrants = map[machineKey][]Grantee{}
+	for _, g := range r.Grants {
+		key := machineKey{g.Machine, g.Owner}
+		h.machineGrants[key] = append(h.machineGrants[key], g.To)
+	}
+	for use := range h.holds {
+		use.groups = h.groupsOf[use.Owner]
+		use.l.groups = use.groups
+	}
+	if before.On != r.On {
+		h.regroupLocked()
+	}
+	for _, t := range h.order {
+		t.audience.grants = slices.DeleteFunc(t.audience.grants, func(g grant) bool { return r.ended(g.to) })
+		h.reindexLocked(t)
+		h.recheckLocked(t)
+		t.watchersLocked()
+	}
+}
+
+// ended reports whether what was granted to g is over: the person has left, or the group is gone.
+func (r *Roster) ended(g Grantee) bool {
+	switch g.kind {
+	case toPerson:
+		return r.People[g.id] == ""
+	case toGroup:
+		_, ok := r.Groups[g.name]
+		return !ok
+	}
+	return false
+}
+
+// regroupLocked gives everybody another lister, and lets all begin anew: what is seen, and what the marker says, differs.
+func (h *Host) regroupLocked() {
+	h.listers, h.byOwner = map[listerKey]*lister{}, map[string][]*lister{}
+	clear(h.listed.stale)
+	h.nextRowLocked() // so that pages, which knew another lister, are sent everything
+	for _, t := range h.order {
+		t.listers = nil
+	}
+	for use := range h.holds {
+		if b := &use.l.book; b.moved != nil {
+			close(b.moved)
+			b.moved = nil
+		}
+		use.l = h.listerLocked(use.viewer)
+	}
+	for _, s := range h.root.subs {
+		s.conn.hold.l.subs = append(s.conn.hold.l.subs, s)
+	}
+	for _, cl := range h.clients {
+		cl.anew = true
+	}
+	for c := range h.conns {
+		c.closeLocked(closeGoingAway, "who sees what has changed: connect again")
+	}
+	h.toolsChangedLocked()
+}
+
+// ownedAnewLocked is called when a client comes as p, which may belong to another person than before.
+func (h *Host) ownedAnewLocked(cl *client, p Principal) {
+	if cl.principal.Owner == p.Owner {
+		cl.principal = p
+		return
+	}
+	cl.principal, cl.anew = p, true
+	h.sight++
+	for _, t := range h.order {
+		if t.creator == cl {
+			t.audience.grants = nil // its new owner says whom it is for
+			h.reindexLocked(t)
+			h.recheckLocked(t)
+		}
+	}
+}

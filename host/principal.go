@@ -57,12 +57,18 @@ type Principal struct {
 	Live context.Context
 	// Owner is the id of the person to whom it belongs: the person's own for who is one. Empty is the host's administrator.
 	Owner string
+	// Guest is the URI of the one terminal that a guest may see, by a link; empty for all others.
+	Guest string
 
-	token [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
+	steward bool              // an administrator whom a browser let in with less: what has no owner is theirs
+	token   [sha256.Size]byte // hash of the token by which it was let in; zero if that is not known
 }
 
 // may reports whether the principal has a right.
 func (p Principal) may(r right) bool {
+	if p.Guest != "" {
+		return r == rightSee || r == rightPage
+	}
 	role := p.Role
 	if role == "" {
 		role = RoleAdmin
@@ -79,7 +85,9 @@ func (p Principal) live() context.Context {
 }
 
 // same reports whether two are the same principal.
-func (p Principal) same(q Principal) bool { return p.Name == q.Name && p.Role == q.Role }
+func (p Principal) same(q Principal) bool {
+	return p.Name == q.Name && p.Role == q.Role && p.Guest == q.Guest
+}
 
 // Authenticator knows tokens. It is safe for concurrent use.
 type Authenticator interface {

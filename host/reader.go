@@ -16,8 +16,8 @@ const minRead = 64
 // textReader implements agenttools.Reader over the recorded text of one terminal. It keeps nothing: what it has not read when it is trimmed
 // is lost to it, and it says so.
 type textReader struct {
-	h *Host
-	t *terminal
+	lookedAt
+	sight int64 // as of which p may see the terminal
 
 	pos  int64 // in the stream of all text
 	mark int64 // number of the next mark
@@ -35,12 +35,23 @@ type span struct {
 }
 
 // newReader returns a reader at an offset.
-func (h *Host) newReader(t *terminal, from int64) *textReader {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	r := &textReader{h: h, t: t}
-	r.pos, r.mark = t.marks.at(from)
+func (l lookedAt) newReader(from int64) *textReader {
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	r := &textReader{lookedAt: l, sight: l.h.sight - 1}
+	r.pos, r.mark = l.t.marks.at(from)
 	return r
+}
+
+// maySeeLocked reports whether the reader may go on: somebody may have taken the terminal from its audience.
+func (r *textReader) maySeeLocked() bool {
+	if r.p == nil || r.sight == r.h.sight {
+		return true
+	}
+	v := r.h.viewerLocked(*r.p)
+	from, ok := r.h.seesLocked(&v, r.t)
+	r.from, r.sight = from, r.h.sight
+	return ok
 }
 
 // off is the reader's offset.
@@ -82,6 +93,10 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 		return agenttools.Event{}, false, nil, io.EOF
 	}
 	r.h.mu.Lock()
+	if !r.maySeeLocked() {
+		r.h.mu.Unlock()
+		return agenttools.Event{}, false, nil, agenttools.ErrNotFound
+	}
 	ev, ok = r.markLocked()
 	if !ok {
 		r.findLocked(len(buf))
@@ -102,7 +117,7 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 // markLocked is the event before the next text, if there is one: what was lost, or a mark.
 func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	m := &r.t.marks
-	if start := r.t.readableLocked(); r.pos < start {
+	if start := max(r.t.readableLocked(), r.from); r.pos < start {
 		from := r.off()
 		r.pos, r.mark = start, max(r.mark, m.first)
 		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {

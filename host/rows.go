@@ -36,8 +36,9 @@ type row struct {
 	Watching int    `json:"watching"`
 }
 
-func (h *Host) rowLocked(t *terminal) row {
-	i := t.describeLocked()
+// rowLocked is the row of t for who sees its text from a position on.
+func (h *Host) rowLocked(t *terminal, from int64) row {
+	i := t.describeLocked(from)
 	r := row{ID: i.ID, URI: t.uri, Machine: i.Machine, Name: t.name, Title: i.Title, Cwd: i.Cwd, Running: head(i.Running), State: "running",
 		Target: string(t.state.ExecutionTarget), Claim: h.holderLocked(t.state.Claim), Cols: i.Cols, Rows: i.Rows, Created: i.CreatedAt.UnixMilli()}
 	switch {
@@ -72,9 +73,9 @@ func head(line string) string {
 	return strings.ToValidUTF8(line[:min(len(line), maxRunning)], "")
 }
 
-// rowBook knows what of the list changed when, so that pages are sent what is new to them alone. Guarded by the host's mutex.
+// rowBook knows what of a lister's list changed when, so that pages are sent what is new to them alone. Guarded by the host's mutex.
 type rowBook struct {
-	version int64         // counts changes
+	version int64         // of the newest change
 	moved   chan struct{} // closed at the next change; nil when nobody waits
 	gone    []goneRow     // rows that were taken out, oldest first
 	from    int64         // version up to which those were forgotten
@@ -89,14 +90,19 @@ type goneRow struct {
 // maxGone bounds how many rows are remembered that were taken out. A page that has missed more gets the whole list.
 const maxGone = 1024
 
-// nextLocked counts a change and wakes who waits for one.
-func (b *rowBook) nextLocked() int64 {
-	b.version++
+// nextRowLocked is the version of another change.
+func (h *Host) nextRowLocked() int64 {
+	h.rowVersion++
+	return h.rowVersion
+}
+
+// changedLocked notes a change and wakes who waits for one.
+func (b *rowBook) changedLocked(version int64) {
+	b.version = version
 	if b.moved != nil {
 		close(b.moved)
 		b.moved = nil
 	}
-	return b.version
 }
 
 // movedLocked returns what is closed at the next change.
@@ -109,28 +115,35 @@ func (b *rowBook) movedLocked() <-chan struct{} {
 
 // rowChangedLocked says that what pages list of t has changed.
 func (h *Host) rowChangedLocked(t *terminal) {
-	if !t.ended {
-		t.rowVersion = h.rowBook.nextLocked()
+	if t.ended {
+		return
+	}
+	t.rowVersion = h.nextRowLocked()
+	for _, l := range t.listers {
+		l.book.changedLocked(t.rowVersion)
 	}
 }
 
-// rowGoneLocked says that t is not listed any more.
-func (h *Host) rowGoneLocked(t *terminal) {
-	b := &h.rowBook
-	b.gone = append(b.gone, goneRow{t.id, b.nextLocked()})
+// goneLocked says that a terminal is not listed any more.
+func (b *rowBook) goneLocked(id string, version int64) {
+	b.changedLocked(version)
+	b.gone = append(b.gone, goneRow{id, version})
 	if len(b.gone) > maxGone {
 		b.from = b.gone[maxGone/4].version
 		b.gone = slices.Delete(b.gone, 0, maxGone/4+1)
 	}
 }
 
-// rows are the whole list, as the page shows it: machine by machine, running before exited, the newest first.
-func (h *Host) rows() []row {
+// rows are the whole list of a principal, as the page shows it: machine by machine, running before exited, the newest first.
+func (h *Host) rows(p Principal) []row {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]row, 0, len(h.order))
+	v := h.viewerLocked(p)
+	var all []row
 	for _, t := range h.order {
-		all = append(all, h.rowLocked(t))
+		if from, ok := h.seesLocked(&v, t); ok {
+			all = append(all, h.rowLocked(t, from))
+		}
 	}
 	slices.SortStableFunc(all, func(a, b row) int {
 		exited := func(r row) int {
@@ -156,13 +169,13 @@ type update struct {
 
 // updateSince is what is new since a version, which is 0 for a page that knows nothing, and the version up to which it is. moved is
 // closed when there is more.
-func (h *Host) updateSince(version int64) (u update, now int64, moved <-chan struct{}) {
+func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved <-chan struct{}) {
 	h.mu.Lock()
-	b := &h.rowBook
+	b := &use.l.book
 	now, moved = b.version, b.movedLocked()
 	u.Whole = version == 0 || version < b.from
 	var due []*terminal
-	for _, t := range h.order {
+	for _, t := range use.l.terminals {
 		if u.Whole || t.rowVersion > version {
 			due = append(due, t)
 		}
@@ -175,21 +188,27 @@ func (h *Host) updateSince(version int64) (u update, now int64, moved <-chan str
 	h.mu.Unlock()
 	u.Rows = make([]json.RawMessage, 0, len(due))
 	for batch := range slices.Chunk(due, rowBatch) {
-		u.Rows = h.encodeRows(u.Rows, batch)
+		u.Rows = h.encodeRows(use, u.Rows, batch)
 	}
 	return u, now, moved
 }
 
-// encodeRows appends the rows of those terminals that are still there. Each is encoded once for all pages.
-func (h *Host) encodeRows(rows []json.RawMessage, terminals []*terminal) []json.RawMessage {
+// encodeRows appends the rows of those terminals that are still there. Each is encoded once for all pages that see all its text.
+func (h *Host) encodeRows(use *hold, rows []json.RawMessage, terminals []*terminal) []json.RawMessage {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range terminals {
-		if t.ended {
+		from, ok := h.seesLocked(&use.viewer, t)
+		if t.ended || !ok {
 			continue // the next update says so
 		}
+		if from > 0 {
+			some, _ := json.Marshal(h.rowLocked(t, from)) // has nothing that cannot be encoded
+			rows = append(rows, some)
+			continue
+		}
 		if t.row == nil || t.rowEncoded != t.rowVersion {
-			t.row, _ = json.Marshal(h.rowLocked(t)) // has nothing that cannot be encoded
+			t.row, _ = json.Marshal(h.rowLocked(t, 0)) // likewise
 			t.rowEncoded = t.rowVersion
 		}
 		rows = append(rows, t.row)
@@ -205,6 +224,14 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 	if r.Method == http.MethodHead {
 		return // the page asks so whether it is still logged in; an answer that goes on would keep its connection
 	}
+	h.mu.Lock()
+	use := h.holdLocked(h.viewerLocked(p))
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.letGoLocked(use)
+	}()
 	out := http.NewResponseController(w)
 	alive := time.NewTicker(rowsAlive)
 	defer alive.Stop()
@@ -216,7 +243,7 @@ func (h *Host) events(w http.ResponseWriter, r *http.Request, p Principal) {
 		return err == nil && out.Flush() == nil
 	}
 	for version := int64(0); ; {
-		u, now, moved := h.updateSince(version)
+		u, now, moved := h.updateSince(use, version)
 		version = max(now, 1)
 		data, err := json.Marshal(u)
 		if err != nil || !send(append(append([]byte("data: "), data...), "\n\n"...)) {

@@ -120,7 +120,7 @@ func (h *Host) startServer(creator *client, p ahp.CreateTerminalParams) (*termin
 		proc.Kill()
 		return nil, err
 	}
-	t := h.addTerminalLocked(p.Channel, creator, state)
+	t := h.addTerminalLocked(p.Channel, creator, state, audience{})
 	t.proc, t.holds = proc, true
 	h.mu.Unlock()
 	h.audit(AuditCreated, remote{principal: creator.principal}, AuditEvent{Client: creator.id, Terminal: p.Channel, Detail: "a shell of the host's"})

@@ -41,6 +41,7 @@ type Session struct {
 	chat    *channel // the channels never change
 	channel *channel
 	creator *client // nil: the host made it
+	person  string  // id of the person to whom it belongs; empty: the administrator
 	holder  *client // stands for the session as the creator of terminals
 
 	// Guarded by the host's mutex.
@@ -77,11 +78,11 @@ func (h *Host) Session(uri string) (*Session, error) {
 func (h *Host) NewSession(title string) (*Session, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, ahp.SessionState{Title: cleanTitle(title)})
+	return h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, "", ahp.SessionState{Title: cleanTitle(title)})
 }
 
-// addSessionLocked makes a session. Its URI is not in use.
-func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionState) (*Session, error) {
+// addSessionLocked makes a session that belongs to a person. Its URI is not in use.
+func (h *Host) addSessionLocked(uri string, creator *client, person string, state ahp.SessionState) (*Session, error) {
 	switch {
 	case !h.opts.Sessions || h.closed:
 		return nil, errors.New("host: this host has no sessions")
@@ -94,8 +95,8 @@ func (h *Host) addSessionLocked(uri string, creator *client, state ahp.SessionSt
 	now := time.Now()
 	chat := ahp.ChatScheme + rand.Text()
 	h.nextSeqLocked() // so that no snapshot of an earlier session with this URI passes for one of this
-	s := &Session{h: h, uri: uri, channel: h.newChannel(uri), chat: h.newChannel(chat), creator: creator,
-		holder:  &client{id: uri, principal: Principal{Role: RoleAdmin}},
+	s := &Session{h: h, uri: uri, channel: h.newChannel(uri), chat: h.newChannel(chat), creator: creator, person: person,
+		holder:  &client{id: uri, principal: Principal{Role: RoleAdmin, Owner: person}},
 		created: now, modified: now, members: make(map[string]*client), calls: make(map[string]*toolCall)}
 	s.channel.session, s.chat.session = s, s
 	summary := ahp.ChatSummary{Resource: chat, Title: state.Title, Status: ahp.SessionIdle, ModifiedAt: ahp.FormatTime(now)}
@@ -264,7 +265,7 @@ func (h *Host) agentSession(p Principal) {
 	if p.Name == "" {
 		title = "agent"
 	}
-	s, err := h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, ahp.SessionState{Title: title})
+	s, err := h.addSessionLocked(ahp.SessionScheme+rand.Text(), nil, p.Owner, ahp.SessionState{Title: title})
 	if err != nil {
 		return
 	}

@@ -72,7 +72,7 @@ func (s *Session) ask(r ToolRequest) (*toolCall, error) {
 	switch {
 	case s.ended:
 		return nil, ErrNoSession
-	case client == nil || !ok:
+	case client == nil || !ok || !s.offered(&client.principal) && s.creator != client:
 		return nil, ErrNoTool
 	}
 	input := r.Arguments

@@ -110,23 +110,28 @@ func forbidsAnswering(s *Session, c *conn, a ahp.Action) string {
 			return "the call is already confirmed"
 		}
 	case ahp.ChatToolCallContentChanged:
-		return s.h.foreignBlockLocked(c, a.Content)
+		return s.foreignBlockLocked(c, a.Content)
 	case ahp.ChatToolCallComplete:
 		if a.RequiresResultConfirmation {
 			return "this host cannot confirm results"
 		}
-		return s.h.foreignBlockLocked(c, a.Result.Content)
+		return s.foreignBlockLocked(c, a.Result.Content)
 	}
 	return ""
 }
 
-// foreignBlockLocked refuses blocks that show another client's terminal as if it were the sender's.
-func (h *Host) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
+// foreignBlockLocked refuses blocks that show another client's terminal as if it were the sender's. One that nobody sees to whom the session
+// belongs is as good as none.
+func (s *Session) foreignBlockLocked(c *conn, contents []ahp.ToolContent) string {
+	h, v := s.h, s.h.viewerLocked(Principal{Role: RoleObserver, Owner: s.person})
 	for _, block := range contents {
 		if block.Terminal == nil {
 			continue
 		}
 		if t := h.terminals[block.Terminal.Resource]; t != nil && t.creator != c.client {
+			if _, ok := h.seesLocked(&v, t); !ok {
+				continue
+			}
 			return "content: the terminal is not this client's"
 		}
 	}

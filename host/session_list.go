@@ -61,7 +61,7 @@ func (c *conn) createSessionLocked(p *ahp.CreateSessionParams) (*Session, error)
 	case own >= maxClientSessions:
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "more than %d sessions of one client", maxClientSessions)
 	}
-	s, err := c.h.addSessionLocked(p.Channel, c.client, ahp.SessionState{WorkingDirectories: p.WorkingDirectories})
+	s, err := c.h.addSessionLocked(p.Channel, c.client, c.remote.principal.Owner, ahp.SessionState{WorkingDirectories: p.WorkingDirectories})
 	if err != nil {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeOverloaded, "%s", err.Error())
 	}
@@ -139,12 +139,20 @@ func (c *conn) listSessions(r *jsonrpc.Request) error {
 // seesSessionLocked reports whether c may know of s. A machine sees, beside its own, those in which it may publish tools; what of them it
 // sees is Session.shows.
 func (c *conn) seesSessionLocked(s *Session) bool {
-	return s.open(c) || c.may(rightTools) && (s.creator == nil || s.creator.principal.may(rightSessions))
+	return s.open(c) || c.may(rightTools) && (s.creator == nil || s.creator.principal.may(rightSessions)) && s.offered(&c.remote.principal)
 }
 
 // open reports whether c may see everything in s: the chat too, and what is between the session and others.
 func (s *Session) open(c *conn) bool {
+	if s.h.roster.On && !c.hold.belongs(s.person) {
+		return false
+	}
 	return c.may(rightSessions) || s.creator != nil && s.creator.principal.same(c.remote.principal)
+}
+
+// offered reports whether a machine may publish its tools in s: while audiences are in force, only where both belong to one person.
+func (s *Session) offered(machine *Principal) bool {
+	return !s.h.roster.On || machine.Owner == s.person
 }
 
 // isRoot reports whether the channel is the root.

@@ -35,7 +35,7 @@ func (h *Host) machineTools(p Principal) []mcp.Extra {
 	for _, s := range append([]*Session{own}, h.sessionsLocked()...) {
 		for _, a := range s.state.ActiveClients {
 			cl := s.members[a.ClientID]
-			if cl == nil || served[cl] || s != own && s.creator != cl {
+			if cl == nil || served[cl] || s != own && s.creator != cl || h.roster.On && cl.principal.Owner != p.Owner {
 				continue
 			}
 			served[cl] = true

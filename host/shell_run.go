@@ -45,7 +45,7 @@ func (in *runArgs) run(ctx context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, shellError(r.TerminalID, err)
 	}
-	look := lookedAt{c.s.h, t}
+	look := lookedAt{h: c.s.h, t: t}
 	if err := vacant(look); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (in *writeArgs) write(_ context.Context, c *Call) (any, error) {
 	if err != nil {
 		return nil, shellError(in.TerminalID, err)
 	}
-	i := lookedAt{c.s.h, t}.Info()
+	i := lookedAt{h: c.s.h, t: t}.Info()
 	if i.Exit != nil {
 		return nil, fmt.Errorf("terminal %s has exited", i.ID)
 	}
@@ -195,7 +195,7 @@ func (c *Call) take(ref string) (uri string, err error) {
 
 // find returns the terminal of the session's with that id or name, and whether a call uses it; agenttools.ErrNotFound if there is none at all.
 func (s *Session) find(ref string) (uri string, used bool, err error) {
-	id, err := agenttools.Resolve(catalogue{s.h}.List(), "", ref)
+	id, err := agenttools.Resolve(catalogue{s.h, &s.holder.principal}.List(), "", ref)
 	if err != nil {
 		return "", false, err
 	}

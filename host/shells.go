@@ -55,23 +55,28 @@ func (h *Host) aloneLocked(t *terminal) time.Time {
 	return since
 }
 
-// shells lists the shells of the host, oldest first.
-func (h *Host) shells() []Shell {
+// shells lists the shells of the host, oldest first. What runs in them is shown only to who sees them.
+func (h *Host) shells(p Principal) []Shell {
 	h.mu.Lock()
+	v := h.viewerLocked(p)
 	var all []Shell
 	var procs []ServerProcess
 	for _, t := range h.order {
 		if t.remote() {
 			continue
 		}
-		i := t.describeLocked()
+		i := t.describeLocked(0)
 		s := Shell{ID: t.id, Name: screen.Clean(t.name), Owner: screen.Clean(h.starterLocked(t)), Cwd: screen.Clean(i.Cwd), Created: t.created.UTC(),
 			Foreground: screen.Clean(head(i.Running)), Exited: i.Exit != nil}
 		if since := h.aloneLocked(t); !since.IsZero() {
 			since = since.UTC()
 			s.AloneSince = &since
 		}
-		all, procs = append(all, s), append(procs, t.proc)
+		proc := t.proc
+		if _, ok := h.seesLocked(&v, t); !ok { // another person's: its name and its owner
+			s.Cwd, s.Foreground, proc = "", "", nil
+		}
+		all, procs = append(all, s), append(procs, proc)
 	}
 	h.mu.Unlock()
 	for i := range all {
@@ -117,7 +122,7 @@ func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
 	case !one && r.Method == http.MethodGet:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(map[string][]Shell{"shells": append([]Shell{}, h.shells()...)}) // fails only with the connection
+		_ = json.NewEncoder(w).Encode(map[string][]Shell{"shells": append([]Shell{}, h.shells(p)...)}) // fails only with the connection
 	case one && r.Method == http.MethodDelete:
 		if !h.endShell(id, remote{name: r.RemoteAddr, principal: p}, "", nil) {
 			http.Error(w, "no such shell", http.StatusNotFound)
@@ -195,7 +200,7 @@ func (h *Host) lonely() map[*terminal]time.Time {
 // busy reports whether something runs in the foreground of a shell.
 func (h *Host) busy(t *terminal) bool {
 	h.mu.Lock()
-	exited, running := t.state.Lifecycle.Exited(), t.describeLocked().Running != ""
+	exited, running := t.state.Lifecycle.Exited(), t.describeLocked(0).Running != ""
 	h.mu.Unlock()
 	if exited || running {
 		return !exited

@@ -114,15 +114,20 @@ func (r *resync) data(quoted []byte) {
 // text replaces the subscriber's content with the tail of the terminal's.
 func (r *resync) text(s *subscription) {
 	most := s.conn.resyncingLocked()
-	parts, from := r.t.content.view(most)
+	since := s.conn.fromLocked(r.t)
+	parts, from := r.t.content.viewSince(most, since)
 	r.act(ahp.TerminalCleared{})
-	line, skipped := "", max(from-max(s.pos, r.t.content.base), 0)
+	line, skipped := "", max(from-max(s.pos, r.t.content.base, since), 0)
 	if skipped > 0 {
 		line = fmt.Sprintf("[tether-host: %d bytes skipped, this viewer fell behind]\r\n", skipped)
 	}
 	if line != "" || from > r.t.content.base {
 		seq := r.h.nextSeqLocked()
-		msg := appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped, r.h.screenAtLocked(r.t, from, most))
+		at := r.t.unknownScreenLocked()
+		if since <= r.t.content.base { // else the screen may show what is not for this subscriber
+			at = r.h.screenAtLocked(r.t, from, most)
+		}
+		msg := appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped, at)
 		r.entries = append(r.entries, entry{seq: seq, msg: msg})
 	}
 	r.pos, r.sizes = from, r.t.resizesLocked(from)

@@ -10,6 +10,8 @@ type subscription struct {
 	conn *conn
 	ch   *channel
 
+	withdrawn bool // its subscriber does not see the terminal any more
+
 	paused bool  // its snapshot has not been written yet
 	listed bool  // it is in conn.ready
 	next   int64 // index in the log of the envelope to deliver next
@@ -31,6 +33,9 @@ func (c *conn) subscribeLocked(ch *channel) *subscription {
 		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
+		if ch.isRoot() {
+			c.hold.l.subs = append(c.hold.l.subs, s)
+		}
 		if ch.term != nil {
 			c.h.rowChangedLocked(ch.term)
 			ch.term.watchedLocked()
@@ -61,6 +66,9 @@ func (s *subscription) endLocked() {
 		delete(s.conn.subs, s.ch.uri)
 	}
 	s.ch.subs = remove(s.ch.subs, s)
+	if s.ch.isRoot() {
+		s.conn.hold.l.subs = remove(s.conn.hold.l.subs, s)
+	}
 	if s.listed {
 		s.conn.ready = remove(s.conn.ready, s)
 		s.listed = false

@@ -32,6 +32,10 @@ type terminal struct {
 
 	proc ServerProcess // of a server-executed terminal, once started
 
+	audience audience
+	number   int64     // counts terminals, by creation; never changes
+	listers  []*lister // who are shown it
+
 	// For readers.
 	id              string // see idOf; never changes
 	name            string // with which it was announced
@@ -54,10 +58,10 @@ func (t *terminal) remote() bool { return t.state.ExecutionTarget == ahp.TargetC
 func (t *terminal) ownedBy(c *conn) bool { return t.remote() && c.client == t.creator }
 
 // addTerminalLocked puts a new terminal into the catalogue.
-func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState) *terminal {
+func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.TerminalState, a audience) *terminal {
 	h.nextSeqLocked() // so that a snapshot of an earlier terminal with this URI is not taken for one of this terminal
 	t := &terminal{channel: h.newChannel(uri), creator: creator, state: state, content: content{limit: h.opts.Scrollback},
-		id: idOf(uri), name: state.Title, created: time.Now()}
+		id: idOf(uri), name: state.Title, created: time.Now(), audience: a, number: h.nextRowLocked()}
 	t.channel.term = t
 	t.content.left = func(runs []run) { h.scratch = t.leaveLocked(h.scratch, runs) }
 	t.clearOldestLocked()
@@ -65,8 +69,7 @@ func (h *Host) addTerminalLocked(uri string, creator *client, state ahp.Terminal
 	h.order = append(h.order, t)
 	creator.terminals++
 	h.countLocked(creator.principal, 0, 1)
-	h.rowChangedLocked(t)
-	h.listChangedLocked(creator)
+	h.reindexLocked(t)
 	return t
 }
 
@@ -84,8 +87,10 @@ func (h *Host) removeLocked(t *terminal) {
 	t.stopTimersLocked()
 	t.bound = nil
 	t.endLocked()
-	h.rowGoneLocked(t)
-	h.listChangedLocked(t.creator)
+	for _, l := range t.listers {
+		h.loseLocked(l, t)
+	}
+	t.listers = nil
 }
 
 func (t *terminal) stopTimersLocked() {
@@ -118,7 +123,7 @@ func (h *Host) applyLocked(t *terminal, a ahp.Action, origin *ahp.Origin) {
 	t.addLocked(e)
 	h.rowChangedLocked(t)
 	if before.Title != t.state.Title || before.Claim != t.state.Claim || before.Lifecycle != t.state.Lifecycle {
-		h.listChangedLocked(t.creator)
+		h.listChangedLocked(t)
 	}
 }
 

@@ -122,9 +122,13 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		quoted, found = dropText(quoted, int(overlap))
 		found.OSC = osc
 	}
+	applied, before := t.applied, t.content.end
 	quoted, found = t.stripLocked(quoted, found)
 	h.textLocked(t, buf, quoted, found, t.creator)
 	t.applied = end
+	if t.audience.pending {
+		t.passedLocked(applied, before)
+	}
 }
 
 // dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.

@@ -32,7 +32,7 @@ func (w *watched) Open(id string) (agenttools.Terminal, error) {
 
 // Changed implements agenttools.Watchable.
 func (w *watched) Changed(ctx context.Context, since uint64) (uint64, error) {
-	return catalogue{w.h}.Changed(ctx, since)
+	return catalogue{w.h, &w.p}.Changed(ctx, since)
 }
 
 // maxLooks bounds how many names looks remembers; then it begins anew.

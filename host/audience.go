@@ -1,0 +1,281 @@
+package host
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// This file alone decides who sees which terminals. Each door asks Host.seesLocked, and a test lists the functions that may look at terminals
+// without.
+
+// viewer is who wants to see: what the decision needs of a principal.
+type viewer struct {
+	Principal
+	groups []string // names, of which the person is a member
+}
+
+// viewerLocked is a principal as of now.
+func (h *Host) viewerLocked(p Principal) viewer {
+	return viewer{Principal: p, groups: h.groupsOf[p.Owner]}
+}
+
+// isAgent reports whether it is an agent, which is granted what it is named for itself.
+func (v *viewer) isAgent() bool { return v.Role == RoleAgent || v.Role == RoleOperator }
+
+// is reports whether it is meant by g.
+func (v *viewer) is(g Grantee) bool {
+	switch g.kind {
+	case toPerson:
+		return !v.isAgent() && v.Owner != "" && v.Owner == g.id
+	case toGroup:
+		return !v.isAgent() && slices.Contains(v.groups, g.name)
+	case toAgent:
+		return v.isAgent() && v.Name == g.name && v.Owner == g.id
+	}
+	return g.kind == toEveryone
+}
+
+// administers reports whether what belongs to nobody is the principal's.
+func (p *Principal) administers() bool { return p.Role == RoleAdmin || p.Role == "" || p.steward }
+
+// belongs reports whether what belongs to the person with that id, or to nobody, is its own.
+func (v *viewer) belongs(owner string) bool {
+	return owner == "" && v.administers() || owner != "" && v.Owner == owner
+}
+
+// audience is who may watch a terminal beside its machine's owner and that person's agents. Guarded by the host's mutex.
+type audience struct {
+	told    bool // the machine has said one, and wants to know who watches
+	said    ahp.Audience
+	grants  []grant
+	denied  []Grantee
+	refused []string // names in it that mean nobody
+	pending bool     // a grant begins with text that has not come yet
+}
+
+// grant is one of a terminal.
+type grant struct {
+	to   Grantee
+	name string // as it was said
+	from int64  // position in the owner's text from which on it is for; 0: from the beginning
+	pos  int64  // the same in the recorded text
+}
+
+// seesLocked decides whether v sees t, and from which position of its recorded text on. All doors ask it; it allocates nothing.
+func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
+	owner, a := &t.creator.principal, &t.audience
+	switch {
+	case v.Guest != "":
+		return 0, v.Guest == t.uri
+	case owner.same(v.Principal) && owner.Owner == v.Owner: // other clients of the machine itself
+		return 0, true
+	case a.said.GuestsOnly || !v.may(rightSee):
+		return 0, false
+	case !h.roster.On:
+		return 0, true
+	case slices.ContainsFunc(a.denied, v.denied):
+		return 0, false
+	case v.belongs(owner.Owner):
+		return 0, true
+	}
+	from = notYet
+	for i := range a.grants {
+		if g := &a.grants[i]; g.pos < from && v.is(g.to) {
+			from = g.pos
+		}
+	}
+	if a.said.HostGrants {
+		for _, g := range h.machineGrants[machineOf(owner)] {
+			if v.is(g) {
+				from = 0
+			}
+		}
+	}
+	return from, from < notYet
+}
+
+// denied is is, but that an agent is meant by its name, whoever has it now, and that a person's own terminals cannot be denied.
+func (v *viewer) denied(g Grantee) bool {
+	return g.kind == toAgent && v.isAgent() && v.Name == g.name || g.kind == toPerson && v.is(g)
+}
+
+// seesLocked reports whether c may know of t.
+func (c *conn) seesLocked(t *terminal) bool {
+	if c.client != nil && t.creator == c.client {
+		return true
+	}
+	_, ok := c.h.seesLocked(&c.hold.viewer, t)
+	return ok
+}
+
+// fromLocked is the position from which on c sees the text of t.
+func (c *conn) fromLocked(t *terminal) int64 {
+	from, _ := c.h.seesLocked(&c.hold.viewer, t)
+	return from
+}
+
+// machineKey names a machine in grants of the host.
+type machineKey struct{ name, owner string }
+
+func machineOf(p *Principal) machineKey { return machineKey{p.Name, p.Owner} }
+
+// resolveLocked is an audience as it is in force now. Names that mean nobody are in its refused.
+func (h *Host) resolveLocked(said ahp.Audience, t *terminal) audience {
+	a := audience{told: true, said: said}
+	for _, g := range said.Grants {
+		to, ok := h.granteeLocked(g.To)
+		if !ok {
+			a.refused = append(a.refused, g.To)
+			continue
+		}
+		one := grant{to: to, name: g.To, from: g.From}
+		if g.From > 0 {
+			one.pos = t.positionLocked(g)
+			a.pending = a.pending || one.pos == notYet
+		}
+		a.grants = append(a.grants, one)
+	}
+	for _, name := range said.Denied {
+		if to, ok := h.granteeLocked(name); ok {
+			a.denied = append(a.denied, to)
+		}
+	}
+	return a
+}
+
+// granteeLocked is whom a name means.
+func (h *Host) granteeLocked(name string) (Grantee, bool) {
+	if h.opts.People == nil {
+		return Grantee{}, false
+	}
+	return Resolve(h.opts.People, h.roster, name)
+}
+
+// notYet is the position of text that has not come. Until then the grant shows nothing.
+const notYet = math.MaxInt64
+
+// positionLocked is where the text of a grant begins in the recorded text. Of text that has come already the host does not know the place: it
+// then shows what comes next.
+func (t *terminal) positionLocked(g ahp.Grant) int64 {
+	if t == nil || g.From > t.applied {
+		return notYet
+	}
+	for _, before := range t.audience.grants {
+		if before.name == g.To && before.from == g.From {
+			return before.pos
+		}
+	}
+	return t.content.end
+}
+
+// passedLocked is called when output has been placed while a grant waits for its text: applied and end are from before it.
+func (t *terminal) passedLocked(applied, end int64) {
+	t.audience.pending = false
+	passed := false
+	for i := range t.audience.grants {
+		g := &t.audience.grants[i]
+		switch {
+		case g.pos != notYet:
+		case g.from > t.applied:
+			t.audience.pending = true
+		default: // marks that were taken out let it be a little later than it could
+			g.pos = min(end+max(0, g.from-applied), t.content.end)
+			passed = true
+		}
+	}
+	if passed {
+		t.host.sight++
+		t.host.reindexLocked(t)
+		t.wakeLocked()
+	}
+}
+
+// setAudienceLocked puts another audience in force, and ends what is not for those any more who have it open.
+func (h *Host) setAudienceLocked(t *terminal, a audience) {
+	t.audience = a
+	h.sight++
+	h.reindexLocked(t)
+	h.recheckLocked(t)
+	t.watchersLocked()
+}
+
+// recheckLocked ends what those have open of t who do not see it any more.
+func (h *Host) recheckLocked(t *terminal) {
+	for _, s := range slices.Clone(t.subs) {
+		if !s.conn.seesLocked(t) {
+			s.withdrawLocked()
+		}
+	}
+	t.wakeLocked()
+}
+
+// wakeLocked wakes who waits for the terminal.
+func (t *terminal) wakeLocked() {
+	if t.moved != nil {
+		close(t.moved)
+		t.moved = nil
+	}
+}
+
+// withdrawLocked ends a subscription to a terminal that its subscriber does not see any more, which is told that it has ended, as it is when a
+// machine takes a terminal back.
+func (s *subscription) withdrawLocked() {
+	c, t := s.conn, s.ch.term
+	s.withdrawn = true
+	shown := !s.paused
+	s.own = nil
+	s.endLocked()
+	if c.catching == s {
+		c.catching = nil
+	}
+	if shown && !t.state.Lifecycle.Exited() {
+		a := ahp.TerminalExited{}
+		if c.client.old() {
+			a.ExitCode = &noCode
+		}
+		seq := c.h.nextSeqLocked()
+		c.directLocked(entry{seq: seq, msg: ahp.AppendEnvelope(nil, t.uri, seq, nil, "", ahp.AppendActionFor(nil, a, c.client.version))})
+	}
+}
+
+// audienceOf reads the audience in the _meta of a createTerminal; told is false if there is none.
+func audienceOf(p *ahp.CreateTerminalParams) (said ahp.Audience, told bool, err error) {
+	said, told, err = ahp.FindAudience(p.Meta)
+	if err != nil {
+		err = jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "%s", err.Error())
+	}
+	return said, told, err
+}
+
+// setAudience handles a request of a terminal's owner. One without a channel asks which names the host takes.
+func (c *conn) setAudience(r *jsonrpc.Request) error {
+	var p ahp.AudienceParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	if !c.may(rightLend) {
+		return c.denied("lend terminals")
+	}
+	h := c.h
+	h.lookAtPeople() // somebody may have come a moment ago
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[p.Channel]
+	if p.Channel != "" && (t == nil || !t.ownedBy(c)) {
+		return errUnknownChannel
+	}
+	a := h.resolveLocked(p.Audience, t)
+	if len(a.refused) > 0 {
+		data, _ := json.Marshal(ahp.RefusedNames{Names: a.refused}) // names
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "nobody here is called so", Data: data}
+	}
+	if t != nil {
+		h.setAudienceLocked(t, a)
+	}
+	return r.Reply(struct{}{})
+}
+func (t *terminal) watchersLocked() {}

@@ -1,0 +1,472 @@
+package host_test
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// staff knows people and tokens: what a token stands for is said when it is made.
+type staff struct {
+	mu     sync.Mutex
+	roster *host.Roster
+	of     map[string]host.Principal // by token
+	ends   map[string]context.CancelCauseFunc
+}
+
+// newStaff is a company: each of the people has the id p-NAME, and tokens "role.name.owner".
+func newStaff(on bool, tokens ...string) *staff {
+	s := &staff{roster: &host.Roster{On: on, People: map[string]string{}, Groups: map[string][]string{}}, of: map[string]host.Principal{}, ends: map[string]context.CancelCauseFunc{}}
+	for _, token := range tokens {
+		s.hire(token)
+	}
+	return s
+}
+
+// hire makes a token known, and the person to whom it belongs.
+func (s *staff) hire(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := strings.Split(token, ".")
+	p := host.Principal{Role: host.Role(f[0]), Name: f[1]}
+	if f[0] == "guest" {
+		p = host.Principal{Role: host.RoleObserver, Guest: "ahp-terminal:/" + f[1]}
+	} else if f[2] != "" {
+		p.Owner = "p-" + f[2]
+	}
+	p.Live, s.ends[token] = context.WithCancelCause(context.Background())
+	s.of[token] = p
+	if p.Owner != "" {
+		s.changeLocked(func(r *host.Roster) { r.People[p.Owner] = f[2] })
+	}
+}
+
+// change makes another roster.
+func (s *staff) change(f func(*host.Roster)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changeLocked(f)
+}
+
+func (s *staff) changeLocked(f func(*host.Roster)) {
+	next := &host.Roster{On: s.roster.On, People: map[string]string{}, Groups: map[string][]string{}, Grants: slices.Clone(s.roster.Grants)}
+	for id, name := range s.roster.People {
+		next.People[id] = name
+	}
+	for name, members := range s.roster.Groups {
+		next.Groups[name] = slices.Clone(members)
+	}
+	f(next)
+	s.roster = next
+}
+
+// Look implements host.People.
+func (s *staff) Look() *host.Roster {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.roster
+}
+
+// Agent implements host.People.
+func (s *staff) Agent(name string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.of {
+		if p.Name == name && (p.Role == host.RoleAgent || p.Role == host.RoleOperator) {
+			return p.Owner, true
+		}
+	}
+	return "", false
+}
+
+// Authenticate implements host.Authenticator.
+func (s *staff) Authenticate(token string) (host.Principal, bool) { return s.Known(token) }
+
+// Known implements host.Authenticator.
+func (s *staff) Known(token string) (host.Principal, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.of[token]
+	return p, ok && p.Live.Err() == nil
+}
+
+// audience says whom a terminal is for.
+func (v *viewer) audience(uri string, a ahp.Audience) error {
+	return v.call(ahp.MethodAudience, ahp.AudienceParams{Channel: uri, Audience: a}, nil)
+}
+
+func to(names ...string) (a ahp.Audience) {
+	for _, name := range names {
+		a.Grants = append(a.Grants, ahp.Grant{To: name})
+	}
+	return a
+}
+
+// target is a terminal by its names.
+type target struct{ uri, id, name string }
+
+// theLent is lent by Ann's laptop; theNone is not there.
+var (
+	theLent = target{"ahp-terminal:/lent", host.IDOf("ahp-terminal:/lent"), "laptop/build"}
+	theNone = target{"ahp-terminal:/none", host.IDOf("ahp-terminal:/none"), "laptop/absent"}
+)
+
+// plain is an answer in which the names of the target are the same for all.
+func (x target) plain(text string) string {
+	return strings.NewReplacer(x.uri, "URI", x.id, "ID", x.name, "NAME").Replace(text)
+}
+
+// visitor is somebody at all doors.
+type visitor struct {
+	t     *testing.T
+	h     *host.Host
+	url   string
+	token string
+	ahp   *viewer
+	mcp   *sdk.ClientSession // nil: no way in
+	lent  *viewer            // the machine
+	round string
+}
+
+// doors are all ways to a terminal, by name: what each answers about a target. Who is not told of it gets the answer of one that is not there.
+var doors = map[string]func(v *visitor, x target) string{
+	"AHP catalogue": func(v *visitor, x target) string {
+		w := as(v.t, v.url, v.token, "cat-"+v.token+v.round, viewOptions{subs: []string{ahp.RootURI}})
+		defer w.close()
+		return fmt.Sprint(strings.Contains(fmt.Sprint(w.catalogue().Terminals), x.uri))
+	},
+	"AHP initialize": func(v *visitor, x target) string {
+		w := as(v.t, v.url, v.token, "init-"+v.token+v.round, viewOptions{subs: []string{x.uri}})
+		defer w.close()
+		return x.plain(fmt.Sprint(len(w.result.Snapshots)))
+	},
+	"AHP reconnect": func(v *visitor, x target) string {
+		id := "re-" + v.token + v.round
+		as(v.t, v.url, v.token, id, viewOptions{}).close()
+		w := as(v.t, v.url, v.token, id, viewOptions{noInit: true})
+		defer w.close()
+		var r ahp.ReconnectResult
+		err := w.call(ahp.MethodReconnect, ahp.ReconnectParams{Channel: ahp.RootURI, ClientID: id, Subscriptions: []string{x.uri}}, &r)
+		return x.plain(fmt.Sprint(err, r.Missing, len(r.Snapshots)))
+	},
+	"AHP subscribe": func(v *visitor, x target) string {
+		err := v.ahp.subscribe(x.uri)
+		if err == nil {
+			_ = v.ahp.peer.Notify(context.Background(), ahp.MethodUnsubscribe, ahp.UnsubscribeParams{Channel: x.uri})
+		}
+		return x.plain(fmt.Sprint(err))
+	},
+	"AHP dispatch": func(v *visitor, x target) string {
+		return x.plain(v.ahp.rejected(x.uri, ahp.TerminalTitleChanged{Title: "forged"}))
+	},
+	"AHP broken dispatch": func(v *visitor, x target) string {
+		e := v.ahp.answer(v.ahp.dispatchRaw(x.uri, []byte(`{"type":"terminal/output"}`)))
+		return x.plain(fmt.Sprint(*e.RejectionReason))
+	},
+	"AHP dispose": func(v *visitor, x target) string {
+		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: x.uri}, nil)))
+	},
+	"AHP claim of a session": func(v *visitor, x target) string { // that names a terminal where a session belongs
+		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/new", Claim: ahp.Claim{Kind: ahp.ClaimSession, Session: x.uri}}, nil)))
+	},
+	"AHP audience": func(v *visitor, x target) string { return x.plain(fmt.Sprint(v.ahp.audience(x.uri, to()))) },
+	"MCP list_terminals": func(v *visitor, x target) string {
+		return fmt.Sprint(strings.Contains(v.tool("list_terminals", map[string]any{}), x.id))
+	},
+	"MCP read_terminal": func(v *visitor, x target) string {
+		return x.plain(v.tool("read_terminal", map[string]any{"terminalId": x.id}))
+	},
+	"MCP read by name": func(v *visitor, x target) string {
+		return x.plain(v.tool("read_terminal", map[string]any{"terminalId": x.name}))
+	},
+	"MCP read_terminal digest": func(v *visitor, x target) string {
+		return x.plain(v.tool("read_terminal", map[string]any{"terminalId": x.id, "format": "digest"}))
+	},
+	"MCP wait_terminal": func(v *visitor, x target) string {
+		return x.plain(v.tool("wait_terminal", map[string]any{"terminalId": x.id, "pattern": "hello"}))
+	},
+	"MCP problems": func(v *visitor, x target) string {
+		return x.plain(v.tool("problems", map[string]any{"terminalId": x.id}))
+	},
+	"MCP resources/list": func(v *visitor, x target) string {
+		if v.mcp == nil {
+			return "no way in"
+		}
+		r, err := v.mcp.ListResources(v.t.Context(), nil)
+		if err != nil {
+			return err.Error()
+		}
+		return fmt.Sprint(slices.ContainsFunc(r.Resources, func(r *sdk.Resource) bool { return strings.Contains(r.URI, x.id) }))
+	},
+	"MCP resources/read": func(v *visitor, x target) string {
+		if v.mcp == nil {
+			return "no way in"
+		}
+		r, err := v.mcp.ReadResource(v.t.Context(), &sdk.ReadResourceParams{URI: "terminal:///" + x.id})
+		if err != nil {
+			return x.plain(err.Error())
+		}
+		return r.Contents[0].Text
+	},
+	"MCP resources/subscribe": func(v *visitor, x target) string {
+		if v.mcp == nil {
+			return "no way in"
+		}
+		err := v.mcp.Subscribe(v.t.Context(), &sdk.SubscribeParams{URI: "terminal:///" + x.id})
+		if err == nil {
+			err = v.mcp.Unsubscribe(v.t.Context(), &sdk.UnsubscribeParams{URI: "terminal:///" + x.id})
+		}
+		return x.plain(fmt.Sprint(err))
+	},
+	"page events": func(v *visitor, x target) string {
+		r, first := event(v.t, v.url, v.token)
+		return fmt.Sprint(r, strings.Contains(first, x.id))
+	},
+	"page without scripts": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{path: "/plain", token: v.token})
+		return fmt.Sprint(r.StatusCode, strings.Contains(body, x.id))
+	},
+	"page text": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{path: "/terminals/" + x.id + ".txt", token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
+	"page problems": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{path: "/terminals/" + x.id + "/problems", token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
+	"shells": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{path: "/shells", token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, strings.Contains(body, x.id)))
+	},
+	"end a shell": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{method: http.MethodDelete, path: "/shells/" + x.id, token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
+}
+
+// tool is what a tool answers.
+func (v *visitor) tool(name string, args map[string]any) string {
+	if v.mcp == nil {
+		return "no way in"
+	}
+	r, err := v.mcp.CallTool(v.t.Context(), &sdk.CallToolParams{Name: name, Arguments: args})
+	if err != nil {
+		return err.Error()
+	}
+	return r.Content[0].(*sdk.TextContent).Text
+}
+
+// event is the status and the first event of the page's list.
+func event(t *testing.T, url, token string) (status int, first string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http"+strings.TrimPrefix(url, "ws")+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return answer.StatusCode, ""
+	}
+	buf := make([]byte, 64<<10)
+	for !strings.Contains(first, "\n\n") {
+		n, err := answer.Body.Read(buf)
+		first += string(buf[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return answer.StatusCode, first
+}
+
+// Whoever comes through whichever door, before, while and after the terminal is granted: the terminal is there for its audience, and for all
+// others everything is answered as for one that is not there.
+func TestTheAudienceAtEachDoor(t *testing.T) {
+	const always, granted, never = "always", "granted", "never"
+	roles := map[string]string{
+		"observer.ann.ann": always, "agent.helper.ann": always, "operator.doer.ann": always, "machine.laptop.ann": always, "guest.lent.": always,
+		"observer.bob.bob": granted, "observer.gus.gus": granted, "agent.ci.sam": granted, "observer.hal.hal": granted, "admin.max.max": granted,
+		"observer.fay.fay": never, "observer.sam.sam": never, "agent.bobbot.bob": never, "observer.dan.dan": never, "agent.mole.ann": never, "guest.other.": never,
+		"machine.desk.sam": never, "machine.box.ann": never, "admin.root.": never,
+	}
+	tokens := []string{}
+	for token := range roles {
+		tokens = append(tokens, token)
+	}
+	s := newStaff(true, tokens...)
+	s.change(func(r *host.Roster) {
+		r.Groups["web"] = []string{"p-gus", "p-dan"}
+		r.Grants = []host.MachineGrant{{Machine: "laptop", Owner: "p-ann", To: host.KeptGrantee("hal", "p-hal")}, {Machine: "desk", Owner: "p-sam", To: host.KeptGrantee("fay", "p-fay")}}
+	})
+	h, url := serve(t, host.Options{Access: s, People: s, Sessions: true, Runner: &fakeRunner{procs: map[string]*fakeProcess{}}})
+	laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
+	laptop.create(theLent.uri)
+	laptop.output(theLent.uri, "hello\r\nmain.go:3:1: broken\r\n", 0)
+	denied := []string{"dan", "agent:mole"}
+	for _, a := range []ahp.Audience{to("fay"), {Denied: denied}} {
+		if err := laptop.audience(theLent.uri, a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	during := to("bob", "group:web", "agent:ci", "max", "dan")
+	during.HostGrants, during.Denied = true, denied
+	cells := 0
+	for _, phase := range []struct {
+		name string
+		a    ahp.Audience
+	}{{"before", ahp.Audience{Denied: denied}}, {"during", during}, {"after", ahp.Audience{Denied: denied}}} {
+		if err := laptop.audience(theLent.uri, phase.a); err != nil {
+			t.Fatal(err)
+		}
+		for token, when := range roles {
+			v := &visitor{t: t, h: h, url: url, token: token, lent: laptop, round: phase.name}
+			v.ahp = as(t, url, token, "at-"+token+phase.name, viewOptions{})
+			v.mcp, _ = overLines(t, url, token, nil)
+			for door, open := range doors {
+				cells++
+				want := when == always || when == granted && phase.name == "during"
+				role, _, _ := strings.Cut(token, ".")
+				admin := role == "admin"
+				switch kind, _, _ := strings.Cut(door, " "); {
+				case door == "MCP resources/subscribe": // answered alike to all: see TestWithdrawing
+					want = false
+				case kind == "MCP":
+					want = want && role != "machine" && role != "guest"
+				case kind == "page":
+					want = want && (role == "observer" || role == "guest" || admin)
+				case kind == "shells" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience":
+					want = false // it is no shell, no session, and somebody else's in any case
+				}
+				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
+					scrap := target{uri: "ahp-terminal:/scrap", id: "none", name: "none"}
+					laptop.create(scrap.uri)
+					if got := open(v, scrap); got != "<nil>" {
+						t.Errorf("%s, %s, %s: %s", phase.name, token, door, got)
+					}
+					continue
+				}
+				known, unknown := open(v, theLent), open(v, theNone)
+				if got := known != unknown; got != want {
+					t.Errorf("%s, %s, %s: told %t, want %t\n of it: %.200q\n of none: %.200q", phase.name, token, door, got, want, known, unknown)
+				}
+			}
+			v.ahp.close()
+			if v.mcp != nil {
+				v.mcp.Close()
+			}
+		}
+	}
+	if cells < 500 {
+		t.Errorf("%d cells", cells)
+	}
+	t.Logf("%d cells", cells)
+}
+
+// mayLook are the functions of the host that look at terminals or their list without asking who sees them, each for a reason. A function that is not here
+// asks Host.seesLocked.
+var mayLook = map[string]string{
+	"Host.seesLocked": "it is the decision", "conn.seesLocked": "it asks it", "catalogue.List": "it asks it", "catalogue.Open": "it asks it", "Host.rows": "it asks it",
+	"Host.listerLocked": "it asks it", "Host.shells": "it asks it what of a shell may be shown", "Session.find": "it resolves the name in a catalogue first",
+	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
+	"conn.visibleLocked": "it asks it", "Host.channelLocked": "visibleLocked asks for it, and who is told what was refused",
+	"conn.act": "forbidsLocked asks it", "conn.outputLocking": "forbidsLocked asks it", "conn.refuseInvalid": "forbidsLocked asks it", "conn.disposeTerminal": "it asks it",
+	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
+	"conn.setAudience": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"Session.foreignBlockLocked": "it asks it for the session's person", "Host.heldLocked": "of the session's own", "Session.Kill": "of the session's own", "Call.using": "of the session's own",
+	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
+	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
+	"Host.squeezeLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
+	"Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
+}
+
+// A door that does not ask who sees a terminal fails here: whatever function of the host touches the terminals has to be among those that may.
+func TestEveryDoorAsks(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Body == nil {
+				continue
+			}
+			name := fn.Name.Name
+			if fn.Recv != nil {
+				of := fn.Recv.List[0].Type
+				if star, ok := of.(*ast.StarExpr); ok {
+					of = star.X
+				}
+				name = of.(*ast.Ident).Name + "." + name
+			}
+			ast.Inspect(fn.Body, func(n ast.Node) bool {
+				if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "order" || s.Sel.Name == "terminals") && isHost(s.X) {
+					seen[name] = true
+				}
+				return true
+			})
+		}
+	}
+	for name := range seen {
+		if mayLook[name] == "" {
+			t.Errorf("%s looks at terminals: have it ask Host.seesLocked, and say here why it may", name)
+		}
+	}
+	for name := range mayLook {
+		if !seen[name] && !strings.HasSuffix(name, ".seesLocked") && name != "conn.visibleLocked" && name != "New" {
+			t.Errorf("%s does not look at terminals: take it out here", name)
+		}
+	}
+}
+
+// isHost reports whether an expression is the host, as far as names tell.
+func isHost(x ast.Expr) bool {
+	switch x := x.(type) {
+	case *ast.Ident:
+		return x.Name == "h"
+	case *ast.SelectorExpr:
+		return x.Sel.Name == "h" || x.Sel.Name == "host"
+	}
+	return false
+}
+
+// Whoever adds a method of AHP has to say what it does with terminals that somebody does not see.
+func TestEveryMethodIsADoor(t *testing.T) {
+	want := map[string]string{
+		ahp.MethodPing: "names none", ahp.MethodInitialize: "AHP initialize", ahp.MethodReconnect: "AHP reconnect", ahp.MethodSubscribe: "AHP subscribe",
+		ahp.MethodListSessions: "names none", ahp.MethodCreateSession: "that another has the URI may be told", ahp.MethodDisposeSession: "names none",
+		ahp.MethodCreateTerminal: "AHP claim of a session", ahp.MethodDisposeTerminal: "AHP dispose", ahp.MethodAudience: "AHP audience",
+	}
+	for _, method := range host.Methods() {
+		if door := want[method]; door == "" || strings.HasPrefix(door, "AHP") && doors[door] == nil {
+			t.Errorf("%s is in no row of the doors", method)
+		}
+	}
+}

@@ -1,0 +1,184 @@
+package host
+
+import (
+	"slices"
+
+	"tether/ahp"
+)
+
+// lister is a principal at the host with what it is shown of the catalogue, however many connections and pages it has. While audiences are not in
+// force, all who see everything are one. A change costs what those cost who see it. Guarded by the host's mutex.
+type lister struct {
+	viewer
+	key       listerKey
+	uses      int             // holds
+	terminals []*terminal     // which it sees, by creation
+	subs      []*subscription // to the root
+	book      rowBook
+	round     int64 // of reindexLocked, in which it was seen
+	encoded   [2]struct {
+		seq int64
+		msg []byte
+	} // the envelope of the newest change: as it is since 0.9.0, and before
+}
+
+// listerKey is the same for those who see the same.
+type listerKey struct {
+	name, owner, guest string
+	role               Role
+	steward, all       bool // all: whoever sees everything
+}
+
+func keyOf(p *Principal) listerKey {
+	return listerKey{name: p.Name, owner: p.Owner, role: p.Role, steward: p.steward}
+}
+
+// hold is one use of a lister, which may be exchanged for another one when audiences are put in force. Guarded by the host's mutex.
+type hold struct {
+	viewer
+	l *lister
+}
+
+// holdLocked begins a use for a principal. End it with letGoLocked.
+func (h *Host) holdLocked(v viewer) *hold {
+	use := &hold{viewer: v}
+	h.holds[use] = struct{}{}
+	use.l = h.listerLocked(v)
+	return use
+}
+
+func (h *Host) letGoLocked(use *hold) {
+	if _, ok := h.holds[use]; !ok {
+		return
+	}
+	delete(h.holds, use)
+	l := use.l
+	if l.uses--; l.uses > 0 {
+		return
+	}
+	delete(h.listers, l.key)
+	delete(h.listed.stale, l)
+	h.byOwner[l.Owner] = remove(h.byOwner[l.Owner], l)
+	if len(h.byOwner[l.Owner]) == 0 {
+		delete(h.byOwner, l.Owner)
+	}
+	for _, t := range l.terminals {
+		t.listers = remove(t.listers, l)
+	}
+}
+
+// listerLocked returns the lister of who sees the same as v, which is made if there is none.
+func (h *Host) listerLocked(v viewer) *lister {
+	key := keyOf(&v.Principal)
+	switch {
+	case v.Guest != "":
+		key = listerKey{guest: v.Guest}
+	case !h.roster.On && v.may(rightSee):
+		key, v = listerKey{all: true}, viewer{Principal: Principal{Role: RoleObserver}}
+	}
+	l := h.listers[key]
+	if l == nil {
+		l = &lister{viewer: v, key: key, book: rowBook{version: h.rowVersion, from: h.rowVersion}}
+		h.listers[key] = l
+		h.byOwner[v.Owner] = append(h.byOwner[v.Owner], l)
+		for _, t := range h.order {
+			if _, ok := h.seesLocked(&l.viewer, t); ok {
+				l.terminals = append(l.terminals, t)
+				t.listers = append(t.listers, l)
+			}
+		}
+	}
+	l.uses++
+	return l
+}
+
+// candidatesLocked calls do with all listers that may see t, and perhaps with others, some more than once.
+func (h *Host) candidatesLocked(t *terminal, do func(*lister)) {
+	owner := &t.creator.principal
+	some := func(all []*lister) {
+		for _, l := range all {
+			do(l)
+		}
+	}
+	for _, key := range []listerKey{keyOf(owner), {all: true}, {guest: t.uri}} {
+		if l := h.listers[key]; l != nil {
+			do(l)
+		}
+	}
+	some(h.byOwner[owner.Owner])
+	if owner.Owner == "" { // it is the administrators', who may belong to anybody
+		for _, l := range h.listers {
+			do(l)
+		}
+		return
+	}
+	to := func(g Grantee) {
+		switch g.kind {
+		case toGroup:
+			for _, id := range h.roster.Groups[g.name] {
+				some(h.byOwner[id])
+			}
+		case toEveryone:
+			for _, l := range h.listers {
+				do(l)
+			}
+		default:
+			some(h.byOwner[g.id])
+		}
+	}
+	for i := range t.audience.grants {
+		to(t.audience.grants[i].to)
+	}
+	if t.audience.said.HostGrants {
+		for _, g := range h.machineGrants[machineOf(owner)] {
+			to(g)
+		}
+	}
+}
+
+// reindexLocked shows t to the listers that see it now, and takes it from those that do not any more.
+func (h *Host) reindexLocked(t *terminal) {
+	h.round += 2
+	for _, l := range t.listers {
+		l.round = h.round - 1
+	}
+	var now []*lister
+	h.candidatesLocked(t, func(l *lister) {
+		if l.round == h.round {
+			return
+		}
+		if _, ok := h.seesLocked(&l.viewer, t); !ok {
+			return
+		}
+		if l.round != h.round-1 {
+			l.gainLocked(t)
+			h.staleLocked(l)
+		}
+		l.round = h.round
+		now = append(now, l)
+	})
+	for _, l := range t.listers {
+		if l.round != h.round {
+			h.loseLocked(l, t)
+		}
+	}
+	t.listers = now
+	h.rowChangedLocked(t)
+}
+
+func (l *lister) gainLocked(t *terminal) {
+	i, _ := slices.BinarySearchFunc(l.terminals, t.number, func(t *terminal, n int64) int { return int(t.number - n) })
+	l.terminals = slices.Insert(l.terminals, i, t)
+}
+
+// loseLocked takes t from a lister.
+func (h *Host) loseLocked(l *lister, t *terminal) {
+	if i, ok := slices.BinarySearchFunc(l.terminals, t.number, func(t *terminal, n int64) int { return int(t.number - n) }); ok {
+		l.terminals = slices.Delete(l.terminals, i, i+1)
+	}
+	l.book.goneLocked(t.id, h.nextRowLocked())
+	h.staleLocked(l)
+}
+
+// infosLocked is the catalogue as it is shown.
+func (l *lister) infosLocked() []ahp.TerminalInfo { return infosOf(l.terminals) }
