@@ -84,12 +84,12 @@ func TestMemoryOfLongEnvelopes(t *testing.T) {
 // Who gives way gives memory back, not only what is counted: that of long envelopes of which a part is kept, and the room of many small
 // ones.
 func TestMemoryIsGivenBack(t *testing.T) {
-	h := testHost(t, host.Options{MaxMemory: 24 << 20})
+	h := testHost(t, host.Options{MaxMemory: 8 << 20})
 	small := host.NewFeed(h, "ahp-terminal:/small")
 	for range 4096 {
 		small.Text("x")
 	}
-	long := strings.Repeat("x", 100<<10)
+	long := strings.Repeat("x", 32<<10)
 	var envelopes []weak.Pointer[byte]
 	for i := range 50 {
 		f := host.NewFeed(h, fmt.Sprint("ahp-terminal:/", i))

@@ -62,7 +62,7 @@ func sameText(t *testing.T, v *viewer, uri, want string) {
 }
 
 func TestEveryObserverOfAHoldingTerminalGetsEveryByte(t *testing.T) {
-	for _, c := range []struct{ observers, bytes int }{{10, testkit.Load(1<<20, 512<<10)}, {50, testkit.Load(512<<10, 192<<10)}} {
+	for _, c := range []struct{ observers, bytes int }{{10, testkit.Load(1<<20, 256<<10)}, {50, testkit.Load(512<<10, 160<<10)}} {
 		t.Run(fmt.Sprint(c.observers), func(t *testing.T) {
 			testkit.Leaks(t)
 			_, url := serve(t, host.Options{LogBytes: 128 << 10, Scrollback: 64 << 10})

@@ -141,7 +141,7 @@ func TestSnapshotsSayWhatIsNotKnown(t *testing.T) {
 
 // Who reads too slowly misses output, and sees the screen all the same.
 func TestFallenBehindSeeTheScreen(t *testing.T) {
-	for round := range testkit.Rounds(t, 10, 1000) {
+	for round := range testkit.Rounds(t, testkit.Load(10, 4), 1000) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(round), 19))
 			sizes := round%2 == 1

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"tether/internal/testkit"
 	"tether/screen"
 )
 
@@ -196,10 +197,16 @@ func differ(got, want *screen.Dump) string {
 
 // TestReplay cuts random streams anywhere: what the first half left, as bytes, and the second half make the screen of the whole stream.
 func TestReplay(t *testing.T) {
-	rng := rand.New(rand.NewPCG(5, 3))
+	for round := range testkit.Rounds(t, 1, 100) {
+		replayed(t, rand.New(rand.NewPCG(5, uint64(3+round))))
+	}
+}
+
+func replayed(t *testing.T, rng *rand.Rand) {
+	t.Helper()
 	const joins = 10
 	var whole, late []stream
-	for i := range 1000 {
+	for i := range testkit.Load(1000, 250) {
 		s := randomStream(rng, i%2 == 1)
 		whole = append(whole, s)
 		for range joins {
@@ -242,7 +249,7 @@ func TestRecordings(t *testing.T) {
 		}
 		s := stream{80, 24, []part{{data: data}}}
 		all := []stream{s}
-		for range 100 {
+		for range testkit.Load(100, 30) {
 			to := s
 			to.parts = []part{{data: data[:rng.IntN(len(data))]}}
 			all = append(all, to, to.joinAt(rng), s.joinAt(rng))

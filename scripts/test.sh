@@ -8,6 +8,9 @@ node=$PWD/bin/tools/node
 if [ -d "$node/node_modules" ]; then
 	export PATH=$PATH:$node/bin TETHER_XTERM=$node TETHER_TEST_NODE_MODULES=$node/node_modules
 fi
+# Some tests start the programs as they are shipped, all of them these.
+CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/test-programs/ ./cmd/...
+export TETHER_TEST_PROGRAMS=$PWD/bin/test-programs
 # Most tests wait for processes, so that more packages and tests than processors run at a time; the package that takes longest begins first.
 go run ./internal/tools/testrun -again -race -timeout 20m -p 4 -parallel 8 "$@" ./cmd/tether ./...
 [ $# = 0 ] || exit 0

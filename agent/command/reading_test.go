@@ -221,22 +221,23 @@ func TestArgv(t *testing.T) {
 // A line that is made to take long takes no time.
 func TestBombs(t *testing.T) {
 	const most = testkit.Patience // what is exponential takes for ever, whatever the machine
+	repeat := func(s string, n int) string { return strings.Repeat(s, testkit.Load(n, n/4)) }
 	for name, line := range map[string]string{
-		"substitutions":   strings.Repeat("$(", 30_000),
-		"closed":          strings.Repeat("$(", 20_000) + strings.Repeat(")", 20_000),
-		"parentheses":     strings.Repeat("(", 60_000),
-		"arithmetic":      "echo $((" + strings.Repeat("(", 60_000),
-		"braces":          "a " + strings.Repeat("{a,b}", 10_000),
+		"substitutions":   repeat("$(", 30_000),
+		"closed":          repeat("$(", 20_000) + repeat(")", 20_000),
+		"parentheses":     repeat("(", 60_000),
+		"arithmetic":      "echo $((" + repeat("(", 60_000),
+		"braces":          "a " + repeat("{a,b}", 10_000),
 		"sequence":        "a {1..999999999}",
-		"backslashes":     "a " + strings.Repeat(`\`, 60_000),
-		"quotes":          strings.Repeat(`"$(a "`, 10_000),
-		"here-documents":  strings.Repeat("<<A ", 15_000) + "\n",
-		"nested shells":   strings.Repeat("sh -c 'sh -c ", 1000),
-		"many eval":       strings.Repeat("eval ", 10_000),
-		"if":              strings.Repeat("if a; then ", 5000),
-		"parameter":       strings.Repeat("${a:-", 12_000),
-		"backquotes":      strings.Repeat("`", 60_000),
-		"many assignment": strings.Repeat("a=$(b) ", 9000),
+		"backslashes":     "a " + repeat(`\`, 60_000),
+		"quotes":          repeat(`"$(a "`, 10_000),
+		"here-documents":  repeat("<<A ", 15_000) + "\n",
+		"nested shells":   repeat("sh -c 'sh -c ", 1000),
+		"many eval":       repeat("eval ", 10_000),
+		"if":              repeat("if a; then ", 5000),
+		"parameter":       repeat("${a:-", 12_000),
+		"backquotes":      repeat("`", 60_000),
+		"many assignment": repeat("a=$(b) ", 9000),
 	} {
 		began := time.Now()
 		command.Line(line)

@@ -46,14 +46,18 @@ func TestEveryWrapper(t *testing.T) {
 func TestEveryOpenerOnOddWords(t *testing.T) {
 	odd := []string{"", "-", "--", "-c", "-x", "--exec", "-e", "=", "a=b", "-I", "{}", ";", "+", "|", "-o", "ProxyCommand=", "exec", "run", "dlx"}
 	for _, name := range slices.Concat(command.Openers(), command.Programs(), command.Interpreters) {
+		try := func(odd ...string) {
+			argv := append(strings.Fields(name), odd...)
+			if r := command.Argv(argv); len(r.Commands)+len(r.Outer)+len(r.Findings) == 0 {
+				t.Fatalf("%q: nothing was found", argv)
+			}
+		}
+		try()
 		for _, a := range odd {
+			try(a)
 			for _, b := range odd {
-				words := strings.Fields(name)
-				for _, argv := range [][]string{words, append(words[:len(words):len(words)], a), append(words[:len(words):len(words)], a, b), append(words[:len(words):len(words)], a, b, a)} {
-					if r := command.Argv(argv); len(r.Commands)+len(r.Outer)+len(r.Findings) == 0 {
-						t.Fatalf("%q: nothing was found", argv)
-					}
-				}
+				try(a, b)
+				try(a, b, a)
 			}
 		}
 	}

@@ -14,11 +14,12 @@ import (
 
 	"tether/agent/redact"
 	"tether/agent/term"
+	"tether/internal/testkit"
 )
 
-const anySize = 1 << 20
+var anySize = testkit.Load(1<<20, 256<<10)
 
-// anyBytes makes outputs of 1 MiB that are not UTF-8, or hold what views leave out.
+// anyBytes makes outputs of anySize that are not UTF-8, or hold what views leave out.
 var anyBytes = map[string]func() []byte{
 	"random": random,
 	"gzip": func() []byte {
@@ -85,7 +86,7 @@ func TestAnyBytesFitTheLog(t *testing.T) {
 				if lost > 0 || len(shown) != len(text) || int64(len(text)) != h.TextEnd() {
 					t.Errorf("of %d bytes of text the host gets %d, and %d are lost", h.TextEnd(), len(shown), lost)
 				}
-				if used, _ := pool.Memory(); used > 6<<20 {
+				if used, _ := pool.Memory(); used > int64(6*anySize) {
 					t.Errorf("%d bytes of memory are used", used)
 				}
 			})

@@ -3,13 +3,12 @@ package term_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"tether/agent/term"
 	"tether/internal/testkit"
@@ -72,8 +71,12 @@ func TestLagSlowsTheChildOnlyALittle(t *testing.T) {
 
 // Readers that read now and then, as they like, use up the budget and never more.
 func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		pauses := rapid.SliceOfN(rapid.IntRange(1, 900), 1, 20).Draw(r, "pauses in ms")
+	for round := range testkit.Rounds(t, testkit.Load(100, 25), 10_000) {
+		random := rand.New(rand.NewPCG(uint64(round), 5))
+		pauses, longest := make([]int, 1+random.IntN(20)), 1+random.IntN(900) // in ms
+		for i := range pauses {
+			pauses[i] = 1 + random.IntN(longest)
+		}
 		synctest.Test(t, func(t *testing.T) {
 			h, f, _ := start(t, smallLog, term.Spec{OnSlow: term.Lag})
 			slow := reader(t, h, term.ReaderOptions{View: term.ViewText, Hold: true})
@@ -81,12 +84,12 @@ func TestLagIsBoundedInAnyTwoSeconds(t *testing.T) {
 			var reading sync.WaitGroup
 			reading.Go(func() { readNowAndThen(ctx, slow, pauses) })
 			if waits := printTimed(f, 4*time.Second); most(waits) > lagHold {
-				r.Errorf("the child waited %v in two seconds: %v", most(waits), waits)
+				t.Errorf("with pauses of %v ms the child waited %v in two seconds: %v", pauses, most(waits), waits)
 			}
 			cancel()
 			reading.Wait()
 		})
-	})
+	}
 }
 
 // readNowAndThen reads all there is after each pause.

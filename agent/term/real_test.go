@@ -102,27 +102,27 @@ func TestLastOutputIsNeverLost(t *testing.T) {
 	}
 }
 
-func TestHundredMegabytesWithoutANewline(t *testing.T) {
-	if testing.Short() {
-		t.Skip("short: moves 100 MB")
-	}
+func TestMegabytesWithoutANewline(t *testing.T) {
+	size := testkit.Load(100_000_000, 20_000_000)
 	p := realPool(t, term.Options{Stall: testkit.Patience})
-	h := real(t, p, term.Spec{Command: sh("head -c 100000000 /dev/zero | tr '\\0' x"), OnSlow: term.Hold})
-	r := reader(t, h, term.ReaderOptions{Hold: true})
-	total := 0
-	buf := make([]byte, 32<<10)
-	for {
-		ev, err := r.Next(t.Context(), buf)
-		if err == io.EOF {
-			break
+	for range testkit.Rounds(t, 1, 10) {
+		h := real(t, p, term.Spec{Command: sh(fmt.Sprintf("head -c %d /dev/zero | tr '\\0' x", size)), OnSlow: term.Hold})
+		r := reader(t, h, term.ReaderOptions{Hold: true})
+		total := 0
+		buf := make([]byte, 32<<10)
+		for {
+			ev, err := r.Next(t.Context(), buf)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				t.Fatalf("after %d bytes: %v", total, err)
+			}
+			total += len(ev.Data)
 		}
-		if err != nil {
-			t.Fatalf("after %d bytes: %v", total, err)
+		if i := h.Info(); total != size || i.Retained > 4<<20 {
+			t.Errorf("read %d bytes, %d retained; want %d and at most 4 MiB", total, i.Retained, size)
 		}
-		total += len(ev.Data)
-	}
-	if i := h.Info(); total != 100_000_000 || i.Retained > 4<<20 {
-		t.Errorf("read %d bytes, %d retained; want 100,000,000 and at most 4 MiB", total, i.Retained)
 	}
 }
 

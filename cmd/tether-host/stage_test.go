@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,13 +25,7 @@ func TestMain(m *testing.M) {
 }
 
 // build makes tether and tether-host, once for all tests.
-var build = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", bin, "tether/cmd/tether", "tether/cmd/tether-host").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return nil
-})
+var build = sync.OnceValue(func() error { return testkit.Build(bin) })
 
 // stage is a directory with an npm that plays a dev server, both programs in the PATH, and a home for the daemon.
 type stage struct {

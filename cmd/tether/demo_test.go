@@ -19,15 +19,9 @@ import (
 // builds returns a directory with both programs, built as users build them.
 func builds(t *testing.T) string {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("builds the programs")
-	}
 	dir := t.TempDir()
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/...") // as make build: what is compiled, both have
-	c.Dir = "../.."
-	c.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	if err := testkit.Build(dir); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

@@ -21,8 +21,8 @@ func hostProcess(t *testing.T) (address, token string) {
 	t.Helper()
 	dir := t.TempDir()
 	program := filepath.Join(dir, "tether-host")
-	if out, err := exec.Command("go", "build", "-o", program, "tether/cmd/tether-host").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := testkit.Build(dir); err != nil {
+		t.Fatal(err)
 	}
 	own := filepath.Join(dir, "own.token")
 	c := exec.Command(program, "--listen", "127.0.0.1:0", "--tokens", filepath.Join(dir, "state", "tokens.json"), "--token-file", own)

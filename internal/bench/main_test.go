@@ -7,11 +7,9 @@ import (
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -263,8 +261,8 @@ func TestRunRefuses(t *testing.T) {
 // buildAll makes the programs.
 func buildAll(t *testing.T) programs {
 	bin := t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", bin, "../../cmd/...").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := testkit.Build(bin); err != nil {
+		t.Fatal(err)
 	}
 	return built(bin)
 }
@@ -278,12 +276,11 @@ func TestParts(t *testing.T) {
 		t.Skip(err)
 	}
 	testkit.Leaks(t)
-	p, err := profiled(t.TempDir())
+	own, err := profiled(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	real := sync.OnceValue(func() programs { return buildAll(t) })
-	small := settings{programs: p, rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
+	small := settings{programs: buildAll(t), rounds: 1, megabytes: 1, scanned: 1, keys: 20, starts: 1, cuts: 1, idle: 10 * time.Millisecond, floods: 3, flooding: time.Second,
 		holders: 3, viewers: 3, viewing: 200 * time.Millisecond, machines: 3, watchers: 2, flow: 50 * time.Millisecond}
 	for _, part := range slices.Concat(parts, hostParts) {
 		if slices.Contains([]string{"idle", "shells", "peer"}, part.name) {
@@ -291,8 +288,8 @@ func TestParts(t *testing.T) {
 		}
 		t.Run(part.name, func(t *testing.T) {
 			small := small
-			if slices.Contains([]string{"holders", "acp", "mcp", "status"}, part.name) {
-				small.programs = real() // what they start themselves is the program, not this binary
+			if slices.Contains([]string{"key", "fanout"}, part.name) {
+				small.programs = own // the others start what is not in this binary, or load what runs slowly with the race detector
 			}
 			rows, err := part.measure(t.Context(), small)
 			if err != nil {
