@@ -182,11 +182,12 @@ func beCaller(c *local.Client) {
 	}
 }
 
-// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends.
+// leavePTY starts the test's program at a terminal of its own, leaves the other end of that to a shell, and ends. The program asks once the file
+// left is there: until this process has ended, it is the maker, and no table has its name.
 func leavePTY() {
 	env := slices.DeleteFunc(proc.WithoutTag(os.Environ()), func(e string) bool { return strings.HasPrefix(e, sayVar+"=") })
 	env = append(env, sayVar+"=powers")
-	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", askAndTell}, Env: env})
+	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", "until test -e left; do sleep 0.01; done; " + askAndTell}, Env: env})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
