@@ -112,6 +112,18 @@ func (c *conn) seesLocked(t *terminal) bool {
 	return ok
 }
 
+// terminalLocked is the terminal with that URI, or nil if there is none that c sees. The decision is asked in any case, so that both take as long.
+func (c *conn) terminalLocked(uri string) *terminal {
+	t, ok := c.h.terminals[uri]
+	if !ok {
+		t = &c.h.absent
+	}
+	if !c.seesLocked(t) || !ok {
+		return nil
+	}
+	return t
+}
+
 // fromLocked is the position from which on c sees the text of t.
 func (c *conn) fromLocked(t *terminal) int64 {
 	from, _ := c.h.seesLocked(&c.hold.viewer, t)
@@ -278,4 +290,3 @@ func (c *conn) setAudience(r *jsonrpc.Request) error {
 	}
 	return r.Reply(struct{}{})
 }
-func (t *terminal) watchersLocked() {}

@@ -70,6 +70,7 @@ type conn struct {
 
 	acks     []*terminal   // terminals whose owner is to get an acknowledgement
 	counts   []*terminal   // terminals whose owner is to get the number of observers
+	watchers []*terminal   // terminals whose owner is to be told who watches
 	direct   []entry       // envelopes for this connection alone
 	catching *subscription // the last one that was resynchronised
 	echoes   *rate.Limiter // limits refusals and other echoes without effect
@@ -110,7 +111,7 @@ func (h *Host) serve(ctx context.Context, ch jsonrpc.Channel, r remote) error {
 	defer impatience.Stop()
 	defer c.pulse.watch(ctx, ch)()
 	live := r.principal.live()
-	defer context.AfterFunc(live, func() { c.close(closePolicy, context.Cause(live).Error()) })()
+	defer context.AfterFunc(live, func() { c.expel(context.Cause(live).Error()) })()
 	h.log.Info().Str("remote", r.name).Str("principal", r.principal.Name).Msg("connected")
 	h.audit(AuditConnected, r, AuditEvent{})
 	err := c.peer.Run(ctx)
@@ -206,6 +207,17 @@ func (c *conn) close(code int, reason string) {
 	c.closeLocked(code, reason)
 }
 
+// expel is close for a connection that must not be sent anything any more.
+func (c *conn) expel(reason string) {
+	c.h.mu.Lock()
+	defer c.h.mu.Unlock()
+	for _, s := range c.subs {
+		s.own, s.withdrawn = nil, true
+		s.endLocked()
+	}
+	c.closeLocked(closePolicy, reason)
+}
+
 // closeLocked ends the connection. Later messages of the client have no effect.
 func (c *conn) closeLocked(code int, reason string) {
 	if c.closing {
@@ -250,12 +262,15 @@ func (c *conn) pull() (msg []byte, more bool) {
 		msg = c.nextCountLocked()
 	}
 	if msg == nil {
+		msg = c.nextWatchersLocked()
+	}
+	if msg == nil {
 		msg = c.nextSessionLocked()
 	}
 	if msg == nil {
 		msg = c.nextDataLocked()
 	}
-	more = len(c.acks)+len(c.counts)+len(c.dueSessions)+len(c.ready) > 0
+	more = len(c.acks)+len(c.counts)+len(c.watchers)+len(c.dueSessions)+len(c.ready) > 0
 	if msg == nil && !more {
 		c.drainedLocked()
 	}

@@ -156,9 +156,12 @@ func (c *conn) disposeTerminal(r *jsonrpc.Request) error {
 	}
 	h := c.h
 	h.mu.Lock()
-	t := h.terminals[p.Channel]
+	t := c.terminalLocked(p.Channel)
+	if c.may(rightDispose) {
+		t = h.terminals[p.Channel] // administrators know that it is there
+	}
 	switch {
-	case t == nil || !c.seesLocked(t) && !c.may(rightDispose): // administrators know that it is there
+	case t == nil:
 		h.mu.Unlock()
 		return jsonrpc.Errorf(ahp.CodeNotFound, "no such terminal")
 	case t.creator != c.client && !c.may(rightDispose):

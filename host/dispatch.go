@@ -34,12 +34,12 @@ var serverActions = map[string]bool{
 	ahp.ActionTerminalCleared:      false,
 }
 
-// forbidsLocked returns the reason why the client of c may not dispatch an action of this kind for t, or "" if it may.
+// forbidsLocked returns the reason why the client of c may not dispatch an action of this kind for t, which is terminalLocked, or "" if it may.
 func (c *conn) forbidsLocked(t *terminal, kind string) string {
 	switch {
 	case c.closing:
 		return "this connection is being closed"
-	case t == nil || !c.seesLocked(t):
+	case t == nil:
 		return "no such terminal"
 	case t.remote():
 		return c.ownerForbidsLocked(t, kind)
@@ -96,7 +96,7 @@ func (c *conn) dispatch(params []byte) {
 func (c *conn) refuseInvalid(d *ahp.Dispatch, err error) {
 	c.h.mu.Lock()
 	defer c.h.mu.Unlock()
-	reason := c.forbidsLocked(c.h.terminals[d.Channel], d.Kind)
+	reason := c.forbidsLocked(c.terminalLocked(d.Channel), d.Kind)
 	if reason == "" {
 		reason = err.Error()
 	}
@@ -129,7 +129,7 @@ func (c *conn) act(d *ahp.Dispatch) {
 	if c.actSessionLocked(d, a, err) {
 		return
 	}
-	t := h.terminals[d.Channel]
+	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
 	if reason == "" && err == nil && !t.remote() {
 		a, reason = c.claimedLocked(t, a)
@@ -195,7 +195,7 @@ func (c *conn) refuseLocked(d *ahp.Dispatch, reason string) {
 	}
 }
 
-// channelLocked returns the channel with that URI, or nil.
+// channelLocked returns the channel with that URI, or nil. Whether somebody may see it is another question.
 func (h *Host) channelLocked(uri string) *channel {
 	if uri == ahp.RootURI {
 		return h.root
@@ -211,11 +211,16 @@ func (h *Host) channelLocked(uri string) *channel {
 
 // visibleLocked returns the channel with that URI, or nil if there is none that this connection may see.
 func (c *conn) visibleLocked(uri string) *channel {
-	ch := c.h.channelLocked(uri)
-	if ch == nil || ch.term != nil && !c.seesLocked(ch.term) || ch.session != nil && !c.seesChannelLocked(ch) {
-		return nil
+	if t := c.terminalLocked(uri); t != nil {
+		return t.channel
 	}
-	return ch
+	switch s := c.h.sessions[uri]; {
+	case uri == ahp.RootURI:
+		return c.h.root
+	case s != nil && c.seesChannelLocked(s.at(uri)):
+		return s.at(uri)
+	}
+	return nil
 }
 
 // A rate limit, per connection, of refusals and other broadcasts that change nothing: each one costs every subscriber of the channel.

@@ -3,8 +3,10 @@ package host
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"tether/agenttools"
 	"tether/ahp"
@@ -240,3 +242,81 @@ func (h *Host) LookAtPeople() { h.lookAtPeople() }
 
 // Methods are the requests that clients may send.
 func Methods() []string { return slices.Collect(maps.Keys(methods)) }
+
+// Waiting is how many agents wait for a terminal.
+func (h *Host) Waiting(uri string) int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t := h.terminals[uri]; t != nil {
+		return t.agents
+	}
+	return 0
+}
+
+// Change changes a terminal's title, has that told at once, and encodes the lists and the rows that those are due who see it: how many were due, and
+// how long that took.
+func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Duration) {
+	h.mu.Lock()
+	began := time.Now()
+	h.applyLocked(h.terminals[uri], ahp.TerminalTitleChanged{Title: title}, nil)
+	h.listNowLocked()
+	for _, l := range h.terminals[uri].listers {
+		for _, s := range l.subs {
+			if s.changed == h.listed.changed {
+				s.listingLocked()
+				due++
+			}
+		}
+	}
+	h.mu.Unlock()
+	for _, p := range pages {
+		u, now, _ := h.updateSince(p.use, p.version)
+		p.version = now
+		due += len(u.Rows)
+	}
+	return due, time.Since(began)
+}
+
+// Page is a page of a principal's.
+type Page struct {
+	use     *hold
+	version int64
+}
+
+// NewPage opens one that knows everything.
+func (h *Host) NewPage(p Principal) *Page {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	use := h.holdLocked(h.viewerLocked(p))
+	return &Page{use, use.l.book.version}
+}
+
+// Decides is whether a principal sees a terminal.
+func (h *Host) Decides(p Principal, uri string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := h.viewerLocked(p)
+	_, ok := h.seesLocked(&v, h.terminals[uri])
+	return ok
+}
+
+// Misindexed says which listers are shown something else than the decision says.
+func (h *Host) Misindexed() (wrong []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.listers {
+		var want []*terminal
+		for _, t := range h.order {
+			if _, ok := h.seesLocked(&l.viewer, t); ok {
+				want = append(want, t)
+			}
+			if _, ok := h.seesLocked(&l.viewer, t); ok != slices.Contains(t.listers, l) {
+				wrong = append(wrong, fmt.Sprint(l.key, " of ", t.uri))
+			}
+		}
+		if !slices.Equal(want, l.terminals) {
+			wrong = append(wrong, fmt.Sprint(l.key, " has ", len(l.terminals), " terminals, want ", len(want)))
+		}
+	}
+	return wrong
+}

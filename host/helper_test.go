@@ -34,6 +34,7 @@ type viewer struct {
 	lastSeq   int64
 	acks      map[string]int64
 	observers map[string]int64
+	watchers  map[string][]ahp.WatchersParams
 	ackCount  int
 	root      ahp.RootState
 	states    map[string]*ahp.TerminalState
@@ -84,7 +85,7 @@ func connect(t testing.TB, h *host.Host, id string, o viewOptions) *viewer {
 
 // newViewer runs a client on ch.
 func newViewer(t testing.TB, ch jsonrpc.Channel, id string) *viewer {
-	v := &viewer{t: t, id: id, done: make(chan struct{}), acks: map[string]int64{}, observers: map[string]int64{}, states: map[string]*ahp.TerminalState{},
+	v := &viewer{t: t, id: id, done: make(chan struct{}), acks: map[string]int64{}, observers: map[string]int64{}, watchers: map[string][]ahp.WatchersParams{}, states: map[string]*ahp.TerminalState{},
 		from: map[string]int64{}, text: map[string]*strings.Builder{}, talks: map[string]*talk{}, keep: true}
 	v.cond = sync.NewCond(&v.mu)
 	v.peer = jsonrpc.NewPeer(ch, jsonrpc.Options{Handler: v, MaxMessage: 16 << 20})
@@ -192,6 +193,12 @@ func (v *viewer) Handle(_ context.Context, r *jsonrpc.Request) {
 			v.t.Errorf("observers %s: %v", r.Params, err)
 		}
 		v.observers[p.Channel] = p.Count
+	case ahp.MethodWatchers:
+		var p ahp.WatchersParams
+		if err := ahp.DecodeParams(r.Params, &p); err != nil {
+			v.t.Errorf("watchers %s: %v", r.Params, err)
+		}
+		v.watchers[p.Channel] = append(v.watchers[p.Channel], p)
 	case ahp.MethodAction:
 		var e ahp.Envelope
 		if err := json.Unmarshal(r.Params, &e); err != nil {

@@ -51,6 +51,7 @@ type Host struct {
 	accounts  map[string]*account // by the names of principals
 	memory    memory
 
+	absent        terminal            // asked about for a URI that nobody has; set once
 	roster        *Roster             // who is known; never nil
 	groupsOf      map[string][]string // names of groups, by the ids of their members
 	machineGrants map[machineKey][]Grantee
@@ -95,6 +96,7 @@ func New(o Options) *Host {
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
+	h.absent = terminal{channel: h.newChannel(""), creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}
 	h.logins.restore()
 	if o.People != nil {
 		h.lookAtPeople()

@@ -259,7 +259,9 @@ func (h *Host) content(w http.ResponseWriter, r *http.Request, p Principal) *ref
 	switch {
 	case err != nil || problems == text:
 		return &refusal{status: http.StatusNotFound, text: "no such terminal", quiet: true}
-	case problems:
+	}
+	t.(lookedAt).looked()
+	if problems {
 		return h.pageProblems(w, r, p, t)
 	}
 	return h.download(w, r, p, id, t)

@@ -10,6 +10,7 @@ type subscription struct {
 	conn *conn
 	ch   *channel
 
+	since     time.Time
 	withdrawn bool // its subscriber does not see the terminal any more
 
 	paused bool  // its snapshot has not been written yet
@@ -30,7 +31,7 @@ type subscription struct {
 func (c *conn) subscribeLocked(ch *channel) *subscription {
 	s := c.subs[ch.uri]
 	if s == nil || s.ch != ch {
-		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed}
+		s = &subscription{conn: c, ch: ch, changed: c.h.listed.changed, since: time.Now()}
 		c.subs[ch.uri] = s
 		ch.subs = append(ch.subs, s)
 		if ch.isRoot() {

@@ -41,8 +41,10 @@ type terminal struct {
 	name            string // with which it was announced
 	created, exited time.Time
 	marks           marks
-	moved           chan struct{} // closed when text or a mark is added; nil when nobody waits
-	agents          int           // number of agents that wait for output or have subscribed to the terminal as a resource
+	moved           chan struct{}     // closed when text or a mark is added; nil when nobody waits
+	waits           []*awaitingReader // theirs
+	told            watcherState
+	agents          int // number of agents that wait for output or have subscribed to the terminal as a resource
 
 	// For web pages: when the listed data last changed, and which state is encoded.
 	rowVersion, rowEncoded int64
@@ -94,7 +96,7 @@ func (h *Host) removeLocked(t *terminal) {
 }
 
 func (t *terminal) stopTimersLocked() {
-	for _, timer := range []*time.Timer{t.grace, t.ack.timer} {
+	for _, timer := range []*time.Timer{t.grace, t.ack.timer, t.told.timer} {
 		if timer != nil {
 			timer.Stop()
 		}

@@ -82,7 +82,7 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 		h.promptly.beginLocked()
 		defer func() { prompt = h.promptly.endLocked() }()
 	}
-	t := h.terminals[d.Channel]
+	t := c.terminalLocked(d.Channel)
 	reason := c.forbidsLocked(t, d.Kind)
 	switch {
 	case reason != "":

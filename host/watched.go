@@ -69,7 +69,14 @@ func (a awaited) Read(from int64) (agenttools.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.looked()
 	return &awaitingReader{Reader: r, at: a.lookedAt}, nil
+}
+
+// ReadScreen implements agenttools.ScreenTerminal.
+func (a awaited) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
+	a.looked()
+	return a.lookedAt.ReadScreen()
 }
 
 // awaitingReader is used by one goroutine.
@@ -77,13 +84,15 @@ type awaitingReader struct {
 	agenttools.Reader
 	at      lookedAt
 	counted bool
+	since   time.Time
 }
 
 // Next implements agenttools.Reader.
 func (r *awaitingReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
 	if !r.counted {
 		r.counted = true
-		r.at.agents(1)
+		r.since = time.Now()
+		r.at.agents(r, 1)
 	}
 	return r.Reader.Next(ctx, buf)
 }
@@ -92,16 +101,20 @@ func (r *awaitingReader) Next(ctx context.Context, buf []byte) (agenttools.Event
 func (r *awaitingReader) Close() {
 	if r.counted {
 		r.counted = false
-		r.at.agents(-1)
+		r.at.agents(r, -1)
 	}
 	r.Reader.Close()
 }
 
-// agents counts those that wait.
-func (l lookedAt) agents(more int) {
+// agents counts a reader that waits, or does not any more.
+func (l lookedAt) agents(r *awaitingReader, more int) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
-	l.t.agents += more
+	if l.t.agents += more; more > 0 {
+		l.t.waits = append(l.t.waits, r)
+	} else {
+		l.t.waits = remove(l.t.waits, r)
+	}
 	l.t.unwatched = time.Now()
 	if l.h.terminals[l.t.uri] == l.t {
 		l.h.rowChangedLocked(l.t)
@@ -129,6 +142,7 @@ func (t *terminal) observersLocked() int {
 
 // watchedLocked lets the owner be told how many watch, if that is not what it was told last. Only who showed our marker is told.
 func (t *terminal) watchedLocked() {
+	t.watchersLocked()
 	c := t.bound
 	if c == nil || !t.creator.resume || t.watch.due == c || t.watch.conn == c && t.watch.count == t.observersLocked() {
 		return

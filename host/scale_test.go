@@ -1,0 +1,177 @@
+package host_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+	"tether/internal/testkit"
+	"tether/jsonrpc"
+)
+
+// joined connects a principal in memory.
+func joined(t testing.TB, h *host.Host, p host.Principal, o viewOptions) *viewer {
+	t.Helper()
+	near, far := jsonrpc.Pipe()
+	served := make(chan struct{})
+	go func() { defer close(served); _ = host.ServeAs(h, far, p) }()
+	v := newViewer(t, near, string(p.Role)+p.Name)
+	v.forget()
+	t.Cleanup(func() { v.close(); <-served })
+	v.initialize(o)
+	return v
+}
+
+// enterprise is a host with machines, people who watch the list, and terminals. The first machine's are seen by five people, the others' by one.
+func enterprise(t testing.TB, machines, people, each int) (*host.Host, []*host.Page) {
+	t.Helper()
+	s := newStaff(true)
+	s.change(func(r *host.Roster) {
+		for n := range max(machines, people) {
+			r.People[fmt.Sprint("p-", n)] = fmt.Sprint("n", n)
+		}
+	})
+	h := steadyHost(t, host.Options{People: s, MaxConnections: 8192})
+	for n := range machines {
+		v := joined(t, h, host.Principal{Role: host.RoleMachine, Name: fmt.Sprint("m", n), Owner: fmt.Sprint("p-", n%people)}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
+		for i := range each {
+			p := clientTerminal(fmt.Sprintf("ahp-terminal:/%d-%d", n, i), v.id)
+			if n == 0 {
+				p.Meta = ahp.AddAudience(nil, to("n1", "n2", "n3", "n4"))
+			}
+			if err := v.call(ahp.MethodCreateTerminal, p, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var pages []*host.Page
+	for n := range people {
+		p := host.Principal{Role: host.RoleObserver, Name: fmt.Sprint("n", n), Owner: fmt.Sprint("p-", n)}
+		joined(t, h, p, viewOptions{subs: []string{ahp.RootURI}})
+		if page := h.NewPage(p); n < 5 {
+			pages = append(pages, page)
+		}
+	}
+	return h, pages
+}
+
+// A change of the catalogue that five people see costs at a host with a thousand machines and hundreds of people no more than twice what it costs at
+// a host with those five. Both are asked in turn, and the best of each counts, so that other load does not.
+func TestAChangeCostsWhatThoseCostWhoSeeIt(t *testing.T) {
+	large, allPages := enterprise(t, 1000, 500, 5)
+	small, fewPages := enterprise(t, 10, 5, 5) // as many terminals for each of the five
+	best := func(h *host.Host, pages []*host.Page, round int) time.Duration {
+		least := time.Hour
+		for n := range 20 {
+			due, took := h.Change("ahp-terminal:/0-0", fmt.Sprint("title", round, "-", n), pages)
+			if due != 11 { // the machine and five people have the list, and the pages the row
+				t.Fatalf("%d are told", due)
+			}
+			least = min(least, took)
+		}
+		return least
+	}
+	var ratios []float64
+	for round := range 15 {
+		few := best(small, fewPages, round)
+		ratios = append(ratios, float64(best(large, allPages, round))/float64(few))
+	}
+	slices.Sort(ratios)
+	t.Logf("ratios %.2f", ratios)
+	if ratio := ratios[len(ratios)/2]; ratio > 2 {
+		t.Errorf("it costs %.2f times as much (%.2f)", ratio, ratios)
+	}
+}
+
+// Whatever changes in whatever order, each is shown what the decision says.
+func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
+	for seed := range testkit.Rounds(t, 5, 100) {
+		random := rand.New(rand.NewPCG(uint64(seed), 5))
+		s := newStaff(false)
+		names := []string{"ann", "bob", "cat", "dan"}
+		s.change(func(r *host.Roster) {
+			for _, n := range names {
+				r.People["p-"+n] = n
+			}
+			r.Groups["web"] = []string{"p-ann"}
+		})
+		h := steadyHost(t, host.Options{People: s})
+		machines := map[string]*viewer{}
+		connectMachine := func(owner string) {
+			machines[owner] = joined(t, h, host.Principal{Role: host.RoleMachine, Name: "m" + owner, Owner: owner}, viewOptions{resume: true, subs: []string{ahp.RootURI}})
+		}
+		owners := []string{"p-ann", "p-bob", ""}
+		for _, o := range owners {
+			connectMachine(o)
+		}
+		grantees := []string{"ann", "bob", "group:web", "everyone"}
+		some := func() (a ahp.Audience) {
+			for _, g := range grantees {
+				if random.IntN(3) == 0 {
+					a.Grants = append(a.Grants, ahp.Grant{To: g})
+				}
+			}
+			if a.HostGrants, a.GuestsOnly = random.IntN(2) == 0, random.IntN(8) == 0; random.IntN(4) == 0 {
+				a.Denied = []string{"bob"}
+			}
+			return a
+		}
+		pages := map[string]bool{}
+		for range 200 {
+			owner := owners[random.IntN(3)]
+			v, uri := machines[owner], fmt.Sprintf("ahp-terminal:/%s-%d", owner, random.IntN(6))
+			select {
+			case <-v.done: // audiences were switched
+				connectMachine(owner)
+				continue
+			default:
+			}
+			switch random.IntN(7) {
+			case 0:
+				p := clientTerminal(uri, v.id)
+				p.Meta = ahp.AddAudience(nil, some())
+				_ = v.call(ahp.MethodCreateTerminal, p, nil) // it may be there
+			case 1:
+				_ = v.audience(uri, some()) // it may not be there
+			case 2:
+				_ = v.call(ahp.MethodDisposeTerminal, ahp.DisposeTerminalParams{Channel: uri}, nil) // likewise
+			case 3:
+				s.change(func(r *host.Roster) { r.Groups["web"] = []string{"p-" + names[random.IntN(4)]} })
+				h.LookAtPeople()
+			case 4:
+				s.change(func(r *host.Roster) {
+					r.Grants = []host.MachineGrant{{Machine: "mp-ann", Owner: "p-ann", To: host.KeptGrantee("dan", "p-dan")}}
+				})
+				h.LookAtPeople()
+			case 5:
+				if random.IntN(8) == 0 {
+					s.change(func(r *host.Roster) { r.On = !r.On })
+					h.LookAtPeople()
+				}
+			case 6:
+				name := names[random.IntN(4)]
+				role := []host.Role{host.RoleObserver, host.RoleAgent, host.RoleAdmin}[random.IntN(3)]
+				if key := name + string(role); !pages[key] {
+					pages[key] = true
+					h.NewPage(host.Principal{Role: role, Name: key, Owner: "p-" + name})
+				}
+			}
+			if wrong := h.Misindexed(); len(wrong) > 0 {
+				t.Fatalf("seed %d: %v", seed, wrong)
+			}
+		}
+	}
+}
+
+// The decision allocates nothing, and what output costs does not depend on how many may see it.
+func TestTheDecisionAllocatesNothing(t *testing.T) {
+	h, _ := enterprise(t, 3, 5, 1)
+	p := host.Principal{Role: host.RoleObserver, Name: "n4", Owner: "p-4"}
+	if n := testing.AllocsPerRun(100, func() { h.Decides(p, "ahp-terminal:/0-0") }); n > 0 || !h.Decides(p, "ahp-terminal:/0-0") || h.Decides(p, "ahp-terminal:/2-0") {
+		t.Errorf("%v allocations", n)
+	}
+}

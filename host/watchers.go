@@ -1,0 +1,176 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/ahp"
+)
+
+// watchersPace is the shortest time between two notifications of who watches a terminal.
+const watchersPace = 500 * time.Millisecond
+
+// watcherState is what the owner of a terminal was told of who may watch it, and who does. Guarded by the host's mutex.
+type watcherState struct {
+	conn  *conn       // who was told last
+	last  string      // and what
+	at    time.Time   // and when
+	due   *conn       // the connection that is to be told: the terminal is in its watchers
+	timer *time.Timer // lets it be told; nil when none runs
+	// brief are those who have looked for a moment since then.
+	brief []ahp.Watcher
+}
+
+// watchersLocked lets the owner be told who watches, if it has said an audience: others do not know what that is.
+func (t *terminal) watchersLocked() {
+	w := &t.told
+	if t.ended || !t.audience.told || t.bound == nil || !t.creator.resume || w.timer != nil || w.due == t.bound {
+		return
+	}
+	wait := watchersPace - time.Since(w.at)
+	if wait <= 0 {
+		t.oweWatchersLocked()
+		return
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(wait, func() {
+		t.host.mu.Lock()
+		defer t.host.mu.Unlock()
+		if w.timer == timer {
+			w.timer = nil
+			t.oweWatchersLocked()
+		}
+	})
+	w.timer = timer
+}
+
+func (t *terminal) oweWatchersLocked() {
+	if c := t.bound; c != nil && !t.ended && t.told.due != c {
+		t.told.due = c
+		c.watchers = append(c.watchers, t)
+		c.wake()
+	}
+}
+
+// nextWatchersLocked is what this connection is told next of who watches, nil if there is nothing.
+func (c *conn) nextWatchersLocked() []byte {
+	for len(c.watchers) > 0 {
+		t := c.watchers[0]
+		c.watchers = c.watchers[1:]
+		w := &t.told
+		if w.due != c {
+			continue
+		}
+		w.due = nil
+		if t.bound != c || t.ended {
+			continue
+		}
+		msg := notification(ahp.MethodWatchers, t.watchersParamsLocked())
+		brief := len(w.brief) > 0
+		w.brief = nil
+		if w.conn == c && w.last == string(msg) {
+			continue
+		}
+		w.conn, w.last, w.at = c, string(msg), time.Now()
+		if brief {
+			t.watchersLocked() // they are not there any more
+		}
+		return msg
+	}
+	return nil
+}
+
+func (t *terminal) watchersParamsLocked() ahp.WatchersParams {
+	h := t.host
+	all := slices.Clone(t.told.brief)
+	for _, s := range t.subs {
+		if !t.ownedBy(s.conn) {
+			all = append(all, h.watcherLocked(&s.conn.remote.principal, s.since))
+		}
+	}
+	for _, r := range t.waits {
+		if r.at.p != nil {
+			all = append(all, h.watcherLocked(r.at.p, r.since))
+		}
+	}
+	slices.SortFunc(all, func(a, b ahp.Watcher) int {
+		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.Who, b.Who), a.Since.Compare(b.Since))
+	})
+	all = slices.CompactFunc(all, func(a, b ahp.Watcher) bool { return a.Kind == b.Kind && a.Who == b.Who })
+	p := ahp.WatchersParams{Channel: t.uri, May: t.mayWatchLocked(), Refused: t.audience.refused, Watching: all[:min(len(all), ahp.MaxWatchers)]}
+	p.More = int64(len(all) - len(p.Watching))
+	return p
+}
+
+// watcherLocked is a principal as the owner of a terminal is told of it.
+func (h *Host) watcherLocked(p *Principal, since time.Time) ahp.Watcher {
+	w := ahp.Watcher{Kind: ahp.WatcherPerson, Who: cmp.Or(h.roster.People[p.Owner], p.Name, "administrator"), Since: since.UTC().Truncate(time.Millisecond)}
+	switch {
+	case p.Guest != "":
+		w.Kind, w.Who = ahp.WatcherGuest, cmp.Or(p.Name, "guest")
+	case p.Role == RoleMachine:
+		w.Kind, w.Who = ahp.WatcherMachine, p.Name
+	case p.Role == RoleAgent || p.Role == RoleOperator:
+		w.Kind, w.Who = ahp.WatcherAgent, p.Name
+	}
+	return w
+}
+
+// mayWatchLocked names those who may watch t, the owner first.
+func (t *terminal) mayWatchLocked() []string {
+	h, owner, a := t.host, t.creator.principal, &t.audience
+	may := []string{}
+	switch {
+	case a.said.GuestsOnly:
+		return may
+	case !h.roster.On:
+		return append(may, ahp.ToEveryone)
+	case h.roster.People[owner.Owner] != "":
+		may = append(may, h.roster.People[owner.Owner])
+	}
+	add := func(name string) {
+		if name != "" && !slices.Contains(may, name) && len(may) < ahp.MaxWatchers {
+			may = append(may, name)
+		}
+	}
+	for i := range a.grants {
+		add(a.grants[i].name)
+	}
+	if a.said.HostGrants {
+		for _, g := range h.machineGrants[machineOf(&owner)] {
+			add(h.roster.name(g))
+		}
+	}
+	return may
+}
+
+// name is a grantee as in ahp.Grant; "" if it is nobody any more.
+func (r *Roster) name(g Grantee) string {
+	switch g.kind {
+	case toGroup:
+		return ahp.GroupPrefix + g.name
+	case toAgent:
+		return ahp.AgentPrefix + g.name
+	case toEveryone:
+		return ahp.ToEveryone
+	}
+	return r.People[g.id]
+}
+
+// looked notes that somebody has looked at the terminal for a moment.
+func (l lookedAt) looked() {
+	if l.p == nil {
+		return
+	}
+	l.h.mu.Lock()
+	defer l.h.mu.Unlock()
+	w := &l.t.told
+	one := l.h.watcherLocked(l.p, time.Now())
+	if len(w.brief) >= ahp.MaxWatchers || !l.t.audience.told || slices.ContainsFunc(w.brief, func(o ahp.Watcher) bool { return o.Kind == one.Kind && o.Who == one.Who }) {
+		return
+	}
+	w.brief = append(w.brief, one)
+	l.t.watchersLocked()
+}
