@@ -110,6 +110,13 @@ func (e *Engine) has(kind string) bool {
 // Kinds are those that there are here. The caller must not change them.
 func (e *Engine) Kinds() []Kind { return e.kinds }
 
+// Busy reports whether anybody is subscribed.
+func (e *Engine) Busy() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.subs) > 0
+}
+
 // Close ends all subscriptions and waits for what they have started.
 func (e *Engine) Close() {
 	e.mu.Lock()

@@ -34,6 +34,8 @@ const (
 	Forbidden         Reason = "Forbidden"
 	ResourceExhausted Reason = "ResourceExhausted"
 	Unsupported       Reason = "Unsupported"
+	// CallbackEndpoint: a webhook's receiver was not reached, or has not shown that it wants events.
+	CallbackEndpoint Reason = "CallbackEndpointError"
 )
 
 // Error is the answer to a request that cannot be met.

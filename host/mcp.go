@@ -19,6 +19,9 @@ import (
 // the client says that nothing more comes, as the end of standard input does.
 const mcpPath = "/mcp"
 
+// maxWebhooks are the streams that webhooks of one principal may take, beside its own.
+const maxWebhooks = 64
+
 // maxAgents bounds the principals with MCP sessions at a time.
 const maxAgents = 1024
 
@@ -47,7 +50,10 @@ func (h *Host) agent(p Principal) (*mcp.Server, *refusal) {
 		}
 		seen := &watched{Terminals: terminals, h: h, p: p}
 		o.Tools = agenttools.New(agenttools.Options{Terminals: seen, Bug: h.toolBug})
-		o.Events = events.New(events.Options{Terminals: seen, Machines: true, Problems: o.Tools.Matching(), Bug: h.toolBug})
+		o.Events = events.New(events.Options{Terminals: seen, Machines: true, Problems: o.Tools.Matching(), Bug: h.toolBug, Streams: events.DefaultStreams + maxWebhooks})
+		if h.opts.Webhooks != nil && p.Name != "" {
+			o.Webhooks = ownWebhooks{h.opts.Webhooks, p}
+		}
 		return mcp.New(o)
 	})
 	switch {
@@ -76,6 +82,39 @@ func (h *Host) holdAgent(who string, p Principal) {
 			delete(h.agentHolds, who)
 		}
 	})
+}
+
+// Webhooks delivers events to URLs that agents name; see mcp.Webhooks.
+type Webhooks interface {
+	Subscribe(context.Context, Principal, mcp.Webhook) (mcp.Subscribed, error)
+	Unsubscribe(Principal, mcp.Webhook) error
+}
+
+// ownWebhooks are those of one principal.
+type ownWebhooks struct {
+	all Webhooks
+	p   Principal
+}
+
+// Subscribe implements mcp.Webhooks.
+func (w ownWebhooks) Subscribe(ctx context.Context, r mcp.Webhook) (mcp.Subscribed, error) {
+	return w.all.Subscribe(ctx, w.p, r)
+}
+
+// Unsubscribe implements mcp.Webhooks.
+func (w ownWebhooks) Unsubscribe(r mcp.Webhook) error { return w.all.Unsubscribe(w.p, r) }
+
+// errNoEvents ends a stream of a principal who may not have one any more.
+var errNoEvents = &events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}
+
+// StreamEvents tells out of the events that p asks for, with p's rights at each moment, until ctx ends. Its errors are those of
+// events.Engine.Stream.
+func (h *Host) StreamEvents(ctx context.Context, p Principal, r *events.Request, out events.Out) error {
+	s, why := h.agent(p)
+	if why != nil || p.live().Err() != nil {
+		return errNoEvents
+	}
+	return s.Events().Stream(ctx, r, out)
 }
 
 // mcpHTTP serves MCP over streamable HTTP. A request under way ends with its principal's token.

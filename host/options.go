@@ -25,6 +25,8 @@ type Options struct {
 	Provider *LoginProvider
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.
 	Secure bool
+	// Webhooks delivers events to URLs that agents with a token name; nil means that the host sends nothing anywhere by itself.
+	Webhooks Webhooks
 	// Audit is told what principals do, from several goroutines; it may take as long as a write to a disk. nil means that nobody
 	// is told.
 	Audit func(AuditEvent)

@@ -35,6 +35,7 @@ var errorCodes = map[events.Reason]struct{ proposal, sketch int64 }{
 	events.Forbidden:         {-32024, -32012},
 	events.ResourceExhausted: {-32025, -32013},
 	events.Unsupported:       {-32026, -32014},
+	events.CallbackEndpoint:  {-32027, -32015},
 }
 
 type listParams struct {
@@ -84,16 +85,11 @@ func (s *Server) addEvents() {
 		if p != nil && p.Cursor != nil && *p.Cursor != "" {
 			return nil, eventError(ss, p.Meta, &events.Error{Reason: events.InvalidParams, Text: "cursor is not one of this list's, which has one page", Data: map[string]any{"field": "cursor"}})
 		}
-		return &listResult{ResultType: complete, Events: s.opts.Events.Kinds()}, nil
+		return &listResult{ResultType: complete, Events: s.kindsOffered()}, nil
 	}))
 	add(sdk.AddReceivingCustomMethod(s.server, methodPoll, s.poll))
 	add(sdk.AddReceivingCustomMethod(s.server, methodStream, s.stream))
-	add(sdk.AddReceivingCustomMethod(s.server, methodSubscribe, func(_ context.Context, ss *sdk.ServerSession, p *eventParams) (*endResult, error) {
-		return nil, eventError(ss, metaOf(p), &events.Error{Reason: events.Unsupported, Text: "webhooks are not offered here; use events/poll or events/stream", Data: map[string]any{"feature": "deliveryMode", "value": "webhook"}})
-	}))
-	add(sdk.AddReceivingCustomMethod(s.server, methodUnsubscribe, func(_ context.Context, ss *sdk.ServerSession, p *eventParams) (*endResult, error) {
-		return nil, eventError(ss, metaOf(p), &events.Error{Reason: events.NotFound, Text: "no such subscription: a stream ends with its request", Data: map[string]any{"kind": "subscription"}})
-	}))
+	s.addWebhooks(add)
 	s.server.AddReceivingMiddleware(advertise)
 }
 
@@ -146,6 +142,12 @@ func eventError(ss *sdk.ServerSession, meta sdk.Meta, err error) error {
 	}
 	wire := wireError(e, declares(ss, meta))
 	return wire
+}
+
+// ErrorObject is an error as the receivers of webhooks are told of it. declared is that of the Webhook.
+func ErrorObject(e *events.Error, declared bool) json.RawMessage {
+	object, _ := json.Marshal(wireError(e, declared)) // numbers, a string and JSON
+	return object
 }
 
 func wireError(e *events.Error, declared bool) *jsonrpc.Error {

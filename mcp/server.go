@@ -28,6 +28,8 @@ type Options struct {
 	FollowIdle time.Duration
 	// Events, if not nil, tells clients what happens in the terminals; the server closes it.
 	Events *events.Engine
+	// Webhooks delivers events to URLs; nil where that is not offered.
+	Webhooks Webhooks
 	// Extra returns further tools, with their Guide for the model; nil means that
 	// there are none. It is called whenever they may have changed, by several
 	// goroutines but not at the same time.
@@ -140,9 +142,15 @@ func (s *Server) Close() {
 	s.subs.close()
 }
 
-// Idle reports whether no session is used, so that the server can be closed
+// Events is the engine that tells clients what happens, nil if there is none.
+func (s *Server) Events() *events.Engine { return s.opts.Events }
+
+// Idle reports whether no session is used and nobody is told of events, so that the server can be closed
 // with little harm.
 func (s *Server) Idle() bool {
+	if s.opts.Events != nil && s.opts.Events.Busy() {
+		return false
+	}
 	s.room()
 	for range s.server.Sessions() {
 		return false

@@ -118,6 +118,17 @@ if [ ! -d "$mcp/node_modules/@modelcontextprotocol/inspector" ]; then
 	fi
 fi
 
+# Clients of MCP's events that nobody here wrote. They want Node 22.
+events=bin/tools/events
+if [ ! -d "$events/node_modules/@ai-sdk/mcp" ]; then
+	rm -rf "$events"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$events" --no-save --ignore-scripts --silent --no-audit --no-fund \
+		@modelcontextprotocol/client@2.4.0 @ai-sdk/mcp@2.0.99 zod@4.1.12 >/dev/null 2>&1; then
+		rm -rf "$events"
+		echo "not installed, so their tests are skipped: the AI SDK's and the official MCP client (they take npm and a network)"
+	fi
+fi
+
 # An identity provider that nobody here wrote, with which people log in at the host.
 provider=bin/tools/oidc-provider
 if [ ! -x "$provider" ]; then

@@ -13,15 +13,17 @@ import (
 type proxies []netip.Prefix
 
 // parseProxies reads addresses and networks.
-func parseProxies(all []string) (proxies, error) {
-	var found proxies
+func parseProxies(all []string) (proxies, error) { return parseNetworks("--trusted-proxy", all) }
+
+// parseNetworks reads the addresses and networks that a flag was given.
+func parseNetworks(flag string, all []string) (found []netip.Prefix, err error) {
 	for _, text := range all {
 		prefix, err := netip.ParsePrefix(text)
 		if addr, wrong := netip.ParseAddr(text); wrong == nil {
 			prefix, err = netip.PrefixFrom(addr, addr.BitLen()), nil
 		}
 		if err != nil {
-			return nil, &usageError{fmt.Sprintf("--trusted-proxy %.80q is not an address", text), "use for example 127.0.0.1 or 10.0.0.0/8"}
+			return nil, &usageError{fmt.Sprintf("%s %.80q is not an address", flag, text), "use for example 127.0.0.1 or 10.0.0.0/8"}
 		}
 		found = append(found, prefix.Masked())
 	}

@@ -39,6 +39,9 @@ type settings struct {
 	memory     int64
 	proxies    []string
 	oidc       oidcSettings
+
+	webhooks     bool
+	webhookAllow []string
 }
 
 func newRoot(stdin io.Reader, stdout, stderr io.Writer) *cobra.Command {
@@ -102,6 +105,8 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy whose X-Forwarded-For is trusted")
 	s.oidc.flags(f)
+	f.BoolVar(&s.webhooks, "webhooks", false, "let agents with a token have events sent to https URLs that they name")
+	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "an `ADDRESS` or network that is not public to which webhooks may go all the same; may be repeated")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")
 	return c
 }
@@ -135,6 +140,10 @@ func (s *settings) check() error {
 		return &usageError{"--tls-cert and --tls-key must be given together", "give both, or neither"}
 	case s.agentShells && !(s.sessions && s.shells):
 		return &usageError{"--agent-shells needs --sessions and --shells", "add --sessions, and leave out --shells=false"}
+	case s.webhooks && s.withoutToken:
+		return &usageError{"--webhooks and --without-token cannot be combined", "webhooks are for agents with a token: omit --without-token"}
+	case !s.webhooks && len(s.webhookAllow) > 0:
+		return &usageError{"--webhook-allow needs --webhooks", "add --webhooks"}
 	case s.scrollback < 1<<10 || s.scrollback > maxScrollback:
 		return &usageError{fmt.Sprintf("--scrollback is %d", s.scrollback), fmt.Sprintf("use 1024 to %d bytes", maxScrollback)}
 	}

@@ -117,6 +117,10 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return err
 	}
 	defer stopLogins()
+	hooks, err := s.openWebhooks(&o)
+	if err != nil {
+		return err
+	}
 	wanted, err := s.wantsShells(p.cred.token, shellsGiven)
 	if err != nil {
 		return err
@@ -131,6 +135,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 	if idp != nil {
 		idp.host = h
 	}
+	defer hooks.run(ctx, h)()
 	url, page := s.addresses(listener.Addr(), p.secure != nil)
 	if p.secure != nil {
 		listener = tls.NewListener(listener, p.secure)

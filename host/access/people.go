@@ -113,6 +113,9 @@ func (p *People) Err() error {
 	return p.err
 }
 
+// Tokens are those beside these people.
+func (p *People) Tokens() *Tokens { return p.tokens }
+
 // Agent implements host.People.
 func (p *People) Agent(name string) (owner string, ok bool) { return p.tokens.Agent(name) }
 

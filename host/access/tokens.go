@@ -146,6 +146,27 @@ func (t *Tokens) ofHashLocked(hash []byte) (host.Principal, bool) {
 	return g.principal(), true
 }
 
+// Named returns the principal of that name and role by whichever of its tokens lasts longest; ok is false if none is valid. Machines that are paired
+// by their keys have none.
+func (t *Tokens) Named(name string, role host.Role) (p host.Principal, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lookLocked()
+	var best *grant
+	for _, g := range t.grants {
+		if g.Principal != name || g.Role != role || g.Once || g.DeviceKey != nil || g.expired(time.Now()) {
+			continue
+		}
+		if best == nil || best.Expires != nil && (g.Expires == nil || g.Expires.After(*best.Expires)) {
+			best = g
+		}
+	}
+	if best == nil {
+		return p, false
+	}
+	return best.principal(), true
+}
+
 func (g *grant) principal() host.Principal {
 	return host.Principal{Name: g.Principal, Role: g.Role, Live: g.live, Owner: g.Owner}
 }

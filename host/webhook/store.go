@@ -24,6 +24,7 @@ type kept struct {
 	Secret    []byte          `json:"secret"` // the newest; signatures need it
 	Cursor    *string         `json:"cursor,omitempty"`
 	Until     time.Time       `json:"until"`
+	Declared  bool            `json:"declared,omitempty"`
 }
 
 // store is what the file holds.
@@ -43,7 +44,7 @@ func (h *Hub) keep() {
 	h.mu.Lock()
 	f := store{Version: storeVersion, Subscriptions: []kept{}, Verified: map[string]time.Time{}}
 	for _, s := range h.all {
-		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC()})
+		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC(), s.request.Declared})
 	}
 	for who, until := range h.verified {
 		f.Verified[who] = until.UTC()
@@ -79,7 +80,7 @@ func (h *Hub) restore() error {
 	now := time.Now()
 	for _, k := range f.Subscriptions[:min(len(f.Subscriptions), maxAll)] {
 		p, ok := h.opts.Find(k.Name, k.Role)
-		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL}
+		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL, Declared: k.Declared}
 		if r.URL, err = h.guard.check(k.URL); err != nil || !ok || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
 			continue
 		}

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"time"
 
+	"tether/events"
 	"tether/host"
+	"tether/mcp"
 )
 
 // Suspension: a receiver that takes next to nothing for an hour is left alone until its client refreshes.
@@ -133,7 +135,7 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	if !over && (live == nil || live.Err() == nil) {
 		return // unsubscribed, or the host ends
 	}
-	object := json.RawMessage(`{"code":-32024,"message":"Forbidden","data":{"reason":"withdrawn"}}`)
+	object := withdrawn(s.request.Declared)
 	if over {
 		object = end.Object
 	}
@@ -142,7 +144,9 @@ func (h *Hub) pump(ctx context.Context, s *subscription) {
 	run := h.ctx
 	h.endLocked(s)
 	h.mu.Unlock()
-	if known && run != nil {
+	if known && run != nil && object == nil {
+		h.audit(AuditWebhookEnded, s, "nothing more can come")
+	} else if known && run != nil {
 		h.audit(AuditWebhookEnded, s, "the right to it is gone")
 		body, _ := json.Marshal(map[string]any{"type": "terminated", "error": object}) // valid JSON always can be
 		h.deliver(run, s, "msg_terminated_"+rand.Text(), body, controlTries)
@@ -162,7 +166,7 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return &EndedError{json.RawMessage(`{"code":-32024,"message":"Forbidden","data":{"reason":"withdrawn"}}`)}
+			return &EndedError{withdrawn(s.request.Declared)}
 		}
 		if truncated && !h.gap(ctx, s, source.Cursor()) {
 			source.Close()
@@ -186,7 +190,7 @@ func (h *Hub) pull(ctx context.Context, s *subscription) error {
 		case !h.deliver(ctx, s, ev.ID, ev.Body, len(pauses)):
 			return ctx.Err()
 		}
-		if err := h.passed(ctx, s, ev.Cursor); err != nil {
+		if err := h.passed(ctx, s, &ev); err != nil {
 			return err
 		}
 	}
@@ -201,13 +205,21 @@ func (h *Hub) gap(ctx context.Context, s *subscription, cursor *string) bool {
 	return h.deliver(ctx, s, "msg_gap_"+rand.Text(), body, controlTries)
 }
 
-// passed notes how far the subscription has come, and waits while it is suspended.
-func (h *Hub) passed(ctx context.Context, s *subscription, cursor *string) error {
+// withdrawn is the error object for a right that is gone.
+func withdrawn(declared bool) json.RawMessage {
+	return mcp.ErrorObject(&events.Error{Reason: events.Forbidden, Text: "the right to these events is gone", Data: map[string]any{"reason": "withdrawn"}}, declared)
+}
+
+// passed notes how far the subscription has come, and waits while it is suspended. Progress alone is not written down at once: it costs a write of the file, and
+// a host that is killed only looks at the same output again.
+func (h *Hub) passed(ctx context.Context, s *subscription, ev *Event) error {
 	h.mu.Lock()
-	if cursor != nil {
-		s.watermark = cursor
+	if ev.Cursor != nil {
+		s.watermark = ev.Cursor
 	}
-	h.changedLocked()
+	if ev.Body != nil || ev.Gap {
+		h.changedLocked()
+	}
 	suspended := s.suspended
 	h.mu.Unlock()
 	for suspended {

@@ -51,7 +51,7 @@ type Source interface {
 	Close()
 }
 
-// EndedError is the end of a subscription, with the error object that its receiver is told.
+// EndedError is the end of a subscription, with the error object that its receiver is told; nil: nothing more can come, and it is told nothing.
 type EndedError struct{ Object json.RawMessage }
 
 // Error implements error.
@@ -66,6 +66,7 @@ type Request struct {
 	Cursor    *string
 	MaxAge    time.Duration // 0: any
 	TTL       time.Duration // 0: the default
+	Declared  bool          // the client knows the codes of errors of the extension's text, not those of the sketch before
 }
 
 // Answer is what the client is told.

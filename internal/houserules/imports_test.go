@@ -63,7 +63,7 @@ const layers = `
 	host/web < host;
 	host, pairing, platform/secret < host/access;
 	host/access < host/devices;
-	host, platform/secret < host/webhook;
+	host, events, mcp, platform/secret < host/webhook;
 	pairing, host, host/access, platform/secret < host/oidc;
 	ahp/client < host/conform;
 

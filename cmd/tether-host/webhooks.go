@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"tether/host"
+	"tether/host/access"
+	"tether/host/webhook"
+)
+
+// webhooksPath is where webhook subscriptions outlive the host, beside the tokens.
+func webhooksPath(tokens string) string {
+	return strings.TrimSuffix(tokens, ".json") + "-webhooks.json"
+}
+
+// hooks deliver events to URLs that agents name; nil where the host sends nothing by itself.
+type hooks struct {
+	hub  *webhook.Hub
+	open func(context.Context, host.Principal, webhook.Request) (webhook.Source, bool, error) // set by run
+}
+
+// openWebhooks lets agents subscribe. It is called after openTokens; without --webhooks it returns nil.
+func (s *settings) openWebhooks(o *host.Options) (h *hooks, err error) {
+	if !s.webhooks {
+		return nil, nil
+	}
+	allow, err := parseNetworks("--webhook-allow", s.webhookAllow)
+	if err != nil {
+		return nil, err
+	}
+	path, err := tokensPath(s.tokens)
+	if err != nil {
+		return nil, err
+	}
+	people, ok := o.People.(*access.People)
+	if !ok {
+		return nil, errors.New("--webhooks needs a place for tokens: give one with --tokens FILE")
+	}
+	h = &hooks{}
+	h.hub, err = webhook.New(webhook.Options{Find: people.Tokens().Named, File: webhooksPath(path), Allow: allow, Audit: o.Audit, Logger: o.Logger,
+		Open: func(ctx context.Context, p host.Principal, r webhook.Request) (webhook.Source, bool, error) {
+			return h.open(ctx, p, r)
+		}})
+	if err != nil {
+		return nil, err
+	}
+	o.Webhooks = webhook.Door{Hub: h.hub}
+	return h, nil
+}
+
+// run delivers events of the host until the function that it returns is called, which waits.
+func (h *hooks) run(ctx context.Context, at *host.Host) (stop func()) {
+	if h == nil {
+		return func() {}
+	}
+	h.open = webhook.OpenAt(at)
+	ctx, cancel := context.WithCancel(ctx)
+	var run sync.WaitGroup
+	run.Go(func() { h.hub.Run(ctx) })
+	return func() { cancel(); run.Wait() }
+}

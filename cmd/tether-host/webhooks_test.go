@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// receiver is a program with the AI SDK that has subscribed to events by webhook.
+type receiver struct {
+	t     *testing.T
+	lines *bufio.Scanner
+	stdin io.Closer
+	cmd   *exec.Cmd
+	err   strings.Builder
+}
+
+// told is a line of receiver.mjs.
+type told struct {
+	Subscribed, Refreshed, Unsubscribed string
+	Event                               *struct {
+		EventID string `json:"eventId"`
+		Name    string
+		Data    struct {
+			Line  string
+			Count int
+			Last  string
+		}
+	}
+	Gap, Terminated json.RawMessage
+}
+
+func newReceiver(t *testing.T, url, token, kind, args string) *receiver {
+	t.Helper()
+	tools, err := filepath.Abs("../../bin/tools")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := filepath.Join(tools, "node22/node_modules/node/bin/node")
+	for _, need := range []string{node, filepath.Join(tools, "events/node_modules/@ai-sdk/mcp")} {
+		if _, err := os.Stat(need); err != nil {
+			t.Skip("no AI SDK; make test installs it")
+		}
+	}
+	// A program's modules are looked for from its own place on.
+	dir := t.TempDir()
+	script, err := os.ReadFile("testdata/receiver.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "receiver.mjs"), script, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(tools, "events/node_modules"), filepath.Join(dir, "node_modules")); err != nil {
+		t.Fatal(err)
+	}
+	r := &receiver{t: t, cmd: exec.Command(node, filepath.Join(dir, "receiver.mjs"), url, token, freePort(t), kind, args)}
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.cmd.Stderr = &r.err
+	if r.stdin, err = r.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
+	r.lines = bufio.NewScanner(out)
+	return r
+}
+
+// next is what the receiver tells next.
+func (r *receiver) next() (one told) {
+	r.t.Helper()
+	if !r.lines.Scan() {
+		r.t.Fatalf("the receiver has ended: %s", r.err.String())
+	}
+	if err := json.Unmarshal(r.lines.Bytes(), &one); err != nil {
+		r.t.Fatalf("%s: %v", r.lines.Bytes(), err)
+	}
+	return one
+}
+
+// A client that others have made subscribes by webhook, is told of each line once, and unsubscribes.
+func TestWebhooksReachTheAISDK(t *testing.T) {
+	s := newStage(t)
+	port := freePort(t)
+	state := filepath.Join(s.dir, "state")
+	tokens := filepath.Join(state, "tokens.json")
+	own, agent := filepath.Join(s.dir, "own.token"), filepath.Join(s.dir, "agent.token")
+	args := []string{"--listen", "127.0.0.1:" + port, "--tokens", tokens, "--token-file", own, "--webhooks", "--webhook-allow", "127.0.0.1"}
+	start(t, args...)
+	if err := os.WriteFile(agent, []byte(s.do(t, "tether-host", "token", "create", "ci", "--role", "agent", "--tokens", tokens)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.do(t, "tether", "pair", "--token-file", own, "ws://127.0.0.1:"+port)
+	s.do(t, "tether", "run", "--detach", "--name", "server", "--", "sh", "-c", `n=1; while :; do until [ -e line$n ]; do sleep 0.05; done; echo "error $n"; n=$((n+1)); done`)
+	r := newReceiver(t, "http://127.0.0.1:"+port+"/mcp", agent, "terminal.line", `{"pattern":"^error"}`)
+	if one := r.next(); !strings.HasPrefix(one.Subscribed, "sub_") || one.Refreshed != one.Subscribed {
+		t.Fatalf("subscribed: %+v", one)
+	}
+	var got []string
+	expect := func(when string, want ...string) {
+		t.Helper()
+		for len(got) < len(want) {
+			one := r.next()
+			if one.Event == nil || one.Event.Name != "terminal.line" {
+				t.Fatalf("%s: %s", when, r.lines.Bytes())
+			}
+			got = append(got, one.Event.Data.Line)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%s: told of %q, want %q", when, got, want)
+		}
+	}
+	print := func(n int) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(s.dir, fmt.Sprintf("line%d", n)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	print(1)
+	expect("a line", "error 1")
+	print(2)
+	expect("another one", "error 1", "error 2")
+	_ = r.stdin.Close()
+	if one := r.next(); one.Unsubscribed == "" {
+		t.Fatalf("unsubscribed: %s", r.lines.Bytes())
+	}
+}

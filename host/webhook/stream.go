@@ -1,0 +1,130 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"tether/events"
+	"tether/host"
+	"tether/mcp"
+)
+
+// reopenAfter is how long a stream that has ended for no reason of its own is left before it is opened again.
+const reopenAfter = time.Second
+
+// OpenAt is Options.Open for the events of a host.
+func OpenAt(h *host.Host) func(context.Context, host.Principal, Request) (Source, bool, error) {
+	return func(ctx context.Context, p host.Principal, r Request) (Source, bool, error) {
+		s := &stream{host: h, principal: p, request: r, steps: make(chan Event), ended: make(chan error, 1), active: make(chan bool, 1)}
+		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		s.run(r.Cursor, r.MaxAge)
+		select {
+		case truncated := <-s.active:
+			return s, truncated, nil
+		case err := <-s.ended:
+			s.Close()
+			return nil, false, err
+		case <-ctx.Done():
+			s.Close()
+			return nil, false, ctx.Err()
+		}
+	}
+}
+
+// stream is a Source of a host's events. One goroutine, which Close ends, tells it of them by events.Out.
+type stream struct {
+	host      *host.Host
+	principal host.Principal
+	request   Request
+	ctx       context.Context
+	cancel    context.CancelFunc
+
+	steps  chan Event // unbuffered: the engine waits until the last event was delivered
+	active chan bool  // where the stream begins is known, and whether something is missing; holds one
+	ended  chan error // how it has ended; holds one
+
+	begin  *string // the first cursor; set before active
+	opened bool    // of the goroutine that tells
+	cursor *string // of Next: the last place
+}
+
+// run starts to be told, from a cursor on.
+func (s *stream) run(cursor *string, maxAge time.Duration) {
+	r := &events.Request{Name: s.request.Name, Arguments: s.request.Arguments, Cursor: cursor}
+	if maxAge > 0 {
+		r.MaxAge = &maxAge
+	}
+	go func() { s.ended <- s.host.StreamEvents(s.ctx, s.principal, r, s) }()
+}
+
+// Cursor implements Source.
+func (s *stream) Cursor() *string { return s.begin }
+
+// Close implements Source.
+func (s *stream) Close() { s.cancel() }
+
+// Next implements Source.
+func (s *stream) Next(ctx context.Context) (Event, error) {
+	for {
+		select {
+		case ev := <-s.steps:
+			s.cursor = ev.Cursor
+			return ev, nil
+		case err := <-s.ended:
+			if why, ok := errors.AsType[*events.Error](err); ok {
+				return Event{}, &EndedError{mcp.ErrorObject(why, s.request.Declared)}
+			}
+			if err == nil {
+				return Event{}, &EndedError{} // nothing more can come
+			}
+			select { // the engine was closed to make room
+			case <-time.After(reopenAfter):
+			case <-ctx.Done():
+				return Event{}, ctx.Err()
+			}
+			if s.cursor == nil {
+				s.cursor = s.begin
+			}
+			s.run(s.cursor, 0)
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// hand gives a step to Next.
+func (s *stream) hand(ev Event) error {
+	select {
+	case s.steps <- ev:
+		return nil
+	case <-s.ctx.Done():
+		return s.ctx.Err()
+	}
+}
+
+// Active implements events.Out.
+func (s *stream) Active(cursor string, truncated bool) error {
+	if !s.opened {
+		s.opened, s.begin = true, &cursor
+		s.active <- truncated
+		return nil
+	}
+	if !truncated {
+		return nil
+	}
+	return s.hand(Event{Gap: true, Cursor: &cursor})
+}
+
+// Event implements events.Out.
+func (s *stream) Event(ev events.Event) error {
+	body, err := json.Marshal(ev)
+	if err != nil {
+		return err
+	}
+	return s.hand(Event{ID: ev.ID, Body: body, Cursor: ev.Cursor})
+}
+
+// Heartbeat implements events.Out.
+func (s *stream) Heartbeat(cursor string) error { return s.hand(Event{Cursor: &cursor}) }
