@@ -25,6 +25,9 @@ func conformCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 terminals. The host may be of any make. The check creates terminals and removes them again; if the host runs shells, the check runs a
 few commands in one, such as echo.
 
+Where the host keeps audiences apart, the rules for these are checked, too: give the machine's token, and with --observer-token-file that of
+a person to whom the machine does not belong.
+
 It prints a table. The exit status is 0 if the host keeps all rules that apply and supports client-executed terminals, else 1.`,
 		Args: exactly(1, "the URL of a host, such as wss://host.example"),
 		RunE: func(c *cobra.Command, args []string) error {

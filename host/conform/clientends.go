@@ -15,7 +15,7 @@ import (
 func (r *run) disposedByOthers() error {
 	r.text = 0
 	r.uri += "-2"
-	if err := r.create(r.terminal()); err != nil {
+	if err := r.create(r.terminal(r.forAll())); err != nil {
 		return err
 	}
 	err := r.other.conn.DisposeTerminal(r.ctx, r.uri)
@@ -52,7 +52,7 @@ func (r *run) departs() error {
 		return fmt.Errorf("a third client: %w", err)
 	}
 	defer s.conn.Close()
-	p := r.terminal()
+	p := r.terminal(r.forAll())
 	p.Claim = ahp.ClientClaim(id)
 	ctx, cancel := context.WithTimeout(r.ctx, r.opts.Patience)
 	defer cancel()

@@ -13,12 +13,12 @@ import (
 // clientRules hold for hosts that show the marker. The terminal in them is client-executed: this program plays its pty.
 var clientRules = []rule{
 	{"a claim for another client is refused with -32602", func(r *run) error {
-		p := r.terminal()
+		p := r.terminal(r.forAll())
 		p.Claim = ahp.ClientClaim(r.other.id)
 		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
 	{"a session claim is refused with -32602", func(r *run) error {
-		p := r.terminal()
+		p := r.terminal(r.forAll())
 		p.Claim = ahp.Claim{Kind: ahp.ClaimSession, Session: "ahp-session:/conform"}
 		return wantCode(r.create(p), ahp.MethodCreateTerminal, jsonrpc.CodeInvalidParams)
 	}},
@@ -26,7 +26,7 @@ var clientRules = []rule{
 		if _, err := r.listed(r.other); err != nil { // who watches the root is told
 			return err
 		}
-		if err := r.create(r.terminal()); err != nil {
+		if err := r.create(r.terminal(r.forAll())); err != nil {
 			return err
 		}
 		st, err := r.state(r.owner)
@@ -48,7 +48,7 @@ var clientRules = []rule{
 		return err
 	}},
 	{"another client's createTerminal with a URI in use is refused with -32010", func(r *run) error {
-		p := r.terminal()
+		p := r.terminal(r.forAll())
 		p.Claim = ahp.ClientClaim(r.other.id)
 		return wantCode(r.other.conn.CreateTerminal(r.ctx, p), ahp.MethodCreateTerminal, ahp.CodeAlreadyExists, ahp.CodePermissionDenied)
 	}},
@@ -197,11 +197,18 @@ func exitedWith(l ahp.Lifecycle, code int64) bool {
 	return l.Exited() && l.ExitCode != nil && *l.ExitCode == code
 }
 
-func (r *run) terminal() ahp.CreateTerminalParams {
+func (r *run) terminal(a ahp.Audience) ahp.CreateTerminalParams {
 	cols, rows := int64(80), int64(24)
-	return ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id), Name: "conform", Cwd: "file:///conform", Cols: &cols, Rows: &rows,
+	p := ahp.CreateTerminalParams{Channel: r.uri, Claim: ahp.ClientClaim(r.owner.id), Name: "conform", Cwd: "file:///conform", Cols: &cols, Rows: &rows,
 		ExecutionTarget: ahp.TargetClient}
+	if r.marker.KeepsAudiences() {
+		p.Meta = ahp.AddAudience(nil, a)
+	}
+	return p
 }
+
+// forAll is an audience of everybody, so that the other client sees the terminal.
+func (r *run) forAll() ahp.Audience { return ahp.Audience{Grants: []ahp.Grant{{To: ahp.ToEveryone}}} }
 
 // act dispatches actions of the owner's and returns when the host has taken them.
 func (r *run) act(all ...ahp.Action) error {
@@ -329,7 +336,7 @@ func (r *run) comesBack() error {
 		return fmt.Errorf("reconnect as the same client: %w", err)
 	}
 	r.owner = again
-	if err := r.create(r.terminal()); err != nil {
+	if err := r.create(r.terminal(r.forAll())); err != nil {
 		return fmt.Errorf("announce the terminal again: %w", err)
 	}
 	st, err := r.state(r.owner)

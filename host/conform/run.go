@@ -41,7 +41,7 @@ const (
 
 // Result is one rule, what came of it, and why if it did not pass.
 type Result struct {
-	Group   string  `json:"group"` // plain or client
+	Group   string  `json:"group"` // plain, client or audience
 	Rule    string  `json:"rule"`
 	Verdict Verdict `json:"verdict"`
 	Why     string  `json:"why,omitempty"`
@@ -122,12 +122,19 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	default:
 		r.check(report, "client", clientRules, "the host does not announce client-executed terminals")
 	}
+	switch {
+	case o.Plain || !r.marker.KeepsAudiences():
+	case r.opts.Observer.URL == r.opts.Endpoint.URL && r.opts.Observer.Token == r.opts.Endpoint.Token:
+		r.check(report, "audience", audienceRules, "it takes an observer's token, of a person to whom the machine does not belong")
+	default:
+		r.check(report, "audience", audienceRules, "")
+	}
 	return report, ctx.Err()
 }
 
 // check applies the rules of a table, or says why none applies.
 func (r *run) check(report *Report, group string, rules []rule, none string) {
-	r.uri = "ahp-terminal:/conform-" + rand.Text()
+	r.uri, r.text = "ahp-terminal:/conform-"+rand.Text(), 0
 	for _, one := range rules {
 		result := Result{Group: group, Rule: one.text, Verdict: Pass}
 		err := error(nil)
