@@ -84,13 +84,13 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	}
 	from = notYet
 	for i := range a.grants {
-		if g := &a.grants[i]; g.pos < from && v.is(g.to) {
+		if g := &a.grants[i]; g.pos < from && v.is(g.to) && !slices.Contains(t.over, g.to) {
 			from = g.pos
 		}
 	}
 	if a.said.HostGrants {
 		for _, g := range h.machineGrants[machineOf(owner)] {
-			if v.is(g) {
+			if v.is(g) && !slices.Contains(t.over, g) {
 				from = 0
 			}
 		}
@@ -162,7 +162,7 @@ func (h *Host) resolveLocked(said ahp.Audience, t *terminal) audience {
 // granteeLocked is whom a name means.
 func (h *Host) granteeLocked(name string) (Grantee, bool) {
 	if h.opts.People == nil {
-		return Grantee{}, false
+		return Grantee{kind: toEveryone}, name == ahp.ToEveryone
 	}
 	return Resolve(h.opts.People, h.roster, name)
 }

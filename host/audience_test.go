@@ -3,6 +3,7 @@ package host_test
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -255,6 +256,17 @@ var doors = map[string]func(v *visitor, x target) string{
 		r, body := ask(v.t, v.url, visit{path: "/shells", token: v.token})
 		return x.plain(fmt.Sprint(r.StatusCode, strings.Contains(body, x.id)))
 	},
+	"lent": func(v *visitor, x target) string { // names for administrators, of all terminals: see TestAdministratorsSeeNames
+		r, body := ask(v.t, v.url, visit{path: "/lent", token: v.token})
+		if r.StatusCode == http.StatusOK {
+			body = ""
+		}
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
+	"end a grant": func(v *visitor, x target) string {
+		r, body := ask(v.t, v.url, visit{method: http.MethodDelete, path: "/lent/" + x.id + "/nobody", token: v.token})
+		return x.plain(fmt.Sprint(r.StatusCode, body))
+	},
 	"end a shell": func(v *visitor, x target) string {
 		r, body := ask(v.t, v.url, visit{method: http.MethodDelete, path: "/shells/" + x.id, token: v.token})
 		return x.plain(fmt.Sprint(r.StatusCode, body))
@@ -357,7 +369,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 					want = want && role != "machine" && role != "guest"
 				case kind == "page":
 					want = want && (role == "observer" || role == "guest" || admin)
-				case kind == "shells" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience":
+				case kind == "shells" || kind == "lent" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience":
 					want = false // it is no shell, no session, and somebody else's in any case
 				}
 				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
@@ -385,6 +397,45 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
+// Administrators see names, owners and sizes of all terminals, and nothing that programs print, and they can end what was granted.
+func TestAdministratorsSeeNames(t *testing.T) {
+	s := newStaff(true, "machine.laptop.ann", "observer.bob.bob", "admin.root.", "observer.ann.ann")
+	_, url := serve(t, host.Options{Access: s, People: s})
+	laptop := as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
+	laptop.create(theLent.uri)
+	laptop.output(theLent.uri, "canary text", 0)
+	laptop.dispatch(theLent.uri, ahp.TerminalTitleChanged{Title: "canary title"})
+	laptop.dispatch(theLent.uri, ahp.TerminalCommandExecuted{CommandID: "1", CommandLine: "canary line", Timestamp: 1})
+	check(t, laptop.audience(theLent.uri, to("bob")))
+	bob := as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{theLent.uri}})
+	lent := func() (one host.Lent) {
+		r, body := ask(t, url, visit{path: "/lent", token: "admin.root."})
+		var got struct{ Terminals []host.Lent }
+		if err := json.Unmarshal([]byte(body), &got); err != nil || r.StatusCode != http.StatusOK || len(got.Terminals) != 1 || strings.Contains(body, "canary") {
+			t.Fatalf("%d %s, %v", r.StatusCode, body, err)
+		}
+		return got.Terminals[0]
+	}
+	if one := lent(); one.ID != theLent.id || one.Machine != "laptop" || one.Owner != "ann" || one.Name != "build" || one.Bytes != 11 || one.Watching != 1 || !slices.Equal(one.May, []string{"ann", "bob"}) {
+		t.Errorf("%+v", one)
+	}
+	for _, token := range []string{"observer.ann.ann", "machine.laptop.ann", "observer.bob.bob"} {
+		if r, _ := ask(t, url, visit{path: "/lent", token: token}); r.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %d", token, r.StatusCode)
+		}
+	}
+	for name, want := range map[string]int{"ann": http.StatusNotFound, "nobody": http.StatusNotFound, "bob": http.StatusNoContent} {
+		if r, _ := ask(t, url, visit{method: http.MethodDelete, path: "/lent/" + theLent.id + "/" + name, token: "admin.root."}); r.StatusCode != want {
+			t.Errorf("ending what %s was granted: %d", name, r.StatusCode)
+		}
+	}
+	bob.await("the end", func() bool { return bob.states[theLent.uri].Lifecycle.Exited() })
+	check(t, laptop.audience(theLent.uri, to("bob"))) // the machine says it again
+	if one := lent(); !slices.Equal(one.May, []string{"ann"}) || bob.subscribe(theLent.uri) == nil {
+		t.Errorf("%+v", one)
+	}
+}
+
 // mayLook are the functions of the host that look at terminals or their list without asking who sees them, each for a reason. A function that is not here
 // asks Host.seesLocked.
 var mayLook = map[string]string{
@@ -398,7 +449,7 @@ var mayLook = map[string]string{
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
 	"Host.squeezeLocked": "memory", "Host.claimedLocked": "takes a name away, tells nothing", "Host.formerLocked": "tells its owner alone",
-	"Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
+	"Host.Lent": "names, owners and sizes for administrators", "Host.EndGrant": "administrators end grants", "Host.endShell": "administrators end shells", "Host.lonely": "ends shells", "lookedAt.agents": "is the terminal still there",
 }
 
 // A door that does not ask who sees a terminal fails here: whatever function of the host touches the terminals has to be among those that may.

@@ -57,6 +57,10 @@ func (h *Host) serveDoors(w http.ResponseWriter, r *http.Request) {
 		h.serveShells(w, r)
 		return
 	}
+	if r.URL.Path == lentPath || strings.HasPrefix(r.URL.Path, lentPath+"/") {
+		h.serveLent(w, r)
+		return
+	}
 	if _, ok := h.enter(w, r, h.mcpHTTP); !ok {
 		return
 	}

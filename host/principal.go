@@ -148,6 +148,7 @@ const (
 	AuditSubscribed = "subscribed" // somebody watches a terminal
 	AuditSession    = "session"    // a session was created or disposed of
 	AuditCalled     = "called"     // an agent has called a machine's tool
+	AuditWithdrawn  = "withdrawn"  // an administrator has ended a grant
 	AuditDenied     = "denied"     // somebody tried what the role does not allow
 )
 

@@ -103,8 +103,8 @@ func (h *Host) starterLocked(t *terminal) string {
 	return t.creator.machineLocked()
 }
 
-// serveShells answers administrators: GET lists shells, DELETE ends one.
-func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
+// administrator decides which administrator a request is from, by token.
+func (h *Host) administrator(r *http.Request) (Principal, *refusal) {
 	r.Header.Del("Cookie") // a browser's cookie is an observer's in any case
 	p, why := h.admit(r)
 	switch {
@@ -113,6 +113,12 @@ func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
 	case why == nil && !p.may(rightShells):
 		why = &refusal{status: http.StatusForbidden, text: "this needs an administrator's token"}
 	}
+	return p, why
+}
+
+// serveShells answers administrators: GET lists shells, DELETE ends one.
+func (h *Host) serveShells(w http.ResponseWriter, r *http.Request) {
+	p, why := h.administrator(r)
 	if why != nil {
 		h.refuse(w, r, why)
 		return

@@ -130,17 +130,20 @@ func (t *terminal) mayWatchLocked() []string {
 	case h.roster.People[owner.Owner] != "":
 		may = append(may, h.roster.People[owner.Owner])
 	}
-	add := func(name string) {
+	add := func(name string, g Grantee) {
+		if slices.Contains(t.over, g) {
+			return
+		}
 		if name != "" && !slices.Contains(may, name) && len(may) < ahp.MaxWatchers {
 			may = append(may, name)
 		}
 	}
 	for i := range a.grants {
-		add(a.grants[i].name)
+		add(a.grants[i].name, a.grants[i].to)
 	}
 	if a.said.HostGrants {
 		for _, g := range h.machineGrants[machineOf(&owner)] {
-			add(h.roster.name(g))
+			add(h.roster.name(g), g)
 		}
 	}
 	return may

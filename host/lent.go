@@ -1,0 +1,96 @@
+package host
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/ahp"
+	"tether/screen"
+)
+
+// lentPath is where administrators see which terminals there are, and end what was granted. What the terminals print is not there.
+const lentPath = "/lent"
+
+// Lent is a terminal as administrators see it: names, owners and sizes. Its title, which a program may have set, is not among them.
+type Lent struct {
+	ID       string    `json:"id"`
+	Machine  string    `json:"machine"`
+	Owner    string    `json:"owner,omitempty"` // the person to whom the machine belongs; empty: the administrator
+	Name     string    `json:"name"`            // with which it was announced
+	State    string    `json:"state"`           // running, away (its machine is) or exited
+	Cols     int       `json:"cols"`
+	Rows     int       `json:"rows"`
+	Bytes    int64     `json:"bytes"` // of text that is kept
+	Created  time.Time `json:"created"`
+	May      []string  `json:"may"`      // who may watch, as in grants; the owner first
+	Watching int       `json:"watching"` // how many do
+}
+
+// Lent lists the terminals of all machines and of the host, oldest first. It is for administrators.
+func (h *Host) Lent() []Lent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Lent, 0, len(h.order))
+	for _, t := range h.order {
+		i := t.describeLocked(0)
+		one := Lent{ID: t.id, Machine: screen.Clean(i.Machine), Owner: h.roster.People[t.creator.principal.Owner], Name: screen.Clean(t.name), State: "running", Cols: i.Cols, Rows: i.Rows,
+			Bytes: t.content.end - t.content.oldest(), Created: t.created.UTC(), May: t.mayWatchLocked(), Watching: t.observersLocked()}
+		switch {
+		case i.Exit != nil:
+			one.State = "exited"
+		case t.remote() && t.bound == nil:
+			one.State = "away"
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// EndGrant ends what is granted to a name, as in ahp.Grant, of the terminal with that id, whoever granted it, for as long as it is lent to this host. It
+// reports whether it was granted.
+func (h *Host) EndGrant(id, to string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.order {
+		if t.id != id || !slices.Contains(t.mayWatchLocked(), to) {
+			continue
+		}
+		if g, ok := h.granteeLocked(to); ok && !t.creator.owns(g) {
+			t.over = append(t.over, g)
+			h.setAudienceLocked(t, t.audience)
+			return true
+		}
+	}
+	return false
+}
+
+// owns reports whether g is to whom the client belongs.
+func (c *client) owns(g Grantee) bool { return g.kind == toPerson && g.id == c.principal.Owner }
+
+// serveLent answers administrators: GET lists terminals, DELETE ends a grant.
+func (h *Host) serveLent(w http.ResponseWriter, r *http.Request) {
+	p, why := h.administrator(r)
+	if why != nil {
+		h.refuse(w, r, why)
+		return
+	}
+	id, to, one := strings.Cut(strings.TrimPrefix(r.URL.Path, lentPath+"/"), "/")
+	switch {
+	case r.URL.Path == lentPath && r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		_ = json.NewEncoder(w).Encode(map[string][]Lent{"terminals": h.Lent()}) // fails only with the connection
+	case one && r.Method == http.MethodDelete:
+		if ahp.CheckAudienceName(to, false) != nil || !h.EndGrant(id, to) {
+			http.Error(w, "no such grant", http.StatusNotFound)
+			return
+		}
+		h.audit(AuditWithdrawn, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: id, Detail: to})
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		http.Error(w, "GET "+lentPath+" lists terminals, DELETE "+lentPath+"/ID/NAME ends a grant", http.StatusMethodNotAllowed)
+	}
+}
