@@ -17,6 +17,10 @@ type TerminalData struct {
 type TerminalOutput struct {
 	Data   string
 	Offset *int64 // of the first byte in the terminal's UTF-8 text, in bytes; nil without the resume extension
+
+	// Screen is what the terminal shows after Data, for a host that has lost or never had what came before and whose marker says that it
+	// takes screens. It has no more than MaxOutputScreen. Nil: Data continues what was shown.
+	Screen *Screen
 }
 
 // TerminalInput is text for the pty. It changes no state; hosts broadcast it, which is why tether never sends it.
@@ -175,44 +179,40 @@ type outputMeta struct {
 	Screen json.RawMessage `json:"tether/screen,omitempty"` // ScreenKey
 }
 
-func (a TerminalData) forVersion(string) any {
-	w := outputWire{Data: a.Data}
-	if a.Screen != nil {
-		w.Meta = &outputMeta{Screen: marshal(a.Screen)}
+func (a TerminalData) forVersion(string) any { return newOutputWire(a.Data, nil, a.Screen) }
+
+func (a TerminalOutput) forVersion(string) any { return newOutputWire(a.Data, a.Offset, a.Screen) }
+
+func newOutputWire(data string, offset *int64, screen *Screen) outputWire {
+	w := outputWire{Data: data}
+	if offset != nil || screen != nil {
+		w.Meta = &outputMeta{Offset: offset}
+	}
+	if screen != nil {
+		w.Meta.Screen = marshal(screen)
 	}
 	return w
 }
 
-func (a TerminalOutput) forVersion(string) any {
-	w := outputWire{Data: a.Data}
-	if a.Offset != nil {
-		w.Meta = &outputMeta{Offset: a.Offset}
+func (w *outputWire) decode(raw []byte) (offset *int64, screen *Screen, err error) {
+	if err := json.Unmarshal(raw, w); err != nil || w.Meta == nil {
+		return nil, nil, err
 	}
-	return w
+	return w.Meta.Offset, DecodeScreen(w.Meta.Screen), nil
 }
 
 // UnmarshalJSON takes the screen out of _meta.
 func (a *TerminalData) UnmarshalJSON(raw []byte) error {
 	var w outputWire
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return err
-	}
-	*a = TerminalData{Data: w.Data}
-	if w.Meta != nil {
-		a.Screen = DecodeScreen(w.Meta.Screen)
-	}
-	return nil
+	_, screen, err := w.decode(raw)
+	*a = TerminalData{Data: w.Data, Screen: screen}
+	return err
 }
 
-// UnmarshalJSON takes the offset out of _meta.
+// UnmarshalJSON takes the offset and the screen out of _meta.
 func (a *TerminalOutput) UnmarshalJSON(raw []byte) error {
 	var w outputWire
-	if err := json.Unmarshal(raw, &w); err != nil {
-		return err
-	}
-	*a = TerminalOutput{Data: w.Data}
-	if w.Meta != nil {
-		a.Offset = w.Meta.Offset
-	}
-	return nil
+	offset, screen, err := w.decode(raw)
+	*a = TerminalOutput{Data: w.Data, Offset: offset, Screen: screen}
+	return err
 }

@@ -23,6 +23,7 @@ type ClientTerminals struct {
 	Resume         bool  `json:"resume,omitempty"`       // offsets are read and acknowledged
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
+	Screens        bool  `json:"screens,omitempty"`      // the owner may say what the screen is, see TerminalOutput
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.

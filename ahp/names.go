@@ -58,7 +58,7 @@ const (
 	// MissingKey is in a terminal's state: how many bytes of its stream never reached the host; and in the terminal/data action
 	// that shows a gap: how many are missing there.
 	MissingKey = "tether/missingBytes"
-	// ScreenKey is in the state of a terminal in a snapshot, and in a terminal/data action: a [Screen].
+	// ScreenKey is in the state of a terminal in a snapshot, and in terminal/data and terminal/output actions: a [Screen].
 	ScreenKey = "tether/screen"
 	// SkippedKey is in the terminal/data action that shows a subscriber what it missed: how many bytes.
 	SkippedKey = "tether/skippedBytes"

@@ -42,7 +42,7 @@ func ReduceTerminal(s TerminalState, a Action) TerminalState {
 	case TerminalData:
 		s = reduceOutput(s, a.Data, a.Screen)
 	case TerminalOutput:
-		s.Content = appendData(s.Content, a.Data)
+		s = reduceOutput(s, a.Data, a.Screen)
 	case TerminalResized:
 		if s.Meta.Screen != nil {
 			s.Meta.Screen = s.Meta.Screen.Resized(length(s.Content), a.Cols, a.Rows)

@@ -9,14 +9,17 @@ import (
 const (
 	MaxScreen      = 2 << 20
 	MaxScreenSizes = 4096
+
+	// MaxOutputScreen bounds what an owner sends: the data of a Screen in terminal/output, as JSON.
+	MaxOutputScreen = 512 << 10
 )
 
 // Screen is what a terminal showed at a place in its content: what the text that is not kept any more has left. It counts in no offset.
 // Whoever feeds Data and then the content from that place on to a fresh terminal of that size, and changes its size where Sizes says, sees
 // what they had seen from the start.
 //
-// It is under ScreenKey in the _meta of a state, and of a terminal/data action: there it is the screen after the action's text, and has
-// neither After nor Sizes.
+// It is under ScreenKey in the _meta of a state, and of terminal/data and terminal/output actions: there it is the screen after the
+// action's text, and has neither After nor Sizes.
 type Screen struct {
 	Cols  int64  `json:"cols"`
 	Rows  int64  `json:"rows"`

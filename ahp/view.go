@@ -18,6 +18,7 @@ type Dispatch struct {
 	Action       []byte // the whole action, valid JSON, for DecodeAction
 	Data         []byte // terminal/output, data and input: the text, a JSON string with its quotes; else nil
 	Offset       int64  // terminal/output: OffsetKey; -1 = absent
+	Screen       []byte // terminal/output: ScreenKey, for DecodeScreen; nil = absent
 }
 
 // DecodeDispatch reads params. The error says what was wrong.
@@ -59,7 +60,7 @@ func (d *Dispatch) Decode(params []byte) error {
 	}
 	a := actionView{kind: d.Kind}
 	err = a.decode(d.Action)
-	d.Kind, d.Data, d.Offset = a.kind, a.data, a.offset
+	d.Kind, d.Data, d.Offset, d.Screen = a.kind, a.data, a.offset, a.screen
 	return err
 }
 
@@ -74,7 +75,7 @@ type EnvelopeView struct {
 	Kind            string // the action's type
 	Action          []byte // the whole action, valid JSON, for DecodeAction
 	Data            []byte // terminal/output, data and input: the text, a JSON string with its quotes; else nil
-	Screen          []byte // terminal/data: ScreenKey, for DecodeScreen; nil = absent
+	Screen          []byte // terminal/data and output: ScreenKey, for DecodeScreen; nil = absent
 }
 
 // DecodeEnvelope reads the params of MethodAction. The error says what was wrong.

@@ -15,17 +15,16 @@ const envelopeRoom = 160 // bytes; what terminal/data needs beside its text and 
 // The versions whose shapes the host writes: terminals have a lifecycle in the one, a bare exit code in the other.
 var newestVersion, oldestVersion = ahp.Versions()[0], ahp.Versions()[len(ahp.Versions())-1]
 
-// appendNote appends a terminal/data notification with a line of the host's own about n bytes that are not there, and
-// says in its _meta under key how many, and what the screen is behind it; nil: it is not known.
-func appendNote(channel string, seq int64, line, key string, n int64, at *ahp.Screen) []byte {
+// noteMeta is the _meta of a terminal/data of the host's own.
+type noteMeta struct {
+	Missing int64       `json:"tether/missingBytes,omitempty"` // ahp.MissingKey
+	Skipped int64       `json:"tether/skippedBytes,omitempty"` // ahp.SkippedKey
+	Screen  *ahp.Screen `json:"tether/screen,omitempty"`       // ahp.ScreenKey: behind the text
+}
+
+// appendNote appends a terminal/data notification with a line of the host's own, or with nothing but what its _meta says.
+func appendNote(channel string, seq int64, line string, meta noteMeta) []byte {
 	dst := ahp.AppendData(nil, channel, seq, nil, jsonspan.AppendQuoteString(nil, line))
-	meta := map[string]any{}
-	if n > 0 {
-		meta[key] = n
-	}
-	if at != nil {
-		meta[ahp.ScreenKey] = at
-	}
 	raw, _ := json.Marshal(meta) // numbers and a string
 	dst = append(append(dst[:len(dst)-len("}}}")], `,"_meta":`...), raw...)
 	return append(dst, "}}}"...)

@@ -18,6 +18,7 @@ type oldest struct {
 	screen     *screen.Screen // nil: blank, of that size
 	unknown    bool           // it was not blank
 	gap        int64          // position of the newest text that is missing; 0: none
+	from       int64          // number of the first mark that it has not got
 }
 
 // begun returns the screen, which exists from now on.
@@ -97,7 +98,7 @@ func (t *terminal) takeUpTextLocked(text []byte) {
 				break
 			}
 			switch {
-			case x.resized == nil:
+			case x.resized == nil || m.first+int64(i) < o.from:
 			case x.pos == o.pos:
 				at.Resize(x.resized[0], x.resized[1])
 			case x.pos > o.pos:
@@ -163,8 +164,8 @@ func (t *terminal) unknownScreenLocked() *ahp.Screen {
 
 // resizesLocked are the sizes that the terminal got from a position on.
 func (t *terminal) resizesLocked(pos int64) (all []mark) {
-	for _, x := range t.marks.list {
-		if x.resized != nil && x.pos >= pos {
+	for i, x := range t.marks.list {
+		if x.resized != nil && x.pos >= pos && t.marks.first+int64(i) >= t.oldest.from {
 			all = append(all, x)
 		}
 	}

@@ -181,3 +181,45 @@ func TestFallenBehindSeeTheScreen(t *testing.T) {
 		})
 	}
 }
+
+// An owner says what the screen is where the host lacks the text before: it is what everybody sees from there on, in no content and no position.
+func TestOwnersSayTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const uri = "ahp-terminal:/dev"
+		h := testHost(t, host.Options{})
+		laptop := connect(t, h, "laptop", viewOptions{resume: true})
+		laptop.create(uri)
+		early := connect(t, h, "early", viewOptions{})
+		if err := early.subscribe(uri); err != nil {
+			t.Fatal(err)
+		}
+		laptop.dispatch(uri, ahp.TerminalResized{Cols: 120, Rows: 40})
+		laptop.dispatch(uri, ahp.TerminalResized{Cols: 30, Rows: 5})
+		at := ahp.Screen{Cols: 30, Rows: 5, Data: "\x1b[?1049hTHE HEADER\x1b[2;1H"}
+		laptop.dispatch(uri, ahp.TerminalOutput{Offset: new(int64(5000)), Screen: &at})
+		laptop.output(uri, "more", 5000)
+		laptop.dispatch(uri, ahp.TerminalResized{Cols: 40, Rows: 6})
+		laptop.output(uri, "\r\nlast", 5004)
+		// One that the host has text of is of no use to it.
+		laptop.dispatch(uri, ahp.TerminalOutput{Offset: new(int64(5000)), Screen: &ahp.Screen{Cols: 30, Rows: 5, Data: "old"}})
+		laptop.ping()
+		synctest.Wait()
+		want := screen.NewState(30, 5)
+		want.Write([]byte(at.Data + "more"))
+		want.Resize(40, 6)
+		want.Write([]byte("\r\nlast"))
+		late := connect(t, h, "late", viewOptions{})
+		if err := late.subscribe(uri); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []*viewer{early, late} {
+			state := v.state(uri)
+			if got := seen(t, state); got != string(want.Replay()) {
+				t.Errorf("seen\n%q, want\n%q", got, want.Replay())
+			}
+			if text := state.Text(); strings.Contains(text, "HEADER") || !strings.HasSuffix(text, "more\r\nlast") {
+				t.Errorf("the text is %q", text)
+			}
+		}
+	})
+}

@@ -127,7 +127,7 @@ func (r *resync) text(s *subscription) {
 		if since <= r.t.content.base { // else the screen may show what is not for this subscriber
 			at = r.h.screenAtLocked(r.t, from, most)
 		}
-		msg := appendNote(r.t.uri, seq, line, ahp.SkippedKey, skipped, at)
+		msg := appendNote(r.t.uri, seq, line, noteMeta{Skipped: skipped, Screen: at})
 		r.entries = append(r.entries, entry{seq: seq, msg: msg})
 	}
 	r.pos, r.sizes = from, r.t.resizesLocked(from)

@@ -54,27 +54,32 @@ func (c *conn) shortcut(ctx context.Context, msg []byte) (done bool, err error) 
 		return true, nil // the connection has ended
 	}
 	defer given()
-	c.place(d, quoted, found, nil)
+	c.place(d, quoted, found, nil, nil)
 	return true, nil
 }
 
 // output takes a terminal/output.
 func (c *conn) output(d *ahp.Dispatch) {
 	quoted, found, err := cleanText(d.Data)
-	c.place(d, quoted, found, err)
+	var after *ahp.Screen
+	if len(d.Screen) <= ahp.MaxOutputScreen {
+		after = ahp.DecodeScreen(d.Screen)
+	}
+	c.place(d, quoted, found, newDrawn(after), err)
 }
 
-// place appends checked output, or refuses it; err says why it is no text. The host's lock is held only for that.
-func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, err error) {
+// place appends checked output, or refuses it; err says why it is no text. after is what the screen is behind it, nil if the owner does
+// not say. The host's lock is held only for that.
+func (c *conn) place(d *ahp.Dispatch, quoted []byte, found jsonspan.Check, after *drawn, err error) {
 	n := len(d.Channel) + envelopeRoom
 	if len(quoted) < shareBytes {
 		n += len(quoted)
 	} // else append makes room for it, which make would clear
-	sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, err))
+	sendPromptly(c.outputLocking(d, make([]byte, 0, n), quoted, found, after, err))
 }
 
 // outputLocking is place with the lock. It returns to whom short output is to be sent.
-func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, err error) (prompt [promptObservers]*conn) {
+func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan.Check, after *drawn, err error) (prompt [promptObservers]*conn) {
 	h, size := c.h, found.Size
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -94,6 +99,9 @@ func (c *conn) outputLocking(d *ahp.Dispatch, buf, quoted []byte, found jsonspan
 		reason = "the offset is out of range"
 	default:
 		h.placeLocked(t, buf, d.Offset, quoted, found)
+		if after != nil && t.applied == d.Offset+int64(size) {
+			h.drawLocked(t, after)
+		}
 		t.bindLocked(c)
 		h.ackLocked(t)
 		return prompt
@@ -160,7 +168,7 @@ func (h *Host) missingLocked(t *terminal, n int64) {
 	line := fmt.Sprintf("\r\n[tether: %d bytes of output are missing here]\r\n", n)
 	quoted := jsonspan.AppendQuoteString(nil, line)
 	e := entry{seq: h.nextSeqLocked()}
-	e.msg = appendNote(t.uri, e.seq, line, ahp.MissingKey, n, nil)
+	e.msg = appendNote(t.uri, e.seq, line, noteMeta{Missing: n})
 	t.content.appendText(quoted[1:len(quoted)-1], jsonspan.Check{Size: len(line)}, false)
 	e.pos = t.content.end
 	t.addLocked(e)

@@ -9,12 +9,9 @@ type doubt struct {
 }
 
 // Doubt says that it is not known what the screen shows: output is missing before what is written next. Rows count as known again when
-// the screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. That the whole screen scrolls, as nearly
-// always, is assumed.
+// the screen was erased or they have come in by scrolling, and the cursor when it was sent to a place. The scrolling region is taken to be what
+// it was.
 func (s *Screen) Doubt() {
-	for _, g := range []*grid{&s.main, &s.alt} {
-		g.top, g.bottom = 0, s.rows-1
-	}
 	s.main.doubt = doubt{rows: s.rows, adrift: s.rows, saved: true}
 	s.alt.doubt = s.main.doubt
 	s.astray = true

@@ -75,7 +75,7 @@ func (o *oldest) keep(most int) {
 	o.kept = append(o.kept, o.shown())
 	total := 0
 	for i := range o.kept {
-		total += len(o.kept[i].Replay)
+		total += o.kept[i].cost()
 	}
 	for total > most && len(o.kept) > 1 {
 		least := 0
@@ -84,7 +84,7 @@ func (o *oldest) keep(most int) {
 				least = i
 			}
 		}
-		total -= len(o.kept[least].Replay)
+		total -= o.kept[least].cost()
 		o.kept = slices.Delete(o.kept, least, least+1)
 	}
 }
@@ -117,6 +117,29 @@ type recordedScreen struct {
 	Cols    uint16 `json:"cols"`
 	Rows    uint16 `json:"rows"`
 	Replay  []byte `json:"replay"`
+
+	Judged  bool   `json:"judged,omitempty"`  // it is known what hosts see of it
+	Outward []byte `json:"outward,omitempty"` // that, if it is not Replay
+}
+
+func recordedScreenOf(k *Screen) recordedScreen {
+	r := recordedScreen{Version: noteVersion, Cols: k.Size.Cols, Rows: k.Size.Rows, Replay: k.Replay, Judged: k.judged}
+	if r.Judged && k.isMasked() {
+		r.Outward = k.outward
+	}
+	return r
+}
+
+// screen is the Screen at a raw offset.
+func (r *recordedScreen) screen(raw int64) Screen {
+	at := Screen{Raw: raw, Size: r.size(), Replay: r.Replay, Exact: true, judged: r.Judged}
+	if r.Judged {
+		at.outward = at.Replay
+		if len(r.Outward) > 0 {
+			at.outward = r.Outward
+		}
+	}
+	return at
 }
 
 func (r *recordedScreen) size() Size { return Size{Cols: r.Cols, Rows: r.Rows} }
@@ -133,7 +156,7 @@ func (t *Terminal) handScreensLocked() {
 		if !k.Exact || k.Raw <= t.keeper.screened {
 			continue
 		}
-		text, err := json.Marshal(recordedScreen{Version: noteVersion, Cols: k.Size.Cols, Rows: k.Size.Rows, Replay: k.Replay})
+		text, err := json.Marshal(recordedScreenOf(&k))
 		if err == nil && len(text) <= maxRecordedScreen {
 			t.keeper.screened = k.Raw
 			t.keeper.screens = append(t.keeper.screens, Note{k.Raw, text})
@@ -162,10 +185,10 @@ func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 	raw = max(raw, known)
 	for _, n := range notes {
 		var k recordedScreen
-		if n.Off < raw || json.Unmarshal(n.Text, &k) != nil || k.Version != noteVersion || checkSize(k.size()) != nil || len(k.Replay) > screen.MaxReplay {
+		if n.Off < raw || json.Unmarshal(n.Text, &k) != nil || k.Version != noteVersion || checkSize(k.size()) != nil || max(len(k.Replay), len(k.Outward)) > screen.MaxReplay {
 			continue
 		}
-		o.kept = append(o.kept, Screen{Raw: n.Off, Size: k.size(), Replay: k.Replay, Exact: true})
+		o.kept = append(o.kept, k.screen(n.Off))
 	}
 	if len(o.kept) == 0 {
 		return
@@ -173,6 +196,11 @@ func (t *Terminal) takeScreens(notes []Note, raw, known int64) {
 	last := o.kept[len(o.kept)-1]
 	o.pos, o.screen = last.Raw, screen.NewState(int(last.Size.Cols), int(last.Size.Rows))
 	o.screen.Write(last.Replay)
+	o.outward.unjudged = !last.judged
+	if last.isMasked() {
+		o.outward.screen = screen.NewState(o.screen.Size())
+		o.outward.screen.Write(last.outward)
+	}
 	t.keeper.screened = last.Raw
 }
 

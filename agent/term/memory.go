@@ -48,7 +48,7 @@ func (t *Terminal) keptLocked() int {
 	}
 	n := int(min(t.stream.log.End(), int64(HolderLogBytes(t.pool.opts.LogBytes))))
 	for _, k := range t.stream.oldest.kept {
-		n += len(k.Replay)
+		n += k.cost()
 	}
 	return n
 }

@@ -25,6 +25,8 @@ type oldest struct {
 	waits  []byte         // dropped output that the screen has not got yet, in the form of ViewScreen
 	marks  int64          // number of the first mark that it has not got
 
+	outward outwardScreen
+
 	ahead bool     // see foresee
 	stops []int64  // raw offsets where it is to be kept, ascending
 	kept  []Screen // those up to pos and in the log, ascending
@@ -44,6 +46,7 @@ func (o *oldest) flush() {
 		o.begun().Advance(o.waits)
 		o.waits = o.waits[:0]
 	}
+	o.outward.flush()
 }
 
 // lose says that the output before a raw offset is not there.
@@ -53,7 +56,7 @@ func (o *oldest) lose(raw int64) {
 		cols, rows := o.screen.Size()
 		size = Size{Cols: uint16(cols), Rows: uint16(rows)}
 	}
-	*o = oldest{size: size, pos: raw, marks: o.marks, ahead: o.ahead}
+	*o = oldest{size: size, pos: raw, marks: o.marks, ahead: o.ahead, outward: outwardScreen{judge: o.outward.judge}}
 	o.begun().Doubt()
 }
 
@@ -61,13 +64,16 @@ func (o *oldest) lose(raw int64) {
 func (o *oldest) resize(z Size) {
 	o.flush()
 	o.begun().Resize(int(z.Cols), int(z.Rows))
+	if o.outward.screen != nil {
+		o.outward.screen.Resize(int(z.Cols), int(z.Rows))
+	}
 }
 
 // cost is the memory that it takes, in bytes.
 func (o *oldest) cost() int {
-	n := cap(o.waits)
+	n := cap(o.waits) + o.outward.cost()
 	for i := range o.kept {
-		n += len(o.kept[i].Replay)
+		n += o.kept[i].cost()
 	}
 	if o.screen == nil {
 		return n
@@ -81,7 +87,9 @@ func (o *oldest) shown() Screen {
 	at := o.begun()
 	cols, rows := at.Size()
 	replay := at.Replay()
-	return Screen{Raw: o.pos, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}
+	shown := Screen{Raw: o.pos, Size: Size{Cols: uint16(cols), Rows: uint16(rows)}, Replay: replay, Exact: !at.Doubtful() && replay != nil}
+	shown.outward, shown.judged = o.outward.shown(&shown)
+	return shown
 }
 
 // leave takes up the output before a raw offset, which the log is about to drop. What the scanner has not judged yet is lost: a log is
@@ -122,6 +130,7 @@ func (s *stream) leaveTo(to int64) {
 // leavePiece takes up the output to a raw offset, in which there is no other size.
 func (s *stream) leavePiece(to int64) {
 	o := &s.oldest
+	s.leaveOutward(o.pos, to)
 	for o.pos < to {
 		if cap(o.waits)-len(o.waits) < minReadBuffer {
 			if most := s.log.Limit() / advancePart; cap(o.waits) >= most {
@@ -159,6 +168,22 @@ type Screen struct {
 	Replay []byte // makes a fresh terminal of that size the same; counts in no offset
 	Exact  bool   // nothing of it is unknown
 	Masked int    // places that are masked, of ViewOutward
+
+	outward []byte // Replay as hosts see it: the same slice where nothing is masked
+	judged  bool   // outward is right, all of it
+}
+
+// cost is the memory that it takes, in bytes.
+func (a *Screen) cost() int {
+	if a.isMasked() {
+		return len(a.Replay) + len(a.outward)
+	}
+	return len(a.Replay)
+}
+
+// isMasked reports whether hosts see another screen.
+func (a *Screen) isMasked() bool {
+	return len(a.outward) > 0 && (len(a.Replay) != len(a.outward) || &a.outward[0] != &a.Replay[0])
 }
 
 // Oldest moves the reader to the oldest output that is kept, or to the oldest place behind it where the screen is known, and returns the
@@ -181,7 +206,7 @@ func (r *Reader) Oldest() (Screen, error) {
 	case start == 0 && o.screen == nil && len(o.waits) == 0:
 	default:
 		at = o.first()
-		if r.view == ViewOutward && t.lending.rules != nil && at.Replay != nil {
+		if r.view == ViewOutward && t.lending.rules != nil {
 			s.maskScreen(&at, t.lending.rules)
 		}
 	}
@@ -195,9 +220,17 @@ func (r *Reader) Oldest() (Screen, error) {
 	return at, nil
 }
 
-// maskScreen masks a screen, and the places in it are counted. It takes away what a secret may be on that cannot be told from what is there: its
+// maskScreen masks a screen for an agent, and the places in it are counted. Where some of it was printed when nobody looked for secrets, those
+// that are there now are masked, and it takes away what a secret may be on that cannot be told from what is there: its
 // beginning has scrolled away, or its end is printed behind the screen.
 func (s *stream) maskScreen(at *Screen, rules *redact.Rules) {
+	if at.judged {
+		at.toOutward()
+		return
+	}
+	if at.Replay == nil {
+		return
+	}
 	at.Replay = slices.Clone(at.Replay)
 	is := screen.NewState(int(at.Size.Cols), int(at.Size.Rows))
 	is.Write(at.Replay)

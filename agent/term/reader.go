@@ -24,6 +24,9 @@ type Event struct {
 	// with what follows.
 	Raw  int64
 	Mark *Mark
+	// Screen is what the screen is at Off, Raw, as hosts see it: output before it is lost to the reader. The offset is that of what follows. Only readers
+	// that asked for Screens get it.
+	Screen *Screen
 	// Masked is how many places of Data hosts do not see as they are: secrets and control sequences, each in the first event that has
 	// some of it. Only ViewOutward has any.
 	Masked int
@@ -65,6 +68,8 @@ type Reader struct {
 	stalled bool  // held the child too long; does not hold until it caught up
 	ended   bool
 	closed  bool
+	screens bool     // see ReaderOptions
+	next    *Screen  // to be returned when it is reached
 	counted [2]int64 // text offsets up to which masks of secrets and of sequences were counted
 }
 
@@ -84,6 +89,8 @@ type ReaderOptions struct {
 	// Linear ends each piece of data where something was left out or replaced, so that the offset of each of its bytes is known: the last one is
 	// right before Event.Raw, unless all of the piece stands for bytes that are no UTF-8.
 	Linear bool
+	// Screens has a reader of ViewOutward that loses output told the screen behind that, as soon as it is known.
+	Screens bool
 	// Wake, if not nil, is what Ready returns instead of a channel of the
 	// reader's own, so that one goroutine can wait for many. It has one slot.
 	Wake chan struct{}
@@ -91,7 +98,7 @@ type ReaderOptions struct {
 
 // newReader returns a reader; the caller must Close it.
 func (t *Terminal) newReader(o ReaderOptions) *Reader {
-	r := &Reader{t: t, view: o.View, linear: o.Linear, ready: o.Wake, counted: [2]int64{-1, -1}}
+	r := &Reader{t: t, view: o.View, linear: o.Linear, ready: o.Wake, screens: o.Screens, counted: [2]int64{-1, -1}}
 	if r.ready == nil {
 		r.ready = make(chan struct{}, 1)
 	}
@@ -211,6 +218,15 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 		return Event{}, false, r.resyncLocked()
 	}
 	limit := t.frontierLocked(r.view)
+	if s := r.next; s != nil {
+		if s.Raw <= r.pos {
+			r.next = nil
+			if s.Raw == r.pos {
+				return Event{Screen: s, Off: r.off, Raw: r.pos}, true, nil
+			}
+		}
+		limit = min(limit, max(s.Raw, r.pos))
+	}
 	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() {
 		m := *t.stream.marks.at(i)
 		if m.Off <= r.pos {
@@ -236,6 +252,9 @@ func (r *Reader) nextLocked(buf []byte) (Event, bool, error) {
 	}
 	if i := int(r.mark - t.stream.firstMark); i < t.stream.marks.len() && t.stream.marks.at(i).Off <= r.pos {
 		return r.nextLocked(buf) // only cuts lay before the mark
+	}
+	if r.next != nil && r.next.Raw <= r.pos {
+		return r.nextLocked(buf) // or before the screen
 	}
 	if r.ended {
 		return Event{}, false, io.EOF
@@ -309,6 +328,9 @@ func (r *Reader) resyncLocked() error {
 		r.pos = t.stream.lineStart(t.stream.log.Start(), t.stream.known(r.view))
 		r.off = r.offsetLocked(r.pos)
 		r.mark = t.stream.markAt(r.pos)
+		if r.screens && t.lending.rules != nil {
+			r.next = t.stream.outwardFrom(r.pos)
+		}
 	}
 	r.mark = max(r.mark, t.stream.firstMark)
 	open := t.commands.openAt(r.pos)
@@ -316,6 +338,19 @@ func (r *Reader) resyncLocked() error {
 		open[i].Line = r.rules.Redact(open[i].Line)
 	}
 	return &LaggedError{Lost: max(r.off-from, 0), At: r.off, Raw: r.pos, Open: open}
+}
+
+// Size is the terminal's size where the reader stands.
+func (r *Reader) Size() Size {
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	s := &r.t.stream
+	for i := int(r.mark-s.firstMark) - 1; i >= 0; i-- {
+		if m := s.marks.at(i); m.Kind == MarkResized {
+			return m.Size
+		}
+	}
+	return s.before
 }
 
 // SeekText moves the reader to a text offset, as a host that resumes asks for it,
@@ -338,7 +373,7 @@ func (r *Reader) SeekText(text int64) bool {
 		i--
 	}
 	r.mark = t.stream.firstMark + int64(i)
-	r.ended = false
+	r.ended, r.next = false, nil
 	if r.holds {
 		t.needLocked()
 		t.readers.makeRoom()

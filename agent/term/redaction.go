@@ -207,6 +207,7 @@ func (t *Terminal) setRedactionLocked() {
 	switch v := l.redaction; {
 	case needed && v == nil:
 		l.redaction = &redaction{renewed: time.Now(), behind: true}
+		t.stream.oldest.outward.judge = l.redaction
 		l.redaction.begin(l.rules, &t.stream)
 		t.redactLocked(time.Now(), t.ending.exit != nil)
 	case needed && v.linger != nil:
@@ -223,7 +224,7 @@ func (t *Terminal) endLinger() {
 	defer t.mu.Unlock()
 	if v := t.lending.redaction; v != nil && v.linger != nil && len(t.lending.to) == 0 && t.lending.outward == 0 {
 		v.stop()
-		t.lending.redaction = nil
+		t.lending.redaction, t.stream.oldest.outward.judge = nil, nil
 	}
 }
 

@@ -63,6 +63,9 @@ func (p *publisher) run(ctx context.Context) error {
 	if err := p.place(ctx); err != nil {
 		return err
 	}
+	if err := p.tellSize(ctx, p.reader.Size()); err != nil {
+		return err
+	}
 	for {
 		err := p.step(ctx)
 		var lagged *term.LaggedError
@@ -87,7 +90,7 @@ func (p *publisher) begin(ctx context.Context) (err error) {
 	}
 	defer func() { done(err == nil) }()
 	// Before the host hears of the terminal: from now on its holder keeps what this daemon takes, for the next one.
-	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true}); err != nil {
+	if p.reader, err = p.le.h.Reader(term.ReaderOptions{View: term.ViewOutward, Hold: true, Screens: p.s.marker.Screens}); err != nil {
 		return err
 	}
 	return p.announce(ctx)
@@ -118,7 +121,7 @@ func (p *publisher) step(ctx context.Context) error {
 	p.due = false
 	buf := buffers.Get().(*buffer)
 	ev, ok, err := p.reader.TryNext(buf.text[:max(room, 64)])
-	if err == nil && ok && ev.Mark == nil {
+	if err == nil && ok && ev.Mark == nil && ev.Screen == nil {
 		err = p.output(ctx, ev, buf)
 		buffers.Put(buf)
 		return err
@@ -129,6 +132,8 @@ func (p *publisher) step(ctx context.Context) error {
 		return err
 	case !ok:
 		return p.wait(ctx, inflight, 1, 0)
+	case ev.Screen != nil:
+		return p.draw(ctx, ev)
 	}
 	return p.mark(ctx, ev.Mark)
 }

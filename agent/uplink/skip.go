@@ -2,8 +2,10 @@ package uplink
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tether/agent/term"
 	"tether/ahp"
@@ -40,9 +42,8 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 		p.cwd = cwd
 		actions = append(actions, ahp.TerminalCwdChanged{Cwd: cwd})
 	}
-	if info.Size != p.size {
-		p.size = info.Size
-		actions = append(actions, resized(info.Size))
+	if err := p.tellSize(ctx, p.reader.Size()); err != nil {
+		return err
 	}
 	for _, a := range actions {
 		if err := p.dispatch(ctx, a); err != nil {
@@ -54,6 +55,28 @@ func (p *publisher) skipped(ctx context.Context, e *term.LaggedError) error {
 	}
 	line := fmt.Sprintf("\x1b\\\x1b[0m\r\n[tether: %d bytes were not kept]\r\n", e.Lost)
 	return p.s.conn.Peer().SendRaw(ctx, ahp.AppendOutput(nil, p.le.uri, p.s.conn.NextSeq(), []byte(line), -1))
+}
+
+// tellSize tells the host the size in which the output was printed that comes next: the announcement has the present one.
+func (p *publisher) tellSize(ctx context.Context, z term.Size) error {
+	if z == p.size {
+		return nil
+	}
+	p.size = z
+	return p.dispatch(ctx, resized(z))
+}
+
+// draw tells the host what the screen is at an offset: it has not got what led there. One that is too large stays unknown.
+func (p *publisher) draw(ctx context.Context, ev term.Event) error {
+	if err := p.tellSize(ctx, ev.Screen.Size); err != nil {
+		return err
+	}
+	at := ahp.Screen{Cols: int64(ev.Screen.Size.Cols), Rows: int64(ev.Screen.Size.Rows), Data: strings.ToValidUTF8(string(ev.Screen.Replay), "\uFFFD"), Truncated: !ev.Screen.Exact}
+	if raw, err := json.Marshal(at); err != nil || len(raw) > ahp.MaxOutputScreen {
+		return nil
+	}
+	p.s.link.update(p.le, func(le *lending) { le.sent = max(le.sent, ev.Off) })
+	return p.dispatch(ctx, ahp.TerminalOutput{Offset: &ev.Off, Screen: &at})
 }
 
 // reopened returns the actions that finish the commands that ended in a lost

@@ -1,0 +1,174 @@
+package term
+
+import (
+	"bytes"
+	"sort"
+
+	"tether/agent/redact"
+	"tether/screen"
+)
+
+// outwardScreen is what hosts see of the screen at the oldest byte. As long as nothing masked has been printed on that, it is the same, and costs
+// nothing. Guarded by the terminal's mutex.
+type outwardScreen struct {
+	judge    *redaction     // that of the terminal; nil: nobody looks for secrets
+	screen   *screen.Screen // nil: the same as the person's
+	unjudged bool           // there may be something on the screen that nobody has looked at; then there is no other screen
+	waits    []byte         // masked text that screen has not got yet
+	apart    int64          // bytes since it was compared with the person's
+}
+
+// Bytes of text.
+const (
+	outwardWaits   = 32 << 10 // that screen gets at once
+	outwardCompare = 64 << 10 // between two comparisons
+)
+
+func (w *outwardScreen) flush() {
+	if len(w.waits) > 0 {
+		w.screen.Advance(w.waits)
+		w.waits = w.waits[:0]
+	}
+}
+
+// cost is the memory that it takes, in bytes.
+func (w *outwardScreen) cost() int {
+	if w.screen == nil {
+		return 0
+	}
+	return cap(w.waits) + w.screen.Cost()
+}
+
+// leaveOutward takes up the output of a raw range as hosts see it, before the person's screen takes it up as it is.
+func (s *stream) leaveOutward(from, to int64) {
+	o, w := &s.oldest, &s.oldest.outward
+	v := w.judge
+	at := s.cuts.textAt(from)
+	if v == nil || at < v.begun || to > v.frontier {
+		w.screen, w.waits, w.unjudged = nil, nil, true
+		return
+	}
+	switch {
+	case w.unjudged:
+		if o.flush(); o.begun().Pending() > 0 {
+			return // what is pending was not looked at
+		}
+		w.screen, w.unjudged, w.apart = o.screen.Clone(), false, 0
+		w.screen.Conceal()
+	case w.screen == nil && !v.masks(at, s.cuts.textAt(to)):
+		return
+	case w.screen == nil:
+		o.flush()
+		w.screen, w.apart = o.begun().Clone(), 0
+	case w.apart >= outwardCompare:
+		w.apart = 0
+		if o.flush(); !w.screen.Doubtful() && bytes.Equal(w.screen.Replay(), o.begun().Replay()) {
+			w.screen, w.waits = nil, nil
+			s.leaveOutward(from, to)
+			return
+		}
+	}
+	w.apart += to - from
+	for pos := from; pos < to; {
+		if cap(w.waits)-len(w.waits) < minReadBuffer {
+			w.flush()
+			w.waits = make([]byte, 0, outwardWaits)
+		}
+		n := len(w.waits)
+		end, k := s.fill(w.waits[n:cap(w.waits)], ViewText, pos, to, false)
+		if end == pos && k == 0 {
+			break // cannot be: there is room
+		}
+		var counted [2]int64
+		v.mask(w.waits[n:n+k], at, &counted)
+		pos, at, w.waits = end, at+int64(k), w.waits[:n+k]
+	}
+}
+
+// masks reports whether something is masked in a range of text.
+func (v *redaction) masks(from, to int64) bool {
+	for _, q := range []*queue[redact.Mask]{&v.secrets, &v.sequences} {
+		n := q.len()
+		if i := sort.Search(n, func(i int) bool { return q.at(i).End > from }); i < n && q.at(i).Start < to {
+			return true
+		}
+	}
+	return false
+}
+
+// shown is the screen as hosts see it, at is what the person sees; judged says that all of it is right.
+func (w *outwardScreen) shown(at *Screen) (outward []byte, judged bool) {
+	switch {
+	case w.unjudged:
+		return nil, false
+	case w.screen == nil:
+		return at.Replay, at.Exact
+	}
+	outward = w.screen.Replay()
+	return outward, outward != nil && at.Exact && !w.screen.Doubtful()
+}
+
+// toOutward makes a screen what hosts see of it. What nobody has looked at is not on it, and it is not exact then.
+func (a *Screen) toOutward() {
+	is := screen.NewState(int(a.Size.Cols), int(a.Size.Rows))
+	is.Write(a.Replay)
+	switch {
+	case a.judged && !a.isMasked():
+		return
+	case a.outward != nil:
+		looks := screen.NewState(is.Size())
+		looks.Write(a.outward)
+		a.Replay, a.Masked = a.outward, max(differences(is.Text(), looks.Text()), 1)
+	default:
+		if is.Pending() > 0 {
+			is.Write([]byte{0x18}) // CAN: it has no effect
+		}
+		is.Conceal()
+		a.Replay = is.Replay()
+	}
+	a.Exact = a.judged
+}
+
+// differences is the number of places in which a text is not the other one.
+func differences(a, b string) (n int) {
+	one, other := []rune(a), []rune(b)
+	differ := false
+	for i := range min(len(one), len(other)) {
+		if now := one[i] != other[i]; now != differ {
+			if differ = now; now {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// outwardFrom is the screen as hosts see it at a raw offset, or at the first place behind that where it is known; nil if it is not.
+func (s *stream) outwardFrom(raw int64) *Screen {
+	o := &s.oldest
+	for _, k := range o.kept {
+		if k.Raw >= raw && k.judged {
+			k.toOutward()
+			return &k
+		}
+	}
+	for range restSteps {
+		s.leaveTo(raw)
+		if o.flush(); o.begun().Pending() == 0 {
+			break
+		}
+		raw = min(o.pos+restStep, s.seen)
+	}
+	if o.begun().Pending() > 0 {
+		return nil // in the middle of an image
+	}
+	at := o.shown()
+	at.toOutward()
+	return &at
+}
+
+// The oldest output may begin within a sequence: so far, in bytes and steps, it is looked for its end.
+const (
+	restStep  = 64
+	restSteps = 64
+)
