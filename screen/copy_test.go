@@ -14,8 +14,8 @@ func TestCloneAndConceal(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 1))
 	for range 300 {
 		all := randomStream(rng, true)
-		s := screen.New(all.cols, all.rows)
-		all.feed(s)
+		s := screen.New(all.Cols, all.Rows)
+		feed(&all, s)
 		c := s.Clone()
 		before := s.Replay()
 		if !bytes.Equal(c.Replay(), before) {

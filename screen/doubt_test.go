@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/xterm"
 	"tether/screen"
 )
 
@@ -56,7 +57,7 @@ func TestDoubtEndsWhenTheScreenIsRight(t *testing.T) {
 			ended++
 			got, want := late.Dump(), all.Dump()
 			got.Modes, want.Modes = "", ""
-			if d := differ(&got, &want); d != "" {
+			if d := xterm.Differ(&got, &want); d != "" {
 				t.Fatalf("seed %d: %q\n%s", seed, said.String(), d)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+
+	"tether/internal/xterm"
 )
 
 // Render is the text of p for a reader who has no terminal: as one would see
@@ -24,16 +26,9 @@ const (
 	EffortSaved   = effortSaved
 )
 
-// Dump is all that can be seen of a screen, as testdata/xterm.cjs writes it of xterm.js.
-type Dump struct {
-	Rows         []string
-	Col, Row     int
-	Modes, Title string
-}
-
-// Dump returns it.
-func (s *Screen) Dump() Dump {
-	d := Dump{Col: s.on.x, Row: s.on.y, Title: s.title, Modes: s.dumpModes()}
+// Dump is all that can be seen of a screen.
+func (s *Screen) Dump() xterm.Dump {
+	d := xterm.Dump{Col: s.on.x, Row: s.on.y, Title: s.title, Modes: s.dumpModes()}
 	for y := range s.rows {
 		var cells []string
 		for x := range s.cols {
@@ -101,7 +96,7 @@ func (s *Screen) Breaks(cols int) bool {
 	return false
 }
 
-// Widths are the ranges of characters that are not one column wide, as testdata/xterm.cjs reads them.
+// Widths are the ranges of characters that are not one column wide, as xterm.cjs reads them.
 func Widths() string {
 	var all []string
 	for from := rune(0x20); from <= unicode.MaxRune; {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/internal/xterm"
 	"tether/screen"
 )
 
@@ -78,14 +79,14 @@ func edges(rng *rand.Rand, n, cols int) []byte {
 }
 
 // steps is output at the conditions of a leap, in steps with sizes between them.
-func steps(rng *rand.Rand) stream {
-	s := stream{cols: 2 + rng.IntN(30), rows: 2 + rng.IntN(12)}
-	cols := s.cols
+func steps(rng *rand.Rand) xterm.Stream {
+	s := xterm.Stream{Cols: 2 + rng.IntN(30), Rows: 2 + rng.IntN(12)}
+	cols := s.Cols
 	for range 1 + rng.IntN(3) {
-		s.parts = append(s.parts, part{data: edges(rng, rng.IntN(30_000), cols)})
+		s.Parts = append(s.Parts, xterm.Part{Data: edges(rng, rng.IntN(30_000), cols)})
 		if rng.IntN(2) == 0 { // wider only, see randomStream
 			cols += rng.IntN(9)
-			s.parts = append(s.parts, part{cols: cols, rows: s.rows})
+			s.Parts = append(s.Parts, xterm.Part{Cols: cols, Rows: s.Rows})
 		}
 	}
 	return s
@@ -95,19 +96,19 @@ func steps(rng *rand.Rand) stream {
 func TestAdvanceEdges(t *testing.T) {
 	for seed := range uint64(testkit.Load(200, 30)) {
 		s := steps(rand.New(rand.NewPCG(seed, 9)))
-		one, two := screen.NewState(s.cols, s.rows), screen.NewState(s.cols, s.rows)
-		for i, p := range s.parts {
-			if p.data == nil {
-				one.Resize(p.cols, p.rows)
-				two.Resize(p.cols, p.rows)
+		one, two := screen.NewState(s.Cols, s.Rows), screen.NewState(s.Cols, s.Rows)
+		for i, p := range s.Parts {
+			if p.Data == nil {
+				one.Resize(p.Cols, p.Rows)
+				two.Resize(p.Cols, p.Rows)
 				continue
 			}
-			for i := range p.data {
-				one.Write(p.data[i : i+1])
+			for i := range p.Data {
+				one.Write(p.Data[i : i+1])
 			}
-			two.Advance(p.data)
+			two.Advance(p.Data)
 			if a, b := one.Dump(), two.Dump(); !reflect.DeepEqual(a, b) || !bytes.Equal(one.Replay(), two.Replay()) {
-				t.Fatalf("seed %d, part %d: %dx%d\nwant %q\ngot  %q", seed, i, s.cols, s.rows, one.Replay(), two.Replay())
+				t.Fatalf("seed %d, part %d: %dx%d\nwant %q\ngot  %q", seed, i, s.Cols, s.Rows, one.Replay(), two.Replay())
 			}
 		}
 	}

@@ -69,7 +69,7 @@ const layers = `
 
 	platform/dirs < installer;
 	platform/proc, platform/pty, platform/secret < internal/testkit;
-	NONE < internal/demo, internal/mcpentry, internal/manual, internal/version;
+	NONE < internal/demo, internal/mcpentry, internal/manual, internal/version, internal/xterm;
 `
 
 // free packages are commands and tools: they compose everything and nobody imports them.
