@@ -31,7 +31,7 @@ func newDrawn(s *ahp.Screen) *drawn {
 func (h *Host) drawLocked(t *terminal, d *drawn) {
 	h.endStripLocked(t)
 	t.oldest = oldest{cols: int(d.said.Cols), rows: int(d.said.Rows), pos: t.content.end, screen: d.screen, from: t.marks.end()}
-	e := entry{seq: h.nextSeqLocked(), from: t.creator, pos: t.content.end}
+	e := entry{seq: h.nextSeqLocked(), from: t.creator, pos: t.content.end, past: true}
 	e.msg = appendNote(t.uri, e.seq, "", noteMeta{Screen: d.said})
 	t.addLocked(e)
 }

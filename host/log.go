@@ -10,6 +10,7 @@ type entry struct {
 	pos   int64   // position in the terminal's text after this entry
 	from  *client // the owner that sent this text, and does not get it back; nil for other entries
 	only  *client // the one client of a session that gets this entry, beside those that may see everything; nil means all
+	past  bool    // it shows what was before: not for who sees only what came later
 	start int64   // bytes of all entries of this log before it; set by add
 }
 

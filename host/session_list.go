@@ -161,6 +161,9 @@ func (ch *channel) isRoot() bool { return ch.term == nil && ch.session == nil }
 // isFor reports whether a subscriber is sent e.
 func (e *entry) isFor(s *subscription) bool {
 	c := s.conn
+	if e.past && c.fromLocked(s.ch.term) > s.ch.term.content.base {
+		return false
+	}
 	return (e.from == nil || e.from != c.client) && (e.only == nil || e.only == c.client || s.ch.session.open(c))
 }
 
