@@ -142,25 +142,28 @@ func (h Handle) Lend(host string) error { return h.LendUntil(host, time.Time{}) 
 // its lending there; zero means none. A time that has passed ends it at once.
 // Errors: ErrPrivate, or what Options.MayLend said.
 func (h Handle) LendUntil(host string, until time.Time) error {
+	return h.LendTo(host, LoanChange{Until: &until})
+}
+
+// LendTo announces the terminal at host, or changes its loan there. Errors are
+// those of LendUntil, and ErrTooManyNames.
+func (h Handle) LendTo(host string, c LoanChange) error {
 	if err := h.allow(OpLend); err != nil {
 		return err
 	}
 	var err error
+	var loan Loan
 	changed, moved := false, true
 	for moved && err == nil {
 		i := h.t.Info()
 		if err = h.t.pool.mayLend(i, host); err == nil {
-			changed, moved, err = h.t.lend(host, until, i.Cwd)
+			loan, changed, moved, err = h.t.lend(host, c, i.Cwd)
 		}
 	}
 	if !changed && err == nil {
 		return nil
 	}
-	act := Act{Kind: ActLend, Host: host}
-	if !until.IsZero() {
-		act.Detail = "until " + until.UTC().Format(time.RFC3339)
-	}
-	return h.did(act, err)
+	return h.did(Act{Kind: ActLend, Host: host, Detail: c.text(&loan.Audience)}, err)
 }
 
 // Unlend withdraws the terminal from host.

@@ -14,6 +14,9 @@ type Loan struct {
 	Host  string
 	Since time.Time
 	Until time.Time // zero: for as long as the terminal is there
+	// Audience is who may watch there, and Version changes whenever it does; it is not 0.
+	Audience Audience
+	Version  uint64
 }
 
 // over reports whether the time is up. Where the wall clock and the one that
@@ -35,6 +38,7 @@ type lending struct {
 	linkStates map[string]string // by host, see Handle.SaveLinkState
 	ended      []recordedLoan    // loans that are over, with the state of a host that may not know it
 	expiry     *time.Timer       // runs expire; nil before the first loan that ends
+	version    uint64            // of the audience that has changed last
 
 	rules     *redact.Rules // of the redaction; nil before prepare, and if there are none
 	redaction *redaction    // nil while nobody needs it, or there are no rules
@@ -78,6 +82,8 @@ func (l *lending) due() (next time.Duration, some bool) {
 
 func (t *Terminal) beginLoanLocked(loan Loan) {
 	l := &t.lending
+	l.version++
+	loan.Version = l.version
 	l.to, l.loans = append(l.to, loan.Host), append(l.loans, loan)
 	l.ended = slices.DeleteFunc(l.ended, func(r recordedLoan) bool { return r.Host == loan.Host })
 	t.setRedactionLocked()
@@ -95,11 +101,11 @@ func (t *Terminal) endLoanLocked(host string) bool {
 	return true
 }
 
-// lend announces the terminal at host until then, for ever if that is zero;
-// it says whether that changes anything. At the end of the pairing it does
+// lend announces the terminal at host, or changes the loan there; it says whether
+// that changes anything, and returns the loan. At the end of the pairing it does
 // nothing, as if it had come before. moved says that its shell is not in cwd
 // any more, for which it may be lent: nothing is done then.
-func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, moved bool, err error) {
+func (t *Terminal) lend(host string, c LoanChange, cwd string) (loan Loan, changed, moved bool, err error) {
 	t.prepare()
 	t.mu.Lock()
 	switch {
@@ -108,20 +114,34 @@ func (t *Terminal) lend(host string, until time.Time, cwd string) (changed, move
 	case t.origin.private:
 		err = ErrPrivate
 	case !t.pool.lendable(host):
-	case t.lending.has(host):
-		l := t.lending.loan(host)
-		changed = !l.Until.Equal(until)
-		l.Until = until
 	default:
-		changed = true
-		t.beginLoanLocked(Loan{Host: host, Since: time.Now(), Until: until})
+		loan, changed, err = t.lendLocked(host, c)
 	}
 	t.watchLoansLocked()
 	t.mu.Unlock()
 	if changed {
 		t.changed()
 	}
-	return changed, moved, err
+	return loan, changed, moved, err
+}
+
+func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed bool, err error) {
+	l := t.lending.loan(host)
+	if l == nil {
+		l, changed = &Loan{Host: host, Since: time.Now()}, true
+	}
+	if different, err := t.setAudienceLocked(l, c.Audience); err != nil {
+		return Loan{}, false, err
+	} else if different {
+		changed = true
+	}
+	if c.Until != nil && !l.Until.Equal(*c.Until) {
+		l.Until, changed = *c.Until, true
+	}
+	if !t.lending.has(host) {
+		t.beginLoanLocked(*l)
+	}
+	return *t.lending.loan(host), changed, nil
 }
 
 // withdraw ends the lending to host. It returns whether there was one and how

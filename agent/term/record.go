@@ -66,10 +66,23 @@ type recordedLoan struct {
 	Since int64 `json:"since,omitempty"`
 	Until int64 `json:"until,omitempty"`
 	Heard bool  `json:"heard,omitempty"` // the host knows of the exit
+
+	Grants     []recordedGrant `json:"grants,omitempty"`
+	Denied     []string        `json:"denied,omitempty"`
+	GuestsOnly bool            `json:"guests_only,omitempty"`
+}
+
+// recordedGrant is somebody who may watch at a host.
+type recordedGrant struct {
+	To   string `json:"to"`
+	From int64  `json:"from,omitempty"` // text offset
 }
 
 func (l *Loan) recorded(state string) recordedLoan {
-	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano()}
+	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly}
+	for _, g := range l.Audience.Grants {
+		r.Grants = append(r.Grants, recordedGrant(g))
+	}
 	if !l.Until.IsZero() {
 		r.Until = l.Until.UnixNano()
 	}
@@ -78,7 +91,10 @@ func (l *Loan) recorded(state string) recordedLoan {
 
 // loan is what was recorded, of a terminal that began then.
 func (r *recordedLoan) loan(began time.Time) Loan {
-	l := Loan{Host: r.Host, Since: began}
+	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}}
+	for _, g := range r.Grants {
+		l.Audience.Grants = append(l.Audience.Grants, Grant(g))
+	}
 	if r.Since > 0 {
 		l.Since = time.Unix(0, r.Since)
 	}

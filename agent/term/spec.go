@@ -35,6 +35,8 @@ type Spec struct {
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
 	LendTo []string // hosts
+	// Audience are those who may watch at each of these hosts, beside those to whom this machine belongs there; at most MaxNames.
+	Audience []string
 	// Door is remembered for whoever asks, see Info; at most 16 bytes.
 	Door string
 	// Unsigned is remembered for whoever asks, see Info.
@@ -70,6 +72,9 @@ func (s *Spec) check() error {
 	}
 	if s.Private && len(s.LendTo) > 0 {
 		return &SpecError{"private", ErrPrivate}
+	}
+	if len(s.Audience) > MaxNames || len(s.Audience)*len(s.LendTo) > maxAllNames {
+		return &SpecError{"audience", ErrTooManyNames}
 	}
 	if !filepath.IsAbs(s.Cwd) {
 		return &SpecError{"directory", fmt.Errorf("%q is not an absolute path", s.Cwd)}

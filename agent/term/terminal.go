@@ -108,7 +108,11 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		t.prepare()
 	}
 	for _, host := range s.LendTo {
-		t.beginLoanLocked(Loan{Host: host, Since: t.origin.started})
+		loan := Loan{Host: host, Since: t.origin.started}
+		for _, to := range s.Audience {
+			loan.Audience.Grants = append(loan.Audience.Grants, Grant{To: to})
+		}
+		t.beginLoanLocked(loan)
 	}
 	return t
 }

@@ -1,0 +1,177 @@
+package term
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Audience is who at a host may watch a lent terminal, beside those to whom this machine belongs there. It is part of a Loan. Its slices
+// are never changed.
+type Audience struct {
+	Grants []Grant
+	// Denied are people and agents whom no grant lets watch, whoever made it.
+	Denied []string
+	// GuestsOnly says that the terminal is lent for guests with a link, and for nobody else.
+	GuestsOnly bool
+}
+
+// Grant lets somebody at a host watch. The words of To are the protocol's; this package knows nothing of them.
+type Grant struct {
+	To   string
+	From int64 // offset in ViewText: what is before it is not shown
+}
+
+// Narrow reports whether less than all that the host would let watch by itself may watch: then a host that does not keep audiences apart
+// must not get the terminal.
+func (a *Audience) Narrow() bool { return len(a.Grants)+len(a.Denied) > 0 || a.GuestsOnly }
+
+// MaxNames bounds the grants of a loan, and its denials.
+const MaxNames = 64
+
+// maxAllNames bounds those of all loans of a terminal: a holder keeps them.
+const maxAllNames = 2 * MaxNames
+
+// ErrTooManyNames: an audience would have more names than it may.
+var ErrTooManyNames = errors.New("too many names")
+
+// AudienceChange says what of an audience changes.
+type AudienceChange struct {
+	Grant   []string // these may watch from now on
+	FromNow bool     // and are not shown what was printed before; of who has watched already nothing is taken back
+	Deny    []string // these may not, whoever has let them
+	Drop    []string // the grants of these end; nothing is said about what else lets them watch
+	// GuestsOnly, if not nil, replaces that of the audience.
+	GuestsOnly *bool
+}
+
+// apply returns what the change makes of the audience; now is the end of the text.
+func (c *AudienceChange) apply(a Audience, now int64) (Audience, error) {
+	without := func(all []Grant, names []string) []Grant {
+		return slices.DeleteFunc(slices.Clone(all), func(g Grant) bool { return slices.Contains(names, g.To) })
+	}
+	grants := without(a.Grants, slices.Concat(c.Grant, c.Deny, c.Drop))
+	denied := slices.DeleteFunc(slices.Clone(a.Denied), func(name string) bool { return slices.Contains(c.Grant, name) || slices.Contains(c.Deny, name) })
+	from := int64(0)
+	if c.FromNow {
+		from = now
+	}
+	for i, to := range c.Grant {
+		if !slices.Contains(c.Grant[:i], to) {
+			grants = append(grants, Grant{to, from})
+		}
+	}
+	for i, name := range c.Deny {
+		if !slices.Contains(c.Deny[:i], name) {
+			denied = append(denied, name)
+		}
+	}
+	if c.GuestsOnly != nil {
+		a.GuestsOnly = *c.GuestsOnly
+	}
+	if len(grants) > MaxNames || len(denied) > MaxNames {
+		return a, fmt.Errorf("%w: at most %d may be granted, and as many denied", ErrTooManyNames, MaxNames)
+	}
+	a.Grants, a.Denied = grants, denied
+	return a, nil
+}
+
+// setAudienceLocked changes the audience of a loan, and says whether that differs.
+func (t *Terminal) setAudienceLocked(loan *Loan, c AudienceChange) (changed bool, err error) {
+	next, err := c.apply(loan.Audience, t.stream.cuts.textAt(t.frontierLocked(ViewText)))
+	if err != nil {
+		return false, err
+	}
+	names := len(next.Grants) + len(next.Denied)
+	for i := range t.lending.loans {
+		if other := &t.lending.loans[i]; other.Host != loan.Host {
+			names += len(other.Audience.Grants) + len(other.Audience.Denied)
+		}
+	}
+	if names > maxAllNames {
+		return false, fmt.Errorf("%w: at most %d for all hosts together", ErrTooManyNames, maxAllNames)
+	}
+	if next.equal(&loan.Audience) {
+		return false, nil
+	}
+	loan.Audience = next
+	t.lending.version++
+	loan.Version = t.lending.version
+	return true, nil
+}
+
+func (a *Audience) equal(b *Audience) bool {
+	return slices.Equal(a.Grants, b.Grants) && slices.Equal(a.Denied, b.Denied) && a.GuestsOnly == b.GuestsOnly
+}
+
+// LoanChange is what LendTo makes of a loan.
+type LoanChange struct {
+	// Until, if not nil, is when the lending ends; zero is never.
+	Until    *time.Time
+	Audience AudienceChange
+}
+
+// text says in the audit log what was changed.
+func (c *LoanChange) text(a *Audience) string {
+	var parts []string
+	add := func(what string, names []string) {
+		if len(names) > 0 {
+			parts = append(parts, what+" "+strings.Join(names, ","))
+		}
+	}
+	if c.Until != nil && !c.Until.IsZero() {
+		parts = append(parts, "until "+c.Until.UTC().Format(time.RFC3339))
+	}
+	add("to", c.Audience.Grant)
+	if c.Audience.FromNow && len(c.Audience.Grant) > 0 {
+		parts = append(parts, "what is printed from now on")
+	}
+	add("not to", c.Audience.Deny)
+	add("no more to", c.Audience.Drop)
+	if a.GuestsOnly {
+		parts = append(parts, "to guests with a link alone")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// LoanHere returns the loan to the actor, a host; ok is false if there is none.
+func (h Handle) LoanHere() (loan Loan, ok bool) {
+	h.t.mu.Lock()
+	defer h.t.mu.Unlock()
+	if l := h.t.lending.loan(h.actor.Name); l != nil {
+		return *l, true
+	}
+	return Loan{}, false
+}
+
+// ErrNotLent: the terminal is not lent to that host.
+var ErrNotLent = errors.New("the terminal is not shared with this host")
+
+// ChangeAudience changes who may watch at a host that the terminal is lent to. Errors: ErrNotLent, ErrTooManyNames.
+func (h Handle) ChangeAudience(host string, c AudienceChange) error {
+	if err := h.allow(OpLend); err != nil {
+		return err
+	}
+	t := h.t
+	t.mu.Lock()
+	loan := t.lending.loan(host)
+	if loan == nil {
+		t.mu.Unlock()
+		return ErrNotLent
+	}
+	changed, err := t.setAudienceLocked(loan, c)
+	now := loan.Audience
+	t.mu.Unlock()
+	if !changed {
+		return err
+	}
+	t.changed()
+	change := LoanChange{Audience: c}
+	kind := ActLend
+	if len(c.Grant) == 0 {
+		kind = ActUnlend
+	}
+	return h.did(Act{Kind: kind, Host: host, Detail: change.text(&now)}, nil)
+}
