@@ -136,11 +136,14 @@ func (c *LoanChange) text(a *Audience) string {
 	return strings.Join(parts, "; ")
 }
 
-// LoanHere returns the loan to the actor, a host; ok is false if there is none.
-func (h Handle) LoanHere() (loan Loan, ok bool) {
+// LoanHere is Loan for the actor, a host.
+func (h Handle) LoanHere() (Loan, bool) { return h.Loan(h.actor.Name) }
+
+// Loan returns the loan to host; ok is false if there is none.
+func (h Handle) Loan(host string) (loan Loan, ok bool) {
 	h.t.mu.Lock()
 	defer h.t.mu.Unlock()
-	if l := h.t.lending.loan(h.actor.Name); l != nil {
+	if l := h.t.lending.loan(host); l != nil {
 		return *l, true
 	}
 	return Loan{}, false

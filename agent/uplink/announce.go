@@ -28,11 +28,11 @@ func (p *publisher) announce(ctx context.Context) error {
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
 	info := p.info()
-	var meta ahp.Meta
-	p.s.link.update(p.le, func(le *lending) {
-		le.created, le.ackSeen, le.problem = true, false, ""
-		meta = ahp.AddTime(ahp.NewTerminalMeta(le.former, info.Holds), ahp.CreatedKey, info.Started)
-	})
+	meta, err := p.addAudience(ahp.AddTime(ahp.NewTerminalMeta(p.le.former, info.Holds), ahp.CreatedKey, info.Started))
+	if err != nil {
+		return err
+	}
+	p.s.link.update(p.le, func(le *lending) { le.created, le.ackSeen, le.problem = true, false, "" })
 	cols, rows := int64(info.Size.Cols), int64(info.Size.Rows)
 	p.title, p.cwd, p.size = info.Title, ahp.FileURI(info.Cwd), info.Size
 	replay := false
@@ -235,8 +235,7 @@ func (l *Link) noteAnnounced(le *lending) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	le.shown, le.there = true, true
-	close(l.announced)
-	l.announced = make(chan struct{})
+	l.roseLocked()
 }
 
 // Announced returns the URI under which the host has the terminal, and its title

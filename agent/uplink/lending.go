@@ -7,10 +7,12 @@ import (
 )
 
 // lending is what the link remembers of one lent terminal from connection to
-// connection. Guarded by Link.mu, except h and acks.
+// connection. Guarded by Link.mu, except h, acks and again.
 type lending struct {
 	h    term.Handle
-	acks chan struct{} // 1 slot: acked has grown
+	acks chan struct{} // 1 slot: acked has grown, or the audience has changed
+
+	again chan struct{} // 1 slot: the audience has changed, so that the host may be told of a terminal that it was not
 
 	uri     string
 	former  string // URI at the host before it was lost there, "" if it was not
@@ -26,7 +28,11 @@ type lending struct {
 	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
 
-	observers *int // as the host said on this connection, nil if it did not; replaced, never changed
+	version uint64 // of the loan's audience, when it was looked at last
+	told    uint64 // and of what the host was told on this connection
+
+	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
+	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
 }
 
 // lend returns the lending of h, making it at first. A terminal that the daemon
@@ -38,7 +44,7 @@ func (l *Link) lend(h term.Handle) *lending {
 	defer l.mu.Unlock()
 	le := l.lendings[h.ID()]
 	if le == nil {
-		le = &lending{h: h, uri: h.LinkState(), acks: make(chan struct{}, 1)}
+		le = &lending{h: h, uri: h.LinkState(), acks: make(chan struct{}, 1), again: make(chan struct{}, 1)}
 		if le.uri == l.withdrawn[h.ID()] {
 			le.uri = ""
 		}

@@ -39,6 +39,11 @@ type Options struct {
 	// Tools, if not nil, answers calls of this machine's tools that come from the
 	// host's sessions.
 	Tools Tools
+	// HostGrants says that what administrators of the host grant counts for terminals of this machine.
+	HostGrants bool
+	// Watched, if not nil, is told who watches a terminal whenever the host says so, and that nobody is known to when the connection has
+	// ended. It must not block.
+	Watched func(term.ID, []Watcher)
 	// Heartbeat is the time between pings, default 15 s. A link whose ping is
 	// not answered within one Heartbeat is given up.
 	Heartbeat time.Duration
@@ -85,7 +90,8 @@ type Link struct {
 	withdrawn map[term.ID]string // the last one of each terminal that ran on, for lend
 	replaced  map[term.ID]string // with Anew, the URIs under which an earlier link announced terminals
 	leaving   int                // withdrawals under way
-	announced chan struct{}      // closed and replaced when a terminal was announced
+	session   *session           // that is connected, nil if there is none
+	announced chan struct{}      // closed and replaced when a terminal was announced, or the host was told who may watch one
 	resume    *resumption        // how to continue the last connection, nil if there is none
 	left      time.Time          // when the last one ended
 }

@@ -39,13 +39,14 @@ func (p *publisher) patience() time.Duration {
 	return 2*p.s.link.opts.Heartbeat - time.Since(p.heard)
 }
 
-func (p *publisher) inflight() (int64, string) {
+// inflight is how much text is on its way, why the host takes no more of it, and whether the host does not know yet who may watch.
+func (p *publisher) inflight() (bytes int64, problem string, stale bool) {
 	p.s.link.mu.Lock()
 	defer p.s.link.mu.Unlock()
 	if p.le.acked != p.acked {
 		p.acked, p.heard = p.le.acked, time.Now()
 	}
-	return p.le.sent - p.le.acked, p.le.problem
+	return p.le.sent - p.le.acked, p.le.problem, p.le.told != p.le.version
 }
 
 // measure makes the window what the host has acknowledged within windowTime.

@@ -105,9 +105,14 @@ func (p *publisher) finishedBefore() bool {
 
 // step sends the next piece or mark, waiting for it or for room.
 func (p *publisher) step(ctx context.Context) error {
-	inflight, problem := p.inflight()
+	inflight, problem, stale := p.inflight()
 	if problem != "" {
 		return errors.New(problem)
+	}
+	if stale {
+		if err := p.s.tellAudience(ctx, p.le); err != nil {
+			return err
+		}
 	}
 	if err := p.tellTitle(ctx, false); err != nil {
 		return err
@@ -215,7 +220,7 @@ func (p *publisher) confirmExit(ctx context.Context) error {
 	if err := p.barrier(ctx); err != nil {
 		return err
 	}
-	if _, problem := p.inflight(); problem != "" {
+	if _, problem, _ := p.inflight(); problem != "" {
 		return errors.New(problem)
 	}
 	p.over()

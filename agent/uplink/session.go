@@ -113,7 +113,12 @@ func (s *session) greet() error {
 	st := &s.link.status
 	st.Version, st.Server, st.Resume = r.ProtocolVersion, serverName(r), marker.Resume
 	st.ClockSkew, _ = s.conn.ClockSkew()
-	s.left = s.link.left
+	st.LentMeans = LentToEverybody
+	if marker.KeepsAudiences() {
+		st.LentMeans, st.Owner = LentToAudience, fit(marker.Audiences.Owner, maxWho)
+	}
+	st.Shares = marker.Shares
+	s.left, s.link.session = s.link.left, s
 	s.link.mu.Unlock()
 	s.live.Store(true)
 	s.link.setState(StateOnline, nil, time.Time{})
@@ -130,12 +135,18 @@ func serverName(r ahp.InitializeResult) string {
 
 // leave keeps what the next connection needs to continue this one.
 func (s *session) leave() {
+	for _, le := range s.link.unwatched() {
+		s.link.opts.Watched(le.h.ID(), nil)
+	}
 	s.link.mu.Lock()
 	defer s.link.mu.Unlock()
+	s.link.session = nil
+	s.link.roseLocked()
 	s.link.resume = &resumption{initial: s.conn.Result(), lastSeq: s.lastSeq.Load()}
 	s.link.left = time.Now()
 	for _, le := range s.link.lendings {
 		le.sent, le.observers, le.there = max(le.acked, 0), nil, false
+		le.watchers, le.told = nil, 0
 		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal
@@ -194,9 +205,11 @@ func (s *session) match(ctx context.Context) {
 		s.wg.Go(func() { s.withdraw(ctx, uri) })
 	}
 	for _, h := range list {
-		if s.publishers[h.ID()] == nil {
-			s.publish(ctx, s.link.lend(h))
+		if p := s.publishers[h.ID()]; p != nil {
+			s.noteAudience(ctx, p)
+			continue
 		}
+		s.publish(ctx, s.link.lend(h))
 	}
 }
 
@@ -268,6 +281,7 @@ func (s *session) keepPublishing(ctx context.Context, le *lending) (withdrawn bo
 		s.log.Warn().Err(shownError{err}).Str("terminal", string(le.h.ID())).Msg("terminal not published")
 		select {
 		case <-time.After(retry.next(patient)):
+		case <-le.again:
 		case <-ctx.Done():
 			return false
 		}

@@ -38,6 +38,11 @@ type Status struct {
 	Resume    bool      // the host acknowledges offsets
 	// ClockSkew is how far the host's clock is ahead, to about a second; 0 while not online and where the host does not say.
 	ClockSkew time.Duration
+	// LentMeans says who sees a terminal that is lent there, Owner to whom the host says that this machine belongs, and Shares that the
+	// host takes links for guests.
+	LentMeans string
+	Owner     string
+	Shares    bool
 	Refused   int64 // actions from upstream that were not obeyed
 	Gaps      int   // since New: how often output was dropped before it was sent
 	GapBytes  int64 // and how many bytes of text that were
@@ -57,7 +62,15 @@ type TerminalStatus struct {
 	Problem string // why it is not shown at the host, "" if it is
 	// Observers is how many watch there, nil where the host does not say.
 	Observers *int
+	// Watchers is who may watch there and who does, nil where the host does not say.
+	Watchers *Watchers
 }
+
+// Values of Status.LentMeans; "" while there is no connection.
+const (
+	LentToEverybody = "everybody"
+	LentToAudience  = "audience"
+)
 
 // Status returns a snapshot. It asks nobody.
 func (l *Link) Status() Status {
@@ -68,7 +81,7 @@ func (l *Link) Status() Status {
 	for _, h := range lent {
 		t := TerminalStatus{ID: h.ID()} // not announced yet, as while the link is down
 		if le := l.lendings[h.ID()]; le != nil {
-			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, There: le.there, Problem: le.problem, Observers: le.observers}
+			t = TerminalStatus{ID: h.ID(), URI: le.uri, Unacked: -le.acked, Lost: le.lost, Over: le.over, There: le.there, Problem: le.problem, Observers: le.observers, Watchers: le.watchers}
 		}
 		s.Terminals = append(s.Terminals, t)
 	}
@@ -100,6 +113,7 @@ func (l *Link) setState(s State, err error, retry time.Time) {
 	}
 	if s != StateOnline {
 		st.Version, st.Server, st.Resume, st.ClockSkew = "", "", false, 0
+		st.LentMeans, st.Owner, st.Shares = "", "", false
 	}
 	switch {
 	case err != nil:

@@ -21,6 +21,10 @@ func (s *session) onNotification(method string, params []byte) {
 		s.watched(params)
 		return
 	}
+	if method == ahp.MethodWatchers && s.live.Load() {
+		s.watchers(params)
+		return
+	}
 	if method != ahp.MethodAck {
 		if tools := s.link.opts.Tools; tools != nil {
 			tools.Notification(method, params)

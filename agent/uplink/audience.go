@@ -1,0 +1,264 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// Errors of what concerns who may watch.
+var (
+	// ErrOffline: there is no connection to the host.
+	ErrOffline = errors.New("the host is offline")
+	// ErrOpen: the host does not keep audiences apart.
+	ErrOpen = errors.New("this host shows shared terminals to everybody there")
+	// ErrNoShares: the host lets no guests in.
+	ErrNoShares = errors.New("this host takes no links for guests")
+	// errHeldBack is why a terminal is not announced.
+	errHeldBack = fmt.Errorf("%w, so the terminal, which is shared with some, is not sent", ErrOpen)
+)
+
+// Watchers is who may watch a terminal at the host and who does, as the host says: its claim, fit to be shown.
+type Watchers struct {
+	May      []string // as in ahp.Grant.To
+	Refused  []string // names in the audience that grant nothing there
+	Watching []Watcher
+	More     int // how many watch beside those
+}
+
+// Watcher is somebody who watches at the host, as the host says.
+type Watcher struct {
+	Who   string
+	Kind  string
+	Since time.Time // not in the future
+}
+
+// maxWho bounds a name that a host says, in bytes.
+const maxWho = 64
+
+func watchersFrom(p ahp.WatchersParams, now time.Time) *Watchers {
+	fitAll := func(names []string) (out []string) {
+		for _, name := range names {
+			out = append(out, fit(name, maxWho))
+		}
+		return out
+	}
+	w := &Watchers{May: fitAll(p.May), Refused: fitAll(p.Refused), More: int(p.More)}
+	for _, one := range p.Watching {
+		if one.Since.IsZero() || one.Since.After(now) {
+			one.Since = now
+		}
+		w.Watching = append(w.Watching, Watcher{fit(one.Who, maxWho), fit(one.Kind, maxWho), one.Since})
+	}
+	return w
+}
+
+// watchers notes who may watch a terminal and who does.
+func (s *session) watchers(params []byte) {
+	var p ahp.WatchersParams
+	if ahp.DecodeParams(params, &p) != nil {
+		return
+	}
+	le := s.link.byURI(p.Channel)
+	if le == nil {
+		return
+	}
+	w := watchersFrom(p, time.Now())
+	s.link.update(le, func(le *lending) { le.watchers = w })
+	if s.link.opts.Watched != nil {
+		s.link.opts.Watched(le.h.ID(), w.Watching)
+	}
+}
+
+// audience is a loan's audience in the protocol's words.
+func (l *Link) audience(a *term.Audience) ahp.Audience {
+	out := ahp.Audience{Denied: a.Denied, GuestsOnly: a.GuestsOnly, HostGrants: l.opts.HostGrants}
+	for _, g := range a.Grants {
+		out.Grants = append(out.Grants, ahp.Grant{To: g.To, From: g.From})
+	}
+	return out
+}
+
+// suits returns why the host must not get a terminal with that audience: it would show it to others. Nil if it may.
+func (s *session) suits(a *term.Audience) error {
+	switch {
+	case a.GuestsOnly && !s.marker.Shares:
+		return ErrNoShares
+	case len(a.Grants)+len(a.Denied) > 0 && !s.marker.KeepsAudiences():
+		return errHeldBack
+	}
+	return nil
+}
+
+// addAudience adds to the _meta of an announcement who may watch, and notes that the host is told.
+func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
+	loan, ok := p.le.h.LoanHere()
+	if !ok {
+		return nil, term.ErrNotFound
+	}
+	if err := p.s.suits(&loan.Audience); err != nil {
+		return nil, err
+	}
+	p.s.link.update(p.le, func(le *lending) { le.version, le.told = loan.Version, loan.Version })
+	if p.s.marker.KeepsAudiences() || loan.Audience.GuestsOnly {
+		m = ahp.AddAudience(m, p.s.link.audience(&loan.Audience))
+	}
+	return m, nil
+}
+
+// noteAudience looks whether the audience of a terminal that is published has changed. Its publisher then tells the host, behind the
+// output before it; of one that has nothing to publish any more, the session does.
+func (s *session) noteAudience(ctx context.Context, p *publication) {
+	loan, ok := p.le.h.LoanHere()
+	if !ok {
+		return
+	}
+	s.link.mu.Lock()
+	changed := p.le.version != loan.Version
+	p.le.version = loan.Version
+	alone := p.le.told != loan.Version && p.le.there && p.over() && !p.lost
+	if alone {
+		p.le.told = loan.Version
+	}
+	s.link.mu.Unlock()
+	if changed {
+		p.le.signal()
+		select {
+		case p.le.again <- struct{}{}:
+		default:
+		}
+	}
+	if alone {
+		s.wg.Go(func() {
+			if err := s.tellAudience(ctx, p.le); err != nil {
+				s.link.update(p.le, func(le *lending) { le.told = 0 })
+			}
+		})
+	}
+}
+
+// tellAudience tells the host who may watch from now on. Names that the host does not take are left out: they must not keep somebody else
+// from being denied.
+func (s *session) tellAudience(ctx context.Context, le *lending) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	loan, ok := le.h.LoanHere()
+	if !ok {
+		return term.ErrNotFound
+	}
+	if err := s.suits(&loan.Audience); err != nil {
+		return err
+	}
+	var err error
+	if s.marker.KeepsAudiences() || s.marker.Shares {
+		params := ahp.AudienceParams{Channel: le.uri, Audience: s.link.audience(&loan.Audience)}
+		err = s.conn.Peer().CallBulk(ctx, ahp.MethodAudience, params, nil)
+		if names := refusedNames(err); len(names) > 0 {
+			params.Grants = slices.DeleteFunc(params.Grants, func(g ahp.Grant) bool { return slices.Contains(names, g.To) })
+			params.Denied = slices.DeleteFunc(slices.Clone(params.Denied), func(name string) bool { return slices.Contains(names, name) })
+			err = s.conn.Peer().CallBulk(ctx, ahp.MethodAudience, params, nil)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("say who may watch: %w", err)
+	}
+	s.link.mu.Lock()
+	le.told = loan.Version
+	s.link.roseLocked()
+	s.link.mu.Unlock()
+	return nil
+}
+
+func refusedNames(err error) []string {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code == jsonrpc.CodeInvalidParams {
+		return ahp.FindRefusedNames(e.Data)
+	}
+	return nil
+}
+
+// roseLocked wakes those that wait for what the host knows.
+func (l *Link) roseLocked() {
+	close(l.announced)
+	l.announced = make(chan struct{})
+}
+
+// online returns the session that is connected, or ErrOffline.
+func (l *Link) online() (*session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.session == nil {
+		return nil, ErrOffline
+	}
+	return l.session, nil
+}
+
+// CheckAudience asks the host which of the names it refuses, as names that may watch. Errors: ErrOffline, ErrOpen, or the host's. Without
+// names it asks nobody.
+func (l *Link) CheckAudience(ctx context.Context, names []string) (refused []string, err error) {
+	s, err := l.online()
+	if err != nil {
+		return nil, err
+	}
+	if !s.marker.KeepsAudiences() {
+		return nil, ErrOpen
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	var params ahp.AudienceParams
+	for _, name := range names {
+		params.Grants = append(params.Grants, ahp.Grant{To: name})
+	}
+	err = s.conn.Peer().Call(ctx, ahp.MethodAudience, params, nil)
+	if refused = refusedNames(err); len(refused) > 0 {
+		for i := range refused {
+			refused[i] = fit(refused[i], maxWho)
+		}
+		return refused, nil
+	}
+	if err != nil {
+		return nil, shownError{err}
+	}
+	return nil, nil
+}
+
+// AudienceTold waits until the host knows who may watch the terminal, as it is at the call; false if there is no connection, or ctx ends
+// before.
+func (l *Link) AudienceTold(ctx context.Context, h term.Handle) bool {
+	loan, ok := h.Loan(l.opts.Name)
+	if !ok {
+		return false
+	}
+	for {
+		l.mu.Lock()
+		le, next, online := l.lendings[h.ID()], l.announced, l.session != nil
+		told := le != nil && le.there && le.told >= loan.Version
+		l.mu.Unlock()
+		if told || !online {
+			return told
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// unwatched is the lendings of which somebody may count as watching, if anybody cares.
+func (l *Link) unwatched() (all []*lending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, le := range l.lendings {
+		if l.opts.Watched != nil && le.watchers != nil {
+			all = append(all, le)
+		}
+	}
+	return all
+}
