@@ -120,6 +120,7 @@ type Agent struct {
 	shown    *redact.Rules       // for text that leaves the machine
 	login    func() *shell.Cache // of the login environment
 
+	watched  watchLog
 	degraded degraded               // each part reports its own causes
 	tcp      atomic.Pointer[string] // address of loopback TCP; nil while it is not served
 	killing  atomic.Bool            // the end is that of the terminals, too
@@ -194,9 +195,12 @@ func (a *Agent) Run(ctx context.Context) error {
 	a.log = zerolog.New(&a.leveled).Level(zerolog.DebugLevel).With().Timestamp().Logger()
 	a.auditStart()
 	defer a.auditEnd()
+	a.watched.audit = a.policy.Audit
+	defer a.watched.close()
 	a.hosts, err = hosts.Open(hosts.Options{
 		Dirs: a.cfg.Dirs, Secrets: a.cfg.Secrets, Uplink: a.settings.Uplink, Version: a.cfg.Version, Machine: machineName(), Logger: &a.log,
 		Audit: a.policy.Audit, Report: a.degraded.report, Up: a.auditUp, Patience: a.cfg.Patience, Watch: a.cfg.Watch,
+		Watched: a.watched.note, HostGrants: a.settings.Lend.HostGrants,
 	})
 	if err != nil {
 		return err

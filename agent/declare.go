@@ -99,7 +99,7 @@ func (s *starter) Prepare(ctx context.Context, d config.Declared) (string, func(
 		return "", nil, err
 	}
 	id, spawn, err := s.agent.starter.Prepare(ctx, start.Request{
-		Actor: term.User, Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend,
+		Actor: term.User, Door: policy.DoorConfig, Command: d.Command, Line: d.Line, SetEnv: d.Env, Name: d.Name, Cwd: cwd, Private: d.Private, LendTo: d.Lend, Audience: d.Audience,
 	})
 	if err != nil {
 		return "", nil, err

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"tether/ahp"
 )
 
 // Declared is a terminal that the daemon starts by itself and keeps up.
@@ -25,8 +27,10 @@ type Declared struct {
 	Restart string `toml:"restart" oneof:"never on-failure always"`
 	// Lend names the hosts that see it. Nil means those of any terminal of the
 	// person's, an empty list none.
-	Lend    []string `toml:"lend"`
-	Private bool     `toml:"private"`
+	Lend []string `toml:"lend"`
+	// Audience are those at the hosts who may watch it, beside those to whom this machine belongs there, in the words of tether lend --to.
+	Audience []string `toml:"audience"`
+	Private  bool     `toml:"private"`
 }
 
 // The words of Restart.
@@ -88,6 +92,17 @@ func (d *Declared) problems(at string) []Problem {
 	}
 	if d.Private && len(d.Lend) > 0 {
 		problem("lend", "a private terminal is lent to nobody")
+	}
+	if d.Private && len(d.Audience) > 0 {
+		problem("audience", "a private terminal is lent to nobody")
+	}
+	if len(d.Audience) > ahp.MaxGrants {
+		problem("audience", "there may be at most %d names", ahp.MaxGrants)
+	}
+	for _, name := range d.Audience {
+		if err := ahp.CheckAudienceName(name, false); err != nil {
+			problem("audience", "%s", printable(err.Error()))
+		}
 	}
 	if text := strings.Join(append(append([]string{d.Line, d.Cwd}, d.Command...), d.Env...), ""); strings.ContainsRune(text, 0) {
 		problem("command", "a NUL byte is in its values")

@@ -19,15 +19,17 @@ import (
 
 // links keeps one link per paired host. It is safe for concurrent use.
 type links struct {
-	pool     *term.Pool
-	version  string
-	machine  string
-	settings config.Uplink
-	log      *zerolog.Logger
-	watch    func(context.Context, func(roam.Change)) error // roam.Watch
-	desk     func(host) *toolcall.Desk                      // set before the first link
-	up       func(name string, more int)                    // is told that a host has accepted this machine, and how often since it was told last; set before the first link
-	atMost   func(time.Duration) time.Duration              // bounds a wait; set before the first link
+	pool       *term.Pool
+	version    string
+	machine    string
+	settings   config.Uplink
+	log        *zerolog.Logger
+	watch      func(context.Context, func(roam.Change)) error      // roam.Watch
+	desk       func(host) *toolcall.Desk                           // set before the first link
+	up         func(name string, more int)                         // is told that a host has accepted this machine, and how often since it was told last; set before the first link
+	watched    func(name string, id term.ID, who []uplink.Watcher) // may be nil; set before the first link
+	hostGrants bool
+	atMost     func(time.Duration) time.Duration // bounds a wait; set before the first link
 
 	mu      sync.Mutex
 	all     map[string]*running // by the host's name
@@ -103,7 +105,7 @@ func (l *links) start(h host, e client.Endpoint) {
 		Name: h.Name, Endpoint: e, ClientID: h.ClientID,
 		Terminals: l.pool.As(term.Host(h.Name)), Version: l.version, Machine: l.machine, OnDispose: h.OnDispose,
 		AssumeClientTerminals: h.AssumeClientTerminals, Heartbeat: time.Duration(l.settings.Heartbeat), Logger: l.log,
-		Anew: anew, Tools: desk, Up: l.cameUp(h.Name),
+		Anew: anew, Tools: desk, Up: l.cameUp(h.Name), HostGrants: l.hostGrants, Watched: l.watchedAt(h.Name),
 	})}
 	l.mu.Lock()
 	l.all[h.Name] = r
@@ -114,6 +116,14 @@ func (l *links) start(h host, e client.Endpoint) {
 		_ = r.link.Run(ctx) // ctx's error
 		desk.Close()
 	}()
+}
+
+// watchedAt returns what a link tells of who watches, nil if nobody wants to know.
+func (l *links) watchedAt(name string) func(term.ID, []uplink.Watcher) {
+	if l.watched == nil {
+		return nil
+	}
+	return func(id term.ID, who []uplink.Watcher) { l.watched(name, id, who) }
 }
 
 // stop ends the link of that name, if there is one, and waits for its end. Before, it withdraws the tools that sessions were offered.

@@ -11,6 +11,7 @@ import (
 	"tether/agent/local"
 	"tether/agent/policy"
 	"tether/agent/term"
+	"tether/agent/uplink"
 	"tether/pairing"
 	"tether/platform/dirs"
 	"tether/platform/roam"
@@ -29,6 +30,10 @@ type Options struct {
 	Report func(cause, text string)
 	// Up is told that a host has let this machine in, and how often more since it was told before.
 	Up func(host string, more int)
+	// Watched, if not nil, is told who watches a terminal at a host whenever the host says so. It must not block.
+	Watched func(host string, id term.ID, who []uplink.Watcher)
+	// HostGrants says that what administrators of a host grant counts.
+	HostGrants bool
 	// Patience, if not 0, replaces the times for which a person waits at most for hosts to hear of something. For tests.
 	Patience time.Duration
 	// Watch replaces roam.Watch in tests.
@@ -64,7 +69,7 @@ func (p *Paired) Link(pool *term.Pool, tools func(host string) Tools) {
 	p.pool, p.tools = pool, tools
 	p.links = &links{
 		pool: pool, version: p.opts.Version, machine: p.opts.Machine, settings: p.opts.Uplink, log: p.opts.Logger, watch: p.opts.Watch,
-		desk: p.newDesk, up: p.opts.Up, atMost: p.atMost, all: map[string]*running{},
+		desk: p.newDesk, up: p.opts.Up, watched: p.opts.Watched, hostGrants: p.opts.HostGrants, atMost: p.atMost, all: map[string]*running{},
 	}
 	for _, h := range p.store.list() {
 		p.links.start(h, p.store.endpoint(h))
@@ -132,6 +137,7 @@ func (p *Paired) hostStatus(h host) local.HostStatus {
 	}
 	s.Tools = p.toolsStatus(h)
 	s.Protocol, s.Server, s.Resume, s.Refused = link.Version, link.Server, link.Resume, link.Refused
+	s.LentMeans, s.Owner, s.Shares = link.LentMeans, link.Owner, link.Shares
 	if link.ClockSkew.Abs() > time.Second { // which is what Date and the way here cannot tell
 		s.ClockSkew = int64(link.ClockSkew / time.Second)
 	}
@@ -139,7 +145,7 @@ func (p *Paired) hostStatus(h host) local.HostStatus {
 		s.Error = link.Err.Error()
 	}
 	for _, t := range link.Terminals {
-		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, Observers: t.Observers})
+		s.Lent = append(s.Lent, local.Lent{ID: string(t.ID), URI: t.URI, Unacked: t.Unacked, Lost: t.Lost, There: t.There, Problem: t.Problem, Observers: t.Observers, Watchers: watchersFrom(t.Watchers)})
 	}
 	return s
 }

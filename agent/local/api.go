@@ -264,6 +264,12 @@ type HostStatus struct {
 	Server     string    `json:"server,omitempty"`
 	Resume     bool      `json:"resume"`
 	Refused    int64     `json:"refused_actions"`
+	// LentMeans says who sees a terminal that is lent there without naming
+	// anybody: everybody at the host, or its audience: the owner of this machine
+	// there, and that person's agents. Absent while not online, like the next two.
+	LentMeans string `json:"lent_means,omitempty"`
+	Owner     string `json:"machine_owner,omitempty"` // who that is, as the host says; absent: its administrators
+	Shares    bool   `json:"shares"`                  // the host takes links for guests
 	// ClockSkew is how many seconds the host's clock is ahead of this machine's,
 	// accurate to about a second; absent if the clocks agree, and while not
 	// online.
@@ -290,7 +296,16 @@ type Lent struct {
 	// Observers is the number of observers at the host; absent if the host does
 	// not report it.
 	Observers *int `json:"observers,omitempty"`
+	// Watchers is who may watch and who does, as the host says; absent if it does
+	// not.
+	Watchers *Watchers `json:"host_says,omitempty"`
 }
+
+// Values of HostStatus.LentMeans.
+const (
+	LentToEverybody = "everybody"
+	LentToAudience  = "audience"
+)
 
 // terminalFrom says in this door's words what the core knows.
 func terminalFrom(i term.Info) Terminal {

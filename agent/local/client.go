@@ -124,13 +124,19 @@ func (c *Client) Lend(ctx context.Context, ref string, r LendRequest) (Terminal,
 // Unlend ends the lending of the terminal to that host, or to all if it is "".
 func (c *Client) Unlend(ctx context.Context, ref, host string) (Terminal, error) {
 	var t Terminal
-	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{host}, &t)
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{Host: host}, &t)
+}
+
+// UnlendFrom keeps these names from watching the terminal at that host, or at all if it is "".
+func (c *Client) UnlendFrom(ctx context.Context, ref, host string, from []string) (Terminal, error) {
+	var t Terminal
+	return t, c.do(ctx, http.MethodPost, terminalPath(ref, "/unlend"), UnlendRequest{host, from}, &t)
 }
 
 // UnlendAll is Unlend for every terminal. It returns those that were lent.
 func (c *Client) UnlendAll(ctx context.Context, host string) (TerminalList, error) {
 	var l TerminalList
-	return l, c.do(ctx, http.MethodPost, "/v1/unlend", UnlendRequest{host}, &l)
+	return l, c.do(ctx, http.MethodPost, "/v1/unlend", UnlendRequest{Host: host}, &l)
 }
 
 // Promote makes an agent's terminal the person's.

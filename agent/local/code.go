@@ -148,6 +148,8 @@ func errorFor(err error) *Error {
 		e.Code = CodeLimit
 	case errors.As(err, &spec):
 		e.Code = CodeBadRequest
+	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent):
+		e.Code = CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
 		e.Code, e.Hint = CodeDenied, "it was started with --private, which cannot be changed"
 	case errors.As(err, &unstarted):

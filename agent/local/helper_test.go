@@ -30,7 +30,11 @@ type fakeDaemon struct {
 	asked []string
 	specs []start.Request
 	hosts []local.HostStatus // of Status
-	err   error              // the answer to Pair and Unpair
+	// checked are the names that CheckAudience was asked about, by host; refuses is its answer.
+	checked map[string][]string
+	refuses error
+	told    int   // calls of AudienceTold
+	err     error // the answer to Pair and Unpair
 }
 
 func (d *fakeDaemon) note(what string) error {
@@ -234,4 +238,21 @@ func rooted(text string, args ...any) string {
 		return text
 	}
 	return fmt.Sprintf(text, args...)
+}
+
+func (d *fakeDaemon) CheckAudience(_ context.Context, host string, names []string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.checked == nil {
+		d.checked = map[string][]string{}
+	}
+	d.checked[host] = names
+	return d.refuses
+}
+
+func (d *fakeDaemon) AudienceTold(context.Context, string, term.Handle) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.told++
+	return true
 }

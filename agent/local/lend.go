@@ -14,11 +14,19 @@ type LendRequest struct {
 	Host string `json:"host,omitempty"` // "" is the default host
 	// ForMs ends it after this many milliseconds, 0 not by itself.
 	ForMs int64 `json:"for_ms,omitempty"`
+	// To lets others at the host watch: NAME, group:NAME, agent:NAME or
+	// everyone. They are shown all retained output, unless FromNow is set.
+	To      []string `json:"to,omitempty"`
+	FromNow bool     `json:"from_now,omitempty"`
 }
 
 // UnlendRequest ends lending. "" is all hosts.
 type UnlendRequest struct {
 	Host string `json:"host,omitempty"`
+	// From, if it is not empty, keeps these from watching, and the lending goes
+	// on: NAME and agent:NAME, whoever has let them; group:NAME and everyone, if
+	// the terminal was lent to them.
+	From []string `json:"from,omitempty"`
 }
 
 // Loan is one host that a terminal is lent to.
@@ -34,6 +42,12 @@ type Loan struct {
 	// Observers is the number of observers at the host; absent if the host does
 	// not report it.
 	Observers *int `json:"observers,omitempty"`
+	// Audience is who may watch at the host, beside those to whom this machine
+	// belongs there. It is absent for agents.
+	Audience *Audience `json:"audience,omitempty"`
+	// Watchers is who may watch and who does, as the host says; absent if it does
+	// not, and for agents.
+	Watchers *Watchers `json:"host_says,omitempty"`
 }
 
 // Values of Loan.State.
@@ -63,12 +77,28 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 	if req.ForMs < 0 || req.ForMs > maxLoan.Milliseconds() {
 		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, maxLoan/(24*time.Hour))}
 	}
-	var until time.Time
-	if req.ForMs > 0 {
-		until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
+	if req.FromNow && len(req.To) == 0 {
+		return &Error{Code: CodeBadRequest, Message: "from_now needs names in to"}
 	}
-	if err := h.LendUntil(host, until); err != nil {
+	no := false
+	change := term.LoanChange{Audience: term.AudienceChange{Grant: req.To, FromNow: req.FromNow, GuestsOnly: &no}}
+	if req.ForMs > 0 || len(req.To) == 0 { // with names alone, the end stays
+		var until time.Time
+		if req.ForMs > 0 {
+			until = time.Now().Add(time.Duration(req.ForMs) * time.Millisecond)
+		}
+		change.Until = &until
+	}
+	if len(req.To) > 0 {
+		if err := s.checkNames(r.Context(), host, req.To, false); err != nil {
+			return err
+		}
+	}
+	if err := h.LendTo(host, change); err != nil {
 		return err
+	}
+	if len(req.To) > 0 {
+		s.awaitAudience(r.Context(), host, h)
 	}
 	return reply(w, s.terminal(h.Info(), s.views(r)))
 }
@@ -102,10 +132,13 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	if len(req.From) > 0 {
+		return s.unlendFrom(w, r, h, req)
+	}
 	if err := unlend(h, req.Host); err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h.Info(), nil))
+	return reply(w, s.terminal(h.Info(), s.views(r)))
 }
 
 // unlendAll ends the lending of every terminal and answers with those that
@@ -114,6 +147,9 @@ func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 	var req UnlendRequest
 	if err := decode(w, r, &req); err != nil {
 		return err
+	}
+	if len(req.From) > 0 {
+		return &Error{Code: CodeBadRequest, Message: "from needs a terminal"}
 	}
 	if req.Host != "" {
 		if _, err := s.hostFor(req.Host); err != nil {
@@ -151,6 +187,7 @@ type hostViews map[[2]string]view
 type view struct {
 	state     string
 	observers *int
+	watchers  *Watchers
 }
 
 // views is what is known of lent terminals at their hosts, for the person alone.
@@ -161,7 +198,7 @@ func (s *Server) views(r *http.Request) hostViews {
 	all := hostViews{}
 	for _, h := range s.opts.Daemon.Status().Hosts {
 		for _, l := range h.Lent {
-			all[[2]string{l.ID, h.Name}] = view{loanState(h.State, l), l.Observers}
+			all[[2]string{l.ID, h.Name}] = view{loanState(h.State, l), l.Observers, l.Watchers}
 		}
 	}
 	return all
@@ -185,7 +222,10 @@ func (s *Server) terminal(i term.Info, seen hostViews) Terminal {
 	t := terminalFrom(i)
 	for n := range t.Loans {
 		v := seen[[2]string{t.ID, t.Loans[n].Host}]
-		t.Loans[n].State, t.Loans[n].Observers = v.state, v.observers
+		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.state, v.observers, v.watchers
+		if seen != nil { // an agent is told no names
+			t.Loans[n].Audience = audienceFrom(&i.Loans[n].Audience)
+		}
 	}
 	return t
 }

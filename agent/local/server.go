@@ -51,6 +51,11 @@ type Hosts interface {
 	Finish(ctx context.Context, id string) (HostStatus, error)
 	// ChangeHost renames a paired host or makes it the default one.
 	ChangeHost(ctx context.Context, name string, c HostChange) (HostStatus, error)
+	// CheckAudience refuses names that may not be in the audience of a terminal at a host: as the host says, or because it keeps none apart.
+	// A host that is offline is not asked.
+	CheckAudience(ctx context.Context, host string, names []string) error
+	// AudienceTold waits until the host knows who may watch a terminal, ctx ends or the host is offline.
+	AudienceTold(ctx context.Context, host string, h term.Handle) bool
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) (Unpaired, error)
 }

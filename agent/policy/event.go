@@ -22,6 +22,7 @@ const (
 	EventInput    EventType = "input"    // an agent typed into a terminal of its own; the beginning of the text
 	EventLend     EventType = "lend"     // a terminal was announced at a host
 	EventUnlend   EventType = "unlend"   // withdrawn from a host
+	EventWatch    EventType = "watch"    // somebody began or ended to watch a terminal at a host, as that says
 	EventDispose  EventType = "dispose"  // a host ended the lending
 	EventPromote  EventType = "promote"  // an agent's terminal became the person's
 	EventRefusal  EventType = "refusal"  // an operation on a terminal that the actor may not do

@@ -35,9 +35,10 @@ type Request struct {
 	Rows   uint16
 	OnSlow string // "lag" or "hold"; "" means what is configured for the owner
 
-	Private bool
-	LendTo  []string // names of hosts; nil means the default host, if there is one and the rules let it
-	Leased  bool     // see term.Spec
+	Private  bool
+	LendTo   []string // names of hosts; nil means the default host, if there is one and the rules let it
+	Audience []string // see term.Spec
+	Leased   bool     // see term.Spec
 }
 
 // agentEnv tells programs that nobody watches: a pager would wait for a key.

@@ -19,23 +19,37 @@ import (
 func lendCommand(a *app) *cobra.Command {
 	var host string
 	var during time.Duration
+	var to []string
+	var fromNow bool
 	c := &cobra.Command{
-		Use: "lend ID… [--host NAME] [--for TIME]", Short: "share terminals with a host", Args: someArgs(1, -1, "the id or name of a terminal"),
+		Use: "lend ID… [--host NAME] [--to NAME,… [--from-now]] [--for TIME]", Short: "share terminals with a host", Args: someArgs(1, -1, "the id or name of a terminal"),
 		Long: `share terminals with a host, read-only: the host's users see the retained and the new
 output, and cannot type. For a terminal that is already shared, the command changes
-when the sharing ends.`,
+when the sharing ends.
+
+At a host that keeps people apart (tether status says so), only the owner of this machine
+there sees it, and whoever --to names: NAME, group:NAME, agent:NAME, or everyone with a
+token or a login. They see all retained output, unless --from-now is given.`,
 		RunE: func(c *cobra.Command, refs []string) error {
+			if fromNow && len(to) == 0 {
+				return usage(c, "--from-now needs --to")
+			}
 			if during < 0 || c.Flags().Changed("for") && during < time.Millisecond {
 				return usage(c, "--for %s must be more than 0, such as 1h", during)
 			}
 			return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
-				t, err := client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds()})
+				t, err := client.Lend(c.Context(), ref, local.LendRequest{Host: host, ForMs: during.Milliseconds(), To: to, FromNow: fromNow})
+				if err == nil && len(to) > 0 {
+					a.sayGranted(t, to, fromNow)
+				}
 				a.sayOffline(t)
 				return t, err
 			})
 		},
 	}
 	c.Flags().StringVar(&host, "host", "", "the paired host `NAME` instead of the default host")
+	c.Flags().StringSliceVar(&to, "to", nil, "let `NAMES` at the host watch: NAME, group:NAME, agent:NAME or everyone")
+	c.Flags().BoolVar(&fromNow, "from-now", false, "show them only what is printed from now on")
 	c.Flags().DurationVar(&during, "for", 0, "stop sharing after this `TIME`, such as 1h or 30m")
 	return c
 }
@@ -43,16 +57,28 @@ when the sharing ends.`,
 func unlendCommand(a *app) *cobra.Command {
 	var host string
 	var all bool
+	var from []string
 	c := &cobra.Command{
-		Use: "unlend ID…|--all [--host NAME]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
+		Use: "unlend ID…|--all [--host NAME] [--from NAME,…]", Short: "stop sharing terminals", Args: someArgs(0, -1, ""),
 		Long: `stop sharing terminals. The daemon sends no more of their output and asks the hosts to
-delete the output that they have. The terminals keep running.`,
+delete the output that they have. The terminals keep running.
+
+With --from, the sharing goes on without those that it names: NAME and agent:NAME cannot
+watch any more, whoever let them; group:NAME and everyone lose what lend --to gave them.`,
 		RunE: func(c *cobra.Command, refs []string) error {
 			switch {
+			case all && len(from) > 0:
+				return usage(c, "--from needs terminals, not --all")
 			case all && len(refs) > 0:
 				return usage(c, "name terminals or pass --all, not both")
 			case !all && len(refs) == 0:
 				return usage(c, "missing argument: the id or name of a terminal, or --all")
+			case len(from) > 0:
+				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
+					t, err := client.UnlendFrom(c.Context(), ref, host, from)
+					a.sayStill(t)
+					return t, err
+				})
 			case !all:
 				return a.each(refs, func(client *local.Client, ref string) (local.Terminal, error) {
 					return client.Unlend(c.Context(), ref, host)
@@ -73,6 +99,7 @@ delete the output that they have. The terminals keep running.`,
 		},
 	}
 	c.Flags().StringVar(&host, "host", "", "only the paired host `NAME`")
+	c.Flags().StringSliceVar(&from, "from", nil, "only from `NAMES` at the host: NAME, group:NAME, agent:NAME or everyone")
 	c.Flags().BoolVar(&all, "all", false, "all terminals")
 	return c
 }
@@ -106,6 +133,9 @@ func lentPhrase(t local.Terminal) string {
 		if l.Until != nil {
 			text += " until " + clock(*l.Until)
 		}
+		if to := audienceText(l.Audience); to != "" {
+			text += " (" + to + ")"
+		}
 		hosts = append(hosts, text)
 	}
 	return "is shared with " + strings.Join(hosts, ", ")
@@ -138,7 +168,12 @@ func lentText(t local.Terminal) string {
 		if l.Until != nil {
 			more = append(more, ago(max(time.Until(*l.Until), 0))+" left")
 		}
-		if l.Observers != nil && *l.Observers > 0 {
+		if to := audienceText(l.Audience); to != "" {
+			more = append(more, to)
+		}
+		if who := whoText(l.Watchers); who != "" {
+			more = append(more, "watching as the host says: "+who)
+		} else if l.Observers != nil && *l.Observers > 0 {
 			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
 		}
 		if state, ok := loanStates[l.State]; ok {
@@ -202,6 +237,8 @@ func visibleText(t local.Terminal) string {
 // watchingText is how many watch at a host. Nobody watches what the host does not have yet.
 func watchingText(l local.Loan) string {
 	switch {
+	case l.Watchers != nil:
+		return " (" + claimText(l.Watchers) + ")"
 	case l.Observers != nil:
 		return fmt.Sprintf(" (%d watching)", *l.Observers)
 	case l.State == local.LoanPending:

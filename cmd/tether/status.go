@@ -174,6 +174,9 @@ func (a *app) printHost(h local.HostStatus) {
 	if !h.NextRetry.IsZero() && h.State != "online" {
 		fmt.Fprintln(a.stdout, "           next attempt in", ago(time.Until(h.NextRetry)))
 	}
+	if means := meansText(h); means != "" {
+		fmt.Fprintln(a.stdout, "          ", means)
+	}
 	if backlog := backlogText(h); backlog != "" {
 		fmt.Fprintln(a.stdout, "          ", backlog)
 	}
@@ -186,6 +189,9 @@ func (a *app) printHost(h local.HostStatus) {
 			verb = cmp.Or(lendVerbs[h.State], "will lend")
 		}
 		fmt.Fprintf(a.stdout, "           %s %s%s\n", verb, l.ID, lentTrouble(l))
+		if claim := claimText(l.Watchers); claim != "" {
+			fmt.Fprintln(a.stdout, "            ", claim)
+		}
 	}
 }
 

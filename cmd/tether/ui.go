@@ -157,6 +157,30 @@ func (d *uiDoor) act(what uiAct, id string) error {
 	return err
 }
 
+// lendTo lets some watch the terminal at the default host, and those after "-" no more, wherever it is shared.
+func (d *uiDoor) lendTo(id string, names []string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), killTimeout)
+	defer cancel()
+	var to, from []string
+	for _, name := range names {
+		if rest, ok := strings.CutPrefix(name, "-"); ok {
+			from = append(from, rest)
+		} else {
+			to = append(to, name)
+		}
+	}
+	var errs []error
+	if len(from) > 0 {
+		_, err := d.client.UnlendFrom(ctx, id, "", from)
+		errs = append(errs, err)
+	}
+	if len(to) > 0 {
+		_, err := d.client.Lend(ctx, id, local.LendRequest{To: to})
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
 // command is this program with other arguments, for what takes the whole screen.
 func (d *uiDoor) command(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()

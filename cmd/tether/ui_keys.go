@@ -16,8 +16,9 @@ const uiHelp = `  ↑ ↓ or k j      select                 enter  attach; ~. d
   Home End, g G   first, last            l      lend to the default host
   /               filter; Esc clears it  u      stop sharing
   e               show or hide exited    p      promote an agent's terminal
-  a               answer an agent        x      kill
-  ?               this help              q      quit`
+  a               answer an agent        t      share with people by their names
+  ?               this help              x      kill
+  q               quit`
 
 // key does what a key means.
 func (m uiModel) key(k string) (tea.Model, tea.Cmd) {
@@ -81,6 +82,8 @@ func (m uiModel) onChosen(k string) (tea.Model, tea.Cmd) {
 		return m, m.leaving("attach", t.ID)
 	case "l":
 		return m, m.acting(actLend, t.ID, nameOf(t))
+	case "t":
+		m.asking, m.about, m.names = askNames, t.ID, ""
 	case "u":
 		return m, m.acting(actUnlend, t.ID, nameOf(t))
 	case "p":
@@ -130,6 +133,30 @@ func (m uiModel) filtering(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
 	return m.move(0)
 }
 
+// naming takes the names of who may watch the terminal, and with "-" before them of who may not any more.
+func (m uiModel) naming(x tea.KeyPressMsg) (tea.Model, tea.Cmd) {
+	switch k := x.String(); {
+	case k == "ctrl+c":
+		return m, tea.Quit
+	case k == "esc":
+		m.asking = askNothing
+	case k == "backspace" && m.names != "":
+		_, size := utf8.DecodeLastRuneInString(m.names)
+		m.names = m.names[:len(m.names)-size]
+	case k == "enter":
+		m.asking = askNothing
+		names := strings.FieldsFunc(m.names, func(r rune) bool { return r == ' ' || r == ',' })
+		if len(names) == 0 {
+			return m, nil
+		}
+		door, id, name := m.door, m.about, m.chosenName()
+		return m, m.doing(actLendTo, name, func() error { return door.lendTo(id, names) })
+	default:
+		m.names += x.Text
+	}
+	return m, nil
+}
+
 func (m uiModel) move(by int) (tea.Model, tea.Cmd) {
 	if n := len(m.state.terminals); n > 0 {
 		i := min(max(m.index()+by, 0), n-1)
@@ -145,8 +172,12 @@ type uiPeek uiState
 // acting does something with a terminal or a question, and says so by its name.
 func (m uiModel) acting(what uiAct, id, name string) tea.Cmd {
 	door := m.door
+	return m.doing(what, name, func() error { return door.act(what, id) })
+}
+
+func (m uiModel) doing(what uiAct, name string, do func() error) tea.Cmd {
 	return func() tea.Msg {
-		if err := door.act(what, id); err != nil {
+		if err := do(); err != nil {
 			return uiDone{"cannot " + uiVerbs[what] + " " + name + ": " + err.Error()}
 		}
 		return uiDone{string(what) + " " + name}

@@ -18,6 +18,7 @@ type uiAct string
 
 const (
 	actLend    uiAct = "lent"
+	actLendTo  uiAct = "changed who may watch"
 	actUnlend  uiAct = "stopped sharing"
 	actPromote uiAct = "promoted"
 	actKill    uiAct = "killed"
@@ -26,7 +27,7 @@ const (
 )
 
 // uiVerbs say what was not done.
-var uiVerbs = map[uiAct]string{actLend: "lend", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
+var uiVerbs = map[uiAct]string{actLend: "lend", actLendTo: "change who may watch", actUnlend: "stop sharing", actPromote: "promote", actKill: "kill", actApprove: "approve", actDeny: "deny"}
 
 // uiEvery is how long the screen stays as it is when no key is pressed.
 const uiEvery = 500 * time.Millisecond
@@ -39,6 +40,7 @@ const (
 	askKill             // the chosen terminal?
 	askApprove          // the first question of an agent's
 	askFilter           // which terminals to list
+	askNames            // who may watch the chosen terminal
 	askHelp             // nothing: the keys are shown
 )
 
@@ -46,6 +48,7 @@ const (
 type uiBackend interface {
 	look(chosen string) uiState
 	act(what uiAct, id string) error
+	lendTo(id string, names []string) error // a name after "-" may watch no more
 	command(args ...string) (*exec.Cmd, error)
 }
 
@@ -63,6 +66,7 @@ type uiModel struct {
 	chosen     string           // the id of a terminal
 	asking     uiAsking
 	about      string // the id that the question is about
+	names      string // typed as an answer to askNames
 	said       string // of the last act
 }
 
@@ -107,6 +111,8 @@ func (m uiModel) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			return m.key(x.String())
 		case askFilter:
 			return m.filtering(x)
+		case askNames:
+			return m.naming(x)
 		}
 		return m.answer(x.String())
 	}
@@ -125,7 +131,7 @@ func (m uiModel) take(s uiState) uiModel {
 	m.state, m.known, m.all = s, true, s.terminals
 	m.list()
 	if m.asking == askApprove && !slices.ContainsFunc(s.questions, func(q local.Approval) bool { return q.ID == m.about }) ||
-		m.asking == askKill && m.chosen != m.about {
+		(m.asking == askKill || m.asking == askNames) && m.chosen != m.about {
 		m.asking, m.said = askNothing, "no longer available"
 	}
 	return m

@@ -33,6 +33,10 @@ func (f *fakeUI) look(chosen string) uiState {
 	return s
 }
 
+func (f *fakeUI) lendTo(id string, names []string) error {
+	return f.act(actLendTo, id+" "+strings.Join(names, " "))
+}
+
 func (f *fakeUI) act(what uiAct, id string) error {
 	f.acts = append(f.acts, string(what)+" "+id)
 	return f.err
@@ -204,6 +208,8 @@ func TestUIKeys(t *testing.T) {
 		{"attach", []string{"\r"}, "attach pty-a", ""},
 		{"Esc does not quit", []string{"esc", "l"}, "lent pty-a", ""},
 		{"help, and back", []string{"?", "q", "l"}, "lent pty-a", ""},
+		{"share with some", []string{"t", "a", "n", "n", " ", "-", "b", "o", "b", "\r"}, "changed who may watch pty-a ann -bob", "changed who may watch web"},
+		{"share with nobody", []string{"t", "\r", "t", "x", "esc", "l"}, "lent pty-a", ""},
 		{"filter", []string{"/", "b", "a", "d", "\r", "l"}, "lent pty-b", ""},
 		{"filter what has exited", []string{"/", "O", "V", "e", "\r", "l"}, "lent pty-c", ""},
 		{"filter ended", []string{"/", "b", "a", "d", "\r", "esc", "g", "l"}, "lent pty-a", ""},

@@ -171,6 +171,11 @@ func (m *uiModel) rule() string {
 	if i := m.index(); i >= 0 {
 		t := m.state.terminals[i]
 		title = fmt.Sprintf(" %s %s, %dx%d ", t.ID, printable(t.Title, 40), t.Cols, t.Rows)
+		for _, l := range t.Loans {
+			if claim := claimText(l.Watchers); claim != "" {
+				title += printable(l.Host, 20) + ": " + strings.TrimPrefix(claim, "the host says: ") + ", as it says "
+			}
+		}
 	}
 	return "──" + title + strings.Repeat("─", max(m.cols-ansi.StringWidth(title)-2, 0))
 }
@@ -182,6 +187,8 @@ func (m *uiModel) footer() string {
 		return m.bold("Kill " + m.chosenName() + " and its processes? y/N")
 	case askFilter:
 		return m.bold("/"+printable(m.filter, 0)) + "▏ Enter keep · Esc clear"
+	case askNames:
+		return m.bold("Who may watch "+m.chosenName()+" from its beginning? "+printable(m.names, 0)) + "▏ NAME group:NAME agent:NAME everyone, -NAME for no more"
 	case askApprove:
 		if _, whole := m.question(); !whole {
 			return m.bold("n deny · Esc later; to approve, enlarge the window, or run: tether approvals " + m.about)
@@ -191,7 +198,7 @@ func (m *uiModel) footer() string {
 	if m.filter != "" {
 		return "/" + printable(m.filter, 0) + "  Esc clear  ? help  q quit"
 	}
-	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
+	if keys := "↑↓ select  enter attach  n shell  / filter  l lend  t to  u unlend  x kill  a answer  ? help  q quit"; ansi.StringWidth(keys) <= m.cols {
 		return keys
 	}
 	return "? help  q quit"

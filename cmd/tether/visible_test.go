@@ -10,11 +10,20 @@ import (
 // What a person is told of a lent terminal is what is so: who watches, and that nobody can where the host is away or refuses it.
 func TestWhatIsSaidOfALoan(t *testing.T) {
 	two := 2
+	since := time.Now()
+	at := clock(since)
+	said := &local.Watchers{May: []string{"ann", "group:web"}, Refused: []string{"bbo"}, More: 2,
+		Watching: []local.Watcher{{Who: "ann\x1b[2J", Kind: "person", Since: since}, {Who: "ci", Kind: "agent", Since: since}}}
 	for _, c := range []struct {
 		loans           []local.Loan
 		visible, listed string
 	}{
 		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two, Watchers: said, Audience: &local.Audience{To: []string{"ann", "group:web"}, FromNow: []string{"ann"}, NotTo: []string{"bob"}}}},
+			"is visible to lab (the host says: watching: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more; may watch: ann, group:web; does not know: bbo)",
+			"lab (to ann, group:web; new output only for ann; not to bob, watching as the host says: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more)"},
+		{[]local.Loan{{Host: "lab", State: local.LoanThere, Watchers: &local.Watchers{May: []string{"everyone"}}, Audience: &local.Audience{}}},
+			"is visible to lab (the host says: nobody watches; may watch: everyone)", "lab"},
 		{[]local.Loan{{Host: "lab", State: local.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
 		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},
 		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is shared with lab; lab is offline; output is sent when it reconnects", "lab (offline)"},

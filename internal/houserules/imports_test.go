@@ -27,7 +27,7 @@ const layers = `
 	NONE < platform/sandbox;
 
 	# What the person configures: structs that each part's composition reads.
-	platform/dirs, platform/secret < agent/config;
+	ahp, platform/dirs, platform/secret < agent/config;
 	agent/config < agent/declared;
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.

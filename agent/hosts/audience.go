@@ -1,0 +1,50 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/agent/uplink"
+)
+
+// CheckAudience implements local.Hosts.
+func (p *Paired) CheckAudience(ctx context.Context, host string, names []string) error {
+	r := p.links.find(host)
+	if r == nil {
+		return NotPaired(host)
+	}
+	refused, err := r.link.CheckAudience(ctx, names)
+	switch {
+	case errors.Is(err, uplink.ErrOffline):
+		return nil
+	case errors.Is(err, uplink.ErrOpen):
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s cannot share a terminal with some alone: it shows shared terminals to everybody there", host)}
+	case err != nil:
+		return &local.Error{Code: local.CodeUnreachable, Message: fmt.Sprintf("the host %s did not say whether it takes these names: %v", host, err)}
+	case len(refused) > 0:
+		return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("the host %s does not take %s", host, strings.Join(refused, ", ")),
+			Hint: "nothing was shared; names are NAME, group:NAME, agent:NAME or everyone"}
+	}
+	return nil
+}
+
+// AudienceTold implements local.Hosts.
+func (p *Paired) AudienceTold(ctx context.Context, host string, h term.Handle) bool {
+	r := p.links.find(host)
+	return r != nil && r.link.AudienceTold(ctx, h)
+}
+
+func watchersFrom(w *uplink.Watchers) *local.Watchers {
+	if w == nil {
+		return nil
+	}
+	out := &local.Watchers{May: append([]string{}, w.May...), Refused: append([]string{}, w.Refused...), Watching: []local.Watcher{}, More: w.More}
+	for _, one := range w.Watching {
+		out.Watching = append(out.Watching, local.Watcher(one))
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package local_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// Lending to somebody adds to who may watch, and keeps the end; a refusal of the host's changes nothing.
+func TestLendTo(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
+	ctx := t.Context()
+	tm, _ := w.spawn("build")
+	lend := func(r local.LendRequest) (*local.Audience, error) {
+		got, err := w.client.Lend(ctx, "build", r)
+		if err != nil {
+			return nil, err
+		}
+		return got.Loans[0].Audience, nil
+	}
+	if a, err := lend(local.LendRequest{ForMs: time.Hour.Milliseconds(), To: []string{"ann", "group:web"}}); err != nil ||
+		!cmp.Equal(a, &local.Audience{To: []string{"ann", "group:web"}, FromNow: []string{}, NotTo: []string{}}) {
+		t.Fatalf("%+v, %v", a, err)
+	}
+	if _, err := lend(local.LendRequest{To: []string{"agent:ci", "ann"}}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.client.UnlendFrom(ctx, "build", "", []string{"ann", "group:web"})
+	if err != nil || got.Loans[0].Until == nil || !cmp.Equal(got.Loans[0].Audience, &local.Audience{To: []string{"agent:ci"}, FromNow: []string{}, NotTo: []string{"ann"}}) {
+		t.Fatalf("%+v, %v", got.Loans, err)
+	}
+	if diff := cmp.Diff(map[string][]string{"lab": nil}, w.daemon.checked); diff != "" || w.daemon.told != 3 {
+		t.Errorf("told %d times; %s", w.daemon.told, diff)
+	}
+	w.daemon.refuses = &local.Error{Code: local.CodeBadRequest, Message: "no such name"}
+	if _, err := lend(local.LendRequest{To: []string{"bob"}}); err == nil {
+		t.Error("bob was taken")
+	}
+	all, err := w.client.List(ctx)
+	if err != nil || !cmp.Equal(all.Terminals[0].Loans[0].Audience.To, []string{"agent:ci"}) {
+		t.Errorf("after the refusal %+v, %v", all.Terminals[0].Loans, err)
+	}
+	w.daemon.refuses = nil
+	for _, r := range []local.LendRequest{{To: []string{"a b"}}, {To: []string{"-x"}}, {FromNow: true}, {To: make([]string, 65)}} {
+		if _, err := lend(r); err == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+	for _, from := range []string{"group:ops", "everyone", "a b"} {
+		if _, err := w.client.UnlendFrom(ctx, "build", "", []string{from}); err == nil {
+			t.Errorf("unlend from %s was taken", from)
+		}
+	}
+	// An agent neither sees who may watch nor changes it.
+	agent := w.client.As("somebody")
+	seen, err := agent.List(ctx)
+	if err != nil || seen.Terminals[0].Loans[0].Audience != nil || seen.Terminals[0].Loans[0].Watchers != nil {
+		t.Errorf("an agent sees %+v, %v", seen.Terminals, err)
+	}
+	_, errLend := agent.Lend(ctx, tm.ID, local.LendRequest{To: []string{"bob"}})
+	_, errFrom := agent.UnlendFrom(ctx, tm.ID, "", []string{"agent:ci"})
+	for _, err := range []error{errLend, errFrom} {
+		var e *local.Error
+		if !errors.As(err, &e) || e.Code != local.CodeDenied {
+			t.Errorf("an agent: %v", err)
+		}
+	}
+}
+
+// What the host says of who watches is in the answers, for the person.
+func TestHostSays(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	tm, _ := w.spawn("build")
+	said := &local.Watchers{May: []string{"ann"}, Refused: []string{}, Watching: []local.Watcher{{Who: "ann", Kind: "person", Since: time.Now().UTC()}}, More: 1}
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true, Lent: []local.Lent{{ID: tm.ID, There: true, Watchers: said}}}}
+	got, err := w.client.Lend(t.Context(), "build", local.LendRequest{})
+	if diff := cmp.Diff(said, got.Loans[0].Watchers); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+}

@@ -1,0 +1,86 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/agent/term"
+)
+
+// Who may watch is kept by the holder for the next daemon, in time for it to be announced so.
+func TestAudienceSurvivesTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, h, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}, Audience: []string{"ann"}})
+		v.print("hello")
+		synctest.Wait()
+		yes := true
+		for _, c := range []term.AudienceChange{{Grant: []string{"bob", "group:web"}, FromNow: true}, {Deny: []string{"ann"}}, {GuestsOnly: &yes}} {
+			if err := h.ChangeAudience("lab", c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := term.Audience{Grants: []term.Grant{{To: "bob", From: 5}, {To: "group:web", From: 5}}, Denied: []string{"ann"}, GuestsOnly: true}
+		loan, _ := h.Loan("lab")
+		if diff := cmp.Diff(want, loan.Audience); diff != "" {
+			t.Fatal(diff)
+		}
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, h, l = adopting(t, v, term.Options{})
+		loan, ok := h.Loan("lab")
+		if diff := cmp.Diff(want, loan.Audience); diff != "" || !ok {
+			t.Errorf("the next daemon: %v %s", ok, diff)
+		}
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+	})
+}
+
+func TestChangeAudience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, h, l := keeping(t, v, term.Options{}, term.Spec{LendTo: []string{"lab"}})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		loan := func() term.Loan { loan, _ := h.Loan("lab"); return loan }
+		version := loan().Version
+		change := func(c term.AudienceChange) error { return h.ChangeAudience("lab", c) }
+		if change(term.AudienceChange{Grant: []string{"ann", "ann"}}) != nil || len(loan().Audience.Grants) != 1 || loan().Version <= version {
+			t.Errorf("%+v", loan())
+		}
+		version = loan().Version
+		if change(term.AudienceChange{Grant: []string{"ann"}}) != nil || loan().Version != version {
+			t.Error("the same again is a change")
+		}
+		if change(term.AudienceChange{Deny: []string{"ann"}}) != nil || len(loan().Audience.Grants) != 0 || len(loan().Audience.Denied) != 1 {
+			t.Errorf("denied: %+v", loan())
+		}
+		if change(term.AudienceChange{Grant: []string{"ann"}}) != nil || len(loan().Audience.Denied) != 0 {
+			t.Errorf("granted again: %+v", loan())
+		}
+		var many []string
+		for i := range term.MaxNames {
+			many = append(many, fmt.Sprint("x", i))
+		}
+		before := loan()
+		if err := change(term.AudienceChange{Grant: many}); !errors.Is(err, term.ErrTooManyNames) || !cmp.Equal(before, loan()) {
+			t.Errorf("too many: %v", err)
+		}
+		if err := h.LendTo("office", term.LoanChange{Audience: term.AudienceChange{Grant: many}}); err != nil {
+			t.Error(err)
+		}
+		if err := h.LendTo("third", term.LoanChange{Audience: term.AudienceChange{Grant: many}}); !errors.Is(err, term.ErrTooManyNames) || h.Info().LentToHost("third") {
+			t.Errorf("too many for a holder: %v", err)
+		}
+		if err := h.ChangeAudience("nowhere", term.AudienceChange{Grant: []string{"ann"}}); !errors.Is(err, term.ErrNotLent) {
+			t.Errorf("not lent: %v", err)
+		}
+	})
+}

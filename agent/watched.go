@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"cmp"
+	"fmt"
+	"sync"
+	"time"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/agent/uplink"
+)
+
+// watchLog writes down who watched which terminal at a host from when until when, as hosts say: at most one record per person, terminal
+// and minute, also if somebody comes and goes all the time. The zero value with audit set is ready.
+type watchLog struct {
+	audit func(policy.Event) // set once
+
+	mu      sync.Mutex
+	all     map[watchKey]*watching
+	fresh   int // records of somebody new since the last sweep
+	dropped int // and those for which there was no room
+	sweeper *time.Timer
+	closed  bool
+}
+
+type watchKey struct {
+	host      string
+	id        term.ID
+	who, kind string
+}
+
+// watching is somebody who watches or did so within the last minute.
+type watching struct {
+	since   time.Time
+	until   time.Time // zero while it goes on
+	written time.Time // when the last record was
+	over    bool      // its end was written
+}
+
+const (
+	watchEvery = time.Minute
+	// maxWatching bounds what is remembered, and maxFresh the records of new watchers in a minute: a hostile host invents names.
+	maxWatching = 4096
+	maxFresh    = 128
+)
+
+// note takes who watches a terminal at a host now. It does not block but for the audit log.
+func (l *watchLog) note(host string, id term.ID, who []uplink.Watcher) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	here := map[watchKey]bool{}
+	for _, one := range who {
+		key := watchKey{host, id, one.Who, one.Kind}
+		here[key] = true
+		l.beganLocked(key, one.Since, now)
+	}
+	for key, w := range l.all {
+		if key.host == host && key.id == id && !here[key] && w.until.IsZero() {
+			w.until = now
+		}
+	}
+	if len(l.all)+l.dropped > 0 && l.sweeper == nil && !l.closed {
+		l.sweeper = time.AfterFunc(watchEvery, l.sweep)
+	}
+}
+
+func (l *watchLog) beganLocked(key watchKey, since, now time.Time) {
+	w := l.all[key]
+	switch {
+	case w != nil && w.over: // within a minute of the record of the end: the next sweep that may writes this one
+		*w = watching{since: since, written: w.written}
+	case w != nil:
+		w.until = time.Time{}
+	case l.closed:
+	case len(l.all) >= maxWatching, l.fresh >= maxFresh:
+		l.dropped++
+	default:
+		if l.all == nil {
+			l.all = map[watchKey]*watching{}
+		}
+		l.fresh++
+		l.all[key] = &watching{since: since, written: now}
+		l.write(key, "watches since "+stamp(since))
+	}
+}
+
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
+
+func (l *watchLog) write(key watchKey, what string) {
+	l.audit(policy.Event{Type: policy.EventWatch, Actor: term.Host(key.host), Terminal: key.id, Host: key.host,
+		Detail: fmt.Sprintf("%s (%s) %s, as the host says", cmp.Or(key.who, "somebody"), cmp.Or(key.kind, "unknown"), what)})
+}
+
+// sweep writes down what has ended, and forgets what ended before.
+func (l *watchLog) sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	for key, w := range l.all {
+		switch due := now.Sub(w.written) >= watchEvery; {
+		case !due || w.until.IsZero():
+		case w.over:
+			delete(l.all, key)
+		default:
+			l.endLocked(key, w, w.until)
+		}
+	}
+	if l.dropped > 0 {
+		l.audit(policy.Event{Type: policy.EventWatch, Detail: fmt.Sprintf("%d more were said to watch within a minute, and not written down", l.dropped)})
+	}
+	l.fresh, l.dropped, l.sweeper = 0, 0, nil
+	if len(l.all) > 0 && !l.closed {
+		l.sweeper = time.AfterFunc(watchEvery, l.sweep)
+	}
+}
+
+func (l *watchLog) endLocked(key watchKey, w *watching, until time.Time) {
+	w.over, w.written = true, time.Now()
+	l.write(key, "watched from "+stamp(w.since)+" until "+stamp(until))
+}
+
+// close writes down that what goes on is not known any longer. It may be called more than once.
+func (l *watchLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.sweeper != nil {
+		l.sweeper.Stop()
+	}
+	for key, w := range l.all {
+		if !w.over {
+			l.endLocked(key, w, cmp.Or(w.until, time.Now()))
+		}
+	}
+	clear(l.all)
+}
