@@ -155,6 +155,7 @@ type Event struct {
 	Masked   int      // places of Data that are masked, each in the first event that has some of it
 	Off      int64    // the offset after the event
 	Lost     int64    // bytes that were dropped before they could be read
+	Missing  int64    // bytes that are missing here, as the text before it says
 	Finished *Command // a command of the shell has ended
 	Resized  *[2]int  // columns and rows from here on
 	Dir      string   // the directory from here on, where that is known

@@ -160,6 +160,27 @@ func AddTime(m Meta, key string, at time.Time) Meta {
 	return m
 }
 
+// AddCommands adds how many commands have ended to the _meta of a CreateTerminalParams.
+func AddCommands(m Meta, ended int64) Meta {
+	if ended <= 0 {
+		return m
+	}
+	if m == nil {
+		m = Meta{}
+	}
+	m[CommandsKey] = marshal(ended)
+	return m
+}
+
+// FindCommands returns what AddCommands has put there, 0 if there is nothing that makes sense.
+func FindCommands(m Meta) int64 {
+	var n int64
+	if json.Unmarshal(m[CommandsKey], &n) != nil || n < 0 || n > 1<<40 {
+		return 0
+	}
+	return n
+}
+
 // FindTime returns the time that AddTime has put under key, the zero time if there is none. The other side may say anything.
 func FindTime(m Meta, key string) time.Time {
 	var ms int64

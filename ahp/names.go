@@ -49,6 +49,8 @@ const (
 	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same
 	// terminal before it ended there.
 	FormerKey = "tether/formerTerminal"
+	// CommandsKey is in createTerminal: how many commands of the shell have ended, so that offsets behind their ends are the same for every host.
+	CommandsKey = "tether/commands"
 	// HoldsKey is in createTerminal: true if the child waits for slow readers, so that the host may pace it by the slowest observer.
 	HoldsKey = "tether/holds"
 	// CreatedKey is in createTerminal, and ExitedKey in a terminal/exited action: when that happened by the owner's clock, in Unix

@@ -223,8 +223,14 @@ func (e *Engine) apply(list []agenttools.Info) {
 	for _, s := range e.all() {
 		if s.src == nil {
 			s.apply(list)
-		} else if s.spec.of != "" && !listedIn(list, s.spec.of) {
+			continue
+		}
+		switch i := listedIn(list, s.spec.of); {
+		case s.spec.of == "":
+		case i == nil:
 			s.finish(withdrawn())
+		case i.Exit != nil:
+			s.finish(nil)
 		}
 	}
 	e.mu.Lock()
@@ -238,13 +244,13 @@ func (e *Engine) apply(list []agenttools.Info) {
 	}
 }
 
-func listedIn(list []agenttools.Info, id string) bool {
+func listedIn(list []agenttools.Info, id string) *agenttools.Info {
 	for i := range list {
 		if list[i].ID == id {
-			return true
+			return &list[i]
 		}
 	}
-	return false
+	return nil
 }
 
 // apply begins with terminals that are new to the subscription, and ends with those that are gone.
@@ -258,7 +264,9 @@ func (s *Sub) apply(list []agenttools.Info) {
 		s.mu.Lock()
 		p := s.parts[i.ID]
 		if p == nil {
-			p = &part{sub: s, id: i.ID}
+			p = &part{sub: s, id: i.ID, from: s.later[i.ID]}
+			p.at = p.from
+			delete(s.later, i.ID)
 			s.parts[i.ID] = p
 			s.mu.Unlock()
 			s.e.begin(p)
@@ -284,6 +292,17 @@ func (s *Sub) apply(list []agenttools.Info) {
 	s.mu.Unlock()
 	for _, p := range gone {
 		s.e.detach(p)
+		s.mu.Lock()
+		if s.later == nil {
+			s.later = map[string]place{}
+		}
+		if len(s.later) < maxPlaces && !p.exited {
+			s.later[p.id] = p.at
+			if p.group.n > 0 {
+				s.later[p.id] = p.before
+			}
+		}
+		s.mu.Unlock()
 		switch {
 		case s.spec.of != p.id:
 		case p.exited:
@@ -301,6 +320,9 @@ func (s *Sub) noteExit(p *part, i agenttools.Info) {
 	p.exited = i.Exit != nil
 	if news {
 		p.at = place{off: 1}
+	}
+	if p.exited {
+		s.signal()
 	}
 	s.mu.Unlock()
 	if news && s.spec.wantsExit(i.Exit) {

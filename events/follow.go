@@ -155,7 +155,7 @@ func (e *Engine) follow(ctx context.Context, w *watch) {
 		}
 	}()
 	w.follow(ctx)
-	if !w.over {
+	if !w.over.Load() {
 		e.abandon(w)
 	}
 }

@@ -53,6 +53,7 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 			truncated = true
 		}
 	}
+	known = known || r.Oldest
 	if spec.kind.family == ofMoment {
 		if s.src, err = e.source(spec, s); err != nil {
 			return nil, false, err
@@ -64,6 +65,9 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 	if known && pos.epoch != 0 {
 		known, truncated = false, true
 	}
+	if known && !r.Oldest {
+		s.later = pos.places
+	}
 	for _, i := range e.opts.Terminals.List() {
 		if !spec.covers(i) {
 			continue
@@ -72,6 +76,7 @@ func (e *Engine) open(r *Request, polls bool) (s *Sub, truncated bool, err error
 		if known {
 			p.from = pos.places[i.ID]
 			p.at = p.from
+			delete(s.later, i.ID)
 		}
 		s.parts[i.ID] = p
 	}
@@ -109,6 +114,7 @@ func (s *Sub) look(ctx context.Context, page *Page) error {
 		return withdrawn()
 	}
 	pos := position{places: map[string]place{}}
+	s.keepLater(&pos)
 	left := pollBytes
 	for _, p := range s.parts {
 		if len(s.list) >= s.most || left <= 0 {
@@ -310,7 +316,7 @@ func (s *Sub) tellOne(out Out) (more bool, wait time.Duration, err error) {
 // Check reports, by its error, whether a request could be served now.
 func (e *Engine) Check(r *Request) error {
 	spec, err := e.spec(r)
-	if err == nil && spec.of != "" && !listedIn(e.opts.Terminals.List(), spec.of) {
+	if err == nil && spec.of != "" && listedIn(e.opts.Terminals.List(), spec.of) == nil {
 		return withdrawn()
 	}
 	return err

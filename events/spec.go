@@ -16,6 +16,8 @@ type Request struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // an object, or nothing
 	// Cursor says after which position; nil: from now on.
 	Cursor *string `json:"cursor,omitempty"`
+	// Oldest asks for all that the log has, instead of a Cursor.
+	Oldest bool `json:"-"`
 	// MaxAge leaves out what is older, of kinds of the moment; nobody keeps when a line was printed.
 	MaxAge *time.Duration `json:"-"`
 	// MaxEvents bounds the answer of Poll; 0 means 50.

@@ -20,6 +20,7 @@ type Sub struct {
 
 	mu    sync.Mutex
 	parts map[string]*part // of kinds of the log, by terminal
+	later map[string]place // of the cursor: terminals that are not there, or not yet again
 	polls bool             // it takes matches one by one
 	most  int              // of those
 	list  []listed
@@ -103,6 +104,7 @@ func (s *Sub) position() position {
 	}
 	s.mu.Unlock()
 	pos := position{places: make(map[string]place, len(parts))}
+	s.keepLater(&pos)
 	for _, p := range parts {
 		s.mu.Lock()
 		w, at := p.watch, p.at
@@ -123,6 +125,15 @@ func (s *Sub) position() position {
 		pos.places[p.id] = at
 	}
 	return pos
+}
+
+// keepLater takes over where terminals were that are not there now: their machine may come back.
+func (s *Sub) keepLater(pos *position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, at := range s.later {
+		pos.places[id] = at
+	}
 }
 
 // cursor is position as clients get it.
@@ -168,6 +179,10 @@ func (s *Sub) ended() (over bool, why *Error) {
 		if p.group.n > 0 && s.end == nil {
 			return false, nil // what has happened is told first
 		}
+	}
+	if s.end == nil && !s.over && s.spec.of != "" && s.src == nil {
+		p := s.parts[s.spec.of]
+		s.over = p != nil && p.exited && (s.spec.kind.family == ofExits || p.watch != nil && p.watch.over.Load())
 	}
 	return s.over, s.end
 }

@@ -57,8 +57,8 @@ type watch struct {
 	off      int64 // up to where was read
 	finished int64 // ends of commands seen at off
 	moved    time.Time
-	stood    int64 // up to where a line without an end was looked at that stood still
-	over     bool  // the terminal has exited, and all was read
+	stood    int64       // up to where a line without an end was looked at that stood still
+	over     atomic.Bool // the terminal has exited, and all was read
 
 	dead   atomic.Bool // nobody reads any more, although the terminal may go on; set with mu
 	rd     agenttools.Reader
@@ -124,9 +124,19 @@ func (w *watch) take(ev agenttools.Event) {
 		for _, p := range w.parts {
 			p.sub.lose(p)
 		}
+	case ev.Missing > 0:
+		w.off = ev.Off
+		w.split.begin(ev.Off)
+		for _, p := range w.parts {
+			p.sub.lose(p)
+		}
 	case ev.Exited:
-		w.off, w.over = ev.Off, true
+		w.off = ev.Off
+		w.over.Store(true)
 		w.stand()
+		for _, p := range w.parts {
+			p.sub.signal() // nothing more can come
+		}
 	case ev.Finished != nil:
 		w.off = ev.Off
 		w.finished++
@@ -303,7 +313,7 @@ func (w *watch) follow(ctx context.Context) {
 	var small [512]byte
 	for ctx.Err() == nil {
 		more, err := w.step(8 * chunk)
-		if err != nil || w.over {
+		if err != nil || w.over.Load() {
 			return
 		}
 		if more {

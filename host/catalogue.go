@@ -73,7 +73,7 @@ func (c catalogue) Changed(ctx context.Context, since uint64) (uint64, error) {
 	}()
 	for {
 		c.h.mu.Lock()
-		now, moved := uint64(use.l.book.version)+1, use.l.book.movedLocked()
+		now, moved := uint64(use.l.book.version+c.h.sight)+1, use.l.book.movedLocked() // what changed while nobody held the list, sight tells
 		c.h.mu.Unlock()
 		if now != since {
 			return now, nil
@@ -122,7 +122,7 @@ func (l lookedAt) startLocked() int64 {
 	if l.from == 0 {
 		return 0
 	}
-	return l.from + l.t.marksBeforeLocked(l.from)
+	return l.t.offsetLocked(l.from, l.t.endedBeforeLocked(l.from))
 }
 
 // Info implements agenttools.Terminal.
@@ -146,7 +146,7 @@ func (l lookedAt) Read(from int64) (agenttools.Reader, error) { return l.newRead
 func (l lookedAt) ReadScreen() (agenttools.OldScreen, agenttools.Reader, error) {
 	l.h.mu.Lock()
 	old, pos := l.t.oldScreenLocked()
-	from := max(l.t.startLocked(), pos+l.t.marksBeforeLocked(pos))
+	from := max(l.t.startLocked(), l.t.offsetLocked(pos, l.t.endedBeforeLocked(pos)))
 	if l.from > 0 { // the screen may show what was before
 		old, from = agenttools.OldScreen{Cols: old.Cols, Rows: old.Rows}, max(from, l.startLocked())
 	}
@@ -178,9 +178,9 @@ func (c *client) machineLocked() string {
 // infoLocked describes t for who sees its text from a position on.
 func (t *terminal) infoLocked(from int64) agenttools.Info {
 	i := t.describeLocked(from)
-	i.Start, i.End = t.startLocked(), t.content.end+t.marks.end()
+	i.Start, i.End = t.startLocked(), t.endOffsetLocked()
 	if from > 0 {
-		i.Start = max(i.Start, from+t.marksBeforeLocked(from))
+		i.Start = max(i.Start, t.offsetLocked(from, t.endedBeforeLocked(from)))
 	}
 	return i
 }
@@ -228,17 +228,17 @@ const hostMachine = "host"
 // startLocked is the offset of the oldest text that readers get.
 func (t *terminal) startLocked() int64 {
 	start := t.readableLocked()
-	return start + t.marksBeforeLocked(start)
+	return t.offsetLocked(start, t.endedBeforeLocked(start))
 }
 
-// marksBeforeLocked is how many marks there are before the text at a position.
-func (t *terminal) marksBeforeLocked(pos int64) int64 {
-	n := t.marks.first
+// endedBeforeLocked is how many commands have ended before the text at a position.
+func (t *terminal) endedBeforeLocked(pos int64) int64 {
+	n := t.marks.base
 	for i := range t.marks.list {
 		if t.marks.list[i].pos >= pos {
 			break
 		}
-		n++
+		n = t.marks.list[i].ended
 	}
 	return n
 }
@@ -273,9 +273,9 @@ func (t *terminal) commandLocked(id string) (agenttools.Command, bool) {
 // mcpCommandLocked is the command of a part whose text begins at a position.
 func (t *terminal) mcpCommandLocked(p *part, at int64) agenttools.Command {
 	c := p.command
-	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Verified: c.verified, Within: c.outer, Start: at + c.marks, End: at + int64(p.size) + c.within}
+	out := agenttools.Command{N: c.n, Line: c.line, Running: !c.complete, Verified: c.verified, Within: c.outer, Start: t.offsetLocked(at, c.ended), End: t.offsetLocked(at+int64(p.size), c.within)}
 	if out.Running {
-		out.End = t.content.end + t.marks.end()
+		out.End = t.endOffsetLocked()
 	}
 	if c.exitCode != nil {
 		code := int(*c.exitCode)

@@ -36,8 +36,8 @@ type part struct {
 type command struct {
 	n         int   // number of the command, from 1 since the terminal's start
 	outer     int   // n of the command that ran when it started, 0 for none
-	marks     int64 // number of marks of the terminal before its output
-	within    int64 // number of marks from there to the end of its output
+	ended     int64 // how many commands had ended before its output
+	within    int64 // how many up to the end of its output
 	id, line  string
 	timestamp int64 // Unix milliseconds, the owner's clock
 	complete  bool
@@ -131,15 +131,15 @@ func (c *content) start(cmd command) {
 	c.trim()
 }
 
-// finish completes all command parts with that id. marks is the number of marks so far.
-func (c *content) finish(id string, exitCode *int64, duration *float64, marks int64) {
+// finish completes all command parts with that id. ended is how many commands had ended before.
+func (c *content) finish(id string, exitCode *int64, duration *float64, ended int64) {
 	for i := range c.parts {
 		if old := c.parts[i].command; old != nil && old.id == id {
 			if !old.complete {
 				c.open--
 			}
 			done := *old
-			done.complete, done.exitCode, done.duration, done.within = true, exitCode, duration, marks
+			done.complete, done.exitCode, done.duration, done.within = true, exitCode, duration, ended
 			c.parts[i].command = &done
 		}
 	}

@@ -91,6 +91,8 @@ func (c *conn) announce(p *ahp.CreateTerminalParams, said ahp.Audience, told boo
 		a.told = told
 		t = h.addTerminalLocked(p.Channel, c.client, state, a)
 		h.claimedLocked(c.client, p.Channel)
+		t.marks.ended = ahp.FindCommands(p.Meta)
+		t.marks.base = t.marks.ended
 		t.created = plausible(ahp.FindTime(p.Meta, ahp.CreatedKey), time.Time{})
 		t.bindLocked(c)
 	case !t.ownedBy(c) || !c.client.resume:

@@ -3,6 +3,8 @@ package host
 import (
 	"slices"
 	"sort"
+	"strconv"
+	"strings"
 	"time"
 
 	"tether/agenttools"
@@ -16,10 +18,11 @@ const (
 	maxMarkBytes = 1 << 20
 )
 
-// mark is something in a terminal's stream that is not text. Each takes one place in the offsets of readers, so that what is before
-// it and what is after it can be told apart.
+// mark is something in a terminal's stream that is not text. The end of a command takes one place in the offsets of readers, so that what is before
+// it and what is after it can be told apart. A mark with nothing in it only moves offsets on.
 type mark struct {
 	pos      int64               // in the stream of all text
+	ended    int64               // ends of commands up to here, with it
 	finished *agenttools.Command // a command has ended
 	resized  *[2]int
 	exited   bool
@@ -30,6 +33,9 @@ type marks struct {
 	list  []mark
 	first int64 // how many were dropped
 	from  int64 // text before it is before marks that were dropped
+	ended int64 // ends of commands so far, also of those that the host has never heard of
+	base  int64 // of them, those before the first mark
+	known bool  // ended is right: a command's number has said so
 	bytes int   // of command lines
 }
 
@@ -42,6 +48,7 @@ func (x *mark) cost() int {
 }
 
 func (m *marks) add(x mark) {
+	x.ended = m.ended
 	m.list = append(m.list, x)
 	m.bytes += x.cost()
 	for len(m.list) > maxMarks {
@@ -60,6 +67,7 @@ func (m *marks) shrink(n int) {
 // drop forgets the n oldest.
 func (m *marks) drop(n int) {
 	m.from = max(m.from, m.list[n-1].pos)
+	m.base = m.list[n-1].ended
 	for i := range n {
 		m.bytes -= m.list[i].cost()
 	}
@@ -75,11 +83,55 @@ func (m *marks) trim(pos int64) {
 	}
 }
 
+// before is how many commands have ended before mark number n.
+func (m *marks) before(n int64) int64 {
+	if i := n - m.first; i > 0 {
+		return m.list[i-1].ended
+	}
+	return m.base
+}
+
 // at is the number of the mark that a reader meets at an offset or after it, and the position of the text there.
-func (m *marks) at(off int64) (pos, n int64) {
-	i := sort.Search(len(m.list), func(i int) bool { return m.list[i].pos+m.first+int64(i) >= off })
+func (m *marks) at(off int64, text *textOffsets) (pos, n int64) {
+	i := sort.Search(len(m.list), func(i int) bool { return text.at(m.list[i].pos)+m.before(m.first+int64(i)) >= off })
 	n = m.first + int64(i)
-	return off - n, n
+	pos = text.pos(max(0, off-m.before(n)))
+	if i < len(m.list) {
+		pos = min(pos, m.list[i].pos)
+	}
+	return pos, n
+}
+
+// began counts the ends of commands by the number of one that begins, which owners count from 1, as the open-th of those that run: those before it
+// have ended. So the count is right although the host has not heard of all of them.
+func (m *marks) began(n int64, open int, pos int64) {
+	ended := n - int64(open)
+	switch {
+	case n <= 0 || n > maxCommandNumber || ended < 0:
+	case !m.known:
+		m.known = true
+		more := ended - m.ended
+		m.ended, m.base = ended, m.base+more
+		for i := range m.list {
+			m.list[i].ended += more
+		}
+	case ended > m.ended:
+		m.ended = ended
+		m.add(mark{pos: pos})
+	}
+}
+
+// maxCommandNumber bounds the numbers of commands that are believed.
+const maxCommandNumber = 1 << 40
+
+// commandNumber is the number in the id that owners give to a command, 0 if there is none.
+func commandNumber(id string) int64 {
+	text, ok := strings.CutPrefix(id, "cmd-")
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil || n < 0 {
+		return 0
+	}
+	return n
 }
 
 // end is how many there have ever been.
@@ -102,6 +154,7 @@ func (t *terminal) markLocked(a ahp.Action) {
 			return
 		}
 		m.finished = &c
+		t.marks.ended++
 	default:
 		return
 	}

@@ -130,7 +130,7 @@ func (t *terminal) oldScreenLocked() (s agenttools.OldScreen, pos int64) {
 		s.Exact = !o.screen.Doubtful() && s.Replay != nil
 	}
 	if o.gap >= pos && o.gap > 0 {
-		s.Gap = o.gap + t.marksBeforeLocked(o.gap)
+		s.Gap = t.offsetLocked(o.gap, t.endedBeforeLocked(o.gap))
 	}
 	if t.readableLocked() > pos {
 		s.Exact = false // sizes are forgotten that stood before some of the text

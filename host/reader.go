@@ -3,12 +3,11 @@ package host
 import (
 	"context"
 	"io"
+	"math"
 
 	"tether/agenttools"
 	"tether/internal/jsonspan"
 )
-
-// The offsets that readers use count the bytes of text and the marks of a terminal, from its start; they are never reset.
 
 // minRead is the least room that a reader must be given, in bytes.
 const minRead = 64
@@ -22,9 +21,13 @@ type textReader struct {
 	pos  int64 // in the stream of all text
 	mark int64 // number of the next mark
 	over bool  // the exit was delivered
+	told int64 // position up to which is known what is missing
+	wait int64 // offset that the text has not reached yet; 0: it has
 
-	spans []span // to be decoded
-	text  []byte
+	// Of the text that is to be decoded: how far offsets are ahead of positions, and which they do not exceed.
+	ahead, most int64
+	spans       []span // to be decoded
+	text        []byte
 }
 
 // span is a part of a run, still escaped.
@@ -39,8 +42,19 @@ func (l lookedAt) newReader(from int64) *textReader {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
 	r := &textReader{lookedAt: l, sight: l.h.sight - 1}
-	r.pos, r.mark = l.t.marks.at(from)
+	r.beginLocked(from)
 	return r
+}
+
+// beginLocked goes to an offset. Text that is not there yet is waited for: after a restart of the host, owners send again what they have.
+func (r *textReader) beginLocked(from int64) {
+	if r.wait = 0; from > r.t.endOffsetLocked() {
+		r.wait = from
+	}
+	r.pos, r.mark = r.t.marks.at(from, &r.t.offsets)
+	if r.told = r.pos; from < r.offLocked() {
+		r.told--
+	}
 }
 
 // maySeeLocked reports whether the reader may go on: somebody may have taken the terminal from its audience.
@@ -54,8 +68,11 @@ func (r *textReader) maySeeLocked() bool {
 	return ok
 }
 
-// off is the reader's offset.
-func (r *textReader) off() int64 { return r.pos + r.mark }
+// offLocked is the reader's offset.
+func (r *textReader) offLocked() int64 { return r.t.offsetLocked(r.pos, r.t.marks.before(r.mark)) }
+
+// off is the reader's offset in the text that was found.
+func (r *textReader) off() int64 { return min(r.pos+r.ahead, r.most) }
 
 // TryNext implements agenttools.Reader.
 func (r *textReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
@@ -97,9 +114,17 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 		r.h.mu.Unlock()
 		return agenttools.Event{}, false, nil, agenttools.ErrNotFound
 	}
-	ev, ok = r.markLocked()
+	if r.wait > 0 && (r.wait <= r.t.endOffsetLocked() || r.t.state.Lifecycle.Exited()) {
+		r.beginLocked(min(r.wait, r.t.endOffsetLocked()))
+	}
+	r.spans = r.spans[:0]
+	if r.wait == 0 {
+		ev, ok = r.markLocked()
+	}
 	if !ok {
-		r.findLocked(len(buf))
+		if r.wait == 0 {
+			r.findLocked(len(buf))
+		}
 		if len(r.spans) == 0 && wait {
 			if r.t.moved == nil {
 				r.t.moved = make(chan struct{})
@@ -118,14 +143,19 @@ func (r *textReader) step(buf []byte, wait bool) (ev agenttools.Event, ok bool, 
 func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	m := &r.t.marks
 	if start := max(r.t.readableLocked(), r.from); r.pos < start {
-		from := r.off()
+		from := r.offLocked()
 		r.pos, r.mark = start, max(r.mark, m.first)
 		for r.mark < m.end() && m.list[r.mark-m.first].pos < start {
 			r.mark++
 		}
-		return agenttools.Event{Lost: max(1, r.off()-from), Off: r.off()}, true
+		r.told = r.pos
+		return agenttools.Event{Lost: max(1, r.offLocked()-from), Off: r.offLocked()}, true
 	}
 	r.mark = max(r.mark, m.first)
+	if _, _, missing := r.t.offsets.piece(r.pos); missing > 0 && r.told < r.pos {
+		r.told = r.pos
+		return agenttools.Event{Missing: missing, Off: r.offLocked()}, true
+	}
 	if r.mark == m.end() {
 		return agenttools.Event{}, false
 	}
@@ -135,7 +165,7 @@ func (r *textReader) markLocked() (ev agenttools.Event, ok bool) {
 	}
 	r.mark++
 	r.over = next.exited
-	return agenttools.Event{Off: r.off(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
+	return agenttools.Event{Off: r.offLocked(), Finished: next.finished, Resized: next.resized, Exited: next.exited}, true
 }
 
 // findLocked finds at most about room bytes of text up to the next mark.
@@ -145,6 +175,12 @@ func (r *textReader) findLocked(room int) {
 	end := c.end
 	if r.mark < m.end() {
 		end = m.list[r.mark-m.first].pos
+	}
+	ended := m.before(r.mark)
+	ahead, next, _ := r.t.offsets.piece(r.pos)
+	r.ahead, r.most = ahead+ended, math.MaxInt64
+	if next >= 0 {
+		end, r.most = min(end, next), r.t.offsets.at(next)+ended
 	}
 	at := c.oldest()
 	for i := range c.parts {

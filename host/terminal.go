@@ -42,6 +42,7 @@ type terminal struct {
 	name            string // with which it was announced
 	created, exited time.Time
 	marks           marks
+	offsets         textOffsets
 	moved           chan struct{}     // closed when text or a mark is added; nil when nobody waits
 	waits           []*awaitingReader // theirs
 	told            watcherState
@@ -136,9 +137,10 @@ func (t *terminal) reduceLocked(a ahp.Action) {
 		t.content.clear()
 		t.clearOldestLocked()
 	case ahp.TerminalCommandExecuted:
-		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), marks: t.marks.end()})
+		t.marks.began(commandNumber(a.CommandID), t.content.open+1, t.content.end)
+		t.content.start(command{id: a.CommandID, line: a.CommandLine, timestamp: a.Timestamp, verified: !a.Meta.IsUnverified(), ended: t.marks.ended})
 	case ahp.TerminalCommandFinished:
-		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs, t.marks.end())
+		t.content.finish(a.CommandID, a.ExitCode, a.DurationMs, t.marks.ended)
 	}
 	t.state = ahp.ReduceTerminal(t.state, a)
 	t.state.Content = nil

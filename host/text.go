@@ -120,6 +120,7 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 		h.endStripLocked(t)
 		t.applied = offset
 		h.missingLocked(t, gap)
+		t.offsets.lost += gap
 	}
 	end, overlap := offset+int64(found.Size), t.applied-offset
 	if overlap >= int64(found.Size) {
@@ -132,11 +133,13 @@ func (h *Host) placeLocked(t *terminal, buf []byte, offset int64, quoted []byte,
 	}
 	applied, before := t.applied, t.content.end
 	quoted, found = t.stripLocked(quoted, found)
+	from := t.content.end
 	h.textLocked(t, buf, quoted, found, t.creator)
 	t.applied = end
 	if t.audience.pending {
 		t.passedLocked(applied, before)
 	}
+	t.placedLocked(from, end)
 }
 
 // dropText cuts n bytes of decoded text, or a few more up to the next character, from the front of a checked string.

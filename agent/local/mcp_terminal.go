@@ -61,7 +61,33 @@ func (t mcpTerminal) Read(from int64) (agenttools.Reader, error) {
 	if err != nil {
 		return nil, mcpError(err)
 	}
+	if end := t.h.Info().Bytes; from > end {
+		return &aheadReader{mcpReader{rd}, from - end, end}, nil
+	}
 	return mcpReader{rd}, nil
+}
+
+// aheadReader was to begin behind the end of the output: with a cursor of another life of this terminal. It says so first.
+type aheadReader struct {
+	mcpReader
+	missing, end int64
+}
+
+// TryNext implements agenttools.Reader.
+func (r *aheadReader) TryNext(buf []byte) (agenttools.Event, bool, error) {
+	if n := r.missing; n > 0 {
+		r.missing = 0
+		return agenttools.Event{Missing: n, Off: r.end}, true, nil
+	}
+	return r.mcpReader.TryNext(buf)
+}
+
+// Next implements agenttools.Reader.
+func (r *aheadReader) Next(ctx context.Context, buf []byte) (agenttools.Event, error) {
+	if ev, ok, err := r.TryNext(buf); ok || err != nil {
+		return ev, err
+	}
+	return r.mcpReader.Next(ctx, buf)
 }
 
 // ReadScreen implements agenttools.ScreenTerminal.

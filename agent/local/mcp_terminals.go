@@ -22,13 +22,14 @@ type agentTerminals struct {
 	door   string
 	host   string // where the agent works, "" if it is here
 	named  string // what the host calls it, for people to read
+	masked bool   // all is as hosts see it, whoever looks
 }
 
 // List implements agenttools.Terminals.
 func (a *agentTerminals) List() []agenttools.Info {
 	var all []agenttools.Info
 	for _, h := range a.access.List() {
-		all = append(all, mcpInfo(h.Info()))
+		all = append(all, mcpInfo(a.shown(h).Info()))
 	}
 	return all
 }
@@ -39,7 +40,15 @@ func (a *agentTerminals) Open(id string) (agenttools.Terminal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return mcpTerminal{h}, nil
+	return mcpTerminal{a.shown(h)}, nil
+}
+
+// shown is a terminal as it is looked at here.
+func (a *agentTerminals) shown(h term.Handle) term.Handle {
+	if a.masked {
+		return h.Masked()
+	}
+	return h
 }
 
 // Changed implements agenttools.Watchable.

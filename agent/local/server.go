@@ -262,6 +262,8 @@ func (s *Server) handlers() map[string]handler {
 		"GET /v1/terminals/{ref}/wait":     s.wait,
 		"GET /v1/terminals/{ref}/ports":    s.ports,
 		"GET /v1/terminals/{ref}/events":   s.events,
+		"POST /v1/events":                  s.subscribe,
+		"POST /v1/events/command":          s.mayRun,
 		"GET /v1/mcp":                      s.onlySocket(s.mcpLines),
 		"/mcp":                             s.mcpHTTP,
 		"GET /v1/environment":              s.person(s.environment),

@@ -28,7 +28,7 @@ func (p *publisher) announce(ctx context.Context) error {
 		return fmt.Errorf("keep the terminal's URI: %w", err)
 	}
 	info := p.info()
-	meta, err := p.addAudience(ahp.AddTime(ahp.NewTerminalMeta(p.le.former, info.Holds), ahp.CreatedKey, info.Started))
+	meta, err := p.addAudience(ahp.AddCommands(ahp.AddTime(ahp.NewTerminalMeta(p.le.former, info.Holds), ahp.CreatedKey, info.Started), p.endedCommands()))
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,22 @@ func (p *publisher) announce(ctx context.Context) error {
 		p.open, p.known, p.told = nil, nil, false
 	}
 	return nil
+}
+
+// endedCommands is how many commands of the shell have ended.
+func (p *publisher) endedCommands() int64 {
+	all, err := p.le.h.Commands()
+	if err != nil {
+		return 0
+	}
+	last, open := 0, 0
+	for _, c := range all {
+		last = max(last, c.N)
+		if !c.Done {
+			open++
+		}
+	}
+	return int64(last - open)
 }
 
 // lookup returns what the host has of a terminal that an earlier connection

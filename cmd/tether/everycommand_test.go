@@ -45,6 +45,8 @@ var sittings = []sitting{
 	{line: "ports web", do: []string{"no program in this terminal listens"}},
 	{line: "commands web", do: []string{"no commands reported"}},
 	{line: "problems web", do: []string{"no problems found"}},
+	{line: "events web --pattern ready", do: []string{"web: ready"}},
+	{line: "on web --pattern ready --once --cursor-file $FILE.cursor -- true", do: []string{"type:\x03"}, exit: 130},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
 	{line: "unlend web", do: []string{"is not shared"}},
 	{line: "lend web --for 1h", do: []string{"shared with lab until"}},

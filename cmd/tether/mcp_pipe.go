@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -41,6 +44,7 @@ type mcpPipe struct {
 	done       bool              // the client has said all
 	handshake  [][]byte          // its lines, initialize first
 	subscribed map[string][]byte // the line for each URI
+	streams    map[string][]byte // the line of each stream of events that is open, by id, with the cursor that has passed last
 	waiting    map[string]bool   // ids of the client's requests without an answer
 	replayed   map[string][]byte // requests by id whose answer the client has had before
 	back       time.Time         // when the next daemon answered
@@ -52,7 +56,7 @@ const maxMCPLine = 1 << 20
 
 // run returns when the client is done, ctx ends, or the daemon is gone for good.
 func (p *mcpPipe) run(ctx context.Context) error {
-	p.changed, p.subscribed, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string]bool{}, map[string][]byte{}
+	p.changed, p.subscribed, p.streams, p.waiting, p.replayed = make(chan struct{}), map[string][]byte{}, map[string][]byte{}, map[string]bool{}, map[string][]byte{}
 	stream, err := p.open(ctx)
 	if err != nil {
 		return err
@@ -134,8 +138,15 @@ func (p *mcpPipe) receive(stream *local.MCPStream) {
 
 // heard notes an answer and reports whether it is only for the pipe.
 func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
+	if strings.HasPrefix(m.method, "notifications/events/") {
+		p.passed(m)
+		return false
+	}
 	if m.method != "" || m.id == "" {
 		return false
+	}
+	if p.streamAnswered(stream, m) {
+		return true
 	}
 	p.mu.Lock()
 	delete(p.waiting, m.id)
@@ -151,6 +162,58 @@ func (p *mcpPipe) heard(stream *local.MCPStream, m peekedMCP) bool {
 		p.updated(asked.uri)
 	}
 	return own
+}
+
+// passed notes up to where a stream of events was told: the next daemon goes on there.
+func (p *mcpPipe) passed(m peekedMCP) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := p.streams[m.stream]
+	if line == nil || m.cursor == "" {
+		return
+	}
+	if with := withCursor(line, m.cursor); with != nil {
+		p.streams[m.stream] = with
+	}
+}
+
+// withCursor is the request of a stream with another cursor, nil if it has no form.
+func withCursor(line []byte, cursor string) []byte {
+	var members, params map[string]json.RawMessage
+	if json.Unmarshal(line, &members) != nil || json.Unmarshal(members["params"], &params) != nil || params == nil {
+		return nil
+	}
+	params["cursor"], _ = json.Marshal(cursor)
+	members["params"], _ = json.Marshal(params)
+	with, err := json.Marshal(members)
+	if err != nil {
+		return nil
+	}
+	return append(with, '\n')
+}
+
+// streamAnswered notes the end of a stream of events. One that a new daemon refuses may be about a terminal that it takes up late: it is asked for again, and
+// the client does not hear of it.
+func (p *mcpPipe) streamAnswered(stream *local.MCPStream, m peekedMCP) (own bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	line := p.streams[m.id]
+	if line == nil {
+		return false
+	}
+	if m.failed && time.Since(p.back) < p.patience {
+		time.AfterFunc(lookLast, func() {
+			p.mu.Lock()
+			wanted := p.stream == stream && !p.over && p.streams[m.id] != nil
+			p.mu.Unlock()
+			if wanted {
+				_, _ = stream.Write(line) // if it fails, the next daemon gets it
+			}
+		})
+		return true
+	}
+	delete(p.streams, m.id)
+	return false
 }
 
 // again sends a subscription again, unless another daemon has come, or the client wants it no more.
@@ -232,13 +295,14 @@ func (p *mcpPipe) replay(stream io.Writer) error {
 	for _, line := range p.subscribed {
 		lines = append(lines, line)
 	}
+	open := slices.Collect(maps.Values(p.streams))
 	for _, line := range lines {
 		if m := peekMCP(line); m.id != "" {
 			p.replayed[m.id] = line
 		}
 	}
 	p.mu.Unlock()
-	_, err := stream.Write(bytes.Join(lines, nil))
+	_, err := stream.Write(bytes.Join(append(lines, open...), nil))
 	return err
 }
 
@@ -307,6 +371,12 @@ func (p *mcpPipe) noteLocked(m peekedMCP, line []byte) {
 		delete(p.subscribed, m.uri)
 	case "notifications/cancelled":
 		delete(p.waiting, m.cancelled) // nobody answers it
+		delete(p.streams, m.cancelled)
+	case "events/stream":
+		if m.id != "" && len(p.streams) < 64 {
+			p.streams[m.id] = bytes.Clone(line)
+			return // no answer is waited for
+		}
 	}
 	if m.method != "" && m.id != "" {
 		p.waiting[m.id] = true
@@ -353,7 +423,8 @@ func (p *mcpPipe) awaitAnswers() {
 // peekedMCP is what the pipe must know of a message. An id is its JSON; cancelled is the id of the request that a cancellation names.
 type peekedMCP struct {
 	id, method, uri, cancelled string
-	failed                     bool // it is an error
+	stream, cursor             string // of what a stream of events tells: the id of its request, and where it is
+	failed                     bool   // it is an error
 }
 
 // peekMCP looks at a message. What is none has nothing.
@@ -372,9 +443,13 @@ func peekMCP(line []byte) (m peekedMCP) {
 			var params struct {
 				URI       string          `json:"uri"`
 				RequestID json.RawMessage `json:"requestId"`
+				Cursor    string          `json:"cursor"`
+				Meta      struct {
+					Stream json.RawMessage `json:"io.modelcontextprotocol/subscriptionId"`
+				} `json:"_meta"`
 			}
-			if len(value) < 4<<10 && json.Unmarshal(value, &params) == nil {
-				m.uri, m.cancelled = params.URI, string(params.RequestID)
+			if len(value) < 64<<10 && json.Unmarshal(value, &params) == nil {
+				m.uri, m.cancelled, m.stream, m.cursor = params.URI, string(params.RequestID), string(params.Meta.Stream), params.Cursor
 			}
 		}
 		return nil

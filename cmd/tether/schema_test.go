@@ -29,7 +29,7 @@ var printed = map[string]string{
 }
 
 // jsonLines are the commands whose --json is not one document.
-var jsonLines = []string{"logs", "audit"}
+var jsonLines = []string{"logs", "audit", "events"}
 
 const schemaStart = "<!-- from here on written by the test: go test ./cmd/tether -run TestSchemas -update -->\n"
 

@@ -44,7 +44,7 @@ const layers = `
 	problems < agent/config;
 	NONE < screen;
 	screen < agenttools;
-	agenttools < events;
+	agenttools, platform/secret < events;
 	events, internal/lines < mcp;
 	agent/term, ahp/client < agent/uplink;
 	agent/term, agent/policy, agent/start, internal/jsonspan, platform/ipc, platform/proc, platform/secret, mcp < agent/local;

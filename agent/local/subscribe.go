@@ -1,0 +1,264 @@
+package local
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"tether/agent/policy"
+	"tether/agent/term"
+	"tether/events"
+)
+
+// EventsRequest asks for what happens in terminals.
+type EventsRequest struct {
+	Subscriptions []events.Request `json:"subscriptions"`    // 1 to 64
+	Follow        bool             `json:"follow,omitempty"` // go on; else what has happened, as far as the log has it
+	Raw           bool             `json:"raw,omitempty"`    // do not mask secrets; not for agents that are not shown them
+}
+
+// maxSubscriptions bounds those of one request.
+const maxSubscriptions = events.DefaultStreams
+
+// Happening is one line of what happens. Exactly one of Event, Active, End and Dropped is set, or none: then it says up to where was looked.
+type Happening struct {
+	Sub    int           `json:"sub"` // index of the subscription
+	Event  *events.Event `json:"event,omitempty"`
+	Active bool          `json:"active,omitempty"` // where it begins, and again if something is missing
+	// Truncated, of Active: something after the cursor asked for, or after the last event, is missing.
+	Truncated bool   `json:"truncated,omitempty"`
+	Cursor    string `json:"cursor,omitempty"` // where to go on
+	End       bool   `json:"end,omitempty"`    // nothing more comes of this one; Error says why, if something is wrong
+	Error     *Error `json:"error,omitempty"`
+	Dropped   bool   `json:"dropped,omitempty"` // the daemon goes; the next one answers
+}
+
+// subscribe streams what happens as lines of JSON.
+func (s *Server) subscribe(w http.ResponseWriter, r *http.Request) error {
+	var req EventsRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if n := len(req.Subscriptions); n < 1 || n > maxSubscriptions {
+		return badMessage("subscriptions must be 1 to %d", maxSubscriptions)
+	}
+	access := s.access(r)
+	seen := &agentTerminals{server: s, access: access, masked: !req.Raw}
+	find := s.newMatching()
+	defer find.Close()
+	engine := s.newEvents(seen, access, find)
+	defer engine.Close()
+	for i := range req.Subscriptions {
+		if err := engine.Check(&req.Subscriptions[i]); err != nil {
+			return eventsError(err)
+		}
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(s.draining, cancel)()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := &happenings{out: &deadlined{w: w, control: http.NewResponseController(w), timeout: s.opts.WriteTimeout}}
+	if err := out.out.control.Flush(); err != nil {
+		return nil // the client is gone
+	}
+	var wg sync.WaitGroup
+	for i := range req.Subscriptions {
+		wg.Go(func() {
+			one := &subscriber{happenings: out, sub: i}
+			if req.Follow {
+				one.end(engine.Stream(ctx, &req.Subscriptions[i], one))
+			} else {
+				one.end(one.all(ctx, engine, req.Subscriptions[i]))
+			}
+		})
+	}
+	wg.Wait()
+	if s.draining.Err() != nil {
+		_ = out.send(Happening{Dropped: true})
+	}
+	_ = out.out.control.SetWriteDeadline(time.Time{})
+	return nil
+}
+
+// eventsError is an error of the engine for this door.
+func eventsError(err error) error {
+	var e *events.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Reason {
+	case events.Forbidden:
+		return &Error{Code: CodeNoTerminal, Message: "no such terminal", Hint: "tether ls lists the terminals"}
+	case events.ResourceExhausted:
+		return &Error{Code: CodeDenied, Message: e.Text}
+	}
+	return &Error{Code: CodeBadRequest, Message: e.Text}
+}
+
+// happenings writes lines, of several subscriptions.
+type happenings struct {
+	mu  sync.Mutex // held while a line is written
+	out *deadlined
+}
+
+func (h *happenings) send(x Happening) error {
+	line, err := json.Marshal(x)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, err = h.out.Write(append(line, '\n'))
+	return err
+}
+
+// subscriber is one subscription's part in them. It implements events.Out.
+type subscriber struct {
+	*happenings
+	sub int
+}
+
+// Active implements events.Out.
+func (o *subscriber) Active(cursor string, truncated bool) error {
+	return o.send(Happening{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
+}
+
+// Event implements events.Out.
+func (o *subscriber) Event(ev events.Event) error {
+	x := Happening{Sub: o.sub, Event: &ev}
+	if ev.Cursor != nil {
+		x.Cursor = *ev.Cursor
+	}
+	return o.send(x)
+}
+
+// Heartbeat implements events.Out.
+func (o *subscriber) Heartbeat(cursor string) error {
+	return o.send(Happening{Sub: o.sub, Cursor: cursor})
+}
+
+// all sends what has happened so far.
+func (o *subscriber) all(ctx context.Context, e *events.Engine, r events.Request) error {
+	r.Oldest = r.Cursor == nil
+	for {
+		page, err := e.Poll(ctx, &r)
+		if err != nil {
+			return err
+		}
+		if page.Truncated && !r.Oldest {
+			if err := o.Active(page.Cursor, true); err != nil {
+				return err
+			}
+		}
+		for i := range page.Events {
+			if err := o.Event(page.Events[i]); err != nil {
+				return err
+			}
+		}
+		if err := o.Heartbeat(page.Cursor); err != nil || !page.More {
+			return err
+		}
+		r.Oldest, r.Cursor = false, &page.Cursor
+	}
+}
+
+// end says that nothing more comes.
+func (o *subscriber) end(err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the client or the daemon goes
+	}
+	x := Happening{Sub: o.sub, End: true}
+	if err != nil {
+		e := errorFor(eventsError(err))
+		x.Error = e
+	}
+	_ = o.send(x)
+}
+
+// Happenings reads what happens. It is for one goroutine, except Close.
+type Happenings struct {
+	body io.ReadCloser
+	in   *bufio.Scanner
+}
+
+// maxHappening bounds one line, in bytes: an event, and a cursor of many terminals.
+const maxHappening = 256 << 10
+
+// Events asks for what happens. The caller must Close it; it ends early when ctx does.
+func (c *Client) Events(ctx context.Context, r EventsRequest) (*Happenings, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.send(ctx, http.MethodPost, "/v1/events", body)
+	if err != nil {
+		return nil, err
+	}
+	h := &Happenings{resp.Body, bufio.NewScanner(resp.Body)}
+	h.in.Buffer(make([]byte, 0, 8<<10), maxHappening)
+	return h, nil
+}
+
+// Next waits for the next line. It returns io.EOF when nothing more comes, and ErrDropped when the daemon has gone.
+func (h *Happenings) Next() (Happening, error) {
+	if !h.in.Scan() {
+		if err := h.in.Err(); err != nil {
+			return Happening{}, fmt.Errorf("%w: %w", ErrDropped, err)
+		}
+		return Happening{}, io.EOF
+	}
+	var x Happening
+	if err := json.Unmarshal(h.in.Bytes(), &x); err != nil {
+		return x, fmt.Errorf("the daemon's event: %w", err)
+	}
+	if x.Dropped {
+		return x, ErrDropped
+	}
+	return x, nil
+}
+
+// Close ends the subscriptions.
+func (h *Happenings) Close() { h.body.Close() }
+
+// MayRunRequest asks whether a command may run that the caller starts itself.
+type MayRunRequest struct {
+	Command []string `json:"command"`
+	Cwd     string   `json:"cwd"`
+}
+
+// MayRun is the answer: it may, or there would be an error.
+type MayRun struct {
+	SchemaVersion int `json:"schema_version"`
+}
+
+// mayRun asks the policy about a command that the caller starts when something happens. What an agent would have to be asked about each time is refused.
+func (s *Server) mayRun(w http.ResponseWriter, r *http.Request) error {
+	var req MayRunRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if len(req.Command) == 0 {
+		return badMessage("command is missing")
+	}
+	actor := ActorFrom(r.Context())
+	if actor.Role == term.RoleAgent {
+		d := s.opts.Policy.Check(policy.Request{Door: policy.DoorCLI, Actor: actor, Argv: req.Command, Cwd: req.Cwd, Background: true})
+		if d.Effect != policy.Allow {
+			return s.refused(r, &Error{Code: CodeDenied, Message: "the policy does not let agents run this without a question: " + d.Reason,
+				Hint: "follow the events (tether events --follow) and start the command in a terminal, where the person can be asked"})
+		}
+	}
+	return reply(w, MayRun{SchemaVersion})
+}
+
+// MayRun asks whether the caller may run a command of its own when something happens.
+func (c *Client) MayRun(ctx context.Context, command []string, cwd string) error {
+	var out MayRun
+	return c.do(ctx, http.MethodPost, "/v1/events/command", MayRunRequest{command, cwd}, &out)
+}

@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+	"tether/events"
+)
+
+// eventFlags say which events are asked for.
+type eventFlags struct {
+	patterns                         []string
+	exit, failed, commands           bool
+	problems, awaiting, ready, ports bool
+	idle                             time.Duration
+	follow, asJSON, raw              bool
+	cursors                          events.CursorFile
+}
+
+func (f *eventFlags) add(c *cobra.Command) {
+	s := c.Flags()
+	s.StringArrayVar(&f.patterns, "pattern", nil, "a line matches this `REGEXP` (RE2); (?i) ignores case; may be repeated")
+	s.BoolVar(&f.exit, "exit", false, "the terminal has exited")
+	s.BoolVar(&f.commands, "command", false, "a command of the shell has finished")
+	s.BoolVar(&f.failed, "failed", false, "with --exit and --command: only what has failed; alone: both")
+	s.DurationVar(&f.idle, "idle", 0, "it has printed something, then nothing for this `TIME`, such as 5s")
+	s.BoolVar(&f.problems, "problems", false, "what compilers and tests complain about has changed")
+	s.BoolVar(&f.awaiting, "awaiting", false, "the program waits for input")
+	s.BoolVar(&f.ready, "ready", false, "a declared terminal has become ready, or failed to")
+	s.BoolVar(&f.ports, "ports", false, "a TCP port was opened or closed")
+	s.BoolVar(&f.raw, "raw", false, "do not mask secrets")
+}
+
+func eventsCommand(a *app) *cobra.Command {
+	var f eventFlags
+	c := &cobra.Command{
+		Use: "events [ID…]", Short: "print what happens in terminals, a line per event", Args: someArgs(0, 16, "ids or names of terminals"),
+		Long: `print what happens in the given terminals, or in all, a line per event: matching
+lines, exits, finished commands, problems, programs that wait for input.
+
+Without conditions, these are exits, failed commands, problems, and programs that wait
+for input. Without --follow, events prints what has happened as far as the log has it,
+and ends; with --follow it prints what happens from now on. --cursor-file remembers how
+far it came: the next run goes on there, and says so if something is missing.
+
+A line has at most 400 characters, a flood of matches becomes one line a second with a
+count, and secrets are masked. Agents that watch a background command wake at each line.`,
+		Example: `  tether events --follow
+  tether events web --pattern '(?i)error' --follow
+  tether events build --exit --json`,
+		RunE: func(c *cobra.Command, args []string) error {
+			subs, err := f.subscriptions(c, args)
+			if err != nil {
+				return err
+			}
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			l := &listener{app: a, client: client, flags: &f, subs: subs}
+			return l.run(c.Context(), func(ev *events.Event) error { return a.printEvent(ev, f.asJSON) })
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&f.follow, "follow", false, "go on until interrupted")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON, an MCP event per line")
+	c.Flags().StringVar((*string)(&f.cursors), "cursor-file", "", "go on where the last run with this `FILE` ended")
+	return c
+}
+
+// subscriptions are the flags as requests: each condition for each terminal, or once for all.
+func (f *eventFlags) subscriptions(c *cobra.Command, terminals []string) ([]events.Request, error) {
+	if c.Flags().Changed("idle") && (f.idle < 500*time.Millisecond || f.idle > 10*time.Minute) {
+		return nil, usage(c, "--idle must be 500ms to 10m")
+	}
+	type condition struct {
+		name string
+		args map[string]any
+	}
+	var all []condition
+	add := func(is bool, name string, args map[string]any) {
+		if is {
+			all = append(all, condition{name, args})
+		}
+	}
+	for _, p := range f.patterns {
+		add(true, events.Line, map[string]any{"pattern": p})
+	}
+	some := len(f.patterns) > 0 || f.exit || f.commands || f.idle > 0 || f.problems || f.awaiting || f.ready || f.ports
+	var failed map[string]any
+	if f.failed {
+		failed = map[string]any{"failedOnly": true}
+	}
+	onlyFailed := f.failed && !f.exit && !f.commands
+	add(f.exit || !some && !f.failed || onlyFailed, events.Exited, failed)
+	if !some {
+		failed = map[string]any{"failedOnly": true}
+	}
+	add(f.commands || !some || onlyFailed, events.CommandFinished, failed)
+	add(f.idle > 0, events.Idle, map[string]any{"idleMs": f.idle.Milliseconds()})
+	add(f.problems || !some && !f.failed, events.Problems, nil)
+	add(f.awaiting || !some && !f.failed, events.AwaitingInput, nil)
+	add(f.ready, events.Ready, nil)
+	add(f.ports, events.PortOpened, nil)
+	add(f.ports, events.PortClosed, nil)
+	if len(terminals) == 0 {
+		terminals = []string{""}
+	}
+	var subs []events.Request
+	for _, id := range terminals {
+		for _, one := range all {
+			args := map[string]any{}
+			for k, v := range one.args {
+				args[k] = v
+			}
+			if id != "" {
+				args["terminalId"] = id
+			}
+			text, err := json.Marshal(args)
+			if err != nil {
+				return nil, err
+			}
+			subs = append(subs, events.Request{Name: one.name, Arguments: text})
+		}
+	}
+	if len(subs) > events.DefaultStreams {
+		return nil, usage(c, "these are %d conditions, at most %d can be watched at once; name fewer terminals, or none for all", len(subs), events.DefaultStreams)
+	}
+	return subs, nil
+}
+
+// listener gets events from the daemon, and from the next one when that is replaced.
+type listener struct {
+	app    *app
+	client *local.Client
+	flags  *eventFlags
+	subs   []events.Request
+	ended  int // subscriptions that are over
+}
+
+// run calls each for every event, in the order in which they came, until there are no more. An error of each ends it.
+func (l *listener) run(ctx context.Context, each func(*events.Event) error) error {
+	if err := l.flags.cursors.Recall(l.subs); err != nil {
+		return err
+	}
+	defer whileConnected(ctx, l.client, silence(l.app.notice), nil)()
+	for began := time.Now(); ; {
+		err := l.listen(ctx, each, &began)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, io.EOF):
+			return nil
+		case !errors.Is(err, local.ErrDropped) && !(errors.Is(err, local.ErrNotRunning) && l.started()):
+			return err
+		case time.Since(began) > awayPatience:
+			return &hinted{fmt.Errorf("%w and no daemon has started within %v", local.ErrDropped, awayPatience), "start it, and run this again; --cursor-file goes on where it ended"}
+		}
+		select {
+		case <-time.After(lookLast):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// started reports whether a daemon has answered before.
+func (l *listener) started() bool {
+	for i := range l.subs {
+		if l.subs[i].Cursor != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// listen takes what one daemon says until there is no more, which is io.EOF, or it goes. alive is when it was heard last.
+func (l *listener) listen(ctx context.Context, each func(*events.Event) error, alive *time.Time) error {
+	h, err := l.client.Events(ctx, local.EventsRequest{Subscriptions: l.subs, Follow: l.flags.follow, Raw: l.flags.raw})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	l.ended = 0
+	for {
+		x, err := h.Next()
+		if errors.Is(err, io.EOF) && l.ended < len(l.subs) {
+			return local.ErrDropped // in the middle
+		}
+		if err != nil {
+			return err
+		}
+		*alive = time.Now()
+		if x.Sub < 0 || x.Sub >= len(l.subs) {
+			continue
+		}
+		if err := l.take(&x, each); err != nil {
+			return err
+		}
+		if l.ended == len(l.subs) {
+			return io.EOF
+		}
+	}
+}
+
+// take takes one line.
+func (l *listener) take(x *local.Happening, each func(*events.Event) error) error {
+	sub := &l.subs[x.Sub]
+	switch {
+	case x.Event != nil:
+		if err := each(x.Event); err != nil {
+			return err
+		}
+	case x.Active && x.Truncated:
+		l.app.notice("some events of %s are missing: the output was no longer kept", sub.Name)
+	case x.End && x.Error != nil:
+		return x.Error
+	case x.End:
+		l.ended++
+	}
+	if x.Cursor != "" && (sub.Cursor == nil || *sub.Cursor != x.Cursor) {
+		sub.Cursor = &x.Cursor
+		if x.Event != nil || x.Active || !l.flags.follow {
+			return l.flags.cursors.Remember(l.subs)
+		}
+	}
+	return nil
+}
+
+// maxEventLine bounds what is printed of an event, in characters: agents' programs cut longer lines.
+const maxEventLine = 400
+
+// printEvent prints an event on one line.
+func (a *app) printEvent(ev *events.Event, asJSON bool) error {
+	if asJSON {
+		data, err := json.Marshal(ev)
+		if err == nil {
+			_, err = a.stdout.Write(append(data, '\n'))
+		}
+		return err
+	}
+	_, err := fmt.Fprintln(a.stdout, printable(events.Text(ev), maxEventLine))
+	return err
+}
