@@ -163,6 +163,7 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end in
 		k = s.log.ReadAt(buf[n:n+k], pos)
 		if v.isText() && k < int(plain-pos) {
 			k -= incomplete(buf[n : n+k])
+			k -= begun(buf[n : n+k])
 		}
 		if k == 0 {
 			break
@@ -171,6 +172,24 @@ func (s *stream) fill(buf []byte, v View, pos, limit int64, linear bool) (end in
 		pos += int64(k)
 	}
 	return pos, n
+}
+
+// usualSequence is the length in bytes that begun looks at the end of large pieces.
+const (
+	usualSequence = 24
+	largePiece    = 4 << 10
+)
+
+// begun is the number of bytes at the end of a large piece from the beginning of a sequence on. Who takes flooding text apart has less to do
+// where a piece does not end in a sequence; it is none of the borders that a view promises.
+func begun(p []byte) int {
+	if len(p) < largePiece {
+		return 0
+	}
+	if i := bytes.LastIndexByte(p[len(p)-usualSequence:], 0x1b); i >= 0 {
+		return usualSequence - i
+	}
+	return 0
 }
 
 // markOffset is where a mark stands that claims off, see putMarkLocked.
