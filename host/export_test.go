@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -126,7 +127,7 @@ type Log struct{ l chanLog }
 
 // NewLog returns a log with these bounds.
 func NewLog(maxBytes, maxCount int) *Log {
-	return &Log{chanLog{maxBytes: maxBytes, maxCount: maxCount}}
+	return &Log{chanLog{maxBytes: maxBytes, maxCount: maxCount, need: math.MaxInt64}}
 }
 
 // Add adds an envelope of a size.

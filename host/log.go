@@ -1,6 +1,9 @@
 package host
 
-import "sort"
+import (
+	"math"
+	"sort"
+)
 
 // entry is one encoded envelope of a channel. It is immutable, and all connections send the same bytes.
 type entry struct {
@@ -32,7 +35,12 @@ type chanLog struct {
 	next  int64   // index that the next entry will get
 	total int64   // bytes of all entries ever added
 	lost  int64   // all envelopes after this serverSeq are here: that of the newest dropped one, or of the creation
+	need  int64   // entries from this index on are kept beyond the bounds, up to neededTimes of these; math.MaxInt64: none are
 }
+
+// neededTimes is how many times its bounds a log may hold for subscribers that the child waits for. An owner that is held has up to
+// 256 KiB of text on its way, each byte of which may be six in an envelope, and others may be nearly as far behind.
+const neededTimes = 4
 
 // add appends e and drops the oldest entries that no longer fit.
 func (l *chanLog) add(e entry) {
@@ -43,9 +51,14 @@ func (l *chanLog) add(e entry) {
 	}
 	*l.slot(l.next) = e
 	l.next++
-	for l.next-l.first > 1 && (l.total-l.slot(l.first).start > int64(l.maxBytes) || l.next-l.first > int64(l.maxCount)) {
+	for l.next-l.first > 1 && l.over(1) && (l.first < l.need || l.over(neededTimes)) {
 		l.dropFirst()
 	}
+}
+
+// over reports whether the log holds more than so many times its bounds.
+func (l *chanLog) over(times int64) bool {
+	return l.total-l.slot(l.first).start > times*int64(l.maxBytes) || l.next-l.first > times*int64(l.maxCount)
 }
 
 func (l *chanLog) dropFirst() {
@@ -96,11 +109,12 @@ type channel struct {
 }
 
 func (h *Host) newChannel(uri string) *channel {
-	return &channel{host: h, uri: uri, log: chanLog{maxBytes: h.opts.LogBytes, maxCount: h.opts.LogCount, lost: h.seq}}
+	return &channel{host: h, uri: uri, log: chanLog{maxBytes: h.opts.LogBytes, maxCount: h.opts.LogCount, lost: h.seq, need: math.MaxInt64}}
 }
 
 // addLocked appends an envelope to the log and wakes the subscribers.
 func (ch *channel) addLocked(e entry) {
+	ch.log.need = ch.neededLocked(len(e.msg))
 	ch.log.add(e)
 	if t := ch.term; t != nil {
 		ch.host.recordLocked(t)
@@ -109,6 +123,20 @@ func (ch *channel) addLocked(e entry) {
 	for _, s := range ch.subs {
 		s.noticeLocked()
 	}
+}
+
+// neededLocked is the index of the oldest entry that a subscriber needs for whom the child waits, if the log is full with n bytes more.
+func (ch *channel) neededLocked(n int) int64 {
+	need := int64(math.MaxInt64)
+	if l := &ch.log; ch.term == nil || !ch.term.holds || l.behind(l.first)+int64(n) <= int64(l.maxBytes) && l.next-l.first < int64(l.maxCount) {
+		return need
+	}
+	for _, s := range ch.subs {
+		if !s.paused && !s.patience.skipped && !ch.term.ownedBy(s.conn) {
+			need = min(need, s.next)
+		}
+	}
+	return need
 }
 
 // endLocked ends the channel: no entry will be added.

@@ -56,7 +56,8 @@ type Options struct {
 	// MaxMemory bounds the recorded text and the envelopes that are kept of all terminals together, in bytes; beyond it, those that have
 	// most keep less. 0 means 1 GiB. Each terminal keeps some KiB in any case.
 	MaxMemory int64
-	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB.
+	// LogBytes bounds the encoded envelopes kept per terminal for subscribers that lag and for reconnect; 0 means 512 KiB. Up to four times
+	// as much is kept while a subscriber needs it for whom the child waits.
 	LogBytes int
 	// LogCount bounds the same in number; 0 means 4096.
 	LogCount int

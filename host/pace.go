@@ -104,11 +104,9 @@ func (t *terminal) holdOnLocked() {
 			s.chargeLocked(now)
 		}
 	}
-	if t.ack.slow == 0 {
-		t.releaseAckLocked()
-		return
+	if t.settleLocked(); t.ack.held {
+		t.ack.timer.Reset(pacePeriod)
 	}
-	t.ack.timer.Reset(pacePeriod)
 }
 
 // chargeLocked counts the time for which the subscriber has held the terminal, and ends that when it was too long.
@@ -140,18 +138,22 @@ func (t *terminal) advancedLocked(s *subscription) {
 		t.releaseAckLocked()
 	case s.patience.holds:
 		s.chargeLocked(time.Now())
-		if t.ack.slow == 0 {
-			t.releaseAckLocked()
-		}
+		t.settleLocked()
+	}
+}
+
+// settleLocked releases the owner if all subscribers have caught up that it was held for. Where the child can wait, others may have fallen
+// behind meanwhile, by what was on its way: it is held for them then.
+func (t *terminal) settleLocked() {
+	if t.ack.held && t.ack.slow == 0 && (!t.holds || !t.pacedLocked()) {
+		t.releaseAckLocked()
 	}
 }
 
 // leftLocked is called when a subscription has ended.
 func (t *terminal) leftLocked(s *subscription) {
 	s.unholdLocked()
-	if t.ack.slow == 0 {
-		t.releaseAckLocked()
-	}
+	t.settleLocked()
 }
 
 // freeLocked says that the terminal waits for nobody.

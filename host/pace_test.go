@@ -83,6 +83,52 @@ func TestEveryObserverOfAHoldingTerminalGetsEveryByte(t *testing.T) {
 	}
 }
 
+// What is on its way when the owner is held is kept for all that it waits for, however long it becomes in JSON.
+func TestWhatIsOnItsWayIsKept(t *testing.T) {
+	const most = 256 << 10 // on its way while nobody types, in bytes
+	synctest.Test(t, func(t *testing.T) {
+		h := testHost(t, host.Options{})
+		owner := connect(t, h, "laptop", viewOptions{resume: true})
+		owner.createHolding(uri)
+		owner.forget()
+		var all []*viewer
+		var gates []*gate
+		for n := range 3 {
+			v, g := slowViewer(t, h, fmt.Sprint("observer ", n), uri)
+			all, gates = append(all, v), append(gates, g)
+		}
+		stop := make(chan struct{})
+		var turns sync.WaitGroup
+		defer turns.Wait()
+		defer close(stop)
+		turns.Go(func() { // one after the other, so that each falls behind while the owner is held for another
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(20 * time.Millisecond):
+					gates[n/10%len(gates)].allow(2)
+				}
+			}
+		})
+		piece := strings.Repeat("\x1b\x1b\x1b\a\r\n", 64<<10/6)
+		var text strings.Builder
+		for range 40 {
+			end := int64(text.Len() + len(piece))
+			owner.await("room in the window", func() bool { return end-owner.acks[uri] <= most })
+			owner.output(uri, piece, int64(text.Len()))
+			text.WriteString(piece)
+		}
+		owner.ping()
+		for _, g := range gates {
+			g.openUp()
+		}
+		for _, v := range all {
+			sameText(t, v, uri, text.String())
+		}
+	})
+}
+
 // An observer that takes too little, or nothing, holds the terminal for a moment, is skipped and told, and costs the others nothing more.
 func TestObserversThatAreTooSlowAreSkipped(t *testing.T) {
 	for name, allow := range map[string]func(*gate, <-chan struct{}){
