@@ -79,6 +79,8 @@ var agentRoutes = map[string][]string{
 	"GET /v1/terminals/{ref}/wait":     {"/v1/terminals/ID/wait?pattern=error&timeout_ms=5000", "/v1/terminals/ID/wait?command=1&timeout_ms=5000"},
 	"GET /v1/terminals/{ref}/ports":    {"/v1/terminals/ID/ports"},
 	"GET /v1/terminals/{ref}/events":   {""},
+	"POST /v1/events":                  {""},
+	"POST /v1/events/command":          {""},
 	"GET /v1/mcp":                      {""},
 	"/mcp":                             {""},
 	"POST /v1/sandbox":                 {""},

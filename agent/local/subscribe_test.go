@@ -1,0 +1,108 @@
+package local_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"tether/agent/local"
+	"tether/agent/term"
+	"tether/events"
+	"tether/internal/testkit"
+)
+
+// happened is what a client is told has happened, as one text.
+func happened(t *testing.T, c *local.Client, r local.EventsRequest) string {
+	t.Helper()
+	h, err := c.Events(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	var all strings.Builder
+	for {
+		x, err := h.Next()
+		if errors.Is(err, io.EOF) {
+			return all.String()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if x.Event != nil {
+			line, _ := json.Marshal(x.Event)
+			all.Write(append(line, '\n'))
+		}
+	}
+}
+
+// Events have no secrets, for agents whatever they ask, and for the person unless raw is asked for.
+func TestEventsTellNoSecrets(t *testing.T) {
+	w := hushed(t)
+	_, child := w.secretly(w.client, "build")
+	child.End(3)
+	subs := []events.Request{
+		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error|value"}`)}, {Name: events.CommandFinished}, {Name: events.Exited},
+	}
+	testkit.Eventually(t, patience, "the exit", func() bool {
+		return strings.Contains(happened(t, w.client, local.EventsRequest{Subscriptions: subs}), "terminal.exited")
+	})
+	for who, c := range map[string]*local.Client{"an agent": w.client.As("claude"), "the person": w.client} {
+		for _, raw := range []bool{false, true} {
+			got := happened(t, c, local.EventsRequest{Subscriptions: subs, Raw: raw})
+			for _, want := range []string{"main.c:1:2", "terminal.command_finished", `"exitCode":3`} {
+				if !strings.Contains(got, want) {
+					t.Errorf("%s is not told %s: %s", who, want, got)
+				}
+			}
+			if who == "the person" && raw {
+				if !strings.Contains(got, hushedToken) {
+					t.Errorf("with raw, the person is not told: %s", got)
+				}
+				continue
+			}
+			tellsNone(t, who, got)
+		}
+	}
+}
+
+// What is followed goes on, and ends with the terminal; what an agent may not see is not there.
+func TestEventsFollow(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	m, child := w.spawn("web")
+	h, err := w.client.As("claude").Events(t.Context(), local.EventsRequest{Follow: true, Subscriptions: []events.Request{
+		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"error","terminalId":"` + m.ID + `"}`)}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if x, err := h.Next(); err != nil || !x.Active || x.Truncated {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	child.Print("an error\r\n")
+	if x, err := h.Next(); err != nil || x.Event == nil || x.Event.Data["line"] != "an error" {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	child.End(0)
+	if x, err := h.Next(); err != nil || !x.End || x.Error != nil {
+		t.Fatalf("%+v, %v", x, err)
+	}
+	private, err := w.client.Spawn(t.Context(), local.SpawnRequest{Command: []string{"x"}, Cwd: testkit.Abs("/"), Private: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.client.As("claude").Events(t.Context(), local.EventsRequest{Subscriptions: []events.Request{
+		{Name: events.Line, Arguments: json.RawMessage(`{"pattern":"x","terminalId":"` + private.ID + `"}`)}}})
+	wantCode(t, "a private terminal", err, local.CodeNoTerminal)
+}
+
+// An agent may have a command run for an event that it may run anyway.
+func TestWhatRunsOnAnEvent(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	if err := w.client.MayRun(t.Context(), []string{"rm", "-rf", "/"}, testkit.Abs("/")); err != nil {
+		t.Errorf("the person: %v", err)
+	}
+	err := w.client.As("claude").MayRun(t.Context(), []string{"sudo", "rm", "-rf", "/"}, testkit.Abs("/"))
+	wantCode(t, "an agent", err, local.CodeDenied)
+}
