@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"tether/ahp"
 	"tether/jsonrpc"
@@ -15,12 +16,13 @@ import (
 // viewer is who wants to see: what the decision needs of a principal.
 type viewer struct {
 	Principal
+	person string   // name of the person to whom it belongs
 	groups []string // names, of which the person is a member
 }
 
 // viewerLocked is a principal as of now.
 func (h *Host) viewerLocked(p Principal) viewer {
-	return viewer{Principal: p, groups: h.groupsOf[p.Owner]}
+	return viewer{Principal: p, person: h.roster.People[p.Owner], groups: h.groupsOf[p.Owner]}
 }
 
 // isAgent reports whether it is an agent, which is granted what it is named for itself.
@@ -52,7 +54,6 @@ type audience struct {
 	told    bool // the machine has said one, and wants to know who watches
 	said    ahp.Audience
 	grants  []grant
-	denied  []Grantee
 	refused []string // names in it that mean nobody
 	pending bool     // a grant begins with text that has not come yet
 }
@@ -77,8 +78,8 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 		return 0, false
 	case !h.roster.On:
 		return 0, true
-	case slices.ContainsFunc(a.denied, v.denied):
-		return 0, false
+	case slices.ContainsFunc(a.said.Denied, v.denied):
+		return 0, !v.isAgent() && v.belongs(owner.Owner) // nobody is denied what is theirs
 	case v.belongs(owner.Owner):
 		return 0, true
 	}
@@ -98,9 +99,12 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 	return from, from < notYet
 }
 
-// denied is is, but that an agent is meant by its name, whoever has it now, and that a person's own terminals cannot be denied.
-func (v *viewer) denied(g Grantee) bool {
-	return g.kind == toAgent && v.isAgent() && v.Name == g.name || g.kind == toPerson && v.is(g)
+// denied reports whether a name in a denial is that of the person or the agent, whoever has it now.
+func (v *viewer) denied(name string) bool {
+	if agent, is := strings.CutPrefix(name, ahp.AgentPrefix); is {
+		return v.isAgent() && v.Name == agent
+	}
+	return !v.isAgent() && v.person == name && name != ""
 }
 
 // seesLocked reports whether c may know of t.
@@ -124,6 +128,17 @@ func (c *conn) terminalLocked(uri string) *terminal {
 	return t
 }
 
+// showsLocked reports whether c sees the channel of a subscription.
+func (c *conn) showsLocked(s *subscription) bool {
+	switch {
+	case s.withdrawn:
+		return false
+	case s.ch.term != nil:
+		return c.seesLocked(s.ch.term)
+	}
+	return s.ch.session == nil || c.seesChannelLocked(s.ch)
+}
+
 // fromLocked is the position from which on c sees the text of t.
 func (c *conn) fromLocked(t *terminal) int64 {
 	from, _ := c.h.seesLocked(&c.hold.viewer, t)
@@ -135,36 +150,56 @@ type machineKey struct{ name, owner string }
 
 func machineOf(p *Principal) machineKey { return machineKey{p.Name, p.Owner} }
 
-// resolveLocked is an audience as it is in force now. Names that mean nobody are in its refused.
-func (h *Host) resolveLocked(said ahp.Audience, t *terminal) audience {
-	a := audience{told: true, said: said}
+// meant is an audience with whom its grants are for.
+type meant struct {
+	ahp.Audience
+	grants  []Grantee // of each grant; the zero value for a name that means nobody
+	refused []string  // those names
+}
+
+// understand finds out whom an audience means. It may look at files, so it is not called with the host's mutex.
+func (h *Host) understand(said ahp.Audience) meant {
+	m := meant{Audience: said}
+	if len(said.Grants) == 0 {
+		return m
+	}
+	r := h.lookAtPeople() // somebody may have come a moment ago
 	for _, g := range said.Grants {
-		to, ok := h.granteeLocked(g.To)
+		to, ok := h.grantee(r, g.To)
 		if !ok {
-			a.refused = append(a.refused, g.To)
+			m.refused = append(m.refused, g.To)
+		}
+		m.grants = append(m.grants, to)
+	}
+	return m
+}
+
+// grantee is whom a name means.
+func (h *Host) grantee(r *Roster, name string) (g Grantee, ok bool) {
+	if h.opts.People == nil {
+		return Grantee{kind: toEveryone}, name == ahp.ToEveryone
+	}
+	if g, ok = Resolve(h.opts.People, r, name); !ok {
+		g = Grantee{}
+	}
+	return g, ok
+}
+
+// resolveLocked is an audience as it is in force now for t, which is nil before there is one.
+func (h *Host) resolveLocked(m meant, t *terminal) audience {
+	a := audience{told: true, said: m.Audience, refused: m.refused}
+	for i, g := range m.Grants {
+		if m.grants[i] == (Grantee{}) || h.roster.ended(m.grants[i]) {
 			continue
 		}
-		one := grant{to: to, name: g.To, from: g.From}
+		one := grant{to: m.grants[i], name: g.To, from: g.From}
 		if g.From > 0 {
 			one.pos = t.positionLocked(g)
 			a.pending = a.pending || one.pos == notYet
 		}
 		a.grants = append(a.grants, one)
 	}
-	for _, name := range said.Denied {
-		if to, ok := h.granteeLocked(name); ok {
-			a.denied = append(a.denied, to)
-		}
-	}
 	return a
-}
-
-// granteeLocked is whom a name means.
-func (h *Host) granteeLocked(name string) (Grantee, bool) {
-	if h.opts.People == nil {
-		return Grantee{kind: toEveryone}, name == ahp.ToEveryone
-	}
-	return Resolve(h.opts.People, h.roster, name)
 }
 
 // notYet is the position of text that has not come. Until then the grant shows nothing.
@@ -273,20 +308,19 @@ func (c *conn) setAudience(r *jsonrpc.Request) error {
 		return c.denied("lend terminals")
 	}
 	h := c.h
-	h.lookAtPeople() // somebody may have come a moment ago
+	m := h.understand(p.Audience)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.terminals[p.Channel]
 	if p.Channel != "" && (t == nil || !t.ownedBy(c)) {
 		return errUnknownChannel
 	}
-	a := h.resolveLocked(p.Audience, t)
-	if len(a.refused) > 0 {
-		data, _ := json.Marshal(ahp.RefusedNames{Names: a.refused}) // names
+	if len(m.refused) > 0 {
+		data, _ := json.Marshal(ahp.RefusedNames{Names: m.refused}) // names
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "nobody here is called so", Data: data}
 	}
 	if t != nil {
-		h.setAudienceLocked(t, a)
+		h.setAudienceLocked(t, h.resolveLocked(m, t))
 	}
 	return r.Reply(struct{}{})
 }

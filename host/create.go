@@ -59,10 +59,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 	if err != nil {
 		return err
 	}
-	if told {
-		c.h.lookAtPeople() // somebody may have come a moment ago
-	}
-	if err := c.announce(&p, said, told); err != nil {
+	if err := c.announce(&p, c.h.understand(said), told); err != nil {
 		return err
 	}
 	c.h.audit(AuditCreated, c.remote, AuditEvent{Client: c.client.id, Terminal: p.Channel})
@@ -71,7 +68,7 @@ func (c *conn) createTerminal(r *jsonrpc.Request) error {
 
 // announce creates a client-executed terminal, or returns an orphaned one to its owner. An owner that negotiated resume learns at once
 // which position the host has. What is said of the audience is in force before any output; nothing said is nobody beside the machine's owner.
-func (c *conn) announce(p *ahp.CreateTerminalParams, said ahp.Audience, told bool) error {
+func (c *conn) announce(p *ahp.CreateTerminalParams, said meant, told bool) error {
 	h := c.h
 	h.mu.Lock()
 	defer h.mu.Unlock()

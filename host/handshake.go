@@ -150,7 +150,8 @@ func (c *conn) startAllLocked(subs []*subscription) []snapshot {
 	}
 	var snapshots []snapshot
 	for _, s := range subs {
-		if s.withdrawn {
+		if !c.showsLocked(s) { // it was withdrawn since the client asked
+			s.endLocked()
 			continue
 		}
 		if s.ch.ended {
@@ -207,10 +208,12 @@ func (c *conn) reconnect(r *jsonrpc.Request) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	cl := h.clients[p.ClientID]
-	if cl == nil || !cl.principal.same(c.remote.principal) || cl.anew {
+	if cl == nil || !cl.principal.same(c.remote.principal) {
 		return errUnknownClient
 	}
-	h.ownedAnewLocked(cl, c.remote.principal)
+	if h.ownedAnewLocked(cl, c.remote.principal); cl.anew {
+		return errUnknownClient
+	}
 	h.attachLocked(c, cl)
 	for _, t := range h.order {
 		if t.ownedBy(c) {
@@ -229,6 +232,7 @@ func (c *conn) resume(r *jsonrpc.Request, p *ahp.ReconnectParams, subs []*subscr
 	h := c.h
 	h.mu.Lock()
 	h.listNowLocked()
+	subs = slices.DeleteFunc(subs, func(s *subscription) bool { return !c.showsLocked(s) }) // withdrawn since the client asked
 	var reply func() json.RawMessage
 	if missed, ok := c.missedLocked(p.LastSeenServerSeq, subs); ok {
 		c.startAllLocked(subs)

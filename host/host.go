@@ -37,6 +37,7 @@ type Host struct {
 	problemLooks looks         // of people at the page, at problems
 	scripts      bool          // the page was built with all that its scripts need; without, it is the plain one
 
+	looking   sync.Mutex // held while somebody looks at People
 	mu        sync.Mutex // guards everything below, and what is said to be guarded by the host's mutex
 	promptly  promptly
 	scratch   []byte // of takeUpLocked: one decoded run, at most maxOutput bytes of text

@@ -52,13 +52,14 @@ func (h *Host) Lent() []Lent {
 // EndGrant ends what is granted to a name, as in ahp.Grant, of the terminal with that id, whoever granted it, for as long as it is lent to this host. It
 // reports whether it was granted.
 func (h *Host) EndGrant(id, to string) bool {
+	g, ok := h.grantee(h.lookAtPeople(), to)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, t := range h.order {
 		if t.id != id || !slices.Contains(t.mayWatchLocked(), to) {
 			continue
 		}
-		if g, ok := h.granteeLocked(to); ok && !t.creator.owns(g) {
+		if ok && !t.creator.owns(g) {
 			t.over = append(t.over, g)
 			h.setAudienceLocked(t, t.audience)
 			return true

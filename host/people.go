@@ -115,17 +115,20 @@ func (h *Host) followPeople() {
 	}
 }
 
-// lookAtPeople takes over who is known now.
-func (h *Host) lookAtPeople() {
+// lookAtPeople takes over who is known now, and returns them.
+func (h *Host) lookAtPeople() *Roster {
 	if h.opts.People == nil {
-		return
+		return &Roster{}
 	}
+	h.looking.Lock() // of two who look, the later one's is what stays
+	defer h.looking.Unlock()
 	r := h.opts.People.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r != h.roster {
 		h.knowLocked(r)
 	}
+	return r
 }
 
 // knowLocked takes over another roster, and ends what somebody has open who does not see it any more.
@@ -139,8 +142,10 @@ func (h *Host) knowLocked(r *Roster) {
 		h.machineGrants[key] = append(h.machineGrants[key], g.To)
 	}
 	for use := range h.holds {
-		use.groups = h.groupsOf[use.Owner]
-		use.l.groups = use.groups
+		use.viewer = h.viewerLocked(use.Principal)
+		if !use.l.key.all {
+			use.l.viewer = use.viewer
+		}
 	}
 	if before.On != r.On {
 		h.regroupLocked()
@@ -187,6 +192,12 @@ func (h *Host) regroupLocked() {
 		cl.anew = true
 	}
 	for c := range h.conns {
+		for _, s := range c.subs {
+			if !c.showsLocked(s) {
+				s.withdrawn = true
+				s.endLocked()
+			}
+		}
 		c.closeLocked(closeGoingAway, "who sees what has changed: connect again")
 	}
 	h.toolsChangedLocked()

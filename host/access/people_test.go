@@ -1,10 +1,12 @@
 package access_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"tether/host"
@@ -218,4 +220,52 @@ func FuzzPeopleFile(f *testing.F) {
 			t.Fatalf("%+v is not there", one)
 		}
 	})
+}
+
+// What is kept in memory of people and grants is at most 1 KiB for each.
+func TestMemoryOfPeople(t *testing.T) {
+	p, tokens, dir := company(t)
+	ann := must(t, p, "ann")
+	tokens.OwnedBy(ann.ID)
+	if _, _, err := tokens.CreatePairing("laptop", 0); err != nil {
+		t.Fatal(err)
+	}
+	f := struct {
+		Version int                   `json:"version"`
+		On      bool                  `json:"on"`
+		People  []access.Person       `json:"people"`
+		Groups  []any                 `json:"groups"`
+		Grants  []access.MachineGrant `json:"grants"`
+	}{Version: 1, On: true, Groups: []any{}}
+	const people, grants = 1500, 900
+	for n := range people {
+		f.People = append(f.People, access.Person{ID: fmt.Sprintf("p-%016d", n), Name: fmt.Sprintf("%064d", n)})
+	}
+	for n := range grants {
+		f.Grants = append(f.Grants, access.MachineGrant{Machine: fmt.Sprintf("%064d", n), Owner: ann.ID, To: fmt.Sprintf("%064d", n), ID: fmt.Sprintf("p-%016d", n)})
+	}
+	data, err := json.Marshal(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := secret.WriteFile(filepath.Join(dir, "people.json"), data); err != nil {
+		t.Fatal(err)
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what the first has found
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	r := p.Look()
+	after := heap()
+	runtime.KeepAlive(data)
+	runtime.KeepAlive(f)
+	each := (after - before) / (people + grants)
+	t.Logf("%d bytes for each", each)
+	if len(r.People) != people || len(r.Grants) != grants || each > 1<<10 {
+		t.Errorf("%d people and %d grants take %d bytes each", len(r.People), len(r.Grants), each)
+	}
 }

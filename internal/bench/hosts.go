@@ -20,6 +20,7 @@ var hostParts = []part{
 	{"path", pathPart},
 	{"observers", observersPart},
 	{"key", keyBesidePart},
+	{"audiences", audiencesPart},
 }
 
 // dialsAtOnce bounds how many connections are being made at once.
