@@ -82,3 +82,48 @@ func TestPeopleCommands(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// The ten commands of the docs set a team of three up from nothing: with real programs, over which nothing is shown to whom it is not granted.
+func TestATeamInTenCommands(t *testing.T) {
+	page, err := os.ReadFile("../../docs/HOST.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "A team of three, from nothing:")
+	_, text, _ = strings.Cut(text, "```sh\n")
+	text, _, _ = strings.Cut(text, "```")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if len(lines) != 10 {
+		t.Fatalf("%d commands", len(lines))
+	}
+	s := newStage(t)
+	s.signed()
+	script := "set -e\numask 077\n"
+	for _, line := range lines {
+		code, _, _ := strings.Cut(line, "  #")
+		if strings.HasPrefix(code, "tether-host --listen") {
+			code = "tether-host --listen 127.0.0.1:0 --sessions --token-file own.token >host.out 2>host.log & echo $! >host.pid\nuntil grep -q READY host.out; do sleep 0.1; done\n" +
+				"address=$(sed -n 's/^READY ws:..//p' host.out)"
+		}
+		if strings.HasPrefix(code, "tether lend") { // the machine may have to hear first that audiences are in force
+			code = "for try in $(seq 100); do " + code + " && break || sleep 0.2; done"
+		}
+		script += strings.ReplaceAll(code, "wss://host.example", "ws://$address") + "\n"
+	}
+	t.Cleanup(func() { _ = s.command("/bin/sh", "-c", "kill $(cat host.pid)").Run() })
+	// Bob sees it by the group, the agent by its name, carol not, and the administrator its name.
+	script += `
+sees() { for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do tether watch --list --token-file "$1" ws://$address >list.out 2>&1 || true; grep -q dev list.out && return 0; sleep 0.2; done; return 1; }
+sees ann.token && sees bob.token
+! tether watch --list --token-file carol.token ws://$address | grep -q dev
+tether-host terminals --url ws://$address --token-file own.token >terminals.out
+`
+	out, err := s.command("/bin/sh", "-c", script).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	listed, _ := os.ReadFile(filepath.Join(s.dir, "terminals.out"))
+	if !regexp.MustCompile(`ann-laptop/dev\s+ann\s+running\s.*ann, group:web, agent:ci`).Match(listed) {
+		t.Errorf("terminals:\n%s", listed)
+	}
+}
