@@ -22,6 +22,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/jsonrpc/wsconn"
 )
 
 // staff knows people and tokens: what a token stands for is said when it is made.
@@ -236,6 +237,9 @@ var doors = map[string]func(v *visitor, x target) string{
 		}
 		return x.plain(fmt.Sprint(err))
 	},
+	"MCP events/poll":         func(v *visitor, x target) string { return x.plain(v.event("events/poll", x.id)) },
+	"MCP events/poll by name": func(v *visitor, x target) string { return x.plain(v.event("events/poll", x.name)) },
+	"MCP events/stream":       func(v *visitor, x target) string { return x.plain(v.event("events/stream", x.id)) },
 	"page events": func(v *visitor, x target) string {
 		r, first := event(v.t, v.url, v.token)
 		return fmt.Sprint(r, strings.Contains(first, x.id))
@@ -271,6 +275,35 @@ var doors = map[string]func(v *visitor, x target) string{
 		r, body := ask(v.t, v.url, visit{method: http.MethodDelete, path: "/shells/" + x.id, token: v.token})
 		return x.plain(fmt.Sprint(r.StatusCode, body))
 	},
+}
+
+// event is what the first message says that answers a request about events of a terminal.
+func (v *visitor) event(method, id string) string {
+	if v.mcp == nil {
+		return "no way in"
+	}
+	conn, err := wsconn.Dial(v.t.Context(), v.url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + v.token}}})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer conn.Close()
+	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":%q,"params":{"name":"terminal.line","cursor":null,"arguments":{"terminalId":%q,"pattern":"x"}}}`, method, id)} {
+		if err := conn.Send(v.t.Context(), []byte(line)); err != nil {
+			v.t.Fatal(err)
+		}
+	}
+	for {
+		got, err := conn.Recv(v.t.Context())
+		if err != nil {
+			return err.Error()
+		}
+		if text := string(got); strings.Contains(text, `"id":2`) || strings.Contains(text, "notifications/events") {
+			return text
+		}
+		conn.Free()
+	}
 }
 
 // tool is what a tool answers.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"tether/ahp"
 	"tether/host"
 	"tether/internal/testkit"
+	"tether/jsonrpc/wsconn"
 )
 
 // flood prints numbered lines until it is stopped, never more than 128 KiB ahead of the host's acknowledgement.
@@ -273,7 +275,11 @@ func TestWithdrawing(t *testing.T) {
 		r, _ := agent.CallTool(context.Background(), &sdk.CallToolParams{Name: "wait_terminal", Arguments: map[string]any{"terminalId": theLent.id, "pattern": "never", "timeoutMs": 600000}})
 		waits <- r
 	}()
-	testkit.Eventually(t, patience, "the wait", func() bool { return h.Waiting(theLent.uri) == 2 })
+	stream := eventStream(t, url, "agent.ci.bob", theLent.id)
+	if got := <-stream; !strings.Contains(got, "active") {
+		t.Errorf("the stream begins with %s", got)
+	}
+	testkit.Eventually(t, patience, "the wait", func() bool { return h.Waiting(theLent.uri) >= 2 })
 	r, _ := ask(t, url, visit{path: "/terminals/" + theLent.id + ".txt", token: "observer.ann.ann"})
 	if r.StatusCode != 200 {
 		t.Fatal(r.StatusCode)
@@ -293,6 +299,14 @@ func TestWithdrawing(t *testing.T) {
 	laptop.output(theLent.uri, "secret\r\n", 13)
 	laptop.ping()
 	testkit.Eventually(t, patience, "no agent follows", func() bool { return h.Waiting(theLent.uri) == 0 })
+	for text := range stream { // it ends
+		if strings.Contains(text, "secret") {
+			t.Errorf("an agent was told %s", text)
+		}
+		if strings.Contains(text, `"id":2`) || strings.Contains(text, "terminated") {
+			break
+		}
+	}
 	bob.ping()
 	all, _ := bob.received()
 	for _, e := range all {
@@ -410,4 +424,32 @@ func TestSwitchingAudiences(t *testing.T) {
 			t.Errorf("%s sees %d terminals", token, got)
 		}
 	}
+}
+
+// eventStream listens for lines of a terminal, and returns what it is told, message by message.
+func eventStream(t *testing.T, url, token, id string) <-chan string {
+	t.Helper()
+	conn, err := wsconn.Dial(t.Context(), url+"/mcp", wsconn.Options{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
+	check(t, err)
+	t.Cleanup(func() { conn.Close() })
+	for _, line := range []string{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"events/stream","params":{"name":"terminal.line","cursor":null,"arguments":{"terminalId":%q,"pattern":"secret"}}}`, id)} {
+		check(t, conn.Send(t.Context(), []byte(line)))
+	}
+	told := make(chan string, 100)
+	go func() {
+		defer close(told)
+		for {
+			got, err := conn.Recv(context.Background())
+			if err != nil {
+				return
+			}
+			if text := string(got); strings.Contains(text, `"id":2`) || strings.Contains(text, "notifications/events") {
+				told <- text
+			}
+			conn.Free()
+		}
+	}()
+	return told
 }
