@@ -56,6 +56,7 @@ type audience struct {
 	grants  []grant
 	refused []string // names in it that mean nobody
 	pending bool     // a grant begins with text that has not come yet
+	unsaid  bool     // the machine has not said yet whether it lends also where everybody sees everything
 }
 
 // grant is one of a terminal.
@@ -74,7 +75,7 @@ func (h *Host) seesLocked(v *viewer, t *terminal) (from int64, ok bool) {
 		return 0, v.Guest == t.uri
 	case owner.same(v.Principal) && owner.Owner == v.Owner: // other clients of the machine itself
 		return 0, true
-	case a.said.GuestsOnly || !v.may(rightSee):
+	case a.said.GuestsOnly || a.unsaid || !v.may(rightSee):
 		return 0, false
 	case !h.roster.On:
 		return 0, true

@@ -177,6 +177,7 @@ func (h *Host) regroupLocked() {
 	h.nextRowLocked() // so that pages, which knew another lister, are sent everything
 	for _, t := range h.order {
 		t.listers = nil
+		t.audience.unsaid = !h.roster.On && t.remote() // until it is announced again
 	}
 	for use := range h.holds {
 		if b := &use.l.book; b.moved != nil {

@@ -424,6 +424,17 @@ func TestSwitchingAudiences(t *testing.T) {
 			t.Errorf("%s sees %d terminals", token, got)
 		}
 	}
+	// What was for some is not for all because audiences end: the machine decides, and announces it again or does not.
+	s.change(func(r *host.Roster) { r.On = false })
+	h.LookAtPeople()
+	<-again.done
+	bob = as(t, url, "observer.bob.bob", "bob", viewOptions{subs: []string{ahp.RootURI}})
+	if got := len(bob.catalogue().Terminals); got != 0 {
+		t.Errorf("bob sees %d terminals before the machine has come again", got)
+	}
+	laptop = as(t, url, "machine.laptop.ann", "laptop", viewOptions{resume: true})
+	laptop.create(theLent.uri)
+	bob.await("the terminal", func() bool { return len(bob.root.Terminals) == 1 })
 }
 
 // eventStream listens for lines of a terminal, and returns what it is told, message by message.

@@ -114,7 +114,7 @@ told nothing of it. Administrators see names, owners and sizes.`,
 				if err != nil {
 					return err
 				}
-				_, err = fmt.Fprintln(stdout, "observers and agents see all terminals")
+				_, err = fmt.Fprintln(stdout, "observers and agents see all terminals, but for those that a machine lends to some alone: these are not lent here any more")
 				return err
 			}}
 		},
