@@ -143,6 +143,7 @@ func (h *Host) reindexLocked(t *terminal) {
 		l.round = h.round - 1
 	}
 	var now []*lister
+	changed := false
 	h.candidatesLocked(t, func(l *lister) {
 		if l.round == h.round {
 			return
@@ -153,6 +154,7 @@ func (h *Host) reindexLocked(t *terminal) {
 		if l.round != h.round-1 {
 			l.gainLocked(t)
 			h.staleLocked(l)
+			changed = true
 		}
 		l.round = h.round
 		now = append(now, l)
@@ -162,8 +164,9 @@ func (h *Host) reindexLocked(t *terminal) {
 			h.loseLocked(l, t)
 		}
 	}
-	t.listers = now
-	h.rowChangedLocked(t)
+	if t.listers = now; changed {
+		h.rowChangedLocked(t) // so that it is new to those who see it since now
+	}
 }
 
 func (l *lister) gainLocked(t *terminal) {
