@@ -171,7 +171,7 @@ func (h *Hub) deliver(ctx context.Context, s *subscription, id string, body []by
 }
 
 // principalKey tells principals apart.
-func principalKey(p host.Principal) string { return string(p.Role) + " " + p.Name }
+func principalKey(p host.Principal) string { return string(p.Role) + " " + p.Name + " " + p.Owner }
 
 // hostOf is the host of a URL that was checked.
 func hostOf(target string) string {

@@ -18,6 +18,7 @@ const storeVersion = 1
 type kept struct {
 	Name      string          `json:"principal"`
 	Role      host.Role       `json:"role"`
+	Owner     string          `json:"owner,omitempty"` // to whom the principal belonged: with another owner, one of that name is another one
 	Event     string          `json:"event"`
 	Arguments json.RawMessage `json:"arguments"`
 	URL       string          `json:"url"`
@@ -44,7 +45,7 @@ func (h *Hub) keep() {
 	h.mu.Lock()
 	f := store{Version: storeVersion, Subscriptions: []kept{}, Verified: map[string]time.Time{}}
 	for _, s := range h.all {
-		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC(), s.request.Declared})
+		f.Subscriptions = append(f.Subscriptions, kept{s.principal.Name, s.principal.Role, s.principal.Owner, s.request.Name, s.request.Arguments, s.request.URL, s.keys[0].key, s.watermark, s.until.UTC(), s.request.Declared})
 	}
 	for who, until := range h.verified {
 		f.Verified[who] = until.UTC()
@@ -81,7 +82,7 @@ func (h *Hub) restore() error {
 	for _, k := range f.Subscriptions[:min(len(f.Subscriptions), maxAll)] {
 		p, ok := h.opts.Find(k.Name, k.Role)
 		r := Request{Name: k.Event, Arguments: k.Arguments, URL: k.URL, Declared: k.Declared}
-		if r.URL, err = h.guard.check(k.URL); err != nil || !ok || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
+		if r.URL, err = h.guard.check(k.URL); err != nil || !ok || p.Owner != k.Owner || !now.Before(k.Until) || k.Until.After(now.Add(MaxTTL)) || len(k.Secret) < minSecret || len(k.Secret) > maxSecret {
 			continue
 		}
 		id := identify(p, r)

@@ -276,7 +276,7 @@ func canonical(arguments json.RawMessage) (json.RawMessage, error) {
 // identify is the id of a subscription: the same for the same principal, URL, name and arguments, also after a restart.
 func identify(p host.Principal, r Request) string {
 	sum := sha256.New()
-	for _, part := range []string{string(p.Role), p.Name, r.URL, r.Name, string(r.Arguments)} {
+	for _, part := range []string{string(p.Role), p.Name, p.Owner, r.URL, r.Name, string(r.Arguments)} {
 		fmt.Fprintf(sum, "%d:%s", len(part), part)
 	}
 	return "sub_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum.Sum(nil)[:20]))

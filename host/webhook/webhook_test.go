@@ -293,6 +293,30 @@ func TestSubscriptionsOutliveTheHost(t *testing.T) {
 	})
 }
 
+// An agent of the same name that belongs to somebody else is another one: what the former one has subscribed to is not sent out with the rights of the new one.
+func TestAnotherOwnersSubscriptionsAreNotTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, filepath.Join(t.TempDir(), "webhooks.json"))
+		r.ann.Owner = "p-ann"
+		before := r.mustSubscribe(nil)
+		r.stop()
+		r.start()
+		if r.hub.Count() != 1 {
+			t.Error("a subscription did not outlive the host")
+		}
+		r.stop()
+		r.ann.Owner = "p-bob"
+		r.start()
+		if r.hub.Count() != 0 {
+			t.Error("a subscription of another owner's agent is back")
+		}
+		if after := r.mustSubscribe(nil); after.ID == before.ID {
+			t.Error("both have the same id")
+		}
+		r.stop()
+	})
+}
+
 // One receiver that hangs costs its own slots, and delays nobody else.
 func TestHangingReceivers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
