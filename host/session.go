@@ -248,6 +248,14 @@ func (s *Session) chatChangedLocked() {
 	s.h.sessionChangedLocked(s)
 }
 
+// agentSessionLocked is the session of an agent, nil if it has none: that of a former agent of the name, of another owner, may be about to end.
+func (h *Host) agentSessionLocked(p Principal) *Session {
+	if s := h.agentSessions[p.Name]; s != nil && s.person == p.Owner {
+		return s
+	}
+	return nil
+}
+
 // agentSession sees to it that an agent that says something at the MCP door has a session: its own, so that machines can tell agents
 // apart. It ends with the agent's token, or when somebody disposes of it: that ends what the agent does and has, not the agent, who gets
 // another one with the next thing it says. Other requests must not call this, such as the one by which an agent takes its leave. When

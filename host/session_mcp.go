@@ -25,7 +25,7 @@ const (
 func (h *Host) machineTools(p Principal) []mcp.Extra {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := h.agentSessions[p.Name]
+	own := h.agentSessionLocked(p)
 	if own == nil {
 		return nil
 	}

@@ -67,7 +67,7 @@ func (h *Host) callShellTool(ctx context.Context, p Principal, t shellTool, args
 		return "", err
 	}
 	h.mu.Lock()
-	s := h.agentSessions[p.Name]
+	s := h.agentSessionLocked(p)
 	h.mu.Unlock()
 	if s == nil {
 		return "", errNoAgentSession
