@@ -78,6 +78,13 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 		return nil, err
 	}
 	log := o.Logger
+	people.OnError(func(err error) {
+		if err == nil {
+			log.Warn().Msg("people: the file can be read again")
+			return
+		}
+		log.Error().Err(err).Msg("people: those known before stay in force")
+	})
 	lasting := own.token
 	if own.made {
 		lasting = "" // the next run makes another

@@ -81,6 +81,7 @@ type People struct {
 	roster *host.Roster
 	lives  map[string]life // of people who have logged in, by their ids
 	err    error           // why the file could not be read; what was known before stays in force
+	told   func(error)     // see OnError
 }
 
 // OpenPeople reads the people in a file, which may not be there yet.
@@ -93,18 +94,34 @@ func OpenPeople(path string, tokens *Tokens) (*People, error) {
 // Look implements host.People.
 func (p *People) Look() *host.Roster {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	before := p.err
+	r := p.lookLocked()
+	err, told := p.err, p.told
+	p.mu.Unlock()
+	if told != nil && (err == nil) != (before == nil) {
+		told(err)
+	}
+	return r
+}
+
+func (p *People) lookLocked() *host.Roster {
 	now := stateOf(p.path)
 	if p.err == nil && now.same(p.read) {
 		return p.roster
 	}
 	f, err := loadPeople(p.path)
+	if now.info == nil && p.read.info != nil { // nobody is to see more because it was removed by mistake
+		err = fmt.Errorf("people: %s is gone; restore it, or start the host again without people", p.path)
+	}
 	if p.err = err; err == nil {
 		p.read, p.roster = now, f.roster()
 		p.endLivesLocked()
 	}
 	return p.roster
 }
+
+// OnError has told called when the file cannot be read, and with nil when it can again. It must not be called with other calls.
+func (p *People) OnError(told func(error)) { p.told = told }
 
 // Err is why the file could not be read, nil if it could: those known before are in force then.
 func (p *People) Err() error {

@@ -1,13 +1,16 @@
 package access_test
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"tether/host"
 	"tether/host/access"
@@ -131,6 +134,20 @@ func TestDamagedPeople(t *testing.T) {
 			t.Errorf("%s was written over", damaged)
 		}
 	}
+	var told []error
+	p.OnError(func(err error) { told = append(told, err) })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if p.Look() != before || p.Err() == nil {
+		t.Errorf("without the file: %+v, %v", p.Look(), p.Err())
+	}
+	if err := secret.WriteFile(path, []byte(`{"version":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	if p.Look() == before || p.Look().On || len(told) != 1 || told[0] != nil {
+		t.Errorf("with the file again: %+v, %v", p.Look(), told)
+	}
 }
 
 // An owner is of a name, not of one token; what has another owner is ended, to come again as that.
@@ -152,6 +169,26 @@ func TestOwnersOfTokens(t *testing.T) {
 	if now, ok := tokens.Authenticate(old); !ok || now.Owner != ann.ID || was.Live.Err() == nil {
 		t.Errorf("the machine is %+v; before, %v", now, was.Live.Err())
 	}
+	public, _, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tokens.AddDevice("desk", public, nil); err != nil {
+		t.Fatal(err)
+	}
+	once, _, err := tokens.CreatePairing("box", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, _ := ed25519.GenerateKey(nil)
+	if _, err := tokens.Redeem(once, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []ed25519.PublicKey{public, other} {
+		if p, ok := tokens.Device(key); !ok || p.Owner != ann.ID {
+			t.Errorf("a machine that was paired is %+v", p)
+		}
+	}
 	tokens.OwnedBy(bob.ID)
 	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err == nil {
 		t.Error("a name has two owners")
@@ -159,10 +196,11 @@ func TestOwnersOfTokens(t *testing.T) {
 	if err := tokens.SetOwner("laptop", bob.ID); err != nil {
 		t.Fatal(err)
 	}
-	if err := tokens.SetOwner("desk", bob.ID); !errors.Is(err, access.ErrNoToken) {
+	if err := tokens.SetOwner("nothing", bob.ID); !errors.Is(err, access.ErrNoToken) {
 		t.Errorf("a machine that is not there: %v", err)
 	}
 	all, err := tokens.List()
+	all = slices.DeleteFunc(all, func(i access.Info) bool { return i.Principal != "laptop" })
 	if err != nil || len(all) != 2 || all[0].Owner != bob.ID || all[1].Owner != bob.ID {
 		t.Errorf("%+v, %v", all, err)
 	}
