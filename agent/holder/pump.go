@@ -36,7 +36,7 @@ func (h *holder) pump() {
 // Bounds of rests.
 const (
 	floodBytes = 16 << 10             // printed without a pause before the first rest: what answers a key is less
-	restBurst  = maxData              // bytes read between two rests
+	restBurst  = 48 << 10             // bytes read between two rests
 	restMax    = 5 * time.Millisecond // whatever the daemon asks for
 )
 

@@ -28,7 +28,7 @@ func observersPart(ctx context.Context, s settings) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	short, long := newWork(c, max(1, s.megabytes/10)), newWork(c, s.megabytes/2)
+	short, long := newWork(c, max(1, s.megabytes/10)), newWork(c, 2*s.megabytes) // who never reads holds it for one second, however long it is
 	bare, err := drain(long)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func observersPart(ctx context.Context, s settings) ([]row, error) {
 	}
 	return append(rows, row{Part: part, Name: fmt.Sprintf("%d observers beside one that never reads: with every byte", s.viewers), Value: float64(whole)}.least(float64(s.viewers)),
 		row{Part: part, Name: "the same: in all, of that without it", Value: beside / without,
-			Note: fmt.Sprintf("%s and %s MB/s, %d MB", digits(beside), digits(without), s.megabytes/2)}.least(floorBesideStalled)), nil
+			Note: fmt.Sprintf("%s and %s MB/s, %d MB", digits(beside), digits(without), 2*s.megabytes)}.least(floorBesideStalled)), nil
 }
 
 // keyBesidePart types at a terminal while another one floods many observers.
