@@ -40,6 +40,7 @@ func (f *eventFlags) add(c *cobra.Command) {
 
 func eventsCommand(a *app) *cobra.Command {
 	var f eventFlags
+	most := 0
 	c := &cobra.Command{
 		Use: "events [ID…]", Short: "print what happens in terminals, a line per event", Args: someArgs(0, 16, "ids or names of terminals"),
 		Long: `print what happens in the given terminals, or in all, a line per event: matching
@@ -50,12 +51,15 @@ for input. Without --follow, events prints what has happened as far as the log h
 and ends; with --follow it prints what happens from now on. --cursor-file remembers how
 far it came: the next run goes on there, and says so if something is missing.
 
-A line has at most 400 characters, a flood of matches becomes one line a second with a
+A line has at most 400 characters. A flood of matches becomes one line a second with a
 count, and secrets are masked. Agents that watch a background command wake at each line.`,
 		Example: `  tether events --follow
   tether events web --pattern '(?i)error' --follow
   tether events build --exit --json`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if c.Flags().Changed("count") && most < 1 {
+				return usage(c, "--count must be 1 or more")
+			}
 			subs, err := f.subscriptions(c, args)
 			if err != nil {
 				return err
@@ -65,11 +69,24 @@ count, and secrets are masked. Agents that watch a background command wake at ea
 				return err
 			}
 			l := &listener{app: a, client: client, flags: &f, subs: subs}
-			return l.run(c.Context(), func(ev *events.Event) error { return a.printEvent(ev, f.asJSON) })
+			err = l.run(c.Context(), func(ev *events.Event) error {
+				if err := a.printEvent(ev, f.asJSON); err != nil {
+					return err
+				}
+				if most--; most == 0 {
+					return errDone
+				}
+				return nil
+			})
+			if errors.Is(err, errDone) {
+				return nil
+			}
+			return err
 		},
 	}
 	f.add(c)
 	c.Flags().BoolVar(&f.follow, "follow", false, "go on until interrupted")
+	c.Flags().IntVar(&most, "count", 0, "end after `N` events")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print JSON, an MCP event per line")
 	c.Flags().StringVar((*string)(&f.cursors), "cursor-file", "", "go on where the last run with this `FILE` ended")
 	return c
@@ -215,7 +232,12 @@ func (l *listener) take(x *local.Happening, each func(*events.Event) error) erro
 	sub := &l.subs[x.Sub]
 	switch {
 	case x.Event != nil:
-		if err := each(x.Event); err != nil {
+		if err := each(x.Event); errors.Is(err, errDone) {
+			if x.Cursor != "" {
+				sub.Cursor = &x.Cursor
+			}
+			return errors.Join(err, l.flags.cursors.Remember(l.subs))
+		} else if err != nil {
 			return err
 		}
 	case x.Active && x.Truncated:
