@@ -11,6 +11,7 @@ import (
 // childArg, as the first argument, makes this binary one of these:
 //
 //	bench child CORPUS BLOCKS   print so many blocks after a line was typed; 0 = for ever
+//	bench child stamps 1        print the time again and again, after a line was typed
 //	bench child observe URL URI watch a terminal at the host
 //	bench child view SOCKET ID N STALLED
 //	                            N user interfaces that show a terminal
@@ -44,6 +45,8 @@ func child(args []string, in io.Reader, out io.Writer) error {
 		return serveRelayDaemon(args[1], args[len(args)-1] == "true")
 	case "relay-holder":
 		return relayHolder(args[1])
+	case "stamps":
+		return stamps(in, out)
 	case "observe":
 		return observeForever(args[1], args[len(args)-1])
 	}

@@ -61,6 +61,7 @@ var parts = []part{
 	{"viewers", viewersPart},
 	{"acp", acpPart},
 	{"mcp", mcpPart},
+	{"events", eventsPart},
 	{"shells", shellsPart},
 }
 
