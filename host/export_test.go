@@ -282,6 +282,34 @@ func (h *Host) Change(uri, title string, pages []*Page) (due int, took time.Dura
 type Page struct {
 	use     *hold
 	version int64
+	rows    map[string]bool // ids that it has
+}
+
+// Anew has the page know nothing.
+func (p *Page) Anew() { p.version = 0 }
+
+// Astray brings a page up to date and says what is wrong with its list.
+func (h *Host) Astray(p *Page) (wrong []string) {
+	u, now, _ := h.updateSince(p.use, p.version)
+	if p.version = max(now, 1); u.Whole {
+		p.rows = map[string]bool{}
+	}
+	for _, id := range u.Gone {
+		delete(p.rows, id)
+	}
+	for _, raw := range u.Rows {
+		var r struct{ ID string }
+		_ = json.Unmarshal(raw, &r)
+		p.rows[r.ID] = true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.order {
+		if _, ok := h.seesLocked(&p.use.viewer, t); ok != p.rows[t.id] {
+			wrong = append(wrong, fmt.Sprintf("%s: shown %t, seen %t", t.uri, p.rows[t.id], ok))
+		}
+	}
+	return wrong
 }
 
 // NewPage opens one that knows everything.
@@ -289,7 +317,7 @@ func (h *Host) NewPage(p Principal) *Page {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	use := h.holdLocked(h.viewerLocked(p))
-	return &Page{use, use.l.book.version}
+	return &Page{use: use, version: use.l.book.version}
 }
 
 // Decides is whether a principal sees a terminal.

@@ -120,7 +120,7 @@ func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
 			}
 			return a
 		}
-		pages := map[string]bool{}
+		pages := map[string]*host.Page{}
 		for range 200 {
 			owner := owners[random.IntN(3)]
 			v, uri := machines[owner], fmt.Sprintf("ahp-terminal:/%s-%d", owner, random.IntN(6))
@@ -155,13 +155,21 @@ func TestListersAreShownWhatTheDecisionSays(t *testing.T) {
 			case 6:
 				name := names[random.IntN(4)]
 				role := []host.Role{host.RoleObserver, host.RoleAgent, host.RoleAdmin}[random.IntN(3)]
-				if key := name + string(role); !pages[key] {
-					pages[key] = true
-					h.NewPage(host.Principal{Role: role, Name: key, Owner: "p-" + name})
+				if key := name + string(role); pages[key] == nil {
+					pages[key] = h.NewPage(host.Principal{Role: role, Name: key, Owner: "p-" + name})
+					pages[key].Anew()
 				}
 			}
 			if wrong := h.Misindexed(); len(wrong) > 0 {
 				t.Fatalf("seed %d: %v", seed, wrong)
+			}
+			for key, page := range pages {
+				if random.IntN(3) > 0 {
+					continue // it looks later
+				}
+				if wrong := h.Astray(page); len(wrong) > 0 {
+					t.Fatalf("seed %d: the page of %s: %v", seed, key, wrong)
+				}
 			}
 		}
 	}
