@@ -38,8 +38,9 @@ func (c *Client) ask(k kind, put func(frame []byte) []byte) error {
 // Bounds of the wait for a holder that was stopped: whoever asks must not stand
 // still with it.
 const (
-	answerTime = 10 * time.Second // for what a holder does at once
-	cancelTime = 3 * time.Second  // for the end of a kill whose grace was ended
+	answerTime = 10 * time.Second       // for what a holder does at once
+	lookTime   = 250 * time.Millisecond // for a look, which others wait for; see Client.Look
+	cancelTime = 3 * time.Second        // for the end of a kill whose grace was ended
 )
 
 // errSilent is returned when a holder does not answer.

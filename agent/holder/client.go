@@ -37,6 +37,7 @@ type Client struct {
 	over     chan struct{} // closed by readLoop when the connection has ended
 	reaped   chan struct{} // closed when process was waited for, if there is one
 	typing   chan struct{} // 1 slot: one piece of input at a time
+	looking  chan struct{} // 1 slot: one look of the holder's at a time
 
 	// keyboard is the pty itself, for input: a key then costs one system call
 	// instead of a request that the holder must be woken for. Who has it holds the
@@ -62,7 +63,7 @@ type Client struct {
 // what the holder id has. It takes conn over.
 func newClient(ctx context.Context, o Options, id, path string, conn net.Conn, process *os.Process) (*Client, error) {
 	c := &Client{
-		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1),
+		id: id, path: path, conn: conn, process: process, over: make(chan struct{}), reaped: make(chan struct{}), typing: make(chan struct{}, 1), looking: make(chan struct{}, 1),
 		requests: map[uint32]chan reply{},
 	}
 	c.changed.L = &c.mu

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -96,6 +97,33 @@ func decodeReply(p []byte) (reply, error) {
 	r := reply{request: f.u32(), status: f.u8()}
 	r.text = string(f.rest(maxText))
 	return r, f.err()
+}
+
+// What a reply to kindReading says in its text: waits u8, flags u8, pid u32.
+const (
+	readingAlone  = 1
+	readingRelays = 2
+)
+
+func appendReading(dst []byte, r proc.Reading) []byte {
+	flags := byte(0)
+	if r.Alone {
+		flags |= readingAlone
+	}
+	if r.Relays {
+		flags |= readingRelays
+	}
+	return binary.BigEndian.AppendUint32(append(dst, byte(r.Waits), flags), uint32(r.Pid))
+}
+
+// decodeReading takes an answer that it does not know for none.
+func decodeReading(p []byte) (proc.Reading, error) {
+	f := fields{b: p}
+	waits, flags, pid := f.u8(), f.u8(), f.u32()
+	if f.bad || waits > uint8(proc.WaitsForKeys) || pid > math.MaxInt32 {
+		return proc.Reading{}, f.err()
+	}
+	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0}, nil
 }
 
 // Checkpoint is a daemon's note about the stream at an offset, or the screen

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -97,6 +99,48 @@ func (c *Client) Signal(name string) error {
 		return fmt.Errorf("signal: %w", err)
 	}
 	return nil
+}
+
+// Look looks at the terminal: at its settings here, and at who reads its keyboard in the holder where the system shows that to a program's
+// ancestors alone. It waits for the holder for at most 250 ms; errors: os.ErrClosed, errors.ErrUnsupported, or what the system says.
+func (c *Client) Look() (l pty.Look, err error) {
+	if !c.keyboard.Control(func(fd uintptr) { l, err = pty.LookAt(fd, c.state.pid) }) {
+		return pty.Look{}, os.ErrClosed
+	}
+	if err != nil || l.Reading.Waits != proc.WaitsUnknown || c.features&featureReading == 0 {
+		return l, err
+	}
+	l.Reading = c.askReading()
+	return l, nil // what was seen from here is true in any case
+}
+
+// askReading asks the holder, unless it has not answered the time before.
+func (c *Client) askReading() proc.Reading {
+	select {
+	case c.looking <- struct{}{}:
+	default:
+		return proc.Reading{}
+	}
+	_, answer, err := c.begin(kindReading, nil)
+	if err != nil {
+		<-c.looking
+		return proc.Reading{}
+	}
+	seen := make(chan proc.Reading, 1)
+	go func() { // it ends with the answer, or with the connection, which closes answer
+		r := <-answer
+		reading, _ := decodeReading([]byte(r.text))
+		<-c.looking
+		seen <- reading
+	}()
+	timer := time.NewTimer(lookTime)
+	defer timer.Stop()
+	select {
+	case r := <-seen:
+		return r
+	case <-timer.C:
+		return proc.Reading{}
+	}
 }
 
 // Resize changes the size of the terminal.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"tether/platform/proc"
 	"tether/platform/pty"
 )
 
@@ -36,7 +37,7 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.paceUntil(f.offset(), f.err)
 	case k == kindScreen && s.features&featureScreen != 0:
 		return s.screen(&f)
-	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0:
+	case k == kindKeep, k == kindUntil, k == kindScreen, k == kindSignal && s.features&featureSignal == 0, k == kindReading && s.features&featureReading == 0:
 		return errFrame
 	}
 	request := f.u32()
@@ -52,6 +53,9 @@ func (s *session) handle(k kind, p []byte) error {
 		return s.input(request, f.rest(maxInput), f.err)
 	case kindKill:
 		return s.kill(request, time.Duration(f.u32())*time.Millisecond, f.err)
+	case kindReading:
+		s.reading(request)
+		return nil
 	case kindForget:
 		s.forget(request)
 		return nil
@@ -208,6 +212,14 @@ func (s *session) input(request uint32, p []byte, check func() error) error {
 	}
 	s.h.inputs <- in
 	return nil
+}
+
+// reading looks who waits for the keyboard: the kernel may show that to a program's ancestors alone.
+func (s *session) reading(request uint32) {
+	r := reply{request, statusOK, string(appendReading(nil, proc.ReadsKeyboard(s.h.child.Pid())))}
+	s.h.mu.Lock()
+	s.controlLocked(r.append(nil))
+	s.h.mu.Unlock()
 }
 
 // kill ends the child's tree, on a goroutine of its own that a lost

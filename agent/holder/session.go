@@ -66,7 +66,9 @@ func (h *holder) serve(conn net.Conn) {
 	h.adopt(s)
 	var writer sync.WaitGroup
 	writer.Go(s.publish)
-	_ = s.read(&frames{r: r, known: func(k kind) bool { return k >= kindStream && k <= kindKeep || k == kindUntil || k == kindScreen }})
+	_ = s.read(&frames{r: r, known: func(k kind) bool {
+		return k >= kindStream && k <= kindKeep || k == kindUntil || k == kindScreen || k == kindReading
+	}})
 	close(s.gone)
 	h.leave(s)
 	writer.Wait()

@@ -11,12 +11,13 @@ const (
 	maxVersion = 1
 	// features is the set of abilities beyond version 1 that this program
 	// has. A side uses one only when both have it.
-	features = featureSignal | featureKeep | featureUntil | featureScreen
+	features = featureSignal | featureKeep | featureUntil | featureScreen | featureReading
 
-	featureSignal uint64 = 1 << 0 // kindSignal
-	featureKeep   uint64 = 1 << 1 // kindKeep
-	featureUntil  uint64 = 1 << 2 // kindUntil
-	featureScreen uint64 = 1 << 3 // kindScreen, kindShown
+	featureSignal  uint64 = 1 << 0 // kindSignal
+	featureKeep    uint64 = 1 << 1 // kindKeep
+	featureUntil   uint64 = 1 << 2 // kindUntil
+	featureScreen  uint64 = 1 << 3 // kindScreen, kindShown
+	featureReading uint64 = 1 << 4 // kindReading
 
 	helloHead = len(magic) + 2         // bytes before the part that may grow
 	helloBody = 2 + 2 + 8 + nonceBytes // bytes of that part in version 1
@@ -51,6 +52,7 @@ const (
 	kindProof      kind = 0x0c // HMAC; once, after the hellos
 	kindUntil      kind = 0x0d // offset u64; with featureUntil
 	kindScreen     kind = 0x0e // offset u64, bytes; with featureScreen
+	kindReading    kind = 0x0f // request u32; with featureReading
 	kindSpawn      kind = 0x21 // fields; only on the pipe of a start
 )
 

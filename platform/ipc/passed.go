@@ -35,6 +35,16 @@ func (d *Passed) TryWrite(p []byte) int {
 	return writeNow(d.file, p)
 }
 
+// Control calls f with the descriptor, which is valid until f returns; f must not block. It returns false if there is none.
+func (d *Passed) Control(f func(fd uintptr)) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.has {
+		f(d.file)
+	}
+	return d.has
+}
+
 // Close closes the descriptor. A second call does nothing.
 func (d *Passed) Close() {
 	d.mu.Lock()

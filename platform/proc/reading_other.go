@@ -1,0 +1,5 @@
+//go:build !linux
+
+package proc
+
+func readsKeyboard(int) Reading { return Reading{} }
