@@ -11,15 +11,16 @@ import (
 // Metadata is a terminal in the words of the tools. A terminal that runs has
 // the first six fields and no other.
 type Metadata struct {
-	ID        string   `json:"id"`
-	Cwd       string   `json:"cwd"`
-	Owner     Owner    `json:"owner"`
-	Visible   bool     `json:"visible"`
-	CreatedAt int64    `json:"createdAt"`         // Unix time in ms
-	Machine   string   `json:"machine,omitempty"` // with Name, where there are several machines
-	Name      string   `json:"name,omitempty"`
-	Command   []string `json:"command,omitempty"`
-	Exited    bool     `json:"exited,omitempty"`
+	ID        string     `json:"id"`
+	Cwd       string     `json:"cwd"`
+	Owner     Owner      `json:"owner"`
+	Visible   bool       `json:"visible"`
+	CreatedAt int64      `json:"createdAt"`         // Unix time in ms
+	Machine   string     `json:"machine,omitempty"` // with Name, where there are several machines
+	Name      string     `json:"name,omitempty"`
+	Command   []string   `json:"command,omitempty"`
+	Awaits    InputState `json:"awaits,omitempty"` // awaiting_input or awaiting_secret: the program waits for somebody to type
+	Exited    bool       `json:"exited,omitempty"`
 	*ExitFields
 }
 
@@ -34,14 +35,16 @@ type ExitFields struct {
 // details is what programs get beside.
 type details struct {
 	Metadata
-	Status  string `json:"status"` // running or exited
-	Name    string `json:"name"`
-	Title   string `json:"title"`
-	Cols    int    `json:"cols"`
-	Rows    int    `json:"rows"`
-	Pid     int    `json:"pid,omitempty"`
-	Running string `json:"running,omitempty"` // the command line that a shell runs now
-	Cursor  int64  `json:"cursor"`            // offset of the end of the output
+	Status  string     `json:"status"` // running or exited
+	Name    string     `json:"name"`
+	Title   string     `json:"title"`
+	Cols    int        `json:"cols"`
+	Rows    int        `json:"rows"`
+	Pid     int        `json:"pid,omitempty"`
+	Running string     `json:"running,omitempty"`    // the command line that a shell runs now
+	Cursor  int64      `json:"cursor"`               // offset of the end of the output
+	Input   InputState `json:"input,omitempty"`      // absent after the exit, and where nobody looks
+	Since   int64      `json:"inputSince,omitempty"` // Unix time in ms
 }
 
 func metadataOf(i Info) Metadata {
@@ -53,6 +56,9 @@ func metadataOf(i Info) Metadata {
 		m.Machine, m.Name = screen.Clean(i.Machine), screen.Clean(i.Name)
 	}
 	m.Exited = i.Exit != nil
+	if i.Input == InputAwaiting || i.Input == InputSecret {
+		m.Awaits = i.Input
+	}
 	return m
 }
 
@@ -66,8 +72,11 @@ func exitOf(i Info) *ExitFields {
 func detailsOf(i Info) details {
 	d := details{Metadata: metadataOf(i), Status: "running", Name: screen.Clean(i.Name), Title: screen.Clean(i.Title), Cols: i.Cols, Rows: i.Rows,
 		Pid: i.Pid, Running: screen.Clean(i.Running), Cursor: i.End}
-	if i.Exit != nil {
+	switch {
+	case i.Exit != nil:
 		d.Status, d.Pid = "exited", 0
+	case i.Input != "":
+		d.Input, d.Since = i.Input, millis(i.InputSince)
 	}
 	return d
 }
@@ -78,7 +87,7 @@ func millis(t time.Time) int64 { return t.UnixMilli() }
 const (
 	listOwn  = "List all terminal sessions with metadata: the user's (owner \"user\") and your own background terminals (owner \"agent\")."
 	listRead = "List the terminals that people's machines lend to this host (owner \"user\"), and shells of your own here if you have any (owner \"agent\"), with metadata. Names begin with the machine, such as laptop/dev-server."
-	listExit = " Terminals that have exited stay listed and readable for a while."
+	listExit = " Terminals that have exited stay listed and readable for a while. \"awaits\" is there when the program in a terminal waits for somebody to type."
 )
 
 func (s *Set) listTool() tool {

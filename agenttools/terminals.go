@@ -84,6 +84,9 @@ type Info struct {
 	Detection   bool   // the shell reports its commands
 	Start, End  int64  // offsets of what can be read: [Start, End)
 	Exit        *Exit  // nil while it runs
+	// Input says whether it waits for somebody, InputSince since when; only List sets them, where that is known.
+	Input      InputState
+	InputSince time.Time
 	// Away is since when its machine has not been connected; zero while it is, and where terminals run on this machine.
 	Away time.Time
 }

@@ -46,6 +46,25 @@ if [ -n "$(missing_ways)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/nu
 fi
 [ -z "$(missing_ways)" ] || echo "not installed, so their tests are skipped: $(missing_ways)"
 
+# These ask, build, serve and watch, to see whether it is found what waits for somebody.
+asks="sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb sqlite3 entr inotifywait python3 perl wget curl"
+missing_asks() { for tool in $asks; do command -v "$tool" >/dev/null || echo -n "$tool "; done; }
+if [ -n "$(missing_asks)" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+	DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -q --no-install-recommends sudo fzf dialog nano fdisk lua5.4 ed bc zip gpg vim less gdb \
+		sqlite3 entr inotify-tools python3 perl wget curl >/dev/null 2>&1 || true
+fi
+[ -z "$(missing_asks)" ] || echo "not installed, so they are skipped where programs that ask are tried: $(missing_asks)"
+watchers=bin/tools/watchers
+if [ ! -d "$watchers/node_modules/vitest" ]; then
+	rm -rf "$watchers"
+	if ! command -v npm >/dev/null || ! timeout 300 npm install --prefix "$watchers" --no-save --ignore-scripts --silent --no-audit --no-fund \
+		vite@7.1.12 rollup@4.52.5 nodemon@3.1.10 typescript@5.9.3 webpack@5.102.1 webpack-cli@6.0.1 vitest@4.0.3 jest@30.2.0 concurrently@9.2.1 tsx@4.20.6 \
+		esbuild@0.25.11 >/dev/null 2>&1; then
+		rm -rf "$watchers"
+		echo "not installed, so they are skipped where builds and watchers are tried: vite, webpack and others (they take npm and a network)"
+	fi
+fi
+
 # A real keyring keeps a secret, on a session bus of its own.
 keyring() { command -v gnome-keyring-daemon && command -v dbus-run-session && command -v dbus-send; } >/dev/null
 if ! keyring && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

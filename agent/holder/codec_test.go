@@ -42,6 +42,10 @@ func FuzzMessages(f *testing.F) {
 		check("exit", e.append(nil), err)
 		r, err := decodeReply(p)
 		check("reply", r.append(nil), err)
+		look, err := decodeReading(p)
+		if again, err2 := decodeReading(appendReading(nil, look)); err == nil && (err2 != nil || again != look) {
+			t.Errorf("reading %x became %+v, then %+v, %v", p, look, again, err2)
+		}
 		c, err := decodeCheckpoint(&fields{b: p}, maxBlob)
 		check("checkpoint", c.append(nil, kindNote), err)
 		h, err := readHello(bytes.NewReader(append([]byte(magic), p...)))

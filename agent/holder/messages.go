@@ -103,6 +103,7 @@ func decodeReply(p []byte) (reply, error) {
 const (
 	readingAlone  = 1
 	readingRelays = 2
+	readingTimed  = 4
 )
 
 func appendReading(dst []byte, r proc.Reading) []byte {
@@ -112,6 +113,9 @@ func appendReading(dst []byte, r proc.Reading) []byte {
 	}
 	if r.Relays {
 		flags |= readingRelays
+	}
+	if r.Timed {
+		flags |= readingTimed
 	}
 	return binary.BigEndian.AppendUint32(append(dst, byte(r.Waits), flags), uint32(r.Pid))
 }
@@ -123,7 +127,7 @@ func decodeReading(p []byte) (proc.Reading, error) {
 	if f.bad || waits > uint8(proc.WaitsForKeys) || pid > math.MaxInt32 {
 		return proc.Reading{}, f.err()
 	}
-	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0}, nil
+	return proc.Reading{Waits: proc.Waits(waits), Pid: int(pid), Alone: flags&readingAlone != 0, Relays: flags&readingRelays != 0, Timed: flags&readingTimed != 0}, nil
 }
 
 // Checkpoint is a daemon's note about the stream at an offset, or the screen

@@ -46,6 +46,10 @@ type Terminal struct {
 	// CommandDetection reports whether the shell reports the start and end of
 	// commands. Without it, the list of commands is not meaningful.
 	CommandDetection bool `json:"command_detection"`
+	// Input is what the program in the foreground does: awaiting_input, awaiting_secret, running, quiet, full_screen or unknown; absent after
+	// the exit. InputSince is since when, of all but running since when nothing was printed or typed.
+	Input      string    `json:"input,omitempty"`
+	InputSince time.Time `json:"input_since,omitzero"`
 	// Listening is present if it was requested and the system can tell.
 	Listening []Listening `json:"listening,omitempty"`
 }
@@ -238,6 +242,7 @@ type Count struct {
 	Exited  int `json:"exited"` // exited terminals whose output is still kept
 	Lent    int `json:"lent"`   // running terminals that are lent
 	There   int `json:"there"`  // lent terminals that at least one host has now
+	Awaits  int `json:"awaits"` // running terminals whose program waits for somebody to type
 }
 
 // LogMemory is what all terminals keep of their output.

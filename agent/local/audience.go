@@ -109,5 +109,5 @@ func (s *Server) unlendFrom(w http.ResponseWriter, r *http.Request, h term.Handl
 	if !some {
 		return &Error{Code: CodeBadRequest, Message: "the terminal is not shared", Hint: "tether ls shows what is"}
 	}
-	return reply(w, s.terminal(h.Info(), s.views(r)))
+	return reply(w, s.terminal(h, s.views(r)))
 }

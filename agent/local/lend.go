@@ -100,7 +100,7 @@ func (s *Server) lend(w http.ResponseWriter, r *http.Request) error {
 	if len(req.To) > 0 {
 		s.awaitAudience(r.Context(), host, h)
 	}
-	return reply(w, s.terminal(h.Info(), s.views(r)))
+	return reply(w, s.terminal(h, s.views(r)))
 }
 
 // hostFor is the paired host that name means.
@@ -138,7 +138,7 @@ func (s *Server) unlend(w http.ResponseWriter, r *http.Request) error {
 	if err := unlend(h, req.Host); err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h.Info(), s.views(r)))
+	return reply(w, s.terminal(h, s.views(r)))
 }
 
 // unlendAll ends the lending of every terminal and answers with those that
@@ -165,7 +165,7 @@ func (s *Server) unlendAll(w http.ResponseWriter, r *http.Request) error {
 		if err := unlend(h, req.Host); err != nil {
 			return err
 		}
-		all.Terminals = append(all.Terminals, s.terminal(h.Info(), nil))
+		all.Terminals = append(all.Terminals, s.terminal(h, nil))
 	}
 	return reply(w, all)
 }
@@ -218,8 +218,11 @@ func loanState(link string, l Lent) string {
 }
 
 // terminal is terminalFrom with what is known at the hosts.
-func (s *Server) terminal(i term.Info, seen hostViews) Terminal {
+func (s *Server) terminal(h term.Handle, seen hostViews) Terminal {
+	i := h.Info()
 	t := terminalFrom(i)
+	in, _ := h.Input()
+	t.Input, t.InputSince = string(in.State), in.Since
 	for n := range t.Loans {
 		v := seen[[2]string{t.ID, t.Loans[n].Host}]
 		t.Loans[n].State, t.Loans[n].Observers, t.Loans[n].Watchers = v.state, v.observers, v.watchers

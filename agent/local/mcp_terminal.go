@@ -35,6 +35,12 @@ type mcpTerminal struct{ h term.Handle }
 // Info implements agenttools.Terminal.
 func (t mcpTerminal) Info() agenttools.Info { return mcpInfo(t.h.Info()) }
 
+// State implements agenttools.StatefulTerminal.
+func (t mcpTerminal) State() (agenttools.State, <-chan struct{}) {
+	in, changed := t.h.Input()
+	return agenttools.State{Input: agenttools.InputState(in.State), InputSince: in.Since, Prompt: in.Prompt}, changed
+}
+
 // Commands implements agenttools.Terminal.
 func (t mcpTerminal) Commands() []agenttools.Command {
 	all, err := t.h.Commands()

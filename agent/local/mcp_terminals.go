@@ -29,7 +29,11 @@ type agentTerminals struct {
 func (a *agentTerminals) List() []agenttools.Info {
 	var all []agenttools.Info
 	for _, h := range a.access.List() {
-		all = append(all, mcpInfo(a.shown(h).Info()))
+		h = a.shown(h)
+		i := mcpInfo(h.Info())
+		in, _ := h.Input()
+		i.Input, i.InputSince = agenttools.InputState(in.State), in.Since
+		all = append(all, i)
 	}
 	return all
 }

@@ -17,14 +17,15 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) error {
 	if ActorFrom(r.Context()) != term.User {
 		status.Hosts, status.Terminals, status.Degraded, status.Log = []HostStatus{}, Count{}, []Degraded{}, ""
 		for _, h := range s.access(r).List() {
-			status.Terminals.Add(h.Info())
+			status.Terminals.Add(h)
 		}
 	}
 	return reply(w, status)
 }
 
 // Add counts one more.
-func (c *Count) Add(i term.Info) {
+func (c *Count) Add(h term.Handle) {
+	i := h.Info()
 	switch {
 	case i.Exit != nil:
 		c.Exited++
@@ -33,6 +34,9 @@ func (c *Count) Add(i term.Info) {
 		c.Lent++
 	}
 	c.Running++
+	if in, _ := h.Input(); in.State.Awaits() {
+		c.Awaits++
+	}
 }
 
 func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
@@ -44,7 +48,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 		ports, _ = listening(list...) // a list without them is better than none
 	}
 	for _, h := range list {
-		t := s.terminal(h.Info(), seen)
+		t := s.terminal(h, seen)
 		t.Listening = ports[h.ID()]
 		all.Terminals = append(all.Terminals, t)
 	}
@@ -111,7 +115,7 @@ func (s *Server) info(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, s.terminal(h.Info(), s.views(r)))
+	return reply(w, s.terminal(h, s.views(r)))
 }
 
 func (s *Server) commands(w http.ResponseWriter, r *http.Request) error {

@@ -94,6 +94,7 @@ func (p *Pool) Adopt(ctx context.Context, h HolderPTY, past Past) error {
 		t.leave()
 		return ctx.Err()
 	}
+	t.watchInput()
 	t.recheckLending(t.Info()) // only now is known where its shell is
 	p.noteEnded(t)
 	if !p.list(t) {

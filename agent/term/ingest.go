@@ -45,6 +45,7 @@ func (t *Terminal) record(p []byte, now time.Time) (over bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.activity.printed = now
+	t.stirLocked()
 	t.stream.leave(t.stream.log.End() + int64(len(p)-t.stream.log.Limit()))
 	t.stream.log.Append(p)
 	t.intake.appended = true

@@ -36,6 +36,8 @@ func (t *Terminal) write(ctx context.Context, a Actor, p []byte) error {
 		q.waiting = append(q.waiting, p[:n]...)
 		now := time.Now()
 		t.activity.typed = now
+		t.answeredLocked(p[:n])
+		t.stirLocked()
 		t.pool.typed.Store(&now)
 		t.readers.makeRoom() // input does not wait for slow readers
 		t.paceLocked()

@@ -26,6 +26,7 @@ func (t *Terminal) run() bool {
 	}
 	go t.pump()
 	t.watchIdle()
+	t.watchInput()
 	status := t.pty.Wait()
 	how, now := t.ended()
 	if how == stillRuns {
@@ -33,6 +34,7 @@ func (t *Terminal) run() bool {
 		<-t.life.pumped
 		t.mu.Lock()
 		t.activity.stopIdle()
+		t.stopAttendingLocked()
 		for r := range t.readers.open {
 			r.closed = true
 			r.signal()
@@ -60,6 +62,7 @@ func (t *Terminal) run() bool {
 	}
 	t.input.shut()
 	t.activity.stopIdle()
+	t.stopAttendingLocked()
 	t.wakeLocked()
 	t.tellLocked()
 	t.mu.Unlock()

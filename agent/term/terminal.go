@@ -83,6 +83,7 @@ type Terminal struct {
 	lending   lending    // to which hosts it is lent, and what they do not see
 	input     inputQueue // what was typed and not yet written
 	activity  activity   // when it was last used
+	attention attention  // whether it waits for the person
 	ending    ending     // how it ends, why, and who knows
 	adoption  adoption   // what is scanned again of the time before this daemon
 	keeper    keeper     // what is on its way to the holder
@@ -98,6 +99,7 @@ func (p *Pool) newTerminal(owner Actor, s Spec, child PTY) *Terminal {
 		readers:   readers{open: map[*Reader]struct{}{}, room: make(chan struct{}, 1)},
 		ending:    ending{reported: make(chan struct{})},
 		keeper:    keeper{keep: keepNothing, until: keepNothing},
+		attention: attention{turn: make(chan struct{}, 1)},
 	}
 	t.holder, _ = child.(HolderPTY)
 	t.pacer, t.screens = pacerOf(t.holder), screenKeeperOf(t.holder)

@@ -117,10 +117,14 @@ func (a *app) printStatus(s local.Status) {
 
 // countText tells the terminals that a host has from those that are to be lent.
 func countText(c local.Count) string {
-	if c.There == c.Lent {
-		return fmt.Sprintf("%d running (%d lent), %d exited", c.Running, c.Lent, c.Exited)
+	lent := fmt.Sprintf("%d lent", c.Lent)
+	if c.There != c.Lent {
+		lent = fmt.Sprintf("%d lent, %d to be lent", c.There, c.Lent-c.There)
 	}
-	return fmt.Sprintf("%d running (%d lent, %d to be lent), %d exited", c.Running, c.There, c.Lent-c.There, c.Exited)
+	if c.Awaits > 0 {
+		lent += fmt.Sprintf(", %d awaiting you: tether ls", c.Awaits)
+	}
+	return fmt.Sprintf("%d running (%s), %d exited", c.Running, lent, c.Exited)
 }
 
 // unredactedText says which agents see what others see as stars.

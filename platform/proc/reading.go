@@ -8,6 +8,8 @@ type Reading struct {
 	// Alone says that nothing else happens in the foreground: the process has one thread, which waits for the keyboard alone and without
 	// a limit of time, and all others there are those that have started it.
 	Alone bool
+	// Timed says that it waits for a limited time.
+	Timed bool
 	// Relays says that it has the other end of a pseudo-terminal open, so that what it reads is for somebody else.
 	Relays bool
 }

@@ -40,9 +40,9 @@ func readsKeyboard(leader int) Reading {
 	group := foreground(first)
 	r, sole := Reading{Waits: WaitsNot}, Info{}
 	for _, p := range group {
-		keys, only := l.process(p.Pid)
-		if keys && (r.Waits != WaitsForKeys || only && sole.Pid == 0) {
-			r.Waits, r.Pid = WaitsForKeys, p.Pid
+		w, only := l.process(p.Pid)
+		if w.keys && (r.Waits != WaitsForKeys || only && sole.Pid == 0) {
+			r.Waits, r.Pid, r.Timed = WaitsForKeys, p.Pid, w.timed
 			if only {
 				sole = p
 			}
@@ -129,35 +129,43 @@ func hasMaster(pid int) bool {
 	return has
 }
 
+// waiting is for what a thread waits.
+type waiting struct {
+	keys  bool // for the keyboard
+	only  bool // and for nothing else
+	timed bool // for a limited time
+}
+
 // process reports whether a thread of the process waits for keys, and whether nothing else happens in it.
-func (l *keyboardLook) process(pid int) (keys, only bool) {
+func (l *keyboardLook) process(pid int) (w waiting, only bool) {
 	threads := threadsOf(pid)
 	for _, thread := range threads {
 		if l.threads++; l.threads > maxThreads {
 			break
 		}
-		k, o := l.thread(pid, thread)
-		keys, only = keys || k, k && o
+		if one := l.thread(pid, thread); one.keys && (!w.keys || w.timed) {
+			w = one
+		}
 	}
-	return keys, only && len(threads) == 1
+	return w, w.only && !w.timed && len(threads) == 1
 }
 
 // thread looks in which system call a thread is: /proc/PID/task/TID/syscall has its number and six arguments in hexadecimal
 // (proc_pid_syscall(5)), "running" for one that is in none, and -1 for one that waits elsewhere.
-func (l *keyboardLook) thread(pid int, thread string) (keys, only bool) {
+func (l *keyboardLook) thread(pid int, thread string) (w waiting) {
 	var buf [256]byte
 	text, err := readStart(procFile(pid, "task/"+thread+"/syscall"), buf[:])
 	if err != nil {
 		l.refused = l.refused || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESRCH)
-		return false, false
+		return w
 	}
 	fields := strings.Fields(string(text))
 	if len(fields) < 7 {
-		return false, false
+		return w
 	}
 	call, err := strconv.Atoi(fields[0])
 	if err != nil {
-		return false, false
+		return w
 	}
 	var arg [6]uint64
 	for i := range arg {
@@ -165,19 +173,19 @@ func (l *keyboardLook) thread(pid int, thread string) (keys, only bool) {
 	}
 	switch call {
 	case unix.SYS_READ, unix.SYS_READV:
-		keys = l.isKeyboard(pid, arg[0])
-		return keys, keys
+		w.keys = l.isKeyboard(pid, arg[0])
+		w.only = w.keys
 	case unix.SYS_PPOLL, sysPoll:
-		forever := call == unix.SYS_PPOLL && arg[2] == 0 || call == sysPoll && int32(arg[2]) < 0
-		keys, only = l.polls(pid, arg[0], arg[1])
-		return keys, only && forever
+		w.keys, w.only = l.polls(pid, arg[0], arg[1])
+		w.timed = call == unix.SYS_PPOLL && arg[2] != 0 || call == sysPoll && int32(arg[2]) >= 0
 	case unix.SYS_PSELECT6, sysSelect:
-		keys, only = l.selects(pid, arg[0], [3]uint64(arg[1:4]))
-		return keys, only && arg[4] == 0
+		w.keys, w.only = l.selects(pid, arg[0], [3]uint64(arg[1:4]))
+		w.timed = arg[4] != 0
 	case unix.SYS_EPOLL_PWAIT, unix.SYS_EPOLL_PWAIT2, sysEpollWait:
-		return l.epolls(pid, arg[0]), false
+		w.keys = l.epolls(pid, arg[0])
+		w.timed = call == unix.SYS_EPOLL_PWAIT2 && arg[3] != 0 || call != unix.SYS_EPOLL_PWAIT2 && int32(arg[3]) >= 0
 	}
-	return false, false
+	return w
 }
 
 // isKeyboard reports whether a descriptor of the process is the terminal.

@@ -1,0 +1,386 @@
+package term
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/agent/command"
+	"tether/internal/clip"
+	"tether/platform/proc"
+	"tether/platform/pty"
+	"tether/screen"
+)
+
+// InputState says what the program in the foreground does with its terminal.
+type InputState string
+
+// The states. The first two are for people to act on.
+const (
+	AwaitingInput  InputState = "awaiting_input"  // it reads a line, or a key behind a prompt
+	AwaitingSecret InputState = "awaiting_secret" // it reads a line without echo
+	InputRunning   InputState = "running"         // it prints
+	InputQuiet     InputState = "quiet"           // it prints nothing and asks nothing
+	FullScreen     InputState = "full_screen"     // it draws on the alternate screen
+	InputUnknown   InputState = "unknown"         // this cannot be told
+)
+
+// Awaits reports whether the person is to do something.
+func (s InputState) Awaits() bool { return s == AwaitingInput || s == AwaitingSecret }
+
+// Input is an InputState and what belongs to it.
+type Input struct {
+	State InputState
+	Since time.Time // when it became so: of all but InputRunning, when it last printed or was typed at
+	// Prompt is the text before the cursor on its line while State is AwaitingInput, at most 200 bytes.
+	Prompt string
+}
+
+// evidence is what is known of a terminal that has not printed for quietAfter.
+type evidence struct {
+	look   pty.Look
+	looked bool          // the system tells look
+	prompt bool          // the cursor stands behind text
+	alt    bool          // the alternate screen is shown
+	dark   bool          // the cursor is hidden
+	rest   time.Duration // without output and input
+	shell  bool          // a shell's marks say that it waits for a command
+	busy   bool          // they say that it runs one
+	own    bool          // the process group in the foreground is that of the terminal's own program
+	front  []string      // arguments of its leader
+	reader []string      // and of the process that waits for the keyboard
+}
+
+// relays carry keys to programs elsewhere: what those do with them is not told here.
+var relays = []string{"ssh", "mosh-client", "et", "telnet", "docker", "podman", "nerdctl", "kubectl", "oc", "lxc", "incus", "machinectl", "wsl", "sudo", "doas", "pkexec", "run0", "tether"}
+
+// judge says in which state a terminal is that does not print. It is pure; docs/AWAITING.md has the rules.
+func (e *evidence) judge() InputState {
+	waits := e.look.Reading.Waits
+	switch {
+	case e.looked && e.look.Secret() && waits != proc.WaitsNot:
+		return AwaitingSecret
+	case e.shell:
+		return InputQuiet
+	case e.alt:
+		return FullScreen
+	case !e.looked:
+		return InputUnknown
+	case e.isShell():
+		return InputQuiet
+	case waits == proc.WaitsNot, waits == proc.WaitsUnknown && !e.prompt:
+		return InputQuiet
+	case waits == proc.WaitsUnknown:
+		return InputUnknown
+	case !e.look.Lines && e.isRelay(): // keys are passed on, whoever reads them there
+		if e.prompt {
+			return InputUnknown
+		}
+		return InputQuiet
+	case e.look.Reading.Timed && (e.dark || e.rest < timedAfter): // it goes on by itself, as what draws its progress
+		return InputQuiet
+	case e.prompt, e.look.Reading.Alone:
+		return AwaitingInput
+	}
+	return InputQuiet
+}
+
+// isShell reports whether a shell that reads commands is in the foreground: its prompt asks nothing. One that says by marks that it runs a
+// command reads for that, as the shell's own read does.
+func (e *evidence) isShell() bool {
+	return !(e.busy && e.own) && command.Takes(e.front) == command.TakesLines && !e.isRelay()
+}
+
+func (e *evidence) isRelay() bool {
+	return e.look.Reading.Relays || len(e.reader) > 0 && slices.Contains(relays, strings.TrimPrefix(filepath.Base(e.reader[0]), "-"))
+}
+
+// lookAfter are the times without output or input after which a terminal is looked at. Then only questions look, until there is some.
+var lookAfter = [...]time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second}
+
+// timedAfter is how long nothing is printed before a program counts that waits for a limited time: others draw how far they are each second.
+const timedAfter = 3 * time.Second / 2
+
+// quietAfter is how long a terminal that prints nothing still counts as one that prints.
+const quietAfter = 500 * time.Millisecond
+
+// lookAgain is how long a look is as good as another one.
+const lookAgain = 200 * time.Millisecond
+
+// attention is the state of input and what finds it. Guarded by the terminal's mutex, but for turn.
+type attention struct {
+	input   Input
+	changed chan struct{} // closed and replaced when input becomes another one; nil while nobody waits
+	timer   *time.Timer   // runs attend; nil before the first output
+	armed   bool
+	looked  time.Time     // when the last look ended
+	turn    chan struct{} // 1 slot: one looks at a time
+
+	alt, dark bool  // the alternate screen was shown, the cursor was hidden
+	modesTo   int64 // at this raw offset
+}
+
+// stirLocked says that there was output or input.
+func (t *Terminal) stirLocked() {
+	a := &t.attention
+	switch {
+	case a.armed || t.adoption.underWay() || t.ending.exit != nil:
+		return
+	case a.timer == nil:
+		a.timer = time.AfterFunc(lookAfter[0], t.attend)
+	default:
+		a.timer.Reset(lookAfter[0])
+	}
+	a.armed = true
+}
+
+// watchInput begins to look, also at what prints nothing.
+func (t *Terminal) watchInput() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stirLocked()
+}
+
+// stopAttendingLocked tells those who wait that there is no state any more.
+func (t *Terminal) stopAttendingLocked() {
+	if t.attention.timer != nil {
+		t.attention.timer.Stop()
+	}
+	t.setInputLocked(Input{})
+}
+
+// answeredLocked takes a line, or a key that ends one, for an answer.
+func (t *Terminal) answeredLocked(p []byte) {
+	if t.attention.input.State.Awaits() && bytes.ContainsAny(p, "\r\n\x03\x04") {
+		t.setInputLocked(Input{State: InputRunning, Since: time.Now()})
+	}
+}
+
+func (t *Terminal) setInputLocked(in Input) {
+	a := &t.attention
+	if a.input == in {
+		return
+	}
+	told := a.input.State != in.State || a.input.Prompt != in.Prompt
+	a.input = in
+	if told && a.changed != nil {
+		close(a.changed)
+		a.changed = nil
+	}
+}
+
+// attend is run by the timer.
+func (t *Terminal) attend() {
+	t.mu.Lock()
+	if t.ending.exit != nil {
+		t.mu.Unlock()
+		return
+	}
+	rest := t.restLocked()
+	if rest < lookAfter[0] {
+		if time.Since(t.activity.typed) >= quietAfter { // else it may be an echo
+			t.printsLocked()
+		}
+		t.attention.timer.Reset(lookAfter[0] - rest)
+		t.mu.Unlock()
+		return
+	}
+	t.mu.Unlock()
+	t.lookNow()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	rest = t.restLocked()
+	for _, after := range lookAfter {
+		if after > rest {
+			t.attention.timer.Reset(after - rest)
+			return
+		}
+	}
+	t.attention.armed = false
+}
+
+// restLocked is how long ago there was output or input.
+func (t *Terminal) restLocked() time.Duration { return time.Since(t.activity.last(t.origin.started)) }
+
+func (t *Terminal) printsLocked() {
+	if t.attention.input.State != InputRunning {
+		t.setInputLocked(Input{State: InputRunning, Since: time.Now()})
+	}
+}
+
+// lookNow finds the state and keeps it, unless there is output meanwhile.
+func (t *Terminal) lookNow() {
+	t.attention.turn <- struct{}{}
+	defer func() { <-t.attention.turn }()
+	t.mu.Lock()
+	last := t.activity.last(t.origin.started)
+	if time.Since(t.attention.looked) < lookAgain && t.attention.looked.After(last.Add(quietAfter)) {
+		t.mu.Unlock()
+		return
+	}
+	e := t.evidenceLocked()
+	e.rest = time.Since(last)
+	tail, size := t.tailLocked()
+	t.mu.Unlock()
+	prompt := beforeCursor(tail, size)
+	e.prompt = prompt != ""
+	t.lookInto(&e)
+	in := Input{State: e.judge(), Since: last}
+	if in.State == AwaitingInput {
+		in.Prompt = prompt
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.activity.last(t.origin.started).Equal(last) && t.ending.exit == nil {
+		t.attention.looked = time.Now()
+		if was := t.attention.input; was.State == in.State && in.State.Awaits() {
+			in = was // what is typed at a question is still the same question
+		}
+		t.setInputLocked(in)
+	}
+}
+
+// looker is a PTY that the system tells of.
+type looker interface{ Look() (pty.Look, error) }
+
+// lookInto asks the system.
+func (t *Terminal) lookInto(e *evidence) {
+	l, ok := t.pty.(looker)
+	if !ok {
+		return
+	}
+	look, err := l.Look()
+	if err != nil {
+		return
+	}
+	e.look, e.looked, e.own = look, true, look.Front == t.pty.Pid()
+	e.front, e.reader = proc.Argv(look.Front), proc.Argv(look.Reading.Pid)
+}
+
+// evidenceLocked is what the output says.
+func (t *Terminal) evidenceLocked() evidence {
+	a, end := &t.attention, t.stream.log.End()
+	running := t.commands.running(end)
+	t.findModesLocked()
+	return evidence{alt: a.alt, dark: a.dark, shell: t.commands.detected && running == nil, busy: running != nil}
+}
+
+// Input looks in which state of input the terminal is, for a few milliseconds, and returns a channel that is closed when that may be another
+// one. Of a terminal that has exited there is none. The prompt is as the actor may see it.
+func (h Handle) Input() (Input, <-chan struct{}) {
+	t := h.t
+	t.mu.Lock()
+	looks := t.ending.exit == nil && t.restLocked() >= quietAfter
+	t.mu.Unlock()
+	if looks {
+		t.lookNow()
+	}
+	return h.LastInput()
+}
+
+// LastInput is Input as of the last look: it does not look itself.
+func (h Handle) LastInput() (Input, <-chan struct{}) {
+	if h.allow(OpRead) != nil {
+		return Input{}, nil
+	}
+	in, changed := h.t.lastInput()
+	if h.masked && in.Prompt != "" {
+		in.Prompt = h.Redaction().Redact(in.Prompt)
+	}
+	return in, changed
+}
+
+func (t *Terminal) lastInput() (Input, <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.attention.changed == nil {
+		t.attention.changed = make(chan struct{})
+	}
+	in := t.attention.input
+	switch {
+	case t.ending.exit != nil:
+		return Input{}, t.attention.changed
+	case in.State == "", t.restLocked() < quietAfter && time.Since(t.activity.typed) >= quietAfter && in.State != InputRunning:
+		in = Input{State: InputRunning, Since: t.activity.last(t.origin.started)}
+	}
+	return in, t.attention.changed
+}
+
+const (
+	promptTail = 8 << 10 // bytes of output from which the line of the cursor is made
+	maxPrompt  = 200     // bytes
+)
+
+// tailLocked is the end of the output, from the start of a line on if there is one.
+func (t *Terminal) tailLocked() ([]byte, Size) {
+	log := t.stream.log
+	from := max(log.End()-promptTail, log.Start())
+	tail := make([]byte, log.End()-from)
+	tail = tail[:log.ReadAt(tail, from)]
+	if i := bytes.IndexByte(tail, '\n'); from > 0 && i >= 0 {
+		tail = tail[i+1:]
+	}
+	return tail, t.display.size
+}
+
+// beforeCursor is the text before the cursor on its line.
+func beforeCursor(tail []byte, size Size) string {
+	s := screen.NewState(int(size.Cols), int(size.Rows))
+	_, _ = s.Write(bytes.Repeat([]byte{'\n'}, int(size.Rows))) // what goes up from the last line has room
+	_, _ = s.Write(tail)
+	x, y := s.Cursor()
+	for line := range strings.Lines(s.Text()) {
+		if y--; y >= 0 {
+			continue
+		}
+		text := []rune(strings.TrimSuffix(line, "\n"))
+		text = text[:min(x, len(text))]
+		return clip.Text(strings.TrimSpace(string(text)), maxPrompt)
+	}
+	return ""
+}
+
+// What switches between the main and the alternate screen, and hides the cursor if it is reset (xterm's control sequences).
+var (
+	altModes   = [][]byte{[]byte("\x1b[?1049"), []byte("\x1b[?1047"), []byte("\x1b[?47")}
+	cursorMode = [][]byte{[]byte("\x1b[?25")}
+)
+
+// findModesLocked looks for the last switches in what was printed since the last time.
+func (t *Terminal) findModesLocked() {
+	const longest = 16 // bytes of a switch: one may have been cut in two
+	a, log := &t.attention, t.stream.log
+	from := max(a.modesTo-longest, log.Start())
+	first, second := log.Slices(from, int(log.End()-from))
+	seam := slices.Concat(first[max(len(first)-longest, 0):], second[:min(longest, len(second))])
+	for _, piece := range [][]byte{first, seam, second} {
+		if on, found := lastSwitch(piece, altModes); found {
+			a.alt = on
+		}
+		if on, found := lastSwitch(piece, cursorMode); found {
+			a.dark = !on
+		}
+	}
+	a.modesTo = log.End()
+}
+
+// lastSwitch is how the last of the modes was set.
+func lastSwitch(p []byte, modes [][]byte) (on, found bool) {
+	at := -1
+	for _, mode := range modes {
+		for i := bytes.Index(p, mode); i >= 0; {
+			rest := p[i+len(mode):]
+			if end := bytes.IndexAny(rest[:min(len(rest), 16)], "hl"); end >= 0 && i > at && len(bytes.Trim(rest[:end], "0123456789;")) == 0 {
+				at, on, found = i, rest[end] == 'h', true
+			}
+			next := bytes.Index(rest, mode)
+			if next < 0 {
+				break
+			}
+			i += len(mode) + next
+		}
+	}
+	return on, found
+}

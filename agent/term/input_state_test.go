@@ -1,0 +1,209 @@
+package term_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/redact"
+	"tether/agent/term"
+	"tether/internal/testkit"
+	"tether/platform/proc"
+	"tether/platform/pty"
+)
+
+// lookedAt is a fake child whose system tells how its terminal takes keys.
+type lookedAt struct {
+	*testkit.Child
+	look  atomic.Pointer[pty.Look]
+	looks atomic.Int32
+}
+
+func (l *lookedAt) Look() (pty.Look, error) {
+	l.looks.Add(1)
+	return *l.look.Load(), nil
+}
+
+func (l *lookedAt) reads(lines, echo bool, r proc.Reading) {
+	l.look.Store(&pty.Look{Lines: lines, Echo: echo, Front: 1 << 22, Reading: r})
+}
+
+func startLooked(t *testing.T, o term.Options, s term.Spec) (term.Handle, *lookedAt) {
+	f := &lookedAt{Child: testkit.NewChild()}
+	f.reads(true, true, proc.Reading{Waits: proc.WaitsNot})
+	o.Start = func(term.ID, pty.Command) (term.PTY, error) { return f, nil }
+	pool := term.NewPool(o)
+	s.Command, s.Cwd = []string{"fake"}, testkit.Abs("/")
+	h, err := pool.As(term.User).Spawn(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = pool.Close(context.Background()) })
+	return h, f
+}
+
+var keys = proc.Reading{Waits: proc.WaitsForKeys}
+
+// What the kernel says and where the cursor stands make a state; words do not.
+func TestInputStates(t *testing.T) {
+	for name, c := range map[string]struct {
+		printed     string
+		lines, echo bool
+		reading     proc.Reading
+		want        term.InputState
+	}{
+		"a line":                         {"name: ", true, true, keys, term.AwaitingInput},
+		"a key behind a prompt":          {"more? ", false, false, keys, term.AwaitingInput},
+		"a key without one":              {"press q\r\n", false, false, keys, term.InputQuiet},
+		"nothing else is done":           {"\r\n", true, true, proc.Reading{Waits: proc.WaitsForKeys, Alone: true}, term.AwaitingInput},
+		"a secret":                       {"password: ", true, false, keys, term.AwaitingSecret},
+		"a secret of another user's":     {"password: ", true, false, proc.Reading{}, term.AwaitingSecret},
+		"no echo, and nobody reads":      {"password: ", true, false, proc.Reading{Waits: proc.WaitsNot}, term.InputQuiet},
+		"another user's program":         {"sure? ", true, true, proc.Reading{}, term.InputUnknown},
+		"one that has no prompt":         {"serves\r\n", true, true, proc.Reading{}, term.InputQuiet},
+		"a question that nobody reads":   {"Continue? [y/N] ", true, true, proc.Reading{Waits: proc.WaitsNot}, term.InputQuiet},
+		"keys for another terminal":      {"$ ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Relays: true}, term.InputUnknown},
+		"the alternate screen":           {"\x1b[?1049h\x1b[2Jtext", false, false, keys, term.FullScreen},
+		"with another mode":              {"\x1b[?1049;25htext", false, false, keys, term.FullScreen},
+		"no more":                        {"\x1b[?1049htext\x1b[?1049lname: ", false, false, keys, term.AwaitingInput},
+		"a hidden cursor and a limit":    {"\x1b[?25lPID 1", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, term.InputQuiet},
+		"a limit":                        {"name: ", false, false, proc.Reading{Waits: proc.WaitsForKeys, Timed: true}, term.AwaitingInput},
+		"a title is no prompt":           {"line\r\n\x1b]0;sure? \a", false, false, keys, term.InputQuiet},
+		"a bar that was wiped":           {"\r 45%\r\x1b[K", false, false, keys, term.InputQuiet},
+		"text behind the cursor is none": {"\rhint\r", false, false, keys, term.InputQuiet},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, f := startLooked(t, term.Options{}, term.Spec{})
+				f.reads(c.lines, c.echo, c.reading)
+				f.Print(c.printed)
+				time.Sleep(2100 * time.Millisecond)
+				if in, _ := h.LastInput(); in.State != c.want {
+					t.Errorf("%q is %+v, want %s", c.printed, in, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A terminal is looked at three times when its output stops, and then only by who asks.
+func TestLooksAtInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := startLooked(t, term.Options{}, term.Spec{})
+		time.Sleep(time.Hour)
+		if n := f.looks.Load(); n != 3 {
+			t.Errorf("%d looks at a terminal that is silent from the start", n)
+		}
+		for range 100 { // 10 s of output
+			f.Print("x")
+			time.Sleep(100 * time.Millisecond)
+		}
+		in, changed := h.LastInput()
+		if n := f.looks.Load(); n != 3 || in.State != term.InputRunning {
+			t.Errorf("%d looks while it prints; %+v", n-3, in)
+		}
+		f.reads(true, true, keys)
+		select {
+		case <-changed:
+		case <-time.After(time.Second):
+			t.Error("the question was not found within a second")
+		}
+		time.Sleep(time.Hour)
+		if n := f.looks.Load(); n != 6 {
+			t.Errorf("%d looks after the output", n-3)
+		}
+		was, changed := h.Input()
+		if was.State != term.AwaitingInput || f.looks.Load() != 7 {
+			t.Errorf("asked: %+v, %d looks", was, f.looks.Load()-6)
+		}
+		if err := h.Write(t.Context(), []byte("y")); err != nil {
+			t.Fatal(err)
+		}
+		f.Print("y")
+		time.Sleep(3 * time.Second)
+		if in, _ := h.Input(); in != was {
+			t.Errorf("half an answer made another question of it: %+v, was %+v", in, was)
+		}
+		if err := h.Write(t.Context(), []byte("\r")); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-changed:
+		default:
+			t.Error("an answer changes nothing")
+		}
+		time.Sleep(3 * time.Second)
+		if in, _ := h.Input(); in.State != term.AwaitingInput || !in.Since.After(was.Since) {
+			t.Errorf("the next question: %+v", in)
+		}
+		_, changed = h.Input()
+		f.End(0)
+		synctest.Wait()
+		<-changed
+		if in, _ := h.Input(); in != (term.Input{}) {
+			t.Errorf("after the exit: %+v", in)
+		}
+	})
+}
+
+// A system that does not tell says so.
+func TestInputOfASystemThatDoesNotTell(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f, _ := start(t, term.Options{}, term.Spec{})
+		f.Print("name: ")
+		time.Sleep(3 * time.Second)
+		if in, _ := h.Input(); in.State != term.InputUnknown {
+			t.Errorf("%+v", in)
+		}
+		f.Print("\x1b[?1049h")
+		time.Sleep(3 * time.Second)
+		if in, _ := h.Input(); in.State != term.FullScreen {
+			t.Errorf("%+v", in)
+		}
+	})
+}
+
+// A switch of the screen is found wherever it lies in the log.
+func TestAlternateScreenInAFlood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, f := startLooked(t, term.Options{LogBytes: 64 << 10}, term.Spec{})
+		for i := range 40 {
+			f.Print(strings.Repeat("x", 65_530+i) + "\x1b[?1049h") // over the end of the ring, too
+			time.Sleep(3 * time.Second)
+			if in, _ := h.Input(); in.State != term.FullScreen {
+				t.Fatalf("%d: %+v", i, in)
+			}
+			f.Print("\x1b[?1049l\r\n")
+			time.Sleep(3 * time.Second)
+			if in, _ := h.Input(); in.State != term.InputQuiet {
+				t.Fatalf("%d: %+v", i, in)
+			}
+		}
+	})
+}
+
+// An agent that sees texts masked sees the prompt so, and none of a secret.
+func TestPromptIsMasked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules, err := redact.Compile(redact.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, f := startLooked(t, term.Options{Outward: rules, Secrets: func([]string) []string { return []string{"hunter2hunter2"} }}, term.Spec{Env: []string{"A=b"}})
+		f.reads(true, true, keys)
+		f.Print("hunter2hunter2, sure? ")
+		time.Sleep(time.Second)
+		if in, _ := h.Masked().Input(); in.State != term.AwaitingInput || strings.Contains(in.Prompt, "hunter2") || !strings.Contains(in.Prompt, "sure?") {
+			t.Errorf("%+v", in)
+		}
+		f.reads(true, false, keys)
+		f.Print("\r\nkey: ")
+		time.Sleep(time.Second)
+		if in, _ := h.Input(); in.State != term.AwaitingSecret || in.Prompt != "" {
+			t.Errorf("%+v", in)
+		}
+	})
+}
