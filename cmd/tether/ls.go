@@ -112,7 +112,7 @@ func stateOf(t local.Terminal) (state string, since time.Time) {
 	switch {
 	case t.Exit != nil:
 		return exitText(*t.Exit), t.Exit.At
-	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret), t.Visible && (t.Input == string(term.InputQuiet) || t.Input == string(term.FullScreen)):
+	case t.Input == string(term.AwaitingInput), t.Input == string(term.AwaitingSecret):
 		return strings.ReplaceAll(t.Input, "_", " "), t.InputSince
 	case !t.Visible:
 		return "background", t.Started

@@ -32,11 +32,11 @@ const layers = `
 
 	# The core, then the doors. Doors do not import each other, but local mounts mcp.
 	NONE < agent/redact;
-	agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
+	agent/command, agent/lag, agent/ring, agent/redact, screen, shellint, platform/pty < agent/term;
 	NONE < agent/command;
 	platform/secret < agent/audit;
 	agent/term, platform/secret < agent/integrate;
-	agent/term, agent/config, agent/command, agent/audit, platform/shell < agent/policy;
+	agent/term, agent/config, agent/audit, platform/shell < agent/policy;
 	agent/policy, agent/integrate, platform/dirs, platform/limits, platform/sandbox < agent/start;
 	agent/lag, agent/ring, platform/pty, platform/ipc < agent/holder;
 	internal/escape < problems;
