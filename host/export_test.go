@@ -226,6 +226,9 @@ func (x *LoginTable) Login(p Principal) string { return x.s.login(p) }
 // Find is find.
 func (x *LoginTable) Find(cookie string) (Principal, bool) { return x.s.find(cookie) }
 
+// Fresh is fresh.
+func (x *LoginTable) Fresh(cookie string) bool { return x.s.fresh(cookie) }
+
 // Len is how many there are.
 func (x *LoginTable) Len() (launches, browsers int) { return len(x.s.launches), len(x.s.browsers) }
 

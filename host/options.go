@@ -21,6 +21,8 @@ type Options struct {
 	Owners Owners
 	// Logins remembers which browsers are logged in; nil means that they have to log in again when the host is started anew.
 	Logins Logins
+	// Register is what people and administrators see and end at the page beside terminals; nil means browsers' logins alone.
+	Register Register
 	// Provider is where people log in besides by tokens; nil means nowhere. What is at its path is not served by the Host.
 	Provider *LoginProvider
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.

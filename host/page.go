@@ -49,7 +49,7 @@ var (
 func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
-		r.URL.Path == eventsPath || r.URL.Path == plainPath || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
+		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
 	default:
 		return false
 	}
@@ -95,6 +95,8 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 		}
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 		return nil
+	case r.URL.Path == endPath && r.Method == http.MethodPost:
+		return h.endEntry(w, r)
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
 	case r.URL.Path == launchPath:
@@ -104,7 +106,7 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	p, why := h.person(r)
 	if why != nil {
-		if why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath) {
+		if why == errNoToken && (r.URL.Path == "/" || r.URL.Path == plainPath || r.URL.Path == peoplePath) {
 			h.loginPage(w, http.StatusUnauthorized, "")
 			return nil
 		}
@@ -131,6 +133,12 @@ func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) 
 		}
 		defer done()
 		return h.content(w, r, p)
+	case r.URL.Path == entryPath:
+		return h.entries(w, r, p)
+	case r.URL.Path == endPath:
+		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only POST", quiet: true}
+	case r.URL.Path == peoplePath:
+		return asset(w, "people.html")
 	case r.URL.Path == plainPath || !h.scripts:
 		h.plain(w, p)
 	default:

@@ -148,7 +148,7 @@ func launchedAs(t *testing.T, h *host.Host, url string, p host.Principal) string
 	t.Helper()
 	r, _ := ask(t, url, visit{path: h.Launch(p)})
 	all := r.Cookies()
-	if r.StatusCode != http.StatusOK || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure {
+	if r.StatusCode != http.StatusOK || len(all) != 1 || !all[0].HttpOnly || all[0].SameSite != http.SameSiteStrictMode || all[0].Secure != strings.HasPrefix(all[0].Name, "__Host-") {
 		t.Fatalf("status %d, cookies %v", r.StatusCode, all)
 	}
 	return all[0].Name + "=" + all[0].Value

@@ -22,7 +22,8 @@ type row struct {
 	ID       string `json:"id"`
 	URI      string `json:"uri"`
 	Machine  string `json:"machine"`
-	Name     string `json:"name"` // without the machine
+	Owner    string `json:"owner,omitempty"` // of the machine, once audiences are in force; empty: the administrator
+	Name     string `json:"name"`            // without the machine
 	Title    string `json:"title"`
 	Cwd      string `json:"cwd,omitempty"`
 	Running  string `json:"running,omitempty"` // the command line that a shell runs now
@@ -51,6 +52,9 @@ func (h *Host) rowLocked(t *terminal, from int64) row {
 		r.State = "away"
 	}
 	r.Watching = t.observersLocked()
+	if h.roster.On {
+		r.Owner = h.roster.People[t.creator.principal.Owner]
+	}
 	return r
 }
 
@@ -165,6 +169,8 @@ type update struct {
 	Whole bool              `json:"whole,omitempty"` // rows are all there are
 	Rows  []json.RawMessage `json:"rows"`            // in the order of creation, as far as they are new
 	Gone  []string          `json:"gone,omitempty"`  // ids of rows that are no more
+	// Me is with the whole list once audiences are in force: the name of the person who looks, empty for an administrator.
+	Me *string `json:"me,omitempty"`
 }
 
 // updateSince is what is new since a version, which is 0 for a page that knows nothing, and the version up to which it is. moved is
@@ -184,6 +190,10 @@ func (h *Host) updateSince(use *hold, version int64) (u update, now int64, moved
 		if !u.Whole && g.version > version {
 			u.Gone = append(u.Gone, g.id)
 		}
+	}
+	if u.Whole && h.roster.On {
+		me := h.roster.People[use.viewer.Owner]
+		u.Me = &me
 	}
 	h.mu.Unlock()
 	u.Rows = make([]json.RawMessage, 0, len(due))

@@ -166,3 +166,15 @@ func approveAs(tokens string) func(host.Principal, string, string) error {
 		return err
 	}
 }
+
+// openRegister lets people and administrators see and end at the page what the host keeps. It is called after openTokens and openProvider.
+func openRegister(o *host.Options, p *provider) {
+	people, ok := o.People.(*access.People)
+	switch {
+	case !ok:
+	case p == nil:
+		o.Register = access.NewRegister(people)
+	default:
+		o.Register = access.NewRegister(people, p)
+	}
+}

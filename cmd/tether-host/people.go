@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -278,28 +277,22 @@ func peopleRemove(stdout io.Writer, path *string) *cobra.Command {
 		Use: "rm NAME", Short: "remove a person: revoke all that belongs to them, and leave the name taken",
 		Args: exactly(1, "the name of a person"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			people, tokens, err := peopleAt(*path)
+			people, _, err := peopleAt(*path)
 			if err != nil {
 				return err
 			}
-			one, err := people.End(args[0])
-			if err != nil {
-				return err
+			id, ok := people.Find(args[0])
+			if !ok {
+				return fmt.Errorf("%w: %.80q", access.ErrNoPerson, args[0])
 			}
-			all, err := tokens.List()
-			if err != nil {
-				return err
-			}
-			for _, i := range all {
-				if i.Owner != one.ID {
-					continue
-				}
-				if _, err := tokens.Revoke(i.ID); err != nil && !errors.Is(err, access.ErrNoToken) {
-					return err
-				}
+			revoked, err := people.EndWithAll(id)
+			for _, i := range revoked {
 				fmt.Fprintf(stdout, "revoked %s (%s %s)\n", i.ID, i.Role, i.Principal)
 			}
-			_, err = fmt.Fprintf(stdout, "%s has left; nobody can have the name again\n", one.Name)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(stdout, "%s has left; nobody can have the name again\n", args[0])
 			return err
 		},
 	}

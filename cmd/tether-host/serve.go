@@ -117,6 +117,7 @@ func serve(ctx context.Context, s *settings, shellsGiven bool, stdout, stderr io
 		return err
 	}
 	defer stopLogins()
+	openRegister(&o, idp)
 	hooks, err := s.openWebhooks(&o)
 	if err != nil {
 		return err

@@ -187,6 +187,16 @@ func (p *People) Ensure(name string) (one Person, err error) {
 	return one, err
 }
 
+// Find returns the id of the person of that name who has not ended; ok is false if there is none.
+func (p *People) Find(name string) (id string, ok bool) {
+	for id, one := range p.Look().People {
+		if one == name {
+			return id, true
+		}
+	}
+	return "", false
+}
+
 // End ends a person, who leaves all groups. The name stays taken. Tokens are not touched.
 func (p *People) End(name string) (one Person, err error) {
 	err = p.change(func(f *peopleFile) error {

@@ -91,9 +91,13 @@ func (p *Provider) send(w http.ResponseWriter, r *http.Request, cli *purpose) er
 	if err != nil {
 		return err
 	}
+	how := []oauth2.AuthCodeOption{}
+	if r.URL.Query().Has("again") {
+		how = append(how, oauth2.SetAuthURLParam("prompt", "login")) // a login that is open already is not enough
+	}
 	a := attempt{CLI: cli, State: rand.Text(), Nonce: rand.Text(), Verifier: oauth2.GenerateVerifier(), Expires: time.Now().Add(attemptTime)}
 	p.setAttempt(w, r, &a)
-	http.Redirect(w, r, d.oauth.AuthCodeURL(a.State, openid.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, d.oauth.AuthCodeURL(a.State, append(how, openid.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier))...), http.StatusSeeOther)
 	return nil
 }
 

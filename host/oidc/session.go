@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync"
@@ -30,6 +31,7 @@ var (
 	errSilent     = errors.New("the identity provider did not answer for half an hour: log in again")
 	errLoggedOut  = errors.New("the identity provider has logged this person out")
 	errManyOfOne  = errors.New("this person has logged in elsewhere too often")
+	errEndedHere  = errors.New("the login was ended at the host's page")
 	errAllChanged = errors.New("the person may not use this host any more")
 )
 
@@ -272,4 +274,46 @@ func (p *Provider) again(ctx context.Context, s *session, refresh string) (who c
 		return who, nil, fmt.Errorf("%w: %w", errAllChanged, err)
 	}
 	return who, token, nil
+}
+
+// Kind implements access.More.
+func (p *Provider) Kind() host.EntryKind { return host.EntrySession }
+
+// Entries implements access.More: the logins that are open.
+func (p *Provider) Entries() (all []host.Entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for hash, s := range p.sessions {
+		if s.principal.Live.Err() == nil {
+			since, until := s.begun, s.begun.Add(sessionTime)
+			all = append(all, host.Entry{Kind: host.EntrySession, ID: sessionID(hash), Name: s.principal.Name, OwnerID: s.principal.Owner, Detail: "by the identity provider", Since: &since, Until: &until})
+		}
+	}
+	return all
+}
+
+// sessionID names a session without its secret.
+func sessionID(hash [sha256.Size]byte) string { return "s-" + hex.EncodeToString(hash[:8]) }
+
+// End implements access.More.
+func (p *Provider) End(id string) error {
+	p.mu.Lock()
+	var found *session
+	for hash, s := range p.sessions {
+		if sessionID(hash) == id {
+			found = s
+		}
+	}
+	p.mu.Unlock()
+	if found == nil {
+		return host.ErrNoEntry
+	}
+	found.end(errEndedHere)
+	return nil
+}
+
+// Session implements access.More.
+func (p *Provider) Session(token [sha256.Size]byte) bool {
+	_, ok := p.ByHash(token)
+	return ok
 }

@@ -16,11 +16,20 @@ export class List extends EventTarget {
     this.rows = new Map(); // id -> what the host says
     this.items = new Map(); // id -> element
     this.groups = new Map(); // machine -> {section, live, fold, head, ended}
+    this.mine = this.part("My machines");
+    this.shared = this.part("Shared with me");
     filter.addEventListener("input", () => this.draw());
     filter.addEventListener("keydown", e => { if (e.key === "ArrowDown" || e.key === "Enter") { e.preventDefault(); this.shown()[0]?.focus(); } });
     nav.addEventListener("keydown", e => this.move(e));
     nav.addEventListener("focusin", e => this.stop(e.target));
     this.listen();
+  }
+
+  // part is one of the two parts of the list; its heading is shown once the host tells owners.
+  part(title) {
+    const box = this.nav.appendChild(document.createElement("div"));
+    box.append(Object.assign(document.createElement("h2"), {textContent: title, hidden: true}));
+    return box;
   }
 
   listen() {
@@ -80,6 +89,7 @@ export class List extends EventTarget {
 
   // take brings the list up to date; only what has changed is drawn.
   take(update) {
+    if (update.whole) this.me = update.me;
     const touched = new Set();
     const gone = update.whole ? new Set(this.rows.keys()) : new Set(update.gone);
     for (const t of update.rows) gone.delete(t.id);
@@ -118,7 +128,7 @@ export class List extends EventTarget {
     item.id = "row-" + t.id;
     item.setAttribute("aria-current", String(t.id === this.chosen));
     item.hidden = !matches(t, words);
-    const group = this.group(t.machine), box = t.state === "exited" ? group.ended : group.live;
+    const group = this.group(t), box = t.state === "exited" ? group.ended : group.live;
     const before = (e, t) => order(this.rows.get(e.id.slice(4)), t) < 0;
     const {previousElementSibling: above, nextElementSibling: below} = item;
     if (item.parentElement === box && (!above || before(above, t)) && (!below || !before(below, t))) return;
@@ -128,18 +138,20 @@ export class List extends EventTarget {
     box.insertBefore(item, next);
   }
 
-  // group is the part of the list for a machine, among the others by its name.
-  group(machine) {
+  // group is the section of the list for a terminal's machine, among the others by its name.
+  group({machine, owner}) {
     let group = this.groups.get(machine);
     if (group) return group;
     const section = document.createElement("section");
-    section.append(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
+    const head3 = section.appendChild(Object.assign(document.createElement("h3"), {textContent: clean(machine)}));
+    const shared = this.me !== undefined && (owner ?? "") !== this.me, part = shared ? this.shared : this.mine;
+    if (shared && owner) head3.append(Object.assign(document.createElement("span"), {textContent: "of " + clean(owner)}));
     const live = section.appendChild(document.createElement("div")), fold = section.appendChild(document.createElement("details"));
     const head = fold.appendChild(Object.assign(document.createElement("summary"), {tabIndex: -1}));
     fold.addEventListener("toggle", () => this.stop());
-    group = {section, live, fold, head, ended: fold.appendChild(document.createElement("div"))};
-    const after = [...this.groups.keys()].filter(name => name > machine).sort()[0];
-    this.nav.insertBefore(section, this.groups.get(after)?.section ?? this.none ?? null);
+    group = {section, live, fold, head, part, ended: fold.appendChild(document.createElement("div"))};
+    const after = [...this.groups.entries()].filter(([name, g]) => g.part === part && name > machine).map(([name]) => name).sort()[0];
+    part.insertBefore(section, this.groups.get(after)?.section ?? null);
     this.groups.set(machine, group);
     return group;
   }
@@ -162,6 +174,7 @@ export class List extends EventTarget {
         this.groups.delete(machine);
       }
     }
+    for (const part of [this.mine, this.shared]) part.firstChild.hidden = this.me === undefined || !part.querySelector("section:not([hidden])");
     if (!this.none) this.nav.append(this.none = Object.assign(document.createElement("p"), {className: "none"}));
     this.none.hidden = this.nav.querySelector("a:not([hidden])") !== null;
     this.none.textContent = this.size ? "No terminal matches." : "No terminals are shared now.";

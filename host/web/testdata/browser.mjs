@@ -25,6 +25,7 @@ const ops = {
     page.on("websocket", socket => socket.on("framesent", f => { if (seen.sent.length < 10000) seen.sent.push(String(f.payload)); }));
     page.on("dialog", d => { seen.dialogs.push(d.message()); d.dismiss(); });
   },
+  async size({width, height}) { await page.setViewportSize({width, height}); },
   async goto({url}) { return (await page.goto(url)).status(); },
   // The page's policy lets nothing evaluate text in it, so this looks from outside.
   async wait({js}) {

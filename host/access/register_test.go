@@ -1,0 +1,67 @@
+package access_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"tether/host"
+	"tether/host/access"
+)
+
+// The page's register shows what the files hold, and ends it there.
+func TestRegister(t *testing.T) {
+	p, tokens, _ := company(t)
+	ann := must(t, p, "ann")
+	tokens.OwnedBy(ann.ID)
+	if _, _, err := tokens.Create("ci", host.RoleAgent, 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := tokens.Create("laptop", host.RoleMachine, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Join("web", "ann"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Grant("laptop", "group:web"); err != nil {
+		t.Fatal(err)
+	}
+	r := access.NewRegister(p)
+	find := func(kind host.EntryKind) host.Entry {
+		t.Helper()
+		all, err := r.Entries()
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(all, func(e host.Entry) bool { return e.Kind == kind })
+		if i < 0 {
+			return host.Entry{}
+		}
+		return all[i]
+	}
+	for kind, want := range map[host.EntryKind]string{host.EntryMachine: "laptop token", host.EntryAgent: "ci agent", host.EntryPerson: "ann web", host.EntryGrant: "laptop group:web"} {
+		if e := find(kind); e.Name+" "+e.Detail != want || e.OwnerID != ann.ID || e.Since == nil {
+			t.Errorf("%s: %+v", kind, e)
+		}
+	}
+	for _, kind := range []host.EntryKind{host.EntryGrant, host.EntryAgent} {
+		id := find(kind).ID
+		if err := r.End(kind, id); err != nil || find(kind).ID != "" {
+			t.Errorf("ending the %s: %v", kind, err)
+		}
+		if err := r.End(kind, id); !errors.Is(err, host.ErrNoEntry) {
+			t.Errorf("ending the %s again: %v", kind, err)
+		}
+	}
+	if err := r.End(host.EntrySession, "x"); !errors.Is(err, host.ErrNoEntry) {
+		t.Errorf("a login that is not there: %v", err)
+	}
+	if err := r.End(host.EntryPerson, ann.ID); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := r.Entries(); err != nil || len(all) != 0 {
+		t.Errorf("after the end of ann, whose all of it was: %s, %v", strings.TrimSpace(fmt.Sprint(all)), err)
+	}
+}

@@ -1,0 +1,258 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// This file is the part of the page where people see what is theirs beside terminals, and administrators what everybody has; and where they end it.
+// Nothing is granted here.
+
+const (
+	peoplePath = "/people"
+	entryPath  = peoplePath + "/entries" // GET: what there is, as JSON
+	endPath    = peoplePath + "/end"     // POST: ends one of them
+	// freshTime is how long after a login things can be ended.
+	freshTime  = 15 * time.Minute
+	csrfHeader = "X-Tether-Csrf"
+)
+
+// EntryKind says what an entry is.
+type EntryKind string
+
+// The kinds, in the order of the page. A terminal cannot be ended at the host's page: machines end theirs.
+const (
+	EntryMachine  EntryKind = "machine"
+	EntryAgent    EntryKind = "agent"
+	EntryPerson   EntryKind = "person"
+	EntryGrant    EntryKind = "grant"
+	EntryShare    EntryKind = "share"
+	EntrySession  EntryKind = "session"
+	EntryTerminal EntryKind = "terminal"
+)
+
+// Entry is something that is kept of who may do what at the host.
+type Entry struct {
+	Kind   EntryKind  `json:"kind"`
+	ID     string     `json:"id"` // names it among those of its kind
+	Name   string     `json:"name"`
+	Owner  string     `json:"owner,omitempty"`  // the person's name; empty: the administrator
+	Detail string     `json:"detail,omitempty"` // a role, groups, whom a grant is for
+	Since  *time.Time `json:"since,omitempty"`
+	Until  *time.Time `json:"until,omitempty"`
+	// Online and Terminals are of a machine, Size of a terminal: bytes of text that the host has.
+	Online    bool  `json:"online,omitempty"`
+	Terminals int   `json:"terminals,omitempty"`
+	Size      int64 `json:"size,omitempty"`
+
+	OwnerID string `json:"-"`
+}
+
+// ErrNoEntry is returned by Register.End for what is not there, or no more.
+var ErrNoEntry = errors.New("it is not there any more")
+
+// Register is what is kept of who is let in. It is safe for concurrent use, and may read and write files.
+type Register interface {
+	// Entries returns all machines, agents, people, grants and shares, and the logins that are not browsers' alone.
+	Entries() ([]Entry, error)
+	// End ends one of them, and what it has opened within two seconds. ErrNoEntry says that it is gone.
+	End(kind EntryKind, id string) error
+	// Session reports whether the token with that hash is one of a login that Entries has.
+	Session(token [sha256.Size]byte) bool
+}
+
+// entriesAnswer is what the page is told.
+type entriesAnswer struct {
+	Me      string  `json:"me"`      // name of the person; empty: the host's own token
+	Admin   bool    `json:"admin"`   // entries are everybody's
+	Secure  bool    `json:"secure"`  // things can be ended: the page came by https
+	Fresh   bool    `json:"fresh"`   // and the login is young enough
+	Again   string  `json:"again"`   // where to log in anew
+	CSRF    string  `json:"csrf"`    // for csrfHeader
+	Entries []Entry `json:"entries"` // in no order
+}
+
+var (
+	errNotSecure = &refusal{status: http.StatusForbidden, text: "only over https can anything be ended", quiet: true}
+	errNotFresh  = &refusal{status: http.StatusForbidden, text: "log in again: your login is older than 15 minutes", quiet: true}
+	errNoEntry   = &refusal{status: http.StatusNotFound, text: ErrNoEntry.Error(), quiet: true}
+	errRegister  = &refusal{status: http.StatusInternalServerError, text: "the host cannot do this now; its log says why", quiet: true}
+)
+
+// entries serves entryPath.
+func (h *Host) entries(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
+	all, err := h.entriesOf(p)
+	if err != nil {
+		h.log.Error().Err(err).Msg("the page's list of people")
+		return errRegister
+	}
+	a := entriesAnswer{Me: p.Name, Admin: p.administers(), Entries: all, Again: "/"}
+	if h.opts.Provider != nil && h.opts.Register != nil && h.opts.Register.Session(p.token) {
+		a.Again = h.opts.Provider.Path + "?again"
+	}
+	if cookie, err := r.Cookie(h.cookieName(r)); err == nil {
+		a.CSRF, a.Secure, a.Fresh = csrfOf(cookie.Value), h.https(r), h.logins.fresh(cookie.Value)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+	return nil
+}
+
+// entriesOf are those that p may see, and end: their own, and an administrator's are all.
+func (h *Host) entriesOf(p Principal) ([]Entry, error) {
+	all := h.logins.entries(h.opts.Register)
+	if h.opts.Register != nil {
+		kept, err := h.opts.Register.Entries()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, kept...)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	v := h.viewerLocked(p)
+	all = slices.DeleteFunc(all, func(e Entry) bool {
+		return !v.administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == EntryPerson)
+	})
+	online, lent := map[string]bool{}, map[string]int{}
+	for _, t := range h.order {
+		if v.administers() {
+			owner := &t.creator.principal
+			all = append(all, Entry{Kind: EntryTerminal, ID: t.id, Name: t.creator.machineLocked() + "/" + t.name, Owner: h.roster.People[owner.Owner], Since: &t.created, Size: t.content.end - t.content.oldest()})
+		}
+		lent[t.creator.principal.Name]++
+	}
+	for _, c := range h.clients {
+		online[c.principal.Name] = online[c.principal.Name] || c.conn != nil
+	}
+	for i := range all {
+		e := &all[i]
+		e.Owner = cmp.Or(e.Owner, h.roster.People[e.OwnerID])
+		if e.Kind == EntryMachine {
+			e.Online, e.Terminals = online[e.Name], lent[e.Name]
+		}
+	}
+	return all, nil
+}
+
+// csrfOf is what only a page of this host's knows of a browser with that cookie, which no script sees.
+func csrfOf(cookie string) string {
+	sum := sha256.Sum256([]byte("tether-host page\x00" + cookie))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}
+
+// endEntry serves endPath. It takes a cookie alone, by https, from a page of this host's that knows csrfOf, soon after a login.
+func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
+	cookie, err := r.Cookie(h.cookieName(r))
+	switch {
+	case err != nil:
+		return errNoToken
+	case !h.https(r):
+		return errNotSecure
+	case r.Header.Get("Origin") == "" || subtle.ConstantTimeCompare([]byte(r.Header.Get(csrfHeader)), []byte(csrfOf(cookie.Value))) != 1:
+		return errForeignSite
+	}
+	p, ok := h.logins.find(cookie.Value)
+	if !ok {
+		return errNoToken
+	}
+	if !h.logins.fresh(cookie.Value) {
+		return errNotFresh
+	}
+	var asked struct {
+		Kind EntryKind `json:"kind"`
+		ID   string    `json:"id"`
+	}
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm)).Decode(&asked) != nil {
+		return &refusal{status: http.StatusBadRequest, text: "the body must be JSON with kind and id", quiet: true}
+	}
+	all, err := h.entriesOf(p)
+	i := slices.IndexFunc(all, func(e Entry) bool { return e.Kind == asked.Kind && e.ID == asked.ID && e.Kind != EntryTerminal })
+	if err == nil && i < 0 {
+		return errNoEntry
+	}
+	if err == nil {
+		err = h.end(asked.Kind, asked.ID)
+	}
+	switch {
+	case errors.Is(err, ErrNoEntry):
+		return errNoEntry
+	case err != nil:
+		h.log.Error().Err(err).Msg("ending something at the page")
+		return errRegister
+	}
+	h.audit(AuditRevoked, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Detail: string(asked.Kind) + " " + all[i].Name})
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// end ends one entry.
+func (h *Host) end(kind EntryKind, id string) error {
+	if kind == EntrySession && strings.HasPrefix(id, browserPrefix) {
+		if !h.logins.end(strings.TrimPrefix(id, browserPrefix)) {
+			return ErrNoEntry
+		}
+		return nil
+	}
+	if h.opts.Register == nil {
+		return ErrNoEntry
+	}
+	return h.opts.Register.End(kind, id)
+}
+
+// browserPrefix begins the ids of browsers' logins.
+const browserPrefix = "b-"
+
+// entryID names a login without its secret.
+func entryID(cookie [sha256.Size]byte) string { return hex.EncodeToString(cookie[:8]) }
+
+// entries are the browsers that are logged in, but for those whose login the register has.
+func (s *logins) entries(besides Register) (all []Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for cookie, one := range s.browsers {
+		if one.over(now) || besides != nil && besides.Session(one.principal.token) {
+			continue
+		}
+		since, until := one.until.Add(-loginTime), one.until
+		all = append(all, Entry{Kind: EntrySession, ID: browserPrefix + entryID(cookie), Name: cmp.Or(one.principal.Name, "the host's own token"), Detail: "browser, by token",
+			Since: &since, Until: &until, OwnerID: one.principal.Owner})
+	}
+	return all
+}
+
+// fresh reports whether a browser has logged in a short while ago.
+func (s *logins) fresh(cookie string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.browsers[sha256.Sum256([]byte(cookie))]
+	return ok && time.Until(one.until) > loginTime-freshTime
+}
+
+// end logs a browser out.
+func (s *logins) end(id string) bool {
+	s.mu.Lock()
+	var ends context.CancelCauseFunc
+	for cookie, one := range s.browsers {
+		if entryID(cookie) == id && one.end != nil {
+			ends = one.end
+		}
+	}
+	s.mu.Unlock()
+	if ends == nil {
+		return false
+	}
+	ends(errLoggedOut)
+	return true
+}

@@ -1,0 +1,119 @@
+// What is kept of who may do what at the host: a person's own, and for administrators everybody's. Each can be ended, and nothing granted.
+import {clean} from "./text.js";
+
+const $ = id => document.getElementById(id);
+
+// kinds are the tables: what they are called, their columns, and what ending one of them does.
+const kinds = {
+  machine: {title: "Machines", columns: ["Name", "Owner", "State", "Terminals", "Since"], ends: "It cannot lend terminals any more, and has to be paired anew."},
+  person: {title: "People", columns: ["Name", "Groups", "Since"], ends: "They are logged out, and their machines and agents may do nothing any more. Nobody can have the name again."},
+  agent: {title: "Agents and tokens", columns: ["Name", "Owner", "Role", "Since", "Until"], ends: "The token is revoked, and what it has opened ends."},
+  grant: {title: "Grants", columns: ["Machine", "To", "Owner", "Since"], ends: "They see nothing more of it by this grant."},
+  share: {title: "Shared links", columns: ["Terminal", "Owner", "State", "Since", "Until"], ends: "The link opens nothing any more, and who watches by it is sent nothing more."},
+  session: {title: "Logins", columns: ["Name", "How", "Since", "Until"], ends: "It is logged out."},
+  terminal: {title: "Terminals", columns: ["Name", "Owner", "Size", "Since"]},
+};
+
+const cells = {
+  Name: e => e.name, Machine: e => e.name, Terminal: e => e.name, Owner: e => e.owner || "administrator", Groups: e => e.detail, Role: e => e.detail, To: e => e.detail, How: e => e.detail,
+  State: e => e.kind === "machine" ? e.online ? "connected" : "offline" : e.detail, Terminals: e => String(e.terminals ?? 0), Size: e => Math.ceil((e.size ?? 0) / 1024) + " KiB",
+  Since: e => when(e.since), Until: e => e.until ? when(e.until) : "",
+};
+
+function when(time) { return time ? new Date(time).toLocaleString(undefined, {dateStyle: "medium", timeStyle: "short"}) : ""; }
+
+let state = null, drawn = [];
+
+async function load() {
+  const answer = await fetch("/people/entries", {headers: {Accept: "application/json"}});
+  if (answer.status === 401) { location.href = "/"; return; }
+  if (!answer.ok) { note(await answer.text()); return; }
+  state = await answer.json();
+  $("who").textContent = (state.me ? "You are " + clean(state.me) : "You use the host's own token") + (state.admin ? ", an administrator: this is everybody's." : ". This is yours.");
+  draw();
+}
+
+// draw makes all tables anew. A thousand rows are made in one fragment.
+function draw() {
+  const focused = document.activeElement?.dataset?.key;
+  drawn = [];
+  const parts = [];
+  for (const [kind, k] of Object.entries(kinds)) {
+    const all = state.entries.filter(e => e.kind === kind).sort((a, b) => a.name < b.name ? -1 : a.name > b.name ? 1 : 0);
+    if (!all.length) continue;
+    const section = document.createElement("section"), table = document.createElement("table");
+    const head = Object.assign(document.createElement("h2"), {textContent: k.title + " (" + all.length + ")"});
+    const top = table.createTHead().insertRow();
+    for (const name of [...k.columns, ...k.ends ? [""] : []]) top.append(Object.assign(document.createElement("th"), {textContent: name, scope: "col"}));
+    const body = table.createTBody();
+    for (const e of all) body.append(row(e, k));
+    section.append(head, table);
+    parts.push(section);
+  }
+  $("tables").replaceChildren(...parts);
+  filter();
+  if (focused) [...$("tables").querySelectorAll("button")].find(b => b.dataset.key === focused)?.focus();
+}
+
+function row(e, k) {
+  const tr = document.createElement("tr"), words = [];
+  for (const name of k.columns) {
+    const td = tr.insertCell(), text = clean(cells[name](e) ?? "");
+    td.dataset.label = name;
+    td.textContent = text;
+    words.push(text);
+  }
+  if (k.ends) {
+    const button = Object.assign(document.createElement("button"), {type: "button", textContent: "End", disabled: !state.secure});
+    button.dataset.key = e.kind + " " + e.id;
+    button.setAttribute("aria-label", "End " + e.kind + " " + words[0]);
+    if (!state.secure) button.title = "Only over https can anything be ended";
+    button.onclick = () => ask(e, words[0], k);
+    tr.insertCell().append(button);
+  }
+  drawn.push([tr, words.join(" ").toLowerCase()]);
+  return tr;
+}
+
+// filter hides what does not match. Layout is read nowhere, so that many rows stay quick.
+function filter() {
+  const words = $("filter").value.toLowerCase().split(/\s+/).filter(Boolean);
+  for (const [tr, text] of drawn) tr.hidden = !words.every(w => text.includes(w));
+  for (const section of $("tables").children) section.hidden = !section.querySelector("tbody tr:not([hidden])");
+}
+
+function ask(e, name, k) {
+  if (!state.fresh) { again(); return; }
+  $("question").textContent = "End " + e.kind + " " + name + "?";
+  $("meaning").textContent = k.ends;
+  $("sure").returnValue = "no";
+  $("sure").onclose = () => { if ($("sure").returnValue === "yes") end(e); };
+  $("sure").showModal();
+}
+
+async function end(e) {
+  const answer = await fetch("/people/end", {method: "POST", headers: {"Content-Type": "application/json", "X-Tether-Csrf": state.csrf}, body: JSON.stringify({kind: e.kind, id: e.id})});
+  if (answer.ok) { note(""); await load(); return; }
+  const why = (await answer.text()).trim();
+  await load();
+  if (state && !state.fresh) again();
+  else note(why);
+}
+
+function again() {
+  note("Your login is older than 15 minutes. ");
+  $("notice").append(Object.assign(document.createElement("a"), {href: state.again, textContent: state.again === "/" ? "Log out and in again to end anything." : "Log in again to end anything."}));
+}
+
+function note(text) {
+  $("notice").textContent = text;
+  $("notice").hidden = !text;
+}
+
+$("filter").addEventListener("input", filter);
+addEventListener("keydown", e => {
+  if (e.key === "/" && !e.target.matches?.("input") && !e.ctrlKey && !e.metaKey && !e.altKey) { e.preventDefault(); $("filter").focus(); }
+  if (e.key === "Escape" && e.target === $("filter")) { $("filter").value = ""; filter(); }
+});
+addEventListener("visibilitychange", () => { if (!document.hidden) load(); });
+load();
