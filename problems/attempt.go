@@ -25,28 +25,38 @@ type attempt struct {
 	looping bool     // the last pattern loops and has matched
 }
 
-// begin tries a matcher's first pattern. emit is called for each problem that is complete. It returns what waits for more lines, or nil, and whether the line
-// matched.
-func (m *matcher) begin(line []byte, start, end int64, emit func(*matcher, fields)) (*attempt, bool) {
-	p := &m.patterns[0]
-	groups := p.match(line)
+// begin tries a matcher's first pattern, and returns nil if it does not match. emit is called for each problem that is complete. Where more lines may follow, the
+// attempt is the caller's; otherwise it is done, and good until the next call.
+func (m *matcher) begin(s *scratch, line []byte, start, end int64, emit func(*matcher, fields)) *attempt {
+	groups := m.patterns[0].match(s, line)
 	if groups == nil {
-		return nil, false
+		return nil
 	}
-	a := &attempt{first: start, before: fields{start: start, end: end}}
-	return a, a.advance(m, groups, start, end, emit)
+	a := s.spare
+	if a == nil {
+		a = new(attempt)
+	}
+	*a = attempt{first: start, before: fields{start: start, end: end}}
+	a.advance(m, groups, start, end, emit)
+	if s.spare = a; !a.done(m) {
+		s.spare = nil
+	}
+	return a
 }
 
+// done reports whether nothing more can follow.
+func (a *attempt) done(m *matcher) bool { return a.stage == len(m.patterns) }
+
 // next offers a line to what has begun. done says that it has ended, took that the line was one of its lines.
-func (a *attempt) next(m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
+func (a *attempt) next(s *scratch, m *matcher, line []byte, start, end int64, emit func(*matcher, fields)) (took, done bool) {
 	p := &m.patterns[a.stage]
-	if groups := p.match(line); groups != nil {
+	if groups := p.match(s, line); groups != nil {
 		a.advance(m, groups, start, end, emit)
-		return true, a.stage == len(m.patterns)
+		return true, a.done(m)
 	}
 	if a.stage > 0 && !a.looping {
 		if q := &m.patterns[a.stage-1]; q.Loop || q.Latest {
-			if groups := q.match(line); groups != nil {
+			if groups := q.match(s, line); groups != nil {
 				a.again(q, groups, start, end)
 				return true, false
 			}
@@ -57,7 +67,7 @@ func (a *attempt) next(m *matcher, line []byte, start, end int64, emit func(*mat
 }
 
 // advance takes a match of the pattern that was to be next.
-func (a *attempt) advance(m *matcher, groups [][]byte, start, end int64, emit func(*matcher, fields)) bool {
+func (a *attempt) advance(m *matcher, groups [][]byte, start, end int64, emit func(*matcher, fields)) {
 	p := &m.patterns[a.stage]
 	a.skipped = 0
 	last := a.stage == len(m.patterns)-1
@@ -81,14 +91,13 @@ func (a *attempt) advance(m *matcher, groups [][]byte, start, end int64, emit fu
 	}
 	if !last {
 		a.stage++
-		return true
+		return
 	}
 	a.finish(m, emit)
 	a.looping = p.Loop && len(m.patterns) > 1
 	if !a.looping {
 		a.stage = len(m.patterns)
 	}
-	return true
 }
 
 // finish emits what is complete: each that waited, or the one.
@@ -176,10 +185,11 @@ func (f fields) problem(m *matcher, dir string) Problem {
 		First: f.start, Last: f.end, Count: 1,
 		Line: number(f.line), Column: number(f.column), EndLine: number(f.endLine), EndCol: number(f.endCol),
 	}
-	parts := strings.Split(f.location, ",")
-	for i, to := range []*int{&p.Line, &p.Column, &p.EndLine, &p.EndCol} {
-		if i < len(parts) && *to == 0 {
-			*to = number(parts[i])
+	rest := f.location
+	for _, to := range []*int{&p.Line, &p.Column, &p.EndLine, &p.EndCol} {
+		var part string
+		if part, rest, _ = strings.Cut(rest, ","); *to == 0 {
+			*to = number(part)
 		}
 	}
 	return p
@@ -187,6 +197,9 @@ func (f fields) problem(m *matcher, dir string) Problem {
 
 // number is a line or column; 0 if the text is none.
 func number(s string) int {
+	if s == "" {
+		return 0 // most columns are, and an error costs memory
+	}
 	n, err := strconv.ParseInt(strings.TrimSpace(s), 10, 32)
 	if err != nil || n < 0 {
 		return 0

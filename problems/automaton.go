@@ -6,10 +6,15 @@ import "slices"
 type automaton struct {
 	class  [256]uint8 // of bytes; those of no literal share class 0
 	width  int        // of a row of next
-	next   []uint16   // state*width + class → state
+	next   []uint16   // state*width + class → state, with hit where that has found something
 	found  [][]uint16 // which of the owners a state has found
 	always []uint16   // owners without literals
 }
+
+const (
+	hit       = 1 << 15
+	maxStates = hit
+)
 
 // newAutomaton takes each owner's literals, one of which is in every line that concerns it; nil means that every line may.
 func newAutomaton(owners [][]string) *automaton {
@@ -48,7 +53,7 @@ func (a *automaton) add(owner uint16, literal string) {
 	for _, c := range []byte(literal) {
 		at := state*a.width + int(a.class[c])
 		if a.next[at] == 0 {
-			if len(a.found) == 1<<16 { // never with literals as short as those of required; the literal's beginning does as well
+			if len(a.found) == maxStates { // never with literals as short as those of required; the literal's beginning does as well
 				break
 			}
 			to := a.grow()
@@ -88,6 +93,11 @@ func (a *automaton) link() {
 			}
 		}
 	}
+	for i, state := range a.next {
+		if a.found[state] != nil {
+			a.next[i] |= hit
+		}
+	}
 }
 
 // candidates appends to into the owners that a line may concern, in their order and each once.
@@ -96,9 +106,10 @@ func (a *automaton) candidates(into []uint16, line []byte) []uint16 {
 	plain := len(into)
 	state, width := 0, a.width
 	for _, c := range line {
-		state = int(a.next[state*width+int(a.class[c])])
-		if hits := a.found[state]; hits != nil {
-			into = append(into, hits...)
+		next := a.next[state*width+int(a.class[c])]
+		state = int(next &^ hit)
+		if next&hit != 0 {
+			into = append(into, a.found[state]...)
 		}
 	}
 	if len(into) == plain {

@@ -17,8 +17,9 @@ const maxCells = 1 << 14
 // expression is a regular expression that tells quickly which lines it does not match: package regexp takes about 30 ns for a byte, a step of the automaton 2 ns,
 // and most lines end in a state from which no match is possible. It is safe for concurrent use.
 type expression struct {
-	re  *regexp.Regexp
-	dfa *dfa
+	regexp   *regexp.Regexp
+	dfa      *dfa
+	captures *captures // nil if package regexp is to find the groups
 }
 
 // newExpression compiles an expression in RE2's syntax.
@@ -35,21 +36,32 @@ func newExpression(text string) (*expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &expression{re, newDFA(prog)}, nil
+	d := newDFA(prog)
+	return &expression{re, d, newCaptures(d)}, nil
 }
 
 // match reports whether the expression matches somewhere in a line.
 func (e *expression) match(line []byte) bool {
 	matched, known := e.dfa.match(line)
-	return matched || !known && e.re.Match(line)
+	return matched || !known && e.regexp.Match(line)
 }
 
-// groups is what the groups of the leftmost match are, or nil.
-func (e *expression) groups(line []byte) [][]byte {
+// groups returns the groups of the leftmost match, or nil. They are good until the next call with the same scratch.
+func (e *expression) groups(s *scratch, line []byte) [][]byte {
 	if matched, known := e.dfa.match(line); known && !matched {
 		return nil
 	}
-	return e.re.FindSubmatch(line)
+	return e.captured(s, line)
+}
+
+// captured is groups for a line that probably matches.
+func (e *expression) captured(s *scratch, line []byte) [][]byte {
+	if e.captures != nil {
+		if groups, known := e.captures.find(s, line); known {
+			return groups
+		}
+	}
+	return e.regexp.FindSubmatch(line)
 }
 
 // dfa is a deterministic automaton that is built while lines are matched (Cox, "Regular expression matching in the wild", 2010). A state is a set of
@@ -177,7 +189,7 @@ func (d *dfa) follow(s *state, class uint16) *state {
 		switch inst := &d.prog.Inst[pc]; {
 		case inst.Op == syntax.InstMatch:
 			return d.accept
-		case r >= 0 && takes(inst, r):
+		case r >= 0 && takesCharacter(inst, r):
 			after = d.closure(after, inst.Out, 0, false)
 		}
 	}
@@ -187,8 +199,8 @@ func (d *dfa) follow(s *state, class uint16) *state {
 	return d.state(after, r)
 }
 
-// takes reports whether an instruction goes on with a character.
-func takes(inst *syntax.Inst, r rune) bool {
+// takesCharacter reports whether an instruction goes on with a character.
+func takesCharacter(inst *syntax.Inst, r rune) bool {
 	switch inst.Op {
 	case syntax.InstRune, syntax.InstRune1:
 		return inst.MatchRune(r)
@@ -225,6 +237,17 @@ func (d *dfa) closure(set []uint32, pc uint32, flags syntax.EmptyOp, beside bool
 	return set
 }
 
+// alike is one character for all that are the same to ^, $ and \b.
+func alike(r rune) rune {
+	switch {
+	case syntax.IsWordChar(r):
+		return 'a'
+	case r >= 0 && r != '\n':
+		return ' '
+	}
+	return r
+}
+
 // state returns the one for a set of instructions after a character; nil if there is no room for it.
 func (d *dfa) state(set []uint32, before rune) *state {
 	pcs := slices.DeleteFunc(set, func(pc uint32) bool {
@@ -248,10 +271,8 @@ func (d *dfa) state(set []uint32, before rune) *state {
 		return d.reject
 	case !looks:
 		before = ' '
-	case syntax.IsWordChar(before):
-		before = 'a'
-	case before >= 0 && before != '\n':
-		before = ' '
+	default:
+		before = alike(before)
 	}
 	slices.Sort(pcs)
 	key := binary.AppendVarint(nil, int64(before))

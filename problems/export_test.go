@@ -18,7 +18,7 @@ var Known = known
 func (s *Set) FirstPatterns() []*regexp.Regexp {
 	var all []*regexp.Regexp
 	for _, m := range s.matchers {
-		all = append(all, m.patterns[0].re.re)
+		all = append(all, m.patterns[0].line.regexp)
 	}
 	return all
 }
@@ -33,5 +33,5 @@ var NewExpression = newExpression
 
 // Agrees reports whether an expression finds in a line what package regexp finds.
 func (e *expression) Agrees(line []byte) bool {
-	return e.match(line) == e.re.Match(line) && reflect.DeepEqual(e.groups(line), e.re.FindSubmatch(line))
+	return e.match(line) == e.regexp.Match(line) && reflect.DeepEqual(e.groups(&scratch{}, line), e.regexp.FindSubmatch(line))
 }

@@ -87,14 +87,15 @@ func (s *splitter) clean(line []byte, start, end int64) {
 	var scanner escape.Scanner
 	s.buf = s.buf[:0]
 	split := false
-	for _, c := range line {
-		switch scanner.Next(c) {
-		case escape.Text:
-			if c == '\b' {
-				s.buf = s.buf[:max(len(s.buf)-1, 0)]
-			} else {
-				s.buf = append(s.buf, c)
+	for i := 0; i < len(line); i++ {
+		if scanner.Outside() {
+			if i = s.text(line, i); i == len(line) {
+				break
 			}
+		}
+		switch c := line[i]; scanner.Next(c) {
+		case escape.Text: // a character after ESC
+			s.buf = append(s.buf, c)
 		case escape.Control:
 			switch c {
 			case 'C':
@@ -111,6 +112,26 @@ func (s *splitter) clean(line []byte, start, end int64) {
 	if len(s.buf) > 0 || !split {
 		s.yield(s.buf, start, end)
 	}
+}
+
+// text takes the text from i on, to the next escape sequence, and returns where that begins.
+func (s *splitter) text(line []byte, i int) int {
+	end := bytes.IndexByte(line[i:], 0x1b)
+	if end < 0 {
+		end = len(line) - i
+	}
+	text := line[i : i+end]
+	for {
+		n := bytes.IndexByte(text, '\b')
+		if n < 0 {
+			break
+		}
+		s.buf = append(s.buf, text[:n]...)
+		s.buf = s.buf[:max(len(s.buf)-1, 0)]
+		text = text[n+1:]
+	}
+	s.buf = append(s.buf, text...)
+	return i + end
 }
 
 // forward stands blanks for what the cursor passes over; Windows' console writes runs of blanks so.

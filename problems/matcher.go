@@ -79,7 +79,7 @@ type matcher struct {
 
 type pattern struct {
 	Pattern
-	re, exclude, until *expression
+	line, exclude, until *expression
 }
 
 // Compile checks matchers and prepares them. The error names the matcher and what is wrong with it.
@@ -202,7 +202,7 @@ func (p Pattern) compile() (pattern, error) {
 		return c, fmt.Errorf("skip %d is out of range, it must be 0 to %d", p.Skip, maxSkip)
 	}
 	var err error
-	if c.re, err = compileRegexp("regexp", p.Regexp); err != nil {
+	if c.line, err = compileRegexp("regexp", p.Regexp); err != nil {
 		return c, err
 	}
 	if c.exclude, err = compileRegexp("exclude", p.Exclude); err != nil {
@@ -213,8 +213,8 @@ func (p Pattern) compile() (pattern, error) {
 	}
 	for name, group := range map[string]int{"file": p.File, "location": p.Location, "line": p.Line, "column": p.Column, "endLine": p.EndLine,
 		"endColumn": p.EndCol, "severity": p.Severity, "code": p.Code, "message": p.Message} {
-		if group < 0 || group > c.re.re.NumSubexp() {
-			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.re.re.NumSubexp())
+		if group < 0 || group > c.line.regexp.NumSubexp() {
+			return c, fmt.Errorf("%s is group %d, but the regular expression has %d groups", name, group, c.line.regexp.NumSubexp())
 		}
 	}
 	return c, nil
@@ -235,11 +235,13 @@ func compileRegexp(name, text string) (*expression, error) {
 	return re, nil
 }
 
-// match is the groups of a line that the pattern matches, or nil.
-func (p *pattern) match(line []byte) [][]byte {
-	groups := p.re.groups(line)
-	if groups == nil || p.exclude != nil && p.exclude.match(line) {
+// match is the groups of a line that the pattern matches, or nil. They are good until the next call with the same scratch.
+func (p *pattern) match(s *scratch, line []byte) [][]byte {
+	if p.exclude == nil {
+		return p.line.groups(s, line)
+	}
+	if !p.line.match(line) || p.exclude.match(line) {
 		return nil
 	}
-	return groups
+	return p.line.captured(s, line)
 }

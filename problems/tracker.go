@@ -28,7 +28,8 @@ type Tracker struct {
 	dropped      int   // problems that there was no room for
 	cleared      int64 // the offset at which problems were last cleared
 
-	scratch []uint16
+	candidates []uint16
+	scratch    scratch
 }
 
 // NewTracker is before the byte with the offset at.
@@ -79,9 +80,9 @@ func (t *Tracker) End() {
 
 // line looks at one line. It goes first to what has begun. Several matchers may begin with the same line; the first that finds a problem has won.
 func (t *Tracker) line(line []byte, start, end int64) {
-	t.scratch = t.set.scan.candidates(t.scratch[:0], line)
+	t.candidates = t.set.scan.candidates(t.candidates[:0], line)
 	taken := t.begun > 0 && t.goOn(line, start, end)
-	for _, i := range t.scratch {
+	for _, i := range t.candidates {
 		m := t.set.matchers[i]
 		if m.begins != nil && m.begins.match(line) {
 			t.newRound(m, end)
@@ -89,10 +90,9 @@ func (t *Tracker) line(line []byte, start, end int64) {
 		if taken {
 			continue
 		}
-		a, matched := m.begin(line, start, end, t.add)
-		switch {
-		case !matched:
-		case a.stage == len(m.patterns):
+		switch a := m.begin(&t.scratch, line, start, end, t.add); {
+		case a == nil:
+		case a.done(m):
 			taken = true
 		default:
 			t.setOpen(int(i), a)
@@ -108,7 +108,7 @@ func (t *Tracker) goOn(line []byte, start, end int64) (taken bool) {
 			continue
 		}
 		n := t.added
-		took, done := a.next(t.set.matchers[i], line, start, end, t.add)
+		took, done := a.next(&t.scratch, t.set.matchers[i], line, start, end, t.add)
 		taken = taken || took
 		if done {
 			t.setOpen(i, nil)
@@ -185,8 +185,10 @@ func (t *Tracker) add(m *matcher, f fields) {
 		known.Last, known.command = p.Last, p.command
 		return
 	}
-	t.list = append(t.list, &p)
-	t.index[p.key()] = &p
+	kept := new(Problem)
+	*kept = p
+	t.list = append(t.list, kept)
+	t.index[p.key()] = kept
 	if len(t.list) > MaxProblems {
 		middle := MaxProblems / 2
 		delete(t.index, t.list[middle].key())
