@@ -5,6 +5,8 @@ cd "$(dirname "$0")/.."
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 tools=$PWD/bin/tools
+# As in cross.sh, which then compiles nothing that was compiled here.
+export CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath"
 failed=0
 check() { echo "== $1"; shift; "$@" || failed=1; }
 
