@@ -3,7 +3,6 @@ package host_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"tether/ahp"
 	"tether/host"
+	"tether/internal/testkit"
 	"tether/jsonrpc"
 	"tether/jsonrpc/wsconn"
 )
@@ -23,24 +23,8 @@ type clientTry struct {
 
 func clientTries(t *testing.T) (all []clientTry) {
 	t.Helper()
-	table, err := os.ReadFile("testdata/clients.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row := range strings.Lines(string(table)) {
-		row = strings.TrimRight(row, "\r\n")
-		if row == "" || row[0] == '#' {
-			continue
-		}
-		f := strings.Split(row, "\t")
-		if len(f) < 4 || len(f) > 6 {
-			t.Fatalf("%q has %d fields", row, len(f))
-		}
-		f = append(f, "", "")
+	for _, f := range testkit.Table(t, "clients.txt", 6, 370) {
 		all = append(all, clientTry{f[0], f[1], f[2], f[3], f[4], f[5]})
-	}
-	if len(all) < 370 {
-		t.Errorf("%d rows", len(all))
 	}
 	return all
 }

@@ -95,33 +95,9 @@ func atoi(t *testing.T, text string) int {
 	return n
 }
 
-// tableRows are the rows of a table in testdata, each with so many columns.
-func tableRows(t *testing.T, file string, columns, least int) (all [][]string) {
-	t.Helper()
-	table, err := os.ReadFile("testdata/" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row := range strings.Lines(string(table)) {
-		row = strings.TrimRight(row, "\r\n")
-		if row == "" || row[0] == '#' {
-			continue
-		}
-		f := strings.Split(row, "\t")
-		if len(f) > columns {
-			t.Fatalf("%s: %q has %d columns", file, row, len(f))
-		}
-		all = append(all, append(f, make([]string, columns-len(f))...))
-	}
-	if len(all) < least {
-		t.Errorf("%s: %d rows", file, len(all))
-	}
-	return all
-}
-
 // For whom a program counts, over the lineages of testdata/lineages.txt.
 func TestIdentify(t *testing.T) {
-	for _, row := range tableRows(t, "lineages.txt", 8, 90) {
+	for _, row := range testkit.Table(t, "lineages.txt", 8, 90) {
 		want, name, why := row[0], row[1], row[5]
 		got := local.IdentifyWith(lineOf(parseLine(t, row[2])), parseTerminals(t, row[3]), parseAgents(t, row[4]), parseHolders(t, row[6]), parseOthers(t, row[7]))
 		said := got.Why
@@ -229,7 +205,7 @@ func fieldsOf(text, between string) iter.Seq[[]string] {
 // Which process is the agent of tether mcp, above what: testdata/above.txt.
 func TestAgentAbove(t *testing.T) {
 	mcp := fake{pid: 90, session: 50, argv: "tether|mcp|--as|x"}
-	for _, row := range tableRows(t, "above.txt", 3, 58) {
+	for _, row := range testkit.Table(t, "above.txt", 3, 58) {
 		found := "none"
 		if r, ok := local.AgentAbove(lineOf(append([]fake{mcp}, parseLine(t, row[2])...))); ok {
 			kind, group := "agent", ""

@@ -18,6 +18,7 @@ import (
 
 	"tether/agent/local"
 	"tether/agent/term"
+	"tether/internal/testkit"
 	"tether/platform/proc"
 	"tether/platform/pty"
 )
@@ -217,7 +218,7 @@ const tokenTestVar = "TETHER_TEST_TOKEN"
 func TestPowersOfThePerson(t *testing.T) {
 	const all, early, none, agent = "all", "early", "none", "agent"
 	owners := map[string]term.Actor{"-": {}, "agent": term.Agent("bob"), "person": term.User, "unsigned": term.User}
-	for _, row := range tableRows(t, "powers.txt", 7, 25) {
+	for _, row := range testkit.Table(t, "powers.txt", 7, 25) {
 		c := struct {
 			want, name string
 			virgin     bool       // no agent has used the home

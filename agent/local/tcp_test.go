@@ -98,32 +98,18 @@ type doorCase struct {
 
 func doorCases(t *testing.T) (all []doorCase) {
 	t.Helper()
-	table, err := os.ReadFile("testdata/door.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row := range strings.Lines(string(table)) {
-		fields := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
-		if row[0] == '#' {
-			continue
-		}
-		if len(fields) != 4 {
-			t.Fatalf("%q has %d fields", row, len(fields))
-		}
-		status, err := strconv.Atoi(fields[0])
+	for _, row := range testkit.Table(t, "door.txt", 4, 95) {
+		status, err := strconv.Atoi(row[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		headers := ""
-		for _, h := range strings.Split(fields[3], " | ") {
+		for _, h := range strings.Split(row[3], " | ") {
 			if headers += h + "\r\n"; h == "UPGRADE" {
 				headers = strings.TrimSuffix(headers, h+"\r\n") + upgradeHeaders
 			}
 		}
-		all = append(all, doorCase{fields[1], fields[2], strings.ReplaceAll(headers, "LISTED", listed), status})
-	}
-	if len(all) < 95 {
-		t.Errorf("%d rows", len(all))
+		all = append(all, doorCase{row[1], row[2], strings.ReplaceAll(headers, "LISTED", listed), status})
 	}
 	return all
 }

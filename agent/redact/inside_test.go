@@ -2,7 +2,6 @@ package redact_test
 
 import (
 	"math/rand/v2"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -22,18 +21,10 @@ type interruption struct {
 
 func interruptions(t testing.TB) (all []interruption) {
 	t.Helper()
-	table, err := os.ReadFile("testdata/inside.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for row := range strings.Lines(string(table)) {
-		fields := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
-		if row[0] == '#' {
-			continue
-		}
+	for _, fields := range testkit.Table(t, "inside.txt", 3, 37) {
 		bytes, err := strconv.Unquote(`"` + fields[2] + `"`)
 		if err != nil {
-			t.Fatalf("%q: %v", row, err)
+			t.Fatalf("%q: %v", fields, err)
 		}
 		at := interruption{name: fields[0], bytes: bytes, wrap: fields[1] == "wrap", again: -1}
 		if n, ok := strings.CutPrefix(fields[1], "forward "); ok {

@@ -46,29 +46,20 @@ type door struct {
 // table returns the tries of testdata/users.txt, and those of them that succeed for the owner.
 func (h *household) table(places map[string]string) (all, owners []door) {
 	h.t.Helper()
-	text, err := os.ReadFile("testdata/users.txt")
-	if err != nil {
-		h.t.Fatal(err)
-	}
 	var words []string
 	for name, place := range places {
 		words = append(words, name, place)
 	}
 	names := strings.NewReplacer(words...)
-	rows := 0
-	for row := range strings.Lines(string(text)) {
-		if row[0] == '#' {
-			continue
-		}
-		rows++
-		f := strings.Split(strings.TrimRight(row, "\r\n"), "\t")
-		if len(f) != 3 || tries[f[1]] == nil {
-			h.t.Fatalf("%q is no row", row)
+	for _, f := range testkit.Table(h.t, "users.txt", 3, 120) {
+		if tries[f[1]] == nil {
+			h.t.Fatalf("%q is no row", f)
 		}
 		places := []string{names.Replace(f[2])}
 		if strings.HasPrefix(places[0], "/") {
+			var err error
 			if places, err = filepath.Glob(places[0]); err != nil || f[0] == "owner" && len(places) == 0 {
-				h.t.Errorf("%q: there is none, %v", row, err)
+				h.t.Errorf("%q: there is none, %v", f, err)
 			}
 		}
 		for _, place := range places {
@@ -77,9 +68,6 @@ func (h *household) table(places map[string]string) (all, owners []door) {
 				owners = append(owners, door{f[1], place})
 			}
 		}
-	}
-	if rows < 120 {
-		h.t.Errorf("%d rows", rows)
 	}
 	return all, owners
 }

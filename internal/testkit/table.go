@@ -1,0 +1,33 @@
+package testkit
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Table reads a table of testdata: a row per line, tabs between its columns, and comments behind #. Columns that a row leaves out at its end are "". The test
+// fails if a row has more columns, and if there are fewer than least rows.
+func Table(t testing.TB, file string, columns, least int) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		row := strings.Split(line, "\t")
+		if len(row) > columns {
+			t.Fatalf("%s: %q has %d columns, want at most %d", file, line, len(row), columns)
+		}
+		rows = append(rows, append(row, make([]string, columns-len(row))...))
+	}
+	if len(rows) < least {
+		t.Errorf("%s has %d rows, want at least %d", file, len(rows), least)
+	}
+	return rows
+}
