@@ -76,8 +76,7 @@ func TestPageShowsTerminals(t *testing.T) {
 func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10})
-	uri := s.lend(s.machine, "laptop", "monitor")
-	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
+	uri := s.lendMonitor()
 	for i := 0; i < 80_000; {
 		var text strings.Builder
 		for ; i < 80_000 && text.Len() < 32<<10; i++ {
@@ -91,19 +90,14 @@ func TestPageShowsTheScreenOfALateJoiner(t *testing.T) {
 	b.do("open", nil, nil)
 	s.login(b)
 	s.choose(b, "monitor")
-	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('counter 79999') && tetherPage.waiting() === 0")
-	if text := b.text("tetherPage.screen()"); strings.Count(text, "counter") != 1 {
-		t.Errorf("the page shows\n%s", text)
-	}
-	b.clean(s.server.URL)
+	s.showsMonitor(b, "counter 79999")
 }
 
 // A page that was busy while a program printed more than the host's log holds shows the screen that it had seen otherwise.
 func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 	b := newBrowser(t)
 	s := newSite(t, host.Options{Scrollback: 64 << 10, LogBytes: 64 << 10})
-	uri := s.lend(s.machine, "laptop", "monitor")
-	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
+	uri := s.lendMonitor()
 	b.do("open", nil, nil)
 	s.login(b)
 	s.choose(b, "monitor")
@@ -114,9 +108,21 @@ func TestPageThatFellBehindShowsTheScreen(t *testing.T) {
 		s.act(uri, print(fmt.Sprintf("%s\x1b[4;1H\x1b[Kcounter %d", padding, i)))
 	}
 	b.wait("document.body.innerText.includes('This page fell behind')")
-	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('counter 599') && tetherPage.waiting() === 0")
+	s.showsMonitor(b, "counter 599")
+}
+
+// lendMonitor lends a terminal whose program has drawn a header that it never draws again, and returns its URI.
+func (s *site) lendMonitor() (uri string) {
+	uri = s.lend(s.machine, "laptop", "monitor")
+	s.act(uri, print("\x1b[?1049h\x1b[2J\x1b[HTHE HEADER\x1b[3;1H"))
+	return uri
+}
+
+// showsMonitor waits until a page shows the header and the newest counter, and nothing of older ones.
+func (s *site) showsMonitor(b *browser, newest string) {
+	b.wait("tetherPage.screen().includes('THE HEADER') && tetherPage.screen().includes('" + newest + "') && tetherPage.waiting() === 0")
 	if text := b.text("tetherPage.screen()"); strings.Count(text, "counter") != 1 {
-		t.Errorf("the page shows\n%s", text)
+		s.t.Errorf("the page shows\n%s", text)
 	}
 	b.clean(s.server.URL)
 }
