@@ -275,7 +275,9 @@ func (s *Sub) apply(list []agenttools.Info) {
 			s.mu.Unlock()
 			if stale {
 				s.e.detach(p)
+				s.mu.Lock()
 				p.from, p.told = p.at, toldLine{}
+				s.mu.Unlock()
 				s.e.begin(p)
 			}
 		}
@@ -315,17 +317,20 @@ func (s *Sub) apply(list []agenttools.Info) {
 
 // noteExit remembers that a terminal has exited, and tells of it if that is what was asked for.
 func (s *Sub) noteExit(p *part, i agenttools.Info) {
+	if i.Exit == nil {
+		return
+	}
 	s.mu.Lock()
-	news := i.Exit != nil && p.at.off == 0 && s.spec.kind.family == ofExits
-	p.exited = i.Exit != nil
+	news := p.at.off == 0 && s.spec.kind.family == ofExits
 	if news {
 		p.at = place{off: 1}
-	}
-	if p.exited {
-		s.signal()
 	}
 	s.mu.Unlock()
 	if news && s.spec.wantsExit(i.Exit) {
 		s.match(p, match{start: i.End, end: i.End, exit: i.Exit, after: place{off: 1}, at: i.Exit.At})
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.exited = true // after the match, since a subscription to one terminal ends with it
+	s.signal()
 }

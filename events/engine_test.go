@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,6 +17,7 @@ import (
 
 // record is what a stream has told.
 type record struct {
+	mu      sync.Mutex // the race detector does not know that fake time orders
 	active  int
 	lost    int
 	beats   int
@@ -25,6 +28,8 @@ type record struct {
 }
 
 func (r *record) Active(cursor string, truncated bool) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.active++
 	if truncated {
 		r.lost++
@@ -34,6 +39,8 @@ func (r *record) Active(cursor string, truncated bool) error {
 }
 
 func (r *record) Event(ev Event) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.events = append(r.events, ev)
 	r.cursor = *ev.Cursor
 	if r.stop != nil {
@@ -42,9 +49,23 @@ func (r *record) Event(ev Event) error {
 	return r.stopped
 }
 
-func (r *record) Heartbeat(cursor string) error { r.beats, r.cursor = r.beats+1, cursor; return nil }
+func (r *record) Heartbeat(cursor string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beats, r.cursor = r.beats+1, cursor
+	return nil
+}
+
+// told is all events so far.
+func (r *record) told() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
 
 func (r *record) lines() (all []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	for _, ev := range r.events {
 		s := fmt.Sprint(ev.Data["line"])
 		if n, ok := ev.Data["count"].(int); ok && n > 1 {
@@ -138,7 +159,7 @@ func TestStreamLines(t *testing.T) {
 			web.print("error %d\n", i+2)
 		}
 		synctest.Wait()
-		if len(rec.events) != 1 {
+		if len(rec.told()) != 1 {
 			t.Errorf("within the same second: %q", rec.lines())
 		}
 		db := f.add("pty-db")
@@ -211,8 +232,8 @@ func TestWithdrawnAndForgotten(t *testing.T) {
 			t.Errorf("ended with %v", err)
 		}
 		time.Sleep(3 * time.Second)
-		if len(one.events) != 1 || len(all.events) != 1 || len(idle.events) != 0 {
-			t.Errorf("after it was withdrawn: %q, %q, %d", one.lines(), all.lines(), len(idle.events))
+		if len(one.told()) != 1 || len(all.told()) != 1 || len(idle.told()) != 0 {
+			t.Errorf("after it was withdrawn: %q, %q, %d", one.lines(), all.lines(), len(idle.told()))
 		}
 		db.print("bye\n")
 		db.exit(3)
@@ -222,8 +243,8 @@ func TestWithdrawnAndForgotten(t *testing.T) {
 		if err := <-exitsEnded; err != nil {
 			t.Errorf("a terminal that is forgotten ends with %v", err)
 		}
-		if len(exits.events) != 1 || exits.events[0].Data["exitCode"] != 3 || exits.events[0].Data["lastLine"] != "bye" {
-			t.Errorf("the exit: %+v", exits.events)
+		if len(exits.told()) != 1 || exits.told()[0].Data["exitCode"] != 3 || exits.told()[0].Data["lastLine"] != "bye" {
+			t.Errorf("the exit: %+v", exits.told())
 		}
 		for _, bad := range []*Request{request(Line, args{"pattern": "x", "terminalId": "pty-web"}, ""), request(Line, args{"pattern": "x", "terminalId": "pty-none"}, "")} {
 			if _, err := e.Poll(t.Context(), bad); !errors.As(err, &why) || why.Reason != Forbidden {
@@ -287,21 +308,21 @@ func TestCommandsAndMoments(t *testing.T) {
 		if got, _ = poll(t, e, request(CommandFinished, nil, page.Cursor)); len(got) > 0 {
 			t.Errorf("told again: %q", got)
 		}
-		if len(idle.events) != 1 || idle.events[0].Data["lastLine"] != "$" {
-			t.Errorf("idle: %+v", idle.events)
+		if len(idle.told()) != 1 || idle.told()[0].Data["lastLine"] != "$" {
+			t.Errorf("idle: %+v", idle.told())
 		}
 		open.Store(&map[string][]Port{"pty-sh": {{Number: 5173, Address: "localhost:5173"}, {Number: 1, Address: "localhost:1"}}})
 		time.Sleep(3 * time.Second)
 		synctest.Wait()
-		if len(ports.events) != 1 || ports.events[0].Data["url"] != "http://localhost:5173/" {
-			t.Errorf("ports: %+v", ports.events)
+		if len(ports.told()) != 1 || ports.told()[0].Data["url"] != "http://localhost:5173/" {
+			t.Errorf("ports: %+v", ports.told())
 		}
 		sh.change(func() {
 			sh.state = agenttools.State{Input: agenttools.InputAwaiting, Prompt: "Overwrite? ", InputSince: time.Now()}
 		})
 		synctest.Wait()
-		if len(waits.events) != 1 || waits.events[0].Data["promptLine"] != "Overwrite? " {
-			t.Errorf("awaiting: %+v", waits.events)
+		if len(waits.told()) != 1 || waits.told()[0].Data["promptLine"] != "Overwrite? " {
+			t.Errorf("awaiting: %+v", waits.told())
 		}
 	})
 }

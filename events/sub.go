@@ -111,11 +111,10 @@ func (s *Sub) position() position {
 		s.mu.Unlock()
 		if w != nil {
 			w.mu.Lock()
-			at = w.place(p)
+			if at = w.place(p); at.before(p.from) {
+				at = p.from
+			}
 			w.mu.Unlock()
-		}
-		if at.before(p.from) {
-			at = p.from
 		}
 		s.mu.Lock()
 		if p.group.n > 0 {

@@ -132,8 +132,8 @@ func (w *watch) take(ev agenttools.Event) {
 		}
 	case ev.Exited:
 		w.off = ev.Off
-		w.over.Store(true)
 		w.stand()
+		w.over.Store(true) // after the last match, since a subscription to one terminal ends with it
 		for _, p := range w.parts {
 			p.sub.signal() // nothing more can come
 		}

@@ -155,5 +155,5 @@ func (s *Server) Idle() bool {
 	for range s.server.Sessions() {
 		return false
 	}
-	return true
+	return !s.carriers.any()
 }

@@ -61,6 +61,13 @@ func (c *carriers) add(one *carrier) (name string, forget func()) {
 	}
 }
 
+// any reports whether there is a stream.
+func (c *carriers) any() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.all) > 0
+}
+
 func (c *carriers) find(name string) *carrier {
 	c.mu.Lock()
 	defer c.mu.Unlock()
