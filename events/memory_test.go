@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"tether/internal/testkit"
 )
 
 // heap is what is in use of it.
@@ -25,7 +27,8 @@ func (q quiet) Heartbeat(string) error    { return nil }
 
 // A subscription takes at most 4 KiB of the heap beside its pattern, whatever it follows.
 func TestMemoryOfSubscriptions(t *testing.T) {
-	const most, terminals, streams = 4 << 10, 100, 1000
+	const most, terminals = 4 << 10, 100
+	streams := testkit.Load(1000, 200)
 	f := &fakes{}
 	for i := range terminals {
 		f.add(fmt.Sprintf("pty-%03d", i)).print("ready\n")
@@ -35,7 +38,7 @@ func TestMemoryOfSubscriptions(t *testing.T) {
 	for i := range patterns {
 		patterns[i], _ = newPattern(`match \d+`)
 	}
-	ofPattern := (heap() - before) / streams
+	ofPattern := (heap() - before) / int64(streams)
 	runtime.KeepAlive(patterns)
 	e := New(Options{Terminals: f, Streams: streams})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,7 +50,7 @@ func TestMemoryOfSubscriptions(t *testing.T) {
 		}()
 		<-began
 	}
-	each := (heap()-before)/streams - ofPattern
+	each := (heap()-before)/int64(streams) - ofPattern
 	t.Logf("a subscription takes %d bytes, and its pattern %d", each, ofPattern)
 	if each > most {
 		t.Errorf("a subscription takes %d bytes beside its pattern, want at most %d", each, most)
