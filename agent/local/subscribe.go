@@ -121,11 +121,13 @@ func (h *happenings) send(x Happening) error {
 // subscriber is one subscription's part in them. It implements events.Out.
 type subscriber struct {
 	*happenings
-	sub int
+	sub    int
+	cursor string // that was sent last
 }
 
 // Active implements events.Out.
 func (o *subscriber) Active(cursor string, truncated bool) error {
+	o.cursor = cursor
 	return o.send(Happening{Sub: o.sub, Active: true, Truncated: truncated, Cursor: cursor})
 }
 
@@ -134,12 +136,17 @@ func (o *subscriber) Event(ev events.Event) error {
 	x := Happening{Sub: o.sub, Event: &ev}
 	if ev.Cursor != nil {
 		x.Cursor = *ev.Cursor
+		o.cursor = x.Cursor
 	}
 	return o.send(x)
 }
 
 // Heartbeat implements events.Out.
 func (o *subscriber) Heartbeat(cursor string) error {
+	if cursor == o.cursor {
+		return nil // who listens looks for signs of life by itself
+	}
+	o.cursor = cursor
 	return o.send(Happening{Sub: o.sub, Cursor: cursor})
 }
 
