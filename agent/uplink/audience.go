@@ -106,10 +106,7 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 		return nil, err
 	}
 	p.s.link.update(p.le, func(le *lending) { le.version, le.told = loan.Version, loan.Version })
-	if p.s.marker.KeepsAudiences() || loan.Audience.GuestsOnly {
-		m = ahp.AddAudience(m, p.s.link.audience(&loan.Audience))
-	}
-	return m, nil
+	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
 }
 
 // noteAudience looks whether the audience of a terminal that is published has changed. Its publisher then tells the host, behind the
