@@ -2,9 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"tether/agent/local"
+	"tether/ahp"
 )
 
 // shownNames is how many names a list shows of those that a host says; the rest is a number.
@@ -62,22 +64,29 @@ func whoText(w *local.Watchers) string {
 	return strings.Join(all, ", ")
 }
 
-// claimText is what a host says of who watches a terminal and who may, marked as its words; "" if it says nothing.
+// watchers is how many watch at a host, as it says.
+func watchers(w *local.Watchers) int { return len(w.Watching) + w.More }
+
+// claimText is what a host says of who watches a terminal and who may, with names marked as its words; "" if it says nothing. That everybody at the
+// host may is not said: that is how lending is without names.
 func claimText(w *local.Watchers) string {
 	if w == nil {
 		return ""
 	}
-	parts := []string{"nobody watches"}
+	parts := []string{fmt.Sprintf("%d watching", watchers(w))}
 	if who := whoText(w); who != "" {
-		parts[0] = "watching: " + who
+		parts[0] += ": " + who
 	}
-	if len(w.May) > 0 {
+	if len(w.May) > 0 && !slices.Equal(w.May, []string{ahp.ToEveryone}) {
 		parts = append(parts, "may watch: "+namesText(w.May))
 	}
 	if len(w.Refused) > 0 {
 		parts = append(parts, "does not know: "+namesText(w.Refused))
 	}
-	return "the host says: " + strings.Join(parts, "; ")
+	if len(parts) > 1 || len(w.Watching) > 0 {
+		parts = append(parts, "as the host says")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // meansText says what lending means at a host, "" if that is not known.

@@ -172,7 +172,7 @@ func lentText(t local.Terminal) string {
 			more = append(more, to)
 		}
 		if who := whoText(l.Watchers); who != "" {
-			more = append(more, "watching as the host says: "+who)
+			more = append(more, fmt.Sprintf("%d watching, as the host says: %s", watchers(l.Watchers), who))
 		} else if l.Observers != nil && *l.Observers > 0 {
 			more = append(more, fmt.Sprintf("%d watching", *l.Observers))
 		}

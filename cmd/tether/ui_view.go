@@ -173,7 +173,7 @@ func (m *uiModel) rule() string {
 		title = fmt.Sprintf(" %s %s, %dx%d ", t.ID, printable(t.Title, 40), t.Cols, t.Rows)
 		for _, l := range t.Loans {
 			if claim := claimText(l.Watchers); claim != "" {
-				title += printable(l.Host, 20) + ": " + strings.TrimPrefix(claim, "the host says: ") + ", as it says "
+				title += printable(l.Host, 20) + ": " + claim + " "
 			}
 		}
 	}

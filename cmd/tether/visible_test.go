@@ -20,10 +20,10 @@ func TestWhatIsSaidOfALoan(t *testing.T) {
 	}{
 		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two}}, "is visible to lab (2 watching)", "lab (2 watching)"},
 		{[]local.Loan{{Host: "lab", State: local.LoanThere, Observers: &two, Watchers: said, Audience: &local.Audience{To: []string{"ann", "group:web"}, FromNow: []string{"ann"}, NotTo: []string{"bob"}}}},
-			"is visible to lab (the host says: watching: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more; may watch: ann, group:web; does not know: bbo)",
-			"lab (to ann, group:web; new output only for ann; not to bob, watching as the host says: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more)"},
+			"is visible to lab (4 watching: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more; may watch: ann, group:web; does not know: bbo; as the host says)",
+			"lab (to ann, group:web; new output only for ann; not to bob, 4 watching, as the host says: ann�[2J since " + at + ", ci (agent) since " + at + ", 2 more)"},
 		{[]local.Loan{{Host: "lab", State: local.LoanThere, Watchers: &local.Watchers{May: []string{"everyone"}}, Audience: &local.Audience{}}},
-			"is visible to lab (the host says: nobody watches; may watch: everyone)", "lab"},
+			"is visible to lab (0 watching)", "lab"},
 		{[]local.Loan{{Host: "lab", State: local.LoanThere}}, "is visible to lab", "lab"}, // the host does not say
 		{[]local.Loan{{Host: "lab", State: local.LoanPending}}, "is visible to lab (0 watching)", "lab (pending)"},
 		{[]local.Loan{{Host: "lab", State: local.LoanOffline}}, "is shared with lab; lab is offline; output is sent when it reconnects", "lab (offline)"},
