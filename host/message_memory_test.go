@@ -85,7 +85,10 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 		_ = json.Unmarshal(yardstick, &v)
 		return time.Since(began)
 	}
-	const most = 32 << 20 // bytes
+	const (
+		most = 32 << 20              // bytes
+		tick = 16 * time.Millisecond // of the clock of Windows, which can say that something took no time
+	)
 	for name, c := range costly {
 		t.Run(name, func(t *testing.T) {
 			early := c.method == ahp.MethodInitialize || c.method == ahp.MethodReconnect
@@ -100,14 +103,14 @@ func TestTheLargestMessageCostsLittle(t *testing.T) {
 				time1 = min(time1, decode())
 				took, size := v.costOf(c.method, params)
 				time2, cost = min(time2, took), min(cost, size)
-				if cost <= most && time2 <= 3*time1 {
+				if cost <= most && time2 <= 3*time1+tick {
 					break
 				}
 			}
 			if cost > most {
 				t.Errorf("the message costs %d MiB", cost>>20)
 			}
-			if time2 > 3*time1 {
+			if time2 > 3*time1+tick {
 				t.Errorf("the message takes %v where encoding/json takes %v", time2, time1)
 			}
 		})

@@ -83,7 +83,7 @@ func TestProgramsThatWork(t *testing.T) {
 	for _, p := range workingPrograms {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
-			if name := missing([]string{p.needs}); name != "" {
+			if name := missing([]string{"sh", p.needs}); name != "" {
 				t.Skip("not installed: " + name)
 			}
 			h := runs(t, pool, project(t), "export PATH='"+modules()+"/.bin':$PATH STALLED="+stalled+"; "+p.line)

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tether/internal/testkit"
+	"tether/platform/secret"
 )
 
 // freePort is one that nobody listens on now.
@@ -194,7 +195,10 @@ func TestPeopleLogIn(t *testing.T) {
 
 // Flags that do not fit together are refused before anything starts.
 func TestIdentityProviderFlags(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "secret")
+	file := filepath.Join(t.TempDir(), "private", "secret")
+	if err := secret.Dir(filepath.Dir(file)); err != nil {
+		t.Fatal(err)
+	}
 	whole := []string{"--public-url", "https://host.example", "--oidc-issuer", "https://id.example.com", "--oidc-client-id", "x", "--oidc-secret-file", file}
 	for want, args := range map[string][]string{
 		"need --oidc-issuer":         {"--oidc-domain", "example.com"},
@@ -207,7 +211,7 @@ func TestIdentityProviderFlags(t *testing.T) {
 		"use https (http only on a ": append([]string{"--oidc-issuer", "http://id.example.com"}, append(whole[:2:2], whole[4:]...)...),
 	} {
 		if want[0] == 'u' {
-			if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+			if err := secret.WriteFile(file, []byte("x")); err != nil {
 				t.Fatal(err)
 			}
 		} else {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tether/platform/secret"
 )
 
 // command runs the command with the tokens of a directory, and returns what it printed.
@@ -19,10 +21,7 @@ func inDir(t *testing.T, dir string, args ...string) (stdout string, status int)
 }
 
 func TestPeopleCommands(t *testing.T) {
-	dir := t.TempDir()
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	dir := filepath.Join(t.TempDir(), "private")
 	for _, step := range []struct {
 		line   string
 		status int
@@ -78,8 +77,8 @@ func TestPeopleCommands(t *testing.T) {
 	if err := json.Unmarshal([]byte(got), &list); err != nil || list.Audiences || len(list.People) != 2 || !list.People[1].Ended || len(list.People[1].Owns) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if info, err := os.Stat(filepath.Join(dir, "tokens-people.json")); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("%v, %v", info, err)
+	if _, err := secret.ReadFile(filepath.Join(dir, "tokens-people.json")); err != nil { // others have no access
+		t.Error(err)
 	}
 }
 
