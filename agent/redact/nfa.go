@@ -18,12 +18,6 @@ func (s *byteSet) addRange(lo, hi int) {
 	}
 }
 
-func (s *byteSet) union(t *byteSet) {
-	for i := range s {
-		s[i] |= t[i]
-	}
-}
-
 func (s *byteSet) has(b byte) bool { return s[b>>6]>>(b&63)&1 == 1 }
 
 // node is a state of the nondeterministic automaton: either it consumes a byte of set and goes to next, or it goes to out without one.
