@@ -189,6 +189,9 @@ var doors = map[string]func(v *visitor, x target) string{
 		return x.plain(fmt.Sprint(v.ahp.call(ahp.MethodCreateTerminal, ahp.CreateTerminalParams{Channel: "ahp-terminal:/new", Claim: ahp.Claim{Kind: ahp.ClaimSession, Session: x.uri}}, nil)))
 	},
 	"AHP audience": func(v *visitor, x target) string { return x.plain(fmt.Sprint(v.ahp.audience(x.uri, to()))) },
+	"AHP share": func(v *visitor, x target) string {
+		return x.plain(fmt.Sprint(v.ahp.shares(x.uri, "matrixid", false, time.Now().Add(time.Hour))))
+	},
 	"MCP list_terminals": func(v *visitor, x target) string {
 		return fmt.Sprint(strings.Contains(v.tool("list_terminals", map[string]any{}), x.id))
 	},
@@ -402,7 +405,7 @@ func TestTheAudienceAtEachDoor(t *testing.T) {
 					want = want && role != "machine" && role != "guest"
 				case kind == "page":
 					want = want && (role == "observer" || role == "guest" || admin)
-				case kind == "shells" || kind == "lent" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience":
+				case kind == "shells" || kind == "lent" || kind == "end" || door == "AHP claim of a session" || door == "AHP audience" || door == "AHP share":
 					want = false // it is no shell, no session, and somebody else's in any case
 				}
 				if admin && door == "AHP dispose" { // administrators know that there is something to dispose of
@@ -478,7 +481,7 @@ var mayLook = map[string]string{
 	"Host.knowLocked": "it has what is open looked at again", "Host.regroupLocked": "likewise", "Host.ownedAnewLocked": "likewise",
 	"conn.terminalLocked": "it asks it", "Host.channelLocked": "sessions: is the URI in use", "conn.disposeTerminal": "for administrators",
 	"conn.announce": "of the client's own; that another has the URI may be told", "Host.admitServerLocked": "likewise, and a limit",
-	"conn.setAudience": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
+	"conn.setAudience": "of the client's own", "conn.putShare": "of the client's own", "conn.reconnect": "of the client's own", "Host.servedLocked": "of the client's own",
 	"Session.foreignBlockLocked": "it asks it for the session's person", "Host.heldLocked": "of the session's own", "Session.Kill": "of the session's own", "Call.using": "of the session's own",
 	"Call.until": "of the session's own", "Call.Claim": "of the session's own",
 	"Host.addTerminalLocked": "the list itself", "Host.removeLocked": "the list itself", "New": "the list itself", "Host.Close": "the host's end", "Host.Drain": "the host's end", "Host.admitTerminalLocked": "a limit of the host",
@@ -551,6 +554,7 @@ func TestEveryMethodIsADoor(t *testing.T) {
 		ahp.MethodPing: "names none", ahp.MethodInitialize: "AHP initialize", ahp.MethodReconnect: "AHP reconnect", ahp.MethodSubscribe: "AHP subscribe",
 		ahp.MethodListSessions: "names none", ahp.MethodCreateSession: "that another has the URI may be told", ahp.MethodDisposeSession: "names none",
 		ahp.MethodCreateTerminal: "AHP claim of a session", ahp.MethodDisposeTerminal: "AHP dispose", ahp.MethodAudience: "AHP audience",
+		ahp.MethodShare: "AHP share", ahp.MethodUnshare: "names none",
 	}
 	for _, method := range host.Methods() {
 		if door := want[method]; door == "" || strings.HasPrefix(door, "AHP") && doors[door] == nil {

@@ -314,6 +314,8 @@ var methods = map[string]method{
 	ahp.MethodCreateTerminal:  {serve: (*conn).createTerminal},
 	ahp.MethodDisposeTerminal: {serve: (*conn).disposeTerminal},
 	ahp.MethodAudience:        {serve: (*conn).setAudience},
+	ahp.MethodShare:           {serve: (*conn).share},
+	ahp.MethodUnshare:         {serve: (*conn).unshare},
 }
 
 // Handle implements jsonrpc.Handler.

@@ -68,6 +68,9 @@ type Host struct {
 	forgot time.Time // when forgetLocked last looked
 	conns  map[*conn]struct{}
 
+	shares  map[string]*sharedLink // by id
+	keeping sync.Mutex             // held while shares are written
+
 	sessions      map[string]*Session // by the URIs of their channels, two for each
 	agentSessions map[string]*Session // those of agents, by their names
 	toolsMoved    bool                // agents are about to be told of other tools
@@ -93,12 +96,13 @@ func New(o Options) *Host {
 		forgot:    time.Now(),
 		roster:    &Roster{}, holds: make(map[*hold]struct{}), listers: make(map[listerKey]*lister), byOwner: make(map[string][]*lister),
 		agentHolds: make(map[string]*hold), listed: listing{stale: make(map[*lister]struct{})},
-		sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
+		shares: make(map[string]*sharedLink), sessions: make(map[string]*Session), agentSessions: make(map[string]*Session),
 	}
 	h.matching = agenttools.NewMatching(nil, h.toolBug)
 	h.root = h.newChannel(ahp.RootURI)
 	h.absent = terminal{channel: h.newChannel(""), creator: &client{principal: Principal{Role: RoleMachine, Name: "-", Owner: "-"}}}
 	h.logins.restore()
+	h.restoreShares()
 	if o.People != nil {
 		h.lookAtPeople()
 		h.work.Go(h.followPeople)
@@ -129,6 +133,9 @@ func (h *Host) Close() {
 	}
 	for _, t := range h.order {
 		t.stopTimersLocked()
+	}
+	for _, s := range h.shares {
+		s.stop()
 	}
 	h.mu.Unlock()
 	h.stop()

@@ -142,6 +142,12 @@ func (h *Host) admit(r *http.Request) (Principal, *refusal) {
 	if !h.originAllowed(r) {
 		return Principal{}, errForeignPage
 	}
+	if strings.HasPrefix(r.URL.Path, sharePath) { // a login counts for nothing here, nor a guest elsewhere
+		if p, ok := h.guest(r); ok && h.nameAllowed(r) {
+			return p, nil
+		}
+		return Principal{}, errNoToken
+	}
 	if h.opts.Token == "" && h.opts.Access == nil {
 		if !h.nameAllowed(r) {
 			return Principal{}, errForeignName
@@ -187,6 +193,9 @@ func (h *Host) authenticate(place, token string) (Principal, *refusal) {
 func (h *Host) principalOf(place, token string) (Principal, *refusal) {
 	if h.opts.Token != "" && sameToken(token, h.opts.Token) {
 		return Principal{Role: RoleAdmin}, nil
+	}
+	if p, ok := h.knownGuest(token); ok {
+		return p, nil
 	}
 	if h.opts.Access != nil {
 		if p, ok := h.opts.Access.Known(token); ok {

@@ -63,7 +63,7 @@ var ErrNoEntry = errors.New("it is not there any more")
 
 // Register is what is kept of who is let in. It is safe for concurrent use, and may read and write files.
 type Register interface {
-	// Entries returns all machines, agents, people, grants and shares, and the logins that are not browsers' alone.
+	// Entries returns all machines, agents, people and grants, and the logins that are not browsers' alone.
 	Entries() ([]Entry, error)
 	// End ends one of them, and what it has opened within two seconds. ErrNoEntry says that it is gone.
 	End(kind EntryKind, id string) error
@@ -121,6 +121,7 @@ func (h *Host) entriesOf(p Principal) ([]Entry, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	v := h.viewerLocked(p)
+	all = append(all, h.shareEntriesLocked()...)
 	all = slices.DeleteFunc(all, func(e Entry) bool {
 		return !v.administers() && (e.OwnerID == "" || e.OwnerID != v.Owner || e.Kind == EntryPerson)
 	})
@@ -200,6 +201,12 @@ func (h *Host) endEntry(w http.ResponseWriter, r *http.Request) *refusal {
 func (h *Host) end(kind EntryKind, id string) error {
 	if kind == EntrySession && strings.HasPrefix(id, browserPrefix) {
 		if !h.logins.end(strings.TrimPrefix(id, browserPrefix)) {
+			return ErrNoEntry
+		}
+		return nil
+	}
+	if kind == EntryShare {
+		if !h.endShare(id) {
 			return ErrNoEntry
 		}
 		return nil

@@ -23,6 +23,11 @@ type Options struct {
 	Logins Logins
 	// Register is what people and administrators see and end at the page beside terminals; nil means browsers' logins alone.
 	Register Register
+	// Shares keeps links by which guests watch one terminal; nil means that they end with the host. NoShares refuses them. ShareURL is what links begin
+	// with, before the share's id, such as https://host.example/s/#; empty: machines take the URL by which they have paired.
+	Shares   Shares
+	NoShares bool
+	ShareURL string
 	// Provider is where people log in besides by tokens; nil means nowhere. What is at its path is not served by the Host.
 	Provider *LoginProvider
 	// Secure says that browsers reach the host by https although it is asked by http: behind a proxy.

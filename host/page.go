@@ -49,7 +49,7 @@ var (
 func (h *Host) servePage(w http.ResponseWriter, r *http.Request) bool {
 	switch {
 	case r.URL.Path == "/" || r.URL.Path == launchPath || r.URL.Path == loginPath || r.URL.Path == logoutPath ||
-		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
+		r.URL.Path == eventsPath || r.URL.Path == plainPath || r.URL.Path == peoplePath || r.URL.Path == entryPath || r.URL.Path == endPath || strings.HasPrefix(r.URL.Path, sharePath) || strings.HasPrefix(r.URL.Path, assetsPath) || strings.HasPrefix(r.URL.Path, contentPath):
 	default:
 		return false
 	}
@@ -85,6 +85,8 @@ func (h *Host) routePage(w http.ResponseWriter, r *http.Request) *refusal {
 		return errForeignSite
 	case fromOtherPage(r) && !followed(r):
 		return errForeignSite
+	case strings.HasPrefix(r.URL.Path, sharePath):
+		return h.serveGuest(w, r)
 	case r.URL.Path == launchPath && r.Method == http.MethodPost:
 		return h.makeLink(w, r)
 	case r.URL.Path == loginPath && r.Method == http.MethodPost:
@@ -124,6 +126,8 @@ func followed(r *http.Request) bool {
 // servePerson serves who is known.
 func (h *Host) servePerson(w http.ResponseWriter, r *http.Request, p Principal) *refusal {
 	switch {
+	case p.Guest != "" && strings.HasPrefix(r.URL.Path, peoplePath):
+		return errNoGuests
 	case r.URL.Path == eventsPath:
 		h.asking(w, r, p, h.events)
 	case strings.HasPrefix(r.URL.Path, contentPath):
@@ -166,6 +170,9 @@ func (h *Host) person(r *http.Request) (Principal, *refusal) {
 func (h *Host) makeLink(w http.ResponseWriter, r *http.Request) *refusal {
 	r.Header.Del("Cookie")
 	p, why := h.person(r)
+	if why == nil && p.Guest != "" {
+		why = errNoGuests
+	}
 	if why != nil {
 		return why
 	}
@@ -208,7 +215,7 @@ func (h *Host) login(w http.ResponseWriter, r *http.Request) *refusal {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	p, why := h.authenticate(r.RemoteAddr, strings.TrimSpace(r.PostFormValue("token")))
-	if why == nil && !p.may(rightPage) {
+	if why == nil && (!p.may(rightPage) || p.Guest != "") {
 		why = errNoPage
 	}
 	if why != nil {

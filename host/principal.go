@@ -149,6 +149,7 @@ const (
 	AuditSession    = "session"    // a session was created or disposed of
 	AuditCalled     = "called"     // an agent has called a machine's tool
 	AuditWithdrawn  = "withdrawn"  // an administrator has ended a grant
+	AuditShared     = "shared"     // a machine has shared a terminal by a link
 	AuditRevoked    = "revoked"    // somebody has ended something at the page
 	AuditDenied     = "denied"     // somebody tried what the role does not allow
 )

@@ -40,6 +40,7 @@ type settings struct {
 	proxies    []string
 	oidc       oidcSettings
 
+	shares       bool
 	webhooks     bool
 	webhookAllow []string
 }
@@ -105,6 +106,7 @@ READY ws://ADDRESS. It runs until it is interrupted.`,
 	f.Int64Var(&s.memory, "max-memory", 1<<30, "`BYTES` of text kept of all terminals together; the largest are trimmed first")
 	f.StringArrayVar(&s.proxies, "trusted-proxy", nil, "`ADDRESS` or network of a proxy whose X-Forwarded-For is trusted")
 	s.oidc.flags(f)
+	f.BoolVar(&s.shares, "shares", true, "let machines share a terminal with guests by links")
 	f.BoolVar(&s.webhooks, "webhooks", false, "let agents with a token have events sent to https URLs that they name")
 	f.StringArrayVar(&s.webhookAllow, "webhook-allow", nil, "an `ADDRESS` or network that is not public to which webhooks may go all the same; may be repeated")
 	f.StringVar(&s.logLevel, "log-level", "warn", "`LEVEL` of the log on standard error: trace, debug, info, warn, error, disabled")

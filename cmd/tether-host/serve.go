@@ -56,8 +56,16 @@ func (s *settings) plan(stderr io.Writer) (p plan, err error) {
 // options are those of the host that follow from the flags alone.
 func (s *settings) options(p *plan) host.Options {
 	return host.Options{Token: p.cred.token, Origins: s.origins, Grace: s.grace, Scrollback: s.scrollback, Logger: &p.log,
-		Secure: strings.HasPrefix(s.publicURL, "https:"), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
+		Secure: strings.HasPrefix(s.publicURL, "https:"), NoShares: !s.shares, ShareURL: s.shareURL(), MaxConnections: s.most, MaxTerminals: s.perMachine, MaxMemory: s.memory,
 		Sessions: s.sessions, ShellGrace: s.shellGrace, AgentShells: s.agentShells, Info: ahp.Implementation{Name: "tether-host", Version: version.Text()}}
+}
+
+// shareURL is what links for guests begin with, "" where only machines know how the host is reached.
+func (s *settings) shareURL() string {
+	if s.publicURL == "" {
+		return ""
+	}
+	return s.publicURL + "/s/#"
 }
 
 // wantsShells reports whether clients get shells. Without a token everyone on this machine would get one of this user's: then only if

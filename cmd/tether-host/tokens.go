@@ -52,6 +52,9 @@ func ownersPath(tokens string) string { return strings.TrimSuffix(tokens, ".json
 // loginsPath is where is kept which browsers are logged in, beside the tokens.
 func loginsPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-logins.json" }
 
+// sharesPath is where links for guests are kept, beside the tokens.
+func sharesPath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-shares.json" }
+
 // peoplePath is where people are kept, beside the tokens.
 func peoplePath(tokens string) string { return strings.TrimSuffix(tokens, ".json") + "-people.json" }
 
@@ -91,6 +94,7 @@ func (s *settings) openTokens(ctx context.Context, o *host.Options, own credenti
 	}
 	o.Access, o.Owners, o.People = t, owners, people
 	o.Logins = access.OpenLogins(loginsPath(path), t, lasting, func(err error) { log.Error().Err(err).Send() })
+	o.Shares = access.OpenShares(sharesPath(path), func(err error) { log.Error().Err(err).Send() })
 	ctx, cancel := context.WithCancel(ctx)
 	var run sync.WaitGroup
 	run.Go(func() {

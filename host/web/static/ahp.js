@@ -4,8 +4,11 @@ const versions = ["1.0.0", "0.9.0"];
 const quiet = 20000, patience = 10000, longest = 15000; // ms
 
 export class Host extends EventTarget {
-  constructor() {
+  // path is where the host serves the protocol, alive where it tells by its status whether the login still counts.
+  constructor(path = "/ahp", alive = "/events") {
     super();
+    this.path = path;
+    this.alive = alive;
     this.id = "web-" + Array.from(crypto.getRandomValues(new Uint8Array(12)), b => b.toString(16).padStart(2, "0")).join("");
     this.subs = new Map(); // URI -> {load(state, how), apply(action)}
     this.calls = new Map();
@@ -21,7 +24,7 @@ export class Host extends EventTarget {
 
   connect() {
     clearTimeout(this.timer);
-    const socket = this.socket = new WebSocket(location.origin.replace(/^http/, "ws") + "/ahp");
+    const socket = this.socket = new WebSocket(location.origin.replace(/^http/, "ws") + this.path);
     socket.onopen = () => this.handshake(socket);
     socket.onmessage = e => { this.heard = performance.now(); this.receive(JSON.parse(e.data)); };
     socket.onclose = e => { if (this.socket === socket) this.lost(e); };
@@ -80,7 +83,7 @@ export class Host extends EventTarget {
     this.socket.onclose = this.socket.onmessage = null;
     const wait = Math.min(longest, 400 * 2 ** this.tries++) * (0.5 + Math.random() / 2);
     this.tell("wait", {wait, code: e.code, reason: e.reason});
-    fetch("/events", {method: "HEAD"}).then(r => {
+    fetch(this.alive, {method: "HEAD"}).then(r => {
       if (r.status === 401 || r.status === 403) { clearTimeout(this.timer); this.tell("down"); }
     }, () => {});
     this.timer = setTimeout(() => this.connect(), wait);

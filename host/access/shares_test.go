@@ -1,0 +1,50 @@
+package access_test
+
+import (
+	"crypto/sha256"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tether/host"
+	"tether/host/access"
+)
+
+// Links outlive the host in a file; those that are over do not, and a damaged file is put aside.
+func TestShares(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state", "shares.json")
+	var told []error
+	s := access.OpenShares(path, func(err error) { told = append(told, err) })
+	if got := s.Kept(); len(got) != 0 {
+		t.Errorf("of no file: %v", got)
+	}
+	now := time.Now().UTC().Round(time.Second)
+	good := host.Share{ID: "abcdefgh", Channel: "ahp-terminal:/a", Secret: sha256.Sum256([]byte("a")), Machine: "laptop", Owner: "p-ann", Name: "laptop/web", Created: now,
+		Until: now.Add(time.Hour), Once: true, Guests: [][sha256.Size]byte{sha256.Sum256([]byte("g"))}}
+	over := good
+	over.ID, over.Until = "bcdefghi", now.Add(-time.Hour)
+	if err := s.Keep([]host.Share{good, over}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]host.Share{good}, access.OpenShares(path, nil).Kept()); diff != "" {
+		t.Errorf("kept (-want +got):\n%s", diff)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	for _, text := range []string{"{", `{"version":1,"shares":[{"id":"abcdefgh","secret_sha256":"eA=="}]}`, `{"version":1,"shares":[{"id":"../x","secret_sha256":"` + "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=" + `"}]}`} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		told = nil
+		if got := s.Kept(); len(got) != 0 || len(told) != 1 {
+			t.Errorf("%s: %v, told %v", text, got, told)
+		}
+		if _, err := os.Stat(path + ".damaged"); err != nil {
+			t.Error(err)
+		}
+	}
+}

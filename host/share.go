@@ -1,0 +1,387 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// A share lets whoever has its link watch one terminal: without a login, and nothing else. Its machine makes and ends it; the host has the hash of
+// the link's secret, which is in the part of a URL that no browser sends, until a guest shows it.
+
+// sharePath is below which everything is for guests. The cookie of a guest counts there alone, and other logins do not.
+const sharePath = "/s/"
+
+const (
+	maxShares       = 1024 // of all machines
+	maxSharesOfOne  = 128  // of one machine
+	maxGuests       = 64   // of one share; the one that came first gives way
+	guestPrefix     = "tetherguest_"
+	guestName       = "guest "            // and the share's id: a guest's name
+	guestCookieTime = 30 * 24 * time.Hour // shares end earlier
+)
+
+// Share is a share as it is kept beyond the host's life.
+type Share struct {
+	ID      string
+	Channel string            // URI of the terminal, by which its machine lends it now
+	Secret  [sha256.Size]byte // hash of the link's secret
+	Machine string            // name of its machine's token
+	Owner   string            // id of the person to whom the machine belonged
+	Name    string            // of the terminal, for lists
+	Created time.Time
+	Until   time.Time
+	Once    bool                // only the first guest is let in
+	Guests  [][sha256.Size]byte // hashes of the tokens of those who were, the oldest first
+}
+
+// Shares keeps shares beyond the host's life. It is safe for concurrent use.
+type Shares interface {
+	// Kept returns those that have not ended.
+	Kept() []Share
+	// Keep replaces all of them, and returns when that is kept.
+	Keep([]Share) error
+}
+
+// sharedLink is a share of the host's. Guarded by Host.mu, but for live.
+type sharedLink struct {
+	Share
+	live context.Context // ends with the share, or with its loan
+	end  context.CancelCauseFunc
+	stop context.CancelFunc // of its time
+}
+
+var (
+	errNoShare  = &refusal{status: http.StatusForbidden, text: "this link does not work: it was ended, has expired, was made for one browser, or was not copied whole"}
+	errBadShare = &refusal{status: http.StatusBadRequest, text: "not a request of the page for guests", quiet: true}
+	errNoGuests = &refusal{status: http.StatusForbidden, text: "guests see their terminal alone", quiet: true}
+)
+
+// restoreShares takes up the shares of the host before.
+func (h *Host) restoreShares() {
+	if h.opts.Shares == nil || h.opts.NoShares {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, one := range h.opts.Shares.Kept() {
+		if len(h.shares) < maxShares {
+			h.addShareLocked(one)
+		}
+	}
+}
+
+// addShareLocked makes a share known.
+func (h *Host) addShareLocked(one Share) *sharedLink {
+	s := &sharedLink{Share: one}
+	live, end := context.WithCancelCause(context.Background())
+	s.live, s.stop = context.WithDeadlineCause(live, one.Until, errShareOver)
+	s.end = end
+	h.shares[one.ID] = s
+	context.AfterFunc(s.live, func() {
+		h.mu.Lock()
+		gone := !h.closed && h.shares[one.ID] == s
+		if gone {
+			delete(h.shares, one.ID)
+		}
+		h.mu.Unlock()
+		if gone {
+			h.keepShares()
+		}
+	})
+	return s
+}
+
+// Why what a guest has opened ends.
+var (
+	errShareOver  = errShare("the link has expired")
+	errShareEnded = errShare("the link was ended")
+)
+
+type errShare string
+
+func (e errShare) Error() string { return string(e) }
+
+// keepShares writes them down. It must not be called with the host's mutex.
+func (h *Host) keepShares() {
+	if h.opts.Shares == nil {
+		return
+	}
+	h.keeping.Lock() // of two who write, the later one's is what stays
+	defer h.keeping.Unlock()
+	h.mu.Lock()
+	all := make([]Share, 0, len(h.shares))
+	for _, s := range h.shares {
+		one := s.Share
+		one.Guests = slices.Clone(one.Guests)
+		all = append(all, one)
+	}
+	h.mu.Unlock()
+	slices.SortFunc(all, func(a, b Share) int { return strings.Compare(a.ID, b.ID) })
+	if err := h.opts.Shares.Keep(all); err != nil {
+		h.log.Error().Err(err).Msg("shared links are not kept: they end with this host")
+	}
+}
+
+// share serves ahp.MethodShare: the machine of a terminal lets whoever has a link watch it. The same id with the same secret is the same share:
+// it follows a terminal that its machine announces anew.
+func (c *conn) share(r *jsonrpc.Request) error {
+	var p ahp.ShareParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	h := c.h
+	if h.opts.NoShares || !c.may(rightLend) {
+		return c.denied("share terminals by links")
+	}
+	if now := time.Now(); !now.Before(p.ExpiresAt) || p.ExpiresAt.After(now.Add(ahp.MaxShareTime)) {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "expiresAt must be in the future, by at most 30 days"}
+	}
+	err := c.putShare(&p)
+	if err != nil {
+		return err
+	}
+	h.keepShares()
+	h.audit(AuditShared, c.remote, AuditEvent{Terminal: p.Channel, Detail: "until " + p.ExpiresAt.UTC().Format(time.RFC3339)})
+	return r.Reply(ahp.ShareResult{URL: h.opts.ShareURL})
+}
+
+func (c *conn) putShare(p *ahp.ShareParams) error {
+	h := c.h
+	var secret [sha256.Size]byte
+	_, _ = hex.Decode(secret[:], []byte(p.SecretHash)) // Validate has seen to it
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	t := h.terminals[p.Channel]
+	if t == nil || !t.ownedBy(c) {
+		return errUnknownChannel
+	}
+	owner := &t.creator.principal
+	if s := h.shares[p.ID]; s != nil {
+		if s.Secret != secret || s.Machine != owner.Name || s.Owner != owner.Owner {
+			return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "the id is that of another share"}
+		}
+		if s.Channel != p.Channel || !s.Until.Equal(p.ExpiresAt) {
+			again := s.Share
+			again.Channel, again.Until = p.Channel, p.ExpiresAt
+			delete(h.shares, p.ID)
+			s.end(errShareEnded) // guests come back with what they have
+			h.addShareLocked(again)
+		}
+		return nil
+	}
+	own := 0
+	for _, s := range h.shares {
+		if s.Machine == owner.Name && s.Owner == owner.Owner {
+			own++
+		}
+	}
+	if own >= maxSharesOfOne || len(h.shares) >= maxShares {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there are too many shared links; end some"}
+	}
+	h.addShareLocked(Share{ID: p.ID, Channel: p.Channel, Secret: secret, Machine: owner.Name, Owner: owner.Owner, Name: t.creator.machineLocked() + "/" + t.name,
+		Created: time.Now().UTC(), Until: p.ExpiresAt, Once: p.Once})
+	return nil
+}
+
+// unshare serves ahp.MethodUnshare. A share that is gone already is no error.
+func (c *conn) unshare(r *jsonrpc.Request) error {
+	var p ahp.UnshareParams
+	if err := ahp.DecodeParams(r.Params, &p); err != nil {
+		return invalid(err)
+	}
+	h := c.h
+	h.mu.Lock()
+	s := h.shares[p.ID]
+	own := s != nil && s.Machine == c.remote.principal.Name && s.Owner == c.remote.principal.Owner && c.may(rightLend)
+	h.mu.Unlock()
+	if own {
+		s.end(errShareEnded)
+	}
+	return r.Reply(struct{}{})
+}
+
+// guestOf is the guest of a share with one of its tokens.
+func (s *sharedLink) guestOf(hash [sha256.Size]byte) Principal {
+	return Principal{Name: guestName + s.ID, Role: RoleObserver, Guest: s.Channel, Live: s.live, token: hash}
+}
+
+// knownGuest returns whose a guest's token is.
+func (h *Host) knownGuest(token string) (Principal, bool) {
+	if !strings.HasPrefix(token, guestPrefix) {
+		return Principal{}, false
+	}
+	hash := sha256.Sum256([]byte(token))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range h.shares {
+		if slices.Contains(s.Guests, hash) && s.live.Err() == nil {
+			return s.guestOf(hash), true
+		}
+	}
+	return Principal{}, false
+}
+
+// guestCookie is the name of a guest's cookie, which has nothing to do with a login's.
+func (h *Host) guestCookie(r *http.Request) string {
+	if h.https(r) {
+		return "__Host-tether_guest"
+	}
+	_, port, _ := net.SplitHostPort(r.Host)
+	return "tether_guest_" + cmp.Or(port, "80")
+}
+
+// guest returns the guest whose cookie a request below sharePath shows.
+func (h *Host) guest(r *http.Request) (Principal, bool) {
+	cookie, err := r.Cookie(h.guestCookie(r))
+	if err != nil {
+		return Principal{}, false
+	}
+	return h.knownGuest(cookie.Value)
+}
+
+// serveGuest serves what is below sharePath: the page, the request that opens a share, and how a guest who has opened one stands.
+func (h *Host) serveGuest(w http.ResponseWriter, r *http.Request) *refusal {
+	switch what := strings.TrimPrefix(r.URL.Path, sharePath); {
+	case h.opts.NoShares:
+		return &refusal{status: http.StatusNotFound, text: "this host has no shared links", quiet: true}
+	case what == "open" && r.Method == http.MethodPost:
+		return h.openShare(w, r)
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		return &refusal{status: http.StatusMethodNotAllowed, text: "this path accepts only GET", quiet: true}
+	case what == "":
+		return asset(w, "guest.html")
+	case what == "state":
+		p, ok := h.guest(r)
+		if !ok {
+			return errNoToken
+		}
+		h.answerGuest(w, p, "")
+		return nil
+	}
+	return &refusal{status: http.StatusNotFound, text: "no such page", quiet: true}
+}
+
+// opened is what a guest is told.
+type opened struct {
+	Share     string `json:"share"`
+	Terminal  string `json:"terminal"`        // URI
+	Row       *row   `json:"row,omitempty"`   // as the page lists it; absent while its machine is away
+	ExpiresMs int64  `json:"expiresMs"`       // until the share ends
+	Token     string `json:"token,omitempty"` // for programs: browsers get a cookie
+}
+
+// openShare lets a guest in who shows the secret of a link. Every reason against it has the same answer.
+func (h *Host) openShare(w http.ResponseWriter, r *http.Request) *refusal {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return errBadShare
+	}
+	if why := limited(&h.links, r.RemoteAddr); why != nil {
+		return why
+	}
+	var asked struct{ ID, Secret string }
+	if json.NewDecoder(http.MaxBytesReader(w, r.Body, maxForm)).Decode(&asked) != nil {
+		return errBadShare
+	}
+	secret, err := base64.RawURLEncoding.Strict().DecodeString(asked.Secret)
+	hash := sha256.Sum256(secret)
+	before := ""
+	if cookie, err := r.Cookie(h.guestCookie(r)); err == nil {
+		before = cookie.Value
+	}
+	p, token, ok := h.admitGuest(asked.ID, hash, before)
+	if !ok || err != nil {
+		h.links.wrong(r.RemoteAddr)
+		if h.recorded(r, errNoShare) {
+			h.audit(AuditRefused, remote{name: r.RemoteAddr}, AuditEvent{Detail: "a shared link that does not work"})
+		}
+		return errNoShare
+	}
+	h.keepShares()
+	h.audit(AuditConnected, remote{name: r.RemoteAddr, principal: p}, AuditEvent{Terminal: p.Guest, Detail: "by a shared link"})
+	if r.Header.Get("Origin") == "" && r.Header.Get("Sec-Fetch-Site") == "" { // a program
+		h.answerGuest(w, p, token)
+		return nil
+	}
+	http.SetCookie(w, &http.Cookie{Name: h.guestCookie(r), Value: token, Path: "/", MaxAge: int(guestCookieTime.Seconds()), HttpOnly: true,
+		SameSite: http.SameSiteStrictMode, Secure: h.https(r)})
+	h.answerGuest(w, p, "")
+	return nil
+}
+
+// admitGuest finds the share and makes a token for a guest; before is one that the browser has already.
+func (h *Host) admitGuest(id string, secret [sha256.Size]byte, before string) (p Principal, token string, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.shares[id]
+	right := s
+	if right == nil {
+		right = &sharedLink{} // so that the comparison takes as long
+	}
+	if subtle.ConstantTimeCompare(right.Secret[:], secret[:]) != 1 || s == nil || s.live.Err() != nil {
+		return p, "", false
+	}
+	if known := sha256.Sum256([]byte(before)); slices.Contains(s.Guests, known) {
+		return s.guestOf(known), before, true
+	}
+	if s.Once && len(s.Guests) > 0 {
+		return p, "", false
+	}
+	token = guestPrefix + rand.Text()
+	hash := sha256.Sum256([]byte(token))
+	if s.Guests = append(s.Guests, hash); len(s.Guests) > maxGuests {
+		s.Guests = slices.Delete(s.Guests, 0, 1)
+	}
+	return s.guestOf(hash), token, true
+}
+
+func (h *Host) answerGuest(w http.ResponseWriter, p Principal, token string) {
+	a := opened{Share: strings.TrimPrefix(p.Name, guestName), Terminal: p.Guest, Token: token}
+	if until, ok := p.live().Deadline(); ok {
+		a.ExpiresMs = time.Until(until).Milliseconds()
+	}
+	if all := h.rows(p); len(all) == 1 {
+		a.Row = &all[0]
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(a) // fails only with the connection
+}
+
+// shareEntriesLocked are the shares for the page of people.
+func (h *Host) shareEntriesLocked() (all []Entry) {
+	for _, s := range h.shares {
+		detail := "not opened"
+		if len(s.Guests) > 0 {
+			detail = "opened"
+		}
+		since, until := s.Created, s.Until
+		all = append(all, Entry{Kind: EntryShare, ID: s.ID, Name: s.Name, OwnerID: s.Owner, Detail: detail, Since: &since, Until: &until})
+	}
+	return all
+}
+
+// endShare ends one by its id.
+func (h *Host) endShare(id string) bool {
+	h.mu.Lock()
+	s := h.shares[id]
+	h.mu.Unlock()
+	if s == nil {
+		return false
+	}
+	s.end(errShareEnded)
+	return true
+}

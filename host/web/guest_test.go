@@ -1,0 +1,50 @@
+package web_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/ahp"
+	"tether/host"
+)
+
+// A guest opens a link by a click, watches the one terminal, reloads the page, and is told when the link ends. The secret leaves the address.
+func TestPageOfGuests(t *testing.T) {
+	b := newBrowser(t)
+	s := newSite(t, host.Options{})
+	uri := s.lend(s.machine, "laptop", "dev-server")
+	s.lend(s.machine, "laptop", "secret-plans")
+	s.act(uri, print("\x1b[32mready\x1b[0m for guests\r\n"))
+	secret := []byte("0123456789abcdef0123456789abcdef")
+	sum := sha256.Sum256(secret)
+	if err := s.machine.Peer().Call(t.Context(), ahp.MethodShare, ahp.ShareParams{Channel: uri, ID: "abcdefgh", SecretHash: hex.EncodeToString(sum[:]), ExpiresAt: time.Now().Add(time.Hour), Once: true}, &ahp.ShareResult{}); err != nil {
+		t.Fatal(err)
+	}
+	text := base64.RawURLEncoding.EncodeToString(secret)
+	b.do("open", nil, nil)
+	b.do("goto", args{"url": s.server.URL + "/s/#abcdefgh." + text}, nil)
+	b.wait("!document.querySelector('#empty').hidden && document.querySelector('#view').hidden")
+	b.shot("guest-before")
+	b.do("click", args{"selector": "#open"}, nil)
+	b.wait("globalThis.tetherPage?.screen().includes('ready for guests')")
+	if page := b.text("location.href + document.body.innerText"); strings.Contains(page, text) || strings.Contains(page, "secret-plans") {
+		t.Errorf("the page shows %.400s", page)
+	}
+	b.shot("guest")
+	b.do("reload", nil, nil)
+	b.wait("globalThis.tetherPage?.screen().includes('ready for guests')")
+	s.act(uri, print("and more\r\n"))
+	b.wait("tetherPage.screen().includes('and more')")
+	if err := s.machine.Peer().Call(t.Context(), ahp.MethodUnshare, ahp.UnshareParams{Channel: uri, ID: "abcdefgh"}, &struct{}{}); err != nil {
+		t.Fatal(err)
+	}
+	b.wait("document.querySelector('#notice').textContent.includes('was ended')")
+	b.do("goto", args{"url": s.server.URL + "/assets/plain.css"}, nil)
+	b.do("goto", args{"url": s.server.URL + "/s/#abcdefgh." + text}, nil)
+	b.do("click", args{"selector": "#open"}, nil)
+	b.wait("document.querySelector('#wrong').textContent.includes('does not work')")
+}

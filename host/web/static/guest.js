@@ -1,0 +1,66 @@
+// The page of a guest: one terminal, by a link whose secret is in its fragment (#ID.SECRET). It is opened by a click, so that programs that look at
+// links use nothing up. The secret leaves the address once the host knows the browser.
+import {Host} from "./ahp.js";
+import {View} from "./view.js";
+
+const $ = id => document.getElementById(id);
+const [id, secret] = location.hash.slice(1).split(".");
+let view;
+
+function wrong(text) {
+  $("wrong").textContent = text;
+  $("wrong").hidden = false;
+}
+
+// watch shows the terminal that the host has opened for this browser.
+function watch(opened) {
+  history.replaceState(null, "", location.pathname + "#" + id);
+  const host = new Host("/s/ahp", "/s/state");
+  view = new View(host);
+  const wish = matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => { document.documentElement.dataset.theme = wish.matches ? "dark" : "light"; view.theme(wish.matches); };
+  wish.addEventListener("change", theme);
+  theme();
+  host.addEventListener("link", ({detail: d}) => {
+    $("link").dataset.state = d.state;
+    $("link").textContent = d.state === "up" ? "live" : d.state === "down" ? "ended" : "reconnecting…";
+    if (d.state === "down") view.note("This link was ended, or has expired. What is shown here is the last of it.", "bad");
+  });
+  $("empty").hidden = true;
+  $("view").hidden = false;
+  view.show(opened.row);
+  requestAnimationFrame(() => view.fit());
+  globalThis.tetherPage = Object.freeze({
+    screen: () => { const b = view.term.buffer.active, out = []; for (let i = 0; i < b.length; i++) out.push(b.getLine(i).translateToString(true)); return out.join("\n"); },
+  });
+}
+
+function take(opened) {
+  if (opened.row) watch(opened);
+  else wrong("The machine of this terminal is away now, or shares it no more. Try again later.");
+}
+
+async function open() {
+  $("wrong").hidden = true;
+  const answer = await fetch("/s/open", {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify({id, secret: secret ?? ""})});
+  if (answer.ok) take(await answer.json());
+  else wrong((await answer.text()).trim());
+}
+
+$("open").onclick = open;
+$("tab-screen").onclick = () => view.tab("screen");
+$("tab-commands").onclick = () => view.tab("commands");
+$("copy").onclick = () => view.copy();
+$("follow").onclick = () => view.follow();
+$("find").oninput = () => view.find();
+$("next").onclick = () => view.find();
+$("previous").onclick = () => view.find(true);
+$("find").onkeydown = e => { if (e.key === "Enter") { e.preventDefault(); view.find(e.shiftKey); } };
+$("go").onclick = () => $("ask").close();
+
+// A browser that has opened the link before goes on at once.
+const state = await fetch("/s/state");
+if (state.ok) {
+  const opened = await state.json();
+  if (opened.share === id) take(opened);
+}
