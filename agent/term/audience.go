@@ -111,6 +111,8 @@ type LoanChange struct {
 	// Until, if not nil, is when the lending ends; zero is never.
 	Until    *time.Time
 	Audience AudienceChange
+	// Share, if not nil, is added. A terminal that is not lent there is then lent to its guest alone.
+	Share *Share
 }
 
 // text says in the audit log what was changed.
@@ -123,6 +125,9 @@ func (c *LoanChange) text(a *Audience) string {
 	}
 	if c.Until != nil && !c.Until.IsZero() {
 		parts = append(parts, "until "+c.Until.UTC().Format(time.RFC3339))
+	}
+	if c.Share != nil {
+		parts = append(parts, "to a guest with the link "+c.Share.ID+" until "+c.Share.Until.UTC().Format(time.RFC3339))
 	}
 	add("to", c.Audience.Grant)
 	if c.Audience.FromNow && len(c.Audience.Grant) > 0 {

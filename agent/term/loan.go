@@ -17,6 +17,8 @@ type Loan struct {
 	// Audience is who may watch there, and Version changes whenever it does; it is not 0.
 	Audience Audience
 	Version  uint64
+	// Shares let guests with a link watch. The slice is never changed.
+	Shares []Share
 }
 
 // over reports whether the time is up. Where the wall clock and the one that
@@ -67,13 +69,21 @@ func (l *lending) over() (hosts []string) {
 	return hosts
 }
 
-// due is in how long the first loan may be over, if some has an end.
+// due is in how long the first loan or share may be over, if some has an end.
 func (l *lending) due() (next time.Duration, some bool) {
+	add := func(until time.Time) {
+		left := min(max(time.Until(until), 0), loanTick)
+		if !some || left < next {
+			next, some = left, true
+		}
+	}
 	for i := range l.loans {
 		if until := l.loans[i].Until; !until.IsZero() {
-			left := min(max(time.Until(until), 0), loanTick)
-			if !some || left < next {
-				next, some = left, true
+			add(until)
+		}
+		for _, s := range l.loans[i].Shares {
+			if !s.Ended {
+				add(s.Until)
 			}
 		}
 	}
@@ -130,9 +140,18 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 	if l == nil {
 		l, changed = &Loan{Host: host, Since: time.Now()}, true
 	}
+	if changed && c.Share != nil {
+		yes := true
+		c.Audience.GuestsOnly = &yes // for the guest alone
+	}
+	if c.Share != nil {
+		if err := t.addShareLocked(l, *c.Share); err != nil {
+			return Loan{}, false, err
+		}
+	}
 	if different, err := t.setAudienceLocked(l, c.Audience); err != nil {
 		return Loan{}, false, err
-	} else if different {
+	} else if different || c.Share != nil {
 		changed = true
 	}
 	if c.Until != nil && !l.Until.Equal(*c.Until) {
@@ -198,8 +217,9 @@ func (t *Terminal) watchLoansLocked() {
 	}
 }
 
-// expire withdraws the terminal from the hosts whose time is up.
+// expire withdraws the terminal from the hosts whose time is up, and ends such shares.
 func (t *Terminal) expire() {
+	t.expireShares()
 	t.mu.Lock()
 	over := t.lending.over()
 	t.mu.Unlock()

@@ -70,6 +70,7 @@ type recordedLoan struct {
 	Grants     []recordedGrant `json:"grants,omitempty"`
 	Denied     []string        `json:"denied,omitempty"`
 	GuestsOnly bool            `json:"guests_only,omitempty"`
+	Shares     []recordedShare `json:"shares,omitempty"`
 }
 
 // recordedGrant is somebody who may watch at a host.
@@ -79,7 +80,8 @@ type recordedGrant struct {
 }
 
 func (l *Loan) recorded(state string) recordedLoan {
-	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly}
+	r := recordedLoan{Host: l.Host, LinkState: state, Since: l.Since.UnixNano(), Denied: l.Audience.Denied, GuestsOnly: l.Audience.GuestsOnly,
+		Shares: recordedShares(l.Shares)}
 	for _, g := range l.Audience.Grants {
 		r.Grants = append(r.Grants, recordedGrant(g))
 	}
@@ -91,7 +93,7 @@ func (l *Loan) recorded(state string) recordedLoan {
 
 // loan is what was recorded, of a terminal that began then.
 func (r *recordedLoan) loan(began time.Time) Loan {
-	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}}
+	l := Loan{Host: r.Host, Since: began, Audience: Audience{Denied: r.Denied, GuestsOnly: r.GuestsOnly}, Shares: sharesFrom(r.Shares)}
 	for _, g := range r.Grants {
 		l.Audience.Grants = append(l.Audience.Grants, Grant(g))
 	}

@@ -1,0 +1,104 @@
+package term_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+)
+
+func share(h term.Handle, id string, lasts time.Duration) error {
+	return h.LendTo("lab", term.LoanChange{Share: &term.Share{ID: id, SecretHash: "00", Until: time.Now().Add(lasts)}})
+}
+
+// A terminal that is not lent is lent to the guest alone, and no longer than the last link lasts.
+func TestShareEndsItsLoan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		if share(h, "aaaaaaaa", time.Hour) != nil || share(h, "bbbbbbbb", 2*time.Hour) != nil {
+			t.Fatal("refused")
+		}
+		if loan, ok := h.Loan("lab"); !ok || !loan.Audience.GuestsOnly || len(loan.Shares) != 2 || loan.Version == 0 {
+			t.Fatalf("%+v", loan)
+		}
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if loan, ok := h.Loan("lab"); !ok || !loan.Shares[0].Ended || loan.Shares[1].Ended {
+			t.Fatalf("after the first: %+v", loan)
+		}
+		if err := h.Unshare("lab", "aaaaaaaa"); !errors.Is(err, term.ErrNoShare) {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if _, ok := h.Loan("lab"); ok {
+			t.Error("lent after the last link's end")
+		}
+	})
+}
+
+func TestSharesOfALoan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool, h, l := keeping(t, newVault(1<<20), term.Options{}, term.Spec{LendTo: []string{"lab"}})
+		defer func() { l.cut(); synctest.Wait(); pool.Close(context.Background()) }()
+		for i := range term.MaxShares {
+			if err := share(h, fmt.Sprint("aaaaaaaa", i), time.Hour); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before, _ := h.Loan("lab")
+		if err := share(h, "bbbbbbbb", time.Hour); !errors.Is(err, term.ErrTooManyShares) {
+			t.Error(err)
+		}
+		if before.Audience.GuestsOnly {
+			t.Error("a link takes the terminal from those it was lent to")
+		}
+		if err := h.Unshare("lab", "aaaaaaaa0"); err != nil {
+			t.Error(err)
+		}
+		if loan, _ := h.Loan("lab"); loan.Version == before.Version || !loan.Shares[0].Ended || before.Shares[0].Ended {
+			t.Errorf("unshared: %+v", loan)
+		}
+		if err := h.Unshare("nowhere", "aaaaaaaa1"); !errors.Is(err, term.ErrNotLent) {
+			t.Error(err)
+		}
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		if _, ok := h.Loan("lab"); !ok {
+			t.Error("the loan ended with its links")
+		}
+	})
+}
+
+// What the next daemon knows: also that a link has ended of which the host was not told.
+func TestSharesSurviveTheDaemon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := newVault(1 << 20)
+		pool, h, l := keeping(t, v, term.Options{}, term.Spec{})
+		if share(h, "aaaaaaaa", time.Hour) != nil || share(h, "bbbbbbbb", time.Hour) != nil || h.Unshare("lab", "aaaaaaaa") != nil {
+			t.Fatal("refused")
+		}
+		synctest.Wait()
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+		pool, h, l = adopting(t, v, term.Options{})
+		loan, ok := h.Loan("lab")
+		if !ok || len(loan.Shares) != 2 || !loan.Shares[0].Ended || loan.Shares[1].Ended || !loan.Audience.GuestsOnly {
+			t.Fatalf("the next daemon: %+v", loan)
+		}
+		time.Sleep(time.Hour + time.Second)
+		synctest.Wait()
+		if _, ok := h.Loan("lab"); ok {
+			t.Error("the next daemon does not end it")
+		}
+		l.cut()
+		synctest.Wait()
+		pool.Close(context.Background())
+	})
+}
