@@ -105,7 +105,12 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 	if err := p.s.suits(&loan.Audience); err != nil {
 		return nil, err
 	}
-	p.s.link.update(p.le, func(le *lending) { le.version, le.told = loan.Version, loan.Version })
+	p.s.link.update(p.le, func(le *lending) {
+		le.version, le.told, le.links = loan.Version, loan.Version, nil
+		if len(loan.Shares) > 0 {
+			le.told = 0 // the publisher's first step tells of them
+		}
+	})
 	return ahp.AddAudience(m, p.s.link.audience(&loan.Audience)), nil // also where it names nobody: such a host says who watches
 }
 
@@ -164,6 +169,9 @@ func (s *session) tellAudience(ctx context.Context, le *lending) error {
 	}
 	if err != nil {
 		return fmt.Errorf("say who may watch: %w", err)
+	}
+	if err := s.tellShares(ctx, le, &loan); err != nil {
+		return err
 	}
 	s.link.mu.Lock()
 	le.told = loan.Version

@@ -23,6 +23,8 @@ import (
 type audienceHost struct {
 	fakeHost
 	unknown []string // names that it refuses
+	// refuseShares has it refuse every share.
+	refuseShares bool
 
 	mu2  sync.Mutex
 	told []ahp.Audience
@@ -84,6 +86,27 @@ func (f *audienceHost) Handle(ctx context.Context, r *jsonrpc.Request) {
 		if p.Channel != "" {
 			f.note(p.Audience)
 		}
+		r.Reply(struct{}{})
+		return
+	case ahp.MethodShare:
+		var p ahp.ShareParams
+		err := ahp.DecodeParams(r.Params, &p)
+		f.mu2.Lock()
+		f.seen = append(f.seen, "share "+p.ID)
+		refuse := f.refuseShares
+		f.mu2.Unlock()
+		if err != nil || refuse {
+			r.ReplyError(jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "no links here: %v", err))
+			return
+		}
+		r.Reply(ahp.ShareResult{URL: "https://host.example/s/#"})
+		return
+	case ahp.MethodUnshare:
+		var p ahp.UnshareParams
+		ahp.DecodeParams(r.Params, &p)
+		f.mu2.Lock()
+		f.seen = append(f.seen, "unshare "+p.ID)
+		f.mu2.Unlock()
 		r.Reply(struct{}{})
 		return
 	}

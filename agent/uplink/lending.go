@@ -28,8 +28,9 @@ type lending struct {
 	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
 
-	version uint64 // of the loan's audience, when it was looked at last
-	told    uint64 // and of what the host was told on this connection
+	version uint64          // of the loan's audience, when it was looked at last
+	told    uint64          // and of what the host was told on this connection
+	links   map[string]link // what the host said of shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed

@@ -1,0 +1,119 @@
+package uplink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+	"tether/jsonrpc"
+)
+
+// maxShareURL bounds the address that a host says, in bytes.
+const maxShareURL = 512
+
+// link is what the host said on this connection about a share.
+type link struct {
+	url string
+	err error
+}
+
+// tellShares tells the host about the shares of a loan that it was not told of on this connection, and about the end of others. What it
+// refuses is noted and stops nothing else.
+func (s *session) tellShares(ctx context.Context, le *lending, loan *term.Loan) error {
+	if !s.marker.Shares {
+		return nil
+	}
+	for i := range loan.Shares {
+		if err := s.tellShare(ctx, le, &loan.Shares[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share) error {
+	peer := s.conn.Peer()
+	if share.Ended {
+		err := peer.CallBulk(ctx, ahp.MethodUnshare, ahp.UnshareParams{Channel: le.uri, ID: share.ID}, nil)
+		if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
+			return fmt.Errorf("end a link: %w", err)
+		}
+		le.h.ForgetShare(share.ID)
+		return nil
+	}
+	s.link.mu.Lock()
+	_, told := le.links[share.ID]
+	s.link.mu.Unlock()
+	if told || !time.Now().Before(share.Until) {
+		return nil
+	}
+	var result ahp.ShareResult
+	err := peer.CallBulk(ctx, ahp.MethodShare, ahp.ShareParams{Channel: le.uri, ID: share.ID, SecretHash: share.SecretHash,
+		ExpiresAt: share.Until.UTC(), Once: share.Once}, &result)
+	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
+		return fmt.Errorf("say who has a link: %w", err)
+	}
+	l := link{url: result.URL}
+	switch {
+	case err != nil:
+		l = link{err: shownError{err}}
+	case !shareURL(result.URL):
+		l.url = "" // as if it did not know its address
+	}
+	s.link.mu.Lock()
+	if le.links == nil {
+		le.links = map[string]link{}
+	}
+	le.links[share.ID] = l
+	s.link.mu.Unlock()
+	return nil
+}
+
+// shareURL reports whether a link may begin so: it is printed, and a person opens it.
+func shareURL(url string) bool {
+	plain := strings.IndexFunc(url, func(r rune) bool { return r <= ' ' || r > '~' }) < 0
+	return plain && len(url) <= maxShareURL && (strings.HasPrefix(url, "https://") || strings.HasPrefix(url, "http://")) &&
+		strings.HasSuffix(url, "#") && strings.Count(url, "#") == 1
+}
+
+// TakesShares returns nil if the host lets guests in; else ErrOffline or ErrNoShares.
+func (l *Link) TakesShares() error {
+	s, err := l.online()
+	if err == nil && !s.marker.Shares {
+		err = ErrNoShares
+	}
+	return err
+}
+
+// ShareTold waits until the host knows a share of the terminal, and returns where its page for guests is, "" if the host did not say. Errors:
+// ErrOffline, what the host said, term.ErrNotLent, or ctx's.
+func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url string, err error) {
+	for {
+		if _, lent := h.Loan(l.opts.Name); !lent {
+			return "", term.ErrNotLent
+		}
+		l.mu.Lock()
+		next, online := l.announced, l.session != nil
+		var said link
+		told := false
+		if le := l.lendings[h.ID()]; le != nil {
+			said, told = le.links[id]
+		}
+		l.mu.Unlock()
+		switch {
+		case told:
+			return said.url, said.err
+		case !online:
+			return "", ErrOffline
+		}
+		select {
+		case <-next:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}

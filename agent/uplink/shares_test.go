@@ -1,0 +1,99 @@
+package uplink_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tether/agent/term"
+	"tether/agent/uplink"
+	"tether/host"
+)
+
+// The host hears of a share behind the announcement, again on every connection, and of its end also when that came while it was offline.
+func TestShares(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, host.Options{}, nil)
+		w.cut(true)
+		f := newAudienceHost(w)
+		w.cut(false)
+		w.link.Nudge()
+		w.online()
+		if err := w.link.TakesShares(); err != nil {
+			t.Fatal(err)
+		}
+		h, _ := w.spawn(term.Spec{})
+		add := func(id string, lasts time.Duration) {
+			t.Helper()
+			s := term.Share{ID: id, SecretHash: strings.Repeat("ab", 32), Until: time.Now().Add(lasts)}
+			if err := h.LendTo("lab", term.LoanChange{Share: &s}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		shares := func() (all []string) {
+			_, seen := f.last()
+			for _, s := range seen {
+				if strings.Contains(s, "share ") {
+					all = append(all, s)
+				}
+			}
+			return all
+		}
+		want := func(want ...string) {
+			t.Helper()
+			if got := shares(); !slices.Equal(got, want) {
+				t.Fatalf("the host heard %q, want %q", got, want)
+			}
+		}
+		add("aaaaaaaa", time.Hour)
+		if url, err := w.link.ShareTold(t.Context(), h, "aaaaaaaa"); err != nil || url != "https://host.example/s/#" {
+			t.Fatalf("%q, %v", url, err)
+		}
+		if _, seen := f.last(); seen[0] != "audience" {
+			t.Errorf("in the order %q", seen)
+		}
+		add("bbbbbbbb", 2*time.Hour)
+		want("share aaaaaaaa", "share bbbbbbbb")
+		if err := h.Unshare("lab", "bbbbbbbb"); err != nil {
+			t.Fatal(err)
+		}
+		want("share aaaaaaaa", "share bbbbbbbb", "unshare bbbbbbbb")
+		if loan, _ := h.Loan("lab"); len(loan.Shares) != 1 {
+			t.Errorf("the host knows of the end, and it is kept: %+v", loan.Shares)
+		}
+
+		add("cccccccc", time.Hour)
+		synctest.Wait()
+		w.cut(true)
+		synctest.Wait()
+		if _, err := w.link.ShareTold(t.Context(), h, "aaaaaaaa"); !errors.Is(err, uplink.ErrOffline) {
+			t.Errorf("offline: %v", err)
+		}
+		if err := h.Unshare("lab", "cccccccc"); err != nil {
+			t.Fatal(err)
+		}
+		before := len(shares())
+		w.cut(false)
+		w.link.Nudge()
+		w.online()
+		synctest.Wait()
+		if again := shares()[before:]; !slices.Equal(again, []string{"share aaaaaaaa", "unshare cccccccc"}) {
+			t.Errorf("after the outage: %q", again)
+		}
+		f.mu2.Lock()
+		f.refuseShares = true
+		f.mu2.Unlock()
+		add("dddddddd", time.Hour)
+		if _, err := w.link.ShareTold(t.Context(), h, "dddddddd"); err == nil || !strings.Contains(err.Error(), "no links here") {
+			t.Errorf("refused: %v", err)
+		}
+		for _, l := range w.link.Status().Terminals {
+			if !l.There || l.Problem != "" {
+				t.Errorf("a refused share harms the terminal: %+v", l)
+			}
+		}
+	})
+}
