@@ -22,6 +22,8 @@ type Lend struct {
 	Notice bool `toml:"notice"`
 	// HostGrants lets what administrators of a host grant for this machine count.
 	HostGrants bool `toml:"host_grants"`
+	// Shares lets links for guests be made.
+	Shares bool `toml:"shares"`
 	// Clipboard lets programs in lent terminals set observers' clipboards.
 	Clipboard bool `toml:"clipboard"`
 	// FileLinks lets links to files through.
@@ -59,7 +61,7 @@ const (
 
 func defaultLend() Lend {
 	return Lend{
-		Default: LendYes, Notice: true, Images: 2 << 20, Redact: true,
+		Default: LendYes, Notice: true, Shares: true, Images: 2 << 20, Redact: true,
 		RedactEnv: []string{"*TOKEN*", "*SECRET*", "*PASSWORD*", "*PASSWD*", "*API_KEY*", "*APIKEY*", "*ACCESS_KEY*", "*PRIVATE_KEY*", "*CREDENTIAL*",
 			"*_PASS", "PASS", "SSHPASS", "*_PW", "*BINDPW", "*_PWD", "*_KEY", "*WRITEKEY", "*_PAT", "*_AUTH", "*AUTH_CONFIG", "*_DSN", "DSN", "*_URL", "*_URI", "*_PROXY", "*BEARER*", "*WEBHOOK*", "*PASSPHRASE*", "*CONNECTION_STRING*",
 			"*_COOKIE", "*_SALT", "*_PIN", "*_OTP", "*_JWT", "JWT", "*_PEM"},

@@ -38,6 +38,39 @@ func (p *Paired) AudienceTold(ctx context.Context, host string, h term.Handle) b
 	return r != nil && r.link.AudienceTold(ctx, h)
 }
 
+// TakesShares implements local.Hosts.
+func (p *Paired) TakesShares(host string) error {
+	r := p.links.find(host)
+	if r == nil {
+		return NotPaired(host)
+	}
+	return shareError(host, r.link.TakesShares())
+}
+
+// ShareTold implements local.Hosts.
+func (p *Paired) ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error) {
+	r := p.links.find(host)
+	if r == nil {
+		return "", NotPaired(host)
+	}
+	base, err = r.link.ShareTold(ctx, h, id)
+	return base, shareError(host, err)
+}
+
+func shareError(host string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, uplink.ErrNoShares):
+		return &local.Error{Code: local.CodeUnsupportedHost, Message: fmt.Sprintf("the host %s takes no links for guests", host)}
+	case errors.Is(err, uplink.ErrOffline), errors.Is(err, context.DeadlineExceeded):
+		return &local.Error{Code: local.CodeUnreachable, Message: fmt.Sprintf("the host %s cannot be reached, so no link was made", host), Hint: "tether status tells why"}
+	case errors.Is(err, term.ErrNotLent):
+		return err
+	}
+	return &local.Error{Code: local.CodeRefused, Message: fmt.Sprintf("the host %s takes no link for this terminal: %v", host, err)}
+}
+
 func watchersFrom(w *uplink.Watchers) *local.Watchers {
 	if w == nil {
 		return nil

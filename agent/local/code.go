@@ -148,7 +148,7 @@ func errorFor(err error) *Error {
 		e.Code = CodeLimit
 	case errors.As(err, &spec):
 		e.Code = CodeBadRequest
-	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent):
+	case errors.Is(err, term.ErrTooManyNames), errors.Is(err, term.ErrNotLent), errors.Is(err, term.ErrTooManyShares), errors.Is(err, term.ErrNoShare):
 		e.Code = CodeBadRequest
 	case errors.Is(err, term.ErrPrivate):
 		e.Code, e.Hint = CodeDenied, "it was started with --private, which cannot be changed"

@@ -250,6 +250,12 @@ func (d *fakeDaemon) CheckAudience(_ context.Context, host string, names []strin
 	return d.refuses
 }
 
+func (d *fakeDaemon) TakesShares(string) error { return d.refuses }
+
+func (d *fakeDaemon) ShareTold(context.Context, string, term.Handle, string) (string, error) {
+	return "http://127.0.0.1:8090/s/#", d.refuses
+}
+
 func (d *fakeDaemon) AudienceTold(context.Context, string, term.Handle) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

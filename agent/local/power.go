@@ -31,13 +31,14 @@ type power struct {
 // powers are those of each route. What is not here needs no sign: what ends or
 // takes back something, lists, starting what the configuration lends.
 var powers = map[string][]power{
-	"POST /v1/approvals/{id}":       {{does: "approve what an agent asks for", when: body(func(a ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
-	"POST /v1/terminals/{ref}/lend": {{does: "lend a terminal", early: true}},
-	"POST /v1/terminals":            {{does: "lend a terminal to a host that it names", early: true, when: body(func(r SpawnRequest) bool { return len(r.LendTo) > 0 })}},
-	"POST /v1/hosts":                {pairing},
-	"POST /v1/pairings":             {pairing},
-	"POST /v1/pairings/{id}":        {pairing},
-	"POST /v1/hosts/{name}":         {{does: "offer tools to a host", when: body(func(c HostChange) bool { return c.Tools != nil && *c.Tools })}},
+	"POST /v1/approvals/{id}":        {{does: "approve what an agent asks for", when: body(func(a ApprovalAnswer) bool { return a.Allow }), unless: (*Server).answersOwn}},
+	"POST /v1/terminals/{ref}/lend":  {{does: "lend a terminal", early: true}},
+	"POST /v1/terminals/{ref}/share": {{does: "share a terminal with a guest", early: true}},
+	"POST /v1/terminals":             {{does: "lend a terminal to a host that it names", early: true, when: body(func(r SpawnRequest) bool { return len(r.LendTo) > 0 })}},
+	"POST /v1/hosts":                 {pairing},
+	"POST /v1/pairings":              {pairing},
+	"POST /v1/pairings/{id}":         {pairing},
+	"POST /v1/hosts/{name}":          {{does: "offer tools to a host", when: body(func(c HostChange) bool { return c.Tools != nil && *c.Tools })}},
 	"POST /v1/tokens": {
 		{does: "make a token of yours", early: true, when: body(func(r TokenRequest) bool { return r.Person })},
 		{does: "make a token", when: body(func(r TokenRequest) bool { return !r.Person })},

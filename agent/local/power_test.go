@@ -46,6 +46,11 @@ var deeds = []deed{
 	{"lend", needsLater, func(ctx context.Context, c *local.Client) error {
 		return second(c.Lend(ctx, "mine", local.LendRequest{}))
 	}},
+	{"share", needsLater, func(ctx context.Context, c *local.Client) error {
+		return second(c.Share(ctx, "mine", local.ShareRequest{}))
+	}},
+	{"shares", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Shares(ctx)) }},
+	{"unshare", needsNone, func(ctx context.Context, c *local.Client) error { return c.Unshare(ctx, "aaaaaaaa") }},
 	{"unlend", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.Unlend(ctx, "mine", "")) }},
 	{"unlend all", needsNone, func(ctx context.Context, c *local.Client) error { return second(c.UnlendAll(ctx, "")) }},
 	{"run", needsNone, func(ctx context.Context, c *local.Client) error {

@@ -56,6 +56,10 @@ type Hosts interface {
 	CheckAudience(ctx context.Context, host string, names []string) error
 	// AudienceTold waits until the host knows who may watch a terminal, ctx ends or the host is offline.
 	AudienceTold(ctx context.Context, host string, h term.Handle) bool
+	// TakesShares refuses a host that is offline or lets no guests in.
+	TakesShares(host string) error
+	// ShareTold waits until the host knows a share, and returns what its links begin with, "" if the host did not say.
+	ShareTold(ctx context.Context, host string, h term.Handle, id string) (base string, err error)
 	// Unpair ends the link and forgets the host.
 	Unpair(ctx context.Context, name string) (Unpaired, error)
 }
@@ -69,6 +73,8 @@ type Options struct {
 	Hosts  Hosts
 	// Declared are the terminals that the configuration declares; nil means none.
 	Declared Declarer
+	// NoShares refuses links for guests.
+	NoShares bool
 	// Tokens are what ServeTCP lets in; nil if it is not used. Origins are the
 	// pages that may come in, such as "https://ui.example": none by default.
 	Tokens  *Tokens
@@ -258,6 +264,9 @@ func (s *Server) handlers() map[string]handler {
 		"POST /v1/terminals/{ref}/lend":    s.person(s.lend),
 		"POST /v1/terminals/{ref}/unlend":  s.person(s.unlend),
 		"POST /v1/unlend":                  s.person(s.unlendAll),
+		"POST /v1/terminals/{ref}/share":   s.person(s.share),
+		"GET /v1/shares":                   s.person(s.shares),
+		"DELETE /v1/shares/{id}":           s.person(s.unshare),
 		"GET /v1/terminals/{ref}/attach":   s.attach,
 		"GET /v1/terminals/{ref}/wait":     s.wait,
 		"GET /v1/terminals/{ref}/ports":    s.ports,

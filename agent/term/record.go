@@ -106,6 +106,29 @@ func (r *recordedLoan) loan(began time.Time) Loan {
 	return l
 }
 
+// recordedShare is a share of a recordedLoan.
+type recordedShare struct {
+	ID         string `json:"id"`
+	SecretHash string `json:"hash"`
+	Until      int64  `json:"until"` // Unix ns
+	Once       bool   `json:"once,omitempty"`
+	Ended      bool   `json:"ended,omitempty"`
+}
+
+func recordedShares(all []Share) (out []recordedShare) {
+	for _, s := range all {
+		out = append(out, recordedShare{s.ID, s.SecretHash, s.Until.UnixNano(), s.Once, s.Ended})
+	}
+	return out
+}
+
+func sharesFrom(all []recordedShare) (out []Share) {
+	for _, s := range all[:min(len(all), MaxShares)] {
+		out = append(out, Share{s.ID, s.SecretHash, time.Unix(0, s.Until), s.Once, s.Ended})
+	}
+	return out
+}
+
 // recordedOutput is a command of a shell: what its marks do not say.
 type recordedOutput struct {
 	N        int    `json:"n"`

@@ -1,0 +1,179 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"tether/agent/term"
+	"tether/ahp"
+)
+
+// ShareRequest makes a link with which a guest watches one terminal, without a login.
+type ShareRequest struct {
+	Host  string `json:"host,omitempty"`   // "" is the default one
+	ForMs int64  `json:"for_ms,omitempty"` // 0 is an hour; at most ahp.MaxShareTime
+	Once  bool   `json:"once,omitempty"`   // only the first browser that opens it is let in
+}
+
+// NewShare is a share with its link, which nobody can ask for again.
+type NewShare struct {
+	Share
+	Link string `json:"link"`
+	// Loopback says that the link works on this machine alone.
+	Loopback bool `json:"loopback"`
+}
+
+// Share is a link that lets a guest watch.
+type Share struct {
+	ID         string    `json:"id"`
+	Terminal   string    `json:"terminal"`
+	Name       string    `json:"name"`
+	Host       string    `json:"host"`
+	Until      time.Time `json:"until"`
+	Once       bool      `json:"once"`
+	GuestsOnly bool      `json:"guests_only"` // nobody else may watch the terminal there
+}
+
+// Shares is the answer to a request for all of them.
+type Shares struct {
+	Shares []Share `json:"shares"`
+}
+
+// shareLasts is how long a link works if nobody says.
+const shareLasts = time.Hour
+
+func (s *Server) share(w http.ResponseWriter, r *http.Request) error {
+	var req ShareRequest
+	if err := decode(w, r, &req); err != nil {
+		return err
+	}
+	if req.ForMs < 0 || req.ForMs > ahp.MaxShareTime.Milliseconds() {
+		return &Error{Code: CodeBadRequest, Message: fmt.Sprintf("a time of %d ms must be 1 ms to %d days", req.ForMs, ahp.MaxShareTime/(24*time.Hour))}
+	}
+	if s.opts.NoShares {
+		return &Error{Code: CodeBadRequest, Message: "the configuration refuses links for guests", Hint: "set shares = true in the section [lend]"}
+	}
+	h, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	host, err := s.hostFor(req.Host)
+	if err != nil {
+		return err
+	}
+	if err := s.opts.Hosts.TakesShares(host); err != nil {
+		return err
+	}
+	var secret [32]byte
+	rand.Read(secret[:])
+	hash := sha256.Sum256(secret[:])
+	lasts := cmp.Or(time.Duration(req.ForMs)*time.Millisecond, shareLasts)
+	share := term.Share{ID: strings.ToLower(rand.Text()), SecretHash: hex.EncodeToString(hash[:]), Until: time.Now().Add(lasts), Once: req.Once}
+	if err := h.LendTo(host, term.LoanChange{Share: &share}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), toldWithin)
+	defer cancel()
+	base, err := s.opts.Hosts.ShareTold(ctx, host, h, share.ID)
+	if err != nil {
+		_ = h.Unshare(host, share.ID) // else somebody is let in by a link that nobody has
+		return err
+	}
+	base = cmp.Or(base, s.guestPage(host))
+	loan, _ := h.Loan(host)
+	return reply(w, NewShare{Share: shareFrom(h.Info(), &loan, &share), Link: base + share.ID + "." + base64.RawURLEncoding.EncodeToString(secret[:]),
+		Loopback: onLoopback(base)})
+}
+
+// guestPage is where a host's page for guests is if that does not say so.
+func (s *Server) guestPage(host string) string {
+	hosts := s.opts.Daemon.Status().Hosts
+	i := slices.IndexFunc(hosts, func(h HostStatus) bool { return h.Name == host })
+	if i < 0 {
+		return ""
+	}
+	u, err := url.Parse(hosts[i].URL)
+	if err != nil {
+		return ""
+	}
+	scheme := "https"
+	if u.Scheme == "ws" || u.Scheme == "http" {
+		scheme = "http"
+	}
+	return scheme + "://" + u.Host + "/s/#"
+}
+
+// onLoopback reports whether an address leads to this machine from everywhere.
+func onLoopback(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func shareFrom(i term.Info, l *term.Loan, s *term.Share) Share {
+	return Share{ID: s.ID, Terminal: string(i.ID), Name: i.Name, Host: l.Host, Until: s.Until, Once: s.Once, GuestsOnly: l.Audience.GuestsOnly}
+}
+
+func (s *Server) shares(w http.ResponseWriter, r *http.Request) error {
+	out := Shares{Shares: []Share{}}
+	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
+		out.Shares = append(out.Shares, shareFrom(h.Info(), l, share))
+	})
+	return reply(w, out)
+}
+
+func (s *Server) eachShare(r *http.Request, do func(h term.Handle, l *term.Loan, share *term.Share)) {
+	for _, h := range s.access(r).List() {
+		for _, l := range h.Info().Loans {
+			for i := range l.Shares {
+				if !l.Shares[i].Ended {
+					do(h, &l, &l.Shares[i])
+				}
+			}
+		}
+	}
+}
+
+func (s *Server) unshare(w http.ResponseWriter, r *http.Request) error {
+	err := error(&Error{Code: CodeBadRequest, Message: "there is no such link", Hint: "GET /v1/shares lists them"})
+	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
+		if share.ID == r.PathValue("id") {
+			err = h.Unshare(l.Host, share.ID)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return reply(w, struct{}{})
+}
+
+// Share makes a link with which a guest watches the terminal.
+func (c *Client) Share(ctx context.Context, ref string, r ShareRequest) (NewShare, error) {
+	var n NewShare
+	return n, c.do(ctx, http.MethodPost, terminalPath(ref, "/share"), r, &n)
+}
+
+// Shares lists the links, without what lets somebody in.
+func (c *Client) Shares(ctx context.Context) ([]Share, error) {
+	var all Shares
+	return all.Shares, c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
+}
+
+// Unshare ends the link with that id.
+func (c *Client) Unshare(ctx context.Context, id string) error {
+	return c.do(ctx, http.MethodDelete, "/v1/shares/"+segment(id), nil, &struct{}{})
+}

@@ -1,0 +1,76 @@
+package local_test
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"tether/agent/local"
+	"tether/agent/term"
+)
+
+// The link is told once: neither a list nor the terminal has its secret, and the loan has its hash alone.
+func TestShare(t *testing.T) {
+	w := serve(t, local.Options{}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
+	ctx := t.Context()
+	w.spawn("build")
+	got, err := w.client.Share(ctx, "build", local.ShareRequest{Once: true})
+	if err != nil || !got.Once || !got.GuestsOnly || !got.Loopback || got.Host != "lab" || time.Until(got.Until) > time.Hour {
+		t.Fatalf("%+v, %v", got.Share, err)
+	}
+	id, text, _ := strings.Cut(strings.TrimPrefix(got.Link, "http://127.0.0.1:8090/s/#"), ".")
+	secret, err := base64.RawURLEncoding.DecodeString(text)
+	if id != got.ID || err != nil || len(secret) != 32 {
+		t.Fatal("the link is not base, id and secret")
+	}
+	all, err := w.client.Shares(ctx)
+	if err != nil || len(all) != 1 || all[0].ID != id || !all[0].Once {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	list, err := w.client.List(ctx)
+	shown, _ := json.Marshal([]any{all, list})
+	hash := sha256.Sum256(secret)
+	if err != nil || strings.Contains(string(shown), text) || strings.Contains(string(shown), hex.EncodeToString(hash[:])) {
+		t.Errorf("a list has the secret, %v", err)
+	}
+	if err := w.client.Unshare(ctx, id); err != nil {
+		t.Error(err)
+	}
+	if list, err = w.client.List(ctx); err != nil || len(list.Terminals[0].Loans) > 0 || w.client.Unshare(ctx, id) == nil {
+		t.Errorf("after the last link's end: %+v, %v", list.Terminals[0].Loans, err)
+	}
+
+	if _, err := w.client.Share(ctx, "build", local.ShareRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := w.client.Lend(ctx, "build", local.LendRequest{}); err != nil || got.Loans[0].Audience.GuestsOnly {
+		t.Errorf("lent: %+v, %v", got.Loans, err)
+	}
+	w.daemon.refuses = &local.Error{Code: local.CodeUnsupportedHost, Message: "takes no links"}
+	if _, err := w.client.Share(ctx, "build", local.ShareRequest{}); err == nil {
+		t.Error("a host that takes none got one")
+	}
+	w.daemon.refuses = nil
+	for _, ms := range []int64{-1, (31 * 24 * time.Hour).Milliseconds()} {
+		if _, err := w.client.Share(ctx, "build", local.ShareRequest{ForMs: ms}); err == nil {
+			t.Errorf("%d ms were taken", ms)
+		}
+	}
+	if _, err := w.client.As("somebody").Share(ctx, "build", local.ShareRequest{}); err == nil {
+		t.Error("an agent shares")
+	}
+}
+
+func TestSharesSwitchedOff(t *testing.T) {
+	w := serve(t, local.Options{NoShares: true}, term.Options{})
+	w.daemon.hosts = []local.HostStatus{{Name: "lab", Default: true}}
+	w.spawn("build")
+	if _, err := w.client.Share(t.Context(), "build", local.ShareRequest{}); err == nil || !strings.Contains(err.Error(), "links for guests") {
+		t.Error(err)
+	}
+}
