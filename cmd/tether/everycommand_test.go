@@ -48,6 +48,8 @@ var sittings = []sitting{
 	{line: "events web --pattern ready", do: []string{"web: ready"}},
 	{line: "on web --pattern ready --once --cursor-file $FILE.cursor -- true", do: []string{"type:\x03"}, exit: 130},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
+	{line: "shares", do: []string{"no links"}},
+	{line: "unshare web", do: []string{"no link"}, exit: 2},
 	{line: "unlend web", do: []string{"is not shared"}},
 	{line: "lend web --for 1h", do: []string{"shared with lab until"}},
 	{line: "record web --all --output $FILE", do: []string{"Ctrl-C stops", "type:\x03"}},

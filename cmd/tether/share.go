@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tether/agent/local"
+)
+
+func shareCommand(a *app) *cobra.Command {
+	var r local.ShareRequest
+	during := time.Hour
+	c := &cobra.Command{
+		Use: "share ID [--host NAME] [--for TIME] [--once]", Short: "make a link with which a guest watches one terminal", Args: someArgs(1, 1, "the id or name of a terminal"),
+		Long: `make a link with which a guest watches one terminal in a browser, read-only and without a
+login. Whoever has the link sees the retained and the new output of this terminal, and
+nothing else, until the time is up or tether unshare ends it. A terminal that is not
+shared with the host is shown to the guests alone. The link is printed once and kept nowhere.`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if during < time.Millisecond {
+				return usage(c, "--for %s must be more than 0, such as 1h", during)
+			}
+			r.ForMs = during.Milliseconds()
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			s, err := client.Share(c.Context(), args[0], r)
+			if err != nil {
+				return err
+			}
+			who := "whoever has this link"
+			if s.Once {
+				who = "the first browser that opens this link"
+			}
+			a.notice("%s sees all retained and new output of %s at %s until %s; end it with: tether unshare %s",
+				who, printable(s.Name, 80), printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.ID)
+			if s.Loopback {
+				a.notice("this link works on this machine only, since the host is at a loopback address")
+			}
+			_, err = fmt.Fprintln(a.stdout, s.Link)
+			return err
+		},
+	}
+	c.Flags().StringVar(&r.Host, "host", "", "the paired host `NAME` instead of the default host")
+	c.Flags().DurationVar(&during, "for", time.Hour, "end the link after this `TIME`, at most 720h")
+	c.Flags().BoolVar(&r.Once, "once", false, "let only the first browser in that opens the link")
+	return c
+}
+
+func sharesCommand(a *app) *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use: "shares", Short: "list the links of guests", Args: someArgs(0, 0, ""),
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := client.Shares(c.Context())
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return a.printJSON(local.Shares{Shares: all})
+			case len(all) == 0:
+				_, err := fmt.Fprintln(a.stdout, "no links")
+				return err
+			}
+			w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "ID\tTERMINAL\tHOST\tUNTIL\tONCE")
+			for _, s := range all {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%t\n", s.ID, printable(s.Name, 80), printable(s.Host, 80), s.Until.Local().Format("2006-01-02 15:04"), s.Once)
+			}
+			return w.Flush()
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
+}
+
+func unshareCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use: "unshare ID|TERMINAL", Short: "end a guest's link, or all of a terminal", Args: someArgs(1, 1, "the id of a link, or the id or name of a terminal"),
+		RunE: func(c *cobra.Command, args []string) error {
+			client, _, err := a.client()
+			if err != nil {
+				return err
+			}
+			all, err := client.Shares(c.Context())
+			if err != nil {
+				return err
+			}
+			ended := 0
+			for _, s := range all {
+				if s.ID != args[0] && s.Terminal != args[0] && s.Name != args[0] {
+					continue
+				}
+				if err := client.Unshare(c.Context(), s.ID); err != nil {
+					return err
+				}
+				ended++
+			}
+			if ended == 0 {
+				return &local.Error{Code: local.CodeBadRequest, Message: fmt.Sprintf("there is no link %.80q, nor one of a terminal with this name", args[0]), Hint: "tether shares lists them"}
+			}
+			_, err = fmt.Fprintf(a.stdout, "ended %d\n", ended)
+			return err
+		},
+	}
+}
