@@ -47,7 +47,8 @@ type Share struct {
 
 // Shares is the answer to a request for all of them.
 type Shares struct {
-	Shares []Share `json:"shares"`
+	SchemaVersion int     `json:"schema_version"`
+	Shares        []Share `json:"shares"`
 }
 
 // shareLasts is how long a link works if nobody says.
@@ -129,7 +130,7 @@ func shareFrom(i term.Info, l *term.Loan, s *term.Share) Share {
 }
 
 func (s *Server) shares(w http.ResponseWriter, r *http.Request) error {
-	out := Shares{Shares: []Share{}}
+	out := Shares{SchemaVersion: SchemaVersion, Shares: []Share{}}
 	s.eachShare(r, func(h term.Handle, l *term.Loan, share *term.Share) {
 		out.Shares = append(out.Shares, shareFrom(h.Info(), l, share))
 	})

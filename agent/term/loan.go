@@ -167,6 +167,17 @@ func (t *Terminal) lendLocked(host string, c LoanChange) (loan Loan, changed boo
 // many people were attached at that moment: a disposal depends on both.
 func (t *Terminal) withdraw(host string) (attached int, was bool) {
 	t.mu.Lock()
+	was = t.withdrawLocked(host)
+	attached = t.ownership.attached
+	t.mu.Unlock()
+	if was {
+		t.changed()
+	}
+	return attached, was
+}
+
+// withdrawLocked is withdraw for who then calls changed.
+func (t *Terminal) withdrawLocked(host string) (was bool) {
 	if was = t.endLoanLocked(host); was {
 		t.lending.rememberEnd(host, t.lending.linkStates[host])
 		delete(t.lending.linkStates, host)
@@ -175,12 +186,7 @@ func (t *Terminal) withdraw(host string) (attached int, was bool) {
 		t.expelLocked(host)
 		t.tellLocked()
 	}
-	attached = t.ownership.attached
-	t.mu.Unlock()
-	if was {
-		t.changed()
-	}
-	return attached, was
+	return was
 }
 
 // rememberEnd keeps the state of a host whose loan is over for the next daemon,

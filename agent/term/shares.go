@@ -80,16 +80,15 @@ func (h Handle) Unshare(host, id string) error {
 		return ErrNotLent
 	}
 	ended, done := t.endSharesLocked(loan, func(s *Share) bool { return s.ID == id })
+	if done {
+		t.withdrawLocked(host)
+	}
 	t.watchLoansLocked()
 	t.mu.Unlock()
-	switch {
-	case ended == 0:
+	if ended == 0 {
 		return ErrNoShare
-	case done:
-		t.withdraw(host)
-	default:
-		t.changed()
 	}
+	t.changed()
 	return h.did(Act{Kind: ActUnlend, Host: host, Detail: "the link " + id}, nil)
 }
 
@@ -122,13 +121,14 @@ func (t *Terminal) expireShares() {
 			done = append(done, l.Host)
 		}
 	}
+	for _, host := range done {
+		t.withdrawLocked(host)
+	}
 	t.mu.Unlock()
 	if changed {
 		t.changed()
 	}
 	for _, host := range done {
-		if _, was := t.withdraw(host); was {
-			t.observe(Act{Kind: ActUnlend, Host: host, Detail: "the last link's time was up"})
-		}
+		t.observe(Act{Kind: ActUnlend, Host: host, Detail: "the last link's time was up"})
 	}
 }

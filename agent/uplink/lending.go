@@ -1,6 +1,9 @@
 package uplink
 
 import (
+	"maps"
+	"slices"
+
 	"tether/agent/term"
 	"tether/ahp"
 	"tether/ahp/client"
@@ -101,6 +104,9 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 		delete(l.lendings, id)
 		if le.created || le.before {
 			l.retired = append(l.retired, le.uri)
+			if len(le.links) > 0 {
+				l.unshared[le.uri] = slices.Collect(maps.Keys(le.links))
+			}
 		}
 		if le.created && !le.exited {
 			l.withdrawn[id] = le.uri
@@ -120,7 +126,9 @@ func (l *Link) disposed(uri string, answered bool) {
 	l.leaving--
 	if !answered {
 		l.retired = append(l.retired, uri)
+		return
 	}
+	delete(l.unshared, uri)
 }
 
 // knownLocked is how many terminals the host may have.

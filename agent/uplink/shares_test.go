@@ -83,6 +83,14 @@ func TestShares(t *testing.T) {
 		if again := shares()[before:]; !slices.Equal(again, []string{"share aaaaaaaa", "unshare cccccccc"}) {
 			t.Errorf("after the outage: %q", again)
 		}
+		before = len(shares())
+		if err := h.Unlend("lab"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if again := shares()[before:]; !slices.Equal(again, []string{"unshare aaaaaaaa"}) {
+			t.Errorf("after the end of the loan: %q", again)
+		}
 		f.mu2.Lock()
 		f.refuseShares = true
 		f.mu2.Unlock()

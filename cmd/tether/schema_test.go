@@ -25,7 +25,7 @@ var printed = map[string]string{
 	"down": "local.DeclaredList", "restart": "local.DeclaredList", "status": "local.Status", "host ls": "main.pairedList", "watch": "main.hostList",
 	"approvals": "local.ApprovalList", "audit verify": "main.verified", "policy check": "main.checked", "token show": "local.NewToken", "token create": "local.NewToken",
 	"token ls": "local.TokenList", "service status": "main.serviceJSON", "config view": "main.configuration", "env": "local.Environment",
-	"doctor": "main.examination", "whoami": "local.Whoami",
+	"doctor": "main.examination", "shares": "local.Shares", "whoami": "local.Whoami",
 }
 
 // jsonLines are the commands whose --json is not one document.

@@ -65,7 +65,7 @@ func sharesCommand(a *app) *cobra.Command {
 			case err != nil:
 				return err
 			case asJSON:
-				return a.printJSON(local.Shares{Shares: all})
+				return a.printJSON(local.Shares{SchemaVersion: local.SchemaVersion, Shares: all})
 			case len(all) == 0:
 				_, err := fmt.Fprintln(a.stdout, "no links")
 				return err
