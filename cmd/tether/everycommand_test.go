@@ -48,7 +48,7 @@ var sittings = []sitting{
 	{line: "events web --pattern ready", do: []string{"web: ready"}},
 	{line: "on web --pattern ready --once --cursor-file $FILE.cursor -- true", do: []string{"type:\x03"}, exit: 130},
 	{line: "watch --wait lab web", do: []string{"ready", "type:\x03"}, exit: 130},
-	{line: "share web", do: []string{"/s/#", "end it with"}},
+	{line: "share web", do: []string{"/s/#"}},
 	{line: "shares", do: []string{"web"}},
 	{line: "unshare web", do: []string{"ended 1"}},
 	{line: "unlend web", do: []string{"is not shared"}},
