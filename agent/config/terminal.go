@@ -28,7 +28,7 @@ type Declared struct {
 	// Lend names the hosts that see it. Nil means those of any terminal of the
 	// person's, an empty list none.
 	Lend []string `toml:"lend"`
-	// Audience are those at the hosts who may watch it, beside those to whom this machine belongs there, in the words of tether lend --to.
+	// Audience lists who else may watch it at the hosts, beside the owner of this machine there, in the words of tether lend --to.
 	Audience []string `toml:"audience"`
 	Private  bool     `toml:"private"`
 }

@@ -46,7 +46,7 @@ var (
 
 // Client asks one host. It is safe for concurrent use. Close gives its idle connections back.
 type Client struct {
-	base string // the host's URL by http, without what is below it
+	base string // the host's http(s) URL, to which paths are appended
 	key  ed25519.PrivateKey
 	http *http.Client
 }

@@ -111,7 +111,7 @@ func (c *Client) Look() (l pty.Look, err error) {
 		return l, err
 	}
 	l.Reading = c.askReading()
-	return l, nil // what was seen from here is true in any case
+	return l, nil // what was seen here is true even if the holder said nothing
 }
 
 // askReading asks the holder, unless it has not answered the time before.

@@ -13,12 +13,12 @@ import (
 	"tether/ahp"
 )
 
-// Audience is who at a host may watch a terminal, beside those to whom this machine belongs there.
+// Audience says who may watch a terminal at a host. The owner of this machine there always may.
 type Audience struct {
 	To []string `json:"to"` // NAME, group:NAME, agent:NAME or everyone
-	// FromNow lists those of To who are only shown what was printed after they were named.
+	// FromNow lists the names in To that see only what was printed after they were named.
 	FromNow []string `json:"from_now"`
-	NotTo   []string `json:"not_to"` // who may not watch, whoever has let them
+	NotTo   []string `json:"not_to"` // may not watch, even if the host grants it
 	// GuestsOnly reports whether nobody may watch but guests with a link, see tether share.
 	GuestsOnly bool `json:"guests_only"`
 }

@@ -59,5 +59,6 @@ func (s *Server) auditHead(w http.ResponseWriter, _ *http.Request) error {
 // AuditHead asks for the end of the audit log.
 func (c *Client) AuditHead(ctx context.Context) (audit.Head, error) {
 	var h AuditHead
-	return h.Head, c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h)
+	err := c.do(ctx, http.MethodGet, "/v1/audit/head", nil, &h) // Go does not say which of two values of a return is read first
+	return h.Head, err
 }

@@ -171,7 +171,8 @@ func (c *Client) Share(ctx context.Context, ref string, r ShareRequest) (NewShar
 // Shares lists the links, without what lets somebody in.
 func (c *Client) Shares(ctx context.Context) ([]Share, error) {
 	var all Shares
-	return all.Shares, c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
+	err := c.do(ctx, http.MethodGet, "/v1/shares", nil, &all)
+	return all.Shares, err
 }
 
 // Unshare ends the link with that id.

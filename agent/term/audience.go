@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Audience is who at a host may watch a lent terminal, beside those to whom this machine belongs there. It is part of a Loan. Its slices
+// Audience says who may watch a lent terminal at a host. The owner of this machine there always may. It is part of a Loan. Its slices
 // are never changed.
 type Audience struct {
 	Grants []Grant

@@ -35,7 +35,7 @@ type Spec struct {
 	// Leased is remembered for the door that started it, see Info.
 	Leased bool
 	LendTo []string // hosts
-	// Audience are those who may watch at each of these hosts, beside those to whom this machine belongs there; at most MaxNames.
+	// Audience lists who else may watch at each of these hosts, beside the owner of this machine there; at most MaxNames.
 	Audience []string
 	// Door is remembered for whoever asks, see Info; at most 16 bytes.
 	Door string

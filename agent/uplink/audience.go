@@ -106,7 +106,7 @@ func (p *publisher) addAudience(m ahp.Meta) (ahp.Meta, error) {
 		return nil, err
 	}
 	p.s.link.update(p.le, func(le *lending) {
-		le.version, le.told, le.links = loan.Version, loan.Version, nil
+		le.version, le.told, le.shares = loan.Version, loan.Version, nil
 		if len(loan.Shares) > 0 {
 			le.told = 0 // the publisher's first step tells of them
 		}

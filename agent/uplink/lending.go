@@ -31,9 +31,9 @@ type lending struct {
 	exited  bool   // the exit was reported and arrived
 	problem string // why it is not published
 
-	version uint64          // of the loan's audience, when it was looked at last
-	told    uint64          // and of what the host was told on this connection
-	links   map[string]link // what the host said of shares on this connection, by id; nil before
+	version uint64               // of the loan's audience, when it was looked at last
+	told    uint64               // and of what the host was told on this connection
+	shares  map[string]toldShare // what the host said of shares on this connection, by id; nil before
 
 	watchers  *Watchers // as the host said on this connection, nil if it did not; replaced, never changed
 	observers *int      // as the host said on this connection, nil if it did not; replaced, never changed
@@ -104,8 +104,8 @@ func (l *Link) retire(lent map[term.ID]bool) []string {
 		delete(l.lendings, id)
 		if le.created || le.before {
 			l.retired = append(l.retired, le.uri)
-			if len(le.links) > 0 {
-				l.unshared[le.uri] = slices.Collect(maps.Keys(le.links))
+			if len(le.shares) > 0 {
+				l.unshared[le.uri] = slices.Collect(maps.Keys(le.shares))
 			}
 		}
 		if le.created && !le.exited {

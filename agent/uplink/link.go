@@ -88,7 +88,7 @@ type Link struct {
 	lendings  map[term.ID]*lending
 	retired   []string            // URIs that hosts may have and that are lent no more
 	withdrawn map[term.ID]string  // the last one of each terminal that ran on, for lend
-	unshared  map[string][]string // by the URI of a terminal that is withdrawn: its shares, of which the host is to forget
+	unshared  map[string][]string // the shares of terminals that are withdrawn, by URI: the host is to end them
 	replaced  map[term.ID]string  // with Anew, the URIs under which an earlier link announced terminals
 	leaving   int                 // withdrawals under way
 	session   *session            // that is connected, nil if there is none

@@ -146,7 +146,7 @@ func (s *session) leave() {
 	s.link.left = time.Now()
 	for _, le := range s.link.lendings {
 		le.sent, le.observers, le.there = max(le.acked, 0), nil, false
-		le.watchers, le.told, le.links = nil, 0, nil
+		le.watchers, le.told, le.shares = nil, 0, nil
 		le.before = le.before || le.created
 		if !s.marker.Resume {
 			le.created = false // the owner is gone: so is the terminal

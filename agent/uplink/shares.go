@@ -15,8 +15,8 @@ import (
 // maxShareURL bounds the address that a host says, in bytes.
 const maxShareURL = 512
 
-// link is what the host said on this connection about a share.
-type link struct {
+// toldShare is what the host said on this connection about a share.
+type toldShare struct {
 	url string
 	err error
 }
@@ -46,7 +46,7 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 		return nil
 	}
 	s.link.mu.Lock()
-	_, told := le.links[share.ID]
+	_, told := le.shares[share.ID]
 	s.link.mu.Unlock()
 	if told || !time.Now().Before(share.Until) {
 		return nil
@@ -57,18 +57,18 @@ func (s *session) tellShare(ctx context.Context, le *lending, share *term.Share)
 	if _, refused := errors.AsType[*jsonrpc.Error](err); err != nil && !refused {
 		return fmt.Errorf("say who has a link: %w", err)
 	}
-	l := link{url: result.URL}
+	said := toldShare{url: result.URL}
 	switch {
 	case err != nil:
-		l = link{err: shownError{err}}
+		said = toldShare{err: shownError{err}}
 	case !shareURL(result.URL):
-		l.url = "" // as if it did not know its address
+		said.url = "" // as if it did not know its address
 	}
 	s.link.mu.Lock()
-	if le.links == nil {
-		le.links = map[string]link{}
+	if le.shares == nil {
+		le.shares = map[string]toldShare{}
 	}
-	le.links[share.ID] = l
+	le.shares[share.ID] = said
 	s.link.mu.Unlock()
 	return nil
 }
@@ -98,10 +98,10 @@ func (l *Link) ShareTold(ctx context.Context, h term.Handle, id string) (url str
 		}
 		l.mu.Lock()
 		next, online := l.announced, l.session != nil
-		var said link
+		var said toldShare
 		told := false
 		if le := l.lendings[h.ID()]; le != nil {
-			said, told = le.links[id]
+			said, told = le.shares[id]
 		}
 		l.mu.Unlock()
 		switch {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -58,25 +57,11 @@ func (m *scriptedClaude) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.mu.Lock()
 	m.offered = m.offered || offered
 	m.mu.Unlock()
-	w.Header().Set("Content-Type", "text/event-stream")
-	event := func(kind string, members object) {
-		members["type"] = kind
-		data, _ := json.Marshal(members)
-		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", kind, data)
+	tool := m.tool
+	if called || !offered {
+		tool = ""
 	}
-	start, delta, stop := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": "Done."}, "end_turn"
-	if offered && !called {
-		input, _ := json.Marshal(m.input)
-		start = object{"type": "tool_use", "id": "toolu_1", "name": m.tool, "input": object{}}
-		delta, stop = object{"type": "input_json_delta", "partial_json": string(input)}, "tool_use"
-	}
-	usage := object{"input_tokens": 1, "output_tokens": 1}
-	event("message_start", object{"message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": "x", "content": []any{}, "usage": usage}})
-	event("content_block_start", object{"index": 0, "content_block": start})
-	event("content_block_delta", object{"index": 0, "delta": delta})
-	event("content_block_stop", object{"index": 0})
-	event("message_delta", object{"delta": object{"stop_reason": stop}, "usage": usage})
-	event("message_stop", object{})
+	answerClaude(w, tool, "toolu_1", m.input)
 }
 
 // TestClaudeCodeShowsAllThatIsRead has the real program read 64 KB: it shows its model only the beginning of a long answer, unless the

@@ -92,7 +92,7 @@ func texts(content json.RawMessage) (all []string) {
 	return all
 }
 
-// answerClaude answers with a call of a tool, or with the end of the turn.
+// answerClaude answers with a call of a tool, or with the end of the turn if tool is "".
 func answerClaude(w http.ResponseWriter, tool, id string, input object) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	event := func(kind string, members object) {
