@@ -224,6 +224,13 @@ type frames struct {
 	over bool
 }
 
+// Header implements http.ResponseWriter. It is locked since net/http's changes what its Write reads, and a stream may write until end.
+func (f *frames) Header() http.Header {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ResponseWriter.Header()
+}
+
 // Write implements http.ResponseWriter.
 func (f *frames) Write(p []byte) (int, error) {
 	f.mu.Lock()
