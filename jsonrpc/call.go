@@ -18,8 +18,8 @@ func (p *Peer) Call(ctx context.Context, method string, params, result any) erro
 	return p.call(ctx, &p.control, method, params, result)
 }
 
-// CallBulk is [Peer.Call] behind what [Peer.SendRaw] has queued: when the
-// response comes, the other side has read all of that.
+// CallBulk is like [Peer.Call] but sends the request behind the messages queued by [Peer.SendRaw]: once the response arrives, the other
+// side has read all of them.
 func (p *Peer) CallBulk(ctx context.Context, method string, params, result any) error {
 	return p.call(ctx, &p.bulk, method, params, result)
 }
@@ -32,8 +32,7 @@ func (p *Peer) call(ctx context.Context, q *queue, method string, params, result
 }
 
 func (p *Peer) roundTrip(ctx context.Context, q *queue, method string, params, result any) error {
-	// One slot: the read goroutine sends at most one response and must not
-	// wait for a caller that gave up. Nobody closes it.
+	// One slot: the read goroutine sends at most one response and must not wait for a caller that gave up. Nobody closes it.
 	ready := make(chan response, 1)
 	p.mu.Lock()
 	p.lastID++

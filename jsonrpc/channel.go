@@ -22,9 +22,8 @@ type Channel interface {
 	Close() error
 }
 
-// A ReasonCloser is a [Channel] that can tell the other side why it closes.
-// CloseReason otherwise does what Close does, but may take a few seconds; it
-// may be called while others wait in Send and Recv.
+// A ReasonCloser is a [Channel] that can tell the other side why it closes. CloseReason does the same as Close, but may take a few seconds;
+// it may be called while others wait in Send and Recv.
 type ReasonCloser interface {
 	CloseReason(code int, reason string) error
 }
@@ -36,6 +35,6 @@ type BatchSender interface {
 	// next Send or Flush, which follows at once.
 	SendMore(ctx context.Context, msg []byte) error
 
-	// Flush sends what SendMore has kept back.
+	// Flush sends the messages that SendMore has kept back.
 	Flush(ctx context.Context) error
 }

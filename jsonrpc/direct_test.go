@@ -29,8 +29,8 @@ func (s *single) Send(_ context.Context, msg []byte) error {
 	return nil
 }
 
-// Senders that find nobody writing write themselves, the write goroutine does
-// the rest: one at a time, and each sender's messages in order.
+// A sender that finds the writer idle writes its own message; the write goroutine writes the rest. Only one writes at a time, and each
+// sender's messages stay in order.
 func TestSendersAndWriterTakeTurns(t *testing.T) {
 	const senders, each = 8, 500
 	a, b := jsonrpc.Pipe()
@@ -82,8 +82,7 @@ func TestSendersAndWriterTakeTurns(t *testing.T) {
 	}
 }
 
-// What is queued while a sender writes goes out behind it, Flush waits for
-// both, and Close frees a sender that the channel holds.
+// Messages queued while a sender writes go out after its message, Flush waits for both, and Close frees a sender that the channel holds.
 func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := jsonrpc.Pipe()
@@ -131,8 +130,7 @@ func TestDirectSendIsPartOfTheQueue(t *testing.T) {
 	})
 }
 
-// What the source has is sent by the write goroutine and by callers of
-// PullDirectly: one of them at a time, in order, also where a message is too
+// The write goroutine and callers of PullDirectly send the source's messages: one of them at a time, in order, even if a message is too
 // long for the caller.
 func TestSourceIsSentInOrderByWhoeverIsFirst(t *testing.T) {
 	const n = 5000

@@ -11,8 +11,7 @@ import (
 // if that is not a Close by this side.
 var ErrClosed = errors.New("jsonrpc: connection closed")
 
-// ErrTooLarge is returned for an outbound message larger than
-// [Options.MaxMessage]; nothing of it was sent.
+// ErrTooLarge is returned for an outbound message larger than [Options.MaxMessage]; no part of it was sent.
 var ErrTooLarge = errors.New("jsonrpc: message too large")
 
 // ErrTooMany is why a connection ended that brought a message with more values
@@ -22,9 +21,8 @@ var ErrTooMany = errors.New("jsonrpc: received a message with too many values")
 // ErrReplied is returned by the second reply to one [Request].
 var ErrReplied = errors.New("jsonrpc: request already replied to")
 
-// A Code says what kind of error a reply carries. Protocols on top define
-// their own; those here come from section 5.1 of the JSON-RPC 2.0
-// specification.
+// A Code is the kind of error that a reply carries. Protocols on top define their own codes; these come from section 5.1 of the JSON-RPC
+// 2.0 specification.
 type Code int64
 
 const (
@@ -59,10 +57,8 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", int64(c))
 }
 
-// An Error is what a reply carries instead of a result. [Peer.Call] returns
-// the other side's (wrapped), [Request.ReplyError] sends one. Message comes
-// from the other side and may hold anything, at most 1 KiB of it; show it as
-// data.
+// An Error is the content of a reply that has no result. [Peer.Call] returns the other side's (wrapped), [Request.ReplyError] sends one.
+// Message comes from the other side and may hold any text, at most 1 KiB; treat it as data when you show it.
 type Error struct {
 	Code    Code            `json:"code"`
 	Message string          `json:"message"`
@@ -89,8 +85,8 @@ func MethodNotFound(method string) *Error {
 	return Errorf(CodeMethodNotFound, "unknown method %.*q", most, method)
 }
 
-// wireError maps any error of a handler to what is sent. The text of an error
-// that nobody gave a code to may name paths or worse, so it stays here.
+// wireError maps a handler's error to the error that is sent. The text of an error without a code is not sent, because it may name paths or
+// worse.
 func wireError(err error) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e

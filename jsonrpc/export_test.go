@@ -1,6 +1,6 @@
 package jsonrpc
 
-// Message is what split found, for the fuzz test.
+// Message is the result of split, for the fuzz test.
 type Message struct{ Version, ID, Method, Params, Result, Err []byte }
 
 // Split is split.

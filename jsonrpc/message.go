@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// maxID is the longest id of a request that is answered, in bytes. Ids
-	// are echoed; nobody needs long ones.
+	// maxID is the longest request id that is answered, in bytes. Ids are echoed; nobody needs long ones.
 	maxID = 256
 
 	// maxErrorMessage is how much is kept of the text of a received error, in
@@ -50,14 +49,12 @@ func split(data []byte, max int) (m message, err error) {
 	return m, err
 }
 
-// isResponse reports that m answers a call. Something with a method is a
-// request whatever else it holds.
+// isResponse reports whether m answers a call. A message with a method is a request, whatever else it holds.
 func (m *message) isResponse() bool {
 	return m.method == nil && (m.result != nil || m.err != nil)
 }
 
-// checkRequest returns what makes m unfit as a request or notification. A
-// missing version is tolerated, a wrong one is not.
+// checkRequest returns why m is not a valid request or notification, or nil. A missing version is tolerated, a wrong one is not.
 func (m *message) checkRequest() *Error {
 	switch {
 	case m.version != nil && string(m.version) != `"2.0"`:
@@ -74,16 +71,14 @@ func (m *message) checkRequest() *Error {
 	return nil
 }
 
-// validID reports whether id can be echoed: a number or a string, and UTF-8,
-// as whatever we send has to be. A null id cannot be told from that of an error
-// without a request.
+// validID reports whether id can be echoed: it must be a number or a string, and valid UTF-8, because everything that we send must be. A
+// null id is refused: the reply would look like an error without a request.
 func validID(id []byte) bool {
 	return len(id) <= maxID && utf8.Valid(id) && (id[0] == '"' || id[0] == '-' || '0' <= id[0] && id[0] <= '9')
 }
 
-// replyID returns the id for an error about m. Without method or params, m
-// may be a broken response, whose id is one of ours: echoing it would answer
-// some call of the other side.
+// replyID returns the id for an error about m. Without method or params, m may be a broken response that carries one of our ids: echoing it
+// would answer one of the other side's calls.
 func (m *message) replyID() []byte {
 	if m.id != nil && (m.method != nil || m.params != nil) && validID(m.id) {
 		return m.id
@@ -101,8 +96,7 @@ type response struct {
 
 var errBadResponse = errors.New("jsonrpc: the other side sent a response without a result or a valid error")
 
-// response copies what m answers out of it. An error of null beside a result
-// counts as none.
+// response copies the response out of m. A null error beside a result counts as no error.
 func (m *message) response() response {
 	if m.err == nil || isNull(m.err) {
 		if m.result == nil {

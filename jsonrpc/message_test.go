@@ -13,8 +13,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// FuzzSplit checks that split finds what encoding/json finds, of duplicates
-// the last, and tells what is no object from what is no JSON.
+// FuzzSplit checks that split agrees with encoding/json, which takes the last of duplicate members, and that it tells valid JSON that is
+// not an object from invalid JSON.
 func FuzzSplit(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1]}}`, `{"id":"x","result":null}`,
@@ -45,8 +45,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzReceive checks that no message ends a peer, and that whatever it answers
-// is one valid message, in UTF-8 although what it echoes may not be.
+// FuzzReceive checks that no message ends a peer, and that each answer is one valid message in UTF-8, even if the echoed text is not.
 func FuzzReceive(f *testing.F) {
 	for _, s := range []string{
 		`{"jsonrpc":"2.0","id":1,"method":"m","params":{}}`, `{"jsonrpc":"2.0","id":1,"result":1}`,

@@ -16,7 +16,7 @@ const (
 	defaultMaxRequests  = 256     // see Options.MaxRequests
 )
 
-// A Handler serves what the other side sends.
+// A Handler serves the other side's requests and notifications.
 type Handler interface {
 	// Handle is called on the read goroutine for each request and
 	// notification, in order of arrival; nothing is read before it returns.
@@ -37,9 +37,9 @@ type Options struct {
 	// answered with -32601 and notifications ignored.
 	Handler Handler
 
-	// Shortcut, if not nil, is given each message on the read goroutine before it is walked over, which costs a
-	// flood a tenth of its CPU. It returns false for what is not of a form that it knows, also
-	// for what is not valid, and has done nothing then. An error ends the connection. msg is valid until it returns.
+	// Shortcut, if not nil, gets each message on the read goroutine before the message is split; this saves a tenth of the CPU in a flood. It
+	// returns false, without having done anything, for a message whose form it does not know or that is not valid. An error ends the
+	// connection. msg is valid until Shortcut returns.
 	Shortcut func(ctx context.Context, msg []byte) (done bool, err error)
 
 	// QueueBytes bounds the bulk queue: [Peer.SendRaw] blocks beyond it. In
@@ -52,24 +52,19 @@ type Options struct {
 	// nothing more is read while they exceed it. Default 1 MiB.
 	ControlBytes int
 
-	// Source, if not nil, is asked for one whole encoded message whenever
-	// both queues are empty: for what is sent as fast as the other side takes
-	// it and must not be queued before. It is called on the write goroutine or
-	// in [Peer.PullDirectly], by one of them at a time, must not block, and
-	// leaves a message unchanged until it is called again.
-	// After it had none it is asked again after [Peer.Wake], or at once if it
-	// returned nil and true, as it does after it has used [Request.Reply].
-	// more otherwise reports that another message follows.
+	// Source, if not nil, is asked for one whole encoded message whenever both queues are empty. It is for data that is sent as fast as the
+	// other side takes it and must not be queued before. It is called on the write goroutine or in [Peer.PullDirectly], by one of them at a
+	// time. It must not block, and must leave a message unchanged until it is called again. After it returned no message it is asked again
+	// after [Peer.Wake], or at once if it returned nil and true, as it does after a call of [Request.Reply]. Otherwise more reports that
+	// another message follows.
 	Source func() (msg []byte, more bool)
 
-	// MaxMessage is the size in bytes beyond which a message is refused with
-	// [ErrTooLarge] before it is sent; what the other side reads at most.
-	// Default 1 MiB.
+	// MaxMessage is the size in bytes beyond which a message is refused with [ErrTooLarge] before it is sent: the most that the other side
+	// reads. Default 1 MiB.
 	MaxMessage int
 
-	// MaxValues bounds the JSON values in a received message, at any depth,
-	// because what they decode to takes memory by their number. A message
-	// with more ends the connection with [ErrTooMany]. Default: no bound.
+	// MaxValues bounds the JSON values in a received message, at any depth, because decoding takes memory for each of them. A message with
+	// more ends the connection with [ErrTooMany]. Default: no bound.
 	MaxValues int
 
 	// MaxRequests bounds the requests received but not replied to; more are
@@ -118,15 +113,15 @@ type Peer struct {
 	scratch []byte            // a method's name on its way to methods
 	methods map[string]string // names seen, so that they are not allocated again
 
-	mu       sync.Mutex // guards what follows; never held while blocking
+	mu       sync.Mutex // guards the fields below; never held while blocking
 	cause    error      // why the peer ended; nil while it has not
 	cancel   func()     // ends the context of the handler; nil before Run
 	control  queue
 	bulk     queue
-	pulled   queue         // holds nothing: the cost of what is written without being queued
+	pulled   queue         // holds no messages: counts the cost of messages that are written without being queued
 	writing  bool          // something is being handed to the channel,
 	direct   bool          // by SendRaw or PullDirectly instead of writeLoop
-	late     []byte        // what the source gave PullDirectly and it could not send; nil if there is none
+	late     []byte        // a message from the source that PullDirectly could not send, or nil
 	drained  chan struct{} // closed when all is sent, then nil; made by Flush
 	calls    map[int64]chan response
 	lastID   int64
@@ -135,7 +130,7 @@ type Peer struct {
 	count counters
 }
 
-// counters are what Stats reports; each has one writer, readers are anywhere.
+// counters are the numbers that Stats reports; each has one writer and any number of readers.
 type counters struct {
 	bytesIn, bytesOut, messagesIn, messagesOut, invalid, stray atomic.Int64
 }
@@ -189,7 +184,7 @@ func (p *Peer) Run(ctx context.Context) error {
 	return p.Err()
 }
 
-// start keeps what ends the handler's context, unless the peer has ended.
+// start stores the function that cancels the handler's context, unless the peer has ended.
 func (p *Peer) start(cancel func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,8 +224,7 @@ func (p *Peer) shut(cause error, closeChannel func() error) {
 	close(p.gone)
 }
 
-// Close ends the peer and its channel without delay. What is queued is not
-// sent; see [Peer.Flush]. Close may be called more than once.
+// Close ends the peer and its channel without delay. Queued messages are not sent; see [Peer.Flush]. Close may be called more than once.
 func (p *Peer) Close() error {
 	p.shut(ErrClosed, nil)
 	return nil
@@ -258,7 +252,7 @@ func (p *Peer) Err() error {
 	return p.cause
 }
 
-// closedLocked returns what an operation on an ended peer fails with, or nil.
+// closedLocked returns the error of operations on an ended peer, or nil.
 func (p *Peer) closedLocked() error {
 	if p.cause == nil || errors.Is(p.cause, ErrClosed) {
 		return p.cause

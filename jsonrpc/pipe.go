@@ -7,10 +7,8 @@ import (
 	"sync"
 )
 
-// Pipe returns two channels of which each receives what the other sends. They
-// hold one message in flight per direction and allocate nothing once their
-// buffers have grown. They are meant for tests, also inside a synctest bubble,
-// and for parts of one process.
+// Pipe returns two connected channels: each receives the messages that the other sends. They hold one message in flight per direction and
+// allocate nothing once their buffers have grown. They are meant for tests, also inside a synctest bubble, and for parts of one process.
 func Pipe() (Channel, Channel) {
 	ab, ba := newStream(), newStream()
 	a := &pipeEnd{out: ab, in: ba, done: make(chan struct{})}
@@ -37,7 +35,7 @@ type pipeEnd struct {
 	once sync.Once
 	done chan struct{} // closed by Close
 
-	last []byte // owned by the receiver: what the last Recv returned
+	last []byte // owned by the receiver: the last message that Recv returned
 }
 
 func (e *pipeEnd) Send(ctx context.Context, msg []byte) error {

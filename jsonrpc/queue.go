@@ -10,15 +10,13 @@ const (
 	// It holds a full frame of terminal output (32 KiB before escaping).
 	chunkSize = 64 << 10
 
-	// messageCost is what a queued message counts beside its bytes, so that
-	// very many tiny messages are bounded too. In bytes; the real cost is
-	// the message's header and its share of a chunk's end.
+	// messageCost is the cost of a queued message beyond its bytes, so that very many tiny messages are bounded too. In bytes; the real cost
+	// is the message's header and its share of a chunk's end.
 	messageCost = 64
 )
 
-// A chunk stores messages one after the other. It belongs to one queue until
-// the last message in it was released, then goes back to chunks; so idle
-// peers hold none.
+// A chunk stores messages one after the other. It belongs to one queue until the last message in it is released, then returns to chunks; so
+// idle peers hold none.
 type chunk struct {
 	buf  [chunkSize]byte
 	used int // bytes taken
@@ -30,11 +28,10 @@ var chunks = sync.Pool{New: func() any { return new(chunk) }}
 // An outgoing is one queued message.
 type outgoing struct {
 	data []byte
-	home *chunk // where data lives; nil if it has memory of its own
+	home *chunk // the chunk that holds data; nil if data has its own memory
 }
 
-// A waiter is a sender that found its queue full. Its message is queued for
-// it, in order of arrival, when there is room: until ready is closed the
+// A waiter is a sender that found its queue full. Its message is queued in order of arrival once there is room. Until ready is closed the
 // sender waits and data does not change.
 type waiter struct {
 	data   []byte
@@ -46,8 +43,8 @@ type waiter struct {
 // by cost: bytes plus messageCost for each. It is guarded by the peer's mu.
 type queue struct {
 	limit   int        // bytes of cost
-	cost    int        // of everything queued, and of what is being written
-	msgs    []outgoing // those from head on are queued
+	cost    int        // of everything queued, and of the message being written
+	msgs    []outgoing // the queued messages start at head
 	head    int
 	tail    *chunk // where the next message is stored, if it fits
 	waiters []*waiter
@@ -101,7 +98,7 @@ func (q *queue) pop() outgoing {
 	return m
 }
 
-// release gives back what m took and admits waiters.
+// release gives back the memory of m and admits waiters.
 func (q *queue) release(m outgoing) {
 	q.cost -= len(m.data) + messageCost
 	if c := m.home; c != nil {

@@ -15,10 +15,9 @@ const (
 	maxMethod  = 128
 )
 
-// readLoop receives messages until the channel ends, which is what it returns.
-// Reading goes on whatever a message holds.
+// readLoop receives messages until the channel ends and returns its error. No content of a message ends it.
 func (p *Peer) readLoop(ctx context.Context) error {
-	// Closing the channel is what ends a blocked Recv; see Channel.
+	// Closing the channel ends a blocked Recv; see Channel.
 	uncancelled := context.WithoutCancel(ctx)
 	for {
 		if err := p.awaitReplies(ctx); err != nil {
@@ -74,7 +73,7 @@ func (p *Peer) receive(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// refuse answers a message that is no valid request.
+// refuse answers a message that is not a valid request.
 func (p *Peer) refuse(id []byte, e *Error) {
 	p.count.invalid.Add(1)
 	_ = p.replyError(id, e) // fails only with the peer

@@ -12,8 +12,7 @@ type Request struct {
 	// Method is the name as sent, of any length up to the channel's limit.
 	Method string
 
-	// Params is the JSON text of an object or array, nil if there is none.
-	// It is valid until Handle returns; copy it to keep it.
+	// Params is the JSON text of an object or array, or nil. It is valid until Handle returns; copy it to keep it.
 	Params []byte
 
 	id      []byte // as sent; nil for a notification
@@ -24,8 +23,7 @@ type Request struct {
 // IsNotification reports whether the other side expects no reply.
 func (r *Request) IsNotification() bool { return r.id == nil }
 
-// Decode decodes the parameters into params, a pointer. What it returns is an
-// [*Error] with code -32602 that can be given to [Request.ReplyError].
+// Decode decodes the parameters into params, a pointer. It returns an [*Error] with code -32602 that can be given to [Request.ReplyError].
 func (r *Request) Decode(params any) error {
 	if r.Params == nil {
 		return Errorf(CodeInvalidParams, "params are missing")
@@ -58,9 +56,8 @@ func (r *Request) Reply(result any) error {
 	return r.finish(encodeReply(r.id, "result", value))
 }
 
-// ReplyError is Reply with an error. An [*Error], also a wrapped one, is sent
-// as it is; any other becomes -32603 without its text, which is ours. err must
-// not be nil.
+// ReplyError is Reply with an error. An [*Error], also a wrapped one, is sent unchanged; any other becomes -32603 without its text, which
+// may be private. err must not be nil.
 func (r *Request) ReplyError(err error) error {
 	if r.IsNotification() {
 		return nil

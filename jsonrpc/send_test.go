@@ -15,9 +15,8 @@ import (
 	"tether/jsonrpc"
 )
 
-// A gate is a channel whose Send waits until it is let through, so that a test
-// can fill the queues behind it. It records what was sent; SendMore is marked
-// with a plus.
+// A gate is a channel whose Send waits until the test lets it continue, so that a test can fill the queues behind it. It records the sent
+// messages; SendMore is marked with a plus.
 type gate struct {
 	jsonrpc.Channel // for Recv and Close
 	let             chan struct{}
@@ -46,14 +45,14 @@ func (g *gate) record(ctx context.Context, mark string, msg []byte) error {
 	return g.err
 }
 
-// start runs a peer on g and returns what ends both.
+// start runs a peer on g. stop ends both.
 func (g *gate) start(t *testing.T, o jsonrpc.Options) (p *jsonrpc.Peer, stop func()) {
 	p = jsonrpc.NewPeer(g, o)
 	return p, g.run(t, p)
 }
 
-// run is start for a peer that has messages queued already: its writer takes the first of them, where a sender would take it itself
-// and wait at the gate.
+// run is like start, for a peer that already has queued messages: its writer takes the first of them. Otherwise a sender would take it and
+// wait at the gate.
 func (g *gate) run(t *testing.T, p *jsonrpc.Peer) (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(t.Context()) }()
@@ -111,7 +110,8 @@ func TestControlBeforeBulk(t *testing.T) {
 	})
 }
 
-// What Drop takes back is not sent, whether it was queued or waited for room; the order of the rest stays, and so does what is written.
+// Messages that Drop removes are not sent, whether they were queued or waited for room. The order of the others stays, and the message
+// being written is sent.
 func TestDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room = 6
@@ -135,7 +135,7 @@ func TestDrop(t *testing.T) {
 		}
 		p.Drop(func(msg []byte) bool { return msg[0] == 'a' })
 		synctest.Wait()
-		if returned.Load() != 11 { // but for the first, which is being written
+		if returned.Load() != 11 { // except for the first, which is being written
 			t.Errorf("%d sends have returned, want 11", returned.Load())
 		}
 		if got := p.Stats().QueuedBulk; got != 7*(100+64) {
@@ -208,8 +208,7 @@ func TestSendRawBlocksWhileFull(t *testing.T) {
 	})
 }
 
-// TestSendRawGivesUp checks that a sender that gives up leaves its place to a
-// smaller one behind it, and that nothing of it is sent.
+// TestSendRawGivesUp checks that a sender that gives up makes room for a smaller one behind it, and that no part of its message is sent.
 func TestSendRawGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate()
@@ -373,7 +372,7 @@ func TestUnreadRepliesStopReading(t *testing.T) {
 		if handled > 10 || sent > handled+2 {
 			t.Errorf("%d requests were handled and %d taken with nobody reading the replies", handled, sent)
 		}
-		for range handled { // it goes on as soon as they are read
+		for range handled { // reading continues as soon as they are read
 			if _, err := b.Recv(t.Context()); err != nil {
 				t.Fatal(err)
 			}

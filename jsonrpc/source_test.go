@@ -10,7 +10,7 @@ import (
 	"tether/jsonrpc"
 )
 
-// pullSource is a Source that has what was put into it.
+// pullSource is a Source that returns the messages put into it.
 type pullSource struct {
 	mu   sync.Mutex
 	msgs []string
@@ -53,7 +53,7 @@ func TestSourceIsAskedOnlyWhenTheOtherSideReads(t *testing.T) {
 		if n := len(s.msgs); n < 8 {
 			t.Errorf("%d of 10 messages are left at the source while nobody reads, want at least 8", n)
 		}
-		// A notification overtakes what the source has.
+		// A notification overtakes the source's messages.
 		if err := peer.Notify(t.Context(), "urgent", nil); err != nil {
 			t.Fatal(err)
 		}

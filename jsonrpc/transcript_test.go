@@ -18,19 +18,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the transcripts with what happened")
 
-// TestTranscripts plays testdata/*.txtar against a peer. Sections are carried
-// out in order; each line of
+// TestTranscripts plays testdata/*.txtar against a peer. Sections are carried out in order; each line of
 //
 //	in      is a message that the other side sends
 //	out     is a message that the peer must have sent since the last "out"
 //	call    is "method params", called by the peer
-//	result  is what a call returned, in order of return
+//	result  is the result of a call, in order of return
 //	seen    is a notification that the handler got, as "method params"
 //	stats   is "invalid N, stray N", the peer's counters
 //
-// After each section everything is let come to rest. The handler echoes the
-// params of "echo", fails with "fail", "fail with data" and "fail badly",
-// keeps the requests of "hold" and answers them, newest first, on "release".
+// After each section the test waits until every goroutine is idle. The handler echoes the params of "echo", fails with "fail", "fail with
+// data" and "fail badly", keeps the requests of "hold" and answers them, newest first, on "release".
 func TestTranscripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -170,8 +168,7 @@ func (s *stage) handle(_ context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// play carries out one section. check says that it is one that states what
-// should have happened, got is what has.
+// play carries out one section. check reports whether the section states an expected result; got is the actual one.
 func (s *stage) play(t *testing.T, section, text string) (got string, check bool) {
 	defer synctest.Wait()
 	take := func(b *strings.Builder) (string, bool) {

@@ -2,8 +2,7 @@ package jsonrpc
 
 import "context"
 
-// writeLoop sends what is queued until the peer ends. ctx is never cancelled:
-// closing the channel is what ends a blocked Send.
+// writeLoop sends queued messages until the peer ends. ctx is never cancelled: closing the channel ends a blocked Send.
 func (p *Peer) writeLoop(ctx context.Context) {
 	batch, gathers := p.ch.(BatchSender)
 	held := false // the channel may keep something back
@@ -17,8 +16,7 @@ func (p *Peer) writeLoop(ctx context.Context) {
 			err = batch.Flush(ctx)
 			held = false
 		case more && gathers:
-			// While more is waiting the channel may gather: batches come
-			// from what has piled up, never from waiting for it.
+			// While more messages wait, the channel may gather them: a batch is made of messages that have piled up, never by waiting for more.
 			err = batch.SendMore(ctx, m.data)
 			held = true
 		default:
@@ -37,9 +35,8 @@ func (p *Peer) writeLoop(ctx context.Context) {
 	}
 }
 
-// sendDirectly sends msg on the caller's goroutine if nothing is queued and
-// nobody writes: waking writeLoop for it costs an echo a switch of threads.
-// done is false if msg has to be queued instead.
+// sendDirectly sends msg on the caller's goroutine if nothing is queued and nobody writes: waking writeLoop would cost an echo a thread
+// switch. done is false if msg has to be queued instead.
 func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err error) {
 	if !p.beginDirect() {
 		return false, nil
@@ -47,11 +44,9 @@ func (p *Peer) sendDirectly(ctx context.Context, msg []byte) (done bool, err err
 	return true, p.endDirect(p.hand(ctx, msg))
 }
 
-// PullDirectly sends the next message of [Options.Source] on the caller's
-// goroutine if nothing else is queued and nobody writes, as SendRaw does. The
-// caller has seen that the channel takes limit bytes without blocking; a longer
-// message is left to the write goroutine, as is whatever follows. If done is
-// false nothing was sent, and the caller wakes the peer.
+// PullDirectly sends the next message of [Options.Source] on the caller's goroutine if nothing else is queued and nobody writes, as SendRaw
+// does. The caller has checked that the channel takes limit bytes without blocking; a longer message and all later ones are left to the
+// write goroutine. If done is false nothing was sent, and the caller wakes the peer.
 func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	if !p.beginDirect() {
 		return false
@@ -71,8 +66,7 @@ func (p *Peer) PullDirectly(ctx context.Context, limit int) (done bool) {
 	return true
 }
 
-// beginDirect makes the caller the one who writes, if nothing is queued and
-// nobody writes. writeLoop leaves the channel alone until endDirect.
+// beginDirect makes the caller the writer, if nothing is queued and nobody writes. writeLoop leaves the channel alone until endDirect.
 func (p *Peer) beginDirect() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,8 +92,7 @@ func (p *Peer) hand(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// endDirect lets writeLoop write again. err is that of the channel; the
-// result is what the sender is told.
+// endDirect lets writeLoop write again. err is the channel's error; the result is the error for the sender.
 func (p *Peer) endDirect(err error) error {
 	if err != nil {
 		p.shut(&writeError{err}, nil)
@@ -116,10 +109,8 @@ func (p *Peer) endDirect(err error) error {
 	return err
 }
 
-// next takes the next message, control before bulk before what the source has.
-// If there is none it waits for one, or without wait returns one without data.
-// more reports that another one follows, unless a source changes its mind. q
-// is nil when the peer has ended.
+// next takes the next message: first control, then bulk, then the source's. If there is none it waits for one or, if wait is false, returns
+// a message without data. more reports that another message follows, unless a source changes its mind. q is nil when the peer has ended.
 func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 	asked := p.opts.Source == nil // the source has nothing
 	for {
@@ -167,7 +158,7 @@ func (p *Peer) next(wait bool) (q *queue, m outgoing, more bool) {
 			if m.data != nil {
 				return &p.pulled, p.pull(m.data), more
 			}
-			asked = !more // what came meanwhile goes first
+			asked = !more // messages that arrived meanwhile go first
 		}
 	}
 }
@@ -208,12 +199,10 @@ func (p *Peer) wakeWriter() {
 	}
 }
 
-// SendRaw sends one whole encoded message, for example one from package ahp,
-// behind all that was sent so before. msg is not kept. While nothing else is
-// being written it goes to the channel at once, and SendRaw blocks as long as
-// the channel does. Otherwise it is copied to the bulk queue, and SendRaw
-// blocks while that is full, until ctx is done; senders are then served in
-// order of arrival. It does not check msg.
+// SendRaw sends one whole encoded message, for example one from package ahp, behind all earlier messages of SendRaw. msg is not kept. If
+// nothing else is being written it goes to the channel at once, and SendRaw blocks as long as the channel does. Otherwise it is copied to
+// the bulk queue, and SendRaw blocks while that is full, until ctx is done; senders are then served in order of arrival. It does not check
+// msg.
 func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
 	if len(msg) > p.opts.MaxMessage {
 		return ErrTooLarge
@@ -224,10 +213,8 @@ func (p *Peer) SendRaw(ctx context.Context, msg []byte) error {
 	return p.enqueue(ctx, &p.bulk, msg)
 }
 
-// Notify queues a notification on the control queue and returns; it may
-// overtake what [Peer.SendRaw] queued. params is encoded as JSON, a
-// json.RawMessage is sent as it is, nil is left out. It blocks while the
-// control queue is full, until ctx is done.
+// Notify queues a notification on the control queue and returns; it may overtake messages queued by [Peer.SendRaw]. params is encoded as
+// JSON; a json.RawMessage is sent unchanged, nil is left out. Notify blocks while the control queue is full, until ctx is done.
 func (p *Peer) Notify(ctx context.Context, method string, params any) error {
 	msg, err := encodeRequest(0, method, params)
 	if err != nil {
@@ -236,9 +223,8 @@ func (p *Peer) Notify(ctx context.Context, method string, params any) error {
 	return p.enqueue(ctx, &p.control, msg)
 }
 
-// Flush waits until everything queued has been handed to the channel, until
-// ctx is done, or until the peer has ended, which is an error. Others who go
-// on sending prolong it. Use it before closing after a last word.
+// Flush waits until everything queued has been handed to the channel, until ctx is done, or until the peer has ended, which is an error.
+// Other senders that continue to send prolong it. Use it before closing, after a close message.
 func (p *Peer) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	if err := p.closedLocked(); err != nil || p.control.empty() && p.bulk.empty() && !p.writing {
@@ -260,9 +246,9 @@ func (p *Peer) Flush(ctx context.Context) error {
 	}
 }
 
-// Drop takes back what [Peer.SendRaw] and [Peer.CallBulk] have queued and match says: it is not sent, and their callers are not told;
-// who called CallBulk waits for an answer that does not come. A message that is being written is sent. match must not call the peer,
-// and keeps no reference to what it is shown.
+// Drop removes the messages of [Peer.SendRaw] and [Peer.CallBulk] that are still queued and that match selects. They are not sent and their
+// senders are not told; a caller of CallBulk waits for an answer that never arrives. A message that is being written is sent. match must
+// not call the peer and must not keep its argument.
 func (p *Peer) Drop(match func(msg []byte) bool) {
 	p.mu.Lock()
 	p.bulk.remove(match)

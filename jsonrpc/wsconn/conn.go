@@ -71,8 +71,7 @@ type Options struct {
 	OriginChecked bool
 }
 
-// A Memory bounds what the receive buffers of several connections hold. Its
-// methods are called by the goroutine that receives.
+// A Memory bounds the receive buffers of several connections together. Its methods are called by the receiving goroutine.
 type Memory interface {
 	// Reserve waits until the connection may hold n more bytes: MediumBuffer,
 	// and later about the read limit for a message that is longer still. It
@@ -103,21 +102,20 @@ func (o Options) compression() websocket.CompressionMode {
 	return websocket.CompressionDisabled
 }
 
-// A Conn is one WebSocket connection, a jsonrpc.Channel. One goroutine may
-// send while another receives; Ping, Close and CloseReason may be called by
-// any. It starts no goroutine of its own.
+// A Conn is one WebSocket connection, a jsonrpc.Channel. One goroutine may send while another receives; any goroutine may call Ping, Close
+// and CloseReason. It starts no goroutine of its own.
 type Conn struct {
 	ws    *websocket.Conn
 	link  *link
 	limit int64
 	mem   Memory         // nil if there is no bound
-	skew  *time.Duration // nil if the server did not say what time it is
+	skew  *time.Duration // nil if the server did not send its time
 
 	open   context.Context // ends with the connection
 	ended  func()          // ends it
 	closed atomic.Bool     // by this side; decides what Recv reports
-	buf    *[]byte         // owned by the receiver: what the last Recv returned
-	longer bool            // likewise: that was longer than firstBuffer, and so is what follows in a flood
+	buf    *[]byte         // owned by the receiver: the last message that Recv returned
+	longer bool            // owned by the receiver: the last message was longer than firstBuffer, and in a flood the next one will be too
 }
 
 // buffers and mediumBuffers are receive buffers, so that a connection on which
@@ -169,7 +167,7 @@ func (c *Conn) SendMore(ctx context.Context, msg []byte) error {
 	})
 }
 
-// Flush writes what [Conn.SendMore] has kept back.
+// Flush writes the messages that [Conn.SendMore] has kept back.
 func (c *Conn) Flush(ctx context.Context) error {
 	return c.write(ctx, c.link.release)
 }
@@ -191,13 +189,11 @@ func (c *Conn) write(ctx context.Context, f func() error) error {
 	return fmt.Errorf("wsconn: send: %w", err)
 }
 
-// Recv returns the next message, valid until the next Recv. Text and binary
-// frames are not told apart. It blocks until there is one, until the connection
-// ends or until ctx is done, which closes the connection.
+// Recv returns the next message, valid until the next Recv. Text and binary frames are treated alike. It blocks until there is one, until
+// the connection ends or until ctx is done, which closes the connection.
 //
-// It returns a [*CloseError] when the other side closed or vanished, an error
-// for which errors.Is(err, net.ErrClosed) after Close, and a plain error for a
-// message beyond the read limit, after having closed with 1009.
+// It returns a [*CloseError] when the other side closed or vanished, an error for which errors.Is(err, net.ErrClosed) after Close, and a
+// plain error for a message beyond the read limit, after closing with 1009.
 func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	if ctx.Done() != nil {
 		defer context.AfterFunc(ctx, c.abort)()
@@ -220,9 +216,8 @@ func (c *Conn) Recv(ctx context.Context) ([]byte, error) {
 	return nil, c.recvError(err)
 }
 
-// Free gives back the buffer of the message that Recv returned last, as the
-// next Recv does, for who is not to call that soon. Only the goroutine that
-// receives may call it.
+// Free gives back the buffer of the message that Recv returned last, as the next Recv does. Call it when the next Recv may be a long time
+// off. Only the receiving goroutine may call it.
 func (c *Conn) Free() {
 	if c.buf == nil {
 		return
@@ -270,7 +265,7 @@ func (c *Conn) readAll(r io.Reader) error {
 	}
 }
 
-// grow makes the receive buffer larger, once there is room for that.
+// grow makes the receive buffer larger, once the memory bound allows it.
 func (c *Conn) grow() error {
 	old := *c.buf
 	if c.mem != nil && cap(old) <= MediumBuffer {
@@ -299,7 +294,7 @@ func (c *Conn) grow() error {
 // seen where one byte more could come.
 func (c *Conn) longest() int { return max(int(c.limit)+1, 2*MediumBuffer) }
 
-// recvError maps what the library reports to what Recv promises.
+// recvError maps the library's error to the one that Recv promises.
 func (c *Conn) recvError(err error) error {
 	if c.closed.Load() {
 		return net.ErrClosed
@@ -344,14 +339,13 @@ func (c *Conn) Close() error {
 // abort ends everything that is under way.
 func (c *Conn) abort() {
 	c.ended()
-	_ = c.link.Conn.Close() // first: what follows waits for those who write
+	_ = c.link.Conn.Close() // first: the calls below wait for writers
 	_ = c.ws.CloseNow()
 }
 
-// CloseReason sends a close frame, waits up to 2 s for the other side's and
-// ends the connection. What was sent before it is delivered before it. code is
-// one of [CloseNormal] and so on, or from 3000 to 4999; of reason at most 123
-// bytes are sent. A call after the first, or after Close, does what Close does.
+// CloseReason sends a close frame, waits up to 2 s for the other side's and ends the connection. Messages sent before it are delivered
+// before it. code is one of [CloseNormal] and so on, or from 3000 to 4999; at most 123 bytes of reason are sent. A second call, or a call
+// after Close, does the same as Close.
 func (c *Conn) CloseReason(code int, reason string) error {
 	if c.closed.Swap(true) {
 		c.abort()

@@ -23,11 +23,9 @@ const (
 	maxResponseHeader = 64 << 10
 )
 
-// Dial connects to a ws or wss URL. It blocks until the handshake is done, at
-// most until ctx is; later ctx has no effect. Redirects are not followed. It
-// returns a [*DialError] if the server refused; other errors mean that there
-// is no such server, or that it does not speak WebSocket. The URL, whose query
-// may hold a token, is not part of any error.
+// Dial connects to a ws or wss URL. It blocks until the handshake is done, at most until ctx is done; afterwards ctx has no effect.
+// Redirects are not followed. It returns a [*DialError] if the server refused; other errors mean that there is no such server, or that it
+// does not speak WebSocket. The URL, whose query may hold a token, is not part of any error.
 func Dial(ctx context.Context, rawURL string, o Options) (*Conn, error) {
 	o = o.withDefaults()
 	if err := checkURL(rawURL); err != nil {
@@ -71,8 +69,7 @@ func checkURL(rawURL string) error {
 	return nil
 }
 
-// newTransport returns a transport for one connection, which is a [link] at
-// its bottom, below TLS and proxy.
+// newTransport returns a transport for one connection, with a [link] at its bottom, below TLS and proxy.
 func newTransport(o Options) *http.Transport {
 	dial := o.DialContext
 	t := &http.Transport{
@@ -110,7 +107,7 @@ func linkBelow(c net.Conn) *link {
 	}
 }
 
-// dialError maps what the library reports to what Dial promises.
+// dialError maps the library's error to the one that Dial promises.
 func dialError(resp *http.Response, err error) error {
 	if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
 		return &DialError{Status: resp.StatusCode}

@@ -31,7 +31,7 @@ type CloseError struct {
 	Code   int
 	Reason string
 
-	err error // what happened to the connection, if Code is CloseAbnormal
+	err error // the cause of the end of the connection, if Code is CloseAbnormal
 }
 
 // Error names the code and quotes the reason.
@@ -50,7 +50,7 @@ func (e *CloseError) Is(target error) bool {
 	return target == io.EOF && (e.Code == CloseNormal || e.Code == CloseGoingAway || e.Code == CloseNoStatus)
 }
 
-// Unwrap returns what happened to a connection that was lost.
+// Unwrap returns the cause of a lost connection.
 func (e *CloseError) Unwrap() error { return e.err }
 
 // A DialError is returned by [Dial] when a server answered and refused the

@@ -10,16 +10,13 @@ import (
 // of terminal output (64 KiB before escaping) with its header.
 const holdSize = 128 << 10
 
-// A link is the socket below a WebSocket connection. coder/websocket writes a
-// masked frame in pieces of 4 KiB, the size of the buffer it masks in, and an
-// unmasked one in two; each piece is a system call. A link can hold the pieces
-// back and write them as one: sent and received over loopback TCP, a masked
-// frame of 16 KiB then costs 13 µs of CPU instead of 18 (medians of three). It
-// also gives every write a time limit, for which a context would cost three
-// allocations per frame.
+// A link is the socket below a WebSocket connection. coder/websocket writes a masked frame in pieces of 4 KiB, the size of the buffer it
+// masks in, and an unmasked one in two; each piece is a system call. A link can hold the pieces back and write them as one: sent and
+// received over loopback TCP, a masked frame of 16 KiB then costs 13 µs of CPU instead of 18 (medians of three). It also gives every write
+// a time limit, for which a context would cost three allocations per frame.
 //
-// Writers are the sender (hold, Write through the library, release) and
-// whoever makes the library write a control frame; turn lets one of them in.
+// Two kinds of goroutine write: the sender (hold, Write through the library, release) and any that makes the library write a control frame.
+// turn lets one of them in.
 type link struct {
 	net.Conn
 	timeout time.Duration
@@ -45,14 +42,14 @@ func newLink(c net.Conn, timeout time.Duration) *link {
 func (l *link) lock()   { l.turn <- struct{}{} }
 func (l *link) unlock() { <-l.turn }
 
-// hold makes what is written from now on wait for release.
+// hold makes later writes wait for release.
 func (l *link) hold() {
 	l.lock()
 	defer l.unlock()
 	l.holding = !l.never
 }
 
-// release writes what was held back.
+// release writes the bytes that were held back.
 func (l *link) release() error {
 	l.lock()
 	defer l.unlock()
@@ -87,7 +84,7 @@ func (l *link) Write(p []byte) (int, error) {
 	return len(p), l.err
 }
 
-// flush writes what was held back and frees its memory. Only with turn.
+// flush writes the bytes that were held back and frees their memory. The caller must have turn.
 func (l *link) flush() error {
 	if l.n == 0 {
 		return l.err
