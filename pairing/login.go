@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// LoginPath is where a host serves logins of the command line by an identity provider, below its URL: docs/PROTOCOL.md. A browser goes
-// through the login, and what began it gets a token, by a verifier that never leaves it (PKCE, RFC 7636).
+// LoginPath is the path below the host's URL where a command line logs in through an identity provider: see docs/PROTOCOL.md. The login
+// itself happens in a browser. The program that began it gets a token, by proving that it knows the verifier, which never leaves it (PKCE,
+// RFC 7636).
 const LoginPath = "/login/oidc/cli"
 
 // Times that both sides know.
 const (
-	LoginTime   = 10 * time.Minute // within which a login is to be finished
-	LoginCodeOK = 2 * time.Minute  // within which the code that came to the loopback address is to be exchanged
+	LoginTime   = 10 * time.Minute // bound for finishing a login
+	LoginCodeOK = 2 * time.Minute  // bound for exchanging the code that arrived at the loopback address
 )
 
 // LoginPage is the answer to POST page: where a browser begins a login, without the query.
@@ -55,7 +56,7 @@ type LoginApprove struct {
 	Name string `json:"name,omitempty"` // of the machine; empty: its own
 }
 
-// LoginChallenge is what a verifier is announced by.
+// LoginChallenge derives the challenge that announces a verifier.
 func LoginChallenge(verifier string) string {
 	sum := sha256.Sum256([]byte(verifier))
 	return base64.RawURLEncoding.EncodeToString(sum[:])

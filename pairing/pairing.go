@@ -1,13 +1,13 @@
-// Package pairing is the vocabulary with which a machine and a host come to know each other's keys, and with which the machine
-// proves later that it is the same: what they send and what they sign. It does no I/O; docs/PROTOCOL.md tells the course of it.
+// Package pairing is the vocabulary with which a machine and a host learn each other's keys, and with which the machine later proves that
+// it is the same: the messages and the texts that are signed. It does no I/O; docs/PROTOCOL.md describes the steps.
 //
 //	c := pairing.Commit(key.Public().(ed25519.PublicKey), "laptop", nonce)
 //	…
 //	s := pairing.Session{Host: hostKey, Device: deviceKey, Challenge: answer.Challenge, Time: answer.Time}
 //	request.Signature = s.Sign(key)
 //
-// Every message that is signed begins with its purpose, and has the length before each part: none can be taken for another. No
-// clock is compared: the only time that is signed is the host's own, which it gets back.
+// Every signed message begins with its purpose, and each part is preceded by its length, so no message can be taken for another. No clocks
+// are compared: the only signed time is the host's own, which the machine sends back.
 package pairing
 
 import (
@@ -36,9 +36,9 @@ const (
 
 // Times that both sides know.
 const (
-	PairingTime   = 10 * time.Minute // within which the code is to be approved
-	ChallengeTime = time.Minute      // within which a challenge is to be answered
-	SessionTime   = time.Minute      // within which a session's token is to be used
+	PairingTime   = 10 * time.Minute // bound for approving the code
+	ChallengeTime = time.Minute      // bound for answering a challenge
+	SessionTime   = time.Minute      // bound for using a session's token
 	WaitTime      = 20 * time.Second // that one Wait takes at most
 )
 
@@ -51,7 +51,7 @@ type Identity struct {
 // Begin is the body of POST begin, with which pairing by a code begins.
 type Begin struct {
 	DeviceKey  []byte `json:"device_key"` // Ed25519
-	Name       string `json:"name"`       // what the machine calls itself
+	Name       string `json:"name"`       // the machine's name for itself
 	Commitment []byte `json:"commitment"` // see Commit
 }
 
@@ -62,7 +62,7 @@ type Begun struct {
 	Nonce   []byte `json:"nonce"` // the host's, made after it had the commitment
 }
 
-// Reveal is the body of POST reveal. The signature is that of the Pair.
+// Reveal is the body of POST reveal. Signature signs the Pair.
 type Reveal struct {
 	ID        string `json:"id"`
 	Nonce     []byte `json:"nonce"` // the machine's, that it had committed to
@@ -82,14 +82,14 @@ type Wait struct {
 // Waited is the answer to Wait.
 type Waited struct {
 	Approved  bool   `json:"approved"`
-	Principal string `json:"principal,omitempty"` // what the host calls the machine
+	Principal string `json:"principal,omitempty"` // the host's name for the machine
 }
 
 // Redeem is the body of POST redeem, with which a machine pairs that has a pairing token. The token is in the Authorization header.
 type Redeem struct {
 	DeviceKey []byte `json:"device_key"`
 	Nonce     []byte `json:"nonce"`
-	Signature []byte `json:"signature"` // that of the Redemption
+	Signature []byte `json:"signature"` // signs the Redemption
 }
 
 // Redeemed is the answer to Redeem.
@@ -116,7 +116,7 @@ type Answer struct {
 	DeviceKey []byte `json:"device_key"`
 	Challenge []byte `json:"challenge"`
 	Nonce     []byte `json:"nonce"`     // the machine's
-	Signature []byte `json:"signature"` // that of the Session, for that purpose
+	Signature []byte `json:"signature"` // signs the Session, for that purpose
 }
 
 // Opened is the answer to POST session.
@@ -126,7 +126,7 @@ type Opened struct {
 	Signature []byte `json:"signature"`  // the host's, of the Session with the token
 }
 
-// Refusal is the body of every answer that is none of these.
+// Refusal is the body of every other answer.
 type Refusal struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -143,7 +143,7 @@ const (
 	CodeNotFound      = "not_found"
 )
 
-// A Pair is what both sides have said in a pairing by code.
+// A Pair holds everything that both sides said in a pairing by code.
 type Pair struct {
 	Host, Device           ed25519.PublicKey
 	Name                   string
@@ -154,15 +154,15 @@ func (p Pair) message(purpose string) []byte {
 	return message(purpose, p.Host, p.Device, []byte(p.Name), p.HostNonce, p.DeviceNonce)
 }
 
-// Commit is what the machine sends before it knows the host's nonce: it can then choose neither its own nonce nor key nor name to
-// make the code what it likes.
+// Commit is sent before the machine knows the host's nonce. So the machine can choose neither nonce nor key nor name to get a code that it
+// wants.
 func Commit(device ed25519.PublicKey, name string, nonce []byte) []byte {
 	sum := sha256.Sum256(message("commit", device, []byte(name), nonce))
 	return sum[:]
 }
 
-// Code is what people compare: six digits that depend on both keys and nonces. Whoever stands between both has one chance in a
-// million for each pairing that is begun.
+// Code is the number that people compare: six digits that depend on both keys and nonces. An attacker between both sides has one chance in
+// a million for each pairing that is begun.
 func (p Pair) Code() string {
 	const most = 1_000_000
 	sum := sha256.Sum256(p.message("code"))
@@ -187,7 +187,7 @@ func (p Pair) VerifyHost(signature []byte) bool {
 	return verify(p.Host, p.message("pair host"), signature)
 }
 
-// A Redemption is what both sides have said in a pairing by token.
+// A Redemption holds everything that both sides said in a pairing by token.
 type Redemption struct {
 	Host, Device ed25519.PublicKey
 	Token        string
@@ -219,7 +219,7 @@ func (r Redemption) VerifyHost(signature []byte) bool {
 	return verify(r.Host, r.message("redeem host"), signature)
 }
 
-// A Purpose is what a challenge is answered for.
+// A Purpose is the reason for which a challenge is answered.
 type Purpose string
 
 // The purposes.
@@ -228,7 +228,7 @@ const (
 	ForLeaving Purpose = "leave"
 )
 
-// A Session is what both sides have said when a challenge is answered.
+// A Session holds everything that both sides said when a challenge was answered.
 type Session struct {
 	Host, Device ed25519.PublicKey
 	Challenge    []byte

@@ -10,7 +10,7 @@ import (
 	"tether/pairing"
 )
 
-// key is one of a fixed seed.
+// key returns a key made from a fixed seed.
 func key(n byte) ed25519.PrivateKey {
 	return ed25519.NewKeyFromSeed(bytes.Repeat([]byte{n}, ed25519.SeedSize))
 }
@@ -23,7 +23,7 @@ func pair() pairing.Pair {
 	return pairing.Pair{Host: public(key(1)), Device: public(key(2)), Name: "laptop", HostNonce: nonce(3), DeviceNonce: nonce(4)}
 }
 
-// These are for whoever implements the protocol elsewhere: they must not change within a version.
+// Other implementations of the protocol rely on these: they must not change within a version.
 func TestVectors(t *testing.T) {
 	s := pairing.Session{Host: public(key(1)), Device: public(key(2)), Challenge: nonce(5), Nonce: nonce(6), Time: 1_700_000_000_000}
 	for name, c := range map[string]struct{ got, want string }{
@@ -38,7 +38,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// Whatever differs makes another code, other signatures and another commitment.
+// Any difference in the input changes the code, the signatures and the commitment.
 func TestEverythingCounts(t *testing.T) {
 	changed := map[string]func(*pairing.Pair){
 		"nothing":      func(*pairing.Pair) {},
