@@ -11,7 +11,7 @@ import (
 // benchCorpus is the size in bytes of each generated corpus: larger than the cache, so that memory counts as it does live.
 const benchCorpus = 64 << 20
 
-// readSizes are the reads that a pty's owner sees: what a full buffer takes, and what Linux gives at most.
+// readSizes are the sizes of reads from a pty: a full buffer, and the most that Linux returns at once.
 var readSizes = []int{64 << 10, 4095}
 
 type corpus struct {
@@ -19,7 +19,7 @@ type corpus struct {
 	line func(rng *rand.Rand, out []byte, n int) []byte
 }
 
-// corpora are kinds of output that differ in what is frequent.
+// corpora are kinds of output that differ in their frequent bytes.
 var corpora = []corpus{
 	{"plain", plainLine},
 	{"sgr", colouredLine},
@@ -38,7 +38,7 @@ func (c corpus) generate(size int) []byte {
 	return out[:size]
 }
 
-// plainLine is what seq and cat of text print.
+// plainLine makes a line like those that seq and cat print.
 func plainLine(rng *rand.Rand, out []byte, n int) []byte {
 	return fmt.Appendf(out, "%d the quick brown fox jumps over %d lazy dogs\r\n", n, rng.IntN(1000))
 }

@@ -12,7 +12,7 @@ type body struct {
 	text   []byte // payload so far, without C0 bytes
 }
 
-// begin opens a sequence at raw offset off; unfinished says in what state the plain output before it left the terminal.
+// begin opens a sequence at raw offset off; unfinished reports the state in which the plain output before it left the terminal.
 func (b *body) begin(in introducer, off int64, unfinished bool, limit int) {
 	switch in.class {
 	case ClassMark:

@@ -17,10 +17,10 @@ import (
 	"tether/shellint"
 )
 
-// caseDirs are where streams with expectations are: a copy that is always there, and the newest when it is beside the tree.
+// caseDirs hold streams with expectations: a copy that is always there, and the newest one if it lies beside the tree.
 var caseDirs = []string{"testdata/cases", "../../shared/cases/shellint"}
 
-// text is a string of a case file: UTF-8 as it is, anything else as {"hex": …}.
+// text is a string of a case file: UTF-8 as a string, anything else as {"hex": …}.
 type text string
 
 func (x *text) UnmarshalJSON(b []byte) error {
@@ -149,7 +149,8 @@ func TestCasesWhole(t *testing.T) {
 	}
 }
 
-// TestCasesSplit feeds every stream as it was read, byte by byte and in random pieces: the result must be that of the whole.
+// TestCasesSplit feeds every stream in its recorded reads, byte by byte and in random pieces: the result must equal that of the whole
+// stream.
 func TestCasesSplit(t *testing.T) {
 	for _, s := range streams(t) {
 		t.Run(s.Name, func(t *testing.T) {
@@ -172,8 +173,8 @@ func TestCasesSplit(t *testing.T) {
 	}
 }
 
-// TestCasesCutInTwo cuts every stream under 20 KB in two: the result must be that of the whole. Short streams are cut at every byte. A
-// round of the longer ones scans cutBytes of each; all rounds together cut at every byte, too.
+// TestCasesCutInTwo cuts every stream under 20 KB in two: the result must equal that of the whole stream. Short streams are cut at every
+// byte. A round of the longer ones scans cutBytes of each; all rounds together cut at every byte, too.
 func TestCasesCutInTwo(t *testing.T) {
 	const most, cutBytes = 20 << 10, 1 << 20
 	for round := range testkit.Rounds(t, 1, most*most/cutBytes+1) {
@@ -239,7 +240,7 @@ func checkSum(t *testing.T, what string, got []byte, n int, sum string) {
 	}
 }
 
-// wantMarks are the expected marks that a Scanner reports: sequences that were cancelled are none.
+// wantMarks are the expected marks that a Scanner reports. Cancelled sequences are not marks.
 func wantMarks(s *stream) []wantMark {
 	var marks []wantMark
 	for _, m := range s.Expect.Marks {
@@ -315,7 +316,7 @@ func args(m *shellint.Mark) []text {
 	return list
 }
 
-// commands runs a Tracker over a stream and puts what it says in the form of the expectations.
+// commands runs a Tracker over a stream and returns its events in the form of the expectations.
 func commands(t *testing.T, s *stream, o shellint.Options, eager bool) []wantCommand {
 	t.Helper()
 	whole := scanPieces(t, s.raw, o, nil)

@@ -16,7 +16,7 @@ type CommandEvent struct {
 	Within int64
 }
 
-// EventKind says what happened to a command.
+// EventKind is the kind of change of a command.
 type EventKind uint8
 
 // The steps of a command.
@@ -35,10 +35,10 @@ const (
 	SourceLine                     // OSC 633 E
 	SourceOption                   // cmdline= or cmdline_url= of the C mark
 	SourceLate                     // OSC 633 E after the command closed
-	SourceInput                    // what was written to the terminal after its prompt, exactly one line
+	SourceInput                    // the bytes written to the terminal after its prompt, exactly one line
 )
 
-// CloseReason says what closed a command.
+// CloseReason is the reason why a command closed.
 type CloseReason uint8
 
 // The reasons for CommandClosed.

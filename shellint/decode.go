@@ -47,7 +47,7 @@ func (r *Result) keep(p []byte) []byte {
 	return r.arena[n:len(r.arena):len(r.arena)]
 }
 
-// decode fills in what the payload says.
+// decode fills in the fields from the payload.
 func (m *Mark) decode(s *Scanner) {
 	m.Trusted = s.opts.Nonce == ""
 	switch m.PS {
@@ -102,7 +102,7 @@ func (m *Mark) integrationMark(s *Scanner) {
 	}
 }
 
-// verb133 decodes what only OSC 133 has: more prompt verbs, and the command line as an option of C.
+// verb133 decodes the parts that only OSC 133 has: more prompt verbs, and the command line as an option of C.
 func (m *Mark) verb133() {
 	switch m.payload[0] {
 	case 'N':

@@ -124,7 +124,7 @@ var ansiSimple = map[byte]byte{
 	'\\': '\\', '\'': '\'', '"': '"', '?': '?',
 }
 
-// ansiEscape undoes one escape of $'…' after its backslash; an unknown one stays as it is.
+// ansiEscape undoes one escape of $'…' after its backslash; an unknown one stays unchanged.
 func ansiEscape(out, b []byte) (_, rest []byte) {
 	if c, ok := ansiSimple[b[0]]; ok {
 		return append(out, c), b[1:]

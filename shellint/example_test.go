@@ -27,14 +27,14 @@ func ExampleScanner() {
 			}
 			at = sp.End
 		}
-		text = append(text, raw[at:r.Decided]...) // what is not decided waits for the next Scan
+		text = append(text, raw[at:r.Decided]...) // undecided bytes wait for the next Scan
 		at = r.Decided
 	}
 	fmt.Printf("%q\n", text)
 	// Output: "$ ls\r\n\x1b[1mfile\x1b[m\r\n\x1b]2;title\a"
 }
 
-// Marks say what the sequences meant.
+// Marks hold the meaning of the sequences.
 func ExampleScanner_marks() {
 	s := shellint.NewScanner(shellint.Options{})
 	var r shellint.Result

@@ -2,11 +2,11 @@ package shellint
 
 import "bytes"
 
-// finder finds in one buffer the next byte at which an introducer may begin. There are several ways to look, all with the
-// same result; which is fast depends on what is frequent, so it chooses once per buffer.
+// finder finds in one buffer the next byte at which an introducer may begin. There are several ways to look, all with the same result;
+// their speed depends on the frequent bytes, so it chooses one per buffer.
 //
-// Every OSC has a "]" after an ESC. Coloured output has an ESC every dozen bytes, where a search that stops at each
-// costs more than a search for "]"; plain text and JSON may have many "]" and no ESC.
+// Every OSC has a "]" after an ESC. Coloured output has an ESC every dozen bytes, where a search that stops at each costs more than a
+// search for "]"; plain text and JSON may have many "]" and no ESC.
 type finder struct {
 	way     way
 	queries bool

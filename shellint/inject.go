@@ -25,9 +25,9 @@ type InjectOptions struct {
 	// Nonce is the terminal's secret, the Options.Nonce of its Scanner: letters, digits, "-" and "_" only, at least 8 of them
 	// (unguessable: 128 random bits or more). It appears in Injection.Files and nowhere else.
 	Nonce string
-	// Dir is an absolute path: a folder of mode 0700 that the caller made for this terminal alone. Inject does not touch it; the
-	// caller writes Injection.Files there before the start and removes the folder with all its contents when the terminal ends.
-	// The scripts remove their file themselves as soon as it is read.
+	// Dir is an absolute path: a folder of mode 0700 that the caller made for this terminal alone. Inject does not touch it. The caller writes
+	// Injection.Files there before the start, and removes the folder with all its contents when the terminal ends. Each script removes its own
+	// file as soon as the shell has read it.
 	Dir string
 	// Getenv looks into the environment that the child will get; "" means unset. nil is an empty environment.
 	Getenv func(string) string
@@ -55,16 +55,16 @@ type Injection struct {
 	Detect bool
 }
 
-// Nonce bounds, in bytes. The upper one is no rule of a protocol; it keeps marks short.
+// Nonce bounds, in bytes. The upper bound is not a protocol's rule; it keeps marks short.
 const (
 	minNonce = 8
 	maxNonce = 128
 )
 
-// Inject plans the start of an interactive shell so that it reports prompts, command lines and exit codes in OSC 633 marks that
-// carry o.Nonce. It is a pure function; nothing of the user's is changed by the plan. An argv that is not an interactive
-// start it understands (bash -c …, zsh -f, a script, another program) comes back as it is, with Detect false; then
-// o.Login has no effect either. The error says which option is unusable.
+// Inject plans the start of an interactive shell so that it reports prompts, command lines and exit codes in OSC 633 marks that carry
+// o.Nonce. It is a pure function, and the plan changes none of the user's files. An argv that Inject does not recognise as an interactive
+// start (bash -c …, zsh -f, a script, another program) is returned unchanged, with Detect false; then o.Login has no effect either. The
+// error names the unusable option.
 func Inject(argv []string, o InjectOptions) (Injection, error) {
 	plan := Injection{Argv: append([]string(nil), argv...)}
 	if len(argv) == 0 {

@@ -10,7 +10,7 @@ import (
 //go:embed scripts
 var scripts embed.FS
 
-// injector is what Inject knows about one kind of shell.
+// injector is Inject's knowledge of one kind of shell.
 type injector struct {
 	flags flags
 	plan  func(plan *Injection, s start, o InjectOptions)
@@ -86,7 +86,7 @@ func (f flags) parse(argv []string) (start, bool) {
 	return s, true
 }
 
-// argv is the new argument list: the program, login if it is needed and its name does not say so, what is kept, and more.
+// argv is the new argument list: the program, login if it is needed and its name does not imply it, the kept arguments, and more.
 func (s start) argv(login string, more ...string) []string {
 	argv := []string{s.program}
 	if s.login && !strings.HasPrefix(s.program, "-") {

@@ -133,7 +133,7 @@ func TestInjectRefuses(t *testing.T) {
 			t.Errorf("%s: Inject gave %q", name, plan.Argv)
 		}
 	}
-	// What is not integrated needs no options.
+	// A shell without integration needs no options.
 	if _, err := shellint.Inject([]string{"sh"}, shellint.InjectOptions{}); err != nil {
 		t.Errorf("sh: %v", err)
 	}

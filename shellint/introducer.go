@@ -3,7 +3,7 @@ package shellint
 // introducer is the verdict on the bytes at the start of a sequence.
 type introducer struct {
 	verdict verdict
-	n       int   // bytes of the introducer; of a foreign one what to pass over before looking for the next
+	n       int   // bytes of the introducer; for a foreign one, bytes to skip before looking for the next
 	class   Class // of the sequence; 0 for one that has a Mark but no Span
 	ps      int32 // OSC number, -1 for a DCS or CSI
 	query   Query
@@ -31,7 +31,7 @@ func (in introducer) atEOF(n int) introducer {
 	return in
 }
 
-// state is what an unfinished sequence of this kind leaves the terminal in.
+// state is the state in which an unfinished sequence of this kind leaves the terminal.
 func (in introducer) state() state {
 	if in.dcs {
 		return inString
@@ -158,7 +158,7 @@ func parsePayload(b []byte, n, number int) introducer {
 	case 4, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
 		in.class, in.query = ClassQuery, QueryColour
 		in.verdict = colourVerdict(b[n:])
-	case 21, 22, 99, 5522: // kitty's colours, pointer, notifications and clipboard, all of which may ask
+	case 21, 22, 99, 5522: // kitty's colours, pointer, notifications and clipboard, all of which may be queries
 		in.class, in.query = ClassQuery, QueryOther
 	default:
 		in.verdict = foreign
@@ -166,7 +166,7 @@ func parsePayload(b []byte, n, number int) introducer {
 	return in
 }
 
-// plainPayload copies what is in b of an OSC payload to dst without C0 bytes, and says whether its end is in b.
+// plainPayload copies the part of an OSC payload that lies in b to dst without C0 bytes. ended reports whether the payload ends in b.
 func plainPayload(dst, b []byte) (payload []byte, ended bool) {
 	for i, c := range b {
 		if c < 0x20 || c == c1 {

@@ -19,16 +19,16 @@ type Mark struct {
 	// Exit is the exit code of KindCommandEnd.
 	Exit Exit
 
-	PS    int32 // number of the OSC; -1 for a query that is none
+	PS    int32 // number of the OSC; -1 for other queries
 	Kind  Kind
 	Term  Terminator
-	Query Query // what is asked, for KindQuery
+	Query Query // the requested information, for KindQuery
 
 	// Trusted says that the mark carries the session's nonce, or that no nonce is configured.
 	Trusted bool
 	// HasText says that Text was present; an empty Text may be present.
 	HasText bool
-	// Truncated says that the payload was longer than what is kept of it ([MaxText]); Text is its beginning.
+	// Truncated reports that the payload was longer than its kept part ([MaxText]); Text is its beginning.
 	Truncated bool
 	// Read says that KindClipboard asks for the clipboard; else it sets it.
 	Read bool
@@ -42,7 +42,7 @@ type Exit struct {
 	Known bool
 }
 
-// Kind says what a Mark means.
+// Kind is the meaning of a Mark.
 type Kind uint8
 
 // The kinds of marks. The first group is OSC 133 and 633, the second everything else.
@@ -64,7 +64,7 @@ const (
 	KindQuery     // something the terminal answers
 )
 
-// Terminator says what ended a sequence.
+// Terminator is the way in which a sequence ended.
 type Terminator uint8
 
 // The ways a sequence can end and count. Cancelled ones are no marks.
@@ -77,7 +77,7 @@ const (
 	TermFinal            // a final byte of a control sequence, or ENQ itself
 )
 
-// Query says what a query asks for.
+// Query is the information that a query requests.
 type Query uint8
 
 // The queries told apart.

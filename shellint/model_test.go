@@ -2,8 +2,8 @@ package shellint_test
 
 import "slices"
 
-// model is the plainest statement of what a terminal takes for an OSC 133 or 633: a parser that looks at every byte of a
-// whole stream and knows no shortcut. It follows xterm.js on UTF-8 input, except that it does not skip invalid bytes.
+// model is the plainest definition of OSC 133 and 633 as a terminal sees them: a parser that looks at every byte of a whole stream and
+// knows no shortcut. It follows xterm.js on UTF-8 input, except that it does not skip invalid bytes.
 type model struct {
 	raw   []byte
 	state modelState

@@ -30,8 +30,8 @@ func inert(b byte) bool {
 //
 //	plain output --introducer of a class--> body --terminator, ESC, CAN, SUB, C1--> plain output
 //
-// It moves pos over the buffer; what is before pos is decided, and where it stops early pos begins an introducer, or
-// the terminator of an open sequence, that is not complete.
+// It moves pos over the buffer. Bytes before pos are decided. If it stops early, pos is at the start of an incomplete introducer, or of the
+// incomplete terminator of an open sequence.
 type pass struct {
 	s    *Scanner
 	r    *Result
@@ -65,7 +65,7 @@ func (l *pass) run(limit int) {
 	}
 }
 
-// sync brings Scanner.ctx to buf[to]. What is between was plain output without C1 controls.
+// sync brings Scanner.ctx to buf[to]. The bytes in between are plain output without C1 controls.
 func (l *pass) sync(to int) {
 	if l.synced < to {
 		l.s.ctx.advance(l.buf[l.synced:to], l.find.lastESC(l.buf, l.synced, to)-l.synced)
@@ -106,8 +106,8 @@ func (l *pass) inPlain() bool {
 	return true
 }
 
-// usualMark deals with an OSC 133 or 633 that is whole in the buffer and spelt as shells do, which nearly all are. It is a
-// shortcut to what body does in general, three times as fast.
+// usualMark handles an OSC 133 or 633 that is whole in the buffer and spelt as shells do; nearly all are. It is a shortcut for body's
+// general way, three times as fast.
 func (l *pass) usualMark() bool {
 	b := l.buf[l.pos:]
 	ps := usualNumber(b)

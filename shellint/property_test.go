@@ -11,7 +11,7 @@ import (
 	"tether/shellint"
 )
 
-// hostile are the pieces that random streams are made of: what begins, ends, cancels or splits sequences.
+// hostile are the pieces of random streams: sequences and bytes that begin, end, cancel or split sequences.
 var hostile = []string{
 	"\x1b", "\x1b", "]", "[", "P", "\\", "\xc2", "\x9d", "\x9c", "\x9b", "\x90", "\x07", "\x18", "\x1a", "\n", "\x7f", "\x05",
 	"0", "1", "3", "6", "33", "633", "133;", "633;", ";", "?", "m", "6n", "c", "$q", "+q", "A", "C", "D;0", "E;ls", "x", "é", "\xe2\x9c",
@@ -57,7 +57,7 @@ func checkProperties(t *testing.T, raw []byte, o shellint.Options, rng *rand.Ran
 	}
 }
 
-// checkModel compares what was taken out as marks with what the model finds.
+// checkModel compares the removed marks with those that the model finds.
 func checkModel(t *testing.T, res *result, limit int) {
 	t.Helper()
 	ours := make([]bool, len(res.raw))
@@ -84,7 +84,7 @@ func checkModel(t *testing.T, res *result, limit int) {
 			t.Fatalf("%q: mark %+v was reported: %v", res.raw, m, ends[m.end])
 		}
 	}
-	// What is left may only be introducers that were too long to wait for.
+	// The remaining ones may only be introducers that were too long to wait for.
 	for i, left := range ours {
 		if left && !inLongIntroducer(res, int64(i)) {
 			t.Fatalf("%q: byte %d is in a span but in no mark; spans %v", res.raw, i, res.spans)

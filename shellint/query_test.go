@@ -79,7 +79,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestQueriesInContext checks queries beside unfinished output.
+// TestQueriesInContext checks queries next to unfinished output.
 func TestQueriesInContext(t *testing.T) {
 	tests := []struct{ name, raw, want string }{
 		{"after a lone ESC", "\x1b\x1b[6n]633;A\a", "\x1b\x1b\\]633;A\a"},

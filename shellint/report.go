@@ -25,7 +25,7 @@ func (m *Mark) osc7(s *Scanner) {
 	m.cwd(path, s)
 }
 
-// osc9 decodes what ConEmu and others send: 9;9;directory, 9;12, 9;4 progress, 9;notification.
+// osc9 decodes the reports of ConEmu and others: 9;9;directory, 9;12, 9;4 progress, 9;notification.
 func (m *Mark) osc9(s *Scanner) {
 	first, rest, more := cutField(m.payload)
 	switch {

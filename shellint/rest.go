@@ -10,13 +10,14 @@ func NewScannerAt(o Options, off int64) *Scanner {
 	return s
 }
 
-// AtRest says whether nothing is open or undecided: a new Scanner with the same Options that starts here finds what this one would.
+// AtRest reports whether nothing is open or undecided: a new Scanner with the same Options that starts here finds the same as this one
+// would.
 func (s *Scanner) AtRest() bool {
 	return len(s.held) == 0 && !s.body.open && !s.ctx.unfinished()
 }
 
-// TrackerState is what a [Tracker] knows, in a form that can be kept as JSON. It does not hold what was written to the terminal, which
-// is never kept: the line of the command that is being typed may be unknown after a restore.
+// TrackerState is the knowledge of a [Tracker], in a form that can be kept as JSON. It does not hold the bytes written to the terminal,
+// which are never kept: after a restore, the line of the command that is being typed may be unknown.
 type TrackerState struct {
 	Trusted  bool  `json:"trusted,omitempty"`
 	Detected bool  `json:"detected,omitempty"`
@@ -27,7 +28,7 @@ type TrackerState struct {
 	Unsigned StateLane `json:"unsigned,omitzero"`
 }
 
-// StateLane is what the marks of one trust have said.
+// StateLane is the state from the marks of one trust.
 type StateLane struct {
 	Use633  bool          `json:"use633,omitempty"`
 	Pending *StateLine    `json:"pending,omitempty"`
@@ -54,7 +55,7 @@ type StateCommand struct {
 // MaxStateLine bounds each text in a TrackerState, in bytes.
 const MaxStateLine = 2 << 10
 
-// State returns what t knows.
+// State returns the tracker's knowledge.
 func (t *Tracker) State() TrackerState {
 	return TrackerState{Trusted: t.trusted, Detected: t.detected, Inside: t.inside, Seen: t.seen, IDs: t.ids,
 		StateLane: t.signed.state(), Unsigned: t.unsigned.state()}

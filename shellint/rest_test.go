@@ -12,7 +12,7 @@ import (
 	"tether/shellint"
 )
 
-// finding is what a scanner and a tracker find in a stream.
+// finding holds everything that a scanner and a tracker find in a stream.
 type finding struct {
 	spans  []shellint.Span
 	marks  []string
@@ -56,7 +56,7 @@ func (b *both) tell(events []shellint.CommandEvent) {
 	}
 }
 
-// again is another process that goes on with what this one left as JSON, if the scanner is at rest.
+// again continues in another process, with the state that this one left as JSON, if the scanner is at rest.
 func (b *both) again(t *testing.T) {
 	t.Helper()
 	if !b.scanner.AtRest() {
@@ -74,7 +74,7 @@ func (b *both) again(t *testing.T) {
 	b.tracker.Restore(s)
 }
 
-// A scanner and a tracker that were left at rest and made anew somewhere else find what the old ones would have.
+// A scanner and a tracker that were saved at rest and restored elsewhere find the same as the old ones would have.
 func TestGoOnElsewhere(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	pieces := append([]string{"\x1b]633;A;n\a", "\x1b]633;B;n\a", "\x1b]633;E;make all;n\a", "\x1b]633;C;n\a", "\x1b]633;D;3;n\a", "\x1b]633;D;n\a",
@@ -112,7 +112,7 @@ func TestGoOnElsewhere(t *testing.T) {
 	}
 }
 
-// A state is small, whatever was typed or printed.
+// A state is small, however much was typed or printed.
 func TestStateIsBounded(t *testing.T) {
 	b := &both{scanner: shellint.NewScanner(restOptions)}
 	long := strings.Repeat("x", 1<<20)

@@ -1,7 +1,7 @@
 package shellint
 
-// Result is what one call of [Scanner.Scan] found. The zero value is ready; a Result that is passed again keeps its
-// memory, and what its slices held before is then overwritten.
+// Result holds the findings of one call of [Scanner.Scan]. The zero value is ready. A Result that is passed again keeps its memory; its
+// slices are then overwritten.
 type Result struct {
 	// Decided is a raw offset: every byte before it is plain output or inside a Span that was reported, and will not be
 	// judged again. It never decreases. The bytes from Decided to Scanner.Offset are an introducer that is not yet
@@ -21,7 +21,7 @@ type Result struct {
 	arena []byte // payloads the Marks point into
 }
 
-// maxArena is the memory in bytes that a Result, and a Scanner, keeps for payloads to come; what a longer one took is let go.
+// maxArena is the memory in bytes that a Result, and a Scanner, keeps for later payloads; larger memory for one longer payload is released.
 const maxArena = 64 << 10
 
 func (r *Result) reset() {
@@ -33,8 +33,8 @@ func (r *Result) reset() {
 	}
 }
 
-// Class says what a Span is, so that a view can choose what to leave out. A sequence has its class, and a Span, also
-// when it is cancelled or cut off and is therefore no Mark.
+// Class is the class of a Span, by which a view chooses the spans to leave out. A sequence that is cancelled or cut off has a class and a
+// Span too, but no Mark.
 type Class uint8
 
 // The classes of sequences. Everything else is plain output.
@@ -66,8 +66,7 @@ type Span struct {
 	Splice bool
 }
 
-// Splice is the string terminator ESC \ that takes the place of a Span with Splice set: it ends what is open and does
-// nothing else.
+// Splice is the string terminator ESC \ that replaces a Span with Splice set: it ends an open sequence and has no other effect.
 const Splice = "\x1b\\"
 
 // Len is the number of bytes in the span.

@@ -20,9 +20,9 @@ const (
 	// of a sequence whose class does not show yet. A longer introducer is judged by its first MaxUndecided bytes: taken
 	// out without a Mark if it may yet become an OSC 133 or 633 (no program writes such a number), else plain output.
 	MaxUndecided = 64
-	// MaxText is what is kept of the payload of a title or report; the rest of it is left out of the Mark.
+	// MaxText bounds the kept part of the payload of a title or report; the rest is left out of the Mark.
 	MaxText = 16 << 10
-	// maxSelection is what is kept of an OSC 52: enough to tell reading from writing. Its data is never copied.
+	// maxSelection bounds the kept part of an OSC 52: enough to tell reading from writing. Its data is never copied.
 	maxSelection = 64
 )
 
@@ -32,8 +32,8 @@ const (
 type Scanner struct {
 	opts Options // set once
 
-	// Between two calls: off bytes were consumed, the last len(held) of them are undecided. Before those the stream is
-	// in an open sequence (body.open) or in plain output that left the terminal in ctx.
+	// Between two calls: off bytes were consumed, the last len(held) of them are undecided. Before the undecided bytes the stream is in an
+	// open sequence (body.open) or in plain output that left the terminal in ctx.
 	off  int64
 	held []byte
 	ctx  context
@@ -41,7 +41,7 @@ type Scanner struct {
 	cwd  string // the last directory reported
 
 	heldBytes [MaxUndecided]byte     // memory of held
-	joint     [2 * MaxUndecided]byte // held bytes and what follows them; payloads of this call's Marks may lie here
+	joint     [2 * MaxUndecided]byte // held bytes and the bytes after them; payloads of this call's Marks may lie here
 }
 
 // NewScanner returns a Scanner at offset 0.
@@ -73,8 +73,8 @@ func (s *Scanner) Scan(p []byte, r *Result) {
 	s.report(r)
 }
 
-// Close ends the stream: what was undecided becomes plain output or, inside an unfinished OSC 133 or 633, a Span. The
-// Scanner must not be used afterwards.
+// Close ends the stream: undecided bytes become plain output or, inside an unfinished OSC 133 or 633, a Span. The Scanner must not be used
+// afterwards.
 func (s *Scanner) Close(r *Result) {
 	r.reset()
 	n := copy(s.joint[:], s.held)
@@ -109,7 +109,7 @@ func (s *Scanner) hold(undecided []byte) {
 	s.held = s.heldBytes[:copy(s.heldBytes[:], undecided)]
 }
 
-// report closes a Result: what is decided of an open sequence becomes a span.
+// report completes a Result: the decided part of an open sequence becomes a span.
 func (s *Scanner) report(r *Result) {
 	r.Decided = s.off - int64(len(s.held))
 	if s.body.open {

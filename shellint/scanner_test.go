@@ -62,7 +62,7 @@ var markCases = []struct {
 	{"exit codes", "\x1b]633;D;-1\a\x1b]633;D;\a\x1b]633;D;1x\a\x1b]633;D;-\a\x1b]633;D;99999999999999999999\a", "", "D=-1 D D D D"},
 }
 
-// TestMarksTakenOut shows what observers get of streams with marks, and what the marks say.
+// TestMarksTakenOut shows the stream that observers get when it has marks, and the content of the marks.
 func TestMarksTakenOut(t *testing.T) {
 	for _, tt := range markCases {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestLimitPayload(t *testing.T) {
 	}
 }
 
-// TestOtherSequences checks the class and the content of what is no mark.
+// TestOtherSequences checks the class and the content of sequences that are not marks.
 func TestOtherSequences(t *testing.T) {
 	const (
 		report, title, clipboard, query = shellint.ClassReport, shellint.ClassTitle, shellint.ClassClipboard, shellint.ClassQuery
@@ -165,7 +165,7 @@ func sameButPayload(a, b shellint.Mark) bool {
 	return cmp.Equal(a, b, cmp.FilterPath(func(p cmp.Path) bool { return p.String() == "payload" }, cmp.Ignore()))
 }
 
-// TestLongSequences checks that what is long passes as it comes and is kept only in part.
+// TestLongSequences checks that long sequences pass without delay and are kept only in part.
 func TestLongSequences(t *testing.T) {
 	data := strings.Repeat("A", 100_000)
 	raw := []byte("\x1b]52;c;" + data + "\a\x1b]2;" + data + "\a\x1b]7;file://h/" + data + "\a\x1b]8;;" + data)

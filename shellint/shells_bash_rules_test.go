@@ -9,7 +9,7 @@ import (
 
 // A line is exact or unknown, never another command's.
 func TestBashHistory(t *testing.T) {
-	unknown := "" // then the daemon takes what was typed; these tests type without telling the tracker
+	unknown := "" // then the daemon uses the typed line; these tests type without telling the tracker
 	tests := []struct {
 		name, rc string
 		lines    []string
@@ -94,7 +94,7 @@ func TestBashPromptCommand(t *testing.T) {
 	tests := []struct {
 		name, rc string
 		change   string // typed between
-		logged   bool   // what the user's command saw is in $LOG
+		logged   bool   // $LOG holds what the user's command saw
 		quiet    bool   // our hooks are gone for good
 	}{
 		{"string", "PROMPT_COMMAND='note; false'", "", true, false},

@@ -126,7 +126,7 @@ func TestBashMultiLine(t *testing.T) {
 	})
 }
 
-// older says that this is one of those bashes.
+// older reports whether b is one of these versions.
 func older(b shell, versions ...string) bool {
 	return slices.ContainsFunc(versions, func(v string) bool { return strings.HasSuffix(b.argv[0], "bash-"+v) })
 }

@@ -66,7 +66,7 @@ func TestFishMultiLine(t *testing.T) {
 		s.typeKeys("b'\r", "\r\n")
 		s.typeKeys("end\r", ready)
 		s.typeLines("true")
-		// fish itself indents what it continues.
+		// fish itself indents continuation lines.
 		got := s.commands()
 		if len(got) != 2 || strings.ReplaceAll(got[0].Line, "\n    ", "\n") != "for i in 1 2\necho $i; true \\\\ 'a\nb'\nend" || got[0].Exit != 0 {
 			t.Errorf("commands %v", got)

@@ -68,7 +68,7 @@ func TestOtherShells(t *testing.T) {
 	}
 }
 
-// The scripts parse in every version, also those whose features they do not use.
+// The scripts parse in every version, even if they use features that it lacks.
 func TestScriptsParse(t *testing.T) {
 	for name, argv := range map[string][]string{"bash": {"-n"}, "zsh": {"-n"}, "fish": {"--no-execute"}} {
 		for _, path := range versions(t, name) {
@@ -87,7 +87,7 @@ func TestScriptsParse(t *testing.T) {
 	}
 }
 
-// A login bash reads what a login bash reads, in that order, although bash would not let us in there.
+// The script of a login bash reads the files that a login bash reads, in the same order, although bash has no hook there.
 func TestBashStartupFiles(t *testing.T) {
 	tests := []struct {
 		name  string

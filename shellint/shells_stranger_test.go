@@ -12,9 +12,9 @@ import (
 	"tether/platform/pty"
 )
 
-// The tests here run in every shell: what programs, files and other shells do inside one.
+// The tests here run in every shell: programs, files and other shells inside it.
 
-// kind is what differs between the shells in these tests.
+// kind holds the differences between the shells in these tests.
 type kind struct {
 	name   string
 	rc     string // start-up file
@@ -137,7 +137,7 @@ func TestScreens(t *testing.T) {
 			}
 			s.typeKeys(line+"\r", "\x1b[?1049h")
 			s.typeUntil(quit, ready)
-			s.send("\x15") // takes back what was typed once more to a program that was only slow
+			s.send("\x15") // takes back text that was typed once more to a program that was only slow
 			want = append(want, ran{line, 0})
 		}
 		write(t, filepath.Join(s.home, "text"), strings.Repeat("line\n", 100))
@@ -157,7 +157,7 @@ func TestScreens(t *testing.T) {
 	})
 }
 
-// Any line arrives whole, however long and whatever is in it.
+// Any line arrives whole, however long and with any content.
 func TestLongLines(t *testing.T) {
 	lines := []string{
 		": '" + strings.Repeat("0123456789", 20) + "'",
@@ -180,7 +180,7 @@ func TestLongLines(t *testing.T) {
 	})
 }
 
-// Directories arrive whole, whatever is in their names.
+// Directories arrive whole, with any bytes in their names.
 func TestDirectories(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		s := begin(t, sh)
@@ -196,7 +196,7 @@ func TestDirectories(t *testing.T) {
 	})
 }
 
-// Start-up files do their worst. Lines, codes and what the user's own code does are still right.
+// Hostile start-up files: lines, exit codes and the results of the user's own code stay right.
 func TestHostileFiles(t *testing.T) {
 	bash := map[string]string{
 		"functions": "builtin() { :; }\nprintf() { echo HIJACKED; }\necho() { command echo \"$@\"; }\ntest() { return 1; }\n[() { return 1; }\n" +
@@ -227,7 +227,7 @@ func TestHostileFiles(t *testing.T) {
 		"prompt set each time":  "PROMPT_COMMAND='PS1=\"" + ready + "\"'\n",
 		"GLOBIGNORE, CDPATH":    "GLOBIGNORE='*'; CDPATH=/tmp; POSIXLY_CORRECT=1\n",
 	}
-	untrappable := map[string]string{ // what the DEBUG trap cannot do
+	untrappable := map[string]string{ // the DEBUG trap's limits
 		"functions":            "trap and history are called by builtin",
 		"traps with functrace": "a line that is a subshell is seen twice",
 		"read-only others":     "a line that is a subshell is known from the history only",
@@ -280,7 +280,7 @@ func TestResize(t *testing.T) {
 	})
 }
 
-// A job in the background ends its line at once; what the shell says when it is done belongs to no command.
+// A background job ends its line at once; the shell's message when it is done belongs to no command.
 func TestBackgroundJob(t *testing.T) {
 	forShells(t, func(t *testing.T, k kind, sh shell) {
 		if k.name == "fish" {

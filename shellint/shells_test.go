@@ -20,9 +20,9 @@ import (
 	"tether/shellint"
 )
 
-// The tests in shells_*_test.go start the real shells on a pseudo-terminal and type as a person does: a line, then wait for the
-// prompt. What the shell did is known from files that its commands wrote, not from marks alone. A shell that is not installed
-// is skipped by name. Further versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
+// The tests in shells_*_test.go start the real shells on a pseudo-terminal and type as a person does: a line, then wait for the prompt.
+// Files that the shell's commands wrote, and not only marks, show what it did. A shell that is not installed is skipped by name. Further
+// versions of bash and zsh are tested if TETHER_TEST_SHELLS lists their paths, separated by ":".
 
 // patience is how long a shell may take to answer on a machine that does other things too.
 const patience = testkit.Patience
@@ -41,13 +41,13 @@ type shell struct {
 	files   map[string]string // start-up files, relative to HOME
 	env     []string
 	plain   bool   // no integration
-	untold  bool   // the tracker is not told what is typed, which would be its last resort for a line
+	untold  bool   // the tracker is not told the typed bytes, its last resort for a line
 	fifo    string // made in HOME
 	answers bool   // the terminal says where the cursor is when it is asked
 	opts    shellint.InjectOptions
 }
 
-// session is a shell on a terminal, with what it wrote.
+// session is a shell on a terminal, with its output.
 type session struct {
 	t       testing.TB
 	home    string
@@ -80,7 +80,7 @@ func shellPath(t testing.TB, name string) string {
 	return path
 }
 
-// versions are the installed shell of that name and those of TETHER_TEST_SHELLS.
+// versions are the installed shell of that name and those in TETHER_TEST_SHELLS.
 func versions(t testing.TB, name string) []string {
 	t.Helper()
 	paths := []string{shellPath(t, name)}
@@ -192,7 +192,7 @@ func (s *session) read() {
 	}
 }
 
-// take keeps what a Result says. The caller holds mu.
+// take keeps the contents of a Result. The caller holds mu.
 func (s *session) take(r *shellint.Result) {
 	for _, m := range r.Marks {
 		if m.PS == 133 || m.PS == 633 {
@@ -323,7 +323,7 @@ func mkfifo(t testing.TB, path string) {
 	}
 }
 
-// typeUntil types text again and again until want appears: a full-screen program drops what comes while it starts.
+// typeUntil types text again and again until want appears: a full-screen program drops input while it starts.
 func (s *session) typeUntil(text, want string) {
 	s.t.Helper()
 	from := s.offset()

@@ -10,7 +10,7 @@ import (
 	"tether/shellint"
 )
 
-// What the tests of shells expect of a session.
+// Expectations of the shell tests on a session.
 
 // ran is a command as the tracker saw it.
 type ran struct {
@@ -56,7 +56,7 @@ func (s *session) wantCommands(want []ran) {
 	}
 }
 
-// output is what the first command with that line wrote.
+// output is the output of the first command with that line.
 func (s *session) output(line string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,7 +117,7 @@ func (s *session) written() (raw, clean string) {
 	return string(s.raw), string(s.clean)
 }
 
-// log is what commands wrote to $LOG.
+// log is the text that commands wrote to $LOG.
 func (s *session) log() []string {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(s.home, "log"))

@@ -42,7 +42,7 @@ func TestZshCodes(t *testing.T) {
 			{"true &", 0}, {"wait", 0}, {" echo hidden", 0}, {"cd /tmp", 0}, {"echo done", 0}})
 		s.wantOutput("echo hi", "hi\r\n")
 		s.wantOutput("false", "")
-		s.wantOutput("printf 'no newline'", "no newline") // what zsh prints to mark the missing newline comes after
+		s.wantOutput("printf 'no newline'", "no newline") // zsh's sign for the missing newline comes after
 		s.wantOutput("echo ${pipestatus[@]}", "1 0\r\n")
 		s.wantCwd("/tmp")
 	})
@@ -70,7 +70,7 @@ func TestZshKeys(t *testing.T) {
 	})
 }
 
-// A background job may end at any moment: zsh says so at once, and loses what it was about to print.
+// A background job may end at any moment: zsh reports it at once, and loses the text that it was about to print.
 func TestZshJobsThatEnd(t *testing.T) {
 	forZsh(t, func(t *testing.T, z shell) {
 		s := zshWith(t, z, "")

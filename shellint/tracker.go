@@ -1,18 +1,18 @@
 package shellint
 
-// Tracker makes commands of the marks of one terminal. It is pure: no clock, no I/O. The zero value is ready. It is not
-// safe for concurrent use; the slices it returns are valid until its next method call.
+// Tracker makes commands of the marks of one terminal. It is pure: no clock, no I/O. The zero value is ready. It is not safe for concurrent
+// use; the slices it returns are valid until its next method call.
 //
-// A command opens at a C and closes at the next D; a prompt or another C closes it without an exit code. It is announced only
-// when it is certain that it is a command: at C if its line is known and not empty, else at the first byte of output, at D,
-// or at the end of the stream. So Enter on an empty line, which some shells report as C and prompt, is never seen.
+// A command opens at a C and closes at the next D; a prompt or another C closes it without an exit code. It is announced only once it is
+// certainly a command: at C if its line is known and not empty, else at the first byte of output, at D, or at the end of the stream. So
+// Enter on an empty line, which some shells report as C and prompt, is never seen.
 //
-// Only marks of OSC 133 and 633 count, and those of 133 only until the first command mark of 633. While a command
-// is open whose C had an aid, marks of 133 with another aid are those of a shell inside it and do not count.
+// Only marks of OSC 133 and 633 count, and those of 133 only until the first command mark of 633. While a command is open whose C had an
+// aid, marks of 133 with another aid come from a shell inside it and do not count.
 //
-// Trusted marks always count. Others count only with Unsigned, and never touch a command of trusted marks: before the first trusted
-// mark, or while a trusted command is open and a prompt of theirs was seen in it, as of a shell in ssh or a container. Without
-// that prompt they are a second report of the same shell, as of fish 4. The end of a trusted command, or the start of one, ends theirs.
+// Trusted marks always count. Others count only with Unsigned, and never touch a command of trusted marks: before the first trusted mark,
+// or while a trusted command is open in which one of their prompts was seen, as of a shell in ssh or a container. Without that prompt they
+// are a second report of the same shell, as fish 4 makes. The end or the start of a trusted command ends their command.
 type Tracker struct {
 	// Eager announces every command at its C.
 	Eager bool
@@ -29,13 +29,13 @@ type Tracker struct {
 	events           []CommandEvent
 }
 
-// lane is what the marks of one trust have said.
+// lane is the state from the marks of one trust.
 type lane struct {
 	use633  bool    // a command mark of OSC 633 was seen
 	pending line    // the last E that no C and no prompt followed
 	cur     command // the open command
 	last    command // the command that closed last, until the next prompt
-	input   typed   // what was written to the terminal, as its prompts divide it
+	input   typed   // the bytes written to the terminal, divided by its prompts
 }
 
 // line is a command line from one source.
@@ -98,8 +98,7 @@ func (t *Tracker) Announce() []CommandEvent {
 	return t.events
 }
 
-// Input tells what is written to the terminal, the source of last resort for a command line. No byte of it is kept once
-// a command opens.
+// Input takes bytes written to the terminal, the source of last resort for a command line. None of them is kept once a command opens.
 func (t *Tracker) Input(p []byte) {
 	t.signed.input.write(p)
 	if t.Unsigned {
@@ -107,8 +106,8 @@ func (t *Tracker) Input(p []byte) {
 	}
 }
 
-// Close closes what is open at the end of the stream, off, with the exit status of the process. A command inside another one ends
-// without: the status is not its own.
+// Close closes the open commands at the end of the stream, off, with the exit status of the process. A command inside another one ends
+// without a status, because the status belongs to the outer one.
 func (t *Tracker) Close(off int64, exit Exit) []CommandEvent {
 	t.events = t.events[:0]
 	t.announce()
@@ -171,7 +170,7 @@ func (t *Tracker) counts(m *Mark) bool {
 	return t.inside
 }
 
-// endInside ends what unsigned marks began, where a trusted mark says that its shell is at work again.
+// endInside ends the command that unsigned marks began, when a trusted mark shows that its shell is at work again.
 func (t *Tracker) endInside(m *Mark) {
 	switch m.Kind {
 	case KindPromptStart, KindOutputStart, KindCommandEnd:
@@ -181,7 +180,7 @@ func (t *Tracker) endInside(m *Mark) {
 	}
 }
 
-// superseded notes that OSC 633 is in use and says whether m is an OSC 133 beside it.
+// superseded notes that OSC 633 is in use and reports whether m is an OSC 133 beside it.
 func (l *lane) superseded(m *Mark) bool {
 	if m.PS == 133 {
 		return l.use633
@@ -202,7 +201,7 @@ func (l *lane) inner(m *Mark) bool {
 	return ok && aid != l.cur.aid
 }
 
-// forget drops what a prompt makes stale.
+// forget drops state that a prompt makes stale.
 func (l *lane) forget() {
 	l.pending = line{}
 	l.last = command{}

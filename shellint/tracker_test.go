@@ -9,8 +9,8 @@ import (
 )
 
 // story feeds a stream to a Tracker in one piece and byte by byte, which must agree, and tells the events one per word:
-// open#1"line"(source), close#1(exit,reason), name#1"line". A "\x00" in the stream stands for input: what follows up to the
-// next "\x00" is written to the terminal at that point.
+// open#1"line"(source), close#1(exit,reason), name#1"line". A "\x00" in the stream marks input: the bytes up to the next "\x00" are written
+// to the terminal at that point.
 func story(t *testing.T, raw string, nonce string) string {
 	t.Helper()
 	whole := storyIn(raw, nonce, len(raw)+1)
@@ -197,7 +197,7 @@ func TestTrackerUnsigned(t *testing.T) {
 	}
 }
 
-// The signed commands of a stream are the same whatever unsigned marks stand between.
+// The signed commands of a stream are the same whichever unsigned marks lie between.
 func FuzzUnsignedMarks(f *testing.F) {
 	f.Add([]byte("+A+B+e+CABeCoD+DA"))
 	f.Add([]byte("+CAB+C+DC+D+A"))

@@ -5,15 +5,15 @@ import "unicode/utf8"
 // maxTyped is the longest line in bytes that is taken from the input.
 const maxTyped = 4096
 
-// typed follows what is written to the terminal to know the line of a command whose shell does not tell it. It would rather
-// know nothing than a wrong line: only text without any control, from an idle prompt up to one Enter, counts.
+// typed follows the bytes written to the terminal, to know the line of a command if its shell does not report it. An unknown line is better
+// than a wrong one: only text without any control, from an idle prompt up to one Enter, counts.
 type typed struct {
 	atPrompt bool // between prompt end and C
 	done     bool // Enter or Ctrl-C was sent at this prompt
 	bad      bool // something at this prompt was not plain text
 	text     []byte
 
-	// ahead is the number of coming lines that may hold what was written while no prompt was waiting for it.
+	// ahead is the number of later lines that may hold bytes written while no prompt was waiting for them.
 	ahead   int
 	partial bool // the last of these has no end yet
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// Searches eight bytes at a time, for distances at which a call of bytes.IndexByte costs more than what it skips.
+// Searches eight bytes at a time, for distances so short that a call of bytes.IndexByte costs more than it skips.
 
 const (
 	lows  = 0x0101010101010101
