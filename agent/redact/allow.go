@@ -2,17 +2,17 @@ package redact
 
 import "strings"
 
-// The escape and control sequences that leave the machine. What is not listed here does not: a terminal may answer it, print, or do
-// something that nobody has thought of. The lists follow xterm's control sequences page and the protocol pages of kitty and other
-// terminals; strings (OSC, DCS, APC) are judged in judge.go.
+// The escape and control sequences that leave the machine. Anything not listed here stays: a terminal may answer it, print, or do something
+// unforeseen. The lists follow xterm's control sequences page and the protocol pages of kitty and other terminals; strings (OSC, DCS, APC)
+// are judged in judge.go.
 var (
 	// escapes7 are the final bytes of sequences without an intermediate byte, and of C1 controls: cursor, index, tab stop, reset,
 	// keypad and shifts, and ST.
 	escapes7 = "6789=>DEHMNOcno|}~\\"
-	// escapeInter are those behind intermediate bytes. A character set may be anything.
+	// escapeInter are the final bytes behind intermediate bytes. A character set may have any.
 	escapeInter = map[byte]string{'#': "34568", ' ': "FLMN", '%': "@G"}
 
-	// controls has, by prefix and final byte, the control sequences without an intermediate byte that pass whatever their parameters are.
+	// controls has, by prefix and final byte, the control sequences without an intermediate byte that pass with any parameters.
 	controls = [5][256]bool{
 		0: finals("@ABCDEFGHIJKLMPSTXZ^`abdefghjklmrsu"),
 		1: finals("u"),      // CSI <: kitty's keyboard, taken back
@@ -20,10 +20,10 @@ var (
 		3: finals("mnpu"),   // CSI >: modifyOtherKeys, the pointer, kitty's keyboard
 		4: finals("JKWlrs"), // CSI ?: erasing, tab stops, modes that are reset, kept and taken back; see modes
 	}
-	// intermediates are those with one and without a prefix: scrolling sideways and the shape of the cursor; reset; protection; rectangles;
-	// columns; stacks of colours.
+	// intermediates are the sequences with one intermediate byte and without a prefix: scrolling sideways and the shape of the cursor; reset;
+	// protection; rectangles; columns; stacks of colours.
 	intermediates = map[byte]string{' ': "@Aq", '!': "p", '"': "pq", '$': "rtvxz{", '*': "x", '\'': "}~", '#': "pqPQ{}"}
-	// modes are those that CSI ? h may set. Others answer (2048), or make a terminal send what nobody has typed (2031).
+	// modes are those that CSI ? h may set. Others answer (2048), or make a terminal send bytes that nobody has typed (2031).
 	modes = func() (t map[int]bool) {
 		t = map[int]bool{}
 		for _, mode := range []int{1, 4, 5, 6, 7, 8, 9, 12, 13, 14, 25, 30, 41, 45, 47, 66, 67, 69, 80, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1007, 1010, 1011,

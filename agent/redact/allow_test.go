@@ -9,7 +9,7 @@ import (
 	"tether/agent/redact"
 )
 
-// What programs use to draw leaves unchanged, and whatever is not known to be harmless does not: of that, no terminal sees the sequence.
+// Sequences that programs use to draw leave unchanged. Any other sequence is blanked: no terminal sees it.
 func TestSequencesThatLeave(t *testing.T) {
 	table, err := os.ReadFile("testdata/sequences.txt")
 	if err != nil {

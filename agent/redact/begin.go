@@ -21,8 +21,8 @@ type begin struct {
 	triples *tripleSet
 	factor  uint32 // of the hash
 	lead    [256]bool
-	// early is an automaton for the first quad bytes, by state and class, that
-	// does not begin anew: 0 where what began with the first has ended.
+	// early is an automaton for the first quad bytes, by state and class, that does not restart: 0 if the pattern that began with the first
+	// byte has ended.
 	early []uint16
 	// others is the same without tokens; nil without triples.
 	others []uint16
@@ -41,7 +41,7 @@ const (
 // triple is the index of the upper three bytes of v.
 func triple(v, factor uint32) uint32 { return v >> 8 * factor >> (32 - 15) }
 
-// sample is of what terminals print most. The factor is the one with which the fewest of its triples have an entry by chance.
+// sample is text that terminals print most. The chosen factor makes the fewest of its triples have an entry by chance.
 const sample = "\x1b[0m\x1b[1m\x1b[2m\x1b[22m\x1b[31m\x1b[32m\x1b[33m\x1b[34m\x1b[35m\x1b[36m\x1b[39m\x1b[90m\x1b[38;5;244m\x1b[38;2;100;200;50m\x1b[m\x1b[K 200\x1b 10\x1b 0\r\n)\r\n  \x1b[" +
 	"\r\n    - [ ] (1) 12:34:56 2026-01-02 10 ms 20.5s 100% 0.00 1, 2, 3; a/b/c.ts src/main.go:10: error: and the with that from this for not was are have into over " +
 	"tion ing ment able ness ions ings ed to of in it is at on as by or an be if no do up we http https://localhost:3000/ GET POST index.html node_modules/x package.json " +
@@ -108,7 +108,7 @@ func (d *dfa) run4(table []uint16, p []byte) bool {
 	return true
 }
 
-// beginnings makes what finds where patterns begin. samples are one byte of each class.
+// beginnings makes the search for starts of patterns. samples are one byte of each class.
 func (b *builder) beginnings(samples []byte) begin {
 	out := begin{}
 	for c := range 256 {
@@ -155,7 +155,7 @@ func (b *builder) early(begin []int32, samples []byte) (table []uint16) {
 					id = uint16(len(sets))
 					known[string(key)], sets = id, append(sets, set)
 				} else if !ok {
-					id = 1 // something is under way, and nobody asks what
+					id = 1 // a match is pending; its id does not matter
 				}
 				table = append(table, id)
 			}
@@ -172,7 +172,7 @@ type triples struct {
 	all     map[uint32]bool
 }
 
-// follow adds what may follow p, a beginning given by samples. It returns false where a table would not help.
+// follow adds the bytes that may follow p, a beginning given by samples. It returns false where a table would not help.
 func (t *triples) follow(p []byte) bool {
 	if !t.d.begins(p) {
 		return true

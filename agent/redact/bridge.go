@@ -8,20 +8,20 @@ import (
 	"unicode/utf8"
 )
 
-// A secret may go on behind something that is no part of it and that only a wider look tells from its end: a line's end, where a terminal or
-// a line editor wraps, a move forward over characters that stand there already, or a move back (a backspace, too) to correct some. All are
-// bridges. The automaton follows a few of them, and looks for nothing else then; findBridged says whether a secret goes across, and what is
-// behind the first bridge is looked at anew.
+// A secret may continue behind bytes that are not part of it. Only a wider look tells these from its end: a line's end, where a terminal or
+// a line editor wraps, a move forward over characters that are on the screen already, or a move back (also a backspace) to correct some.
+// All are bridges. The automaton follows a few of them, and looks for nothing else then; findBridged decides whether a secret crosses, and
+// the text behind the first bridge is looked at again.
 
 const (
 	maxWraps = 3 // line ends that one secret may have
 	maxMoves = 4 // runs of moves in the line
 
-	wideLine = 60 // bytes of a line that are enough for it to be full: then what is complete may go on, too
+	wideLine = 60 // bytes of a line that are enough for it to be full: then a complete secret may continue, too
 	minCross = 12 // bytes of a word that goes across
 )
 
-// bridges links what is under way with bridges, where so much is there that few other texts begin like it: see begin.
+// bridges adds bridges to pending patterns, once they are long enough that few other texts begin like them: see begin.
 func (a *nfa) bridges() {
 	to := len(a.nodes)
 	early := a.within(openValue)
@@ -59,14 +59,14 @@ func (a *nfa) within(n int) []bool {
 	return all
 }
 
-// bridged flags the nodes since first: whoever waits there has followed a bridge.
+// bridged flags the nodes since first: a pattern that waits there has followed a bridge.
 func (a *nfa) bridged(first int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].hold, a.nodes[i].alone, a.nodes[i].bridge = true, true, true
 	}
 }
 
-// entry flags the nodes since first, which a bridge begins with: in the first round they stand beside what is under way.
+// entry flags the nodes since first, with which a bridge begins: in the first round they stand beside pending patterns.
 func (a *nfa) entry(first, round int) {
 	for i := first; i < len(a.nodes); i++ {
 		a.nodes[i].stays = true
@@ -178,7 +178,7 @@ func bridgeLen(w []byte) int {
 	return n
 }
 
-// findBridged appends to spans what is secret across a bridge; spans has what is without one.
+// findBridged appends the secrets that cross a bridge to spans, which has those that do not.
 func (r *Rules) findBridged(spans []span, p *passage) []span {
 	if w := p.w[p.first:p.last]; bytes.IndexByte(w, '\b') >= 0 || bytes.IndexByte(w, backward) >= 0 {
 		spans = r.findRetyped(spans, p)
@@ -197,7 +197,7 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 			}
 		}
 	}
-	// Of other secrets bridges are left out. What a move forward passes over may be there already, too.
+	// For other secrets bridges are left out. The characters that a move forward skips may be there already, too.
 	likely := slices.ContainsFunc(all, func(c crossing) bool { return mayCross(p.w, c) })
 	for _, fill := range []bool{false, true} {
 		if likely && (!fill || slices.ContainsFunc(all, func(c crossing) bool { return c.moves })) {
@@ -210,8 +210,8 @@ func (r *Rules) findBridged(spans []span, p *passage) []span {
 // unseen stands for a character that nobody printed: nearly all secrets may have it.
 const unseen = '2'
 
-// findJoined appends to spans what is secret where bridges are left out. What was told by its form must be random then, too: the words around
-// a line's end would make anything. The first spans, plain of them, are of what is secret without.
+// findJoined appends the secrets that appear once bridges are left out. A secret found by its form must be random then, too: the words
+// around a line's end could make anything. The first plain entries of spans are the secrets found without that.
 func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, fill bool) []span {
 	joined := &passage{text: p.text, base: p.base}
 	next := 0
@@ -251,8 +251,8 @@ func (r *Rules) findJoined(spans []span, plain int, p *passage, all []crossing, 
 			if c.to < begin || at < s.start || at >= s.end && c.from >= joined.from[s.end-1]+1 {
 				continue
 			}
-			// Behind a line's end: the rest of what is not whole without, if its form tells it; of another only where the line is full and
-			// the rest is random, too.
+			// Behind a line's end: the rest of a secret that is incomplete without it, if its form proves it; of another one only if the line is
+			// full and the rest is random, too.
 			if !c.moves && (whole && (!c.wide || !random(string(joined.w[at:s.end]))) || !whole && i >= formed) {
 				break
 			}
@@ -314,8 +314,8 @@ func (p *passage) retyped() *passage {
 	return q
 }
 
-// findRetyped appends to spans what is secret as it stands, with all that was printed over in between. What is told by its form must be random:
-// corrected words would make anything.
+// findRetyped appends the secrets as they are on the screen, without the characters that were overwritten meanwhile. A secret found by its
+// form must be random: corrected words could make anything.
 func (r *Rules) findRetyped(spans []span, p *passage) []span {
 	q := p.retyped()
 	values := r.find(nil, q, 1<<groupValues)

@@ -21,7 +21,7 @@ const (
 	dashed = "Zk4vQ9x-Lr2TmYb_7HcWs1NpGd8JfUa-3KeXi5RoVt6Bq_MzSy0DhPlCwEg"
 )
 
-// corpus is one token of each form, as its maker documents it: prefix, and what is secret of it.
+// corpus is one token of each form, as its maker documents it: the prefix, and the secret part.
 var corpus = []struct{ name, open, secret string }{
 	{"AWS access key", "AKIA", upper[:16]},
 	{"AWS temporary key", "ASIA", upper[:16]},
@@ -251,7 +251,7 @@ func TestKeysInOtherForms(t *testing.T) {
 	}
 }
 
-// What only looks like one stays: words, names, numbers, addresses and sums of ordinary output.
+// Text that only resembles a token stays: words, names, numbers, addresses and checksums of ordinary output.
 func TestNoTokens(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	for _, text := range []string{

@@ -15,8 +15,8 @@ type dfa struct {
 	begin  begin
 }
 
-// after is the state after the byte b. In the table it is 0 where all that was under way in s has ended, whatever began with b itself: there
-// a window ends, and what follows is looked at as if nothing had been before.
+// after is the state after the byte b. In the table it is 0 if everything pending in s has ended, even if b itself begins a pattern: there
+// a window ends, and the next text is looked at without regard to the text before.
 func (d *dfa) after(s uint16, b byte) uint16 {
 	c := int(d.class[b])
 	if n := d.next[int(s)*d.width+c]; n != 0 {
@@ -86,13 +86,13 @@ func build(a *nfa) (*dfa, error) {
 	return b.d, nil
 }
 
-// builder makes a dfa. A state is a sorted set of nodes. The set after it has two parts: where its nodes go, which is the same for many states
-// and classes and so is made once (a move), and what begins with the class.
+// builder makes a dfa. A state is a sorted set of nodes. Its successor has two parts: the successors of its nodes, which are the same for
+// many states and classes and so are made once (a move), and the patterns that begin with the class.
 type builder struct {
 	a              *nfa
 	d              *dfa
-	starts, tokens []int32              // what begins at every byte
-	anew           [][beginners][]int32 // by class: what begins with it, sorted
+	starts, tokens []int32              // patterns that begin at every byte
+	anew           [][beginners][]int32 // by class: patterns that begin with it, sorted
 	takes          []byteSet            // by node: the classes that it consumes
 	known          map[string]int32     // states, by their sets
 	states         [][]int32
@@ -105,20 +105,20 @@ type builder struct {
 // A move is where nodes go with a byte that all of them consume.
 type move struct {
 	to     []int32 // sorted
-	beside int     // what begins beside it
+	beside int     // patterns that begin beside it
 	after  []int32 // by class: the number of the state after it, -1: not known yet
 }
 
-// What begins at a byte beside what is under way.
+// Patterns that begin at a byte beside pending ones.
 const (
 	beginAll    = iota
 	beginStarts // all but tokens
-	beginInside // what is looked for in a named value
+	beginInside // patterns that are looked for in a named value
 	beginners
 	beginNothing = beginners
 )
 
-// reached is what can be reached from nodes without a byte.
+// reached are the nodes that can be reached from nodes without a byte.
 func (b *builder) reached(nodes []int32) (all []int32) {
 	for _, n := range nodes {
 		all = append(all, b.a.reached[n]...)
@@ -189,7 +189,7 @@ func (b *builder) moveOf(nodes []int32) *move {
 	return m
 }
 
-// goTo adds to b.set what is reached at a node and is not in it, and to flags those of what it adds.
+// goTo adds the nodes that next reaches to b.set, unless they are in it, and their flags to flags.
 func (b *builder) goTo(next int32, flags *node) {
 	for _, m := range b.a.reached[next] {
 		if b.a.seen[m] != b.a.run {
@@ -223,7 +223,7 @@ func (b *builder) keyOf(set []int32) []byte {
 	return b.key
 }
 
-// after is what is reached with the byte c from nodes, sorted.
+// after are the nodes reached from nodes with the byte c, sorted.
 func (b *builder) after(nodes []int32, c byte) []int32 {
 	b.a.run++
 	b.set = b.set[:0]
@@ -304,10 +304,10 @@ func (a *nfa) describe(set []int32) (flags uint8, groups uint64) {
 	return flags, groups
 }
 
-// under is what is under way at the end of some text.
+// under are the patterns that are pending at the end of some text.
 type under struct {
 	any    int // where the earliest that may yet match began, -1 if none
-	masked int // likewise of those that are masked when nothing follows
+	masked int // the same for patterns that are masked if nothing follows
 }
 
 // underWay runs the automaton over w, from its root.

@@ -1,12 +1,12 @@
-// Package redact decides what of a terminal's text leaves the machine: it is the view of observers at hosts, never that of the
-// person.
+// Package redact decides which parts of a terminal's text leave the machine. It makes the view for observers at hosts, never the person's
+// own.
 //
-// A [Filter] reads the text as it comes and says which ranges of it are not to be shown as they are ([Mask]): secrets, and control
-// sequences that could do something to who watches. A mask changes bytes and never their number, so that every offset stays what it
-// was, whatever is configured and whichever daemon looks: a host that comes back after any loss goes on where it was.
+// A [Filter] reads the text as it arrives and reports the ranges that must be masked ([Mask]): secrets, and control sequences that could
+// harm an observer's terminal. A mask changes bytes and never their number. So every offset stays the same under any configuration and in
+// any daemon, and a host that returns after a loss continues where it was.
 //
-// [Rules] are what a filter looks for. They are immutable and shared by any number of filters.
+// [Rules] say which secrets a filter looks for. They are immutable and shared by any number of filters.
 //
-// It is not a guarantee. A program that wants to send out a secret can write it in a form that nobody looks for; this keeps accidents
-// from leaving the machine. docs/SECURITY.md says what is promised.
+// It is not a guarantee. A program that wants to send out a secret can write it in a form that nobody looks for; this package prevents
+// accidents. docs/SECURITY.md states the promises.
 package redact

@@ -8,7 +8,7 @@ import (
 
 const (
 	word  = 8                  // bytes that are looked at together, as one number
-	block = 8 * word           // bytes of which each is one bit of a number
+	block = 8 * word           // bytes whose flags fit into one number, one bit each
 	ones  = 0x0101010101010101 // times a byte: a word of that byte
 )
 
@@ -49,8 +49,8 @@ func nextEscape(p []byte, i int) int {
 	}
 }
 
-// escapes has a bit for each ESC in a block: bit 8*i+k for byte i of word k, as they need not be put in order then. It may have one for
-// what follows an ESC that is not harmless, too.
+// escapes has a bit for each ESC in a block: bit 8*i+k for byte i of word k, because they need no reordering then. It may have a bit for a
+// byte after a harmless ESC, too.
 func escapes(p []byte) (found uint64) {
 	for ; len(p) >= word; p = p[word:] {
 		x := binary.LittleEndian.Uint64(p) ^ esc*ones
@@ -60,14 +60,14 @@ func escapes(p []byte) (found uint64) {
 	return found
 }
 
-// harmless says whether p begins with a control sequence that is complete and that the sanitizer lets through whatever its parameters are,
-// as nearly all are: colours and movements.
+// harmless reports whether p begins with a complete control sequence that the sanitizer passes with any parameters. Nearly all are
+// harmless: colours and movements.
 func harmless(p []byte) bool {
 	if len(p) < 2 || p[0] != esc || p[1] != '[' {
 		return false
 	}
 	for i := 2; i <= len(p)-word; i += word {
-		// Parameters are 0x30 to 0x3f: what is left of another byte's upper half says where they end.
+		// Parameters are 0x30 to 0x3f: the first byte with another upper half ends them.
 		rest := (binary.LittleEndian.Uint64(p[i:i+word]) ^ 0x30*ones) & (0xf0 * ones)
 		if rest == 0 {
 			continue

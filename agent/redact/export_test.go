@@ -12,7 +12,7 @@ var tokenForms = func() (forms [][2]string) {
 // TokenForms are the prefixes and expressions of known tokens.
 func TokenForms() [][2]string { return tokenForms }
 
-// Contexts are the expressions of what is told by what is around it.
+// Contexts are the expressions for secrets that the text around them reveals.
 func Contexts() []string {
 	all := []string{privateKeyLabel + privateKeyBody, puttyLabel + puttyBody, encodedKeyLabel + encodedKeyBody, passwordInURL, userInURL}
 	all = append(all, branded...)
@@ -25,8 +25,8 @@ func Contexts() []string {
 // FormsOf are the texts in which a value is looked for.
 func FormsOf(value string) []string { return formsOf(value, formsAll) }
 
-// Beginning is where a pattern first begins in p at or behind p[i]: as it is
-// looked for, and as the bytes say one after the other.
+// Beginning is the place where a pattern first begins in p at or behind p[i]: found by the search, first by looking at one byte after the
+// other.
 func (r *Rules) Beginning(p []byte, i int) (found, first int) {
 	d := r.automaton()
 	first = i
@@ -57,7 +57,7 @@ func FindNamed(text string) (all [][2]int) {
 // PrefixLen is the length of the token prefix at the start of text.
 func PrefixLen(text string) int { return prefixLen([]byte(text)) }
 
-// Labelled says whether an expression of Contexts is of what a label tells.
+// Labelled reports whether an expression of Contexts is for secrets behind a label.
 func Labelled(expr string) bool {
 	for _, l := range labelled {
 		if expr == l.re {

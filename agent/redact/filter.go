@@ -1,6 +1,6 @@
 package redact
 
-// Kind says what stands in place of a masked range.
+// Kind says which text replaces a masked range.
 type Kind uint8
 
 // The kinds of masks.
@@ -32,8 +32,7 @@ type Mask struct {
 	Kind       Kind
 }
 
-// Put writes what the mask shows over p, the text at offset off, where they
-// meet.
+// Put writes the mask's replacement over p, the text at offset off, where they overlap.
 func (m Mask) Put(p []byte, off int64) {
 	from, to := max(m.Start-off, 0), min(m.End-off, int64(len(p)))
 	for i := from; i < to; i++ {
@@ -80,21 +79,18 @@ func NewFilter(r *Rules, off int64) *Filter {
 	return f
 }
 
-// Feed takes the text that follows, whole characters of valid UTF-8. It keeps
-// nothing of p but what it holds back, and allocates nothing where nothing is
-// found.
+// Feed takes the next text: whole characters of valid UTF-8. It keeps only the part of p that it holds back, and allocates only if it finds
+// something.
 func (f *Filter) Feed(p []byte) {
 	off := f.secrets.off
 	f.secrets.feed(p)
 	f.sequences.feed(p, int(f.secrets.text.plainFrom-off), int(min(f.secrets.text.plainTo-off, int64(len(p)))))
 }
 
-// Decided is the offset up to which all masks are known: what is behind is
-// held back, at most 4 KiB.
+// Decided is the offset up to which all masks are known. At most 4 KiB behind it are held back.
 func (f *Filter) Decided() int64 { return min(f.secrets.done, f.sequences.done) }
 
-// Brief says that what is held back is likely to be nothing and need not wait
-// long for what follows: a byte or two that some value begins with.
+// Brief reports that the held bytes are probably no secret and need not wait long for more: a byte or two with which some value begins.
 func (f *Filter) Brief() bool {
 	return f.sequences.done == f.sequences.off && f.secrets.off-f.secrets.done < openValue
 }
@@ -105,17 +101,14 @@ func (f *Filter) Flush() {
 	f.sequences.flush()
 }
 
-// Renew allows images, notifications and titles anew, as many as a filter
-// begins with. What is beyond that is blanked until then.
+// Renew allows images, notifications and titles again, as many as for a new filter. Until then any beyond that number are blanked.
 func (f *Filter) Renew() { f.sequences.renew() }
 
-// AtRest reports whether a filter that begins here does what this one would,
-// except for what Renew allows anew.
+// AtRest reports whether a filter that begins here does the same as this one would, except for the allowance that Renew resets.
 func (f *Filter) AtRest() bool { return f.secrets.atRest() && f.sequences.atRest() }
 
-// Take returns the masks found since it was called last, in ascending order:
-// those of secrets, and those of sequences, which lie over them. They are
-// overwritten by the next Feed or Flush.
+// Take returns the masks found since the last call, in ascending order: those of secrets, and those of sequences, which overlay them. The
+// next Feed or Flush overwrites them.
 func (f *Filter) Take() (secrets, sequences []Mask) {
 	secrets, sequences = f.secrets.masks, f.sequences.masks
 	f.secrets.masks, f.sequences.masks = secrets[:0], sequences[:0]

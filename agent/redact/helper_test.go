@@ -32,7 +32,7 @@ func compile(t testing.TB, o redact.Options, values ...string) *redact.Rules {
 	return r
 }
 
-// shown is what observers see of text.
+// shown is the text that observers see.
 func shown(r *redact.Rules, text string) string {
 	p, f := []byte(text), redact.NewFilter(r, 0)
 	f.Feed(p)
@@ -44,7 +44,7 @@ func shown(r *redact.Rules, text string) string {
 	return string(p)
 }
 
-// inPieces is shown for text that comes in pieces, without anybody who flushes. What leaves after each piece must not change later.
+// inPieces is shown for text that arrives in pieces and is never flushed. The output after each piece must not change later.
 func inPieces(t testing.TB, r *redact.Rules, text string, cut func(rest string) int) string {
 	t.Helper()
 	f := redact.NewFilter(r, 0)

@@ -10,7 +10,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// An interruption is what stands inside a secret without being part of it.
+// An interruption is text inside a secret that is not part of it.
 type interruption struct {
 	name, bytes string
 	over        int  // columns that a move forward passes over, which are not printed
@@ -41,14 +41,14 @@ func interruptions(t testing.TB) (all []interruption) {
 	return all
 }
 
-// What becomes of a byte of an interrupted text.
+// What happens to a byte of an interrupted text.
 const (
 	stays = iota
 	masked
 	either // a character that is taken back
 )
 
-// put interrupts a text at a place; of each byte of the result it says what becomes of it, if text[from:to] is secret.
+// put interrupts a text at a place; becomes tells for each byte of the result what happens to it, if text[from:to] is secret.
 func (i interruption) put(text string, at, from, to int) (out string, becomes []int) {
 	add := func(begin, end int) {
 		for k := begin; k < end; k++ {
@@ -73,7 +73,7 @@ func (i interruption) put(text string, at, from, to int) (out string, becomes []
 	return out, becomes
 }
 
-// A secret is found although something stands inside it, at any place behind its first bytes and in any division, and what stands there stays.
+// A secret is found although other bytes lie inside it, at any place behind its first bytes and in any division, and those bytes stay.
 func TestSecretsThroughSequences(t *testing.T) {
 	random := rand.New(rand.NewPCG(51, 1))
 	for range testkit.Rounds(t, 1, 10) {
@@ -101,7 +101,7 @@ func findInterrupted(t *testing.T, random *rand.Rand) {
 		for _, in := range interruptions(t) {
 			first := len(c.before)
 			switch {
-			case in.wrap && !c.wraps, in.corrected && c.name == "value": // a value is looked for as it is
+			case in.wrap && !c.wraps, in.corrected && c.name == "value": // a value is looked for only unchanged
 				continue
 			case in.wrap, in.over > 0, in.again >= 0, strings.HasPrefix(in.name, "forward"):
 				first += max(len(c.prefix), 3) + max(in.again, 0)

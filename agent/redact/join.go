@@ -22,14 +22,14 @@ const (
 	maxDropped  = 64 << 10 // bytes of sequences between two ends of pieces: see redactor.feed
 )
 
-// joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. What neither prints
-// nor moves the cursor (colours, erasing, modes) leaves nothing, a move in the line leaves symbols, and any other sequence its ESC, which is
-// part of no secret. What control strings say stays: a title may have a secret.
+// joiner takes control sequences out of a stream, so that a secret is found although something was drawn in its middle. A sequence that
+// neither prints nor moves the cursor (colours, erasing, modes) leaves nothing, a move in the line leaves symbols, and any other sequence
+// leaves its ESC, which is never part of a secret. The content of control strings stays, because a title may contain a secret.
 //
 // It is a pure state machine. Offsets of joined text begin as those of the stream, and fall behind with each sequence.
 type joiner struct {
-	off     int64 // of joined text, after what was taken
-	raw     int64 // of the stream, likewise
+	off     int64 // of joined text, after all consumed bytes
+	raw     int64 // of the stream, after all consumed bytes
 	dropped int64 // bytes of sequences that were taken out
 	seams   []seam
 	buf     []byte
@@ -110,7 +110,7 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 		}
 		end := 0
 		if n <= len(p)-2-word {
-			// Most parameters are short: what is left of another byte's upper half says where they end.
+			// Most parameters are short: the first byte with another upper half ends them.
 			v := binary.LittleEndian.Uint64(p[n+1:n+1+word]) ^ ('[' | 0x30*(ones-1))
 			if i := bits.TrailingZeros64(v&(0xf0*ones&^0xff|0xff)) / 8; i >= 2 && i < word && byte(v>>8) < 0x0c && quiet[p[n+1+i]] {
 				end = i + 2
@@ -133,8 +133,8 @@ func (j *joiner) next(p []byte) (joined []byte, n int) {
 	return out[:k], n
 }
 
-// leave ends a sequence in front of the stream's offset end, and adds what it leaves behind k bytes of joined text. It returns how many these
-// are then.
+// leave ends a sequence in front of the stream's offset end, and adds its replacement behind k bytes of joined text. It returns the new
+// number of these bytes.
 func (j *joiner) leave(symbol byte, k int, end int64) int {
 	if symbol != 0 {
 		j.seam(j.off+int64(k), j.begun)
@@ -159,7 +159,7 @@ func (j *joiner) leave(symbol byte, k int, end int64) int {
 	return k
 }
 
-// clear forgets what is plain.
+// clear forgets the plain text.
 func (j *joiner) clear() {
 	j.plainFrom, j.plainTo = math.MaxInt64, math.MaxInt64
 	if j.within == joinText {
@@ -181,7 +181,7 @@ func plainEnd(p []byte) int {
 	if len(p) < 2+word || p[1] != '[' || p[2] >= '<' && p[2] <= '?' {
 		return 0
 	}
-	// Parameters are 0x30 to 0x3f: what is left of another byte's upper half says where they end.
+	// Parameters are 0x30 to 0x3f: the first byte with another upper half ends them.
 	rest := (binary.LittleEndian.Uint64(p[2:2+word]) ^ 0x30*ones) & (0xf0 * ones)
 	if i := 2 + bits.TrailingZeros64(rest)/8; rest != 0 {
 		if quiet[p[i]] && (i > 2 || bare[p[i]]) {
@@ -201,8 +201,8 @@ func plainEnd(p []byte) int {
 }
 
 // quiet has the final bytes of control sequences without a prefix that neither print nor move the cursor: colours, erasing, repeating, and
-// what keeps the cursor's place. bare has those that are usual without a parameter, and moves; quietPrivate those with a prefix:
-// modes, erasing, keyboards.
+// saving the cursor's place. bare has those that are usual without a parameter, and moves; quietPrivate those with a prefix: modes,
+// erasing, keyboards.
 var quiet, bare, quietPrivate = finals("mKJXbhls"), finals("mKJXCD"), finals("hlmuJK")
 
 // step takes a byte of a sequence, at a place in the stream. It says whether the sequence has ended with it and which symbol it leaves, 0 for

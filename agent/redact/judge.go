@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// early judges a string by what is there of it, if that is enough.
+// early judges a string by the part that has arrived, if that is enough.
 func (s *sanitizer) early() {
 	verdict := unknown
 	switch {
@@ -27,7 +27,7 @@ func (s *sanitizer) early() {
 	end := s.payload + int64(len(s.held))
 	switch verdict {
 	case refused:
-		if len(s.held) >= 2 { // else there is no room yet for what stands for it
+		if len(s.held) >= 2 { // else there is no room yet for its replacement
 			s.blank(end)
 		}
 	case picture:
@@ -38,7 +38,7 @@ func (s *sanitizer) early() {
 	}
 }
 
-// verdict is what becomes of a string.
+// verdict is the decision on a string.
 type verdict uint8
 
 const (
@@ -61,7 +61,7 @@ func deviceString(p []byte) verdict {
 	return unknown
 }
 
-// earlyOSC judges an OSC by its number, and images by what describes them.
+// earlyOSC judges an OSC by its number, and images by their description.
 func (s *sanitizer) earlyOSC() verdict {
 	number, rest, ok := bytes.Cut(s.held, []byte{';'})
 	switch {
@@ -113,7 +113,7 @@ func inline(args []byte) bool {
 	return false
 }
 
-// earlyKitty judges kitty's graphics when what describes them is complete.
+// earlyKitty judges kitty's graphics once their description is complete.
 func (s *sanitizer) earlyKitty() verdict {
 	if s.held[0] != 'G' {
 		return refused
@@ -128,7 +128,7 @@ func (s *sanitizer) earlyKitty() verdict {
 	return s.kitty(keys)
 }
 
-// kitty lets through what no terminal answers: a sequence with q=2, one that names no image, or the rest of such a one.
+// kitty passes only sequences that no terminal answers: one with q=2, one that names no image, or the rest of such a sequence.
 func (s *sanitizer) kitty(keys []byte) verdict {
 	action, quiet, named, more, other := "t", false, false, false, false
 	for pair := range bytes.SplitSeq(keys, []byte{','}) {
@@ -179,7 +179,7 @@ func (s *sanitizer) allowed() bool {
 	return false
 }
 
-// afford says whether there is anything left for an OSC of which there may only be some, and takes it.
+// afford reports whether the allowance for a limited OSC is not used up, and takes one from it.
 func (s *sanitizer) afford(number string, p []byte) bool {
 	switch {
 	case number == "0" || number == "1" || number == "2":
@@ -190,7 +190,7 @@ func (s *sanitizer) afford(number string, p []byte) bool {
 	return true
 }
 
-// spend takes one of what is left, if there is any.
+// spend takes one from an allowance, if any is left.
 func spend(left *int) bool {
 	if *left == 0 {
 		return false
@@ -232,14 +232,14 @@ func (s *sanitizer) iterm(p []byte) bool {
 	return string(name) == "FileEnd"
 }
 
-// Bounds of what short strings say, in bytes.
+// Bounds of the contents of short strings, in bytes.
 const (
 	maxTitle  = 512
 	maxNotice = 256
 	maxURI    = 2083 // as VTE and iTerm2 have it
 )
 
-// oscs are the OSC that are let through, if the function says so; nil lets all through. Whatever is not here is not.
+// oscs are the OSCs that pass if the function agrees; nil passes all. Any other OSC is blanked.
 var oscs = map[string]func(*Options, string) bool{
 	"0": title, "1": title, "2": title,
 	"4": colour, "5": colour, "10": colour, "11": colour, "12": colour, "13": colour, "14": colour, "15": colour, "16": colour,
@@ -294,7 +294,7 @@ func link(o *Options, p string) bool {
 	return false
 }
 
-// notice lets short notifications and progress through, and the reports of ConEmu, but not what makes that do something.
+// notice passes short notifications and progress, and ConEmu's reports, but not ConEmu's commands.
 func notice(_ *Options, p string) bool {
 	number, _, _ := strings.Cut(p, ";")
 	if _, err := strconv.Atoi(number); err == nil {

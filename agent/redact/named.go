@@ -7,23 +7,24 @@ import (
 	"unicode/utf8"
 )
 
-// A named value is text behind a name that says that it is secret, such as password: or --token=. The automaton suspects whatever such a name
-// is in front of; namedValue finds the value, and secretNamed decides.
+// A named value is text behind a name that marks it as secret, such as password: or --token=. The automaton suspects any text behind such a
+// name; namedValue finds the value, and secretNamed decides.
 
-// Names that say so: of what people choose and type, and of what programs make. What is in front of a name, such as DB_, does not count.
+// Such names: for values that people choose and type, and for values that programs make. Text in front of a name, such as DB_, does not
+// count.
 const (
 	chosenNames = `password|passwd|passphrase|passcode|["'_.-]pass|["'_.-]pwd|[_.-]pw|bindpw|sshpass`
 	madeNames   = `token|secret|secret[_-]?key(?:[_-]base)?|(?:api|access|account|auth|private|encryption|signing|master)[_-]?key|(?-i:_KEY|-Key)` +
 		`|credentials?|[_.-]auth|"auth|[_.-]pat|[_.-]jwt|bearer|session(?:[_-]?id)?|cookie`
 	// A name may be in quotes, and the value in an element, in brackets or another member: JSON, YAML, shells, XML, SQL, code.
 	nameSign = `(?:(?:\\?["'])?\]?[ \t]*(?::=|=>|[:=])[ \t]*|>)`
-	// What a value begins with and goes on with, without quotes and in them. One that begins with - is an option, or a key in PEM, which is
-	// found by itself.
+	// The first and the later bytes of a value, without quotes and in them. A text that begins with - is an option, or a key in PEM, which is
+	// found by its form.
 	bareFirst, bareRest     = "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,{\\[(:=\\]\\\\-]", "[^\\x00-\\x20\\x7f-\\x{10ffff}\"'`<>&;,]*"
 	quotedFirst, quotedRest = `["'][^\x00-\x20\x7f"':=>,)}\]\\-]`, `[^\x00-\x1f\x7f"']*`
 )
 
-// namedLabel is what is in front of a value.
+// namedLabel is the text in front of a value.
 const namedLabel = `(?i:` + chosenNames + `|` + madeNames + `)(?:` + nameSign + `)\\?`
 
 // namedValue finds a name, its sign, and the value: in quotes (3) or not (4).
@@ -64,7 +65,7 @@ func findNamed(spans []span, w []byte, first, last int) []span {
 const maxName = 48
 
 // nextNamed is an offset, from or later, in front of which namedValue matches nothing that begins at from or later; -1 if it matches
-// nothing at all. The expression is slow: it is asked only where a letter that ends a name stands before a sign.
+// nothing at all. The expression is slow: it is run only where a letter that ends a name is in front of a sign.
 func nextNamed(w []byte, from int) int {
 	for at := from; ; at++ {
 		i := bytes.IndexAny(w[at:], ":=>")
@@ -82,7 +83,7 @@ func nextNamed(w []byte, from int) int {
 	}
 }
 
-// nameAround is the whole name of which w[start:end] is a part.
+// nameAround is the whole name that contains w[start:end].
 func nameAround(w []byte, start, end int) string {
 	for i := 0; start > 0 && i < maxBefore && (isWord(w[start-1]) || w[start-1] == '-' || w[start-1] == '.'); i++ {
 		start--
@@ -108,7 +109,7 @@ func (v named) secret() bool {
 	return len(s) >= 4 && v.likely() && !isCode(s, v.quoted) && !isFormat(s) && !fits(v.name, harmlessNamed)
 }
 
-// likely says whether the value is one that somebody may have chosen, or a program made, for a name like this.
+// likely reports whether the value is one that somebody may have chosen, or a program made, for a name like this.
 func (v named) likely() bool {
 	s := v.value
 	upper := v.name == strings.ToUpper(v.name)
@@ -138,7 +139,7 @@ var stopWords = func() map[string]bool {
 	return t
 }()
 
-// words says whether a text is made of words that somebody may have chosen: of few, and not only of such as are said of secrets.
+// words reports whether a text consists of words that somebody may have chosen: few, and not only words that usually describe secrets.
 func words(s string) bool {
 	fields := strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '-' || r == '_' || r == '.' })
 	if len(fields) > 8 || strings.ContainsAny(s, "?!:()%/\\{}") || s[0] >= 'A' && s[0] <= 'Z' && strings.Contains(s, " ") {

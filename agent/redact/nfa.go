@@ -31,9 +31,9 @@ type node struct {
 	masked bool  // and they are masked when nothing follows in time
 	alone  bool  // nothing else needs to be looked for while this is under way
 	tail   bool  // no token begins while this is under way
-	value  bool  // nothing but what stays is looked for while this is under way
+	value  bool  // nothing but sequences that leave is looked for while this is pending
 	stays  bool
-	bridge bool // behind a line's end or a move in the line, inside of what was under way
+	bridge bool // behind a line's end or a move in the line, inside a pending pattern
 }
 
 // nfa finds where patterns may match: it takes every text that a pattern takes, and more. Repetitions are counted only up to quad,
@@ -41,16 +41,16 @@ type node struct {
 type nfa struct {
 	nodes  []node
 	starts []int32 // where patterns begin
-	tokens []int32 // likewise those that go on in the tail of all tokens
+	tokens []int32 // those that continue in the tail shared by all tokens
 	inside []int32 // those of starts that begin in a named value, too: names, values and the person's patterns
 
-	// By node, what can be reached from it without a byte: see freeze.
+	// By node, the nodes that can be reached from it without a byte: see freeze.
 	reached [][]int32
 	seen    []uint32 // by node: the closure that has it
 	run     uint32
 }
 
-// maxNodes bounds what patterns may need.
+// maxNodes bounds the nodes of all patterns.
 const maxNodes = 60_000
 
 var errComplex = errors.New("the patterns to redact are too complex, or there are too many")
@@ -130,7 +130,7 @@ func (a *nfa) expression(from int32, re *syntax.Regexp) int32 {
 		}
 		return a.repeat(from, re.Sub[0], re.Min, re.Max != 1)
 	}
-	return from // conditions, and what matches nothing
+	return from // conditions, and expressions that match nothing
 }
 
 // repeat adds one or, if many, any number of sub; none only if least is 0.
@@ -188,7 +188,7 @@ func (a *nfa) class(from int32, pairs []rune) int32 {
 	return to
 }
 
-// closure is what can be reached from set without a byte: the states that consume one or accept, sorted.
+// closure are the nodes that can be reached from set without a byte and that consume one or accept, sorted.
 func (a *nfa) closure(set []int32) []int32 {
 	if len(a.seen) < len(a.nodes) {
 		a.seen = make([]uint32, len(a.nodes))

@@ -13,13 +13,13 @@ import (
 	"tether/internal/testkit"
 )
 
-// kind is what one program prints: templates of lines.
+// kind is the output of one program: templates of lines.
 type kind struct {
 	name  string
 	lines []template
 }
 
-// template is a line: texts, and what is filled into the gaps between them.
+// template is a line: texts, and the fillings of the gaps between them.
 type template []struct {
 	text, gap string
 	n         int
@@ -66,7 +66,7 @@ func ordinary(t testing.TB) (all []kind) {
 
 var (
 	gap = regexp.MustCompile(`\{(hex|b64|url64|up|low|int|word|path|uuid|ver|ip|time|date|ms)(?::(\d+))?\}`)
-	// ordinaryWords are those that names are made of.
+	// ordinaryWords are parts of names.
 	ordinaryWords = strings.Fields(`core util app web api server client common shared token auth secret passport session cookie key cache queue worker model view router store
 		parser lexer buffer stream socket crypto hash random config logger metrics trace graph table index query schema alpha beta gamma delta north south river stone
 		tokens password credential vault keyring sign verify access user account login admin public private test mock data service handler format string number`)
@@ -144,7 +144,7 @@ func (t template) fill(b []byte, random *rand.Rand) []byte {
 	return append(b, "\r\n"...)
 }
 
-// Ordinary output stays as it is: at most one false alarm in 10 MB of at least 40 kinds (a soak makes more).
+// Ordinary output stays unchanged: at most one false alarm in 10 MB of at least 40 kinds (a soak makes more).
 func TestFalseAlarms(t *testing.T) {
 	kinds, r := ordinary(t), compile(t, redact.Options{Tokens: true})
 	if len(kinds) < 40 {
@@ -169,7 +169,7 @@ func TestFalseAlarms(t *testing.T) {
 				from := strings.LastIndex(text[:m.Start-int64(n)], "\n") + 1
 				seen[k.name]++
 				if seen[k.name] > 3 {
-					continue // the first say what is wrong
+					continue // the first ones show the cause
 				}
 				alarms = append(alarms, fmt.Sprintf("%s: %q in %q", k.name, text[m.Start-int64(n):m.End-int64(n)], text[from:min(from+200, len(text))]))
 			}

@@ -10,7 +10,7 @@ import (
 	"tether/internal/testkit"
 )
 
-// pieces are what random text is made of.
+// pieces are the parts of random text.
 func pieces(t testing.TB, random *rand.Rand) []string {
 	all := []string{
 		"plain text\r\n", "é", "🙂 ", "\x1b[31mred\x1b[0m", "\x1b", "]", "\x1b[", "5i", "\a", "\x1b\\", "\x18", "\u009c", "\u009d", "\x1b]8;;https://x\a", "\x1b]8;;file:x\a",
@@ -24,7 +24,7 @@ func pieces(t testing.TB, random *rand.Rand) []string {
 	return all
 }
 
-// floods are what uses up what there may be of something.
+// floods use up each allowance.
 var floods = []string{strings.Repeat("\x1b]2;t\a", 250), strings.Repeat("\x1b[23t", 250), strings.Repeat("\x1b]9;t\a", 4)}
 
 func randomText(random *rand.Rand, pieces []string) string {
@@ -35,7 +35,7 @@ func randomText(random *rand.Rand, pieces []string) string {
 	return b.String()
 }
 
-// Any division of the text into calls is shown alike, and what has left is never changed.
+// Any division of the text into calls gives the same result, and output never changes later.
 func TestSplitIndependence(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	r := compile(t, redact.Options{Tokens: true, Images: 50, Patterns: []string{`corp-[0-9]{6}`, `A{20,}`}}, "hunter2-value")
@@ -52,7 +52,7 @@ func TestSplitIndependence(t *testing.T) {
 	}
 }
 
-// check says what holds for anything shown.
+// check tests the invariants of any output.
 func check(t testing.TB, r *redact.Rules, text, got string) {
 	t.Helper()
 	if len(got) != len(text) {
@@ -111,7 +111,7 @@ func TestAtRest(t *testing.T) {
 			at += n
 		}
 		if got := shown(r, text[at:]); at < len(text) && got != whole[at:] {
-			// A word that began before is the one thing that a new filter cannot see.
+			// A new filter cannot see a word that began before it.
 			if strings.ContainsAny(text[at-1:at], " \n\x1b\\") {
 				t.Fatalf("%q\nis shown as %q\nfrom %d on as %q", text, whole, at, got)
 			}

@@ -65,8 +65,8 @@ func recall(t *testing.T, missed []string, of, rows int, promised float64) {
 	}
 }
 
-// found says whether what is promised of a row holds: most of the secret is masked, what is around it stays, and all of that however the
-// text is divided.
+// found reports whether the promises for a row hold: most of the secret is masked and the text around it stays, in any division of the
+// text.
 func (c secretCase) found(t *testing.T, r *redact.Rules, round int) bool {
 	t.Helper()
 	const around = "$ make deploy\r\n" // other text
@@ -96,7 +96,7 @@ func TestRecallOfTokens(t *testing.T) {
 	}
 }
 
-// Values beside telling names are found, in any division.
+// Values behind telling names are found, in any division.
 func TestRecallOfNamedValues(t *testing.T) {
 	random, r := rand.New(rand.NewPCG(31, 2)), compile(t, redact.Options{Tokens: true})
 	for round := range testkit.Rounds(t, 1, 100) {
@@ -104,14 +104,14 @@ func TestRecallOfNamedValues(t *testing.T) {
 	}
 }
 
-// Known forms and values are found in whatever syntax they are written, without a telling name.
+// Known forms and values are found in any syntax, without a telling name.
 func TestRecallInSyntaxes(t *testing.T) {
 	table, err := os.ReadFile("testdata/syntaxes.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	random := rand.New(rand.NewPCG(31, 4))
-	var bare []secretCase // those that are told by themselves, not by what is around them
+	var bare []secretCase // those that their form reveals, not the text around them
 	for _, c := range secretCases(t, "recall-tokens.txt", random) {
 		if !strings.ContainsAny(c.before, "\n :=\"") && !strings.ContainsAny(c.after, "\n\\") {
 			bare = append(bare, c)

@@ -2,31 +2,30 @@ package redact
 
 import "slices"
 
-// Bounds of what is held back, in bytes.
+// Bounds of the bytes that are held back.
 const (
 	maxHeld = 4 << 10  // of a secret whose end is not seen; docs/SECURITY.md promises it
 	maxOpen = 64 << 10 // of one that goes on behind that, as a private key may
 )
 
-// redactor finds secrets in a stream. It is a pure state machine: but for flush, any division of the stream into calls gives the same
+// redactor finds secrets in a stream. It is a pure state machine: except for flush, any division of the stream into calls gives the same
 // masks.
 //
-//	root --a pattern may begin--> window --none is under way--> root
-//	                              window --full--> open --none is under way--> root
+//	root --a pattern may begin--> window --none is pending--> root
+//	                              window --full--> open --none is pending--> root
 //
-// At the root the automaton does not run: see begin. Neither does a regular expression unless the automaton suspects something in a
-// window.
+// At the root the automaton does not run: see begin. Neither does a regular expression unless the automaton suspects something in a window.
 type redactor struct {
 	rules *Rules
 	masks []Mask // found and not taken
 
 	at     uint16 // state of the automaton, 0: at the root
-	off    int64  // text offset after what was fed
+	off    int64  // text offset after the bytes fed
 	done   int64  // up to here it is decided
 	text   joiner // without its sequences, and with offsets of its own: all below are in joined text
 	known  int64  // as done
 	masked int64  // the end of the last mask
-	passed int64  // where the last piece ended because of what had been taken out
+	passed int64  // where the last piece ended because of a removed sequence
 
 	// The window is win, bytes of earlier calls, and a part of the present one.
 	// At the root win is the last bytes, less than quad, if a pattern may begin
@@ -103,7 +102,7 @@ func (r *redactor) scan(d *dfa, p []byte, base int64) {
 			i, from, again = r.window(d, p, from, i, base)
 		}
 		switch {
-		case again: // what follows is looked at as in another call
+		case again: // the next bytes are treated as in another call
 			p, base = p[i:], base+int64(i)
 		case r.at == 0:
 			r.remember(p[r.taken:i])
@@ -120,7 +119,7 @@ func (r *redactor) scan(d *dfa, p []byte, base int64) {
 	}
 }
 
-// settle moves done as far as it is known what is secret.
+// settle moves done up to the last offset whose secrets are known.
 func (r *redactor) settle(d *dfa) {
 	at := r.at
 	if at == 0 {
@@ -148,8 +147,8 @@ func (r *redactor) pass() {
 	r.win = r.win[:copy(r.win, r.win[1:])]
 }
 
-// opens says whether a window begins where a pattern may, at p[i], behind what is in before if i is 0. A token alone begins no window inside
-// of a word: "task-" is in any text. The text p is at the offset base.
+// opens reports whether a window begins at p[i], where a pattern may; before is the text in front if i is 0. A token alone begins no window
+// inside a word: "task-" is in any text. The text p is at the offset base.
 func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	if d.begin.others == nil {
 		return true
@@ -163,8 +162,8 @@ func (r *redactor) opens(d *dfa, p []byte, i int, base int64) bool {
 	return !isWord(last) || d.run4(d.begin.others, p[i:i+quad]) || r.text.isSeam(base+int64(i))
 }
 
-// resume looks with p at what was kept: a window begins there, or
-// none does. It returns false if p is too short to tell, and then kept too.
+// resume looks at the kept bytes together with p: a window begins there, or none does. It returns false if p is too short to decide; p is
+// then kept too.
 func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	for len(r.win) > 0 {
 		var text [quad]byte
@@ -182,8 +181,8 @@ func (r *redactor) resume(d *dfa, p []byte, base int64) bool {
 	return true
 }
 
-// window moves on from p[i] until nothing is under way, the window is full, or p ends. It returns where it stands and where what is not yet
-// in win begins; again means that what follows must be looked at as in another call.
+// window moves on from p[i] until nothing is pending, the window is full, or p ends. It returns its position and the start of the bytes
+// that are not yet in win; again means that the next bytes must be treated as in another call.
 func (r *redactor) window(d *dfa, p []byte, from, i int, base int64) (at, begin int, again bool) {
 	room := maxHeld - len(r.win) - (i - from)
 	if r.open > 0 {
@@ -247,7 +246,7 @@ func (r *redactor) cross(d *dfa, p []byte, from, to int, end int64, ended bool) 
 // maxBefore is how many bytes in front of a secret say whether a word begins there, or a line.
 const maxBefore = 32
 
-// remember keeps the last bytes of p, which follow those that it has kept.
+// remember keeps the last bytes of p, which follow the bytes kept before.
 func (r *redactor) remember(p []byte) {
 	if len(p) < maxBefore {
 		keep := min(len(r.before), maxBefore-len(p))
@@ -258,8 +257,8 @@ func (r *redactor) remember(p []byte) {
 	r.before = append(r.before[:0], p[len(p)-maxBefore:]...)
 }
 
-// decide masks what is secret in the window, which ends in front of p[to] and at the offset end; its part in p begins at from. It looks at
-// ahead bytes behind the window, for what ends with a word or a line.
+// decide masks the secrets in the window, which ends in front of p[to] and at the offset end; its part in p begins at from. It looks at
+// ahead bytes behind the window, for secrets that end with a word or a line.
 func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64) {
 	if r.groups == 0 {
 		return 0
@@ -276,7 +275,7 @@ func (r *redactor) decide(p []byte, from, to, ahead int, end int64) (last int64)
 	return last
 }
 
-// around is the window with what is in front of it; the window begins at w[first].
+// around is the window with the text in front of it; the window begins at w[first].
 func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	if len(r.win) == 0 && from-r.taken >= maxBefore {
 		return p[from-maxBefore : to], maxBefore
@@ -291,8 +290,8 @@ func (r *redactor) around(p []byte, from, to int) (w []byte, first int) {
 	return w, first
 }
 
-// full deals with a window that holds as much as may be held. A secret that reaches its end goes on behind it; of others that are under way
-// the window keeps what they need, except one that fills it all.
+// full handles a window that has reached its bound. A secret that reaches its end continues behind it; for other pending patterns the
+// window keeps the bytes that they need, except for one that fills it all.
 func (r *redactor) full(p []byte, from, to int, end int64) {
 	last := r.decide(p, from, to, 0, end)
 	if len(r.win) == 0 {
@@ -320,7 +319,7 @@ func (r *redactor) wide(p []byte, off int64) {
 	}
 }
 
-// mask has joined text at off replaced, as far as it is not yet, except for control characters.
+// mask replaces the joined text at off, as far as it is not masked yet, except for control characters.
 func (r *redactor) mask(text []byte, off int64) {
 	if skip := r.masked - off; skip > 0 {
 		text = text[min(skip, int64(len(text))):]
@@ -362,8 +361,7 @@ func (r *redactor) maskRange(from, to int64) {
 	}
 }
 
-// flush decides what is held back although its end was not seen: of what nobody but a secret has in common with a secret, the bytes that
-// are not its prefix are masked; the rest stays.
+// flush decides pending bytes: bytes after a token prefix are masked if a secret is likely, everything else is released.
 func (r *redactor) flush() {
 	if r.done == r.off {
 		return
@@ -371,7 +369,7 @@ func (r *redactor) flush() {
 	r.decide(nil, 0, 0, 0, r.text.off)
 	if at := r.rules.nfa.underWay(r.win).masked; at >= 0 {
 		if begin := r.likely(at); begin >= 0 {
-			begin = max(begin, len(r.win)-int(r.text.off-r.known)) // what has left stays
+			begin = max(begin, len(r.win)-int(r.text.off-r.known)) // released bytes stay
 			r.mask(r.win[begin:], r.text.off-int64(len(r.win)-begin))
 		}
 	}
@@ -381,8 +379,8 @@ func (r *redactor) flush() {
 // likelyTail is how many bytes after its prefix make a token likely that is not complete.
 const likelyTail = 8
 
-// likely says from where on the window is masked if the secret that began at win[at] may still come; -1 if it is not likely to. A value is,
-// for nothing else begins like it; the prefix of a token may be that of a name.
+// likely returns the index from which the window is masked if the secret that began at win[at] may still come; -1 if that is unlikely. A
+// value is likely, because nothing else begins like it; the prefix of a token may be part of a name.
 func (r *redactor) likely(at int) int {
 	n := prefixLen(r.win[at:])
 	if n == 0 {

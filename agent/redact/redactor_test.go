@@ -48,7 +48,7 @@ func made(t testing.TB, expr string, random *rand.Rand) string {
 	return b.String()
 }
 
-// Every known form is found wherever it stands, in any division, and its prefix says what it was.
+// Every known form is found anywhere in a text, in any division, and its prefix stays and shows its kind.
 func TestTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	r := compile(t, redact.Options{Tokens: true})
@@ -98,7 +98,7 @@ func TestContexts(t *testing.T) {
 	}
 }
 
-// An escape in front of a character is none: the mask begins between characters.
+// An escape in front of a character is not part of a secret: the mask begins between characters.
 func TestMasksBeginBetweenCharacters(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true})
 	const text = "-----BEGIN PRIVATE KEY-----\n\x1b🙂 key-----END PRIVATE KEY-----"
@@ -108,7 +108,7 @@ func TestMasksBeginBetweenCharacters(t *testing.T) {
 	}
 }
 
-// What only looks like it stays.
+// Text that only resembles a secret stays.
 func TestNoSecrets(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true, Patterns: []string{`corp-[0-9]{6}`}}, "hunter2-value")
 	for _, text := range []string{
@@ -212,8 +212,7 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// What is held back leaves when somebody says so; then a token that goes on, and a value of which more than two bytes are there, are masked
-// as far as they came.
+// Flush releases the held bytes. It masks the arrived part of a token that continues, and of a value with more than two bytes.
 func TestFlush(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	token := made(t, redact.TokenForms()[3][1], random)
@@ -244,7 +243,7 @@ func TestFlush(t *testing.T) {
 			if f.Decided() != int64(len(c.text)-len(rest)+n) {
 				t.Errorf("%s: decided %d after a flush", c.name, f.Decided())
 			}
-			// What has left is gone.
+			// Masks that were taken are not returned again.
 			secrets, sequences := f.Take()
 			for _, m := range append(secrets, sequences...) {
 				m.Start = max(m.Start, int64(len(c.text)-len(rest)))
@@ -266,7 +265,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// Nothing is held back while what is typed begins no secret: neither the letters that tokens begin with nor their prefixes without more.
+// Nothing is held back while the typed text begins no secret: neither the letters with which tokens begin, nor their prefixes alone.
 func TestNothingIsHeldWhileTyping(t *testing.T) {
 	r := compile(t, redact.Options{Tokens: true, Images: 1 << 20})
 	f := redact.NewFilter(r, 0)

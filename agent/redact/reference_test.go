@@ -97,7 +97,7 @@ var (
 	colour     = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 )
 
-// innocent is output that holds no secret and much of what one begins with.
+// innocent is output without secrets, full of their beginnings.
 func innocent() []string {
 	all := []string{"disk-usage ", "task-17.spec.ts ", "https://example/x ", "linting ", "version ", "hunter ", "corp-12 ", "aws ", "-----", "eyJ", "\r\n", "\t", "é", "端末", "° "}
 	for line := range strings.Lines(string(coloured(4 << 10))) {
@@ -194,7 +194,7 @@ func TestDenseSequences(t *testing.T) {
 	}
 }
 
-// Control sequences in a secret that is longer than what is held stay, however it is divided.
+// Control sequences stay in a secret that is longer than the held text, in any division.
 func TestLongSecretWithSequences(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	r := compile(t, redact.Options{Tokens: true})
@@ -216,7 +216,7 @@ func TestLongSecretWithSequences(t *testing.T) {
 	}
 }
 
-// What may yet become a secret is under way, even where that is too little to tell.
+// The beginning of a possible secret is pending, even if it is too short to decide.
 func TestLittleIsNotAtRest(t *testing.T) {
 	f := redact.NewFilter(compile(t, redact.Options{Tokens: true}, "hunter2-value"), 0)
 	for _, c := range []struct {

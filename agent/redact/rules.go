@@ -14,15 +14,14 @@ import (
 	"tether/internal/clip"
 )
 
-// Options say what a filter lets through and what it looks for.
+// Options choose which sequences a filter passes and which secrets it looks for.
 type Options struct {
 	Clipboard bool  // OSC 52 that sets the clipboard
 	FileLinks bool  // OSC 8 with file:
 	Images    int64 // bytes of images between two calls of Filter.Renew
 	Tokens    bool  // redact credentials of known forms
-	// Patterns are regular expressions of what else is redacted: what their
-	// first group matches if they have one, else what they match. They are
-	// looked for within 4 KiB; ^ and $ are the ends of a line.
+	// Patterns are regular expressions of further secrets: the first group if there is one, else the whole match. They are looked for within 4
+	// KiB; ^ and $ are the ends of a line.
 	Patterns []string
 }
 
@@ -42,7 +41,7 @@ type Rules struct {
 	with map[string]*Rules // by values: terminals of one login share them
 }
 
-// check finds for sure what the automaton suspects.
+// check decides about a suspicion of the automaton.
 type check struct {
 	group     uint8 // a bit of a dfa's groups
 	re        *regexp.Regexp
@@ -50,8 +49,8 @@ type check struct {
 	plausible func(string) bool // nil: always
 }
 
-// tokenCheck is the same for a token. Its prefix stays, and re is for what
-// begins with it. Most are never needed, so each is made when it is.
+// tokenCheck is the same for a token. Its prefix stays, and re matches the token from its prefix on. Most are never needed, so each is
+// compiled on first use.
 type tokenCheck struct {
 	prefix string
 	re     func() *regexp.Regexp
@@ -120,7 +119,7 @@ func (r *Rules) assemble() (err error) {
 	return err
 }
 
-// automaton returns what suspects all that is to be redacted; nil if there is nothing.
+// automaton returns the automaton that suspects everything to be redacted; nil if there is nothing.
 func (r *Rules) automaton() *dfa {
 	r.made.Do(func() {
 		if err := r.assemble(); err != nil {
@@ -245,7 +244,7 @@ func (r *Rules) addTokens() error {
 	if err := r.addNamed(); err != nil {
 		return err
 	}
-	// One expression for all that is in a URL, and one for all labels: each that may be under way beside another doubles the automaton.
+	// One expression for all secrets in URLs, and one for all labels: each that may be pending beside another doubles the automaton.
 	for _, b := range branded {
 		if err := r.check(groupNamed, b); err != nil {
 			return err
@@ -254,7 +253,8 @@ func (r *Rules) addTokens() error {
 	return errors.Join(r.addKeys(privateKeyLabel, privateKeyBody, groupKeys), r.addKeys(puttyLabel, puttyBody, groupKeys), r.addKeys(encodedKeyLabel, encodedKeyBody, groupEncoded), r.suspect(anyInURL, groupURLs), r.check(groupURLs, passwordInURL), r.check(groupURLs, userInURL))
 }
 
-// addNamed adds values behind names. In a value only what stays is looked for, as find looks for all else there.
+// addNamed adds values behind names. Inside a value the automaton looks only for sequences that stay, because find looks for everything
+// else there.
 func (r *Rules) addNamed() error {
 	names := len(r.nfa.nodes)
 	end, err := r.nfa.parse(r.nfa.beginInside(), namedLabel+"|"+brandLabel)
@@ -317,7 +317,7 @@ func (r *Rules) addPattern(p string, group uint8) error {
 	return r.check(group, p)
 }
 
-// suspect has what an expression matches looked at by the checks of a group.
+// suspect makes the checks of a group examine the matches of an expression.
 func (r *Rules) suspect(p string, group uint8) error {
 	return r.suspectFrom(r.nfa.begin(), p, group)
 }
@@ -358,12 +358,12 @@ type span struct{ start, end int }
 // tokenSlot is where tokens are that begin with a and b: so many begin with the same letter that all of these would take long to compare.
 func tokenSlot(a, b byte) byte { return a*31 + b }
 
-// passage is joined text in which something is looked for: what begins at w[first] or later, and in front of w[last]. What is around says
-// whether a word begins or ends there, or a line.
+// passage is joined text that is searched: for secrets that begin at w[first] or later, and in front of w[last]. The text around shows
+// whether a word or a line begins or ends there.
 type passage struct {
 	w           []byte
 	first, last int
-	text        *joiner // what it was joined by, and where w begins
+	text        *joiner // its joiner, and the offset of w
 	base        int64
 	from        []int  // by index in w, if bridges were left out: that in the passage that had them
 	left        []int  // indexes in w where that was
@@ -379,14 +379,14 @@ func (p *passage) seam(i int) bool {
 	return i < len(p.from) && !slices.Contains(p.left, i) && p.text.isSeam(p.base+int64(p.from[i]))
 }
 
-// find appends to spans what is secret, for the groups that may be there. They may overlap.
+// find appends the secrets of the suspected groups to spans. They may overlap.
 func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 	if groups>>groupBridged&1 == 1 {
 		groups &^= 1 << groupBridged
 		spans = r.find(spans, p, groups)
 		plain := len(spans)
 		if spans = r.findBridged(spans, p); len(spans) > plain {
-			// What is masked is not looked at anew, and behind a bridge nothing told which groups there are.
+			// Masked text is not searched again, and behind a bridge the groups are unknown.
 			spans = r.find(spans, p, groups|(1<<groupBridged-1)|known)
 		}
 		return spans
@@ -433,7 +433,7 @@ func (r *Rules) find(spans []span, p *passage, groups uint64) []span {
 				continue
 			}
 			if c.group >= groupLabelled && c.group < groupRest {
-				start += prefixLen(w[start:end]) // it says what was there
+				start += prefixLen(w[start:end]) // the prefix shows its kind
 			}
 			if end = min(end, last); start < end {
 				spans = append(spans, span{start, end})
@@ -462,7 +462,7 @@ func (r *Rules) findTokens(spans []span, p *passage) []span {
 	return spans
 }
 
-// end is where the token ends that begins at p.w[at], 0 if it is none. A word may end where something was taken out.
+// end is the end of the token that begins at p.w[at], 0 if there is none. A word may end where a sequence was removed.
 func (c *tokenCheck) end(p *passage, at int) int {
 	if m := c.re().FindIndex(p.w[at:]); m != nil {
 		return at + m[1]
@@ -475,11 +475,10 @@ func (c *tokenCheck) end(p *passage, at int) int {
 	return 0
 }
 
-// beginsWord says whether a word may begin at w[at], behind what is no part of one.
+// beginsWord reports whether a word may begin at w[at]: the byte in front belongs to no word.
 func beginsWord(w []byte, at int) bool { return at == 0 || !isWord(w[at-1]) }
 
-// Redact returns s, a short text that is not part of a stream, with what is
-// secret in it replaced.
+// Redact returns s, a short text that is not part of a stream, with its secrets replaced.
 func (r *Rules) Redact(s string) string {
 	if r == nil || r.automaton() == nil {
 		return s
@@ -518,8 +517,7 @@ func (r *Rules) Title(s string) string {
 	return clip.Text(r.Redact(Clean(s)), maxShownTitle)
 }
 
-// Clean returns s without control characters and without what changes the
-// direction of text or is not seen.
+// Clean returns s without control characters, and without characters that are invisible or change the direction of text.
 func Clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if hidden(r) {

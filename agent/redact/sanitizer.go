@@ -4,25 +4,25 @@ import "bytes"
 
 // Bounds of control strings, in bytes.
 const (
-	maxString  = 4 << 10 // what is held of one to judge it; a longer one is blanked
-	maxControl = 1 << 10 // of what tells what an image is
+	maxString  = 4 << 10 // bytes held to judge one; a longer one is blanked
+	maxControl = 1 << 10 // bytes of an image's description
 
 	// Between two calls of renew: see Filter.Renew.
 	maxNotices = 10  // notifications
 	maxTitles  = 600 // titles that are set or taken back: a shell with one for each command and each prompt has room for 300 commands
 )
 
-// sanitizer blanks the control sequences that could do something to who watches. Like redactor it is a pure state machine.
+// sanitizer blanks the control sequences that could harm an observer's terminal. Like redactor it is a pure state machine.
 //
 //	ground --ESC--> escape --[--> control --final--> ground
 //	                escape --] P _ ^ X--> held --judged--> passed or blanked --terminator--> ground
 //
-// A sequence that is let through is not changed. In a string that is not, the introducer becomes that of an application program command,
-// which terminals ignore, the rest a filler, and the end ESC \.
+// A sequence that passes is unchanged. A blanked string becomes an application program command, which terminals ignore: its introducer,
+// filler, and ESC \ at the end.
 type sanitizer struct {
 	opts  *Options
 	masks []Mask
-	off   int64 // after what was fed
+	off   int64 // after the bytes fed
 	done  int64 // up to here it is decided
 
 	state state
@@ -48,8 +48,8 @@ type sanitizer struct {
 	fill    int64 // blanked: masks are made up to here
 	images  int64 // bytes that are left for images
 	notices int   // notifications that are left
-	titles  int   // likewise titles
-	cut     int64 // image: from here on it is beyond what is left
+	titles  int   // titles that are still allowed
+	cut     int64 // image: the part from here on exceeds the allowance
 	chunks  bool  // the last image goes on in another string
 }
 
@@ -62,10 +62,10 @@ const (
 	control
 	held    // a string that is not judged yet
 	passed  // one that is let through
-	image   // likewise, and counted
-	ending  // an image of which nothing is left
+	image   // an image, counted
+	ending  // an image beyond the allowance
 	blanked // one that is not let through
-	nulled  // likewise, one without room for an introducer
+	nulled  // blanked, without room for an introducer
 )
 
 func (s *sanitizer) atRest() bool { return s.state == ground && !s.chunks }
@@ -92,7 +92,7 @@ func (s *sanitizer) feed(p []byte, from, to int) {
 	s.settle()
 }
 
-// ground passes over text, and over control sequences that do nothing, to what follows the next introducer.
+// ground skips text, and control sequences without effect, and returns the position after the next introducer.
 func (s *sanitizer) ground(p []byte, i int, base int64) int {
 	at := i
 	if i >= s.plainFrom && i < s.plainTo {
@@ -151,10 +151,10 @@ func (s *sanitizer) escaped(p []byte, i int, base int64) int {
 	return i + 1
 }
 
-// pending is the prefix of a control sequence of which nothing is there yet.
+// pending is the prefix of a control sequence of which no byte has arrived.
 const pending = 0xff
 
-// introduced begins what the introducer c of the seven-bit code begins, which lies in front of p[i].
+// introduced begins a sequence after its introducer; c is the introducer in its seven-bit form and lies in front of p[i].
 func (s *sanitizer) introduced(p []byte, c byte, intro int64, i int, base int64) int {
 	s.state = ground
 	switch c {

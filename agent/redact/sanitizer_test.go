@@ -7,7 +7,7 @@ import (
 	"tether/agent/redact"
 )
 
-// blank is what stands for a string with n bytes between introducer and the two bytes of its end.
+// blank is the replacement of a string with n bytes between introducer and the two bytes of its end.
 func blank(n int) string { return "\x1b_" + strings.Repeat("-", n) + "\x1b\\" }
 
 func TestSequences(t *testing.T) {
@@ -107,7 +107,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	}
 }
 
-// Titles are let through up to a number, however they are set, until there is room again; what is no title takes none.
+// A limited number of titles passes, however they are set, until the allowance is renewed; other sequences do not use it.
 func TestTitlesAreCounted(t *testing.T) {
 	const most = 600
 	long := "\x1b]2;" + strings.Repeat("x", 600) + "\a"

@@ -62,7 +62,7 @@ func (s *sanitizer) content(p []byte, off int64) {
 	}
 	switch s.state {
 	case held:
-		// What is judged depends on the bytes, not on how they were divided.
+		// The judgement depends on the bytes, not on their division into calls.
 		if s.wait {
 			n := min(len(p), maxString-len(s.held))
 			s.held = append(s.held, p[:n]...)
@@ -151,7 +151,7 @@ func (s *sanitizer) close(at int64, how stringEnd) {
 		s.add(s.fill, at-1, Blank)
 		s.add(at-1, at+1, Close)
 	case how == endByte:
-		s.add(at, at+1, Cancel) // what is before it has left
+		s.add(at, at+1, Cancel) // the bytes before it have left
 	case at-2 >= s.fill:
 		s.add(s.fill, at-2, Blank)
 		s.add(at-2, at, Close)
@@ -175,7 +175,7 @@ func (s *sanitizer) blank(end int64) {
 	s.add(s.intro, s.payload, Open)
 }
 
-// settle moves done as far as it is known what is shown.
+// settle moves done up to the last offset whose output is known.
 func (s *sanitizer) settle() {
 	at := s.off // the end of the payload so far
 	if s.escape {
@@ -202,7 +202,7 @@ func (s *sanitizer) settle() {
 	s.done = s.off
 }
 
-// flush decides what is held back: a string that is not judged is blanked.
+// flush decides the held bytes: a string that is not judged yet is blanked.
 func (s *sanitizer) flush() {
 	if s.done == s.off {
 		return

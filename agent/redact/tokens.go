@@ -18,9 +18,9 @@ type token struct {
 	re     string // the whole; it begins with the prefix, at the beginning of a word
 }
 
-// tokens are those forms, each as its issuer or the public rules of secret scanners describe it. What follows a prefix is of the
-// characters of tokenTail. How often its first three bytes, and the three behind its first, stand in any text decides how fast all text
-// is looked at (see begin): a form that begins as "path" or "version" goes on is not worth it.
+// tokens are those forms, each as its issuer or the public rules of secret scanners describe it. A prefix is followed by characters of
+// tokenTail. The frequency of its bytes 1–3 and 2–4 in ordinary text decides the speed of the search in all text (see begin): a form that
+// begins like the inside of "path" or "version" is not worth it.
 var tokens = withGitleaks([]token{
 	{"AKIA", `AKIA[A-Z2-7]{16}\b`}, // AWS access key ids; the secret half is among contexts
 	{"ASIA", `ASIA[A-Z2-7]{16}\b`},
@@ -65,7 +65,7 @@ var tokens = withGitleaks([]token{
 	{"hooks.slack.com/triggers/", `hooks\.slack\.com/triggers/[A-Za-z0-9/]{20,}`},
 	{"discord.com/api/webhooks/", `discord\.com/api/webhooks/[0-9]{17,}/[A-Za-z0-9_-]{60,}`},
 	{"discordapp.com/api/webhooks/", `discordapp\.com/api/webhooks/[0-9]{17,}/[A-Za-z0-9_-]{60,}`},
-	{"sk-", `sk-[A-Za-z0-9_-]{20,}`},         // OpenAI, Anthropic and those who took over the form
+	{"sk-", `sk-[A-Za-z0-9_-]{20,}`},         // OpenAI, Anthropic and others that adopted the form
 	{"sk_live_", `sk_live_[A-Za-z0-9]{16,}`}, // Stripe
 	{"sk_test_", `sk_test_[A-Za-z0-9]{16,}`},
 	{"rk_live_", `rk_live_[A-Za-z0-9]{16,}`},
@@ -172,7 +172,7 @@ var tokens = withGitleaks([]token{
 	{"phx_", `phx_[A-Za-z0-9]{40,}`},                       // PostHog
 	{"apify_api_", `apify_api_[A-Za-z0-9]{36}`},
 	{"secret_", `secret_[A-Za-z0-9]{43}\b`}, // Notion, the old form
-	// Our own: 32 bytes, whose last character has two bits that are 0. So names of metrics are none.
+	// Tether's own: 32 bytes, so the last character has two bits that are 0. Names of metrics therefore do not match.
 	{"tether_", `tether_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherhost_", `tetherhost_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
 	{"tetherpair_", `tetherpair_[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]\b`},
@@ -196,8 +196,8 @@ func withGitleaks(own []token) []token {
 // tokenTail are the characters of tokens after their prefix.
 const tokenTail = `[A-Za-z0-9_./+=~%-]+`
 
-// labelled are credentials of which the automaton knows the first bytes, and an expression the rest. Its group is the secret, which begins
-// behind these bytes, as they are not held back. Without them it knows all of the expression.
+// labelled are credentials whose first bytes the automaton knows; an expression finds the rest. Its group is the secret, which begins
+// behind these bytes, because they are not held back. Without first bytes the automaton knows the whole expression.
 var labelled = []struct {
 	begin, re string
 	plausible func(secret string) bool // nil: always
@@ -233,7 +233,7 @@ var branded = func() (all []string) {
 	for _, b := range [][2]string{
 		{`mailchimp`, `[0-9a-f]{32}-us[0-9]{1,2}`},
 		{`okta|ssws`, `00[A-Za-z0-9_-]{40}`},
-		{`azure|devops|azdo`, `[a-z2-7]{52}|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}`}, // older ones, and those since 2024
+		{`azure|devops|azdo`, `[a-z2-7]{52}|[A-Za-z0-9]{76}AZDO[A-Za-z0-9]{4}`}, // older tokens, and those since 2024
 	} {
 		all = append(all, `(?i:`+b[0]+`)`+brandSign+`(`+b[1]+`)(?:[^A-Za-z0-9_-]|$)`)
 	}
@@ -259,12 +259,12 @@ func mixedCase(s string) bool {
 
 const awsLabel = `(?i:aws_?secret_?access_?key|aws_?session_?token|secretaccesskey|sessiontoken)["']?[ \t]*[:=]`
 
-// urlSafe says whether a text has what base64 has only in its form for URLs.
+// urlSafe reports whether a text contains characters that only the URL form of base64 has.
 func urlSafe(s string) bool {
 	return strings.ContainsAny(s, "-_") && random(strings.NewReplacer("-", "", "_", "").Replace(s))
 }
 
-// Others are found by what is around them.
+// Others are found by the text around them.
 const (
 	privateKeyLabel = `-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----` // PEM
 	puttyLabel      = `Private-Lines: [0-9]+\r?\n`
@@ -275,7 +275,7 @@ const (
 	anyInURL        = `://[^\s/@?#'"]*@`
 )
 
-// encodedKeyLabel begins a private key in PEM of which all is in base64, as it is in configurations.
+// encodedKeyLabel begins a private key whose whole PEM form is in base64, as in configurations.
 var encodedKeyLabel = func() string {
 	var labels []string
 	for _, kind := range []string{"", "RSA ", "EC ", "DSA ", "OPENSSH ", "ENCRYPTED ", "PGP "} {

@@ -17,8 +17,8 @@ const (
 	maxSecrets = 8 << 10 // of one terminal, together
 )
 
-// Values returns the values of the variables in env, NAME=value, whose names one of the globs fits, where * stands for any text and case
-// counts for nothing. What is too short, a number, a path or a plain word such as true is no secret.
+// Values returns the values of those variables in env, NAME=value, whose names match one of the globs, where * stands for any text and case
+// does not matter. A value that is too short, a number, a path or a plain word such as true is not a secret.
 func Values(env, globs []string) []string {
 	var all []string
 	total := 0
@@ -56,8 +56,8 @@ func fits(name string, globs []string) bool {
 	})
 }
 
-// inURL is what of a value is secret if it is a URL: the password, or a user that stands alone, and values of its query that have a telling
-// name. The path counts for webhooks alone, whose last part is what lets somebody post. What is no URL is secret as a whole.
+// inURL returns the secret parts of a value that is a URL: the password, or a user without a password, and values in its query with telling
+// names. The path counts only for webhooks, whose last part allows posting. A value that is not a URL is secret as a whole.
 func inURL(name, value string) []string {
 	u, err := url.Parse(strings.TrimSpace(value))
 	if err != nil || u.Host == "" || u.Scheme == "" {
@@ -86,7 +86,8 @@ func inURL(name, value string) []string {
 	return all
 }
 
-// wordNames are variables whose values may be a word, such as a column or a way to log in; only what is more than words counts there.
+// wordNames are variables whose values may be a word, such as a column or a way to log in; there a value counts only if it is more than
+// words.
 var wordNames = []string{"*_KEY", "*_AUTH", "*_PAT", "*_PIN", "*_COOKIE", "*_DSN"}
 
 // minUser is how long a user without a password, or the end of a webhook, has to be to count as a token, in bytes.
@@ -95,7 +96,7 @@ const minUser = 16
 // queryNames are the names of secret values in the query of a URL.
 var queryNames = []string{"*TOKEN*", "*SECRET*", "*PASS", "*PASSWORD*", "*PWD", "*KEY", "*SIGNATURE", "SIG", "*_AUTH", "AUTH"}
 
-// secretive reports whether a value can be looked for without hiding what is everywhere: names like SSH_ASKPASS_PASSWORD_FILE have paths.
+// secretive reports whether a value can be looked for without hiding common text: names like SSH_ASKPASS_PASSWORD_FILE have paths.
 func secretive(v string) bool {
 	v = strings.TrimSpace(v)
 	switch {
@@ -112,12 +113,12 @@ const (
 	formsAll = iota
 	formsCommon
 	formsPlain
-	formsApart // as formsPlain, and in what a telling name is in front of a value is found only if nothing in it ends that
+	formsApart // like formsPlain; behind a telling name it is found only if no byte of it ends the value there
 	formsNone
 )
 
-// formsOf are the texts in which a value may be written: as it is, line by line, in base64 at any of the three alignments, in a URL and
-// in JSON.
+// formsOf are the texts in which a value may be written: unchanged, line by line, in base64 at any of the three alignments, in a URL and in
+// JSON.
 func formsOf(value string, forms int) []string {
 	var all []string
 	add := func(s string) {
@@ -138,7 +139,7 @@ func formsOf(value string, forms int) []string {
 	encodings := []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding}
 	for shift := range 3 {
 		for _, enc := range encodings[:2-forms] {
-			// The characters at the ends depend on what is around.
+			// The characters at the ends depend on the text around.
 			text := enc.EncodeToString(append(make([]byte, shift), v...))
 			skip, cut := (shift*8+5)/6, (shift+len(v))%3
 			if text = text[skip:]; cut > 0 && len(text) > 0 {

@@ -10,7 +10,7 @@ import (
 	"tether/agent/redact"
 )
 
-// Of the variables that people keep secrets in, the values are looked for; of others they are not, and of URLs only what is secret in them.
+// The values of variables that usually hold secrets are looked for, those of others are not, and of URLs only their secret parts.
 func TestVariables(t *testing.T) {
 	table, err := os.ReadFile("testdata/variables.txt")
 	if err != nil {
@@ -40,7 +40,7 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Values behind telling names are masked, in the forms in which programs write them, and what has no secret stays.
+// Values behind telling names are masked, in the forms in which programs write them, and harmless text stays.
 func TestNamedValues(t *testing.T) {
 	table, err := os.ReadFile("testdata/named.txt")
 	if err != nil {
