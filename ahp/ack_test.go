@@ -10,7 +10,7 @@ import (
 
 func TestDecodeAck(t *testing.T) {
 	var p ahp.AckParams
-	for range 2 { // the second time into what is there
+	for range 2 { // the second time into a used value
 		if err := p.Decode([]byte(`{"applied":12, "channel":"ahp-terminal:\/a"}`)); err != nil || p != (ahp.AckParams{Channel: "ahp-terminal:/a", Applied: 12}) {
 			t.Errorf("got %+v, %v", p, err)
 		}
@@ -38,7 +38,7 @@ func TestDecodeAck(t *testing.T) {
 	}
 }
 
-// What Decode takes encoding/json takes as the same, and the other way round.
+// Decode and encoding/json accept the same inputs and return the same values.
 func FuzzDecodeAck(f *testing.F) {
 	f.Add(`{"channel":"ahp-terminal:/a","applied":12}`)
 	f.Add(`{"applied":0,"channel":"a:\/b","channel":"c:/d"}`)

@@ -38,12 +38,12 @@ type ChatError struct {
 	Meta     Meta            `json:"_meta,omitempty"`
 }
 
-// ChatActivityChanged sets what the chat does, in words; nil = nothing.
+// ChatActivityChanged sets a text about the chat's current work; nil = none.
 type ChatActivityChanged struct {
 	Activity *string `json:"activity,omitempty"`
 }
 
-// ChatResponsePart adds a part to what came of the turn.
+// ChatResponsePart adds a part to the response of the turn.
 type ChatResponsePart struct {
 	TurnID string       `json:"turnId"`
 	Part   ResponsePart `json:"part"`
@@ -74,7 +74,7 @@ type ChatToolCallStart struct {
 	Contributor *Contributor `json:"contributor,omitempty"` // nil = the host's tool
 }
 
-// ChatToolCallDelta appends to the input as far as it is known.
+// ChatToolCallDelta appends to the part of the input that is known.
 type ChatToolCallDelta struct {
 	ToolCallRef
 	Content           string `json:"content"`
@@ -110,7 +110,7 @@ type ChatToolCallConfirmed struct {
 	UserSuggestion   json.RawMessage `json:"userSuggestion,omitempty"`
 }
 
-// ChatToolCallContentChanged replaces what a running tool shows so far, such as its terminal. Of a client's tool, only that client
+// ChatToolCallContentChanged replaces the current content of a running tool, such as its terminal. For a client's tool, only that client
 // may dispatch it.
 type ChatToolCallContentChanged struct {
 	ToolCallRef
@@ -191,7 +191,7 @@ func (a ChatTurnCancelled) Validate() error {
 	return checkID("turnId", a.TurnID)
 }
 
-// Validate checks the ids and what the answer is.
+// Validate checks the ids and the kind of answer.
 func (a ChatToolCallConfirmed) Validate() error {
 	if !a.Approved && a.Reason != ReasonDenied && a.Reason != ReasonSkipped {
 		return fmt.Errorf("reason is %.40q, want %q or %q", a.Reason, ReasonDenied, ReasonSkipped)

@@ -18,7 +18,7 @@ type SessionTitleChanged struct {
 	Title string `json:"title"`
 }
 
-// SessionActivityChanged sets what the session does, in words; nil = nothing.
+// SessionActivityChanged sets a text about the session's current work; nil = none.
 type SessionActivityChanged struct {
 	Activity *string `json:"activity,omitempty"`
 }
@@ -117,7 +117,7 @@ func (a SessionActiveClientSet) Validate() error { return a.ActiveClient.Validat
 // Validate checks the id.
 func (a SessionActiveClientRemoved) Validate() error { return CheckClientID(a.ClientID) }
 
-// Validate checks that the request can be answered: it says what kind it is and where the answer goes.
+// Validate checks that the request can be answered: it has a kind and a destination for the answer.
 func (a SessionInputNeededSet) Validate() error {
 	r := a.Request
 	switch {

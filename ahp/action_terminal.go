@@ -10,7 +10,7 @@ import (
 // TerminalData is output a host sends to subscribers.
 type TerminalData struct {
 	Data   string
-	Screen *Screen // the whole screen after Data, where output before it was skipped; nil: Data continues what was shown
+	Screen *Screen // the whole screen after Data, if output before it was skipped; nil: Data continues the content
 }
 
 // TerminalOutput is output the owner of a client-executed terminal sends to the host. It reduces as TerminalData.
@@ -18,8 +18,8 @@ type TerminalOutput struct {
 	Data   string
 	Offset *int64 // of the first byte in the terminal's UTF-8 text, in bytes; nil without the resume extension
 
-	// Screen is what the terminal shows after Data, for a host that has lost or never had what came before and whose marker says that it
-	// takes screens. It has no more than MaxOutputScreen. Nil: Data continues what was shown.
+	// Screen is the terminal's screen after Data, for a host that lost or never had the output before and whose marker says that it takes
+	// screens. It is no larger than MaxOutputScreen. Nil: Data continues the content.
 	Screen *Screen
 }
 

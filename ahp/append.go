@@ -7,7 +7,7 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// dispatchHead is what a dispatchAction message begins with, up to its channel.
+// dispatchHead is the beginning of a dispatchAction message, up to its channel.
 const dispatchHead = `{"jsonrpc":"2.0","method":"dispatchAction","params":{"channel":`
 
 // AppendOutput appends a whole dispatchAction message carrying terminal/output to dst. Each byte of data that is not
@@ -55,8 +55,8 @@ const (
 	envelopeTail = `}`
 )
 
-// AppendEnvelope appends a whole action message to dst. A nil origin is left out, and so is the reason "", which is that
-// of an accepted action. action is JSON and is copied as it is.
+// AppendEnvelope appends a whole action message to dst. A nil origin is left out, and so is the reason "" of an accepted action. action is
+// JSON and is copied unchanged.
 func AppendEnvelope(dst []byte, channel string, serverSeq int64, origin *Origin, reason string, action []byte) []byte {
 	dst = appendEnvelopeUpToAction(dst, channel, serverSeq, origin, reason)
 	dst = append(dst, action...)
@@ -87,8 +87,8 @@ func EnvelopeParams(msg []byte) []byte {
 	return msg[len(envelopeHead) : len(msg)-len(envelopeTail)]
 }
 
-// AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its
-// quotes and is copied as it is. A nil origin is left out. It allocates only to grow dst.
+// AppendData appends a whole action message carrying terminal/data to dst. quoted is the text as a JSON string with its quotes and is
+// copied unchanged. A nil origin is left out. It allocates only to grow dst.
 func AppendData(dst []byte, channel string, serverSeq int64, origin *Origin, quoted []byte) []byte {
 	dst = appendEnvelopeUpToAction(dst, channel, serverSeq, origin, "")
 	dst = append(dst, `{"type":"`+ActionTerminalData+`","data":`...)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// Methods of the extension for who may watch a lent terminal. All are between the host and the terminal's owner alone.
+// Methods of the extension for the audience of a lent terminal. All are between the host and the terminal's owner alone.
 const (
 	// MethodAudience is the owner's request that replaces a terminal's audience; params are AudienceParams. It is sent behind the
 	// output before it. A host that does not take some of the names answers -32602, with RefusedNames as data, and changes nothing.
 	MethodAudience = "x-tether/audience"
-	// MethodWatchers is the host's notification of who may watch a terminal and who does; params are WatchersParams.
+	// MethodWatchers is the host's notification of the people who may watch a terminal and those who do; params are WatchersParams.
 	MethodWatchers = "x-tether/watchers"
-	// MethodShare is the owner's request to let whoever has a link watch one terminal; params are ShareParams. MethodUnshare ends that;
-	// params are UnshareParams.
+	// MethodShare is the owner's request to let guests with a link watch one terminal; params are ShareParams. MethodUnshare ends that; params
+	// are UnshareParams.
 	MethodShare   = "x-tether/share"
 	MethodUnshare = "x-tether/unshare"
 )
@@ -38,7 +38,7 @@ const (
 
 // Words of a name in a Grant.
 const (
-	ToEveryone  = "everyone" // whoever has a token or a login, never guests
+	ToEveryone  = "everyone" // anyone with a token or a login, never guests
 	GroupPrefix = "group:"
 	AgentPrefix = "agent:"
 )
@@ -52,12 +52,12 @@ type Audiences struct {
 // AudiencesVersion is the version of Audiences that this package speaks.
 const AudiencesVersion = 1
 
-// Audience is who, beside the person to whom a machine belongs and that person's agents, may watch one of its terminals.
+// Audience lists who may watch one of a machine's terminals, besides the person to whom the machine belongs and that person's agents.
 type Audience struct {
 	Grants []Grant `json:"grants,omitempty"`
-	// Denied are people and agents whom no grant lets watch, neither by their name nor by a group, nor one that the host made.
+	// Denied are people and agents that no grant lets watch: neither a grant by name nor one by group, nor a grant of the host.
 	Denied []string `json:"denied,omitempty"`
-	// HostGrants says that what administrators of the host grant for the whole machine counts for this terminal.
+	// HostGrants applies the grants that administrators of the host made for the whole machine to this terminal.
 	HostGrants bool `json:"hostGrants,omitempty"`
 	// GuestsOnly says that nobody may watch but guests with a link, not even the machine's owner at the host.
 	GuestsOnly bool `json:"guestsOnly,omitempty"`
@@ -66,13 +66,13 @@ type Audience struct {
 // Grant lets somebody watch a terminal. To is a person's name, GroupPrefix or AgentPrefix with a name, or ToEveryone.
 type Grant struct {
 	To   string `json:"to"`
-	From int64  `json:"from,omitempty"` // text offset in bytes: what is before it is not shown; 0: all that is retained
+	From int64  `json:"from,omitempty"` // text offset in bytes: earlier output is not shown; 0: all retained output
 }
 
 // audienceName is a name in a Grant, without its kind.
 var audienceName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]*$`)
 
-// CheckAudienceName tells what is wrong with a name in a Grant, or in a denial if denied.
+// CheckAudienceName returns an error if a name in a Grant, or in a denial if denied, is invalid.
 func CheckAudienceName(to string, denied bool) error {
 	name := to
 	if rest, ok := strings.CutPrefix(to, AgentPrefix); ok {
@@ -91,7 +91,7 @@ func CheckAudienceName(to string, denied bool) error {
 	return nil
 }
 
-// Validate tells what is wrong with the audience.
+// Validate checks the audience.
 func (a Audience) Validate() error {
 	if len(a.Grants) > MaxGrants || len(a.Denied) > MaxGrants {
 		return fmt.Errorf("an audience has more than %d names", MaxGrants)
@@ -121,7 +121,7 @@ func AddAudience(m Meta, a Audience) Meta {
 	return m
 }
 
-// FindAudience returns what AddAudience added; ok is false if there is nothing.
+// FindAudience returns the audience that AddAudience added; ok is false if there is none.
 func FindAudience(m Meta) (a Audience, ok bool, err error) {
 	raw, ok := m[AudienceKey]
 	if !ok {
@@ -139,7 +139,7 @@ type AudienceParams struct {
 	Audience
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p AudienceParams) Validate() error {
 	if p.Channel != "" {
 		if err := CheckURI(p.Channel); err != nil {
@@ -172,7 +172,7 @@ const (
 	WatcherMachine = "machine" // another client of the machine that lends
 )
 
-// Watcher is somebody who watches a terminal.
+// Watcher is a person or program that watches a terminal.
 type Watcher struct {
 	Who   string    `json:"who"`
 	Kind  string    `json:"kind"` // one of the constants
@@ -185,10 +185,10 @@ type WatchersParams struct {
 	May      []string  `json:"may"`               // names in the form of Grant.To, as the host resolves them, the owner first; at most MaxWatchers
 	Refused  []string  `json:"refused,omitempty"` // names in the terminal's audience that grant nothing here; at most MaxGrants
 	Watching []Watcher `json:"watching"`
-	More     int64     `json:"more,omitempty"` // how many watch beside those in Watching
+	More     int64     `json:"more,omitempty"` // number of watchers that are not in Watching
 }
 
-// Validate tells what is wrong with the params. Names may hold anything.
+// Validate checks the params. Names may hold any text.
 func (p WatchersParams) Validate() error {
 	switch {
 	case len(p.May) > MaxWatchers || len(p.Watching) > MaxWatchers || len(p.Refused) > MaxGrants:
@@ -220,7 +220,7 @@ type ShareParams struct {
 
 var shareID = regexp.MustCompile(`^[a-z2-7]{8,32}$`)
 
-// CheckShareID tells what is wrong with the id of a share.
+// CheckShareID checks the id of a share.
 func CheckShareID(id string) error {
 	if !shareID.MatchString(id) {
 		return fmt.Errorf("%.40q is not the id of a share", id)
@@ -228,7 +228,7 @@ func CheckShareID(id string) error {
 	return nil
 }
 
-// Validate tells what is wrong with the params taken alone.
+// Validate checks the params by themselves.
 func (p ShareParams) Validate() error {
 	if hash, err := hex.DecodeString(p.SecretHash); err != nil || len(hash) != 32 {
 		return fmt.Errorf("secretHash is not a SHA-256 hash in hexadecimal digits")
@@ -245,7 +245,7 @@ type UnshareParams struct {
 	ID      string `json:"id"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p UnshareParams) Validate() error { return cmp.Or(CheckURI(p.Channel), CheckShareID(p.ID)) }
 
 // ShareResult is the result of MethodShare.

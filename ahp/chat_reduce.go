@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. now is what the state says of when
-// it was modified.
+// ReduceChat returns a chat's state after an accepted action. It changes nothing reachable from s. now becomes the state's time of
+// modification.
 func ReduceChat(s ChatState, a Action, now time.Time) ChatState {
 	switch a := a.(type) {
 	case ChatTurnStarted:
@@ -105,7 +105,7 @@ func appendToPart(parts []ResponsePart, a ChatDelta) {
 	}
 }
 
-// activity is the status that follows from what the chat does, with the bits that say something else.
+// activity is the status that follows from the chat's current work, with the unrelated bits unchanged.
 func (s ChatState) activity() SessionStatus {
 	now := SessionIdle
 	if s.ActiveTurn != nil {
@@ -165,7 +165,7 @@ func startCall(a ChatToolCallStart) *ToolCall {
 		Intention: a.Intention, Contributor: a.Contributor, Meta: a.Meta}
 }
 
-// base is what a call keeps whatever becomes of it.
+// base holds the fields that a call keeps in every state.
 func (c ToolCall) base(status string, meta Meta) ToolCall {
 	if meta == nil {
 		meta = c.Meta
@@ -220,7 +220,7 @@ func (a ChatToolCallReady) reduce(c ToolCall) ToolCall {
 	return next
 }
 
-// keep takes from what waited before what the new question does not say.
+// keep copies fields that the new question lacks from the call that waited before.
 func (c *ToolCall) keep(before ToolCall) {
 	if c.ConfirmationTitle == nil {
 		c.ConfirmationTitle = before.ConfirmationTitle
@@ -255,7 +255,7 @@ func (a ChatToolCallConfirmed) reduce(c ToolCall) ToolCall {
 	return next
 }
 
-// findOption is the option of that id among those that were offered.
+// findOption is the offered option with that id.
 func findOption(options json.RawMessage, id string) json.RawMessage {
 	var all []json.RawMessage
 	if id == "" || json.Unmarshal(options, &all) != nil {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ChatSummary is a chat in a session's list. What only a chat's view needs is kept as received.
+// ChatSummary is a chat in a session's list. Fields that only a chat's view needs are kept as received.
 type ChatSummary struct {
 	Resource           string          `json:"resource"`
 	Title              string          `json:"title"`
@@ -33,7 +33,7 @@ type PartialChatSummary struct {
 // ChatState is the state of a chat's channel.
 type ChatState struct {
 	ChatSummary
-	Turns           []Turn           `json:"turns"` // required: those that have ended
+	Turns           []Turn           `json:"turns"` // required: the ended turns
 	TurnsNextCursor string           `json:"turnsNextCursor,omitempty"`
 	ActiveTurn      *Turn            `json:"activeTurn,omitempty"`
 	SteeringMessage *PendingMessage  `json:"steeringMessage,omitempty"`
@@ -58,7 +58,7 @@ const (
 	TurnError     = "error"
 )
 
-// Turn is one message and what came of it, ended or under way.
+// Turn is one message and the response to it, ended or in progress.
 type Turn struct {
 	ID            string          `json:"id"`
 	StartedAt     string          `json:"startedAt,omitempty"` // ISO 8601
@@ -77,7 +77,7 @@ func (t Turn) MarshalJSON() ([]byte, error) {
 	return marshal(fields(t)), nil
 }
 
-// ToolCall returns the tool call of that id, nil if there is none. It belongs to t.
+// ToolCall returns the tool call with that id, or nil. It belongs to t.
 func (t *Turn) ToolCall(id string) *ToolCall {
 	for i := range t.ResponseParts {
 		if c := t.ResponseParts[i].ToolCall; c != nil && c.ToolCallID == id {
@@ -118,7 +118,7 @@ const (
 	PartToolCall  = "toolCall"
 )
 
-// ResponsePart is a piece of what came of a turn. Which fields count depends on Kind.
+// ResponsePart is a piece of a turn's response. Kind decides which fields count.
 type ResponsePart struct {
 	Kind     string
 	ID       string    // PartMarkdown, PartReasoning

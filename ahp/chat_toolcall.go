@@ -20,7 +20,7 @@ const (
 	toolAuthRequired              = "auth-required" // only of tools of MCP servers, which tether has none of
 )
 
-// Values of ToolCall.Confirmed. What a host says there is advice: a client that runs a tool asks for itself.
+// Values of ToolCall.Confirmed. The host's value is advice: a client that runs a tool asks its own person.
 const (
 	ConfirmedNotNeeded  = "not-needed"
 	ConfirmedUserAction = "user-action"
@@ -115,7 +115,7 @@ type ToolError struct {
 	Code    string `json:"code,omitempty"`
 }
 
-// ToolResult is what a tool has done.
+// ToolResult is the result of a tool.
 type ToolResult struct {
 	Success           bool            `json:"success"`
 	PastTenseMessage  Text            `json:"pastTenseMessage"`
@@ -124,7 +124,7 @@ type ToolResult struct {
 	Error             *ToolError      `json:"error,omitempty"`
 }
 
-// Validate bounds the blocks and checks what is structured. How long all is together, the length of a message bounds.
+// Validate bounds the blocks and checks the structured content. The length of a message bounds the total.
 func (r ToolResult) Validate() error {
 	if r.Error != nil {
 		if err := checkLength("error.code", r.Error.Code, MaxID); err != nil {

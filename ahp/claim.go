@@ -13,7 +13,7 @@ const (
 	ClaimSession = "session"
 )
 
-// Claim says who holds a terminal. Every terminal is always held.
+// Claim names the holder of a terminal. Every terminal always has one.
 type Claim struct {
 	Kind       string `json:"kind"`                 // ClaimClient or ClaimSession
 	ClientID   string `json:"clientId,omitempty"`   // client claims
@@ -22,7 +22,7 @@ type Claim struct {
 	TurnID     string `json:"turnId,omitempty"`     // session claims in use by a tool call
 	ToolCallID string `json:"toolCallId,omitempty"` // session claims in use by a tool call
 
-	// Problem says why a received claim could not be read; it is never sent. Such a claim is somebody else's.
+	// Problem is the reason why a received claim could not be read; it is never sent. Such a claim counts as another client's.
 	Problem string `json:"-"`
 }
 

@@ -18,8 +18,8 @@ type CreateTerminalParams struct {
 	Meta            Meta            `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params taken alone. That the claim is the sender's, as the proposal demands for
-// TargetClient, only the host can know; that it is a client's is checked here.
+// Validate checks the params by themselves: also that the claim is a client's. Only the host can check that it is the sender's, as the
+// proposal demands for TargetClient.
 func (p CreateTerminalParams) Validate() error {
 	return cmp.Or(CheckURI(p.Channel), p.Claim.Validate(), p.checkTarget(), checkLength("name", p.Name, MaxTitle),
 		checkLength("cwd", p.Cwd, MaxCwd), checkOptionalSize("cols", p.Cols), checkOptionalSize("rows", p.Rows))
@@ -51,5 +51,5 @@ type DisposeTerminalParams struct {
 	Meta    Meta   `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p DisposeTerminalParams) Validate() error { return CheckURI(p.Channel) }

@@ -15,7 +15,7 @@ type ContentPart struct {
 	Value string // PartUnclassified: the text
 
 	CommandID   string   // PartCommand, like all below
-	CommandLine string   // what was submitted to the shell
+	CommandLine string   // the text submitted to the shell
 	Output      string   // the text between start and end
 	Timestamp   int64    // start, Unix milliseconds, by the host's clock
 	IsComplete  bool     // false while it runs

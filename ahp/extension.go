@@ -23,7 +23,7 @@ type ClientTerminals struct {
 	Resume         bool  `json:"resume,omitempty"`       // offsets are read and acknowledged
 	CommandActions bool  `json:"commandActions"`         // the owner may dispatch command actions
 	MaxDataBytes   int64 `json:"maxDataBytes,omitempty"` // bytes of text in one output action
-	Screens        bool  `json:"screens,omitempty"`      // the owner may say what the screen is, see TerminalOutput
+	Screens        bool  `json:"screens,omitempty"`      // the owner may send the screen, see TerminalOutput
 	MayLend        *bool `json:"mayLend,omitempty"`      // whether this connection may create client-executed terminals; nil = not said
 
 	// Audiences says that the host shows a lent terminal only to its audience. Nil: everybody at the host sees it.
@@ -44,8 +44,8 @@ func NewClientTerminals(graceMs int64) ClientTerminals {
 // Meta returns the marker as the _meta of an InitializeResult.
 func (t ClientTerminals) Meta() Meta { return Meta{MarkerKey: marshal(t)} }
 
-// FindClientTerminals returns the host's marker: a typed clientTerminals member if there is one, else the one in _meta. It
-// returns false if there is none, if it is not an object, or if its version is not ours. Numbers are brought into range.
+// FindClientTerminals returns the host's marker: a typed clientTerminals member if there is one, else the one in _meta. It returns false if
+// there is none, if it is not an object, or if its version differs from ours. Numbers are brought into range.
 func FindClientTerminals(r InitializeResult) (ClientTerminals, bool) {
 	if t, ok := readMarker(r.ClientTerminals); ok {
 		return t, true
@@ -101,7 +101,7 @@ func NewAgentMeta(name string) Meta {
 // maxAgentName bounds a name in AgentKey, in bytes.
 const maxAgentName = 64
 
-// FindAgent returns the name that a host gives to who makes a tool call; "" if there is none, or one that is too long.
+// FindAgent returns the host's name for the agent that makes a tool call; "" if there is none, or one that is too long.
 func FindAgent(m Meta) string {
 	var name string
 	if json.Unmarshal(m[AgentKey], &name) != nil || len(name) > maxAgentName {
@@ -110,16 +110,16 @@ func FindAgent(m Meta) string {
 	return name
 }
 
-// TerminalMeta is what the extension adds to a terminal, in the _meta of its state and of its entry in the catalogue.
+// TerminalMeta holds the extension's additions to a terminal, in the _meta of its state and of its entry in the catalogue.
 type TerminalMeta struct {
 	Former  string `json:"tether/formerTerminal,omitempty"` // FormerKey; "" = none
 	Missing int64  `json:"tether/missingBytes,omitempty"`   // MissingKey; only in the state
-	// Screen is what ScreenKey has. Nil: the content is all that the terminal has printed, at one size, or it
-	// is not known what came before.
+	// Screen is the value of ScreenKey. Nil: the content is everything that the terminal has printed, at one size, or the output before it is
+	// unknown.
 	Screen *Screen `json:"tether/screen,omitempty"`
 }
 
-// UnmarshalJSON ignores what makes no sense: other programs' keys are theirs.
+// UnmarshalJSON ignores invalid values: other programs may use the same keys.
 func (m *TerminalMeta) UnmarshalJSON(raw []byte) error {
 	var all Meta
 	if json.Unmarshal(raw, &all) != nil {
@@ -172,7 +172,7 @@ func AddCommands(m Meta, ended int64) Meta {
 	return m
 }
 
-// FindCommands returns what AddCommands has put there, 0 if there is nothing that makes sense.
+// FindCommands returns the number that AddCommands stored, 0 if there is none or it is invalid.
 func FindCommands(m Meta) int64 {
 	var n int64
 	if json.Unmarshal(m[CommandsKey], &n) != nil || n < 0 || n > 1<<40 {
@@ -181,7 +181,7 @@ func FindCommands(m Meta) int64 {
 	return n
 }
 
-// FindTime returns the time that AddTime has put under key, the zero time if there is none. The other side may say anything.
+// FindTime returns the time that AddTime stored under key, or the zero time. The value comes from outside and may be invalid.
 func FindTime(m Meta, key string) time.Time {
 	var ms int64
 	if json.Unmarshal(m[key], &ms) != nil || ms <= 0 {
@@ -196,7 +196,7 @@ func FindHolds(m Meta) bool {
 	return json.Unmarshal(m[HoldsKey], &holds) == nil && holds
 }
 
-// FindFormer returns the URI in NewTerminalMeta, "" if there is none.
+// FindFormer returns the URI in NewTerminalMeta, or "".
 func FindFormer(m Meta) string {
 	var uri string
 	if json.Unmarshal(m[FormerKey], &uri) != nil || CheckURI(uri) != nil {
@@ -211,7 +211,7 @@ type AckParams struct {
 	Applied int64  `json:"applied"` // bytes: the position after the last one the host has
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p AckParams) Validate() error {
 	if p.Applied < 0 {
 		return fmt.Errorf("applied is %d, want 0 or more", p.Applied)
@@ -222,10 +222,10 @@ func (p AckParams) Validate() error {
 // ObserversParams is the params of MethodObservers.
 type ObserversParams struct {
 	Channel string `json:"channel"`
-	Count   int64  `json:"count"` // subscriptions beside the owner's
+	Count   int64  `json:"count"` // subscriptions besides the owner's
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p ObserversParams) Validate() error {
 	if p.Count < 0 || p.Count > maxObservers {
 		return fmt.Errorf("count is %d, want 0 to %d", p.Count, maxObservers)
@@ -233,13 +233,13 @@ func (p ObserversParams) Validate() error {
 	return CheckURI(p.Channel)
 }
 
-const maxObservers = 1 << 20 // far beyond what any host serves
+const maxObservers = 1 << 20 // far more than any host serves
 
 func errNegativeOffset(n int64) error { return fmt.Errorf("%s is %d, want 0 or more", OffsetKey, n) }
 
 // CommandMeta is the _meta of a command's start and of its content part: how its boundaries are known.
 type CommandMeta struct {
-	// Unverified says that marks without the terminal's nonce made the command: those of a shell that marks by itself, or of any program that
+	// Unverified reports that marks without the terminal's nonce made the command: a shell that writes its own marks, or any program that
 	// prints them.
 	Unverified bool `json:"tether/unverified,omitempty"`
 }

@@ -71,7 +71,7 @@ func TestMarkersMeetEachOther(t *testing.T) {
 	}
 }
 
-// Whatever a host puts into _meta, a terminal can be read, and what is read of it makes sense.
+// A terminal with any _meta from a host can be read, and the values read are valid.
 func FuzzTerminalMeta(f *testing.F) {
 	for _, seed := range []string{`{}`, `null`, `{"tether/formerTerminal":"ahp-terminal:/a","tether/missingBytes":7}`, `{"tether/formerTerminal":"\ud800:"}`,
 		`{"tether/missingBytes":1e3}`, `{"tether/missingBytes":-1}`, `[1]`} {

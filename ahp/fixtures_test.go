@@ -164,7 +164,7 @@ func TestRoundTripFixtures(t *testing.T) {
 	}
 }
 
-// The blocks inside two envelopes, as what they are.
+// The blocks inside two envelopes, with their types.
 func TestTerminalBlockFixtures(t *testing.T) {
 	for _, name := range []string{"030-terminal-content-ispty.json", "031-terminal-content-completed.json"} {
 		var c roundTripCase

@@ -34,7 +34,7 @@ func seeds(f *testing.F, pick func(c reducerCase) []json.RawMessage) {
 	}
 }
 
-// FuzzDecodeAction: what was decoded and encoded once stays the same, and reducing it never fails.
+// FuzzDecodeAction: an action decoded and encoded once stays the same, and reducing it never fails.
 func FuzzDecodeAction(f *testing.F) {
 	seeds(f, func(c reducerCase) []json.RawMessage { return c.Actions })
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -77,7 +77,7 @@ func FuzzTerminalState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.TerminalState](t, raw) })
 }
 
-// FuzzScreen: what is taken for a screen keeps its bounds, whatever a host says, and stays the same; the reducer keeps to them.
+// FuzzScreen: a decoded screen keeps its bounds for any input and stays the same; the reducer keeps to the bounds.
 func FuzzScreen(f *testing.F) {
 	for _, seed := range []string{`{"cols":80,"rows":24,"data":"\u001b[2Jx","sizes":[[0,80,25],[7,100,30]]}`, `{"cols":1,"rows":1001}`, `{"cols":1,"rows":1,"sizes":[[-1,2,2]]}`,
 		`{"cols":1,"rows":1,"sizes":[[9,2,2],[8,2,2]]}`, `{"cols":1,"rows":1,"truncated":true}`, `[]`, `null`} {
@@ -121,7 +121,7 @@ func FuzzChatState(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) { stableState[ahp.ChatState](t, raw) })
 }
 
-// stableState: in either shape, what was decoded and encoded once stays the same.
+// stableState: in either shape, a state decoded and encoded once stays the same.
 func stableState[S any](t *testing.T, raw []byte) {
 	var s S
 	if json.Unmarshal(raw, &s) != nil {
@@ -139,7 +139,7 @@ func stableState[S any](t *testing.T, raw []byte) {
 	}
 }
 
-// FuzzDecodeParams: whatever a peer sends as params ends in a value or an error of bounded length.
+// FuzzDecodeParams: any params from a peer end in a value or an error of bounded length.
 func FuzzDecodeParams(f *testing.F) {
 	f.Add([]byte(`{"channel":"ahp-root://","protocolVersions":["1.0.0"],"clientId":"c","initialSubscriptions":["ahp-root://"]}`))
 	f.Add([]byte(`{"channel":"a:b","claim":{"kind":"client","clientId":"c"},"cols":80,"rows":24,"executionTarget":"client"}`))

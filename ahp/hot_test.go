@@ -427,7 +427,7 @@ func FuzzDecodeDispatch(f *testing.F) {
 	})
 }
 
-// What is cut out of a message is what decoding it finds, and it is valid if its text is. Other messages are left alone.
+// The parts cut out of a message equal those that decoding finds, and the message is valid if its text is. Other messages are left alone.
 func FuzzCut(f *testing.F) {
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 7, []byte("a \"\\\x1b[1mtext\r\n"), 1<<40))
 	f.Add(ahp.AppendOutput(nil, "ahp-terminal:/1", 0, nil, -1))
@@ -484,7 +484,7 @@ func FuzzDecodeEnvelope(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted must say the same again in an Envelope made of its parts.
+		// An accepted message must have the same meaning as an Envelope made of its parts.
 		e := ahp.Envelope{Channel: v.Channel, Action: v.Action, ServerSeq: v.ServerSeq}
 		if v.HasOrigin {
 			e.Origin = &v.Origin

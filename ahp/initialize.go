@@ -26,7 +26,7 @@ type InitializeParams struct {
 	Meta                 Meta            `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params; the versions themselves are Negotiate's.
+// Validate checks the params; Negotiate checks the versions.
 func (p InitializeParams) Validate() error {
 	if len(p.ProtocolVersions) == 0 {
 		return errors.New("protocolVersions is missing or empty")
@@ -64,7 +64,7 @@ type ReconnectParams struct {
 	Meta              Meta     `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p ReconnectParams) Validate() error {
 	if p.LastSeenServerSeq < 0 {
 		return fmt.Errorf("lastSeenServerSeq is %d, want 0 or more", p.LastSeenServerSeq)

@@ -27,7 +27,7 @@ func DecodeParams(raw []byte, v any) error {
 	return nil
 }
 
-// describe replaces the Go names in an error of encoding/json by what a peer can understand.
+// describe replaces the Go names in an error of encoding/json by words that a peer can understand.
 func describe(err error) error {
 	var t *json.UnmarshalTypeError
 	if !errors.As(err, &t) {

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of what is accepted from a peer. AHP names none; these are ours, far above what known hosts and clients send
-// and far below what could hurt.
+// Limits for data from a peer. AHP defines none; these are ours, far above the sizes that known hosts and clients send and far below
+// harmful ones.
 const (
 	MaxURI           = 2 << 10   // bytes; the customary limit of URLs
 	MaxCwd           = 4 << 10   // bytes; PATH_MAX of Linux
@@ -44,8 +44,8 @@ func checkLength(name, s string, limit int) error {
 	return nil
 }
 
-// CheckURI tells what is wrong with s as a channel or resource URI: it must have a scheme, must be valid UTF-8 without
-// spaces and control characters, and at most MaxURI bytes long. It is otherwise opaque and compared byte by byte.
+// CheckURI checks s as a channel or resource URI: it must have a scheme, must be valid UTF-8 without spaces and control characters, and at
+// most MaxURI bytes long. It is otherwise opaque and compared byte by byte.
 func CheckURI(s string) error { return checkURI("channel", s) }
 
 func checkURI(name, s string) error {
@@ -74,7 +74,7 @@ func isScheme(s string) bool {
 	return true
 }
 
-// CheckClientID tells what is wrong with s as a client id. An empty one would strand every terminal it claims.
+// CheckClientID checks s as a client id. An empty id would strand every terminal that it claims.
 func CheckClientID(s string) error {
 	switch {
 	case s == "":

@@ -36,7 +36,7 @@ const (
 // MethodAck is the extension's notification of a host to the owner of a client-executed terminal; params are AckParams.
 const MethodAck = "x-tether/ack"
 
-// MethodObservers likewise says how many watch the terminal; params are ObserversParams.
+// MethodObservers is the host's notification of the number of watchers; params are ObserversParams.
 const MethodObservers = "x-tether/observers"
 
 // Keys of the extension inside _meta objects.
@@ -44,7 +44,7 @@ const (
 	MarkerKey = "tether/clientTerminals" // in InitializeResult and InitializeParams
 	OffsetKey = "tether/offset"          // in a terminal/output action: position of its first byte, UTF-8 bytes
 
-	// AgentKey is in a tool call: the name of who has it made, for people to read. It says nothing about rights.
+	// AgentKey is in a tool call: the name of the agent that made it, for people to read. It grants no rights.
 	AgentKey = "tether/agent"
 	// FormerKey is in createTerminal, and then in the terminal's state and entry: the URI under which the host knew the same
 	// terminal before it ended there.
@@ -62,7 +62,7 @@ const (
 	MissingKey = "tether/missingBytes"
 	// ScreenKey is in the state of a terminal in a snapshot, and in terminal/data and terminal/output actions: a [Screen].
 	ScreenKey = "tether/screen"
-	// SkippedKey is in the terminal/data action that shows a subscriber what it missed: how many bytes.
+	// SkippedKey is in the terminal/data action after a loss: the number of bytes that the subscriber missed.
 	SkippedKey = "tether/skippedBytes"
 )
 
@@ -74,8 +74,7 @@ const (
 	ActionRootConfigChanged         = "root/configChanged"
 )
 
-// Kinds of terminal actions. TerminalOutput is the proposal's (client-executed terminals); the eleven others are
-// those of AHP since 0.1.0.
+// Kinds of terminal actions. The proposal (client-executed terminals) adds TerminalOutput; the eleven others are in AHP since 0.1.0.
 const (
 	ActionTerminalData                      = "terminal/data"
 	ActionTerminalOutput                    = "terminal/output"

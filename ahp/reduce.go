@@ -80,7 +80,7 @@ func reduceOutput(s TerminalState, data string, screen *Screen) TerminalState {
 	return s
 }
 
-// length is that of all text, in bytes.
+// length is the length of the whole text, in bytes.
 func length(parts []ContentPart) (n int64) {
 	for _, p := range parts {
 		n += int64(len(p.Text()))

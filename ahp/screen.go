@@ -10,13 +10,13 @@ const (
 	MaxScreen      = 2 << 20
 	MaxScreenSizes = 4096
 
-	// MaxOutputScreen bounds what an owner sends: the data of a Screen in terminal/output, as JSON.
+	// MaxOutputScreen bounds the screens that an owner sends: the data of a Screen in terminal/output, as JSON.
 	MaxOutputScreen = 512 << 10
 )
 
-// Screen is what a terminal showed at a place in its content: what the text that is not kept any more has left. It counts in no offset.
-// Whoever feeds Data and then the content from that place on to a fresh terminal of that size, and changes its size where Sizes says, sees
-// what they had seen from the start.
+// Screen is a terminal's screen at a place in its content: the result of the text that is no longer kept. It counts in no offset. A reader
+// that feeds Data and then the content from that place on to a fresh terminal of that size, and resizes it as Sizes says, sees the same as
+// a reader of everything.
 //
 // It is under ScreenKey in the _meta of a state, and of terminal/data and terminal/output actions: there it is the screen after the
 // action's text, and has neither After nor Sizes.
@@ -25,14 +25,15 @@ type Screen struct {
 	Rows  int64  `json:"rows"`
 	Data  string `json:"data,omitempty"`  // escape sequences and text; "" = blank
 	After int64  `json:"after,omitempty"` // the place: after how many bytes of the content, in UTF-8
-	// Sizes are those that the terminal got since, ascending: after how many bytes of the content, in UTF-8, columns and rows.
+	// Sizes are the later sizes of the terminal, ascending: the number of bytes of the content, in UTF-8, before the change, then columns and
+	// rows.
 	Sizes [][3]int64 `json:"sizes,omitempty"`
 	// Truncated says that a part of the screen is not known, or that output is missing in the content: it is true until the program
 	// clears the screen.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// DecodeScreen returns what ScreenKey has, nil if there is nothing, or a screen that breaks a bound: the other side may say anything.
+// DecodeScreen returns the value of ScreenKey, or nil if there is none or if it exceeds a bound: it comes from outside.
 func DecodeScreen(raw []byte) *Screen {
 	if len(raw) == 0 || len(raw) > 6*MaxScreen+64*MaxScreenSizes {
 		return nil

@@ -17,10 +17,10 @@ const (
 	SessionIsRead      SessionStatus = 32
 	SessionIsArchived  SessionStatus = 64
 
-	sessionActivity SessionStatus = 31 // the bits of which only one meaning holds at a time
+	sessionActivity SessionStatus = 31 // the bits of which only one is set at a time
 )
 
-// SessionSummary is an entry of a host's session list. What only a session's view needs is kept as received.
+// SessionSummary is an entry of a host's session list. Fields that only a session's view needs are kept as received.
 type SessionSummary struct {
 	Resource           string          `json:"resource"`
 	Provider           string          `json:"provider"`
@@ -61,7 +61,7 @@ type CreateSessionParams struct {
 	Meta               Meta            `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params taken alone.
+// Validate checks the params by themselves.
 func (p CreateSessionParams) Validate() error {
 	if err := cmp.Or(CheckURI(p.Channel), checkLength("provider", p.Provider, MaxTitle),
 		checkURIs("workingDirectories", p.WorkingDirectories)); err != nil {
@@ -79,7 +79,7 @@ type DisposeSessionParams struct {
 	Meta    Meta   `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p DisposeSessionParams) Validate() error { return CheckURI(p.Channel) }
 
 // ListSessionsParams asks for a page of sessions.
@@ -102,19 +102,19 @@ func (r ListSessionsResult) MarshalJSON() ([]byte, error) {
 	return marshal(fields(r)), nil
 }
 
-// SessionAddedParams are those of MethodSessionAdded.
+// SessionAddedParams are the params of MethodSessionAdded.
 type SessionAddedParams struct {
 	Channel string         `json:"channel"`
 	Summary SessionSummary `json:"summary"`
 }
 
-// SessionRemovedParams are those of MethodSessionRemoved.
+// SessionRemovedParams are the params of MethodSessionRemoved.
 type SessionRemovedParams struct {
 	Channel string `json:"channel"`
 	Session string `json:"session"`
 }
 
-// SessionSummaryChangedParams are those of MethodSessionSummaryChanged.
+// SessionSummaryChangedParams are the params of MethodSessionSummaryChanged.
 type SessionSummaryChangedParams struct {
 	Channel string                `json:"channel"`
 	Session string                `json:"session"`
@@ -133,7 +133,7 @@ type TerminalBlock struct {
 // TerminalResult is the outcome of a tool call's command.
 type TerminalResult struct {
 	ExitCode   *int64          `json:"exitCode,omitempty"`
-	Preview    *string         `json:"preview,omitempty"` // for those who are not subscribed
+	Preview    *string         `json:"preview,omitempty"` // for clients that are not subscribed
 	Truncated  *bool           `json:"truncated,omitempty"`
 	FullOutput json.RawMessage `json:"fullOutput,omitempty"` // content reference
 }

@@ -41,7 +41,7 @@ func ReduceSession(s SessionState, a Action) SessionState {
 	return s
 }
 
-// needInput: what a client executes is work under way, anything else waits for a person.
+// needInput updates the status: a request that a client executes is work in progress, any other waits for a person.
 func needInput(s SessionState, needed []InputRequest) SessionState {
 	if s.InputNeeded = needed; len(needed) == 0 {
 		s.InputNeeded = nil
@@ -79,14 +79,14 @@ func updateChat(chats []ChatSummary, a SessionChatUpdated) []ChatSummary {
 	return chats
 }
 
-// replace sets what a change names.
+// replace sets a field that a change contains.
 func replace[T any](to *T, from *T) {
 	if from != nil {
 		*to = *from
 	}
 }
 
-// upsert is items with x in the place of the one that is the same, or at the end.
+// upsert returns items with x instead of the equal item, or appended.
 func upsert[T any](items []T, x T, same func(T) bool) []T {
 	if i := slices.IndexFunc(items, same); i >= 0 {
 		items = slices.Clone(items)

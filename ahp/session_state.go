@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether mints; those of others may have any scheme.
+// SessionScheme and ChatScheme start the URIs of the sessions and chats that tether mints; others may have any scheme.
 const (
 	SessionScheme = "ahp-session:/"
 	ChatScheme    = "ahp-chat:/"
@@ -20,7 +20,7 @@ const (
 	LifecycleCreationFailed = "creationFailed"
 )
 
-// SessionState is the state of a session's channel. What only a session's view needs is kept as received.
+// SessionState is the state of a session's channel. Fields that only a session's view needs are kept as received.
 type SessionState struct {
 	Provider           string           `json:"provider"`
 	Title              string           `json:"title"`
@@ -87,7 +87,7 @@ func (c ActiveClient) Validate() error {
 	return nil
 }
 
-// ToolDefinition is a tool that a client or the host offers to a session. Its schemas and annotations are those of MCP.
+// ToolDefinition is a tool that a client or the host offers to a session. Its schemas and annotations come from MCP.
 type ToolDefinition struct {
 	Name         string          `json:"name"`
 	Title        string          `json:"title,omitempty"`
@@ -147,7 +147,7 @@ type InputRequest struct {
 	Kind     string    // one of the constants above or another one
 	Chat     string    // where the answer goes
 	TurnID   string    // of the tool call
-	ClientID string    // InputToolClientExecution: who is to execute it
+	ClientID string    // InputToolClientExecution: the client that must execute it
 	ToolCall *ToolCall // of both kinds; running, for InputToolClientExecution
 
 	Raw json.RawMessage // a request of another kind, verbatim

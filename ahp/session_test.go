@@ -51,7 +51,7 @@ func TestClientToolActions(t *testing.T) {
 	}
 }
 
-// What this package has no type for is not lost on the way through it.
+// Values for which this package has no type survive decoding and encoding.
 func TestUnknownSurvives(t *testing.T) {
 	for _, text := range []string{
 		`{"type":"session/inputNeededSet","request":{"id":"i","kind":"chatInput","chat":"a:b","request":{"id":"q","url":"x:y"}}}`,
@@ -171,7 +171,7 @@ func TestReduceChatSharesNothing(t *testing.T) {
 	}
 }
 
-// A snapshot that somebody holds shares memory with the state: a chat that changes must not change it.
+// A snapshot shares memory with the state: a later change of a chat must not change it.
 func TestAChangedChatLeavesTheStateBefore(t *testing.T) {
 	chat := func(activity string) ahp.ChatSummary {
 		return ahp.ChatSummary{Resource: "ahp-chat:/1", Title: "one", Activity: &activity, Origin: []byte(`{"kind":"a"}`),

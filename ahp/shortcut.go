@@ -1,8 +1,7 @@
 package ahp
 
-// In a flood nearly every message is one of two, in the form that this package makes them. These functions find its parts without walking
-// over the text, and take no message of another form. What they find means what Decode would find, if data is a valid string: that is for
-// the caller to check.
+// In a flood nearly every message is one of two kinds, in the form that this package makes. These functions find its parts without scanning
+// the text, and accept no message of another form. The parts equal those of Decode if data is a valid string, which the caller must check.
 
 // CutOutput reads a message in the form of AppendOutput. Otherwise it returns false, and d is unchanged. As long as the
 // channel stays the same, it does not allocate.
@@ -72,7 +71,8 @@ func (c *cutter) ends(text string) bool { return string(c.rest) == text }
 // maxChannel is the longest channel that is looked for, in bytes.
 const maxChannel = 256
 
-// head takes what a message begins with, and a channel, which it returns without its quotes: of printable ASCII without an escape.
+// head takes the beginning of a message, and a channel, which it returns without its quotes. The channel must be printable ASCII without an
+// escape.
 func (c *cutter) head(text string) []byte {
 	c.literal(text + `"`)
 	for i, b := range c.rest[:min(len(c.rest), maxChannel)] {

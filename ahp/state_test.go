@@ -16,7 +16,7 @@ func TestBothShapes(t *testing.T) {
 	tests := map[string]struct {
 		lifecycle ahp.Lifecycle
 		old, new  string
-		oldReads  ahp.Lifecycle // what is left of it in the old shape
+		oldReads  ahp.Lifecycle // its content in the old shape
 	}{
 		"zero runs": {ahp.Lifecycle{}, head + `}`, head + `,"lifecycle":{"status":"running"}}`, ahp.Lifecycle{Status: "running"}},
 		"running":   {ahp.Lifecycle{Status: "running"}, head + `}`, head + `,"lifecycle":{"status":"running"}}`, ahp.Lifecycle{Status: "running"}},
@@ -95,7 +95,7 @@ func TestCatalogueFor(t *testing.T) {
 	}
 }
 
-// What is required is written even when it is empty, and what is optional is never written as null.
+// Required fields are written even when they are empty, and optional ones are never written as null.
 func TestRequiredMembers(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"agents":[]}`:                ahp.RootState{},

@@ -26,7 +26,7 @@ type SubscribeParams struct {
 	Meta     Meta      `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p SubscribeParams) Validate() error {
 	return CheckURI(p.Channel)
 }
@@ -42,5 +42,5 @@ type UnsubscribeParams struct {
 	Meta    Meta   `json:"_meta,omitempty"`
 }
 
-// Validate tells what is wrong with the params.
+// Validate checks the params.
 func (p UnsubscribeParams) Validate() error { return CheckURI(p.Channel) }

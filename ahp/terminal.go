@@ -169,7 +169,7 @@ func (s TerminalState) Clone() TerminalState {
 }
 
 // FileURI returns the file URI of an absolute path, of Unix or Windows: "" for an empty path, or for one whose URI is longer than MaxCwd,
-// since escaping may make it three times as long. What is no absolute path, such as a URI, is returned as it is.
+// since escaping may make it three times as long. Any other text, such as a URI, is returned unchanged.
 func FileURI(path string) string {
 	switch {
 	case isDrive(path):
@@ -186,8 +186,8 @@ func FileURI(path string) string {
 	return uri
 }
 
-// PathOf returns the path that a file URI of the machine itself names, a Windows path for one with a drive. Everything else, such as a
-// plain path or another machine's URI, is returned as it is.
+// PathOf returns the path for a file URI of this machine, a Windows path for one with a drive. Any other text, such as a plain path or
+// another machine's URI, is returned unchanged.
 func PathOf(cwd string) string {
 	u, err := url.Parse(cwd)
 	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || u.Path == "" {

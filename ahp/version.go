@@ -33,9 +33,9 @@ func (e *VersionError) Data() json.RawMessage {
 	return marshal(VersionErrorData{SupportedVersions: list(e.Supported)})
 }
 
-// Negotiate chooses the version a host speaks with a client that offered these: the highest offered one inside the caret
-// range of a version in Versions, verbatim, whatever the order. A *VersionError means that none fits; any other
-// error that an entry is malformed, which is never skipped in silence.
+// Negotiate chooses the version a host speaks with a client that offered these: the highest offered one inside the caret range of a version
+// in Versions, verbatim, in any order. A *VersionError means that none fits. Any other error means that an entry is malformed; such an
+// entry is never skipped silently.
 func Negotiate(offered []string) (string, error) {
 	if len(offered) > MaxVersions {
 		return "", fmt.Errorf("protocolVersions has %d entries, at most %d are allowed", len(offered), MaxVersions)

@@ -21,7 +21,7 @@ type Dispatch struct {
 	Screen       []byte // terminal/output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// DecodeDispatch reads params. The error says what was wrong.
+// DecodeDispatch reads params.
 func DecodeDispatch(params []byte) (Dispatch, error) {
 	var d Dispatch
 	if err := valid(params); err != nil {
@@ -31,9 +31,9 @@ func DecodeDispatch(params []byte) (Dispatch, error) {
 	return d, err
 }
 
-// Decode is DecodeDispatch for a Dispatch that is used again and again: as long as the channel stays the same, it
-// does not allocate. params must be valid JSON, as those of a jsonrpc.Request are, because a flood is not to be walked
-// over twice. After an *ActionError d is valid but for Data and Offset, after any other error d holds nothing of use.
+// Decode is DecodeDispatch for a reused Dispatch: while the channel stays the same, it does not allocate. params must be valid JSON, as the
+// params of a jsonrpc.Request are, because a flood must not be scanned twice. After an *ActionError d is valid except for Data and Offset;
+// after any other error d is unusable.
 func (d *Dispatch) Decode(params []byte) error {
 	*d = Dispatch{Channel: d.Channel, Kind: d.Kind}
 	var channel, seq []byte
@@ -78,7 +78,7 @@ type EnvelopeView struct {
 	Screen          []byte // terminal/data and output: ScreenKey, for DecodeScreen; nil = absent
 }
 
-// DecodeEnvelope reads the params of MethodAction. The error says what was wrong.
+// DecodeEnvelope reads the params of MethodAction.
 func DecodeEnvelope(params []byte) (EnvelopeView, error) {
 	var v EnvelopeView
 	if err := valid(params); err != nil {
@@ -88,9 +88,8 @@ func DecodeEnvelope(params []byte) (EnvelopeView, error) {
 	return v, err
 }
 
-// Decode is DecodeEnvelope for a view that is used again and again: as long as channel and origin stay the same,
-// it does not allocate. params must be valid JSON, as those of a jsonrpc.Request are. After an error v holds nothing
-// of use.
+// Decode is DecodeEnvelope for a reused view: while channel and origin stay the same, it does not allocate. params must be valid JSON, as
+// the params of a jsonrpc.Request are. After an error v is unusable.
 func (v *EnvelopeView) Decode(params []byte) error {
 	*v = EnvelopeView{Channel: v.Channel, Kind: v.Kind, Origin: Origin{ClientID: v.Origin.ClientID}}
 	var channel, seq, origin, reason []byte
@@ -176,7 +175,7 @@ func (e *ActionError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *ActionError) Unwrap() error { return e.Err }
 
-// actionView holds the parts of an action the hot path needs. What it is given has been walked over, so it is valid JSON.
+// actionView holds the parts of an action that the hot path needs. Its input has been scanned before, so it is valid JSON.
 type actionView struct {
 	kind   string
 	data   []byte
@@ -226,7 +225,7 @@ func (a *actionView) decode(raw []byte) error {
 	return nil
 }
 
-// setKind takes the constant for the two kinds that come in floods, whatever the last message was.
+// setKind uses the constants for the two kinds that arrive in floods, whichever kind the last message had.
 func (a *actionView) setKind(quoted []byte) error {
 	switch string(quoted) {
 	case `"` + ActionTerminalOutput + `"`:
@@ -266,9 +265,8 @@ func (a *actionView) setMeta(meta []byte) error {
 	return nil
 }
 
-// Decode reads the params of MethodAck into p, which may be used again and again: as long as the channel stays the same,
-// it does not allocate. params must be valid JSON, as those of a jsonrpc.Request are. After an error p holds nothing of
-// use.
+// Decode reads the params of MethodAck into p, which may be reused: while the channel stays the same, it does not allocate. params must be
+// valid JSON, as the params of a jsonrpc.Request are. After an error p is unusable.
 func (p *AckParams) Decode(params []byte) error {
 	var channel, applied []byte
 	err := asObject(members(params, func(key, value []byte) {
@@ -297,7 +295,7 @@ func (p *AckParams) Decode(params []byte) error {
 	return nil
 }
 
-// valid finds what is no JSON object at all.
+// valid refuses params that are not a JSON object.
 func valid(params []byte) error {
 	return jsonspan.Object(params, func(_, _ []byte) error { return nil })
 }

@@ -24,7 +24,7 @@ func wire[T any](text string, value T) func(t *testing.T) {
 	}
 }
 
-// The messages of the proposal's flow and of what surrounds it, as they stand on the wire.
+// The messages of the proposal's flow and those around it, as they are on the wire.
 func TestWire(t *testing.T) {
 	running := ahp.Lifecycle{Status: ahp.StatusRunning}
 	claim := ahp.ClientClaim("laptop-7f3a")
@@ -104,7 +104,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// Every action of which there is a type, both ways.
+// Every action that has a type, both ways.
 func TestWireActions(t *testing.T) {
 	for text, want := range map[string]ahp.Action{
 		`{"type":"terminal/data","data":"x"}`:                                                                      ahp.TerminalData{Data: "x"},

@@ -14,14 +14,15 @@ import (
 	"tether/jsonrpc"
 )
 
-// states are what a subscriber makes of a snapshot.
+// decodeState decodes a snapshot as a subscriber does.
 func decodeState(s *ahp.Snapshot) {
 	for _, state := range []any{&ahp.TerminalState{}, &ahp.RootState{}, &ahp.SessionState{}, &ahp.ChatState{}} {
 		_ = json.Unmarshal(s.State, state)
 	}
 }
 
-// The largest answer that a client for lending takes costs little memory, whatever it holds, and one with more values ends the connection.
+// The largest answer that a lending client accepts costs little memory, whatever it contains, and an answer with more values ends the
+// connection.
 func TestHostileAnswersCostLittleMemory(t *testing.T) {
 	for name, c := range testkit.HostileAnswers {
 		t.Run(name, func(t *testing.T) {
@@ -35,8 +36,9 @@ func TestHostileAnswersCostLittleMemory(t *testing.T) {
 	}
 }
 
-// The largest answer takes so little time that other terminals need not wait for it. As a machine that tests many things may stand still, the time is
-// compared with what encoding/json needs for a message with as many values, which is about 16 ms where a terminal is to wait for 50 ms at most.
+// The largest answer takes so little time that other terminals need not wait for it. A busy test machine may stand still, so the time is
+// compared with that of encoding/json for a message with as many values: about 16 ms on a machine where a terminal may wait for at most 50
+// ms.
 func TestHostileAnswersCostLittleTime(t *testing.T) {
 	yardstick := testkit.LargeObject(client.LenderMaxValues-100, client.LenderReadLimit-client.LenderReadLimit/8) // as many values, in as long a message
 	for name, c := range testkit.HostileAnswers {
@@ -74,7 +76,7 @@ func costOf(t *testing.T, method string, answer json.RawMessage) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// answered connects a client to a host that gives that answer to the method, and says what came of it.
+// answered connects a client to a host that gives that answer to the method, and returns the result.
 func answered(t *testing.T, method string, answer json.RawMessage) (*ahp.Snapshot, error) {
 	t.Helper()
 	h, ch := newHost(t)

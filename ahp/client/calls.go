@@ -11,14 +11,13 @@ func (c *Conn) Ping(ctx context.Context) error {
 	return c.peer.Call(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil)
 }
 
-// Barrier is [Conn.Ping] behind what was dispatched before: when it returns, the server has read all of that. A ping alone may
-// overtake it.
+// Barrier is a [Conn.Ping] behind all earlier dispatches: when it returns, the server has read them. A plain ping may overtake them.
 func (c *Conn) Barrier(ctx context.Context) error {
 	return c.peer.CallBulk(ctx, ahp.MethodPing, ahp.PingParams{Channel: ahp.RootURI}, nil)
 }
 
-// Subscribe asks for a channel's messages. They may begin to arrive before it returns: those that the snapshot does not
-// contain have a ServerSeq greater than its FromSeq.
+// Subscribe asks for a channel's messages. They may begin to arrive before it returns: messages that the snapshot does not contain have a
+// ServerSeq greater than its FromSeq.
 func (c *Conn) Subscribe(ctx context.Context, channel string) (ahp.SubscribeResult, error) {
 	var r ahp.SubscribeResult
 	err := c.peer.Call(ctx, ahp.MethodSubscribe, ahp.SubscribeParams{Channel: channel}, &r)

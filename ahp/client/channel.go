@@ -6,8 +6,8 @@ import (
 	"tether/ahp"
 )
 
-// maxHeldChannel bounds what is held for a channel without a snapshot, in bytes; a host that sends more before its answer is
-// left and met anew.
+// maxHeldChannel bounds the messages held for a channel without a snapshot, in bytes; a host that sends more before its answer is
+// disconnected, and a new connection is made.
 const maxHeldChannel = 4 << 20
 
 // channel is a subscription that outlives connections. It is guarded by the observer's mutex.
@@ -25,13 +25,13 @@ type channel struct {
 	body     body
 }
 
-// body is what a channel's state means.
+// body is the reduced state of a channel.
 type body interface {
 	install(state []byte) error
 	apply(v *ahp.EnvelopeView) error
 }
 
-// install takes a snapshot and what was held meanwhile.
+// install takes a snapshot and the messages held meanwhile.
 func (c *channel) install(s ahp.Snapshot) error {
 	if err := c.body.install(s.State); err != nil {
 		return err
@@ -57,7 +57,7 @@ func (c *channel) hold(v *ahp.EnvelopeView) bool {
 	return c.heldSize <= maxHeldChannel
 }
 
-// envelope applies what is new and was not refused.
+// envelope applies an action that is new and was not refused.
 func (c *channel) envelope(v *ahp.EnvelopeView) {
 	if v.ServerSeq <= c.applied {
 		return

@@ -18,8 +18,8 @@ import (
 // know the client any more. The caller connects again without.
 var ErrNotResumed = errors.New("the host does not resume the connection")
 
-// maxHeld bounds what arrives before the handshake is done, in bytes; a host that sends more is cut off. Each notification counts
-// heldCost beside its text: also empty ones must not add up without bound.
+// maxHeld bounds the messages that arrive before the handshake is done, in bytes; a host that sends more is cut off. Each notification
+// counts heldCost besides its text, so that many empty ones are bounded too.
 const (
 	maxHeld  = 4 << 20
 	heldCost = 128
@@ -27,9 +27,9 @@ const (
 
 // Options configures a Conn. ClientID is required.
 //
-// The callbacks are called one at a time, in the order of arrival, from the read goroutine or, for what arrived before the
-// handshake was done, from the goroutine that connects. They must not block, must not call Close and must not wait
-// for a call of the same Conn. What they are given is valid until they return.
+// The callbacks are called one at a time, in the order of arrival, from the read goroutine or, for messages that arrived before the
+// handshake was done, from the connecting goroutine. They must not block, must not call Close and must not wait for a call of the same
+// Conn. Their arguments are valid until they return.
 type Options struct {
 	ClientID      string
 	Info          ahp.Implementation // left out if it has no name
@@ -69,11 +69,11 @@ type Conn struct {
 	seq  atomic.Int64 // clientSeq of the last dispatch
 	live atomic.Bool  // the handshake is done and held is empty; true for ever once it is
 
-	mu   sync.Mutex // guards what follows; held while held notifications are delivered
+	mu   sync.Mutex // guards the fields below; held while held notifications are delivered
 	held []notification
 	size int // bytes, cost of held
 
-	view ahp.EnvelopeView // owned by whoever delivers
+	view ahp.EnvelopeView // owned by the delivering goroutine
 }
 
 // notification is a copy of one that came early.
@@ -82,8 +82,8 @@ type notification struct {
 	params []byte
 }
 
-// ConnectChannel does what Connect does over a channel that is already open, which it owns from now on. It returns a
-// *ahp.VersionError if there is no common version, ErrNotResumed, or another error that says why it failed.
+// ConnectChannel is Connect over a channel that is already open and that it owns from now on. It returns a *ahp.VersionError if there is no
+// common version, ErrNotResumed, or another error with the reason.
 func ConnectChannel(ctx context.Context, ch jsonrpc.Channel, o Options) (*Conn, error) {
 	if o.Versions == nil {
 		o.Versions = ahp.Versions()
@@ -157,7 +157,7 @@ func (c *Conn) reconnect(ctx context.Context) error {
 	return nil
 }
 
-// begin delivers what was missed and what came early, and opens the way for the rest.
+// begin delivers the missed and the early messages, then lets the later ones through.
 func (c *Conn) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,8 +206,7 @@ func (c *Conn) handle(ctx context.Context, r *jsonrpc.Request) {
 	}
 }
 
-// hold keeps a notification until the handshake is done. Its answer has been read by then, or will be: so nothing
-// waits here but for begin.
+// hold keeps a notification until the handshake is done. The answer to it has been read by then, or will be, so only begin is waited for.
 func (c *Conn) hold(method string, params []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

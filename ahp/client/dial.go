@@ -19,8 +19,8 @@ var ErrUnauthorized = errors.New("the host refused the token")
 // ErrUnreachable is returned by Connect when no WebSocket could be opened; trying again later may help.
 var ErrUnreachable = errors.New("the host cannot be reached")
 
-// What one message from the host may be. Whoever watches is sent snapshots of many terminals as one. Whoever lends is told little, and
-// must not be brought down by a hostile host: at most 2 MiB, and as many values as decode to less than 32 MiB.
+// Bounds of one message from the host. An observer receives snapshots of many terminals as one message. A lending client receives little,
+// and a hostile host must not bring it down: at most 2 MiB, and as many values as decode to less than 32 MiB.
 const (
 	DefaultReadLimit = 16 << 20 // bytes
 	DefaultMaxValues = 1 << 20  // JSON values, at any depth
@@ -34,7 +34,7 @@ type Endpoint struct {
 	Token  string      // sent as the query parameter tkn, as VS Code's host takes it; "" = none
 	Header http.Header // added to the upgrade request
 	Pin    Pin         // of the host's certificate, for wss
-	// Credential, if not nil, is asked for the token before each connection, instead of Token. Its error is that of Connect.
+	// Credential, if not nil, is asked for the token before each connection, instead of Token. Connect returns its error.
 	Credential func(context.Context) (token string, err error)
 }
 

@@ -2,15 +2,15 @@ package client
 
 import "tether/ahp"
 
-// Kind says what an Event is about.
+// Kind is the subject of an Event.
 type Kind int
 
 // Kinds of events.
 const (
-	Up        Kind = iota + 1 // the link is there; Host says with whom
+	Up        Kind = iota + 1 // the link is up; Host names the host
 	Down                      // it is lost, or an attempt failed; Err says why; the next attempt follows by itself
 	Terminals                 // the host's list of terminals is now Terminals
-	Resync                    // the state of Terminal is now State, whatever was told before
+	Resync                    // State is now the state of Terminal, whatever earlier events reported
 	Data                      // Terminal printed Data
 	Action                    // Action happened to Terminal: anything but output and input
 	Gone                      // Terminal does not exist any more, or cannot be followed (Err); it is not followed any more

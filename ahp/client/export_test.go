@@ -7,7 +7,7 @@ type History struct{ h history }
 
 func NewHistory(limit int) *History { return &History{history{limit: limit}} }
 
-// Apply does what terminal.apply does to the content.
+// Apply applies an action to the content, as terminal.apply does.
 func (h *History) Apply(a ahp.Action) {
 	switch a := a.(type) {
 	case ahp.TerminalData:
@@ -25,7 +25,7 @@ func (h *History) Load(content []ahp.ContentPart) { h.h.load(content) }
 
 func (h *History) Content() []ahp.ContentPart { return h.h.content() }
 
-// Size is the cost as counted, and as it is.
+// Size is the cost as counted, and the real cost.
 func (h *History) Size() (counted, real int) {
 	for i := range h.h.parts {
 		real += h.h.parts[i].cost()

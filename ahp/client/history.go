@@ -8,17 +8,17 @@ import (
 	"tether/internal/clip"
 )
 
-// partCost is what a part counts beside its text, in bytes: also empty parts must not add up without bound.
+// partCost is the cost of a part besides its text, in bytes, so that many empty parts are bounded too.
 const partCost = 64
 
-// history is the retained tail of a terminal's output: what the reducer of package ahp makes of it, but appending costs no
-// copy of what is there, and it is bounded. It has no lock of its own.
+// history is the retained tail of a terminal's output. It equals the result of package ahp's reducer, but appending does not copy the
+// existing text, and it is bounded. It has no lock.
 type history struct {
 	limit int // bytes, of text and of parts' costs
 	parts []part
 	size  int // sum of the parts' costs
 
-	trimmed bool // something was dropped since it was cleared, or since it was told what the screen is
+	trimmed bool // something was dropped since the last clear or the last known screen
 }
 
 // part is a ContentPart with its text apart.
@@ -119,7 +119,7 @@ func (h *history) trim() {
 	h.trimmed = true
 }
 
-// length is that of the text, in bytes.
+// length is the length of the text, in bytes.
 func (h *history) length() (n int64) {
 	for i := range h.parts {
 		n += int64(len(h.parts[i].text()))

@@ -12,7 +12,7 @@ import (
 	"tether/ahp/client"
 )
 
-// actions reads bytes as a program: what a terminal might do.
+// actions turns bytes into possible actions of a terminal.
 func actions(program []byte) (out []ahp.Action) {
 	texts := []string{"", "x", "line\r\n", "端末🖥", strings.Repeat("é", 50)}
 	for i, b := range program {
@@ -33,7 +33,7 @@ func actions(program []byte) (out []ahp.Action) {
 	return out
 }
 
-// FuzzHistory: without a limit it is what the reducer makes; with one it is a tail of that, as long as the limit allows.
+// FuzzHistory: without a limit the history equals the reducer's result; with one it is a tail of that, as long as the limit allows.
 func FuzzHistory(f *testing.F) {
 	f.Add([]byte("abcdefghijklmnopqrstuvwxyz"), uint16(300))
 	f.Add([]byte{0, 3, 8, 13, 18, 23, 1, 3, 0, 5, 10, 242}, uint16(100))

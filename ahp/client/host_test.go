@@ -85,7 +85,7 @@ func (h *fakeHost) handle(_ context.Context, r *jsonrpc.Request) {
 	_ = r.Reply(result)
 }
 
-// methods returns what was received, without pings.
+// methods returns the received methods, without pings.
 func (h *fakeHost) methods() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

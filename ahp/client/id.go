@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// NewID returns a random UUID (RFC 9562, version 4), of which clientIds and the URIs of terminals are made.
+// NewID returns a random UUID (RFC 9562, version 4), for clientIds and the URIs of terminals.
 func NewID() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails, see crypto/rand

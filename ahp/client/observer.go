@@ -66,14 +66,14 @@ type Stats struct {
 	Invalid  int64 // envelopes and snapshots that could not be read and were skipped
 }
 
-// Observer follows a host: its list of terminals, and the terminals that it is told to follow, across any number of
-// connections. Next tells what happens; State and Terminals what is. Nothing is lost in silence: what the
-// consumer is too slow for, and what a lost connection did not bring, ends in a Resync.
+// Observer follows a host: its list of terminals, and the terminals that it is told to follow, across any number of connections. Next
+// returns events; State and Terminals return the current state. Nothing is lost silently: if the consumer is too slow, or a lost connection
+// cost messages, it gets a Resync.
 //
 // All methods may be called by any goroutine, Next by one at a time.
 //
-// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces what arrives and waits for the
-// consumer at most for Patience.
+// Goroutines: Run's caller connects and subscribes; a connection's read goroutine reduces messages and waits for the consumer at most for
+// Patience.
 type Observer struct {
 	opts   ObserverOptions // set at construction
 	news   chan struct{}   // 1 slot: there may be an event
@@ -81,7 +81,7 @@ type Observer struct {
 	change chan struct{}   // 1 slot: Run has something to do
 	ended  chan struct{}   // closed by Run
 
-	mu        sync.Mutex // guards what follows; never held while blocking
+	mu        sync.Mutex // guards the fields below; never held while blocking
 	root      *root
 	terminals map[string]*terminal // followed, by URI
 	leaving   []string             // to be unsubscribed from
@@ -135,8 +135,8 @@ func (o *Observer) Unfollow(uri string) {
 	}
 }
 
-// State returns the reduced state of a followed terminal, with at most ContentLimit of its output; false as long as
-// there is none. While the link is down it is the last one known.
+// State returns the reduced state of a followed terminal, with at most ContentLimit of its output; false while there is none. While the
+// link is down it is the last one known.
 func (o *Observer) State(uri string) (ahp.TerminalState, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -161,8 +161,8 @@ func (o *Observer) Stats() Stats {
 	return o.stats
 }
 
-// Next returns the next event. Events of one terminal come in order, those of several take turns. It blocks until
-// there is one, until ctx is done, or until Run has returned and everything was told: then it returns Run's error.
+// Next returns the next event. Events of one terminal arrive in order, those of several take turns. Next blocks until there is an event or
+// ctx is done. After Run has returned and all events were delivered, it returns Run's error.
 func (o *Observer) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := o.next(); ok {

@@ -24,7 +24,7 @@ type rig struct {
 	*client.Observer
 	t       *testing.T
 	prepare func(n int, h *fakeHost) error // before connection n, from 1; an error refuses it
-	ran     chan error                     // what Run returned
+	ran     chan error                     // the result of Run
 	stop    func()                         // ends Run
 
 	mu    sync.Mutex
@@ -196,7 +196,7 @@ func TestObserverSkips(t *testing.T) {
 	})
 }
 
-// What arrives before the answer to subscribe is neither lost nor applied twice.
+// Messages that arrive before the answer to subscribe are neither lost nor applied twice.
 func TestObserverHoldsUntilTheSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, good)
@@ -402,7 +402,7 @@ func TestObserverGone(t *testing.T) {
 	}
 }
 
-// A terminal that leaves the list is gone after its last words, of which the list may have overtaken some.
+// A terminal that leaves the list is gone after its last actions, some of which the list may have overtaken.
 func TestObserverUnlisted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, good, uri)
@@ -528,7 +528,7 @@ func TestObserverPatience(t *testing.T) {
 	})
 }
 
-// Neither the end of Run nor that of the interest waits for a consumer that never pulls.
+// Neither the end of Run nor the end of the interest waits for a consumer that never pulls.
 func TestObserverPatienceEnds(t *testing.T) {
 	for name, tt := range map[string]struct {
 		end  func(r *rig)
@@ -681,7 +681,7 @@ func TestObserverHeartbeat(t *testing.T) {
 	})
 }
 
-// A host without a root state can be followed all the same.
+// A host without a root state can be followed, too.
 func TestObserverWithoutRoot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := observe(t, client.ObserverOptions{}, func(_ int, h *fakeHost) error {

@@ -11,16 +11,15 @@ import (
 	"strings"
 )
 
-// pinPrefix begins the text of a Pin, as in RFC 7469 and curl's --pinnedpubkey but for the slashes.
+// pinPrefix begins the text of a Pin, as in RFC 7469 and curl's --pinnedpubkey, except for their slashes.
 const pinPrefix = "sha256/"
 
 // ErrPin is returned by Connect when the host's certificate does not hold the pinned key. Trying again does not help: either the
 // host has another key, or it is another host.
 var ErrPin = errors.New("the host's certificate does not have the pinned key")
 
-// A Pin is the SHA-256 of a certificate's public key (its SubjectPublicKeyInfo). It takes the place of the system's certificate
-// authorities: a certificate with that key is believed whoever has signed it, any other is not. Name and dates are checked as ever.
-// The zero Pin is none.
+// A Pin is the SHA-256 of a certificate's public key (its SubjectPublicKeyInfo). It replaces the system's certificate authorities: a
+// certificate with that key is trusted whoever signed it, any other is not. Name and dates are still checked. The zero Pin means none.
 type Pin struct {
 	sum [sha256.Size]byte
 	set bool
@@ -75,8 +74,8 @@ func (p Pin) verify(leaf *x509.Certificate, host string) error {
 	return err
 }
 
-// UnverifiedPin returns the Pin of the certificate that was not believed, the zero Pin if err is about something else. Whoever
-// knows by another way that it is the right one may pin it.
+// UnverifiedPin returns the Pin of the untrusted certificate, or the zero Pin if err has another cause. A caller who has verified the
+// certificate in another way may pin it.
 func UnverifiedPin(err error) Pin {
 	unverified, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	if !ok || len(unverified.UnverifiedCertificates) == 0 {

@@ -44,7 +44,7 @@ func certificate(t *testing.T, name string, from, to time.Time) tls.Certificate 
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
-// secureHost answers every request with a plain 418, so that whoever gets there has believed the certificate.
+// secureHost answers every request with a plain 418, so that a client that gets it has trusted the certificate.
 func secureHost(t *testing.T, c tls.Certificate, most uint16) (url string) {
 	t.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -111,7 +111,7 @@ func TestParsePin(t *testing.T) {
 	}
 }
 
-// What is asked for a credential is asked before each connection, and its error is told as it is.
+// The credential function is called before each connection, and its error is returned unchanged.
 func TestCredentialIsAskedEachTime(t *testing.T) {
 	var seen []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -70,7 +70,7 @@ func (o *Observer) tell(e Event) {
 	o.enlist(&o.link)
 }
 
-// connect resumes the last connection, or begins anew if there is none or the host refuses.
+// connect resumes the last connection, or starts a new one if there is none or the host refuses.
 func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
@@ -92,7 +92,7 @@ func (o *Observer) connect(ctx context.Context) (*Conn, error) {
 	return o.opts.Connect(ctx, o.opts.Endpoint, opts)
 }
 
-// wanted lists what a new connection subscribes to at once; the rest follows later.
+// wanted lists the channels to which a new connection subscribes at once; the rest follows later.
 func (o *Observer) wanted() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -105,7 +105,7 @@ func (o *Observer) wanted() []string {
 	return uris
 }
 
-// resumption returns how to continue; nil if there is nothing to continue. Only what is in sync can be continued.
+// resumption returns how to continue, or nil. Only channels in sync can be continued.
 func (o *Observer) resumption() *Resume {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -194,7 +194,7 @@ func (o *Observer) installLocked(ch *channel, s ahp.Snapshot) {
 	ch.synced = true // the root state stays as it was; asking again would not help
 }
 
-// envelope is called on the read goroutine, or for what is replayed by connect.
+// envelope is called on the read goroutine, or by connect for replayed actions.
 func (o *Observer) envelope(v ahp.EnvelopeView) {
 	if t, conn := o.reduce(v); t != nil {
 		o.await(t, conn)
@@ -222,8 +222,8 @@ func (o *Observer) reduce(v ahp.EnvelopeView) (full *terminal, conn *Conn) {
 	return o.full, o.conn
 }
 
-// await gives the consumer the time to make room. While it waits the host is not read from, so that the terminal's
-// child is slowed where everybody goes along; but one who does not pull stops nobody for good.
+// await gives the consumer time to make room. While it waits nothing is read from the host, so that the terminal's child slows down if
+// every hop keeps up; but a consumer that does not pull cannot stop the others for good.
 func (o *Observer) await(t *terminal, conn *Conn) {
 	patience := time.NewTimer(o.opts.Patience)
 	defer patience.Stop()
@@ -231,7 +231,7 @@ func (o *Observer) await(t *terminal, conn *Conn) {
 		select {
 		case <-o.room:
 		case <-conn.Peer().Done():
-			return // what waits is beyond its bound by one message, until the next one
+			return // the waiting events exceed their bound by one message, until the next one
 		case <-patience.C:
 			o.mu.Lock()
 			defer o.mu.Unlock()
@@ -285,7 +285,7 @@ func call(ctx context.Context, timeout time.Duration, f func(context.Context) er
 	return f(ctx)
 }
 
-// settle does what there is to do, one thing at a time.
+// settle does the pending work, one step at a time.
 func (o *Observer) settle(ctx context.Context, conn *Conn) error {
 	for {
 		leave, join := o.todo()
@@ -363,8 +363,7 @@ func (o *Observer) refusedLocked(ch *channel, reason error) {
 	ch.synced = true // a host without a root state is followed without one
 }
 
-// overdue returns a channel that fires when a terminal that is not listed any more has been quiet for long enough; nil if
-// there is none.
+// overdue returns a channel that fires when an unlisted terminal has been quiet for long enough, or nil if there is none.
 func (o *Observer) overdue() <-chan time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()

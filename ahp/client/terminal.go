@@ -10,9 +10,8 @@ import (
 	"tether/internal/jsonspan"
 )
 
-// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. When those have grown beyond
-// their bound for too long they are replaced by one Resync, whose state is made when it is pulled. It is guarded by the
-// observer's mutex.
+// terminal is a followed terminal: its reduced state, and the events that wait for the consumer. If they exceed their bound for too long,
+// one Resync replaces them, whose state is made when it is pulled. It is guarded by the observer's mutex.
 type terminal struct {
 	channel
 
@@ -37,7 +36,7 @@ type waiting struct {
 	cost   int // bytes
 }
 
-// eventCost is what a waiting event counts beside its text, in bytes.
+// eventCost is the cost of a waiting event besides its text, in bytes.
 const eventCost = 256
 
 func (t *terminal) install(raw []byte) error {
@@ -66,7 +65,7 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	case ahp.ActionTerminalData, ahp.ActionTerminalOutput:
 		return t.output(v.Data, v.Screen)
 	case ahp.ActionTerminalInput:
-		return nil // keystrokes that some hosts repeat to everybody; what they cause comes as data
+		return nil // keystrokes that some hosts repeat to every subscriber; their effects arrive as data
 	}
 	a, err := ahp.DecodeAction(v.Action)
 	if err == nil {
@@ -100,8 +99,8 @@ func (t *terminal) apply(v *ahp.EnvelopeView) error {
 	return nil
 }
 
-// output decodes the text once, into the observer's scratch buffer. Behind a gap comes the screen as it is after the text: the consumer gets
-// the state with it.
+// output decodes the text once, into the observer's scratch buffer. After a gap the message has the screen after the text: the consumer
+// gets the state with it.
 func (t *terminal) output(quoted, screen []byte) error {
 	text, err := jsonspan.AppendUnquote(t.o.scratch[:0], quoted)
 	if err != nil {
@@ -179,7 +178,7 @@ func (t *terminal) pop() (Event, bool) {
 func (t *terminal) snapshot() ahp.TerminalState {
 	s := t.state
 	s.Content = t.history.content()
-	if t.history.trimmed { // the screen is not that before what is left
+	if t.history.trimmed { // the screen does not belong to the start of the remaining text
 		s.Meta.Screen = nil
 		if s.Cols > 0 && s.Rows > 0 {
 			s.Meta.Screen = &ahp.Screen{Cols: s.Cols, Rows: s.Rows, Truncated: true}
