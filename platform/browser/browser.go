@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// ErrNone is returned by Open where there is no desktop that could show a page.
+// ErrNone is returned by Open if there is no desktop that could show a page.
 var ErrNone = errors.New("no desktop to open a browser on")
 
 // Open asks the desktop to show an http or https URL, and returns when it has taken that over, which may be before anything is shown. The

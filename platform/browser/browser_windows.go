@@ -1,4 +1,4 @@
 package browser
 
-// command is what shows a URL without reading it as a command line, as cmd's start does.
+// command shows a URL without parsing it as a command line, as cmd's start would.
 func command() []string { return []string{"rundll32", "url.dll,FileProtocolHandler"} }
