@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check says which directory on the way to these keeps this user out, whose it is, and what to do. It is for explaining why something
-// failed: nil means that it finds nothing, not that all works.
+// Check names the directory on the way to these that keeps this user out, its owner, and the remedy. It explains failures: nil means that
+// it finds no cause, not that everything works.
 func (d Dirs) Check() error {
 	for _, dir := range []string{d.Runtime, d.State} {
 		if err := usable(dir); err != nil {
@@ -55,7 +55,7 @@ func usable(dir string) error {
 	}
 }
 
-// nameOf is the name of a user, or the number of one who has none.
+// nameOf is the name of a user, or the number if there is no name.
 func nameOf(uid uint32) string {
 	id := strconv.FormatUint(uint64(uid), 10)
 	if u, err := user.LookupId(id); err == nil {

@@ -3,7 +3,7 @@
 //	d, err := dirs.Get()
 //	config := filepath.Join(d.Config, "config.toml")
 //
-// What it says is a pure function of the system's name and the environment, so that all systems are tested on one.
+// The result is a pure function of the system's name and the environment, so that one system can test all of them.
 package dirs
 
 import (
@@ -25,10 +25,10 @@ const MaxSocketName = 32
 
 // Dirs are absolute paths.
 type Dirs struct {
-	Config  string // what the user writes
-	State   string // what must survive: keys, tokens, logs, records
+	Config  string // files that the user writes
+	State   string // files that must survive: keys, tokens, logs, records
 	Runtime string // sockets and locks of running processes; short enough for sockets, see MaxSocketName
-	Cache   string // what can be made again
+	Cache   string // files that can be made again
 }
 
 // Get is For on this system, with this process's environment. If a Linux session does not say where its runtime directory is, as in

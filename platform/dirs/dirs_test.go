@@ -102,7 +102,7 @@ func TestForSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-// Whatever the environment, a socket in the runtime directory fits into the system's limit.
+// In any environment, a socket in the runtime directory fits into the system's limit.
 func FuzzRuntimeIsShort(f *testing.F) {
 	f.Add("linux", "/home/u", "/run/user/1")
 	f.Add("darwin", "/"+strings.Repeat("x", 60), "")
