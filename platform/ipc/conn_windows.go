@@ -27,7 +27,7 @@ func newConn(h windows.Handle, name string) *conn {
 	return &conn{os.NewFile(uintptr(h), name), addr(name)}
 }
 
-// Read implements net.Conn: the end of the other side is io.EOF, whichever way it went.
+// Read implements net.Conn: the end of the other side is always io.EOF, however it ended.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.File.Read(b)
 	if errors.Is(err, io.EOF) || errors.Is(err, windows.ERROR_BROKEN_PIPE) || errors.Is(err, windows.ERROR_PIPE_NOT_CONNECTED) {
@@ -42,10 +42,10 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, c.failed("write", err)
 }
 
-// Close implements net.Conn. What was written remains readable for the other side.
+// Close implements net.Conn. Written data remains readable for the other side.
 func (c *conn) Close() error { return c.failed("close", c.File.Close()) }
 
-// failed makes err what connections of package net return: a net.Error, net.ErrClosed after Close. net/http looks for both.
+// failed turns err into an error like those of package net: a net.Error, net.ErrClosed after Close. net/http looks for both.
 func (c *conn) failed(op string, err error) error {
 	switch {
 	case err == nil:

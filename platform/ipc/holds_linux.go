@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// Holds reports whether the process holds the lock at path, see Lock, as the kernel knows it. The number in the file would not do: any
+// Holds reports whether the process holds the lock at path, see Lock, according to the kernel. The number in the file would not do: any
 // program of the user can write it.
 //
-// The kernel shows the locks of a descriptor beside it (proc_pid_fdinfo(5)), so that file and lock are of one open file. /proc/locks
-// names the file by device and inode only, and the device is another one than stat's on some file systems (btrfs, overlayfs).
+// The kernel shows the locks of a descriptor beside it (proc_pid_fdinfo(5)), so that file and lock belong to one open file. /proc/locks
+// names the file by device and inode only, and on some file systems (btrfs, overlayfs) the device differs from stat's.
 func Holds(pid int, path string) (bool, error) {
 	want, err := os.Stat(path)
 	if err != nil {
@@ -22,8 +22,8 @@ func Holds(pid int, path string) (bool, error) {
 	return holds(pid, want, "WRITE")
 }
 
-// Locker returns a process that keeps others from taking the lock at path, also by a shared lock, as the kernel knows it: whatever the
-// file says. It is 0 if none can be seen, as those of other users.
+// Locker returns a process that keeps others from taking the lock at path, also by a shared lock, according to the kernel and not to the
+// file. It is 0 if none can be seen, such as another user's.
 func Locker(path string) (int, error) {
 	want, err := os.Stat(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"tether/platform/ipc"
 )
 
-// Whoever keeps others from taking a lock is found, whatever number is in the file.
+// The holder of a lock is found, whatever number is in the file.
 func TestLocker(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if _, err := ipc.Locker(path); err == nil {
@@ -34,7 +34,7 @@ func TestLocker(t *testing.T) {
 	}
 }
 
-// Who has written its number into the file, or has it open, does not hold the lock.
+// A process that wrote its number into the file, or has it open, does not hold the lock.
 func TestHolds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	holds := func(want bool, when string) {

@@ -4,7 +4,7 @@ package ipc
 
 import "errors"
 
-// Holds reports errors.ErrUnsupported: the system does not say who holds a lock.
+// Holds reports errors.ErrUnsupported: the system does not report who holds a lock.
 func Holds(int, string) (bool, error) { return false, errors.ErrUnsupported }
 
 // Locker reports errors.ErrUnsupported, for the same reason.

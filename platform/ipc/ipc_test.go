@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	helperVar = "IPC_TEST_HELPER" // what the test binary does instead of the tests
+	helperVar = "IPC_TEST_HELPER" // selects another job of the test binary instead of the tests
 	pathVar   = "IPC_TEST_PATH"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 )
 
-// writePid says in the file of a lock who holds it.
+// writePid writes the holder's process number into the file of a lock.
 func writePid(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

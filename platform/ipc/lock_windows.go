@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lockedByte is where in the file the lock is: beyond all that is written, because what is locked cannot be read by others.
+// lockedByte is the locked place in the file: beyond all content, because others cannot read locked bytes.
 const lockedByte = 1 << 30
 
 // Held is a lock held by this process until Close, or until the process ends in any way.

@@ -9,8 +9,8 @@ import (
 // Passable has a descriptor that can be passed to another process, as an [os.File] has.
 type Passable = syscall.Conn
 
-// Passed is a descriptor that another process has passed, for output only. The runtime's poller does not know it, so that it wakes
-// nobody for what there is to read. The zero value has none; its methods may be called concurrently.
+// Passed is a descriptor that another process has passed, for output only. The runtime's poller does not know it, so input on it wakes
+// nobody. The zero value holds none; its methods may be called concurrently.
 type Passed struct {
 	mu   sync.Mutex // held across a write, which does not block
 	file uintptr
@@ -24,8 +24,8 @@ func (d *Passed) Has() bool {
 	return d.has
 }
 
-// TryWrite writes as much of p as there is room for now, perhaps nothing, as without a descriptor. It tells no errors. It does not wait if
-// the other process has made the descriptor non-blocking, as the runtime does for those that it polls.
+// TryWrite writes as much of p as there is room for now, perhaps nothing; without a descriptor it writes nothing. It reports no errors. It
+// does not wait if the other process has made the descriptor non-blocking, as the Go runtime does for those that it polls.
 func (d *Passed) TryWrite(p []byte) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

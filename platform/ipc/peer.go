@@ -6,17 +6,17 @@ import (
 	"syscall"
 )
 
-// ErrNoPeer says that the system does not tell who has opened a connection.
+// ErrNoPeer means that the system does not report which process opened a connection.
 var ErrNoPeer = errors.New("the system does not report the connecting process")
 
-// Peer is the process that has opened a connection which a Listener accepted, as the kernel noted it then. It may have handed the
-// connection on, or ended; Close gives back what holds its number in place.
+// Peer is the process that opened a connection which a Listener accepted, as the kernel noted it then. It may have handed the connection
+// on, or ended; Close releases the handle that reserves its number.
 type Peer struct {
 	Pid    int
 	handle int // Linux: a pidfd, else -1
 }
 
-// PeerOf says who has opened a connection.
+// PeerOf returns the process that opened a connection.
 func PeerOf(conn net.Conn) (Peer, error) {
 	none := Peer{handle: -1}
 	s, ok := conn.(syscall.Conn)
@@ -42,8 +42,8 @@ func PeerOf(conn net.Conn) (Peer, error) {
 	return p, nil
 }
 
-// Gone reports whether the process is known to have ended. Where the kernel has no handle of it that is never known: look at the start
-// time of whoever has its number.
+// Gone reports whether the process is known to have ended. If the kernel gives no handle this is never known: compare the start time of the
+// process with that number.
 func (p Peer) Gone() bool { return p.gone() }
 
 // Close gives the handle back.

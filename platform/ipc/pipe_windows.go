@@ -21,9 +21,9 @@ import (
 	"tether/platform/secret"
 )
 
-// On Windows the door is a named pipe that only this user's programs may open: Windows itself refuses others, before they reach us.
-// Unix sockets are there as well, but who may connect to one is decided by the folder's rights alone, and nobody can ask who did.
-// The pipe has a name that cannot be guessed; a file at the path of the socket tells it, and is there exactly when a socket would be.
+// On Windows the door is a named pipe that only this user's programs may open: Windows itself refuses others. Windows also has Unix
+// sockets, but only the folder's rights decide who may connect to one, and the peer cannot be identified. The pipe's name cannot be
+// guessed; a file at the path of the socket contains it and exists exactly when a socket would.
 
 // MaxPath is the longest path in bytes; Windows without long paths takes no more than 259 UTF-16 units.
 const MaxPath = 259
@@ -31,7 +31,7 @@ const MaxPath = 259
 // pipePrefix begins the name of each pipe of ours.
 const pipePrefix = `\\.\pipe\tether-`
 
-// maxName bounds what is read of a file that tells a name, in bytes.
+// maxName bounds the content of a file with a pipe's name, in bytes.
 const maxName = 200
 
 // pipeBuffer is how much the kernel keeps each way, in bytes, before a writer waits.
@@ -51,9 +51,9 @@ type Listener struct {
 	places    []*place   // for the next clients; there are always some, so that the name stays ours
 }
 
-// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to
-// this user alone. The lock path+".lock" is
-// held until Close, so that a second Listen gets a *LockedError; what a killed process has left is replaced under that lock.
+// Listen opens the door at path, an absolute path of at most MaxPath bytes. Its directory is made if missing and must belong to this user
+// alone. The lock path+".lock" is held until Close, so that a second Listen gets a *LockedError; the file of a killed process is replaced
+// under that lock.
 func Listen(path string) (*Listener, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -97,8 +97,8 @@ func bind(path string) (l *Listener, err error) {
 	return l, nil
 }
 
-// removeStale removes what a killed process has left. It dials first: a process that serves the path without knowing our lock must not
-// lose its door. Whatever does not tell a name stays.
+// removeStale removes the file of a killed process. It dials first: a process that serves the path without knowing our lock must not lose
+// its door. A file without a pipe's name stays.
 func removeStale(path string) error {
 	_, err := readName(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -200,7 +200,7 @@ func (l *Listener) isClosed() bool {
 	}
 }
 
-// await returns a place that somebody has taken, which has a successor then.
+// await returns a place to which a client has connected, and provides its successor.
 func (l *Listener) await() (*place, error) {
 	for len(l.places) < backlog { // one could not be made before
 		if err := l.addPlace(0); err != nil {
@@ -274,8 +274,8 @@ const (
 	changing = time.Second
 )
 
-// Dial connects to the door at path. The error is ErrNotRunning when there is none or nobody serves it. It makes sure that the pipe
-// belongs to this user, and lets the other side know who this is but not act as it.
+// Dial connects to the door at path. The error is ErrNotRunning if there is none or nobody serves it. It makes sure that the pipe belongs
+// to this user, and lets the other side learn this process's user but not impersonate it.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -303,7 +303,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	}
 }
 
-// isChanging reports whether somebody is just making or removing the file.
+// isChanging reports whether another process is just making or removing the file.
 func isChanging(err error) bool {
 	return errors.Is(err, windows.ERROR_SHARING_VIOLATION) || errors.Is(err, windows.ERROR_DELETE_PENDING) || errors.Is(err, windows.ERROR_ACCESS_DENIED)
 }

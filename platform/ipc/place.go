@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// checkPath says what is wrong with the path of a socket.
+// checkPath checks the path of a socket.
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) {
 		return fmt.Errorf("socket path %q is not absolute", path)

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// backlog is how many clients can connect before the first of them was accepted; those after it wait in Dial. One system call can wait
-// for 64 things.
+// backlog is the number of clients that can connect before the first of them is accepted; further ones wait in Dial. One system call can
+// wait for 64 handles.
 const backlog = 8
 
 // place is an instance of a named pipe that waits for its one client. It must not be copied: the kernel writes into pending.
 type place struct {
 	handle  windows.Handle
-	event   windows.Handle // set when somebody has connected
+	event   windows.Handle // set when a client has connected
 	pending windows.Overlapped
 }
 
@@ -49,7 +49,7 @@ func (p *place) listen() error {
 	case errors.Is(err, windows.ERROR_IO_PENDING):
 		return nil
 	case err == nil, errors.Is(err, windows.ERROR_PIPE_CONNECTED), errors.Is(err, windows.ERROR_NO_DATA):
-		return windows.SetEvent(p.event) // somebody was faster, and may have gone again
+		return windows.SetEvent(p.event) // a client was faster, and may have gone again
 	}
 	return err
 }

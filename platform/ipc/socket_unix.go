@@ -59,8 +59,8 @@ func bind(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// removeStale removes a socket that nobody serves. It dials first: a process that serves the path without knowing our lock must not
-// lose its door. Whatever is not a socket stays.
+// removeStale removes a socket that nobody serves. It dials first: a process that serves the path without knowing our lock must not lose
+// its door. Anything that is not a socket stays.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -147,8 +147,8 @@ func (l *Listener) Leave() error {
 	return nil
 }
 
-// Dial connects to the socket at path. The error is ErrNotRunning when there is none or nobody serves it. It makes sure that the
-// other side is this user's as well.
+// Dial connects to the socket at path. The error is ErrNotRunning if there is none or nobody serves it. It makes sure that the other side
+// runs as this user as well.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := checkPath(path); err != nil {
 		return nil, err
@@ -168,8 +168,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// checkPeer asks the kernel whether the process at the other end runs as this user. The answer is that of the moment of connecting or
-// of listening.
+// checkPeer asks the kernel whether the process at the other end ran as this user when it connected or listened.
 func checkPeer(conn *net.UnixConn, want int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
