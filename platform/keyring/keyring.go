@@ -5,12 +5,11 @@
 //	err = k.Set("hosts/laptop", token)
 //	token, err := k.Get("hosts/laptop")
 //
-// Keyrings hang: one that is locked waits for somebody to type a password, on a machine where nobody may sit, and the bus behind it may
-// be dead. So every call takes a second at most. One that hangs goes on behind, and until it has come back all others fail at once: at
-// most one goroutine is lost.
+// Keyrings hang: a locked one waits for a password, perhaps on a machine without a person, and its bus may be dead. So every call takes a
+// second at most. A call that hangs continues in the background, and until it returns all others fail at once: at most one goroutine is
+// lost.
 //
-// A keyring is no border against programs of the same user, who can ask it too. It keeps secrets encrypted on the disk and out of
-// backups.
+// A keyring is no border against programs of the same user, who can ask it too. It keeps secrets encrypted on the disk and out of backups.
 package keyring
 
 import (
@@ -25,7 +24,7 @@ import (
 // Patience is how long one call may take.
 const Patience = time.Second
 
-// service names our items among those of others.
+// service tells our items from others.
 const service = "tether"
 
 var (
@@ -33,7 +32,7 @@ var (
 	ErrNotFound = errors.New("the keyring has no such secret")
 	// ErrTooLarge is returned by Set for a secret that does not fit: 2500 bytes fit everywhere.
 	ErrTooLarge = errors.New("the secret is too large for the keyring")
-	// ErrSilent is returned when the keyring does not answer in time: it is locked, or what is behind it hangs.
+	// ErrSilent is returned when the keyring does not answer in time: it is locked, or its backend hangs.
 	ErrSilent = errors.New("the keyring does not answer; check whether it is locked")
 )
 
@@ -80,7 +79,7 @@ func (desktop) Delete(service, user string) error {
 	return keyring.Delete(service, user)
 }
 
-// Probe finds out whether the keyring keeps what it is given, by a secret that it takes back. It takes at most a second in all.
+// Probe checks whether the keyring keeps secrets, by storing one and removing it. It takes at most a second in all.
 func (k *Keyring) Probe() error {
 	name, secret := "probe/"+rand.Text(), rand.Text()
 	_, err := k.within(func() (string, error) {

@@ -121,7 +121,7 @@ func TestAKeyringThatIsNotThereSaysSo(t *testing.T) {
 	})
 }
 
-// A locked keyring waits for a person. Nobody here waits with it, and what piles up is one goroutine.
+// A locked keyring waits for a person. Its callers do not wait, and only one goroutine is left behind.
 func TestALockedKeyringHangsNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		unlocked := make(chan struct{})
