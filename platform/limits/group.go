@@ -2,7 +2,7 @@ package limits
 
 import "time"
 
-// Group is what several programs may use together. Zero values bound nothing.
+// Group bounds the resources that several programs use together. Zero values bound nothing.
 type Group struct {
 	Name      string // an agent's principal
 	Processes int
@@ -13,10 +13,10 @@ type Group struct {
 // Windows by a job. It asks once, which may take up to 5 s; later calls do not block.
 func CanGroup() bool { return canGroup() }
 
-// Join returns argv as a command that runs in the group: with all others of the same name it takes no more than the group allows. It makes the
-// group first, or changes its bounds, which may take up to 5 s. env is the environment in which the command will run, and comes back with
-// what it needs. The process stays the same: nothing is left between it and its parent. On Windows the command comes back as it is, and
-// pty.Start puts it into the group by the agent's mark.
+// Join returns argv as a command that runs in the group: with all others of the same name it takes no more than the group allows. It makes
+// the group first, or changes its bounds, which may take up to 5 s. env is the environment in which the command will run; the result also
+// has the variables that it needs. The process stays the same: no process remains between it and its parent. On Windows the command is
+// returned unchanged, and pty.Start puts it into the group by the agent's mark.
 func Join(g Group, argv, env []string) ([]string, []string, error) { return join(g, argv, env) }
 
 // CPUTime returns argv as a command whose processes take at most limit of the processor's time each, in whole seconds. It returns ErrUnsupported on

@@ -22,7 +22,7 @@ const patience = 5 * time.Second
 // without a word.
 const taken = `d=/sys/fs/cgroup$(sed -n s/^0:://p /proc/self/cgroup); read -r p <"$d/pids.max" && read -r m <"$d/memory.max" && [ "$p $m" = "4000 1073741824" ]`
 
-// canGroup tries it: what counts is that it works, not what is installed.
+// canGroup tries it: it must work, not only be installed.
 var canGroup = sync.OnceValue(func() bool {
 	var fs unix.Statfs_t
 	if unix.Statfs("/sys/fs/cgroup", &fs) != nil || fs.Type != unix.CGROUP2_SUPER_MAGIC || runtimeDir() == "" {

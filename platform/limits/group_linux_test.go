@@ -92,7 +92,7 @@ func TestJoinBoundsMemory(t *testing.T) {
 	}
 }
 
-// What is said to systemd: a slice of the agent's own with its bounds, and a scope in it that becomes the command.
+// The messages to systemd: a slice for the agent with its bounds, and a scope in it that becomes the command.
 func TestGroupInWords(t *testing.T) {
 	g := Group{Name: "bob's", Processes: 4096, Memory: 1 << 30}
 	if got, want := strings.Join(g.properties(), " "), "--user set-property --runtime tether-agent_ee27442e4ca2.slice TasksMax=4096 MemoryMax=1073741824 MemorySwapMax=0"; got != want {

@@ -13,7 +13,7 @@ import (
 	"tether/platform/proc"
 )
 
-// The agent's job has the bounds that were given last; the command is what it was.
+// The agent's job has the latest bounds; the command is unchanged.
 func TestJoinOnWindows(t *testing.T) {
 	name := fmt.Sprintf("test %d", os.Getpid())
 	for _, g := range []Group{{name, 4096, 0}, {name, 4096, 0}, {name, 10, 1 << 30}} {

@@ -1,4 +1,4 @@
-// Package limits says what the system grants: room on a disk, and open files.
+// Package limits reports the room on a disk and the limit of open files.
 //
 //	free, err := limits.Free(d.State)
 package limits
