@@ -17,7 +17,7 @@ const (
 	bus     = "org.freedesktop.DBus"
 	// showWithin bounds how long the desktop takes to show a notification.
 	showWithin = 5 * time.Second
-	// maxSignals bounds the signals that wait to be looked at. More are dropped: somebody floods.
+	// maxSignals bounds the signals that wait to be handled. In a flood, further ones are dropped.
 	maxSignals = 64
 )
 
@@ -92,7 +92,7 @@ func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session
 		var started uint32
 		err = conn.BusObject().CallWithContext(ctx, bus+".StartServiceByName", 0, service, uint32(0)).Store(&started)
 		if err != nil || owner() != nil {
-			return nil, ErrUnsupported // there is none, and none can be started
+			return nil, ErrUnsupported // there is no service, and none can be started
 		}
 	}
 	var pid uint32
@@ -118,8 +118,8 @@ func find(ctx context.Context, conn *dbus.Conn, trust func(int) error) (*session
 	return s, nil
 }
 
-// answer says what a signal tells of a notification. Programs can send signals to us alone, whatever we match: only the sender's name on
-// the bus cannot be forged.
+// answer returns the meaning of a signal for a notification. Other programs can send signals directly to us, whatever we match: only the
+// sender's name on the bus cannot be forged.
 func (s *session) answer(signal *dbus.Signal, id uint32, buttons []Button) (key string, done bool, err error) {
 	if signal.Sender != s.owner || signal.Path != object || len(signal.Body) != 2 || signal.Body[0] != any(id) {
 		return "", false, nil

@@ -8,7 +8,7 @@ import (
 	"errors"
 )
 
-// ErrUnsupported is returned where there is no desktop that shows notifications, or none that this package can reach.
+// ErrUnsupported is returned if there is no desktop that shows notifications, or none that this package can reach.
 var ErrUnsupported = errors.New("no desktop to show notifications on")
 
 // Send shows a notification: over D-Bus on Linux, by the notification center on macOS, in the notification area on Windows, where a
@@ -17,8 +17,8 @@ func Send(ctx context.Context, title, body string) error { return send(ctx, titl
 
 // Button is a choice that a notification offers.
 type Button struct {
-	Key   string // what Ask returns
-	Label string // what the person reads
+	Key   string // the result of Ask
+	Label string // the text for the person
 }
 
 // ErrClosed is returned by Ask when the notification is closed and no button was pressed.

@@ -35,7 +35,7 @@ func send(ctx context.Context, title, body string) error {
 	return ErrUnsupported
 }
 
-// busAddress is where the session's bus listens, "" if there is none. Programs that are given none would start one.
+// busAddress is the address of the session's bus, or "". Programs without an address would start one.
 func busAddress() string {
 	if bus := os.Getenv("DBUS_SESSION_BUS_ADDRESS"); bus != "" {
 		return bus

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What Windows is given fits its fields, ends with a zero, and no character is cut in two.
+// The text for Windows fits its fields, ends with a zero, and no character is cut in two.
 func TestBalloon(t *testing.T) {
 	d := balloon(7, 8, strings.Repeat("t", 62)+"😀", strings.Repeat("b", 253)+"€€€")
 	if got := windows.UTF16ToString(d.infoTitle[:]); got != strings.Repeat("t", 62) {
