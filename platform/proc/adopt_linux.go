@@ -9,18 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// KeepsOrphans says whether a process can know what one that it has started leaves behind, see AdoptOrphans and AgentJob.
+// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind, see AdoptOrphans and AgentJob.
 const KeepsOrphans = true
 
-// AdoptOrphans makes this process the parent of all that descends from it and loses its own, also of what has left its session and
-// cleared its environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
+// AdoptOrphans makes this process the parent of every descendant that loses its own parent, even if it has left its session and cleared its
+// environment (PR_SET_CHILD_SUBREAPER). It must then call ReapOrphans when a child ends.
 func AdoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
-// reapEvery bounds how often ReapOrphans looks for those that have ended, each of which stays a zombie for so long.
+// reapEvery bounds how often ReapOrphans looks for ended children, each of which stays a zombie for that long.
 const reapEvery = 100 * time.Millisecond
 
-// ReapOrphans waits for the children that end, but for the one with the number spare, for which somebody else waits, until done is
-// closed.
+// ReapOrphans waits for children that end, until done is closed. It leaves out the one with the number spare, for which another goroutine
+// waits.
 func ReapOrphans(spare int, done <-chan struct{}) {
 	ended := make(chan os.Signal, 1)
 	signals.Notify(ended, unix.SIGCHLD)

@@ -4,7 +4,7 @@ package proc
 
 import "errors"
 
-// KeepsOrphans says whether a process can know what one that it has started leaves behind.
+// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind.
 const KeepsOrphans = false
 
 // AdoptOrphans reports errors.ErrUnsupported: only Linux knows such parents.

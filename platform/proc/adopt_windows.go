@@ -1,9 +1,9 @@
 package proc
 
-// KeepsOrphans says whether a process can know what one that it has started leaves behind, see AgentJob.
+// KeepsOrphans reports whether a process can find the processes that a child of it leaves behind, see AgentJob.
 const KeepsOrphans = true
 
-// AdoptOrphans does nothing and reports no error: a job needs no parents to know what is in it, see pty.PTY.Left.
+// AdoptOrphans does nothing and reports no error: a job knows its members without parents, see pty.PTY.Left.
 func AdoptOrphans() error { return nil }
 
 // ReapOrphans returns at once: nothing was adopted.

@@ -49,7 +49,7 @@ func StartDetached(path string, argv, env []string, logFile string, in *os.File)
 }
 
 // CloseOnExec marks every descriptor above 2, so that no program started later inherits it. Go opens its own that way; this is for
-// those this process was started with.
+// inherited ones.
 func CloseOnExec() error {
 	if markAll() == nil {
 		return nil

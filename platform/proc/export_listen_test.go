@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// For tests of what other systems tell.
+// For tests of other systems' output.
 var (
 	ParseLsofClient = parseLsofClient
 	ParseLsof       = parseLsof

@@ -1,6 +1,6 @@
 package proc
 
-// Foreground is what has the keyboard of a terminal.
+// Foreground is the process group that has the keyboard of a terminal.
 type Foreground struct {
 	Pid  int      // leader of the process group in the foreground
 	Argv []string // its arguments, nil where they cannot be read
@@ -8,6 +8,5 @@ type Foreground struct {
 	NoEcho bool
 }
 
-// Front returns what is in the foreground of the terminal that the process pid was started in; false where that cannot be found
-// out. It does not block.
+// Front returns the foreground of the terminal in which the process pid was started; false if it cannot be found out. It does not block.
 func Front(pid int) (Foreground, bool) { return front(pid) }

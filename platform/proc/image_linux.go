@@ -10,15 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ForgetImage has the system forget which pages of this program's file are in
-// memory for it; what runs next is mapped again, from the system's cache. Most
-// of a program is needed for its start alone, and Linux maps what lies around
-// each page that is touched: a daemon that waits seems three times as large as
-// it is.
+// ForgetImage makes the system forget which pages of this program's file are mapped for it; code that runs next is mapped again, from the
+// system's cache. Most of a program is needed only at its start, and Linux maps the pages around each page that is touched, so an idle
+// daemon seems three times as large as it is.
 //
-// It blocks for a few ms at most and is safe while others run: nothing is
-// written to these pages. Where something was, by a debugger for example, they
-// stay.
+// It blocks for a few ms at most and is safe while other goroutines run: these pages are not written. A page that was written, by a
+// debugger for example, stays.
 func ForgetImage() error {
 	name, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -47,7 +44,7 @@ type mapping struct {
 	changed    bool // some pages are no longer the file's
 }
 
-// mappings are those of the file name.
+// mappings are the mappings of the file name.
 func mappings(name string) ([]mapping, error) {
 	f, err := os.Open("/proc/self/smaps")
 	if err != nil {
@@ -84,7 +81,7 @@ func mappings(name string) ([]mapping, error) {
 	return all, lines.Err()
 }
 
-// parseMapping reads the first line of one: its range and what is allowed there.
+// parseMapping reads the first line of a mapping: its range and its permissions.
 func parseMapping(words []string) (m mapping, err error) {
 	from, to, _ := strings.Cut(words[0], "-")
 	start, err := strconv.ParseUint(from, 16, 64)

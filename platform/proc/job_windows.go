@@ -32,9 +32,9 @@ func NewJob() (*Job, error) {
 	return j, nil
 }
 
-// AgentJob returns the job of all that runs in terminals of the agent with this principal, the same one in every process of the user's
-// session. Windows knows it by a name for as long as one of them has it open. Unlike those of NewJob its members live on when it is
-// closed. The caller must call Close.
+// AgentJob returns the job of all programs in terminals of the agent with this principal. It is the same job in every process of the user's
+// session: Windows knows it by name while one of them has it open. Unlike those of NewJob, its members continue when it is closed. The
+// caller must call Close.
 func AgentJob(principal string) (*Job, error) {
 	prefix, err := agentJobPrefix()
 	if err != nil {
@@ -150,8 +150,8 @@ func (j *Job) Wait(ctx context.Context) bool {
 // killBound is how long Kill waits for the members to be gone; only one that is stuck in the kernel lasts that long.
 const killBound = 5 * time.Second
 
-// Kill ends all members at once, which they cannot prevent, with this exit code, and returns when they are gone; the error names
-// those that are not after 5 s.
+// Kill ends all members at once, which they cannot prevent, with this exit code, and returns when they are gone; the error names those that
+// remain after 5 s.
 func (j *Job) Kill(code uint32) error {
 	if err := windows.TerminateJobObject(j.handle, code); err != nil {
 		return fmt.Errorf("end job: %w", err)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What Windows is told to bound: nothing by 0, and no more processes than it can count.
+// The bounds set in Windows: 0 bounds nothing, and the number of processes stays within Windows' range.
 func TestLimitInfo(t *testing.T) {
 	const active, memory, kill = windows.JOB_OBJECT_LIMIT_ACTIVE_PROCESS, windows.JOB_OBJECT_LIMIT_JOB_MEMORY, windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
 	for _, c := range []struct {

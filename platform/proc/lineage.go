@@ -2,14 +2,14 @@ package proc
 
 import "slices"
 
-// maxLineage bounds how far Lineage looks. Deeper ones are somebody's doing.
+// maxLineage bounds the ancestors that Lineage follows. A longer chain is deliberate.
 const maxLineage = 64
 
 // Ancestor is a process of a lineage.
 type Ancestor struct {
 	Info
-	// Terminals and Agents are what its environment marks it with, see Tag and AgentTag; where environments cannot be relied on, or this
-	// one cannot be read, none. On Windows Agents are those in whose jobs it is, see AgentJob.
+	// Terminals and Agents come from the marks in its environment, see Tag and AgentTag; they are empty if environments are unreliable or this
+	// one cannot be read. On Windows Agents are those in whose jobs it is, see AgentJob.
 	Terminals, Agents []string
 	// Argv is its arguments, or its program alone where they cannot be read; nil where neither can.
 	Argv []string

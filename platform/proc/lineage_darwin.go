@@ -9,8 +9,8 @@ import (
 
 func lineageLook() func(int) (Info, error) { return lookup }
 
-// argvOf reads what the kernel keeps of execve: the number of arguments, the program's path, NULs, and the arguments, each ended by a
-// NUL (KERN_PROCARGS2 of sysctl(3)). Of another user's process there is nothing.
+// argvOf reads the kernel's copy of execve's arguments: the number of arguments, the program's path, NULs, and the arguments, each ended by
+// a NUL (KERN_PROCARGS2 of sysctl(3)). It returns nothing for another user's process.
 func argvOf(pid int) []string {
 	raw, err := unix.SysctlRaw("kern.procargs2", pid)
 	if err != nil || len(raw) < 4 {

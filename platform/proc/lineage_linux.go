@@ -27,7 +27,7 @@ func marksOf(pid int) (terminals, agents []string) {
 	return terminals, agents
 }
 
-// maxArgv bounds how much is read of a process's arguments, in bytes: what tells a program is at their beginning.
+// maxArgv bounds the bytes read of a process's arguments: the ones that identify a program come first.
 const maxArgv = 4 << 10
 
 func argvOf(pid int) []string {

@@ -17,10 +17,10 @@ func lineageLook() func(int) (Info, error) {
 	}
 }
 
-// lineageMarks looks once who is in which agent's job.
+// lineageMarks looks up once which processes are in which agent's job.
 func lineageMarks() func(int) (terminals, agents []string) {
 	members := map[int][]string{}
-	principals, _ := agentJobs() // what was found before an error counts
+	principals, _ := agentJobs() // results found before an error count
 	for _, principal := range principals {
 		pids, _ := AgentMembers(principal) // none if it cannot be asked
 		for _, pid := range pids {

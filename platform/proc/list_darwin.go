@@ -71,8 +71,8 @@ func ignores(p Info, sig unix.Signal) bool {
 // hasTags says whether tagged can be relied on.
 const hasTags = false
 
-// tagged is always false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process
-// that both started a session of its own and lost its parent before Tree.Kill began is not found here.
+// tagged is always false: macOS shows a process's environment only for some programs (not for those it ships itself). So a process that
+// started its own session and lost its parent before Tree.Kill began is not found here.
 func tagged(int, string) (yes, unsure bool) { return false, false }
 
 // signal sends sig to this process. macOS has no handle for a foreign process, so that between the check and the signal the number

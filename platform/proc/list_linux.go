@@ -22,9 +22,9 @@ const maxEnviron = 2 << 20
 // HasTTYs says whether processes have controlling terminals, see Info.TTY.
 const HasTTYs = true
 
-// scan calls visit for each process, newborn ones too: names read from /proc are old when the last of them is looked up, and a chain
-// of processes that each start a successor and end could hide there for ever. So it looks at every number given out since it began,
-// until no newer one is given out. whole is false when one of those could not be seen: it has ended, or is not quite born.
+// scan calls visit for each process, newborn ones too. Names read from /proc are old when the last of them is looked up, and a chain of
+// processes that each start a successor and end could hide there for ever. So scan looks at every number given out since it began, until no
+// newer one is given out. whole is false if one of those could not be seen: it has ended, or is not quite born.
 func scan(visit func(Info)) (whole bool, err error) {
 	last, err := lastPid()
 	if err != nil {
@@ -154,9 +154,9 @@ func ignores(p Info, sig unix.Signal) bool {
 	return err == nil && mask&(1<<(sig-1)) != 0
 }
 
-// statusLine returns the value of one line of /proc/PID/status, see proc_pid_status(5), nil when there is none.
+// statusLine returns the value of one line of /proc/PID/status, see proc_pid_status(5), or nil.
 func statusLine(pid int, name string) []byte {
-	var buf [4096]byte // about 1.5 KiB, more where a process is in many groups; the lines wanted stand before or just after those
+	var buf [4096]byte // about 1.5 KiB, more if a process is in many groups; the wanted lines are before or just after the groups
 	status, err := readStart(procFile(pid, "status"), buf[:])
 	if err != nil {
 		return nil
@@ -201,8 +201,8 @@ func hasEntry(env []byte, entry string) bool {
 	return false
 }
 
-// signal sends sig to exactly this process and to no later owner of its number: the handle is opened first, then the start time is
-// compared, and the handle cannot change what it stands for.
+// signal sends sig to exactly this process and to no later owner of its number. It opens the handle first and then compares the start time;
+// the handle always means the same process.
 func signal(id ID, sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(id.Pid, 0)
 	if err == nil {

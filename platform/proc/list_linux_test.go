@@ -35,7 +35,7 @@ func FuzzParseStat(f *testing.F) {
 	tail := ") S 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 42" + strings.Repeat(" 1", 30)
 	f.Add([]byte("5 (sh" + tail))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		// Whatever the name is, the numbers behind it are the same.
+		// With any name, the numbers after it are the same.
 		want, _, errWant := parseStat(5, []byte("5 (sh"+tail))
 		got, _, err := parseStat(5, []byte("5 ("+string(line)+tail))
 		if err != nil || errWant != nil || got != want {

@@ -11,8 +11,8 @@ type Listener struct {
 	Addr netip.AddrPort // the address it is bound to; an unspecified one is all of them
 }
 
-// Terminal names a terminal whose processes are looked for. Linux finds them by the Tag of its ID in their environments. Elsewhere they
-// are those that descend from its program, and on macOS also those of its session: a process that has left both is missed.
+// Terminal names a terminal whose processes are looked for. Linux finds them by the Tag of its ID in their environments. On other systems
+// they are the descendants of its program, and on macOS also the members of its session: a process that has left both is missed.
 type Terminal struct {
 	ID  string
 	Pid int // of its program, which must not have ended
@@ -53,7 +53,7 @@ func owners(all []Info, terminals []Terminal) map[int][]string {
 	return in
 }
 
-// sorted puts sockets with those of their terminals, each once.
+// sorted assigns sockets to their terminals, each once.
 func sorted(sockets []Listener, in map[int][]string) map[string][]Listener {
 	found := map[string][]Listener{}
 	for _, l := range sockets {

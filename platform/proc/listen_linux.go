@@ -84,7 +84,7 @@ func listeners(terminals []Terminal) (map[string][]Listener, error) {
 	return sorted(some, in), err
 }
 
-// of returns those that a process has open.
+// of returns the listening addresses that a process has open.
 func (all listening) of(pid int) []netip.AddrPort {
 	var some []netip.AddrPort
 	eachOpen(pid, func(link []byte) {
@@ -95,15 +95,15 @@ func (all listening) of(pid int) []netip.AddrPort {
 	return some
 }
 
-// eachOpen calls visit with the beginning of what each link in /proc/PID/fd says: none where the process has ended or may not be looked
-// at. It keeps nothing of link.
+// eachOpen calls visit with the beginning of each link in /proc/PID/fd: with none if the process has ended or may not be examined. It keeps
+// no reference to link.
 func eachOpen(pid int, visit func(link []byte)) {
 	dir, err := os.Open(procFile(pid, "fd"))
 	if err != nil {
 		return
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what was read before an error counts
+	names, _ := dir.Readdirnames(-1) // names read before an error count
 	var buf [64]byte                 // "socket:[", a number of 64 bits, "]"
 	for _, name := range names {
 		if n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:]); err == nil {
@@ -127,11 +127,11 @@ type socket struct {
 	state, uid, inode string
 }
 
-// link is what the links in /proc/PID/fd say of it.
+// link is the text of links to it in /proc/PID/fd.
 func (s socket) link() string { return "socket:[" + s.inode + "]" }
 
-// eachSocket calls visit for those of one table. A line is "sl local rem state tx:rx tr:when retrnsmt uid timeout inode …", where local
-// and rem are an address and a port in hexadecimal.
+// eachSocket calls visit for each socket of one table. A line is "sl local rem state tx:rx tr:when retrnsmt uid timeout inode …", where
+// local and rem are an address and a port in hexadecimal.
 func eachSocket(table string, visit func(socket)) error {
 	f, err := os.Open(table)
 	if err != nil {

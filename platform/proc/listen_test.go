@@ -22,7 +22,7 @@ func listener(pid int, at string) proc.Listener {
 	return proc.Listener{Pid: pid, Addr: netip.MustParseAddrPort(at)}
 }
 
-// lsofSample is what lsof 4.95 printed for two processes, and lines of other letters as other versions have them.
+// lsofSample is the output of lsof 4.95 for two processes, with lines of other letters that other versions print.
 const lsofSample = "p12715\nf3\ntIPv4\nn127.0.0.1:42139\nf4\ntIPv6\nn*:42461\nf5\ntIPv4\nn*:36707\nf6\ntIPv6\nn[::1]:55983\np77\nf9\ntIPv6\nn[fe80::1%lo0]:8080\n"
 
 func TestParseLsof(t *testing.T) {
@@ -111,7 +111,7 @@ func TestParseTCPTable(t *testing.T) {
 	}
 }
 
-// What is read of any text or table has a process, and there is no more of it than fits in.
+// Each listener read from any text or table has a process, and there are no more of them than fit in the input.
 func FuzzListeners(f *testing.F) {
 	f.Add([]byte(lsofSample))
 	f.Add(fromHex(f, table4))

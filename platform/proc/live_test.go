@@ -52,7 +52,7 @@ func TestSeesItselfAndItsChild(t *testing.T) {
 	}
 }
 
-// A number that was reused since belongs to somebody else: only number and start time together name a process.
+// A reused number belongs to another process: only number and start time together name a process.
 func TestKillComparesStartTimes(t *testing.T) {
 	testkit.Leaks(t)
 	child := exec.Command("sleep", "1000")

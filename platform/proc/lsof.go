@@ -14,8 +14,8 @@ var lsofFormat = []string{"-nPw", "-a", "-F", "ptn"}
 // lsofArgs are the conditions for the TCP sockets on which processes of a user listen.
 func lsofArgs(uid int) []string { return []string{"-iTCP", "-sTCP:LISTEN", "-u", strconv.Itoa(uid)} }
 
-// parseLsof reads what lsof prints for these arguments. A line is a letter and a value; those of a process come before those of its
-// sockets. Lines of other letters, and what cannot be read, are left out.
+// parseLsof reads the output of lsof for these arguments. A line is a letter and a value; the lines of a process precede those of its
+// sockets. Lines with other letters and unreadable lines are skipped.
 func parseLsof(out []byte) []Listener {
 	var all []Listener
 	pid, any := 0, netip.IPv4Unspecified()

@@ -14,8 +14,8 @@ import (
 // minor number is their index.
 const ptySlaves = 136
 
-// master is the other end of a pseudo-terminal. The index alone does not tell it from those of other instances of devpts, such as a
-// container's.
+// master is the other end of a pseudo-terminal. The index alone does not identify it: other instances of devpts, such as a container's, use
+// the same numbers.
 type master struct {
 	index  string // as fdinfo has it
 	device uint64 // that the instance of devpts is; 0 if it cannot be seen
@@ -56,7 +56,7 @@ func (m master) heldBy(pid int) bool {
 		return false
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what was read before an error counts
+	names, _ := dir.Readdirnames(-1) // names read before an error count
 	var buf [256]byte
 	for _, name := range names {
 		n, err := unix.Readlinkat(int(dir.Fd()), name, buf[:])
@@ -79,7 +79,7 @@ func (m master) isOpenAs(pid int, fd string) bool {
 	if !found || string(bytes.TrimSpace(line)) != m.index {
 		return false
 	}
-	// It was opened as the file ptmx of its instance, or as a device beside that, which is the one where it was opened.
+	// It was opened as the file ptmx of its instance, or as a device next to that instance's directory.
 	var stat unix.Stat_t
 	var system unix.Statfs_t
 	path := procFile(pid, "fd/"+fd)

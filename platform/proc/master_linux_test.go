@@ -9,7 +9,7 @@ import (
 	"tether/platform/pty"
 )
 
-// Who has the other end of a terminal open, and not who has that of another, or is in the terminal itself.
+// A process that has the other end of the terminal open is found; one with another terminal's end, or inside the terminal, is not.
 func TestMasterHolders(t *testing.T) {
 	for range 2 {
 		p, err := pty.Start(pty.Command{Path: "cat", Env: os.Environ()})
@@ -41,7 +41,7 @@ func TestMasterHolders(t *testing.T) {
 	}
 }
 
-// The file that a process runs, whatever it calls itself.
+// The file that a process runs, whatever its argv says.
 func TestExe(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

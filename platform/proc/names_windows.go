@@ -36,7 +36,7 @@ func agentJobs() ([]string, error) {
 	}
 	defer windows.CloseHandle(dir)
 	var all []string
-	buf := make([]uint64, namesAtOnce) // holds pointers into itself, which are none of Go's
+	buf := make([]uint64, namesAtOnce) // holds pointers into itself, not Go pointers
 	context, restart, more := uint32(0), uintptr(1), true
 	for more {
 		clear(buf)

@@ -1,7 +1,7 @@
-// Package proc knows processes beyond the one child that os/exec hands out: who descends from whom, which of them belong to a
-// terminal, and how to end all of them. It also starts processes that outlive their parent.
+// Package proc handles processes beyond the one child that os/exec knows: their descent, the terminal to which they belong, and how to end
+// all of them. It also starts processes that outlive their parent.
 //
-// It is not a process monitor: nothing here is cached, each call looks at the system anew.
+// It is not a process monitor: nothing is cached, each call examines the system again.
 //
 //	leader, _ := proc.Lookup(pid)
 //	err := proc.Tree{Leader: leader.ID, Tag: proc.Tag(id)}.Kill(ctx, 2*time.Second)
@@ -37,17 +37,17 @@ type Info struct {
 	Group   int  // process group, 0 on Windows
 	Session int  // session, 0 when it could not be read and on Windows
 	TTY     int  // its controlling terminal, as the system numbers it; 0 when it has none and on Windows
-	Front   int  // process group in the foreground of that terminal, 0 when there is none
-	Zombie  bool // has ended, waits for its parent; on Windows for whoever has a handle of it
+	Front   int  // process group in the foreground of that terminal, or 0
+	Zombie  bool // has ended, waits for its parent; on Windows, for open handles of it
 }
 
 // Tag is the environment entry that marks the processes of the terminal with this id.
 func Tag(id string) string { return TagVar + "=" + id }
 
-// AgentTag is the environment entry that marks what an agent has started.
+// AgentTag is the environment entry that marks processes that an agent started.
 func AgentTag(principal string) string { return AgentVar + "=" + principal }
 
-// FindTag returns the last entry of env that marks a terminal, or "" when there is none.
+// FindTag returns the last entry of env that marks a terminal, or "".
 func FindTag(env []string) string {
 	for i := len(env) - 1; i >= 0; i-- {
 		if strings.HasPrefix(env[i], TagVar+"=") {

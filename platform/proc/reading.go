@@ -5,16 +5,16 @@ type Reading struct {
 	Waits Waits
 	// Pid is the process that waits, if one does.
 	Pid int
-	// Alone says that nothing else happens in the foreground: the process has one thread, which waits for the keyboard alone and without
-	// a limit of time, and all others there are those that have started it.
+	// Alone reports that nothing else happens in the foreground: the process has one thread, which waits only for the keyboard and without a
+	// time limit, and all other processes there are its ancestors.
 	Alone bool
 	// Timed says that it waits for a limited time.
 	Timed bool
-	// Relays says that it has the other end of a pseudo-terminal open, so that what it reads is for somebody else.
+	// Relays reports that it has the other end of a pseudo-terminal open, so that the input it reads is meant for another program.
 	Relays bool
 }
 
-// Waits is whether somebody does.
+// Waits tells whether a process waits for the keyboard.
 type Waits uint8
 
 // The answers.
@@ -24,11 +24,11 @@ const (
 	WaitsForKeys
 )
 
-// ReadsKeyboard looks who in the foreground of the terminal that the process leader was started in waits for its keyboard. It does not
-// block. It takes about a tenth of a millisecond for a program of one thread.
+// ReadsKeyboard finds the process that waits for the keyboard, in the foreground of the terminal in which the process leader was started.
+// It does not block. It takes about a tenth of a millisecond for a program with one thread.
 //
-// On Linux it may look at programs of the same user that let themselves be debugged; where the kernel's Yama restricts that, only at what
-// this process has started. Elsewhere the system does not tell.
+// On Linux it may examine programs of the same user that may be debugged; if the kernel's Yama restricts that, only descendants of this
+// process. Other systems do not report it.
 func ReadsKeyboard(leader int) Reading { return readsKeyboard(leader) }
 
 // Argv returns the arguments of a process, nil where they cannot be read.

@@ -21,7 +21,7 @@ const (
 	maxWaitFDs = 1024 // descriptors that a poll or select waits for
 )
 
-// keyboardLook is one look. errRefused: somebody may not be looked at.
+// keyboardLook is one look. errRefused: some process may not be examined.
 type keyboardLook struct {
 	tty     uint64 // device of the terminal
 	threads int
@@ -129,7 +129,7 @@ func hasMaster(pid int) bool {
 	return has
 }
 
-// waiting is for what a thread waits.
+// waiting describes the thing that a thread waits for.
 type waiting struct {
 	keys  bool // for the keyboard
 	only  bool // and for nothing else

@@ -57,7 +57,7 @@ func Inherited(i int) *os.File {
 func StopSignals() <-chan os.Signal {
 	stop := make(chan os.Signal, 1)
 	signals.Notify(stop, unix.SIGTERM)
-	// Handled, not ignored: what is ignored stays ignored in programs started later. Nobody reads, and the runtime does not wait.
+	// Handled, not ignored: ignored signals stay ignored in programs started later. Nobody reads, and the runtime does not wait.
 	signals.Notify(make(chan os.Signal, 1), unix.SIGHUP, unix.SIGINT, unix.SIGPIPE)
 	return stop
 }

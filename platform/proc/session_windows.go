@@ -17,14 +17,14 @@ import (
 	"tether/platform/secret"
 )
 
-// StartDetached starts a program that lives on when this process and its console are gone: without a window, in the root directory of
-// the system's drive (so that it keeps no other busy), with in as its standard input, or reading nothing if in is nil, and with all its
-// output appended to logFile, which only the user may read. path is absolute; argv
-// is the whole argument list, the program's own name first; env is its whole environment, without the mark of a terminal it may have
-// been started from. It inherits no other handles. The caller may Wait, to learn of an early end, or Release.
+// StartDetached starts a program that outlives this process and its console: without a window and in the root directory of the system's
+// drive, so that it keeps no other drive busy. in is its standard input; nil means none. All its output is appended to logFile, which only
+// the user may read. path is absolute; argv is the whole argument list, beginning with the program's name; env is its whole environment,
+// without the mark of a terminal from which it may have been started. It inherits no other handles. The caller may Wait, to learn of an
+// early end, or Release.
 //
-// Where this process is in a job that lets nobody out, as it is in a terminal of ours, the program is started as a child of the
-// person's desktop. Without one, as in a session over the network, it is in that job, too, and ends with it.
+// If this process is in a job that its children cannot leave, as in a terminal of ours, the program is started as a child of the person's
+// desktop. Without a desktop, as in a session over the network, it stays in that job and ends with it.
 func StartDetached(path string, argv, env []string, logFile string, in *os.File) (*os.Process, error) {
 	if !filepath.IsAbs(path) || !filepath.IsAbs(logFile) {
 		return nil, fmt.Errorf("start %q with log %q: both paths must be absolute", path, logFile)
@@ -50,7 +50,7 @@ func StartDetached(path string, argv, env []string, logFile string, in *os.File)
 	return p, nil
 }
 
-// maxExtra is how many files StartSession hands over on Windows: in the place of the standard ones, which nobody reads there.
+// maxExtra is the number of files that StartSession can pass on Windows: they replace the standard files, which nobody reads there.
 const maxExtra = 3
 
 // StartSession starts a program that lives on when this process and its console are gone, as StartDetached does, but without a log: it
@@ -85,14 +85,14 @@ func Inherited(i int) *os.File {
 	if i < 0 || i >= len(std) {
 		return nil
 	}
-	// When it is closed, Windows gives its number to the next thing that is opened, and package os would take that for the standard
-	// input: a pipe would hold a thread and have no deadline (Go 1.25 to 1.26, golang/go #75949).
+	// When it is closed, Windows gives its number to the next handle that is opened, and package os would take that for the standard input: a
+	// pipe would hold a thread and have no deadline (Go 1.25 to 1.26, golang/go #75949).
 	syscall.Stdin = syscall.InvalidHandle
 	return std[i]
 }
 
-// startHidden starts a program with a console that nobody sees, out of this process's job if that can be. It is not for a process
-// group of its own: what is started in one ignores Ctrl+C, and so do its children.
+// startHidden starts a program with an invisible console, outside this process's job if possible. The program gets no process group of its
+// own, because programs in a new group ignore Ctrl+C, and so do their children.
 func startHidden(path string, argv, env []string, files []*os.File) (*os.Process, error) {
 	root, err := windows.GetSystemWindowsDirectory()
 	if err != nil {
@@ -111,7 +111,7 @@ func startHidden(path string, argv, env []string, files []*os.File) (*os.Process
 	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		return p, err
 	}
-	if desktop, err := desktopProcess(); err == nil { // a child is in the jobs of its parent, whoever starts it
+	if desktop, err := desktopProcess(); err == nil { // a child is in the jobs of its parent, whichever process starts it
 		defer windows.CloseHandle(desktop)
 		if p, err := start(0, desktop); err == nil {
 			return p, nil

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// maxLsof bounds what is read of lsof's output, in bytes: some ten thousand sockets.
+// maxLsof bounds the bytes read of lsof's output: some ten thousand sockets.
 const maxLsof = 1 << 20
 
 // lsofWithin bounds lsof, which may wait for a file system that has gone away.
 const lsofWithin = 5 * time.Second
 
-// sockets asks lsof for those that listen.
+// sockets asks lsof for listening sockets.
 func sockets() ([]Listener, error) {
 	out, err := lsof(lsofArgs(os.Getuid())...)
 	if err != nil {
@@ -26,7 +26,7 @@ func sockets() ([]Listener, error) {
 	return parseLsof(out), nil
 }
 
-// lsof returns what lsof prints for these conditions. Every macOS has it; the system calls for it are no public interface.
+// lsof returns the output of lsof for these conditions. Every macOS has it; the system calls for it are no public interface.
 func lsof(conditions ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), lsofWithin)
 	defer cancel()
@@ -41,7 +41,7 @@ func lsof(conditions ...string) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// atMost keeps the beginning of what is written, and takes the rest.
+// atMost keeps the beginning of the written bytes, and accepts and drops the rest.
 type atMost struct {
 	bytes.Buffer
 	left int

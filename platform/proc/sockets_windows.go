@@ -19,7 +19,7 @@ const (
 	tableAsks = 8
 )
 
-// sockets are those of both kinds of addresses on which any process listens.
+// sockets are the addresses of both families on which any process listens.
 func sockets() ([]Listener, error) {
 	four, err := tcpTable(windows.AF_INET, listenersOnly)
 	if err != nil {

@@ -10,8 +10,8 @@ var ErrNoConnection = errors.New("the client's end of the connection is closed")
 
 // TCPClient tells which processes have the client's end of a TCP connection open.
 type TCPClient struct {
-	// Processes are those that can be found. There are none where they may not be looked at, such as those of another user and those
-	// that have made themselves undumpable, and where they run in a pid namespace that is not visible here.
+	// Processes are those that can be found. Processes that may not be examined are missing, such as those of another user and those that have
+	// made themselves undumpable, and so are those in a pid namespace that is not visible here.
 	Processes []ID
 	// Foreign says that the system knows the socket to be another user's. Only Linux tells.
 	Foreign bool

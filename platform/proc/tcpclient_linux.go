@@ -20,7 +20,7 @@ func findTCPClient(client, server netip.AddrPort) (TCPClient, error) {
 			return TCPClient{}, err
 		}
 	}
-	if its.inode == "" || its.inode == "0" { // nobody has it, and the kernel still sends what is left
+	if its.inode == "" || its.inode == "0" { // no process has it, and the kernel still sends the rest
 		return TCPClient{}, ErrNoConnection
 	}
 	found := TCPClient{Foreign: its.uid != strconv.Itoa(os.Getuid())}

@@ -98,7 +98,7 @@ func TestConnectionsInTCPTable(t *testing.T) {
 	}
 }
 
-// What the look-up costs beside other connections, per connection.
+// The cost of the look-up per other connection.
 func BenchmarkFindTCPClient(b *testing.B) {
 	for _, others := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) {

@@ -26,7 +26,7 @@ type tcpEntry struct {
 	pid           int
 }
 
-// parseTCPTable returns the rows of a table. What is cut off is left out.
+// parseTCPTable returns the rows of a table. Incomplete rows are left out.
 func parseTCPTable(table []byte, row tcpRow) []tcpEntry {
 	if len(table) < 4 {
 		return nil

@@ -17,10 +17,10 @@ const (
 	sweepLooks = 20              // and how often at least: on a starved machine one look may take a second
 )
 
-// Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both
-// but carry the tag in their environment.
+// Tree is everything that runs because a session leader was started: its session, its descendants, and the processes that left both but
+// carry the tag in their environment.
 //
-// What is not found, unless this process adopts orphans: a process that started its own session, lost its parent and cleared or
+// Unless this process adopts orphans, one kind is not found: a process that started its own session, lost its parent and cleared or
 // overwrote its environment, all before Kill began. On macOS also one with its environment intact, see tagged.
 type Tree struct {
 	Leader ID // its pid is the id of the session
@@ -28,17 +28,17 @@ type Tree struct {
 	// session no longer proves anything; the tag does.
 	Reaped bool
 	Tag    string // environment entry NAME=value, "" for none
-	// Adopted says that this process has no children but the leader and what was orphaned below it, see AdoptOrphans.
+	// Adopted reports that this process has no children except the leader and orphans of its tree, see AdoptOrphans.
 	Adopted bool
-	// Spare, if not nil, tells which of the adopted do not belong, nor what descends from them.
+	// Spare, if not nil, reports which adopted processes do not belong to the tree, nor do their descendants.
 	Spare func(pid int) bool
 }
 
-// Kill ends the tree: it asks (TERM, and CONT so that stopped processes hear it; after half of the grace, and at once to those that
-// ignore TERM as interactive shells do, HUP within the session), waits up to grace for all to end, then stops what is left, so that
-// nobody forks any more, and kills it. It looks again until nothing is found. A cancelled ctx ends the grace, not the killing, so
-// that Kill takes at most grace plus about 5 s; then the error names the survivors. Kill never signals process 1, the calling
-// process, or another user's process; if it leaves one of those, the error names it. The leader must be reaped by someone else.
+// Kill ends the tree. It sends TERM, and CONT so that stopped processes hear it. After half of the grace it sends HUP within the session;
+// processes that ignore TERM, as interactive shells do, get it at once. It waits up to grace for all to end, then stops the remaining
+// processes, so that none forks any more, and kills them. It looks again until it finds nothing. A cancelled ctx ends the grace, not the
+// killing, so Kill takes at most grace plus about 5 s; then the error names the survivors. Kill never signals process 1, the calling
+// process, or another user's process; if it leaves one of those, the error names it. Another goroutine must reap the leader.
 func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
 	h := hunt{tree: t, known: map[ID]bool{}, asked: map[ID]bool{}, hung: map[ID]bool{}}
 	gone, err := h.ask(ctx, grace)
@@ -51,7 +51,7 @@ func (t Tree) Kill(ctx context.Context, grace time.Duration) error {
 	return h.sweep()
 }
 
-// killGroup is what remains without a process table.
+// killGroup is the fallback without a process table.
 func (t Tree) killGroup(cause error) error {
 	if !t.Reaped && t.Leader.Pid > 1 {
 		if err := unix.Kill(-t.Leader.Pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
@@ -65,12 +65,12 @@ func (t Tree) killGroup(cause error) error {
 type hunt struct {
 	tree  Tree
 	known map[ID]bool // all that ever belonged: their children belong too
-	asked map[ID]bool // those that were sent TERM
-	hung  map[ID]bool // those that were sent HUP
-	alien []Info      // those of the last look that belong to the tree but run as another user
-	// stopped is nil while asking. While sweeping it holds those that were stopped, each as soon as it was seen.
+	asked map[ID]bool // processes that were sent TERM
+	hung  map[ID]bool // processes that were sent HUP
+	alien []Info      // processes of the last look that belong to the tree but run as another user
+	// stopped is nil while asking. While sweeping it holds the stopped processes, each as soon as it was seen.
 	stopped map[ID]bool
-	news    bool // the last look stopped somebody
+	news    bool // the last look stopped a process
 	whole   bool // the last look saw all there was
 	unsure  bool // the last look saw a process that may or may not belong
 }
@@ -117,7 +117,7 @@ const (
 	cleanPartial = 1
 )
 
-// sweep stops and kills what is there until it is sure that nothing is left.
+// sweep stops and kills processes until certainly none is left.
 func (h *hunt) sweep() error {
 	h.stopped = map[ID]bool{}
 	var live []Info
@@ -153,7 +153,7 @@ func (h *hunt) sweep() error {
 	return left("processes still running after SIGKILL", live)
 }
 
-// left is the error that names processes, nil when there are none.
+// left is the error that names processes, nil if there are none.
 func left(what string, some []Info) error {
 	if len(some) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func left(what string, some []Info) error {
 	return fmt.Errorf("%s: pid %v", what, pids)
 }
 
-// find looks at the process table and returns those that belong to the tree and have not ended.
+// find reads the process table and returns the processes of the tree that have not ended.
 func (h *hunt) find() (live []Info, err error) {
 	h.news, h.unsure, h.alien = false, false, h.alien[:0]
 	self := os.Getpid()
@@ -199,7 +199,7 @@ func (h *hunt) find() (live []Info, err error) {
 	return live, err
 }
 
-// stop stops a process of ours once, if that is what this look is for. What runs as another user is never signalled.
+// stop stops one of our processes once, if this look is for stopping. A process of another user is never signalled.
 func (h *hunt) stop(p Info) {
 	if h.stopped == nil || h.stopped[p.ID] || !mine(p) {
 		return
