@@ -58,7 +58,7 @@ func p50(all []time.Duration) float64 {
 	return float64(all[len(all)/2].Microseconds()) / 1000
 }
 
-// BenchmarkOutput is what the console lets through of plain lines.
+// BenchmarkOutput is the console's throughput for plain lines.
 func BenchmarkOutput(b *testing.B) {
 	const lines = 100_000
 	var n int64
@@ -80,7 +80,7 @@ func BenchmarkTogether(b *testing.B) {
 	}
 }
 
-// BenchmarkProcess is BenchmarkSpawn without a terminal: what of it is Wine's or Windows' own.
+// BenchmarkProcess is BenchmarkSpawn without a terminal: the part that Wine or Windows costs.
 func BenchmarkProcess(b *testing.B) {
 	for b.Loop() {
 		cmd := self("code", "0")

@@ -10,8 +10,8 @@ import (
 	"tether/platform/pty"
 )
 
-// splitLine takes a command line apart as the C runtime of Windows does since 2008 ("Parsing C command-line arguments",
-// learn.microsoft.com). It is what a child sees.
+// splitLine splits a command line as the C runtime of Windows does since 2008 ("Parsing C command-line arguments", learn.microsoft.com).
+// The result is a child's argument list.
 func splitLine(line string) []string {
 	end := strings.IndexByte(line[1:], '"') + 1 // the program's name, always in quotation marks here
 	args, line := []string{line[1:end]}, line[end+1:]
@@ -74,7 +74,7 @@ func TestCommandLine(t *testing.T) {
 		{`C:\x.exe`, []string{`C:\Program Files\x.exe`, "a b", ""}, `"C:\Program Files\x.exe" "a b" ""`},
 		{`C:\x.exe`, []string{"x", `a\"b`, `c d\`}, `"x" "a\\\"b" "c d\\"`},
 		{`C:\x.exe`, []string{"x", "plain-1/2.3", "it's"}, `"x" plain-1/2.3 "it's"`},
-		// cmd.exe gets a line as it is; it takes the outer marks away.
+		// cmd.exe gets a line unchanged; it takes the outer marks away.
 		{`C:\Windows\System32\cmd.exe`, []string{"cmd.exe", "/d", "/s", "/c", `echo "a b" & dir`}, `"cmd.exe" /d /s /c "echo "a b" & dir"`},
 		{`C:\Windows\System32\CMD.EXE`, []string{"cmd", "/C", `"C:\a b\x.exe" "c d"`}, `"cmd" /s /C ""C:\a b\x.exe" "c d""`},
 		{`C:\Windows\System32\cmd.exe`, []string{"cmd", "/k", "echo", "a b"}, `"cmd" /s /k "echo "a b""`},
@@ -110,7 +110,7 @@ func TestAwkwardArguments(t *testing.T) {
 	}
 }
 
-// Whatever the arguments, a program gets exactly these.
+// For any arguments, a program gets exactly these.
 func FuzzCommandLine(f *testing.F) {
 	for i := range awkward {
 		f.Add(awkward[i], awkward[len(awkward)-1-i])
@@ -130,8 +130,8 @@ func FuzzCommandLine(f *testing.F) {
 	})
 }
 
-// Whatever the arguments, nothing of them stands outside of quotation marks, where cmd.exe would take it for a command, and no percent
-// sign begins a name.
+// For any arguments, no part of them is outside quotation marks, where cmd.exe would take it for a command, and no percent sign begins a
+// name.
 func FuzzBatchLine(f *testing.F) {
 	for _, a := range awkward {
 		f.Add(a)

@@ -31,7 +31,7 @@ func TestOutputAndExit(t *testing.T) {
 	}
 }
 
-// The tail is what is lost when a console is closed too early: a program prints and ends at once, and who reads is slow.
+// The tail is lost if a console is closed too early: a program prints and ends at once, and the reader is slow.
 func TestTailIsNeverLost(t *testing.T) {
 	testkit.Leaks(t)
 	const lines, rounds, together = 500, 200, 8
@@ -144,7 +144,7 @@ func TestSignal(t *testing.T) {
 	}
 }
 
-// A byte read ahead by WaitReadable must not change what is read, however the two are mixed and whatever the size of the buffer.
+// A byte read ahead by WaitReadable must not change the stream, in any mixture of the two calls and with any size of buffer.
 func TestWaitReadableKeepsTheStream(t *testing.T) {
 	testkit.Leaks(t)
 	const lines = 500
@@ -195,7 +195,7 @@ func TestCloseWakes(t *testing.T) {
 		go func() {
 			close(waiting)
 			err := wait(p)
-			for err == nil { // what the console had still painted
+			for err == nil { // output that the console had still painted
 				err = wait(p)
 			}
 			result <- err
@@ -223,7 +223,7 @@ func TestCloseWakes(t *testing.T) {
 	}
 }
 
-// What the terminal's program left behind is found by a Kill after Close, too.
+// Kill after Close also finds the processes that the terminal's program left behind.
 func TestKillAfterClose(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, "tree", "1")

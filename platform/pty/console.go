@@ -2,13 +2,13 @@ package pty
 
 import "fmt"
 
-// Console says what this system's pseudo-terminals are, for a person. The error says why there are none: a Windows that is too old.
+// Console describes this system's pseudo-terminals, for a person. The error is the reason why there are none: a Windows that is too old.
 func Console() (string, error) { return systemConsole() }
 
 // firstConPTY is the build of Windows 10 1809 and Server 2019, the first with pseudo-consoles.
 const firstConPTY = 17763
 
-// conPTY says what a Windows of this version has.
+// conPTY describes the console of a Windows of this version.
 func conPTY(major, minor, build uint32, has, releases bool) (string, error) {
 	version := fmt.Sprintf("Windows %d.%d.%d", major, minor, build)
 	switch {

@@ -29,7 +29,7 @@ func TestConPTYByVersion(t *testing.T) {
 	}
 }
 
-// Where programs can be started there is a word for what they run on.
+// A system that can start programs has a description of their terminals.
 func TestConsole(t *testing.T) {
 	what, err := pty.Console()
 	if err != nil || what == "" {

@@ -24,8 +24,8 @@ func coord(s Size) windows.Coord {
 // client and its last output.
 var releasePseudoConsole = windows.NewLazySystemDLL("kernel32.dll").NewProc("ReleasePseudoConsole")
 
-// console is a pseudo-console: a process of Windows (conhost.exe) that plays the console to programs and turns what they do to it into
-// bytes and back.
+// console is a pseudo-console: a Windows process (conhost.exe) that acts as the console for programs and translates their calls into bytes
+// and back.
 type console struct {
 	mu     sync.Mutex
 	handle windows.Handle

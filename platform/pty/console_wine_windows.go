@@ -20,7 +20,7 @@ const trampoline = "start-on-console"
 
 var getBinaryType = windows.NewLazySystemDLL("kernel32.dll").NewProc("GetBinaryTypeW")
 
-// onConsole returns the command by which this program starts the one that is wanted. What is not a program is found here.
+// onConsole returns the command by which this program starts the wanted one. It also finds files that are not programs.
 func onConsole(application, line string) (string, string, error) {
 	self, err := os.Executable()
 	if err != nil {

@@ -2,14 +2,14 @@ package pty
 
 import "bytes"
 
-// enter makes a line feed within a text the key Enter, which on a console of Windows is a carriage return: there a line feed is Ctrl+J.
-// Unix terminals take both for Enter, so programs that type lines send either. A line feed that comes alone stays what it is: somebody
-// has pressed Ctrl+J.
+// enter turns a line feed within a text into the key Enter, which on a console of Windows is a carriage return: there a line feed is
+// Ctrl+J. Unix terminals take both for Enter, so programs that type lines send either. A line feed that arrives alone stays: somebody has
+// pressed Ctrl+J.
 type enter struct {
 	afterCR bool // the last byte was a carriage return
 }
 
-// feed returns what to type for b, which may be b itself.
+// feed returns the bytes to type for b, perhaps b itself.
 func (e *enter) feed(b []byte) []byte {
 	if len(b) == 0 {
 		return b

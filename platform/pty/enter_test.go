@@ -39,7 +39,7 @@ func typed(pieces []string) string {
 	return b.String()
 }
 
-// Whatever the pieces, nothing but line ends is changed, and no line is lost.
+// In any pieces, only line ends are changed, and no line is lost.
 func FuzzEnter(f *testing.F) {
 	f.Add("a\r\nb\nc\r", 2, 4)
 	f.Add("\n", 0, 1)

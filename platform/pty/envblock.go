@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// lookupFold returns the value of an environment variable as Windows has it, without regard to case, the last one if there are
+// lookupFold returns the value of an environment variable as Windows looks it up: without regard to case, the last one if there are
 // several; ok is false if there is none.
 func lookupFold(env []string, name string) (value string, ok bool) {
 	for _, e := range slices.Backward(env) {

@@ -16,7 +16,7 @@ import (
 	"tether/platform/proc"
 )
 
-// unknownCode is the status of a program that somebody else waited for.
+// unknownCode is the status of a program for which another goroutine waited.
 const unknownCode = -1
 
 // reap waits for the program. It is woken by SIGCHLD and asks for this one child without blocking: os.Process.Wait would hold a
@@ -57,8 +57,8 @@ func exitOf(status unix.WaitStatus) Exit {
 	return Exit{Code: status.ExitStatus()}
 }
 
-// Wait blocks until the program itself has ended and tells how; output may still come, from its terminal's buffer or from what it
-// left in the background. Any number of goroutines may wait, also after Close.
+// Wait blocks until the program itself has ended and returns how; output may still arrive, from its terminal's buffer or from background
+// processes. Any number of goroutines may wait, also after Close.
 func (p *PTY) Wait() Exit {
 	<-p.exited
 	return p.exit
@@ -67,9 +67,9 @@ func (p *PTY) Wait() Exit {
 // Exited is closed when Wait would not block.
 func (p *PTY) Exited() <-chan struct{} { return p.exited }
 
-// Kill ends the program and all that descends from it, see proc.Tree.Kill: it asks, waits up to grace, and kills. Cancelling ctx
-// ends the grace early. It returns when nothing is left and the program was waited for; an error says what could not be ended.
-// Output written before remains readable.
+// Kill ends the program and all its descendants, see proc.Tree.Kill: it asks, waits up to grace, and kills. Cancelling ctx ends the grace
+// early. It returns when nothing is left and the program was waited for; an error names the processes that could not be ended. Output
+// written before remains readable.
 func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	p.mu.Lock()
 	tree := proc.Tree{Leader: p.leader, Reaped: p.reaped, Tag: p.tag, Adopted: p.adopted, Spare: p.spare}
@@ -81,8 +81,8 @@ func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	return nil
 }
 
-// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would,
-// or to the program's own if there is none. It returns ErrExited once the program has ended.
+// Signal sends a signal, by its name with or without SIG, to the process group in the foreground, as a key of the terminal would, or to the
+// program's own group if there is none. It returns ErrExited once the program has ended.
 func (p *PTY) Signal(name string) error {
 	sig := unix.SignalNum("SIG" + strings.TrimPrefix(strings.ToUpper(name), "SIG"))
 	if sig == 0 {

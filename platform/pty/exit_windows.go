@@ -13,7 +13,7 @@ import (
 // unknownCode is the status of a program that could not be asked for it.
 const unknownCode = -1
 
-// killedCode is the status of programs that Kill has ended: what a shell reports for SIGKILL, so that it reads the same everywhere.
+// killedCode is the status of programs that Kill has ended: the one that a shell reports for SIGKILL, so that it is the same everywhere.
 const killedCode = 137
 
 // hungUpCode is the status of programs that have nothing to say when their console is closed: STATUS_CONTROL_C_EXIT of <winnt.h>.
@@ -47,7 +47,7 @@ func (p *PTY) wait(process windows.Handle) Exit {
 	return Exit{Code: int(code)} // all 32 bits, unsigned
 }
 
-// Looks at what is left after the program has ended.
+// Looks at the remaining processes after the program has ended.
 const (
 	lookFirst = time.Millisecond
 	lookLast  = 250 * time.Millisecond
@@ -57,7 +57,7 @@ const (
 	quietLook = 10 * time.Millisecond
 )
 
-// deserted waits until no process is left in the job; false means Close came first. What is left may print yet.
+// deserted waits until no process is left in the job; false means Close came first. Remaining processes may still print.
 func (p *PTY) deserted() bool {
 	for pause := lookFirst; ; pause = min(2*pause, lookLast) {
 		if empty, err := p.job.Empty(); empty || err != nil {
@@ -94,8 +94,8 @@ func (p *PTY) pause(d time.Duration) bool {
 	}
 }
 
-// Wait blocks until the program itself has ended and tells how; output may still come, from the console or from what it left in the
-// background. Any number of goroutines may wait, also after Close.
+// Wait blocks until the program itself has ended and returns how; output may still arrive, from the console or from background processes.
+// Any number of goroutines may wait, also after Close.
 func (p *PTY) Wait() Exit {
 	<-p.exited
 	return p.exit
@@ -104,9 +104,9 @@ func (p *PTY) Wait() Exit {
 // Exited is closed when Wait would not block.
 func (p *PTY) Exited() <-chan struct{} { return p.exited }
 
-// Kill ends the program and all that it has started. It asks by ending the console, so that each program on it gets CTRL_CLOSE_EVENT,
-// waits up to grace for all to end, and ends what is left; without grace it does not ask. Cancelling ctx ends the grace early. It
-// returns when nothing is left; an error says what could not be ended. Output written before remains readable.
+// Kill ends the program and everything that it has started. It asks by ending the console, so that each program on it gets
+// CTRL_CLOSE_EVENT, waits up to grace for all to end, and ends the rest; without grace it does not ask. Cancelling ctx ends the grace
+// early. It returns when nothing is left; an error names the processes that could not be ended. Output written before remains readable.
 func (p *PTY) Kill(ctx context.Context, grace time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -144,8 +144,8 @@ func (p *PTY) WaitLeft() {
 // interruptKey is Ctrl+C.
 const interruptKey = "\x03"
 
-// Signal does what comes closest to a signal, by its name with or without SIG: INT types Ctrl+C, HUP and TERM end the console, which
-// asks every program on it to end, and KILL ends them all at once. Windows has no others. It returns ErrExited once the program has
+// Signal is the closest to a signal that Windows has, by its name with or without SIG: INT types Ctrl+C, HUP and TERM end the console,
+// which asks every program on it to end, and KILL ends them all at once. There are no others. It returns ErrExited once the program has
 // ended.
 func (p *PTY) Signal(name string) error {
 	select {
@@ -158,7 +158,7 @@ func (p *PTY) Signal(name string) error {
 		_, err := p.Write([]byte(interruptKey))
 		return err
 	case "HUP", "TERM":
-		go p.console.close() // it may wait for who reads
+		go p.console.close() // it may wait for the reader
 		return nil
 	case "KILL":
 		return p.Kill(context.Background(), 0)

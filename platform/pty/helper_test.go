@@ -104,7 +104,7 @@ func startAlien() {
 // nobody is the user that is there on every system and owns nothing.
 const nobody = 65534
 
-// startIgnoring starts a program on a terminal and copies its output, to show what such a program inherits.
+// startIgnoring starts a program on a terminal and copies its output, to show its inheritance.
 func startIgnoring() {
 	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh", "-c", "grep SigIgn: /proc/self/status; ls /proc/self/fd"}, Env: os.Environ()})
 	must(err)

@@ -110,7 +110,7 @@ func growTree() {
 	testkit.Hang()
 }
 
-// patience is how long what must happen may take.
+// patience bounds the wait for an expected event.
 const patience = testkit.Patience
 
 // term is a running command under test.
@@ -153,7 +153,7 @@ func run(t *testing.T, c pty.Command) *term {
 // escapes are the sequences with which a console host paints.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;?]*[a-zA-Z]|\x1b\\][^\x07\x1b]*(\x07|\x1b\\\\)|\x1b[()][A-Z0-9]")
 
-// text is what a console printed without the painting.
+// text is the text that a console printed, without the painting.
 func text(b []byte) string {
 	return strings.ReplaceAll(string(escapes.ReplaceAll(b, nil)), "\r\n", "\n")
 }
@@ -193,7 +193,7 @@ func (p *term) wantEnd() pty.Exit {
 	return p.Wait()
 }
 
-// notOnWine skips a test for what Wine 10 cannot do. make test-windows names each.
+// notOnWine skips a test of a feature that Wine 10 lacks. make test-windows names each.
 func notOnWine(t *testing.T, why error) {
 	t.Helper()
 	if errors.Is(why, errNotImplemented) {

@@ -48,7 +48,7 @@ func TestIdleTerminalsHoldNoThreads(t *testing.T) {
 	}
 }
 
-// What this process was started with must not reach a terminal: signals ignored by nohup, descriptors of whoever started it.
+// Things that this process inherited must not reach a terminal: signals ignored by nohup, descriptors of its parent.
 func TestNothingIsInherited(t *testing.T) {
 	testkit.Leaks(t)
 	cmd := exec.Command("sh", "-c", `trap "" HUP INT QUIT TSTP TTOU USR1 PIPE; exec 7<"$0"; exec "$0"`, os.Args[0])
@@ -71,7 +71,7 @@ func TestNothingIsInherited(t *testing.T) {
 	}
 }
 
-// BenchmarkIdleTerminal measures what one terminal costs this process while nothing happens.
+// BenchmarkIdleTerminal measures the cost of one idle terminal for this process.
 func BenchmarkIdleTerminal(b *testing.B) {
 	const terminals = 200
 	for b.Loop() {
@@ -127,7 +127,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// What is there is read at once, and nobody waits for more; the end is left to Read.
+// Available output is read at once, without waiting for more; the end is left to Read.
 func TestTryRead(t *testing.T) {
 	p := start(t, nil, "sh", "-c", `stty raw -echo; printf ready; head -c 1 >/dev/null; i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done`)
 	p.until("ready")

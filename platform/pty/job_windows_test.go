@@ -10,8 +10,8 @@ import (
 	"tether/platform/proc"
 )
 
-// What an agent runs is in the agent's job, with all that it starts, whichever terminal it is in; what the person runs is not. It is
-// in a job of its terminal within that, so that to kill one terminal leaves the other.
+// An agent's programs are in the agent's job, with all that they start, in any terminal; the person's programs are not. Each terminal has a
+// job of its own within that, so that killing one terminal leaves the other.
 func TestAgentsTerminalsShareAJob(t *testing.T) {
 	testkit.Leaks(t)
 	principal := fmt.Sprintf("test %d", os.Getpid())

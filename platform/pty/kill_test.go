@@ -75,7 +75,7 @@ func TestKillWakesTheStopped(t *testing.T) {
 	p.wantNone()
 }
 
-// What is left in the background when the program ends by itself is found, too.
+// A background process that is left when the program ends by itself is found, too.
 func TestKillAfterExit(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, nil, "sh", "-c", `trap "" HUP; sleep 1000 & sleep 1000 & exit 0`)

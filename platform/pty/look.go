@@ -2,11 +2,11 @@ package pty
 
 import "tether/platform/proc"
 
-// Look is how a terminal takes what is typed, at the moment of the look.
+// Look is how a terminal handles typed input, at the moment of the look.
 type Look struct {
 	Lines   bool // whole lines, which can be edited before they are sent (canonical mode)
-	Echo    bool // shows what is typed
-	Front   int  // leader of the process group in the foreground, 0 where there is none
+	Echo    bool // typed text is shown
+	Front   int  // leader of the process group in the foreground, or 0
 	Reading proc.Reading
 }
 

@@ -1,13 +1,13 @@
-// Package pty runs a program on a pseudo-terminal of its own and hands out its output, its input, its size and its end.
+// Package pty runs a program on a new pseudo-terminal and gives access to its output, input, size and end.
 //
-// It keeps no output and knows nothing of what is printed. The end of output and the end of the program are two events: a program may
-// close its terminal and live on, and a background job may print after the program has gone.
+// It keeps no output and does not interpret it. The end of output and the end of the program are two events: a program may close its
+// terminal and live on, and a background job may print after the program has gone.
 //
 //	p, err := pty.Start(pty.Command{Path: "sh", Args: []string{"sh"}, Env: os.Environ()})
 //	if err != nil { … }
 //	go io.Copy(os.Stdout, p)
 //	exit := p.Wait()
-//	err = p.Kill(ctx, time.Second) // what it left in the background
+//	err = p.Kill(ctx, time.Second) // also background processes
 //	p.Close()
 package pty
 
@@ -22,7 +22,7 @@ var ErrExited = errors.New("the program has ended")
 // Size of the terminal in cells.
 type Size struct{ Cols, Rows uint16 }
 
-// DefaultSize is used where a Command leaves a dimension 0: what terminals without a known size have been since the VT100.
+// DefaultSize is used if a Command leaves a dimension 0: the size of terminals without a known size since the VT100.
 var DefaultSize = Size{Cols: 80, Rows: 24}
 
 func (s Size) orDefault() Size {
@@ -35,19 +35,19 @@ func (s Size) orDefault() Size {
 	return s
 }
 
-// Command says what to run. The caller may change it after Start has returned.
+// Command describes the program to run. The caller may change it after Start has returned.
 type Command struct {
 	// Path of the program. Without a slash it is searched for in the PATH of Env (not of this process); a relative one counts from
 	// Dir.
 	Path string
 	// Args are all arguments, the program's own name first. Empty means just Path.
 	Args []string
-	// Dir is the working directory, "" that of this process.
+	// Dir is the working directory; "" means that of this process.
 	Dir string
 	// Env is the whole environment as NAME=value; nothing is inherited. proc.Tag(id) in it lets Kill find processes that detached
 	// themselves.
 	Env []string
-	// Adopted and Spare are those of proc.Tree.
+	// Adopted and Spare have the meaning that they have in proc.Tree.
 	Adopted bool
 	Spare   func(pid int) bool
 	// Size of the terminal; 0 in a dimension means that of DefaultSize.
@@ -59,14 +59,14 @@ type Exit struct {
 	// Code is its status, or 128 plus the number of the signal that ended it, as shells count. On Windows it is all 32 bits of the
 	// status, without a sign.
 	Code int
-	// Signal is the name of that signal, such as "SIGKILL"; "" when it ended by itself. On Windows it is SIGKILL for what was killed
-	// with its job, and SIGHUP for what ended with its console without a word.
+	// Signal is the name of the signal that ended it, such as "SIGKILL"; "" if it ended by itself. On Windows it is SIGKILL for a process
+	// killed with its job, and SIGHUP for one that ended with its console without a status.
 	Signal string
 }
 
-// StartError says what of a Command was wrong. It wraps the system's error, such as fs.ErrNotExist or fs.ErrPermission.
+// StartError names the faulty part of a Command. It wraps the system's error, such as fs.ErrNotExist or fs.ErrPermission.
 type StartError struct {
-	What string // "directory", "program", "size" or "terminal": what Start stumbled over
+	What string // "directory", "program", "size" or "terminal": the part that failed
 	Name string // of it
 	Err  error
 }

@@ -12,7 +12,7 @@ const (
 	setTermios = unix.TIOCSETA
 )
 
-// ignoredSignals lists the signals this process ignores as far as the Go runtime knows: those ignored by nohup.
+// ignoredSignals lists the ignored signals that the Go runtime knows: those ignored by nohup.
 func ignoredSignals() []os.Signal {
 	var ignored []os.Signal
 	for s := unix.Signal(1); s < 32; s++ {

@@ -13,8 +13,8 @@ const (
 	setTermios = unix.TCSETS
 )
 
-// ignoredSignals lists the signals this process ignores, see proc_pid_status(5), SigIgn. Real-time signals and those the C library
-// keeps for itself (32 and up) are left out: shells do not reset them either.
+// ignoredSignals lists the signals that this process ignores, see proc_pid_status(5), SigIgn. Real-time signals and those reserved by the C
+// library (32 and up) are left out: shells do not reset them either.
 func ignoredSignals() []os.Signal {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -35,8 +35,8 @@ func ignoredSignals() []os.Signal {
 	return ignored
 }
 
-// TryRead reads output that is there already, perhaps none, and does not wait for more. The end of output it leaves to Read. It must
-// not be called beside Read or WaitReadable.
+// TryRead reads available output, perhaps none, and does not wait for more. It leaves the end of output to Read. It must not be called
+// concurrently with Read or WaitReadable.
 func (p *PTY) TryRead(b []byte) int {
 	r := &p.reader
 	if r.ahead != nil || r.ended || len(b) == 0 {

@@ -173,7 +173,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// A read ahead by WaitReadable must not change what is read, however the two are mixed and whatever the size of the buffer.
+// Reading ahead by WaitReadable must not change the stream, in any mixture of the two calls and with any size of buffer.
 func TestWaitReadableKeepsTheStream(t *testing.T) {
 	const lines = 3000
 	for _, size := range []int{1, 2, 7, 4096, 65536} {
@@ -221,7 +221,7 @@ func TestReadsAllocateNothing(t *testing.T) {
 	}
 }
 
-// Close must wake whoever waits: a blocking descriptor would not.
+// Close must wake waiting calls: a blocking descriptor would not.
 func TestCloseWakes(t *testing.T) {
 	testkit.Leaks(t)
 	for name, wait := range map[string]func(p *term) error{
@@ -257,7 +257,7 @@ func TestCloseWakes(t *testing.T) {
 	}
 }
 
-// What was read ahead is handed out even when the terminal was closed since.
+// Bytes read ahead are returned even if the terminal was closed since.
 func TestCloseAfterWaitReadable(t *testing.T) {
 	p := start(t, nil, "sh", "-c", "echo abc; exec sleep 1000")
 	if err := p.WaitReadable(); err != nil {
@@ -265,7 +265,7 @@ func TestCloseAfterWaitReadable(t *testing.T) {
 	}
 	p.Close()
 	var got []byte
-	b := make([]byte, 1) // smaller than what was read ahead
+	b := make([]byte, 1) // smaller than the bytes read ahead
 	n, err := p.Read(b)
 	for ; err == nil; n, err = p.Read(b) {
 		got = append(got, b[:n]...)
@@ -278,7 +278,7 @@ func TestCloseAfterWaitReadable(t *testing.T) {
 	}
 }
 
-// Another user must not read or write a terminal's device: its mode is what the system gave it, with nothing added.
+// Another user must not read or write a terminal's device: its mode is the system's, with nothing added.
 func TestDeviceIsTheUsersAlone(t *testing.T) {
 	testkit.Leaks(t)
 	p := start(t, nil, "sh", "-c", `tty; read x`)

@@ -22,7 +22,7 @@ type PTY struct {
 	// Set once by Start.
 	master *os.File
 	conn   syscall.RawConn // of master
-	leader proc.ID         // the program: its pid is also that of its session and first process group
+	leader proc.ID         // the program: its pid is also the number of its session and first process group
 	tag    string
 	reader reader        // owned by the goroutine that reads
 	exited chan struct{} // closed by reap when exit is set
@@ -36,9 +36,8 @@ type PTY struct {
 	reaped bool
 }
 
-// Start runs c on a new pseudo-terminal, which becomes the controlling terminal of a new session. The program gets descriptors 0 to 2
-// and no other, and default signal actions, whatever this process inherited or ignores. The caller must call Close. An error is a
-// *StartError.
+// Start runs c on a new pseudo-terminal, which becomes the controlling terminal of a new session. The program gets descriptors 0 to 2 and
+// no other, and default signal actions, whatever this process inherited or ignores. The caller must call Close. An error is a *StartError.
 func Start(c Command) (*PTY, error) {
 	path, err := c.check()
 	if err != nil {
@@ -63,7 +62,7 @@ func Start(c Command) (*PTY, error) {
 // run starts the program on tty and the goroutine that waits for it.
 func (p *PTY) run(c Command, path string, tty *os.File) error {
 	p.reader.init(p.master, p.conn)
-	childEnded := make(chan os.Signal, 1) // the runtime drops what does not fit: one is enough to look again
+	childEnded := make(chan os.Signal, 1) // the runtime drops excess signals: one is enough to look again
 	signal.Notify(childEnded, unix.SIGCHLD)
 	pid, err := fork(c, path, tty)
 	if err != nil {
@@ -131,8 +130,8 @@ func setUTF8(tty *os.File) error {
 // Pid is the program's process id. After the program was waited for it may be another one's.
 func (p *PTY) Pid() int { return p.leader.Pid }
 
-// SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. Whoever keeps a copy of
-// it holds the terminal open.
+// SyscallConn gives access to the terminal's descriptor, which is non-blocking, as [os.File.SyscallConn] does. A copy of it keeps the
+// terminal open.
 func (p *PTY) SyscallConn() (syscall.RawConn, error) { return p.conn, nil }
 
 // Write types b. It blocks while the program does not read and the terminal's input queue (4 KiB on Linux) is full; Close ends it. A
@@ -145,11 +144,12 @@ func (p *PTY) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TryWrite types as much of b as there is room for now, perhaps nothing; it does not wait for more. It must not be called beside Write.
+// TryWrite types as much of b as there is room for now, perhaps nothing; it does not wait for more. It must not be called concurrently with
+// Write.
 func (p *PTY) TryWrite(b []byte) (n int, err error) {
 	try := func(fd uintptr) bool {
 		n, err = unix.Write(int(fd), b)
-		return true // whatever came of it: Write is there to wait
+		return true // done in any case: Write is there to wait
 	}
 	switch {
 	case p.conn.Write(try) != nil:

@@ -43,9 +43,9 @@ type PTY struct {
 	again *time.Timer // repeats an early Resize
 }
 
-// Start runs c on a new pseudo-console, in a job of its own; with proc.AgentTag in its environment, that is within the agent's job. The program inherits no handles, and Ctrl+C works whatever this process
-// ignores. Of the environment only SystemRoot is added where it is missing. A batch file is run by cmd.exe; see batchLine for what it
-// can be given. The caller must call Close. An error is a *StartError.
+// Start runs c on a new pseudo-console, in its own job; with proc.AgentTag in its environment, that is within the agent's job. The program
+// inherits no handles, and Ctrl+C works even if this process ignores it. Only SystemRoot is added to the environment if it is missing.
+// cmd.exe runs batch files; see batchLine for their arguments. The caller must call Close. An error is a *StartError.
 func Start(c Command) (*PTY, error) {
 	path, err := c.check()
 	if err != nil {
@@ -104,7 +104,7 @@ func agentJob(env []string) (*proc.Job, error) {
 	return job, nil
 }
 
-// line is what the program at path is to get.
+// line is the command line for the program at path.
 func (c Command) line(path string) (string, error) {
 	args := c.Args
 	if len(args) == 0 {
@@ -208,8 +208,8 @@ func (p *PTY) repeatSize() {
 	_ = p.console.resize(s) // it worked before, or the console has ended
 }
 
-// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it are
-// told by a hang-up, which ends most; those that have no console live on, unless Kill is called. It does not wait for that. Wait stays
+// Close gives the terminal up and wakes a waiting Read, WaitReadable and Write, which return os.ErrClosed. Programs still on it get a
+// hang-up, which ends most of them; programs without a console continue, unless Kill is called. It does not wait for that. Wait stays
 // usable. A second Close does nothing.
 func (p *PTY) Close() error {
 	p.mu.Lock()
@@ -232,7 +232,7 @@ func (p *PTY) Close() error {
 	return nil
 }
 
-// drainTime bounds how long what is left of the output may take to be thrown away.
+// drainTime bounds how long discarding the rest of the output may take.
 const drainTime = 5 * time.Second
 
 // dispose ends the console and then closes the pipes, in this order: with its output not read the console may hang, and with its pipe

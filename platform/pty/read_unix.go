@@ -26,7 +26,7 @@ type reader struct {
 	try    func(fd uintptr) bool // readAhead as a value made once: a read allocates nothing
 
 	ended bool             // the end of output was seen
-	ahead *[aheadSize]byte // holds [at:n], read ahead by wait; nil if there is none
+	ahead *[aheadSize]byte // holds [at:n], read ahead by wait, or nil
 	at, n int
 	err   error // result of readAhead
 }
@@ -60,8 +60,8 @@ func (r *reader) read(b []byte) (int, error) {
 	return n, r.end(err)
 }
 
-// wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's master, and a system call for what is there
-// anyway is saved.
+// wait reads ahead: unlike poll(2) or FIONREAD a read means the same on every system's master, and this saves a system call for available
+// output.
 func (r *reader) wait() error {
 	switch {
 	case r.ahead != nil:

@@ -67,7 +67,7 @@ func (r *reader) read(b []byte) (n int, err error) {
 	return 0, r.end(err)
 }
 
-// wait reads one byte ahead: a pipe tells of data only by giving it.
+// wait reads one byte ahead: a pipe reports data only by returning it.
 func (r *reader) wait() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +102,7 @@ func (r *reader) available() (n uint32) {
 	return n
 }
 
-// end translates the end of output. Close sets a deadline to wake who reads.
+// end translates the end of output. Close sets a deadline to wake the reader.
 func (r *reader) end(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, os.ErrClosed):
@@ -115,7 +115,7 @@ func (r *reader) end(err error) error {
 	}
 }
 
-// wake makes Read and WaitReadable return os.ErrClosed, those under way and later ones, and returns when none is under way.
+// wake makes running and later calls of Read and WaitReadable return os.ErrClosed, and returns when none is running.
 func (r *reader) wake() {
 	_ = r.out.SetReadDeadline(time.Unix(1, 0))
 	r.mu.Lock()
@@ -123,7 +123,7 @@ func (r *reader) wake() {
 	r.closed = true
 }
 
-// drain throws away what still comes until the end, or for at most d. wake comes first.
+// drain discards output until its end, or for at most d. Call wake first.
 func (r *reader) drain(d time.Duration) {
 	if r.out.SetReadDeadline(time.Now().Add(d)) != nil {
 		return

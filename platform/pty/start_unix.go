@@ -16,7 +16,7 @@ import (
 	"tether/platform/proc"
 )
 
-// check finds the program and says what is wrong with the command, where fork and execve would only say "no such file".
+// check finds the program and names the fault of the command, where fork and execve would only say "no such file".
 func (c Command) check() (path string, err error) {
 	if err := checkDir(c.Dir); err != nil {
 		return "", &StartError{What: "directory", Name: c.Dir, Err: err}
@@ -94,8 +94,8 @@ func checkProgram(path string) error {
 	}
 }
 
-// fork starts the program. Signals that this process ignores, because whoever started it did (nohup), would stay ignored in the
-// program: Go resets only what it handles, so for the time of the fork they are handled, by a channel that nobody reads.
+// fork starts the program. Signals that this process ignores, because its parent did (nohup), would stay ignored in the program: Go resets
+// only handled signals, so during the fork they are handled, by a channel that nobody reads.
 func fork(c Command, path string, tty *os.File) (pid int, err error) {
 	argv, env := c.Args, c.Env
 	if len(argv) == 0 {

@@ -20,7 +20,7 @@ import (
 
 var printed = regexp.MustCompile(`<([0-9a-f]*)>`)
 
-// decoded is what helpers have printed in hexadecimal, so that no console changes it.
+// decoded is the text that helpers printed in hexadecimal, so that no console changes it.
 func decoded(t *testing.T, output string) []string {
 	t.Helper()
 	var all []string
@@ -34,7 +34,7 @@ func decoded(t *testing.T, output string) []string {
 	return all
 }
 
-// A child that prints its arguments prints exactly those that were given.
+// A child that prints its arguments prints exactly the given ones.
 func TestArgumentsArrive(t *testing.T) {
 	testkit.Leaks(t)
 	lists := [][]string{nil, {""}, awkward}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What there is room for is typed at once; a program that does not read makes nobody wait, and loses nothing.
+// Bytes for which there is room are typed at once; a program that does not read blocks nobody and loses no byte.
 func TestTryWrite(t *testing.T) {
 	p := start(t, nil, "sh", "-c", `stty raw -echo; printf ready; sleep 1000`)
 	p.until("ready")
@@ -37,7 +37,7 @@ func TestTryWrite(t *testing.T) {
 	}
 }
 
-// What is typed in parts arrives as it is, whether by TryWrite or by Write.
+// Text typed in parts arrives unchanged, by TryWrite or by Write.
 func TestTryWriteArrives(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "typed")
 	p := start(t, []string{"FILE=" + file}, "sh", "-c", `stty raw -echo; printf ready; head -c 100000 >"$FILE"`)
