@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asleep is what the clock that goes on during suspend has more than the one that does not. Setting the wall clock moves neither.
+// asleep is the difference between the clock that runs during suspend and the one that does not. Setting the wall clock moves neither.
 func asleep() time.Duration { return clock(unix.CLOCK_MONOTONIC) - clock(unix.CLOCK_UPTIME_RAW) }
 
 func clock(id int32) time.Duration {

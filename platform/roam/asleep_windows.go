@@ -9,7 +9,7 @@ import (
 
 var queryUnbiasedInterruptTime = windows.NewLazySystemDLL("kernel32.dll").NewProc("QueryUnbiasedInterruptTime")
 
-// asleep is what the time since boot has more than the one that stands still during sleep. Setting the wall clock moves neither.
+// asleep is the difference between the time since boot and the clock that stops during sleep. Setting the wall clock moves neither.
 func asleep() time.Duration {
 	var awake uint64 // 100 ns
 	if ok, _, _ := queryUnbiasedInterruptTime.Call(uintptr(unsafe.Pointer(&awake))); ok == 0 {

@@ -1,10 +1,10 @@
-// Package roam tells when the machine has slept or its network has changed: a connection from before may be dead without knowing, and
-// one that could not be made may be possible now.
+// Package roam reports that the machine has slept or its network has changed: an older connection may be dead without knowing, and one that
+// failed may be possible now.
 //
 //	err := roam.Watch(ctx, func(why roam.Change) { link.Moved() })
 //
-// It compares a few numbers every three seconds, so that it hardly wakes an idle process, and asks nobody. What it says is a hint to look, never a
-// fact about a connection: it may come late, twice, or for an address that nobody uses.
+// It compares a few numbers every three seconds, so that it hardly wakes an idle process, and asks no other program. A report is a hint to
+// look, never a fact about a connection: it may come late, twice, or for an unused address.
 package roam
 
 import (
@@ -15,13 +15,13 @@ import (
 	"time"
 )
 
-// Change is what happened.
+// Change is the kind of event.
 type Change uint8
 
 // The changes.
 const (
 	Woke  Change = iota + 1 // the machine slept, or this process was stopped, for some seconds
-	Moved                   // the network addresses are not what they were
+	Moved                   // the network addresses have changed
 )
 
 func (c Change) String() string { return [...]string{"nothing", "woke up", "network changed"}[c] }
@@ -68,7 +68,7 @@ func watch(ctx context.Context, asleep func() time.Duration, addrs func() ([]str
 	}
 }
 
-// addresses are those over which other machines can be reached, in a fixed order.
+// addresses are those under which other machines can be reached, in a fixed order.
 func addresses() ([]string, error) {
 	all, err := net.InterfaceAddrs()
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *surroundings) note(c roam.Change) {
 	s.seen = append(s.seen, c)
 }
 
-// during returns what was noted after the change.
+// during returns the changes noted after the change.
 func (s *surroundings) during(change func(), wait time.Duration) []roam.Change {
 	s.mu.Lock()
 	s.seen = nil
