@@ -23,5 +23,5 @@ func inner([]string) int {
 	return complain(statusConfine, fmt.Errorf("%w: namespaces need Linux", ErrUnsupported))
 }
 
-// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. There are none.
+// ClosesAbstractSockets reports whether the kernel can refuse connections to abstract sockets outside. macOS has none.
 func ClosesAbstractSockets() bool { return true }

@@ -73,7 +73,7 @@ func landlockMissing() error {
 	return err
 }
 
-// What is refused outside of the profile, and what may be done with a file of it.
+// Rights refused outside the profile, and rights for a file of it.
 const (
 	changes = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
@@ -82,7 +82,7 @@ const (
 	fileChanges = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
 )
 
-// devices are what programs write to that is no file.
+// devices are files that programs write to although they are not regular files.
 var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"}
 
 // scopeABI is the version from which on signals to processes outside and their abstract sockets can be refused (Linux 6.12).
@@ -103,7 +103,7 @@ func scope() error {
 	return restrict(nil, 0)
 }
 
-// restrict gives up, for this thread and what it starts, the handled rights but to these paths and to devices, and what scope says.
+// restrict gives up the handled rights for this thread and its children, except for these paths and devices, and applies scope.
 func restrict(writable []string, handled uint64) error {
 	if err := landlockMissing(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func restrict(writable []string, handled uint64) error {
 	return nil
 }
 
-// allow lets path, with what is below it, be changed. What is not there is left out.
+// allow permits changes to path and everything below it. A missing path is left out.
 func allow(ruleset int, path string, access uint64) error {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {

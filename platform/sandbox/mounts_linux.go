@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The file system of a wall is a memory file system with nothing but what is put there. Sources are opened below oldRoot and places
-// below newRoot, both with openat2 or os.Root, so that a link that the agent has made in a granted directory leads nowhere else.
+// The file system of a wall is a memory file system with only the mounts made here. Sources are opened below oldRoot and places below
+// newRoot, both with openat2 or os.Root, so that a link that the agent has made in a granted directory leads nowhere else.
 
 // baseDir is hidden by the new file system while that is built. Any directory that is always there would do.
 const (
@@ -82,13 +82,13 @@ func begin() error {
 	return nil
 }
 
-// What is mounted over what is hidden.
+// Mounts that cover hidden paths.
 const (
 	nothingDir  = "/nothing"
 	nothingFile = "/nothing.file"
 )
 
-// end makes what was built the root and leaves the former one. The root itself is then read-only.
+// end makes the new tree the root and leaves the former one. The root itself is then read-only.
 func (b *builder) end() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, newRoot, 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
 		return fmt.Errorf("make the root read-only: %w", err)
@@ -142,7 +142,7 @@ func (b *builder) devices() error {
 	return b.console()
 }
 
-// console shows the command's own terminal, so that it has a name. It is a device outside, open in the command as it is.
+// console shows the command's own terminal, so that it has a name. It is a device outside, already open in the command.
 func (b *builder) console() error {
 	var own, named unix.Stat_t
 	name, err := os.Readlink(oldRoot + "/proc/self/fd/0")
@@ -155,8 +155,7 @@ func (b *builder) console() error {
 	return b.bind(name, "/dev/console", device)
 }
 
-// processes gives the wall a /proc with its own processes. Settings of the kernel there can be changed by whoever is root, even in a
-// user namespace.
+// processes gives the wall a /proc with its own processes. Root, even in a user namespace, can change the kernel's settings there.
 func (b *builder) processes() error {
 	if err := b.new.MkdirAll("proc", 0o755); err != nil {
 		return err
@@ -179,7 +178,7 @@ func (b *builder) processes() error {
 	return nil
 }
 
-// private makes the directories that the command can write to beside the granted ones.
+// private makes the directories that the command can write to, besides the granted ones.
 func (b *builder) private(p Profile) error {
 	type dir struct{ from, to, mode string }
 	dirs := []dir{{"tmp", "/tmp", "mode=1777"}, {"tmp", "/var/tmp", "mode=1777"}}
@@ -204,7 +203,7 @@ func (b *builder) private(p Profile) error {
 	return b.memory(runtime, "mode=0700", unix.MS_NOSUID|unix.MS_NODEV)
 }
 
-// grants shows what the profile grants, directories before what is in them.
+// grants shows the profile's grants, directories before their contents.
 func (b *builder) grants(in order) error {
 	type grant struct {
 		path string
@@ -228,8 +227,7 @@ func (b *builder) grants(in order) error {
 	return nil
 }
 
-// hide mounts nothing over what is hidden and below something that was granted. The private directories hide nothing: what is there is
-// the agent's.
+// hide covers hidden paths below grants with empty mounts. The private directories hide nothing: their contents belong to the agent.
 func (b *builder) hide(in order) error {
 	granted := in.shown()
 	for _, path := range in.Hidden {
@@ -298,7 +296,7 @@ func (b *builder) real(path string) (string, error) {
 	return strings.TrimPrefix(name, oldRoot), err
 }
 
-// bind shows what is at a path outside at a path inside. No part of the path outside may be a link. What is not there is left out.
+// bind shows a path outside at a path inside. No part of the path outside may be a link. A missing path is left out.
 func (b *builder) bind(path, at string, attr uint64) error {
 	fd, err := unix.Openat2(b.old, inRoot(path), &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})

@@ -1,6 +1,7 @@
 package sandbox
 
-// systemDirs are what a Wall shows of the system, read-only. Nothing below /run and of /var is there, since sockets are there, too.
+// systemDirs are the system's directories that a Wall shows, read-only. Nothing below /run or /var is among them, because sockets are
+// there.
 var systemDirs = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/snap", "/gnu/store", "/home/linuxbrew/.linuxbrew",
 	"/run/current-system", "/run/opengl-driver", "/var/lib/dpkg", "/var/lib/rpm",

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kept is the private directory of an agent while one of its commands runs. Each holds a shared lock on a file beside it; who leaves
-// last removes the directory.
+// kept is the private directory of an agent while one of its commands runs. Each command holds a shared lock on a file next to it; the last
+// one removes the directory.
 type kept struct {
 	dir    string
 	lock   *os.File
@@ -50,7 +50,7 @@ func occupy(dir string) (*kept, error) {
 	return k, nil
 }
 
-// leave removes what nobody needs any more. It may be called again.
+// leave removes the directory once no command needs it. It may be called again.
 func (k *kept) leave() {
 	if k.lock == nil {
 		return
@@ -63,7 +63,8 @@ func (k *kept) leave() {
 	k.lock = nil
 }
 
-// removeAll removes a directory in which others may not be entered or changed, as those of Go's modules. No process can reach it now.
+// removeAll removes a directory whose subdirectories may be closed to entering or changing, as those of Go's modules. No process can reach
+// it now.
 func removeAll(dir string) {
 	if os.RemoveAll(dir) == nil {
 		return
@@ -80,7 +81,7 @@ func removeAll(dir string) {
 // shown are the paths outside that can be seen inside.
 func (o *order) shown() []string { return slices.Concat(o.Writable, o.Readable, o.Caches, systemDirs) }
 
-// hideSockets hides the sockets that others have made in what is shown: a connection needs no right but to see the socket.
+// hideSockets hides sockets that others have made in shown directories: to connect, seeing a socket is enough.
 func (o *order) hideSockets() error {
 	f, err := os.Open("/proc/net/unix")
 	if errors.Is(err, fs.ErrNotExist) {

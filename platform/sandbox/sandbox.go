@@ -1,15 +1,15 @@
 // Package sandbox confines a command and everything that it starts. There are two ways on Linux:
 //
-//   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp and home, sees only what is granted, and
+//   - [Wall]: namespaces of the kernel. The command has its own processes, devices, /tmp and home, sees only granted paths, and
 //     reaches neither sockets nor processes outside.
-//   - [Landlock], a fence: the command changes only files that are granted. It reads what the user reads and connects to all sockets.
+//   - [Landlock], a fence: the command changes only files that are granted. It reads all files of the user and connects to all sockets.
 //
-// On macOS sandbox-exec does about what Landlock does. docs/SECURITY.md says what each way promises.
+// On macOS sandbox-exec is similar to Landlock. docs/SECURITY.md states the promises of each way.
 //
 //	argv, err := sandbox.Wrap(sandbox.Auto, sandbox.Profile{Writable: []string{dir}, Home: home}, self, []string{"npm", "test"})
 //
-// The program self must hand over to [Main] when its first argument is [Verb]: a process can give up rights only for itself and what
-// it starts, so a helper does so and then starts the command. The daemon is never confined.
+// The program self must hand over to [Main] when its first argument is [Verb]: a process can give up rights only for itself and its
+// children, so a helper does so and then starts the command. The daemon is never confined.
 package sandbox
 
 import (
@@ -45,33 +45,34 @@ const (
 	statusNotFound = 127
 )
 
-// ErrUnsupported is returned by Wrap where the kind is not available. Its text says what is missing.
+// ErrUnsupported is returned by Wrap if the kind is not available. Its text names the missing feature.
 var ErrUnsupported = errors.New("the sandbox is not available")
 
-// Profile says what a confined command may reach. Paths are absolute; what does not exist when the command starts is left out.
+// Profile lists the paths that a confined command may reach. Paths are absolute; those that do not exist when the command starts are left
+// out.
 type Profile struct {
 	// Writable are the directories and files that may be changed, and read. A Wall opens them without following links.
 	Writable []string
-	// Readable are directories and files that a Wall shows, beside those of the system; links are followed.
+	// Readable are directories and files that a Wall shows, besides those of the system; links are followed.
 	Readable []string `json:",omitempty"`
-	// Hidden are directories and files that a Wall never shows, whatever is granted. Landlock cannot hide anything.
+	// Hidden are directories and files that a Wall never shows, even inside a grant. Landlock cannot hide anything.
 	Hidden []string `json:",omitempty"`
 	// Sockets are unix sockets that a Wall lets be connected to.
 	Sockets []string `json:",omitempty"`
-	// Door is a directory of sockets that a Wall shows at another path, read-only: what takes a socket's place there later is seen, too.
+	// Door is a directory of sockets that a Wall shows at another path, read-only: a socket that replaces another there later is visible, too.
 	Door Door `json:",omitzero"`
 	// Temporary are directories for temporary files that Landlock, which cannot make private ones, lets be changed.
 	Temporary []string `json:",omitempty"`
 	// Private is a directory for /tmp and the home directory within a Wall. All commands with the same one share them; when the
 	// last of these commands has ended, the directory is removed. Without it each command has its own in memory.
 	Private string `json:",omitempty"`
-	// Home is the user's home directory, of which a Wall shows Toolchains and Caches and hides Secrets.
+	// Home is the user's home directory. A Wall shows its Toolchains and Caches and hides its Secrets.
 	Home string `json:",omitempty"`
 	// NoNetwork leaves a Wall's command with a loopback interface of its own.
 	NoNetwork bool `json:",omitempty"`
 }
 
-// Door is a directory with sockets, and where a Wall shows it, in place of what is there.
+// Door is a directory with sockets, and the path where a Wall shows it, covering the path's own contents.
 type Door struct {
 	From string `json:",omitempty"`
 	At   string `json:",omitempty"`
@@ -84,8 +85,8 @@ func Temporary() []string {
 	return slices.Compact(all)
 }
 
-// Wrap returns the argv that runs argv confined. The error is ErrUnsupported, wrapped, or says what is wrong with the profile. Which
-// kinds work is tried once in the life of the process, which takes some 50 ms.
+// Wrap returns the argv that runs argv confined. The error is ErrUnsupported, wrapped, or names the fault of the profile. The first call in
+// a process tries which kinds work, which takes some 50 ms.
 func Wrap(k Kind, p Profile, self string, argv []string) ([]string, error) {
 	if err := p.check(self); err != nil {
 		return nil, err
@@ -194,7 +195,7 @@ func try(k Kind, self string) error {
 	return nil
 }
 
-// What the helper is asked to do, beside confining a command by a kind.
+// Jobs of the helper besides confining a command.
 const (
 	verbNothing = "nothing" // to end at once
 	verbInit    = "init"    // to be the first process of a wall
@@ -215,7 +216,7 @@ func Main(args []string) int {
 	return confine(Kind(kind), p, argv)
 }
 
-// parseHelper reads what Wrap has made, after the verb.
+// parseHelper reads the arguments that Wrap has made, after the verb.
 func parseHelper(args []string) (kind string, p Profile, argv []string, err error) {
 	if len(args) < 4 || args[2] != "--" || args[3] == "" {
 		return "", p, nil, errors.New("only the daemon runs this; to run a command, use tether sandbox -- CMD")

@@ -13,7 +13,7 @@ import (
 	"tether/platform/sandbox"
 )
 
-// helpers are what the test's own program does when it is started with one of these arguments.
+// helpers are the jobs of the test's own program when it is started with one of these arguments.
 var helpers = map[string]func(args []string) int{}
 
 // The test's own program is the helper.
@@ -48,7 +48,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// run runs a line for sh, confined, and returns what it printed.
+// run runs a line for sh, confined, and returns its output.
 func run(t *testing.T, k sandbox.Kind, p sandbox.Profile, line string) (string, error) {
 	t.Helper()
 	argv, err := sandbox.Wrap(k, p, self(t), []string{"sh", "-c", line})

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// seatbelt is the profile for sandbox-exec of macOS: what is written below granted directories alone, secrets unread, signals and
-// sockets by path kept within. Programs outside are still reached through launchd's services (mach-lookup).
+// seatbelt is the profile for sandbox-exec of macOS: writing only below granted directories, no reading of secrets, signals and sockets by
+// path kept within. Programs outside can still be reached through launchd's services (mach-lookup).
 func seatbelt(p Profile) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n")

@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refused are the system calls that a confined command may not make, beside those that refuseSyscalls looks at more closely.
+// refused are the system calls that a confined command may not make, besides those that refuseSyscalls examines more closely.
 var refused = []uint32{
 	// Keys of the person's session are found by the user's id, not by a namespace.
 	unix.SYS_KEYCTL, unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY,
-	// Namespaces and mounts: they give rights over what the wall is made of.
+	// Namespaces and mounts: they give rights over the parts of the wall.
 	unix.SYS_SETNS, unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_OPEN_TREE, unix.SYS_MOVE_MOUNT,
 	unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_FSPICK, unix.SYS_MOUNT_SETATTR,
 	unix.SYS_NAME_TO_HANDLE_AT, unix.SYS_OPEN_BY_HANDLE_AT,
@@ -44,7 +44,7 @@ const (
 	argSize              = 8
 )
 
-// refuseSyscalls sets the filter for this thread and what it starts. It needs no_new_privs.
+// refuseSyscalls sets the filter for this thread and its children. It needs no_new_privs.
 func refuseSyscalls() error {
 	arch, ok := architectures[runtime.GOARCH]
 	if !ok {
@@ -67,7 +67,7 @@ func filter(arch uint32) []unix.SockFilter {
 	load := func(offset uint32) { add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, offset) }
 	fail := func(errno uint32) { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ERRNO|errno) }
 	allow := func() { add(unix.BPF_RET, 0, 0, unix.SECCOMP_RET_ALLOW) }
-	is := func(k uint32, then func()) { // runs what then adds, one instruction that returns
+	is := func(k uint32, then func()) { // runs then to add one instruction that returns
 		add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, k)
 		then()
 	}
@@ -98,7 +98,7 @@ func filter(arch uint32) []unix.SockFilter {
 	for _, n := range absent {
 		is(n, enosys)
 	}
-	call(unix.SYS_IOCTL, func() { // what types into a terminal
+	call(unix.SYS_IOCTL, func() { // calls that type into a terminal
 		argument(1)
 		is(unix.TIOCSTI, eperm)
 		is(tioclinux, eperm)

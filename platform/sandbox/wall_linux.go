@@ -61,7 +61,7 @@ func outer(p Profile, argv []string) int {
 	}
 }
 
-// order is what the outer helper tells the inner one.
+// order is the outer helper's message to the inner one.
 type order struct {
 	Profile
 	Caches []string
@@ -125,7 +125,7 @@ func (k *kept) run(p Profile, argv []string) (syscall.WaitStatus, error) {
 	}()
 	var said [4]byte
 	n, _ := r.Read(said[:])
-	_ = c.Wait() // the status is what was said, else that of the state
+	_ = c.Wait() // the status is the reported one, else that of the state
 	takeForeground(front)
 	if n == len(said) {
 		return syscall.WaitStatus(uint32(said[0]) | uint32(said[1])<<8 | uint32(said[2])<<16 | uint32(said[3])<<24), nil

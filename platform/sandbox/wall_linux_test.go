@@ -24,7 +24,7 @@ import (
 
 func init() { helpers["ways"], helpers["target"], helpers["serve"] = tryAll, beTarget, serve }
 
-// tryAll tries ways out and prints how each ended: what they are aimed at, whether memory is private, and their names.
+// tryAll tries ways out and prints how each ended. Its arguments are their targets, whether memory is private, and their names.
 func tryAll(args []string) int {
 	var o outside
 	if err := json.Unmarshal([]byte(args[0]), &o); err != nil {
@@ -252,7 +252,7 @@ func needs(t *testing.T, k sandbox.Kind, program string, as *syscall.Credential)
 	}
 }
 
-// makeOutside makes what the ways are aimed at.
+// makeOutside makes the targets of the ways.
 func makeOutside(t *testing.T, dir, program string, as *syscall.Credential) outside {
 	t.Helper()
 	o := outside{In: filepath.Join(dir, "in"), Out: filepath.Join(dir, "out"), Home: filepath.Join(dir, "home"),
@@ -380,7 +380,7 @@ func makeFiles(t *testing.T, names ...string) {
 	}
 }
 
-// What is hidden stays hidden below a directory that is granted, and is not replaced there.
+// A hidden path stays hidden below a granted directory, and cannot be replaced there.
 func TestHiddenBelowAGrant(t *testing.T) {
 	home := t.TempDir()
 	makeFiles(t, home+"/.aws/credentials", home+"/.netrc", home+"/state/key", home+"/seen")
@@ -396,8 +396,8 @@ func TestHiddenBelowAGrant(t *testing.T) {
 	}
 }
 
-// A granted path that has become a link, as an agent in another terminal can make it, is not followed; nor is one where the wall
-// puts something.
+// A granted path that has become a link, as an agent in another terminal can make it, is not followed; nor is one where the wall mounts
+// something.
 func TestLinksIntoGrants(t *testing.T) {
 	base := t.TempDir()
 	makeFiles(t, base+"/out/file", base+"/home/.cargo/bin/tool", base+"/work/x")
@@ -474,7 +474,7 @@ func TestPrivateDirectory(t *testing.T) {
 	}
 }
 
-// What a command leaves running ends with it, however it was detached.
+// Processes that a command leaves running end with it, however they were detached.
 func TestNothingIsLeft(t *testing.T) {
 	dir := t.TempDir()
 	c := wall(t, sandbox.Profile{Writable: []string{dir}}, "mkfifo hold; (setsid sh -c 'exec 3<>hold; sleep 1000' & ); (trap '' HUP TERM; sh -c 'exec 3<>hold; sleep 1000' &) ; true")

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outside is what a way out is aimed at.
+// outside holds the targets of the ways out.
 type outside struct {
 	In, Out, Home, Run, State, Tmp string // directories; only In is granted
 	Pid                            int    // of a process
@@ -299,7 +299,7 @@ func write(name string) error {
 	return errors.Join(err, onOutside(f))
 }
 
-// onOutside fails for a file of a private file system: what is written there reaches nobody.
+// onOutside fails for a file of a private file system: data written there reaches nobody.
 func onOutside(f *os.File) error {
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
@@ -360,7 +360,7 @@ func socket(family, kind, protocol int) error {
 	return err
 }
 
-// call makes a system call; an error that shows that it was made is none.
+// call makes a system call; an error that shows that it was made counts as success.
 func call(number, a, b, c, d, e, f uintptr, made syscall.Errno) error {
 	if _, _, errno := unix.Syscall6(number, a, b, c, d, e, f); errno != 0 && errno != made {
 		return errno
@@ -368,7 +368,7 @@ func call(number, a, b, c, d, e, f uintptr, made syscall.Errno) error {
 	return nil
 }
 
-// inject does what puts b into a terminal's input.
+// inject puts b into a terminal's input.
 func inject(request uintptr, b byte) error {
 	master, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
