@@ -16,7 +16,7 @@ import (
 // noWait has no counterpart here.
 const noWait = 0
 
-// Rights that let somebody learn what is in a file or directory, or change it.
+// Rights to read the contents of a file or directory, or to change it.
 const (
 	mayRead  = windows.GENERIC_ALL | windows.GENERIC_READ | windows.FILE_READ_DATA
 	mayWrite = windows.GENERIC_ALL | windows.GENERIC_WRITE | windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | fileDeleteChild |
@@ -24,8 +24,8 @@ const (
 	fileDeleteChild = 0x40
 )
 
-// trusted are those who reach every file anyway, as root does elsewhere: the system, administrators, and the placeholders for whoever
-// creates and owns a file.
+// trusted are accounts that reach every file anyway, as root does elsewhere: the system, administrators, and the placeholders for a file's
+// creator and owner.
 var trusted = []windows.WELL_KNOWN_SID_TYPE{
 	windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid, windows.WinCreatorOwnerSid, windows.WinCreatorOwnerRightsSid,
 }
@@ -83,7 +83,7 @@ func isTrusted(sid *windows.SID) bool {
 	return false
 }
 
-// nameOf is what people call a user or group.
+// nameOf is the readable name of a user or group.
 func nameOf(sid *windows.SID) string {
 	name, domain, _, err := sid.LookupAccount("")
 	switch {
@@ -95,7 +95,7 @@ func nameOf(sid *windows.SID) string {
 	return domain + `\` + name
 }
 
-// onlyUser are the rights of what is made here: this user's, administrators' and the system's, also of what will be in a directory,
+// onlyUser are the rights of files made here: this user's, administrators' and the system's, also for later contents of a directory,
 // whatever the directory above gives to others.
 func onlyUser() (*windows.SecurityAttributes, error) {
 	user, err := windows.GetCurrentProcessToken().GetTokenUser()
@@ -150,10 +150,10 @@ func openRead(path string) (*os.File, error) {
 	return os.NewFile(uintptr(h), path), nil
 }
 
-// shareAll lets others do with a file that is open what they like, as on other systems.
+// shareAll lets others rename, replace and remove an open file, as on other systems.
 const shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
-// openFile opens or makes a file, closed to others if it makes it. It follows no link: those are taken for what they are.
+// openFile opens or makes a file; a new file is closed to others. It does not follow links: it opens the link itself.
 func openFile(path string, flags int) (*os.File, error) {
 	access, how := uint32(windows.GENERIC_READ), uint32(windows.OPEN_EXISTING)
 	switch {
@@ -194,8 +194,8 @@ func createTemp(dir, prefix string) (*os.File, error) {
 	return openFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL)
 }
 
-// replaceTime is how long replace waits for whoever has the file open: Windows lets nobody replace it meanwhile, but readers and virus
-// scanners are soon done.
+// replaceTime is how long replace waits for processes that have the file open: Windows forbids replacing it meanwhile, but readers and
+// virus scanners are soon done.
 const (
 	replaceTime = time.Second
 	replaceLook = 10 * time.Millisecond

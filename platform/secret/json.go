@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ReadJSON is ReadFile for what our own programs keep: a JSON object with a member "version", which must be the given one. It decodes
-// into into, a pointer to a struct. A member that this has no field for is an error, too: a newer program has written it, and to write the
-// file again would lose it without a word. Errors name the file, the member, and what to do.
+// ReadJSON is ReadFile for files of our own programs: a JSON object with a member "version", which must be the given one. It decodes into
+// into, a pointer to a struct. A member for which the struct has no field is an error, too: a newer program has written it, and writing the
+// file again would lose it silently. Errors name the file, the member, and the remedy.
 func ReadJSON(path string, version int, into any) error {
 	data, err := ReadFile(path)
 	if err != nil {
@@ -38,7 +38,7 @@ func ReadJSON(path string, version int, into any) error {
 // DamagedError is returned by ReadJSON for a file that is no JSON, or not of the kind that this program writes.
 type DamagedError struct {
 	Path string
-	Err  error // what JSON's decoder says
+	Err  error // the JSON decoder's error
 }
 
 func (e *DamagedError) Error() string {

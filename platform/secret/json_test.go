@@ -10,7 +10,7 @@ import (
 	"tether/platform/secret"
 )
 
-// What another release has written is refused with the file, the field and what to do, so that it is neither misread nor lost.
+// A file of another release is refused with the file, the field and the remedy, so that it is neither misread nor lost.
 func TestReadJSON(t *testing.T) {
 	type entry struct {
 		Name string `json:"name"`

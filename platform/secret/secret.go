@@ -1,11 +1,11 @@
-// Package secret keeps files that only this user may read: credentials and what is private in logs.
+// Package secret keeps files that only this user may read: credentials and private logs.
 //
 //	err := secret.Dir(d.State)
 //	err = secret.WriteFile(filepath.Join(d.State, "hosts.json"), data)
 //	data, err := secret.ReadFile(filepath.Join(d.State, "hosts.json"))
 //
-// What belongs to somebody else, or is open to others, is refused with a sentence that says how to put it right: it may have been
-// read or replaced already, so quietly closing it would hide that.
+// A file that belongs to another user, or is open to others, is refused with a sentence that says how to put it right: it may have been
+// read or replaced already, and closing it quietly would hide that.
 package secret
 
 import (
@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 )
 
-// maxFile bounds what ReadFile returns, in bytes.
+// maxFile bounds the files that ReadFile returns, in bytes.
 const maxFile = 1 << 20
 
 // ErrTooLarge is returned by ReadFile for a file of more than 1 MiB.
@@ -38,7 +38,7 @@ func Dir(path string) error {
 	return check(path, info, "700")
 }
 
-// ReadFile returns what is in the file. It follows no link.
+// ReadFile returns the contents of the file. It follows no link.
 func ReadFile(path string) ([]byte, error) {
 	f, err := open(path, os.O_RDONLY)
 	if err != nil {
@@ -56,8 +56,8 @@ func readAll(f *os.File, path string) ([]byte, error) {
 	return data, err
 }
 
-// ReadOwned returns what is in a file that others may read but not change: one of this user's or root's. It follows links, so that a
-// configuration may live elsewhere; what counts is the file at the end.
+// ReadOwned returns the contents of a file that others may read but not change: one of this user's or root's. It follows links, so that a
+// configuration may live elsewhere; the rule applies to the file at the end.
 func ReadOwned(path string) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|noWait, 0)
 	if err != nil {
@@ -77,7 +77,7 @@ func ReadOwned(path string) ([]byte, error) {
 	return readAll(f, path)
 }
 
-// OpenRead opens a file for reading, whoever else may read it. Meanwhile others may rename, replace and remove it, which Windows
+// OpenRead opens a file for reading; others may be able to read it, too. Meanwhile others may rename, replace and remove it, which Windows
 // otherwise forbids.
 func OpenRead(path string) (*os.File, error) { return openRead(path) }
 

@@ -176,7 +176,7 @@ func TestLinksAreNotFollowed(t *testing.T) {
 	}
 }
 
-// Whoever reads the file for a moment does not keep it from being replaced.
+// A short read does not keep the file from being replaced.
 func TestReplaceWaitsForReaders(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "f")
 	if err := secret.WriteFile(name, []byte("old")); err != nil {
