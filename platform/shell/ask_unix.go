@@ -62,7 +62,7 @@ func bare(env []string, path string) []string {
 			out = append(out, e)
 		}
 	}
-	if u, err := user.Current(); err == nil { // a service may lack what login(1) sets
+	if u, err := user.Current(); err == nil { // a service may lack the variables that login(1) sets
 		for name, value := range map[string]string{"USER": u.Username, "LOGNAME": u.Username, "HOME": u.HomeDir} {
 			if value != "" && !slices.ContainsFunc(out, func(e string) bool { return strings.HasPrefix(e, name+"=") }) {
 				out = append(out, name+"="+value)
@@ -72,7 +72,7 @@ func bare(env []string, path string) []string {
 	return out
 }
 
-// between returns what PrintEnvironment wrote.
+// between returns the output of PrintEnvironment.
 func between(out []byte, mark string) ([]string, bool) {
 	_, rest, begun := bytes.Cut(out, []byte(mark+"\x00"))
 	env, _, ended := bytes.Cut(rest, []byte("\x00"+mark))

@@ -18,19 +18,18 @@ var ErrUnsupported = errors.New("cannot read the environment of this shell")
 // only command.
 const PrintVerb = "print-environment"
 
-// loginPatience is how long start-up files may take. Those of frameworks need a second or two on a cold disk.
+// loginPatience bounds the time for start-up files. Those of frameworks need a second or two on a cold disk.
 const loginPatience = 10 * time.Second
 
-// PrintEnvironment writes the environment of this process between two marks, so that it can be told from what start-up files print.
+// PrintEnvironment writes the environment of this process between two marks, which separate it from output of start-up files.
 func PrintEnvironment(w io.Writer, mark string) error {
 	_, err := io.WriteString(w, mark+"\x00"+strings.Join(os.Environ(), "\x00")+"\x00"+mark)
 	return err
 }
 
-// Environment returns the environment that an interactive login of the user has: what the start-up files of the login shell at path
-// make of a bare one. self is this program, see PrintVerb. It waits for the shell for at most ten seconds and ends what it has
-// started when that is over. Variables that belong to the asking alone are left out. On Windows no shell is asked: it is the
-// environment of the user's account.
+// Environment returns the environment of an interactive login of the user: the one that the start-up files of the login shell at path make
+// of a bare one. self is this program, see PrintVerb. It waits for the shell for at most ten seconds and then ends all its processes.
+// Variables that exist only for this query are left out. On Windows no shell is asked: the result is the environment of the user's account.
 func Environment(ctx context.Context, path, self string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, loginPatience)
 	defer cancel()
@@ -76,7 +75,7 @@ func (c *Cache) Known() []string {
 	return slices.Clone(c.env)
 }
 
-// fill asks, unless somebody else has done so while it waited and that is good enough.
+// fill asks, unless another caller has done so meanwhile and that result is good enough.
 func (c *Cache) fill(ctx context.Context, again bool) ([]string, error) {
 	c.mu.Lock()
 	if c.ask == nil {

@@ -12,17 +12,17 @@ import (
 	"tether/platform/proc"
 )
 
-// maxEnvironment bounds what is read of what the shell prints, in bytes; Linux lets a program have 2 MiB of environment by default.
+// maxEnvironment bounds the bytes read of the shell's output; Linux lets a program have 2 MiB of environment by default.
 const maxEnvironment = 4 << 20
 
-// runLogin runs the shell without a terminal, in a session of its own, and returns what it printed. When ctx ends first, it ends
-// the whole tree; otherwise an agent that the start-up files began may live on.
+// runLogin runs the shell without a terminal, in its own session, and returns its output. If ctx ends first, it ends the whole tree;
+// otherwise an agent that the start-up files began may live on.
 func runLogin(ctx context.Context, path string, args, env []string) ([]byte, error) {
 	tag := proc.Tag("login-" + rand.Text())
 	cmd := exec.Command(path, args...)
 	cmd.Dir, cmd.Env = "/", append(env, tag)
 	proc.InSession(cmd)
-	cmd.WaitDelay = time.Second // for what keeps the pipe open
+	cmd.WaitDelay = time.Second // for processes that keep the pipe open
 	out := &limited{left: maxEnvironment}
 	cmd.Stdout = out
 	if err := cmd.Start(); err != nil {
@@ -44,7 +44,7 @@ func runLogin(ctx context.Context, path string, args, env []string) ([]byte, err
 	return out.Bytes(), err
 }
 
-// limited keeps the beginning of what is written to it.
+// limited keeps the beginning of the bytes written to it.
 type limited struct {
 	bytes.Buffer
 	left int

@@ -3,7 +3,7 @@ package shell
 import "strings"
 
 // windowsKinds are the shells that Windows has or people install there, in the order in which Login prefers them. Git's bash is never
-// preferred: who has git has it, wanted or not.
+// preferred: everybody with git has it, wanted or not.
 var windowsKinds = []string{"pwsh", "powershell", "cmd", "bash"}
 
 // places returns where on Windows the shell of this name may be, best first. It is a pure function of the environment and of where

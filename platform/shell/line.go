@@ -9,8 +9,8 @@ import (
 // person's shell, and no start-up files are read: programs that write such lines count on the one that is everywhere.
 func Line(line string) []string { return onLine(line) }
 
-// Merge returns env with the entries of set, NAME=value, in place of those of the same name. The last of set wins. Names are
-// compared as the system does: on Windows without regard to case.
+// Merge returns env with the entries of set, NAME=value, replacing those with the same name. The last of set wins. Names are compared as
+// the system does: on Windows without regard to case.
 func Merge(env, set []string) []string {
 	var out []string
 	seen := map[string]bool{}

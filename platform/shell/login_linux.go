@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// account reads the local accounts, then asks for those of a network (LDAP, SSSD), which are not in the file.
+// account reads the local accounts, then asks for network accounts (LDAP, SSSD), which are not in the file.
 func account() string {
 	lines, err := os.ReadFile("/etc/passwd")
 	if err == nil {

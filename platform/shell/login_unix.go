@@ -25,7 +25,7 @@ func usable(path string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && unix.Access(path, unix.X_OK) == nil
 }
 
-// ask runs a tool of the system and returns what it prints, nil when it fails or takes too long.
+// ask runs a tool of the system and returns its output, or nil if it fails or takes too long.
 func ask(tool string, args ...string) []byte {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()

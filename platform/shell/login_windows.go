@@ -31,7 +31,7 @@ func find(name string) string {
 	return name
 }
 
-// first returns the path of the shell of this name, "" if there is none.
+// first returns the path of the shell with this name, or "".
 func first(name string) string {
 	for _, path := range places(name, os.Getenv, gitFolder()) {
 		if usable(path) {

@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Login returns the absolute path of the user's login shell: what the account says, else SHELL, else a shell that every system of
-// this kind has. What is not an executable file, or is there to keep people out (nologin), is passed over. It may ask a name service
-// on the network, for at most two seconds.
+// Login returns the absolute path of the user's login shell: the account's, else SHELL, else a shell that every system of this kind has. It
+// skips paths that are not executable files, and programs that keep people out (nologin). It may ask a name service on the network, for at
+// most two seconds.
 //
-// On Windows, where accounts have no shell, it is SHELL if that is a program there, else the first there is of PowerShell 7, Windows
+// On Windows, where accounts have no shell, it is SHELL if that is a program there, else the first available of PowerShell 7, Windows
 // PowerShell and cmd.exe.
 func Login() string { return login() }
 
-// Find returns the path of the shell that is called by a bare name, where that is not simply the first on PATH: on Windows pwsh,
-// powershell, cmd, and bash, which is Git's and not the one that starts Linux. What it does not know it returns as it is.
+// Find returns the path of the shell with a bare name, where that is not simply the first on PATH: on Windows pwsh, powershell, cmd, and
+// bash, which means Git's and not the one that starts Linux. It returns an unknown name unchanged.
 func Find(name string) string { return find(name) }
 
-// Usual reports whether path is a shell that a program may name without choosing what runs here: the user's login shell, or one
+// Usual reports whether path is a shell that a program may name without choosing which program runs here: the user's login shell, or one
 // that the system lists in /etc/shells. It blocks no longer than Login.
 func Usual(path string) bool {
 	return filepath.IsAbs(path) && !isBarrier(path) && (listed(path) || path == Login())
 }
 
-// choose returns the first usable shell of those named.
+// choose returns the first usable shell among the candidates.
 func choose(usable func(path string) bool, last string, candidates ...func() string) string {
 	for _, candidate := range candidates {
 		if path := candidate(); filepath.IsAbs(path) && !isBarrier(path) && usable(path) {
@@ -38,7 +38,7 @@ func choose(usable func(path string) bool, last string, candidates ...func() str
 	return last
 }
 
-// isBarrier tells programs that stand in the place of a shell to keep people out.
+// isBarrier recognises programs that replace a shell to keep people out.
 func isBarrier(path string) bool {
 	switch filepath.Base(path) {
 	case "nologin", "false", "true", "sync", "halt", "shutdown":

@@ -23,7 +23,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// What the user has set for good counts, not what this process was started with.
+// The user's permanent settings count, not the environment of this process.
 func TestEnvironmentIsThatOfTheAccount(t *testing.T) {
 	key, err := registry.OpenKey(registry.CURRENT_USER, "Environment", registry.SET_VALUE)
 	if err != nil {
