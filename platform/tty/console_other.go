@@ -18,5 +18,5 @@ func Raw(f *os.File) (restore func(), err error) {
 	return func() { _ = term.Restore(int(f.Fd()), state) }, nil // nothing helps when the terminal is gone
 }
 
-// Keys returns what is typed at f.
+// Keys returns the input typed at f.
 func Keys(f *os.File) io.Reader { return f }

@@ -39,7 +39,7 @@ func Raw(f *os.File) (restore func(), err error) {
 	}, nil
 }
 
-// sequences makes the screen take escape sequences for what they are, and a line feed for that alone.
+// sequences makes the screen interpret escape sequences, and treat a line feed as a line feed only.
 func sequences() (restore func(), err error) {
 	out, err := openConsole("CONOUT$")
 	if err != nil {
@@ -64,7 +64,7 @@ func sequences() (restore func(), err error) {
 	}, nil
 }
 
-// Keys returns what is typed at f. Reading a console through os.File ends at Ctrl+Z, as if it were the end of a file; this does not. It
+// Keys returns the input typed at f. Reading a console through os.File ends at Ctrl+Z, as if it were the end of a file; this does not. It
 // is for one goroutine.
 func Keys(f *os.File) io.Reader {
 	if !Is(f) {

@@ -1,6 +1,6 @@
 package tty
 
-// EndOfInput is what a person types to end a program's input, at the start of a line or within one.
+// EndOfInput is the input with which a person ends a program's input, at the start of a line or within one.
 func EndOfInput(atLineStart bool) []byte {
 	if atLineStart {
 		return []byte(endOfInput)

@@ -2,7 +2,7 @@
 
 package tty
 
-// ^D ends a read: at the start of a line one of nothing, within one that of what was typed so far.
+// ^D ends a read: at the start of a line an empty one, within a line one of the text typed so far.
 const (
 	endOfLine  = "\x04"
 	endOfInput = "\x04"

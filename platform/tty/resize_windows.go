@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// sizeLook is how often the size is asked for. Windows tells of a change only among the keys, and who reads those otherwise would lose
-// some.
+// sizeLook is how often the size is asked for. Windows reports a change only among the keys, and another reader of those would lose some.
 const sizeLook = 250 * time.Millisecond
 
 // Resized returns a channel that receives a value after the terminal got another size, and a function that ends that. Several changes

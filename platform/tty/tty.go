@@ -1,10 +1,10 @@
-// Package tty is the person's own terminal, at which a command runs: its size, its raw mode, and what is typed without being shown.
-// It is not for the terminals that are lent: those are package pty's.
+// Package tty is the person's own terminal, at which a command runs: its size, its raw mode, and input without echo. It is not for lent
+// terminals: package pty runs those.
 //
 //	if tty.Is(os.Stdin) {
-//		restore, err := tty.Raw(os.Stdin)
-//		…
-//		defer restore()
+//	restore, err := tty.Raw(os.Stdin)
+//	…
+//	defer restore()
 //	}
 package tty
 

@@ -29,7 +29,7 @@ func open(t *testing.T) (person, terminal *os.File) {
 	return person, terminal
 }
 
-// echoes types text and returns what came back of it at once.
+// echoes types text and returns the immediate echo.
 func echoes(t *testing.T, person *os.File, text string) string {
 	t.Helper()
 	if _, err := person.WriteString(text); err != nil {

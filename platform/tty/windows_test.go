@@ -122,7 +122,7 @@ func TestResizedConsole(t *testing.T) {
 	until(t, p, "now 90x20.")
 }
 
-// Every key arrives as it is; Ctrl+Z, which ends what is read through os.File, is a key.
+// Every key arrives unchanged; Ctrl+Z, which ends reading through os.File, is a key.
 func TestRawConsole(t *testing.T) {
 	p := on(t, "raw")
 	until(t, p, "raw <nil>.")
